@@ -1,0 +1,1 @@
+//! The workloads behind every published figure of Duramen.

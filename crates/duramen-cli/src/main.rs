@@ -1,0 +1,3 @@
+//! The command `duramen`.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Simulated device, power-loss oracle and models for testing Duramen.

@@ -1,0 +1,129 @@
+//! The error type of the public interface.
+//!
+//! [`ErrorKind`] says what the caller should do; the message says what, where and what to do next.
+
+use std::fmt;
+
+/// What the engine returns.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// An error with its kind, a message for people, and what caused it.
+#[derive(Debug)]
+pub struct Error {
+    kind: ErrorKind,
+    message: String,
+    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+/// What the caller of a failed operation should do about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ErrorKind {
+    /// What was asked for does not exist: ask for something else.
+    NotFound,
+    /// Somebody else's change came first: read again and retry.
+    Conflict,
+    /// The input is wrong: correct it.
+    Invalid,
+    /// The engine cannot do this: use another way.
+    Unsupported,
+    /// Not permitted.
+    Denied,
+    /// A disk, a budget or a limit is full: make room.
+    Full,
+    /// Somebody else holds it: wait and retry.
+    Busy,
+    /// The caller asked to stop.
+    Cancelled,
+    /// The time allowed is over.
+    TimedOut,
+    /// The outcome of a write is not known: read to find out.
+    Unknown,
+    /// Stored bytes do not verify: restore them from a backup.
+    Corrupt,
+    /// A sync failed earlier: reopen the database.
+    Poisoned,
+    /// The operating system reported an error.
+    Io,
+    /// A defect of the engine: report it.
+    Internal,
+}
+
+impl ErrorKind {
+    /// The kind's name as output and exit codes document it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NotFound => "NotFound",
+            Self::Conflict => "Conflict",
+            Self::Invalid => "Invalid",
+            Self::Unsupported => "Unsupported",
+            Self::Denied => "Denied",
+            Self::Full => "Full",
+            Self::Busy => "Busy",
+            Self::Cancelled => "Cancelled",
+            Self::TimedOut => "TimedOut",
+            Self::Unknown => "Unknown",
+            Self::Corrupt => "Corrupt",
+            Self::Poisoned => "Poisoned",
+            Self::Io => "Io",
+            Self::Internal => "Internal",
+        }
+    }
+}
+
+impl Error {
+    /// An error of `kind` that tells people `message`.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), source: None }
+    }
+
+    /// The same with what caused it.
+    #[must_use]
+    pub fn with_source(
+        mut self,
+        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// The same with `context` in front of its message.
+    #[must_use]
+    pub fn in_context(mut self, context: impl fmt::Display) -> Self {
+        self.message = format!("{context}: {}", self.message);
+        self
+    }
+
+    /// An error of the operating system while doing `what`; a full device is `Full`.
+    pub fn io(what: impl fmt::Display, source: std::io::Error) -> Self {
+        use std::io::ErrorKind as Os;
+        let kind = match source.kind() {
+            Os::StorageFull | Os::QuotaExceeded | Os::FileTooLarge => ErrorKind::Full,
+            Os::NotFound => ErrorKind::NotFound,
+            Os::PermissionDenied | Os::ReadOnlyFilesystem => ErrorKind::Denied,
+            _ => ErrorKind::Io,
+        };
+        Self::new(kind, format!("{what}: {source}")).with_source(source)
+    }
+
+    /// What the caller should do.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// What happened, where, and what to do.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}

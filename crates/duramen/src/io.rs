@@ -1,0 +1,95 @@
+//! The door to files: every byte the engine reads or writes goes through these traits.
+//!
+//! A [`Device`] is rooted at a database directory; paths are relative to it, `/`-separated.
+//! Invariants the engine keeps, whatever the device: files that must survive are synced before
+//! anything names them; a directory is synced after a create, rename or remove in it.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+/// Where the files of one database live.
+pub trait Device: Send + Sync + fmt::Debug {
+    /// Makes a directory and its parents; one that exists is fine.
+    fn create_dir(&self, path: &str) -> io::Result<()>;
+    /// Opens a file for reading and writing; makes a new, empty one if `create`, which fails with
+    /// `AlreadyExists` if the name is taken.
+    fn open(&self, path: &str, access: Access) -> io::Result<Arc<dyn File>>;
+    /// Renames a file within the device, replacing what stands at `to`.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+    /// Removes a file.
+    fn remove(&self, path: &str) -> io::Result<()>;
+    /// The names in a directory, sorted; of a directory that does not exist: `NotFound`.
+    fn list(&self, dir: &str) -> io::Result<Vec<String>>;
+    /// Makes creates, renames and removes in a directory durable.
+    fn sync_dir(&self, dir: &str) -> io::Result<()>;
+    /// Takes the exclusive lock of a file, made if missing, and writes `holder` into it.
+    /// `WouldBlock` if another process, or another open of this one, has it.
+    fn lock(&self, path: &str, holder: &str) -> io::Result<Box<dyn Lock>>;
+    /// What the present or last holder of the lock wrote into the file.
+    fn lock_holder(&self, path: &str) -> io::Result<String>;
+}
+
+/// How a file is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// An existing file, for reading.
+    Read,
+    /// An existing file, for reading and writing.
+    Write,
+    /// A new file, for reading and writing.
+    Create,
+}
+
+/// One open file. Positions are absolute, so any number of threads may share it.
+pub trait File: Send + Sync + fmt::Debug {
+    /// Reads at most `buf.len()` bytes; fewer only at the end of the file or by a short read.
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize>;
+    /// Writes at most `buf.len()` bytes, growing the file if need be.
+    fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<usize>;
+    /// Makes the content, and the size if it grew, durable.
+    fn sync(&self) -> io::Result<()>;
+    /// Cuts or grows the file with zeros.
+    fn set_len(&self, len: u64) -> io::Result<()>;
+    /// Bytes in the file.
+    fn len(&self) -> io::Result<u64>;
+    /// Whether the file has no bytes.
+    fn is_empty(&self) -> io::Result<bool> {
+        Ok(self.len()? == 0)
+    }
+}
+
+/// An exclusive lock, released when dropped or when its process dies.
+pub trait Lock: Send + Sync + fmt::Debug {}
+
+/// Reads exactly `buf.len()` bytes; loops over short reads and interruptions.
+pub fn read_exact_at(file: &dyn File, mut buf: &mut [u8], mut offset: u64) -> io::Result<()> {
+    while !buf.is_empty() {
+        match file.read_at(buf, offset) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(read) => {
+                offset += read as u64;
+                buf = &mut buf[read..];
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Writes all of `buf`; loops over short writes and interruptions.
+pub fn write_all_at(file: &dyn File, mut buf: &[u8], mut offset: u64) -> io::Result<()> {
+    while !buf.is_empty() {
+        match file.write_at(buf, offset) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => {
+                offset += written as u64;
+                buf = &buf[written..];
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,29 @@
+//! Every limit of the engine, its unit last in its name. `docs/limits.md` lists them with the
+//! error each one gives.
+
+/// Ordinals of one element path: 40 bits.
+pub const ORDINALS_MAX: u64 = 1 << 40;
+/// Paths of one tree: beyond these a subtree is stored whole, as one opaque node.
+pub const PATHS_MAX: u32 = 65_536;
+/// Paths of one tree from which on every new object path is a map.
+pub const PATHS_BEFORE_MAPS: u32 = 4_096;
+/// Field names of one object path; an object with more is stored as a map.
+pub const OBJECT_FIELDS_MAX: usize = 256;
+/// Consecutive ordinals in one row group.
+pub const ROW_GROUP_SLOTS: u64 = 4_096;
+/// Changes in one run piece.
+pub const RUN_PIECE_CHANGES_MAX: usize = 4_096;
+/// Extents of one order block.
+pub const ORDER_BLOCK_EXTENTS_MAX: usize = 256;
+/// Bytes of a string, number text or opaque subtree kept in its column; longer ones stand apart.
+pub const INLINE_BYTES_MAX: usize = 4_096;
+/// Bytes of one value.
+pub const VALUE_BYTES_MAX: usize = 256 << 20;
+/// Bytes of one commit.
+pub const COMMIT_BYTES_MAX: usize = 1 << 30;
+/// Nesting depth of JSON.
+pub const JSON_DEPTH_MAX: usize = 512;
+/// Bytes of a document name.
+pub const NAME_BYTES_MAX: usize = 255;
+/// Revisions of one tree.
+pub const REVISIONS_MAX: u64 = u32::MAX as u64 - 1;
