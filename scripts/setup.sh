@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Installs what the project needs and this machine lacks; says nothing when there is nothing to do.
+# `setup.sh --bench` adds PostgreSQL, the rival of the benchmarks.
+set -euo pipefail
+
+# Installs Debian packages where that is possible, else tells what to install.
+debian() {
+  if command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
+    echo "installing $*"
+    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$@" >/dev/null
+  else
+    return 1
+  fi
+}
+
+component() {
+  cargo "$1" --version >/dev/null 2>&1 && return
+  echo "installing $2"
+  rustup component add "$2" || { echo "install $2 for your Rust toolchain" >&2; exit 1; }
+}
+
+postgresql() {
+  local found
+  found=$(find /usr/lib/postgresql /opt/homebrew/opt /usr/local -name initdb 2>/dev/null || true)
+  [ -n "$found" ] || command -v initdb >/dev/null && return
+  debian postgresql || echo "PostgreSQL is not installed: the benchmarks leave that rival out" >&2
+}
+
+command -v cargo >/dev/null || { echo "install Rust first: https://rustup.rs" >&2; exit 1; }
+command -v cc >/dev/null || debian build-essential ||
+  { echo "install a C compiler (Debian: build-essential; macOS: xcode-select --install)" >&2; exit 1; }
+component fmt rustfmt
+component clippy clippy
+if [ "${1:-}" = --bench ]; then postgresql; fi
