@@ -1,13 +1,16 @@
 //! Duramen: an embeddable database engine that keeps every revision of JSON documents,
 //! readable at the speed of the present.
 
+mod alignment;
 mod clock;
 mod error;
 pub mod io;
 pub mod limits;
 mod node;
+mod order;
 mod revision;
 mod state;
+mod subsequence;
 
 pub use clock::{Clock, SystemClock};
 pub use error::{Error, ErrorKind, Result};

@@ -15,6 +15,14 @@ pub const ROW_GROUP_SLOTS: u64 = 4_096;
 pub const RUN_PIECE_CHANGES_MAX: usize = 4_096;
 /// Extents of one order block.
 pub const ORDER_BLOCK_EXTENTS_MAX: usize = 256;
+/// Consecutive ordinals of one extent: 24 bits.
+pub const EXTENT_ITEMS_MAX: u32 = (1 << 24) - 1;
+/// Pairs of equal items that aligning two lists considers, above one for each item.
+pub const ALIGNMENT_PAIRS_MAX: usize = 1 << 20;
+/// Removed and inserted items up to which aligning two lists looks for the fewest.
+pub const ALIGNMENT_EDITS_MAX: usize = 2_048;
+/// Steps of that search, above 8 for each item.
+pub const ALIGNMENT_STEPS_MAX: usize = 1 << 22;
 /// Bytes of a string, number text or opaque subtree kept in its column; longer ones stand apart.
 pub const INLINE_BYTES_MAX: usize = 4_096;
 /// Bytes of one value.
