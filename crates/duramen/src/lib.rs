@@ -2,6 +2,7 @@
 //! readable at the speed of the present.
 
 mod clock;
+mod encoding;
 mod error;
 pub mod io;
 pub mod limits;
