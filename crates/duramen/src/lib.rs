@@ -3,6 +3,7 @@
 
 mod alignment;
 mod clock;
+mod encoding;
 mod error;
 pub mod io;
 pub mod limits;

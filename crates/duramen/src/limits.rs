@@ -13,6 +13,8 @@ pub const OBJECT_FIELDS_MAX: usize = 256;
 pub const ROW_GROUP_SLOTS: u64 = 4_096;
 /// Changes in one run piece.
 pub const RUN_PIECE_CHANGES_MAX: usize = 4_096;
+/// Rows of one block of revision rows.
+pub const REVISION_ROWS_MAX: usize = 1_024;
 /// Extents of one order block.
 pub const ORDER_BLOCK_EXTENTS_MAX: usize = 256;
 /// Consecutive ordinals of one extent: 24 bits.

@@ -1,0 +1,323 @@
+//! Columns: the states of consecutive slots.
+//!
+//! The slots are split by what their states carry: nothing (absent, null, booleans), a number,
+//! or bytes. Each part holds its slots densely, so that a column of one kind costs what its
+//! values cost, and a slot finds its place in its part by a bitmap with counts: reads stay O(1)
+//! in columns of any mixture. In a part a tag says which state it is; decimals of one scale
+//! share a tag.
+
+mod split;
+pub(super) mod tag;
+
+use bytes::Bytes;
+
+use super::bits::BITS_MAX;
+use super::integers::Integers;
+use super::reader::{Parsed, Reader, corrupt, unreadable};
+use super::summary::Summary;
+use super::tags::Tags;
+use super::texts::Texts;
+use crate::error::Result;
+use crate::state::Datum;
+use split::{Sides, Split};
+use tag::Carried;
+
+/// Columns shorter than this store no summary: reading the values is as quick.
+const SUMMARY_SLOTS_MIN: usize = 32;
+
+const SLOTS_WIDTH: u8 = 0b11;
+const HAS_BARE: u8 = 1 << 2;
+const HAS_NUMBERS: u8 = 1 << 3;
+const HAS_TEXTS: u8 = 1 << 4;
+const HAS_COUNTS: u8 = 1 << 5;
+const HAS_SUMMARY: u8 = 1 << 6;
+const RESERVED: u8 = 1 << 7;
+
+/// A view of an encoded column.
+#[derive(Debug, Clone)]
+pub(crate) struct Column {
+    cell: Bytes,
+    len: u32,
+    summary_at: Option<u32>,
+    /// Per slot, whether it carries something.
+    carrying: Split,
+    /// Per carrying slot, whether it carries bytes.
+    textual: Split,
+    bare: Option<Tags>,
+    numbers: Option<Numbers>,
+    texts: Option<Strings>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Numbers {
+    tags: Tags,
+    values: Integers,
+    /// The counts of extents, if there are any.
+    counts: Option<Integers>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Strings {
+    tags: Tags,
+    values: Texts,
+}
+
+impl Column {
+    /// Reads the headers of an encoded column, which fills `cell`.
+    #[inline]
+    pub(crate) fn parse(cell: Bytes) -> Result<Self> {
+        let mut reader = Reader::new(&cell)?;
+        let (head, len) = parse_head(&mut reader)?;
+        let has = |part: u8| head & part != 0;
+        let mut summary_at = None;
+        if has(HAS_SUMMARY) {
+            let summary_len = usize::from(reader.u8()?);
+            summary_at = Some(reader.skip(summary_len)?);
+        }
+        let sides = Sides { clear: has(HAS_BARE), set: has(HAS_NUMBERS | HAS_TEXTS) };
+        let (carrying, bare_len, carrying_len) = Split::parse(&mut reader, len, sides)?;
+        let sides = Sides { clear: has(HAS_NUMBERS), set: has(HAS_TEXTS) };
+        let (textual, numbers_len, texts_len) = Split::parse(&mut reader, carrying_len, sides)?;
+        let mut column = Self {
+            len: u32::try_from(len).unwrap_or(u32::MAX),
+            summary_at,
+            carrying,
+            textual,
+            bare: None,
+            numbers: None,
+            texts: None,
+            cell: Bytes::new(),
+        };
+        if has(HAS_BARE) {
+            column.bare = Some(Tags::parse(&mut reader, bare_len)?);
+        }
+        if has(HAS_NUMBERS) {
+            column.numbers = Some(Numbers::parse(&mut reader, numbers_len, has(HAS_COUNTS))?);
+        }
+        if has(HAS_TEXTS) {
+            column.texts = Some(Strings::parse(&mut reader, texts_len)?);
+        }
+        reader.finish()?;
+        column.cell = cell;
+        Ok(column)
+    }
+
+    /// How many slots.
+    pub(crate) fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// The state of slot `slot`.
+    #[inline]
+    pub(crate) fn get(&self, slot: usize) -> Result<Datum<'_>> {
+        self.read(slot).ok_or_else(|| unreadable(slot, self.len(), "slot"))
+    }
+
+    /// The states of all slots in order.
+    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = Result<Datum<'_>>> + Clone {
+        (0..self.len()).map(|slot| self.get(slot))
+    }
+
+    /// Appends all values and says so if every slot is an integer; else does nothing.
+    pub(crate) fn integers_into(&self, out: &mut Vec<i64>) -> bool {
+        match self.only_numbers() {
+            Some((values, 0)) => {
+                values.decode_into(&self.cell, out);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Count, least, greatest and sum of the integers and decimals; `None` if there are none or
+    /// 128 bits do not hold the sum. Costs the same for every length.
+    pub(crate) fn summary(&self) -> Result<Option<Summary>> {
+        if let Some(at) = self.summary_at {
+            return Ok(Some(Summary::parse(&mut Reader::resume(&self.cell, at))?));
+        }
+        if self.len() < SUMMARY_SLOTS_MIN {
+            let datums = self.iter().collect::<Result<Vec<_>>>()?;
+            return Ok(Summary::of(datums.into_iter()));
+        }
+        let Some((values, scale)) = self.only_numbers() else { return Ok(None) };
+        let Some((first, step)) = values.line() else { return Ok(None) };
+        let count = u16::try_from(self.len()).unwrap_or(u16::MAX);
+        Ok(Summary::of_line(first, step, count, scale))
+    }
+
+    /// The values and the scale if every slot is an integer (scale 0) or a decimal of one scale.
+    fn only_numbers(&self) -> Option<(&Integers, u8)> {
+        let numbers = self.numbers.as_ref().filter(|numbers| numbers.values.len() == self.len())?;
+        Some((&numbers.values, tag::scale(numbers.tags.constant()?)?))
+    }
+
+    #[expect(
+        clippy::inline_always,
+        reason = "a state copied from call to call, not built where it is returned, triples a read"
+    )]
+    #[inline(always)]
+    fn read(&self, slot: usize) -> Option<Datum<'_>> {
+        let cell = self.cell.as_ref();
+        let carrying = self.carrying.place(cell, slot)?;
+        if !carrying.set {
+            return tag::bare(self.bare.as_ref()?.get(cell, carrying.before)?);
+        }
+        let textual = self.textual.place(cell, carrying.before)?;
+        let at = textual.before;
+        if textual.set {
+            let texts = self.texts.as_ref()?;
+            return tag::text(texts.tags.get(cell, at)?, texts.values.get(cell, at)?);
+        }
+        let numbers = self.numbers.as_ref()?;
+        let count = || numbers.counts.as_ref()?.get(cell, at);
+        tag::number(numbers.tags.get(cell, at)?, numbers.values.get(cell, at)?, count)
+    }
+}
+
+impl Numbers {
+    #[inline]
+    fn parse(reader: &mut Reader<'_>, len: usize, has_counts: bool) -> Parsed<Self> {
+        let tags = Tags::parse(reader, len)?;
+        let values = Integers::parse(reader, len)?;
+        let counts = if has_counts { Some(Integers::parse(reader, len)?) } else { None };
+        Ok(Self { tags, values, counts })
+    }
+}
+
+impl Strings {
+    #[inline]
+    fn parse(reader: &mut Reader<'_>, len: usize) -> Parsed<Self> {
+        Ok(Self { tags: Tags::parse(reader, len)?, values: Texts::parse(reader, len)? })
+    }
+}
+
+#[inline]
+fn parse_head(reader: &mut Reader<'_>) -> Parsed<(u8, usize)> {
+    let head = reader.u8()?;
+    let len = match head & SLOTS_WIDTH {
+        0 => 1,
+        1 => usize::from(reader.u8()?),
+        2 => usize::from(reader.u16()?),
+        _ => return Err(corrupt(0, "no such width of a number of slots")),
+    };
+    let empty = head & (HAS_BARE | HAS_NUMBERS | HAS_TEXTS) == 0;
+    if head & RESERVED != 0 || (len == 0) != empty {
+        return Err(corrupt(0, "no such head of a column"));
+    }
+    Ok((head, len))
+}
+
+/// Appends the encoding of the states of consecutive slots.
+///
+/// # Panics
+/// If there are more than 65,535.
+pub(crate) fn encode_column(datums: &[Datum<'_>], out: &mut Vec<u8>) {
+    assert!(datums.len() <= BITS_MAX, "a column of {} slots", datums.len());
+    let mut parts = Parts::default();
+    for datum in datums {
+        parts.add(*datum);
+    }
+    let summary = parts.summary(datums);
+    parts.write_head(datums.len(), summary.is_some(), out);
+    if let Some(summary) = summary {
+        summary.write(out);
+    }
+    parts.write(out);
+}
+
+/// The slots of a column, split.
+#[derive(Default)]
+struct Parts<'a> {
+    carrying: Vec<bool>,
+    textual: Vec<bool>,
+    bare_tags: Vec<u8>,
+    number_tags: Vec<u8>,
+    numbers: Vec<i64>,
+    counts: Vec<i64>,
+    has_counts: bool,
+    text_tags: Vec<u8>,
+    texts: Vec<&'a [u8]>,
+}
+
+impl<'a> Parts<'a> {
+    fn add(&mut self, datum: Datum<'a>) {
+        let (tag, carried) = tag::tag_of(datum);
+        self.carrying.push(!matches!(carried, Carried::Nothing));
+        match carried {
+            Carried::Nothing => self.bare_tags.push(tag),
+            Carried::Number(value) => self.add_number(tag, value, 0),
+            Carried::Extent(first, count) => {
+                self.has_counts = true;
+                self.add_number(tag, first, count);
+            }
+            Carried::Bytes(bytes) => {
+                self.textual.push(true);
+                self.text_tags.push(tag);
+                self.texts.push(bytes);
+            }
+        }
+    }
+
+    fn add_number(&mut self, tag: u8, value: i64, count: i64) {
+        self.textual.push(false);
+        self.number_tags.push(tag);
+        self.numbers.push(value);
+        self.counts.push(count);
+    }
+
+    /// The summary, if the column stores one: where reading it off the values takes a pass.
+    fn summary(&self, datums: &[Datum<'_>]) -> Option<Summary> {
+        if datums.len() < SUMMARY_SLOTS_MIN
+            || !self.number_tags.iter().any(|tag| tag::scale(*tag).is_some())
+        {
+            return None;
+        }
+        let summary = Summary::of(datums.iter().copied())?;
+        let one_tag = self.number_tags.iter().all(|tag| Some(tag) == self.number_tags.first());
+        let derived =
+            one_tag && self.numbers.len() == datums.len() && Integers::are_on_line(&self.numbers);
+        (!derived).then_some(summary)
+    }
+
+    fn write_head(&self, len: usize, has_summary: bool, out: &mut Vec<u8>) {
+        let flag = |has: bool, flag: u8| if has { flag } else { 0 };
+        let short = u8::try_from(len);
+        let width = match short {
+            Ok(1) => 0,
+            Ok(_) => 1,
+            Err(_) => 2,
+        };
+        out.push(
+            width
+                | flag(!self.bare_tags.is_empty(), HAS_BARE)
+                | flag(!self.numbers.is_empty(), HAS_NUMBERS)
+                | flag(!self.texts.is_empty(), HAS_TEXTS)
+                | flag(self.has_counts, HAS_COUNTS)
+                | flag(has_summary, HAS_SUMMARY),
+        );
+        match short {
+            Ok(1) => {}
+            Ok(len) => out.push(len),
+            Err(_) => out.extend(u16::try_from(len).unwrap_or(u16::MAX).to_le_bytes()),
+        }
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        Split::encode(&self.carrying, out);
+        Split::encode(&self.textual, out);
+        if !self.bare_tags.is_empty() {
+            Tags::encode(&self.bare_tags, out);
+        }
+        if !self.numbers.is_empty() {
+            Tags::encode(&self.number_tags, out);
+            Integers::encode(&self.numbers, out);
+            if self.has_counts {
+                Integers::encode(&self.counts, out);
+            }
+        }
+        if !self.texts.is_empty() {
+            Tags::encode(&self.text_tags, out);
+            Texts::encode(&self.texts, out);
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! Vectors of integers: a straight line plus what differs from it.
+//!
+//! Value `i` is `base + step * i + difference[i]`, all of it modulo 2^64, the differences
+//! unsigned at 0, 1, 2, 4 or 8 bytes each. A constant has neither step nor differences, a
+//! straight line no differences, a plain frame of reference no step; rising vectors with a
+//! jitter (offsets, timestamps) have both. One formula reads them all.
+
+use std::ops::Range;
+
+use super::reader::{Parsed, Reader, corrupt};
+
+/// Where a vector of integers lies in its cell.
+///
+/// Unsigned values are kept by their 64 bits ([`u64::cast_signed`]); they are in order as long
+/// as they stay on one side of 2^63.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Integers {
+    base: i64,
+    step: i64,
+    at: u32,
+    len: u32,
+    width: u8,
+}
+
+const WIDTHS: [u8; 5] = [0, 1, 2, 4, 8];
+
+impl Integers {
+    /// Appends the encoding of `values`, whose number the owner keeps.
+    pub(crate) fn encode(values: &[i64], out: &mut Vec<u8>) {
+        Plan::best(values).write(values, out);
+    }
+
+    /// Whether `values` take a header alone, so that [`Integers::line`] gives them.
+    pub(super) fn are_on_line(values: &[i64]) -> bool {
+        Plan::best(values).width == 0
+    }
+
+    /// Reads the header of a vector of `len` values and passes over the rest.
+    #[inline]
+    pub(crate) fn parse(reader: &mut Reader<'_>, len: usize) -> Parsed<Self> {
+        let start = reader.position();
+        let head = reader.u8()?;
+        let width = |code: u8| WIDTHS.get(usize::from(code)).copied();
+        let (Some(step_width), Some(width)) = (width((head >> 2) & 7), width(head >> 5)) else {
+            return Err(corrupt(start, "no such width of integers"));
+        };
+        let base = reader.signed(1 << (head & 3))?;
+        let step = reader.signed(step_width)?;
+        let count = u32::try_from(len).ok();
+        let bytes = len.checked_mul(usize::from(width));
+        let (Some(count), Some(bytes)) = (count, bytes) else {
+            return Err(corrupt(start, "too many integers"));
+        };
+        Ok(Self { base, step, at: reader.skip(bytes)?, len: count, width })
+    }
+
+    /// How many values.
+    pub(crate) fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// Value `index`, or `None` beyond the end.
+    #[inline]
+    pub(crate) fn get(&self, cell: &[u8], index: usize) -> Option<i64> {
+        if index >= self.len() {
+            return None;
+        }
+        let at = self.at as usize;
+        let difference = match self.width {
+            0 => 0,
+            1 => u64::from(*cell.get(at.wrapping_add(index))?),
+            2 => u64::from(u16::from_le_bytes(chunk(cell, at, index)?)),
+            4 => u64::from(u32::from_le_bytes(chunk(cell, at, index)?)),
+            _ => u64::from_le_bytes(chunk(cell, at, index)?),
+        };
+        Some(self.on_line(index).wrapping_add(difference.cast_signed()))
+    }
+
+    /// Value `index` as the unsigned integer it was written from.
+    #[inline]
+    pub(crate) fn get_unsigned(&self, cell: &[u8], index: usize) -> Option<u64> {
+        self.get(cell, index).map(i64::cast_unsigned)
+    }
+
+    /// Value `index` as an offset or a code.
+    #[inline]
+    pub(super) fn get_index(&self, cell: &[u8], index: usize) -> Option<usize> {
+        usize::try_from(self.get(cell, index)?).ok()
+    }
+
+    /// The last value, or 0 if there is none: the total, where the values are ends.
+    pub(super) fn total(&self, cell: &[u8]) -> Option<usize> {
+        match self.len().checked_sub(1) {
+            Some(last) => self.get_index(cell, last),
+            None => Some(0),
+        }
+    }
+
+    /// What value `index` spans where the values are ends: from the end before to its own.
+    #[inline]
+    pub(super) fn span(&self, cell: &[u8], index: usize) -> Option<Range<usize>> {
+        let start = match index.checked_sub(1) {
+            Some(before) => self.get_index(cell, before)?,
+            None => 0,
+        };
+        let end = self.get_index(cell, index)?;
+        (start <= end).then_some(start..end)
+    }
+
+    /// The first and the common difference, if the values are a constant or a straight line.
+    pub(super) fn line(&self) -> Option<(i64, i64)> {
+        (self.width == 0).then_some((self.base, self.step))
+    }
+
+    /// The least and the greatest value, by a pass over all unless they are on a line.
+    pub(crate) fn bounds(&self, cell: &[u8]) -> Option<(i64, i64)> {
+        let ends = || Some((self.get(cell, 0)?, self.get(cell, self.len().checked_sub(1)?)?));
+        let (first, last) = ends()?;
+        if self.width == 0 {
+            return Some((first.min(last), first.max(last)));
+        }
+        let values = (0..self.len()).filter_map(|index| self.get(cell, index));
+        Some(values.fold((first, first), |(min, max), value| (min.min(value), max.max(value))))
+    }
+
+    /// The first index in `range` whose value fails `holds`, which holds for none after it.
+    pub(crate) fn partition_point(
+        &self,
+        cell: &[u8],
+        range: Range<usize>,
+        holds: impl Fn(i64) -> bool,
+    ) -> usize {
+        let Range { mut start, mut end } = range;
+        while start < end {
+            let middle = start.midpoint(end);
+            if self.get(cell, middle).is_some_and(&holds) {
+                start = middle.saturating_add(1);
+            } else {
+                end = middle;
+            }
+        }
+        start
+    }
+
+    /// The first index whose value is above `value`, of values in rising order.
+    pub(crate) fn first_after(&self, cell: &[u8], value: i64) -> usize {
+        self.partition_point(cell, 0..self.len(), |other| other <= value)
+    }
+
+    /// Appends all values. The owner has to bound `len`, since a line of any length costs the
+    /// cell nothing.
+    pub(crate) fn decode_into(&self, cell: &[u8], out: &mut Vec<i64>) {
+        let at = self.at as usize;
+        let end = at.saturating_add(self.len().saturating_mul(usize::from(self.width)));
+        let bytes = cell.get(at..end).unwrap_or_default();
+        match self.width {
+            0 => self.extend(out, std::iter::repeat_n(0, self.len())),
+            1 => self.extend(out, bytes.iter().map(|byte| u64::from(*byte))),
+            2 => self.extend(out, chunks(bytes).map(|bytes| u16::from_le_bytes(bytes).into())),
+            4 => self.extend(out, chunks(bytes).map(|bytes| u32::from_le_bytes(bytes).into())),
+            _ => self.extend(out, chunks(bytes).map(u64::from_le_bytes)),
+        }
+    }
+
+    #[inline]
+    fn extend(&self, out: &mut Vec<i64>, differences: impl ExactSizeIterator<Item = u64>) {
+        let mut on_line = self.base;
+        out.extend(differences.map(|difference| {
+            let value = on_line.wrapping_add(difference.cast_signed());
+            on_line = on_line.wrapping_add(self.step);
+            value
+        }));
+    }
+
+    #[inline]
+    fn on_line(&self, index: usize) -> i64 {
+        on_line(self.base, self.step, index)
+    }
+}
+
+fn on_line(base: i64, step: i64, index: usize) -> i64 {
+    base.wrapping_add(step.wrapping_mul((index as u64).cast_signed()))
+}
+
+#[inline]
+fn chunk<const N: usize>(cell: &[u8], at: usize, index: usize) -> Option<[u8; N]> {
+    cell.get(at.wrapping_add(index.wrapping_mul(N))..)?.first_chunk().copied()
+}
+
+fn chunks<const N: usize>(bytes: &[u8]) -> impl ExactSizeIterator<Item = [u8; N]> {
+    bytes.as_chunks().0.iter().copied()
+}
+
+/// The average step of `values`, rounded to the nearest integer.
+fn slope(values: &[i64]) -> i64 {
+    let (Some(first), Some(last)) = (values.first(), values.last()) else { return 0 };
+    let rise = i128::from(*last).wrapping_sub(i128::from(*first));
+    let steps = (values.len() as i128).wrapping_sub(1).max(1);
+    let half = steps.wrapping_div(2).wrapping_mul(rise.signum());
+    // A slope beyond 64 bits saves nothing; the flat plan stands.
+    let slope = rise.wrapping_add(half).checked_div(steps).unwrap_or_default();
+    i64::try_from(slope).unwrap_or(0)
+}
+
+/// A way to write a vector.
+#[derive(Clone, Copy)]
+struct Plan {
+    base: i64,
+    step: i64,
+    width: u8,
+}
+
+impl Plan {
+    /// The shorter of the flat plan and the one along the average slope.
+    fn best(values: &[i64]) -> Self {
+        let flat = Self::new(values, 0);
+        if flat.width == 0 {
+            return flat;
+        }
+        let sloped = Self::new(values, slope(values));
+        if sloped.bytes(values.len()) < flat.bytes(values.len()) { sloped } else { flat }
+    }
+
+    fn new(values: &[i64], step: i64) -> Self {
+        let mut bounds = None;
+        let mut line = 0_i64;
+        for value in values {
+            let rest = value.wrapping_sub(line);
+            let (min, max) = bounds.unwrap_or((rest, rest));
+            bounds = Some((rest.min(min), rest.max(max)));
+            line = line.wrapping_add(step);
+        }
+        let (min, max) = bounds.unwrap_or((0, 0));
+        Self { base: min, step, width: unsigned_width(max.wrapping_sub(min).cast_unsigned()) }
+    }
+
+    fn bytes(self, len: usize) -> usize {
+        let header = signed_width(self.base).saturating_add(self.step_width());
+        len.saturating_mul(usize::from(self.width)).saturating_add(usize::from(header))
+    }
+
+    fn step_width(self) -> u8 {
+        if self.step == 0 { 0 } else { signed_width(self.step) }
+    }
+
+    fn write(self, values: &[i64], out: &mut Vec<u8>) {
+        out.reserve(self.bytes(values.len()).saturating_add(1));
+        let base_width = signed_width(self.base);
+        let head = base_width.trailing_zeros()
+            | code_of(self.step_width()) << 2
+            | code_of(self.width) << 5;
+        out.extend(head.to_le_bytes().first());
+        out.extend(self.base.to_le_bytes().iter().take(usize::from(base_width)));
+        out.extend(self.step.to_le_bytes().iter().take(usize::from(self.step_width())));
+        match self.width {
+            0 => {}
+            1 => self.write_differences::<1>(values, out),
+            2 => self.write_differences::<2>(values, out),
+            4 => self.write_differences::<4>(values, out),
+            _ => self.write_differences::<8>(values, out),
+        }
+    }
+
+    fn write_differences<const N: usize>(self, values: &[i64], out: &mut Vec<u8>) {
+        let mut line = self.base;
+        for value in values {
+            let difference = value.wrapping_sub(line).to_le_bytes();
+            out.extend_from_slice(difference.first_chunk::<N>().map_or(&[], |bytes| bytes));
+            line = line.wrapping_add(self.step);
+        }
+    }
+}
+
+/// 0, 1, 2, 3, 4 for the widths 0, 1, 2, 4, 8.
+fn code_of(width: u8) -> u32 {
+    if width == 0 { 0 } else { width.trailing_zeros().saturating_add(1) }
+}
+
+fn signed_width(value: i64) -> u8 {
+    if i8::try_from(value).is_ok() {
+        1
+    } else if i16::try_from(value).is_ok() {
+        2
+    } else if i32::try_from(value).is_ok() {
+        4
+    } else {
+        8
+    }
+}
+
+/// The bytes in which an unsigned integer up to `value` is kept: 0, 1, 2, 4 or 8.
+pub(super) fn unsigned_width(value: u64) -> u8 {
+    match value {
+        0 => 0,
+        1..=0xff => 1,
+        0x100..=0xffff => 2,
+        0x1_0000..=0xffff_ffff => 4,
+        _ => 8,
+    }
+}

@@ -1,0 +1,237 @@
+//! Blocks of revision rows: what is kept of each commit to a tree, columnar.
+
+use bytes::Bytes;
+
+use super::integers::Integers;
+use super::reader::{Parsed, Reader, corrupt, unreadable};
+use super::texts::Texts;
+use crate::error::{Error, Result};
+use crate::limits::{ORDINALS_MAX, REVISION_ROWS_MAX};
+use crate::node::{NodeId, Ordinal, PathId};
+use crate::revision::{CommitSequence, Micros};
+
+/// The rows of consecutive revisions, a vector for each column.
+///
+/// `ends` vectors have one value per row: where the row's part of the flat vector ends.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct RevisionRows {
+    /// The revision timestamp of each row.
+    pub(crate) timestamps: Vec<Micros>,
+    /// The commit sequence of each row.
+    pub(crate) sequences: Vec<CommitSequence>,
+    /// Per row, the place of its author in `strings` from 1, or 0 for none.
+    pub(crate) authors: Vec<u32>,
+    /// Per row, the place of its message in `strings` from 1, or 0 for none.
+    pub(crate) messages: Vec<u32>,
+    /// The distinct authors and messages.
+    pub(crate) strings: Vec<Vec<u8>>,
+    /// The ordinal spaces whose high water rose, and the high water since.
+    pub(crate) high_waters: Vec<(u32, u64)>,
+    /// Where each row ends in `high_waters`.
+    pub(crate) high_water_ends: Vec<u32>,
+    /// The changed nodes.
+    pub(crate) changed: Vec<NodeId>,
+    /// Where each row ends in `changed`.
+    pub(crate) changed_ends: Vec<u32>,
+}
+
+impl RevisionRows {
+    /// Appends the encoding of the rows.
+    ///
+    /// # Panics
+    /// If there are more than [`REVISION_ROWS_MAX`], or the columns do not fit each other.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        self.check();
+        out.extend(u16::try_from(self.timestamps.len()).unwrap_or(u16::MAX).to_le_bytes());
+        out.extend(u16::try_from(self.strings.len()).unwrap_or(u16::MAX).to_le_bytes());
+        write(self.timestamps.iter().map(|timestamp| timestamp.0), out);
+        write(self.sequences.iter().map(|sequence| sequence.0.cast_signed()), out);
+        write(self.authors.iter().copied(), out);
+        write(self.messages.iter().copied(), out);
+        Texts::encode(&self.strings.iter().map(Vec::as_slice).collect::<Vec<_>>(), out);
+        write(self.high_water_ends.iter().copied(), out);
+        write(self.high_waters.iter().map(|(space, _)| *space), out);
+        write(self.high_waters.iter().map(|(_, mark)| mark.cast_signed()), out);
+        write(self.changed_ends.iter().copied(), out);
+        write(self.changed.iter().map(|node| node.path().0), out);
+        write(self.changed.iter().map(|node| node.ordinal().0.cast_signed()), out);
+    }
+
+    fn check(&self) {
+        let len = self.timestamps.len();
+        assert!(len <= REVISION_ROWS_MAX, "a block of {len} revision rows");
+        assert!(u16::try_from(self.strings.len()).is_ok(), "too many strings in revision rows");
+        let lens = [
+            self.sequences.len(),
+            self.authors.len(),
+            self.messages.len(),
+            self.high_water_ends.len(),
+            self.changed_ends.len(),
+        ];
+        assert_eq!(lens, [len; 5], "revision rows of different lengths");
+        for (ends, total) in [
+            (&self.high_water_ends, self.high_waters.len()),
+            (&self.changed_ends, self.changed.len()),
+        ] {
+            let last = ends.last().copied().unwrap_or_default();
+            assert!(ends.is_sorted() && last as usize == total, "revision rows end elsewhere");
+        }
+        let places = self.authors.iter().chain(&self.messages);
+        let named = places.copied().max().unwrap_or_default() as usize;
+        assert!(named <= self.strings.len(), "revision rows name string {named}");
+    }
+}
+
+fn write<T: Into<i64>>(values: impl Iterator<Item = T>, out: &mut Vec<u8>) {
+    Integers::encode(&values.map(Into::into).collect::<Vec<_>>(), out);
+}
+
+/// A view of an encoded block of revision rows.
+#[derive(Debug, Clone)]
+pub(crate) struct RevisionRowsBlock {
+    cell: Bytes,
+    timestamps: Integers,
+    sequences: Integers,
+    authors: Integers,
+    messages: Integers,
+    strings: Texts,
+    high_water_ends: Integers,
+    spaces: Integers,
+    marks: Integers,
+    changed_ends: Integers,
+    paths: Integers,
+    ordinals: Integers,
+}
+
+impl RevisionRowsBlock {
+    /// Reads the headers of an encoded block, which fills `cell`.
+    pub(crate) fn parse(cell: Bytes) -> Result<Self> {
+        let mut reader = Reader::new(&cell)?;
+        let len = usize::from(reader.u16()?);
+        let strings = usize::from(reader.u16()?);
+        if len > REVISION_ROWS_MAX {
+            return Err(corrupt(0, "too many revision rows in a block").into());
+        }
+        let r = &mut reader;
+        let timestamps = Integers::parse(r, len)?;
+        let sequences = Integers::parse(r, len)?;
+        let authors = Integers::parse(r, len)?;
+        let messages = Integers::parse(r, len)?;
+        let strings = Texts::parse(r, strings)?;
+        let (high_water_ends, total) = parse_ends(r, len)?;
+        let spaces = Integers::parse(r, total)?;
+        let marks = Integers::parse(r, total)?;
+        let (changed_ends, total) = parse_ends(r, len)?;
+        let paths = Integers::parse(r, total)?;
+        let ordinals = Integers::parse(r, total)?;
+        reader.finish()?;
+        Ok(Self {
+            cell,
+            timestamps,
+            sequences,
+            authors,
+            messages,
+            strings,
+            high_water_ends,
+            spaces,
+            marks,
+            changed_ends,
+            paths,
+            ordinals,
+        })
+    }
+
+    /// How many rows.
+    pub(crate) fn len(&self) -> usize {
+        self.timestamps.len()
+    }
+
+    /// The revision timestamp of a row.
+    pub(crate) fn timestamp(&self, row: usize) -> Result<Micros> {
+        self.timestamps.get(&self.cell, row).map(Micros).ok_or_else(|| self.unreadable(row))
+    }
+
+    /// Appends the revision timestamps of all rows, in microseconds.
+    pub(crate) fn timestamps_into(&self, out: &mut Vec<i64>) {
+        self.timestamps.decode_into(&self.cell, out);
+    }
+
+    /// How many rows have a timestamp at or before `time`: they are the first ones.
+    pub(crate) fn rows_until(&self, time: Micros) -> usize {
+        self.timestamps.first_after(&self.cell, time.0)
+    }
+
+    /// The commit sequence of a row.
+    pub(crate) fn sequence(&self, row: usize) -> Result<CommitSequence> {
+        let sequence = self.sequences.get_unsigned(&self.cell, row);
+        sequence.map(CommitSequence).ok_or_else(|| self.unreadable(row))
+    }
+
+    /// How many rows have a commit sequence at or before `sequence`: they are the first ones.
+    pub(crate) fn rows_until_sequence(&self, sequence: CommitSequence) -> usize {
+        self.sequences.first_after(&self.cell, sequence.0.cast_signed())
+    }
+
+    /// The author of a row, if it has one.
+    pub(crate) fn author(&self, row: usize) -> Result<Option<&[u8]>> {
+        self.string(&self.authors, row)
+    }
+
+    /// The message of a row, if it has one.
+    pub(crate) fn message(&self, row: usize) -> Result<Option<&[u8]>> {
+        self.string(&self.messages, row)
+    }
+
+    /// The ordinal spaces whose high water rose in a row, and the high water since.
+    pub(crate) fn high_waters(
+        &self,
+        row: usize,
+    ) -> Result<impl ExactSizeIterator<Item = Result<(u32, u64)>>> {
+        let span = self.high_water_ends.span(&self.cell, row);
+        let span = span.filter(|span| span.end <= self.spaces.len());
+        let span = span.ok_or_else(|| self.unreadable(row))?;
+        Ok(span.map(move |index| self.high_water(index).ok_or_else(|| self.unreadable(row))))
+    }
+
+    /// The nodes that changed in a row.
+    pub(crate) fn changed(
+        &self,
+        row: usize,
+    ) -> Result<impl ExactSizeIterator<Item = Result<NodeId>>> {
+        let span = self.changed_ends.span(&self.cell, row);
+        let span = span.filter(|span| span.end <= self.paths.len());
+        let span = span.ok_or_else(|| self.unreadable(row))?;
+        Ok(span.map(move |index| self.node(index).ok_or_else(|| self.unreadable(row))))
+    }
+
+    fn string(&self, places: &Integers, row: usize) -> Result<Option<&[u8]>> {
+        let place = places.get_index(&self.cell, row).ok_or_else(|| self.unreadable(row))?;
+        let Some(index) = place.checked_sub(1) else { return Ok(None) };
+        let string = self.strings.get(&self.cell, index);
+        string.map(Some).ok_or_else(|| self.unreadable(row))
+    }
+
+    fn high_water(&self, index: usize) -> Option<(u32, u64)> {
+        let space = u32::try_from(self.spaces.get(&self.cell, index)?).ok()?;
+        Some((space, self.marks.get_unsigned(&self.cell, index)?))
+    }
+
+    fn node(&self, index: usize) -> Option<NodeId> {
+        let path = u32::try_from(self.paths.get(&self.cell, index)?).ok()?;
+        let ordinal = self.ordinals.get_unsigned(&self.cell, index)?;
+        let valid = path < 1 << 24 && ordinal < ORDINALS_MAX;
+        valid.then(|| NodeId::new(PathId(path), Ordinal(ordinal)))
+    }
+
+    #[cold]
+    fn unreadable(&self, row: usize) -> Error {
+        unreadable(row, self.len(), "revision row")
+    }
+}
+
+fn parse_ends(reader: &mut Reader<'_>, len: usize) -> Parsed<(Integers, usize)> {
+    let start = reader.position();
+    let ends = Integers::parse(reader, len)?;
+    let total = ends.total(reader.cell());
+    Ok((ends, total.ok_or_else(|| corrupt(start, "rows end before they begin"))?))
+}

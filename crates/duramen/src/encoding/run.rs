@@ -1,0 +1,194 @@
+//! Run pieces: changes of the slots of one chunk, by slot and then by revision.
+//!
+//! Invariant: an encoded piece has at least one change and no slot changes twice in a revision.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use super::column::{Column, encode_column};
+use super::integers::Integers;
+use super::reader::{Parsed, Reader, corrupt, unreadable};
+use crate::error::Result;
+use crate::limits::RUN_PIECE_CHANGES_MAX;
+use crate::state::Datum;
+
+/// Counts of changes and slots take two bytes each, else one.
+const WIDE: u8 = 1;
+/// Slots change several times, so that the piece says where the run of each ends.
+const RUNS: u8 = 1 << 1;
+/// Changes are of several revisions, so that the piece names the first and the last.
+const REVISIONS: u8 = 1 << 2;
+
+/// A view of an encoded run piece.
+#[derive(Debug, Clone)]
+pub(crate) struct RunPiece {
+    cell: Bytes,
+    first_revision: u32,
+    last_revision: u32,
+    slots: Integers,
+    /// Where the run of each slot ends; none if each slot changes once.
+    ends: Option<Integers>,
+    revisions: Integers,
+    values: Column,
+}
+
+/// Appends the encoding of changes (slot, revision, state from then on).
+///
+/// # Panics
+/// If there are none or more than [`RUN_PIECE_CHANGES_MAX`], or they are not in rising order of
+/// slot and revision.
+pub(crate) fn encode_run(changes: &[(u16, u32, Datum<'_>)], out: &mut Vec<u8>) {
+    let len = u16::try_from(changes.len()).unwrap_or(u16::MAX);
+    assert!((1..=RUN_PIECE_CHANGES_MAX).contains(&usize::from(len)), "{len} changes in a piece");
+    let in_order = changes.is_sorted_by(|a, b| (a.0, a.1) < (b.0, b.1));
+    assert!(in_order, "the changes of a run piece are not in order");
+    let runs = || changes.chunk_by(|a, b| a.0 == b.0);
+    let slots = runs().filter_map(|run| run.first()).map(|change| i64::from(change.0));
+    let slots = slots.collect::<Vec<_>>();
+    let revisions = changes.iter().map(|change| i64::from(change.1)).collect::<Vec<_>>();
+    let first = revisions.iter().copied().min().unwrap_or_default();
+    let last = revisions.iter().copied().max().unwrap_or_default();
+    let several = slots.len() < changes.len();
+    let wide = len > u16::from(u8::MAX);
+    let flag = |has: bool, flag: u8| if has { flag } else { 0 };
+    out.push(flag(wide, WIDE) | flag(several, RUNS) | flag(first < last, REVISIONS));
+    let count_bytes = 1_usize.saturating_add(usize::from(wide));
+    out.extend(len.to_le_bytes().iter().take(count_bytes));
+    if several {
+        let distinct = u16::try_from(slots.len()).unwrap_or(u16::MAX);
+        out.extend(distinct.to_le_bytes().iter().take(count_bytes));
+    }
+    Integers::encode(&slots, out);
+    if several {
+        let ends = runs().scan(0_usize, |end, run| {
+            *end = end.saturating_add(run.len());
+            i64::try_from(*end).ok()
+        });
+        Integers::encode(&ends.collect::<Vec<_>>(), out);
+    }
+    Integers::encode(&revisions, out);
+    if first < last {
+        Integers::encode(&[first, last], out);
+    }
+    encode_column(&changes.iter().map(|change| change.2).collect::<Vec<_>>(), out);
+}
+
+impl RunPiece {
+    /// Reads the headers of an encoded run piece, which fills `cell`.
+    pub(crate) fn parse(cell: Bytes) -> Result<Self> {
+        let mut reader = Reader::new(&cell)?;
+        let head = reader.u8()?;
+        if head & !(WIDE | RUNS | REVISIONS) != 0 {
+            return Err(corrupt(0, "no such head of a run piece").into());
+        }
+        let has = |part: u8| head & part != 0;
+        let len = parse_count(&mut reader, has(WIDE), RUN_PIECE_CHANGES_MAX)?;
+        let distinct = if has(RUNS) { parse_count(&mut reader, has(WIDE), len)? } else { len };
+        let slots = Integers::parse(&mut reader, distinct)?;
+        let mut ends = None;
+        if has(RUNS) {
+            ends = Some(Integers::parse(&mut reader, distinct)?);
+        }
+        let revisions = Integers::parse(&mut reader, len)?;
+        let bounds = if has(REVISIONS) { Integers::parse(&mut reader, 2)? } else { revisions };
+        let bound = |index| u32::try_from(bounds.get(&cell, index)?).ok();
+        let last = usize::from(has(REVISIONS));
+        let (Some(first_revision), Some(last_revision)) = (bound(0), bound(last)) else {
+            return Err(corrupt(reader.position(), "a revision of more than 32 bits").into());
+        };
+        let values = Column::parse(cell.slice(reader.position()..))?;
+        if values.len() != len {
+            return Err(corrupt(reader.position(), "as many states as changes are missing").into());
+        }
+        Ok(Self { cell, first_revision, last_revision, slots, ends, revisions, values })
+    }
+
+    /// How many changes.
+    pub(crate) fn len(&self) -> usize {
+        self.revisions.len()
+    }
+
+    /// The revision of the earliest change.
+    pub(crate) fn first_revision(&self) -> u32 {
+        self.first_revision
+    }
+
+    /// The revision of the latest change.
+    pub(crate) fn last_revision(&self) -> u32 {
+        self.last_revision
+    }
+
+    /// The slots that change, rising.
+    pub(crate) fn slots(&self) -> impl ExactSizeIterator<Item = Result<u16>> {
+        (0..self.slots.len()).map(|index| self.slot(index))
+    }
+
+    /// The newest change of `slot` at or before `revision`: its revision and the state since.
+    #[inline]
+    pub(crate) fn at(&self, slot: u16, revision: u32) -> Result<Option<(u32, Datum<'_>)>> {
+        if revision < self.first_revision {
+            return Ok(None);
+        }
+        let run = self.run(slot)?;
+        let start = run.start;
+        let revision = i64::from(revision);
+        let after = self.revisions.partition_point(&self.cell, run, |other| other <= revision);
+        match after.checked_sub(1) {
+            Some(index) if index >= start => {
+                Ok(Some((self.revision(index)?, self.values.get(index)?)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The indices of the changes of `slot`, oldest first; empty if there are none.
+    #[inline]
+    pub(crate) fn run(&self, slot: u16) -> Result<Range<usize>> {
+        let wanted = i64::from(slot);
+        let all = 0..self.slots.len();
+        let place = self.slots.partition_point(&self.cell, all, |other| other < wanted);
+        if self.slots.get(&self.cell, place) != Some(wanted) {
+            return Ok(0..0);
+        }
+        self.span(place)
+    }
+
+    /// Change `index`: its slot, its revision and the state since.
+    pub(crate) fn entry(&self, index: usize) -> Result<(u16, u32, Datum<'_>)> {
+        let place = match &self.ends {
+            None => index,
+            Some(ends) => {
+                let ended = (index as u64).cast_signed();
+                ends.partition_point(&self.cell, 0..ends.len(), |end| end <= ended)
+            }
+        };
+        Ok((self.slot(place)?, self.revision(index)?, self.values.get(index)?))
+    }
+
+    fn slot(&self, place: usize) -> Result<u16> {
+        let slot = self.slots.get(&self.cell, place).and_then(|slot| u16::try_from(slot).ok());
+        slot.ok_or_else(|| unreadable(place, self.slots.len(), "slot of a run piece"))
+    }
+
+    fn revision(&self, index: usize) -> Result<u32> {
+        let revision = self.revisions.get(&self.cell, index);
+        let revision = revision.and_then(|revision| u32::try_from(revision).ok());
+        revision.ok_or_else(|| unreadable(index, self.len(), "change"))
+    }
+
+    fn span(&self, place: usize) -> Result<Range<usize>> {
+        let Some(ends) = &self.ends else { return Ok(place..place.saturating_add(1)) };
+        let span = ends.span(&self.cell, place).filter(|span| span.end <= self.len());
+        span.ok_or_else(|| unreadable(place, self.slots.len(), "run"))
+    }
+}
+
+fn parse_count(reader: &mut Reader<'_>, wide: bool, most: usize) -> Parsed<usize> {
+    let start = reader.position();
+    let count = usize::from(if wide { reader.u16()? } else { u16::from(reader.u8()?) });
+    if count == 0 || count > most {
+        return Err(corrupt(start, "no such number of changes"));
+    }
+    Ok(count)
+}

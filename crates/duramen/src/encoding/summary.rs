@@ -1,0 +1,99 @@
+//! What is known of the numbers of a column without reading them.
+
+use super::reader::{Parsed, Reader, put_wide};
+use crate::state::{ApartKind, Datum};
+
+/// Count, least, greatest and sum of the integers and decimals of a column, exactly.
+///
+/// `min`, `max` and `sum` are mantissas of the scale `scale`: the number is `min / 10^scale`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Summary {
+    /// The integers and decimals.
+    pub(crate) count: u16,
+    /// The numbers of other forms (floats, numbers kept as text), which nothing else here covers.
+    pub(crate) others: u16,
+    /// The greatest scale of a decimal.
+    pub(crate) scale: u8,
+    /// The least integer or decimal.
+    pub(crate) min: i128,
+    /// The greatest integer or decimal.
+    pub(crate) max: i128,
+    /// The sum of the integers and decimals.
+    pub(crate) sum: i128,
+}
+
+impl Summary {
+    /// The summary of `datums`, or `None` if none of them is an integer or a decimal, or if
+    /// 128 bits do not hold their sum at one scale.
+    pub(super) fn of<'a>(datums: impl Iterator<Item = Datum<'a>> + Clone) -> Option<Self> {
+        let scale = datums.clone().filter_map(exact).map(|(_, scale)| scale).max()?;
+        let mut summary =
+            Self { count: 0, others: 0, scale, min: i128::MAX, max: i128::MIN, sum: 0 };
+        for datum in datums {
+            if let Some((mantissa, own)) = exact(datum) {
+                let factor = 10_i128.checked_pow(u32::from(scale.saturating_sub(own)))?;
+                summary.add(i128::from(mantissa).checked_mul(factor)?)?;
+            } else if is_other_number(datum) {
+                summary.others = summary.others.checked_add(1)?;
+            }
+        }
+        Some(summary)
+    }
+
+    /// The summary of `count` numbers on a straight line.
+    pub(super) fn of_line(first: i64, step: i64, count: u16, scale: u8) -> Option<Self> {
+        let (first, step, len) = (i128::from(first), i128::from(step), i128::from(count));
+        let rise = step.checked_mul(len.checked_sub(1)?)?;
+        let last = first.checked_add(rise)?;
+        let sum = first.checked_add(last)?.checked_mul(len)?.checked_div(2)?;
+        Some(Self { count, others: 0, scale, min: first.min(last), max: first.max(last), sum })
+    }
+
+    fn add(&mut self, value: i128) -> Option<()> {
+        self.count = self.count.checked_add(1)?;
+        self.min = self.min.min(value);
+        self.max = self.max.max(value);
+        self.sum = self.sum.checked_add(value)?;
+        Some(())
+    }
+
+    /// Appends the summary behind a byte with its length, by which parsing passes over it.
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        let mut bytes = Vec::with_capacity(32);
+        bytes.extend(self.count.to_le_bytes());
+        bytes.extend(self.others.to_le_bytes());
+        bytes.push(self.scale);
+        put_wide(&mut bytes, self.min);
+        put_wide(&mut bytes, self.max);
+        put_wide(&mut bytes, self.sum);
+        out.push(u8::try_from(bytes.len()).unwrap_or(u8::MAX));
+        out.append(&mut bytes);
+    }
+
+    /// Reads a summary from behind its length.
+    pub(super) fn parse(reader: &mut Reader<'_>) -> Parsed<Self> {
+        Ok(Self {
+            count: reader.u16()?,
+            others: reader.u16()?,
+            scale: reader.u8()?,
+            min: reader.wide()?,
+            max: reader.wide()?,
+            sum: reader.wide()?,
+        })
+    }
+}
+
+fn exact(datum: Datum<'_>) -> Option<(i64, u8)> {
+    match datum {
+        Datum::Int(value) => Some((value, 0)),
+        Datum::Decimal { mantissa, scale } => Some((mantissa, scale)),
+        _ => None,
+    }
+}
+
+fn is_other_number(datum: Datum<'_>) -> bool {
+    matches!(
+        datum,
+        Datum::Float(_) | Datum::Digits(_) | Datum::Apart { kind: ApartKind::Digits, .. }
+    )
+}

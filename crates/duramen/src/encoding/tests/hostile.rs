@@ -1,0 +1,152 @@
+//! Damaged cells: errors or wrong values, but no panic and no large allocation.
+
+use super::*;
+
+/// Reads everything a damaged cell offers, as far as it goes.
+type Visit = fn(Bytes);
+
+fn visit_column(cell: Bytes) {
+    let Ok(column) = Column::parse(cell) else { return };
+    assert!(u16::try_from(column.len()).is_ok());
+    let _ = column.summary().is_ok();
+    for slot in 0..column.len() + 2 {
+        let _ = column.get(slot).is_ok();
+    }
+    column.integers_into(&mut Vec::new());
+}
+
+fn visit_run(cell: Bytes) {
+    let Ok(piece) = RunPiece::parse(cell) else { return };
+    for slot in (0..40).chain([u16::MAX]) {
+        let _ = piece.run(slot).is_ok();
+        for revision in [0, piece.first_revision(), piece.last_revision(), u32::MAX] {
+            let _ = piece.at(slot, revision).is_ok();
+        }
+    }
+    assert_eq!(piece.slots().count(), piece.slots().len());
+    for index in 0..piece.len() + 2 {
+        let _ = piece.entry(index).is_ok();
+    }
+}
+
+fn visit_order(cell: Bytes) {
+    let Ok(block) = OrderBlock::parse(cell) else { return };
+    let _ = (block.extents().is_ok(), block.children().is_ok(), block.extent(300).is_ok());
+}
+
+fn visit_revision_rows(cell: Bytes) {
+    let Ok(block) = RevisionRowsBlock::parse(cell) else { return };
+    block.timestamps_into(&mut Vec::new());
+    block.rows_until(Micros(5));
+    for row in 0..block.len() + 2 {
+        let _ = (block.timestamp(row).is_ok(), block.sequence(row).is_ok());
+        let _ = (block.author(row).is_ok(), block.message(row).is_ok());
+        // A damaged end may span many values without a byte each; they are read one by one.
+        let _ = block.high_waters(row).map(|all| all.take(100).flatten().count());
+        let _ = block.changed(row).map(|all| all.take(100).flatten().count());
+    }
+}
+
+/// Visits `cell` cut at every length, with every byte replaced, and with bytes appended.
+fn damage(cell: &[u8], visit: Visit) {
+    visit(Bytes::copy_from_slice(cell));
+    for len in 0..cell.len() {
+        visit(Bytes::copy_from_slice(&cell[..len]));
+    }
+    let mut damaged = cell.to_vec();
+    for at in 0..cell.len() {
+        let values = (0..8).map(|bit| cell[at] ^ 1 << bit).chain([0, 0x7f, 0x80, 0xff]);
+        for value in values {
+            damaged[at] = value;
+            visit(Bytes::copy_from_slice(&damaged));
+        }
+        damaged[at] = cell[at];
+    }
+    damaged.push(0);
+    visit(Bytes::from(damaged));
+}
+
+fn columns() -> Vec<Vec<Datum<'static>>> {
+    let words: [&[u8]; 4] = [b"oak", b"", b"elm and ash", b"yew"];
+    let text = |i: usize| Datum::Text { bytes: words[i % 4], plain: i.is_multiple_of(3) };
+    let mixed = all_kinds().into_iter().cycle().take(70).collect::<Vec<_>>();
+    let mut columns = vec![
+        vec![],
+        (0..40).map(|i| Datum::Int(i * i)).collect(),
+        (0..40).map(Datum::Int).collect(),
+        (0..40).map(|i| Datum::Bool(i % 3 == 0)).collect(),
+        (0..40).map(text).collect(),
+        (0..5).map(text).collect(),
+        (0..70).map(|i| if i % 3 == 0 { Datum::Null } else { text(i) }).collect(),
+        vec![Datum::Absent; 300],
+        all_kinds(),
+        mixed,
+    ];
+    columns.extend(all_kinds().into_iter().map(|datum| vec![datum]));
+    columns
+}
+
+#[test]
+fn damaged_columns_never_panic() {
+    for datums in columns() {
+        let mut cell = Vec::new();
+        encode_column(&datums, &mut cell);
+        damage(&cell, visit_column);
+    }
+}
+
+#[test]
+fn damaged_run_pieces_never_panic() {
+    let all = all_kinds();
+    let runs = all.iter().enumerate().map(|(i, datum)| (i as u16 / 3, i as u32 + 9, *datum));
+    let once = all.iter().enumerate().map(|(i, datum)| (i as u16, 7, *datum));
+    for changes in [runs.collect::<Vec<_>>(), once.collect(), vec![(3, 4, Datum::Int(5))]] {
+        let mut cell = Vec::new();
+        encode_run(&changes, &mut cell);
+        damage(&cell, visit_run);
+    }
+}
+
+#[test]
+fn damaged_order_blocks_never_panic() {
+    let mut leaf = Vec::new();
+    let extents = (0..20).map(|i| Extent { first: i * i, count: 3 }).collect::<Vec<_>>();
+    encode_leaf(&extents, &mut leaf);
+    damage(&leaf, visit_order);
+    let mut inner = Vec::new();
+    encode_inner(&[(OrderId(1), 2), (OrderId(3), 900), (OrderId(9), 7)], &mut inner);
+    damage(&inner, visit_order);
+}
+
+#[test]
+fn damaged_revision_rows_never_panic() {
+    let rows = (0..8_u64).map(|i| Row {
+        timestamp: i.cast_signed() * 1_000 + 7,
+        sequence: i * i,
+        author: (i % 2 == 0).then(|| b"ada".to_vec()),
+        message: Some(vec![b'm'; i as usize]),
+        high_waters: vec![(3, i * 100); i as usize % 3],
+        changed: vec![i << 40 | 5, 9],
+    });
+    let mut cell = Vec::new();
+    revision_rows(&rows.collect::<Vec<_>>()).encode(&mut cell);
+    damage(&cell, visit_revision_rows);
+}
+
+proptest! {
+    #[test]
+    fn bytes_of_no_cell_never_panic(bytes in vec(any::<u8>(), 0..120)) {
+        let cell = Bytes::from(bytes);
+        visit_column(cell.clone());
+        visit_run(cell.clone());
+        visit_order(cell.clone());
+        visit_revision_rows(cell);
+    }
+}
+
+#[test]
+fn a_piece_of_unsorted_changes_is_refused_when_written() {
+    let changes = [(1, 5, Datum::Null), (1, 5, Datum::Absent)];
+    let written = std::panic::catch_unwind(|| encode_run(&changes, &mut Vec::new()));
+    assert!(written.is_err());
+}

@@ -1,0 +1,152 @@
+//! Vectors of byte strings: one for all, ends and bytes, or codes into distinct strings.
+
+use rustc_hash::FxHashMap;
+
+use super::integers::{Integers, unsigned_width};
+use super::reader::{Parsed, Reader, corrupt};
+
+const CONSTANT: u8 = 0;
+const PLAIN: u8 = 1;
+const DICTIONARY: u8 = 2;
+
+/// Where a vector of byte strings lies in its cell.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Texts {
+    len: u32,
+    bytes_at: u32,
+    form: Form,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Form {
+    Constant { bytes: u32 },
+    Plain { ends: Integers },
+    Dictionary { codes: Integers, ends: Integers },
+}
+
+impl Texts {
+    /// Appends the encoding of `texts`, whose number the owner keeps.
+    pub(crate) fn encode(texts: &[&[u8]], out: &mut Vec<u8>) {
+        if let Some((first, rest)) = texts.split_first()
+            && rest.iter().all(|text| text == first)
+        {
+            out.push(CONSTANT);
+            Integers::encode(&[length(first.len())], out);
+            return out.extend_from_slice(first);
+        }
+        let shorter = |distinct: &Distinct<'_>| distinct.bytes() < plain_bytes(texts);
+        if let Some(distinct) = distinct(texts).filter(shorter) {
+            out.push(DICTIONARY);
+            Integers::encode(&[length(distinct.texts.len())], out);
+            Integers::encode(&distinct.codes, out);
+            return encode_plain(&distinct.texts, out);
+        }
+        out.push(PLAIN);
+        encode_plain(texts, out);
+    }
+
+    /// Reads the headers of a vector of `len` strings and passes over the rest.
+    #[inline]
+    pub(crate) fn parse(reader: &mut Reader<'_>, len: usize) -> Parsed<Self> {
+        let start = reader.position();
+        let form = match reader.u8()? {
+            CONSTANT => {
+                let bytes = parse_length(reader)?;
+                Form::Constant { bytes: u32::try_from(bytes).unwrap_or(u32::MAX) }
+            }
+            PLAIN => Form::Plain { ends: Integers::parse(reader, len)? },
+            DICTIONARY => {
+                let distinct = parse_length(reader)?;
+                let codes = Integers::parse(reader, len)?;
+                Form::Dictionary { codes, ends: Integers::parse(reader, distinct)? }
+            }
+            _ => return Err(corrupt(start, "no such form of strings")),
+        };
+        let bytes = match &form {
+            Form::Constant { bytes } => Some(*bytes as usize),
+            Form::Plain { ends } | Form::Dictionary { ends, .. } => ends.total(reader.cell()),
+        };
+        let bytes = bytes.ok_or_else(|| corrupt(start, "strings end before they begin"))?;
+        let bytes_at = reader.skip(bytes)?;
+        let len = u32::try_from(len).map_err(|_| corrupt(start, "too many strings"))?;
+        Ok(Self { len, bytes_at, form })
+    }
+
+    /// How many strings.
+    pub(crate) fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// String `index`, or `None` beyond the end and where the cell is damaged.
+    #[inline]
+    pub(crate) fn get<'a>(&self, cell: &'a [u8], index: usize) -> Option<&'a [u8]> {
+        let span = match &self.form {
+            Form::Constant { bytes } => (index < self.len()).then_some(0..*bytes as usize)?,
+            Form::Plain { ends } => ends.span(cell, index)?,
+            Form::Dictionary { codes, ends } => ends.span(cell, codes.get_index(cell, index)?)?,
+        };
+        let at = self.bytes_at as usize;
+        cell.get(at.checked_add(span.start)?..at.checked_add(span.end)?)
+    }
+}
+
+/// A single count or length, in one to nine bytes.
+fn parse_length(reader: &mut Reader<'_>) -> Parsed<usize> {
+    let start = reader.position();
+    let length = Integers::parse(reader, 1)?;
+    length.get_index(reader.cell(), 0).ok_or_else(|| corrupt(start, "a negative length"))
+}
+
+fn length(len: usize) -> i64 {
+    i64::try_from(len).unwrap_or(i64::MAX)
+}
+
+fn encode_plain(texts: &[&[u8]], out: &mut Vec<u8>) {
+    let ends = texts.iter().scan(0_usize, |end, text| {
+        *end = end.saturating_add(text.len());
+        Some(length(*end))
+    });
+    Integers::encode(&ends.collect::<Vec<_>>(), out);
+    for text in texts {
+        out.extend_from_slice(text);
+    }
+}
+
+/// What `texts` take as ends and bytes, about.
+fn plain_bytes(texts: &[&[u8]]) -> usize {
+    let bytes = texts.iter().map(|text| text.len()).fold(0, usize::saturating_add);
+    let width = usize::from(unsigned_width(bytes as u64));
+    texts.len().saturating_mul(width).saturating_add(bytes)
+}
+
+/// Strings as codes.
+struct Distinct<'a> {
+    texts: Vec<&'a [u8]>,
+    codes: Vec<i64>,
+}
+
+impl Distinct<'_> {
+    fn bytes(&self) -> usize {
+        let width = usize::from(unsigned_width(self.texts.len().saturating_sub(1) as u64));
+        plain_bytes(&self.texts).saturating_add(self.codes.len().saturating_mul(width))
+    }
+}
+
+/// The distinct strings as they appear, or `None` if more than half of them are distinct: then
+/// codes save little and the look-ups of the rest would be wasted.
+fn distinct<'a>(texts: &[&'a [u8]]) -> Option<Distinct<'a>> {
+    let most = texts.len().div_ceil(2);
+    let mut known = FxHashMap::default();
+    let mut found = Distinct { texts: Vec::new(), codes: Vec::with_capacity(texts.len()) };
+    for text in texts {
+        let code = *known.entry(*text).or_insert_with(|| {
+            found.texts.push(text);
+            length(found.texts.len().saturating_sub(1))
+        });
+        found.codes.push(code);
+        if found.texts.len() > most {
+            return None;
+        }
+    }
+    Some(found)
+}
