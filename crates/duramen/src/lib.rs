@@ -6,6 +6,7 @@ mod clock;
 mod encoding;
 mod error;
 pub mod io;
+mod json;
 pub mod limits;
 mod node;
 mod order;
@@ -15,5 +16,6 @@ mod subsequence;
 
 pub use clock::{Clock, SystemClock};
 pub use error::{Error, ErrorKind, Result};
+pub use json::{ArrayIndex, JsonPointer};
 pub use node::{NodeId, NodeKind, Ordinal, PathId};
 pub use revision::{CommitSequence, Micros, Revision};

@@ -1,0 +1,14 @@
+//! JSON text in and out: reading into a tape, exact numbers, escapes and JSON Pointer.
+
+pub(crate) mod escape;
+mod fault;
+mod names;
+pub(crate) mod number;
+mod parse;
+mod pointer;
+mod tape;
+
+pub use pointer::{ArrayIndex, JsonPointer};
+
+pub(crate) use parse::ParseOptions;
+pub(crate) use tape::{ContentHasher, Item, Tape, TapeIndex};

@@ -1,0 +1,81 @@
+//! What is wrong with a JSON text, and where.
+
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+
+use crate::error::{Error, ErrorKind};
+use crate::limits::{JSON_DEPTH_MAX, VALUE_BYTES_MAX};
+
+/// What is wrong, and at which byte.
+#[derive(Debug)]
+pub(super) struct Fault {
+    at: usize,
+    reason: Reason,
+}
+
+#[derive(Debug)]
+pub(super) enum Reason {
+    Empty,
+    NotUtf8,
+    Expected(&'static str),
+    RawControl,
+    UnknownEscape,
+    LoneSurrogate,
+    TooDeep,
+    TooLong,
+    Repeated(String),
+}
+
+/// Boxed, so that results travel in registers.
+pub(super) type Scanned<T> = Result<T, Box<Fault>>;
+
+impl Fault {
+    /// The failure for `reason` at byte `at`.
+    pub(super) fn fail<T>(at: usize, reason: Reason) -> Scanned<T> {
+        Err(Box::new(Self { at, reason }))
+    }
+
+    /// The error for people: lines and columns count from 1, columns in characters.
+    pub(super) fn locate(&self, text: &[u8]) -> Error {
+        let before = text.get(..self.at).unwrap_or(text);
+        let mut lines = before.split(|byte| *byte == b'\n');
+        let last = lines.next_back().unwrap_or_default();
+        let line = lines.count().saturating_add(1);
+        let characters = last.iter().filter(|byte| **byte & 0xc0 != 0x80).count();
+        let column = characters.saturating_add(1);
+        let reason = self.describe(text);
+        let message = format!("JSON is invalid at line {line}, column {column}: {reason}");
+        Error::new(ErrorKind::Invalid, message)
+    }
+
+    fn describe(&self, text: &[u8]) -> String {
+        match &self.reason {
+            Reason::Empty => "the text is empty, expected a value".to_owned(),
+            Reason::NotUtf8 => "the text is not UTF-8 from here on".to_owned(),
+            Reason::Expected(what) => format!("expected {what}, found {}", self.found(text)),
+            Reason::RawControl => {
+                format!("{} in a string must be written as an escape", self.found(text))
+            }
+            Reason::UnknownEscape => format!("no escape is written \\ and {}", self.found(text)),
+            Reason::LoneSurrogate => "a surrogate without its other half".to_owned(),
+            Reason::TooDeep => format!("nested deeper than {JSON_DEPTH_MAX} levels"),
+            Reason::TooLong => format!("a value of more than {VALUE_BYTES_MAX} bytes"),
+            Reason::Repeated(name) => format!("the object has the name {name:?} twice"),
+        }
+    }
+
+    fn found(&self, text: &[u8]) -> String {
+        let rest = text.get(self.at..).unwrap_or_default();
+        let start = rest.get(..rest.len().min(4)).unwrap_or_default();
+        let first = start.utf8_chunks().next().and_then(|chunk| chunk.valid().chars().next());
+        match first {
+            None => "the end".to_owned(),
+            Some(character) if character.is_control() => format!("U+{:04X}", u32::from(character)),
+            Some(character) => format!("{character:?}"),
+        }
+    }
+}

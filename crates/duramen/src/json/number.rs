@@ -1,0 +1,257 @@
+//! Numbers: from their text to the form that holds it exactly, and back to the same text.
+//!
+//! Invariants:
+//! - writing a classified number gives its text again, byte for byte;
+//! - numbers compare as their texts say, whatever forms hold them, and without rounding.
+
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+use crate::state::Datum;
+
+/// Digits of a decimal's mantissa, and of its fraction.
+const DECIMAL_DIGITS_MAX: usize = 18;
+/// 10 to the power of [`DECIMAL_DIGITS_MAX`].
+const DECIMAL_MANTISSA_END: u64 = 1_000_000_000_000_000_000;
+/// No float is written in more bytes.
+const FLOAT_BYTES_MAX: usize = 32;
+
+/// The first form of integer, decimal, float and digits that holds the number of this JSON text
+/// exactly.
+pub(crate) fn classify(text: &[u8]) -> Datum<'_> {
+    fixed_point(text).or_else(|| float(text)).unwrap_or(Datum::Digits(text))
+}
+
+fn fixed_point(text: &[u8]) -> Option<Datum<'static>> {
+    let (negative, unsigned) = split_sign(text);
+    let (whole, after) = take_digits(unsigned, 0)?;
+    match unsigned {
+        // What is no JSON number is not taken for one either.
+        [b'0', b'0'..=b'9', ..] => return None,
+        [b'0'..=b'9', ..] => {}
+        _ => return None,
+    }
+    match after {
+        [] => integer(negative, whole),
+        [b'.', fraction @ ..] => match take_digits(fraction, whole)? {
+            (magnitude, []) => decimal(negative, magnitude, fraction.len()),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn integer(negative: bool, magnitude: u64) -> Option<Datum<'static>> {
+    let value = match (negative, magnitude) {
+        (false, _) => i64::try_from(magnitude).ok()?,
+        (true, 0) => return None,
+        (true, _) => 0_i64.checked_sub_unsigned(magnitude)?,
+    };
+    Some(Datum::Int(value))
+}
+
+fn decimal(negative: bool, magnitude: u64, scale: usize) -> Option<Datum<'static>> {
+    // A mantissa of zero would lose its sign.
+    let fits = magnitude < DECIMAL_MANTISSA_END && !(negative && magnitude == 0);
+    if !fits || !(1..=DECIMAL_DIGITS_MAX).contains(&scale) {
+        return None;
+    }
+    let magnitude = i64::try_from(magnitude).ok()?;
+    let mantissa = if negative { magnitude.wrapping_neg() } else { magnitude };
+    Some(Datum::Decimal { mantissa, scale: u8::try_from(scale).ok()? })
+}
+
+/// The digits at the begin of `text` appended to `value`, and what follows them; nothing if they
+/// overflow.
+fn take_digits(mut text: &[u8], mut value: u64) -> Option<(u64, &[u8])> {
+    while let [digit @ b'0'..=b'9', tail @ ..] = text {
+        value = value.checked_mul(10)?.checked_add(u64::from(digit.wrapping_sub(b'0')))?;
+        text = tail;
+    }
+    Some((value, text))
+}
+
+fn float(text: &[u8]) -> Option<Datum<'static>> {
+    if text.len() > FLOAT_BYTES_MAX {
+        return None;
+    }
+    let value: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;
+    let exact = value.is_finite() && zmij::Buffer::new().format_finite(value).as_bytes() == text;
+    exact.then_some(Datum::Float(value))
+}
+
+/// Writes a number as the JSON text that it was classified from.
+///
+/// # Panics
+/// If the datum is no number, or one that stands apart.
+pub(crate) fn write_number(number: Datum<'_>, out: &mut Vec<u8>) {
+    match number {
+        Datum::Int(value) => out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes()),
+        Datum::Decimal { mantissa, scale } => write_decimal(mantissa, scale.into(), out),
+        Datum::Float(value) => {
+            assert!(value.is_finite(), "{value} has no JSON text");
+            out.extend_from_slice(zmij::Buffer::new().format_finite(value).as_bytes());
+        }
+        Datum::Digits(text) => out.extend_from_slice(text),
+        other => panic!("not a number with its text: {other:?}"),
+    }
+}
+
+fn write_decimal(mantissa: i64, scale: usize, out: &mut Vec<u8>) {
+    if mantissa < 0 {
+        out.push(b'-');
+    }
+    let mut buffer = itoa::Buffer::new();
+    let digits = buffer.format(mantissa.unsigned_abs()).as_bytes();
+    let (whole, fraction) =
+        digits.split_at_checked(digits.len().saturating_sub(scale)).unwrap_or((digits, b""));
+    out.extend_from_slice(if whole.is_empty() { b"0" } else { whole });
+    out.push(b'.');
+    out.extend(std::iter::repeat_n(b'0', scale.saturating_sub(digits.len())));
+    out.extend_from_slice(fraction);
+}
+
+/// Compares two numbers by the values of their texts; nothing if one is no number, or stands
+/// apart. `-0`, `0` and `0.00` are equal. Powers of ten of more than 38 digits are equal powers.
+pub(crate) fn compare(a: Datum<'_>, b: Datum<'_>) -> Option<Ordering> {
+    if let (Some(a), Some(b)) = (in_units(a), in_units(b)) {
+        return Some(a.cmp(&b));
+    }
+    if let (Datum::Float(a), Datum::Float(b)) = (a, b) {
+        // The shortest texts of floats rise as the floats do.
+        return a.partial_cmp(&b);
+    }
+    let (text_a, text_b) = (number_text(a)?, number_text(b)?);
+    Some(Digits::of(&text_a).compare(&Digits::of(&text_b)))
+}
+
+/// An integer or decimal in units of 10 to the power of minus [`DECIMAL_DIGITS_MAX`].
+fn in_units(number: Datum<'_>) -> Option<i128> {
+    let (mantissa, scale) = match number {
+        Datum::Int(value) => (value, 0),
+        Datum::Decimal { mantissa, scale } => (mantissa, usize::from(scale)),
+        _ => return None,
+    };
+    let power = u32::try_from(DECIMAL_DIGITS_MAX.checked_sub(scale)?).ok()?;
+    i128::from(mantissa).checked_mul(10_i128.checked_pow(power)?)
+}
+
+fn number_text(number: Datum<'_>) -> Option<Cow<'_, [u8]>> {
+    match number {
+        Datum::Digits(text) => Some(Cow::Borrowed(text)),
+        Datum::Int(_) | Datum::Decimal { .. } | Datum::Float(_) => {
+            let mut text = Vec::new();
+            write_number(number, &mut text);
+            Some(Cow::Owned(text))
+        }
+        _ => None,
+    }
+}
+
+/// A number's text taken apart: its value is `0.` and the digits, times 10 to the power.
+struct Digits<'a> {
+    negative: bool,
+    power: i128,
+    /// The digits before and after the point, all zeros at both ends of them cut off.
+    whole: &'a [u8],
+    fraction: &'a [u8],
+}
+
+impl<'a> Digits<'a> {
+    fn of(text: &'a [u8]) -> Self {
+        let (negative, unsigned) = split_sign(text);
+        let (mantissa, exponent) = split_at_byte(unsigned, |byte| matches!(byte, b'e' | b'E'));
+        let (whole, fraction) = split_at_byte(mantissa, |byte| byte == b'.');
+        let mut digits = Self { negative, power: exponent_value(exponent), whole, fraction };
+        digits.cut_leading_zeros();
+        digits.fraction = cut_trailing_zeros(digits.fraction);
+        if digits.fraction.is_empty() {
+            digits.whole = cut_trailing_zeros(digits.whole);
+        }
+        digits
+    }
+
+    fn cut_leading_zeros(&mut self) {
+        self.whole = cut_leading_zeros(self.whole);
+        let mut shift = self.whole.len() as i128;
+        if self.whole.is_empty() {
+            let kept = cut_leading_zeros(self.fraction);
+            shift = (kept.len() as i128).saturating_sub(self.fraction.len() as i128);
+            self.fraction = kept;
+        }
+        self.power = self.power.saturating_add(shift);
+    }
+
+    fn compare(&self, other: &Self) -> Ordering {
+        match self.sign().cmp(&other.sign()) {
+            Ordering::Equal if self.negative => other.compare_magnitude(self),
+            Ordering::Equal => self.compare_magnitude(other),
+            unequal => unequal,
+        }
+    }
+
+    fn sign(&self) -> Ordering {
+        match (self.is_zero(), self.negative) {
+            (true, _) => Ordering::Equal,
+            (false, true) => Ordering::Less,
+            (false, false) => Ordering::Greater,
+        }
+    }
+
+    fn is_zero(&self) -> bool {
+        self.whole.is_empty() && self.fraction.is_empty()
+    }
+
+    fn compare_magnitude(&self, other: &Self) -> Ordering {
+        if self.is_zero() || other.is_zero() {
+            return other.is_zero().cmp(&self.is_zero());
+        }
+        let digits = self.whole.iter().chain(self.fraction);
+        let others = other.whole.iter().chain(other.fraction);
+        self.power.cmp(&other.power).then_with(|| digits.cmp(others))
+    }
+}
+
+/// The value of an exponent, at most the largest integer here.
+fn exponent_value(text: &[u8]) -> i128 {
+    let (negative, unsigned) = split_sign(text.strip_prefix(b"+").unwrap_or(text));
+    let magnitude = unsigned.iter().fold(0_i128, |value, digit| {
+        value.saturating_mul(10).saturating_add(digit.wrapping_sub(b'0').into())
+    });
+    if negative { magnitude.wrapping_neg() } else { magnitude }
+}
+
+fn split_sign(text: &[u8]) -> (bool, &[u8]) {
+    text.strip_prefix(b"-").map_or((false, text), |unsigned| (true, unsigned))
+}
+
+/// What stands before and after the first byte that is meant; nothing after if there is none.
+fn split_at_byte(text: &[u8], meant: impl Fn(u8) -> bool) -> (&[u8], &[u8]) {
+    let mut parts = text.splitn(2, |byte| meant(*byte));
+    (parts.next().unwrap_or_default(), parts.next().unwrap_or_default())
+}
+
+fn cut_leading_zeros(mut digits: &[u8]) -> &[u8] {
+    while let [b'0', tail @ ..] = digits {
+        digits = tail;
+    }
+    digits
+}
+
+fn cut_trailing_zeros(mut digits: &[u8]) -> &[u8] {
+    while let [head @ .., b'0'] = digits {
+        digits = head;
+    }
+    digits
+}
+
+#[cfg(test)]
+#[expect(clippy::arithmetic_side_effects, clippy::indexing_slicing, reason = "a test may panic")]
+mod tests;

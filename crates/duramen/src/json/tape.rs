@@ -1,0 +1,339 @@
+//! A JSON value that was read: its nodes in document order, eight bytes each.
+//!
+//! Invariants:
+//! - a container stands before its children and knows how many nodes it spans, so that its next
+//!   sibling is found in one step;
+//! - an object's fields are pairs of nodes, name then value, and no name comes twice;
+//! - a string without escapes and every number lie in the text that was read; a string with
+//!   escapes lies unescaped in a buffer of the tape.
+
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+
+use std::hash::Hasher;
+
+use rustc_hash::FxHasher;
+
+use super::escape;
+use super::parse::{self, ParseOptions};
+use crate::error::Result;
+use crate::limits::COMMIT_BYTES_MAX;
+
+/// A parsed JSON text.
+#[derive(Debug)]
+pub(crate) struct Tape<'t> {
+    text: &'t [u8],
+    unescaped: Vec<u8>,
+    nodes: Vec<Node>,
+}
+
+/// The place of a value in its tape.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct TapeIndex(u32);
+
+/// A value without its children.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Item<'t> {
+    Null,
+    Bool(bool),
+    /// The number's text.
+    Number(&'t [u8]),
+    /// A string, unescaped; `plain` if no character of it needs an escape when printed.
+    Text {
+        bytes: &'t [u8],
+        plain: bool,
+    },
+    Array {
+        len: u32,
+    },
+    Object {
+        len: u32,
+    },
+}
+
+/// What a node is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Null,
+    False,
+    True,
+    Number,
+    /// A string without escapes, in the text.
+    Plain,
+    /// A string in the buffer that needs no escapes when printed, though it came with some.
+    Unescaped,
+    /// A string in the buffer that needs escapes when printed.
+    Special,
+    Array,
+    Object,
+}
+
+/// One node: 4 bits of kind and two fields of 30 bits. They are (offset, bytes) of a string or
+/// number, and (children, nodes spanned with itself) of a container.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Node(u64);
+
+const _: () = assert!(size_of::<Node>() == 8);
+// Every offset, length and node count is below the text's length.
+const _: () = assert!(COMMIT_BYTES_MAX <= 1 << Node::FIELD_BITS);
+
+impl Node {
+    const FIELD_BITS: u32 = 30;
+    const FIELD_MASK: u64 = (1 << Self::FIELD_BITS) - 1;
+
+    pub(super) fn new(kind: Kind, first: usize, second: usize) -> Self {
+        let (first, second) = (first as u64, second as u64);
+        debug_assert!(first <= Self::FIELD_MASK && second <= Self::FIELD_MASK);
+        Self(((kind as u64) << (2 * Self::FIELD_BITS)) | (first << Self::FIELD_BITS) | second)
+    }
+
+    pub(super) fn kind(self) -> Kind {
+        match self.0 >> (2 * Self::FIELD_BITS) {
+            0 => Kind::Null,
+            1 => Kind::False,
+            2 => Kind::True,
+            3 => Kind::Number,
+            4 => Kind::Plain,
+            5 => Kind::Unescaped,
+            6 => Kind::Special,
+            7 => Kind::Array,
+            _ => Kind::Object,
+        }
+    }
+
+    /// The offset of a string or number, the number of children of a container.
+    pub(super) fn first(self) -> usize {
+        (self.0 >> Self::FIELD_BITS & Self::FIELD_MASK) as usize
+    }
+
+    /// The bytes of a string or number, the nodes of a container with itself.
+    pub(super) fn second(self) -> usize {
+        (self.0 & Self::FIELD_MASK) as usize
+    }
+
+    /// How many nodes the value takes.
+    pub(super) fn span(self) -> usize {
+        match self.kind() {
+            Kind::Array | Kind::Object => self.second(),
+            _ => 1,
+        }
+    }
+}
+
+impl<'t> Tape<'t> {
+    /// Reads one JSON value.
+    ///
+    /// An error is [`Invalid`](crate::ErrorKind::Invalid) and tells line, column and reason.
+    pub(crate) fn parse(text: &'t [u8], options: ParseOptions) -> Result<Self> {
+        parse::read(text, options)
+    }
+
+    /// A tape of `text` without nodes yet.
+    pub(super) fn empty(text: &'t [u8]) -> Self {
+        Self { text, unescaped: Vec::new(), nodes: Vec::new() }
+    }
+
+    /// The whole value.
+    #[expect(clippy::unused_self, reason = "an index means something only beside its tape")]
+    pub(crate) fn root(&self) -> TapeIndex {
+        TapeIndex(0)
+    }
+
+    /// The value at `index` without its children.
+    pub(crate) fn item(&self, index: TapeIndex) -> Item<'_> {
+        self.item_of(self.node(index.at()))
+    }
+
+    /// The elements of the array at `index`; nothing if it is no array.
+    pub(crate) fn elements(&self, index: TapeIndex) -> impl ExactSizeIterator<Item = TapeIndex> {
+        self.children(index, Kind::Array)
+    }
+
+    /// The fields of the object at `index`, name and value; nothing if it is no object.
+    pub(crate) fn fields(
+        &self,
+        index: TapeIndex,
+    ) -> impl ExactSizeIterator<Item = (Item<'_>, TapeIndex)> {
+        self.children(index, Kind::Object)
+            .map(|value| (self.item_of(self.node(value.at().saturating_sub(1))), value))
+    }
+
+    /// A hash of the value's content: equal for equal values, whatever their white space and
+    /// escapes. Different values may share it.
+    pub(crate) fn hash(&self, index: TapeIndex) -> u64 {
+        let mut hasher = ContentHasher::default();
+        self.subtree(index).iter().for_each(|node| hasher.add(self.item_of(*node)));
+        hasher.finish()
+    }
+
+    /// How many values, names included, lie at and below `index`.
+    pub(crate) fn span(&self, index: TapeIndex) -> usize {
+        self.subtree(index).len()
+    }
+
+    /// Writes the value as compact JSON, the one text of all equal values.
+    pub(crate) fn write(&self, index: TapeIndex, out: &mut Vec<u8>) {
+        // Containers that are open: what closes each, and how many of its nodes are due.
+        let mut open: Vec<(Kind, usize)> = Vec::new();
+        for node in self.subtree(index) {
+            self.write_node(*node, out);
+            let kind = node.kind();
+            match kind {
+                Kind::Array => open.push((kind, node.first())),
+                Kind::Object => open.push((kind, node.first().saturating_mul(2))),
+                _ => finish_child(&mut open, out),
+            }
+            while let Some((kind, 0)) = open.last() {
+                out.push(if *kind == Kind::Array { b']' } else { b'}' });
+                open.pop();
+                finish_child(&mut open, out);
+            }
+        }
+    }
+
+    fn write_node(&self, node: Node, out: &mut Vec<u8>) {
+        match self.item_of(node) {
+            Item::Null => out.extend_from_slice(b"null"),
+            Item::Bool(false) => out.extend_from_slice(b"false"),
+            Item::Bool(true) => out.extend_from_slice(b"true"),
+            Item::Number(text) => out.extend_from_slice(text),
+            Item::Text { bytes, plain } => escape::write_text(bytes, plain, out),
+            Item::Array { .. } => out.push(b'['),
+            Item::Object { .. } => out.push(b'{'),
+        }
+    }
+
+    fn children(&self, index: TapeIndex, kind: Kind) -> Children<'_> {
+        let node = self.node(index.at());
+        let left = if node.kind() == kind { node.first() } else { 0 };
+        let step = usize::from(kind == Kind::Object);
+        Children { nodes: &self.nodes, next: index.at().saturating_add(1), left, step }
+    }
+
+    fn subtree(&self, index: TapeIndex) -> &[Node] {
+        let tail = self.nodes.get(index.at()..).unwrap_or_default();
+        tail.get(..self.node(index.at()).span()).unwrap_or_default()
+    }
+
+    fn item_of(&self, node: Node) -> Item<'_> {
+        match node.kind() {
+            Kind::Null => Item::Null,
+            Kind::False => Item::Bool(false),
+            Kind::True => Item::Bool(true),
+            Kind::Number => Item::Number(self.bytes(node)),
+            Kind::Plain | Kind::Unescaped => Item::Text { bytes: self.bytes(node), plain: true },
+            Kind::Special => Item::Text { bytes: self.bytes(node), plain: false },
+            Kind::Array => Item::Array { len: narrow(node.first()) },
+            Kind::Object => Item::Object { len: narrow(node.first()) },
+        }
+    }
+
+    /// The bytes of a string or number.
+    pub(super) fn bytes(&self, node: Node) -> &[u8] {
+        let source = match node.kind() {
+            Kind::Unescaped | Kind::Special => &self.unescaped,
+            _ => self.text,
+        };
+        let tail = source.get(node.first()..).unwrap_or_default();
+        tail.get(..node.second()).unwrap_or_default()
+    }
+
+    /// The node at `at`; null beyond the end.
+    pub(super) fn node(&self, at: usize) -> Node {
+        self.nodes.get(at).copied().unwrap_or(Node::new(Kind::Null, 0, 0))
+    }
+
+    pub(super) fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    pub(super) fn nodes_mut(&mut self) -> &mut Vec<Node> {
+        &mut self.nodes
+    }
+
+    pub(super) fn unescaped_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.unescaped
+    }
+}
+
+/// Counts a finished node off its container and writes what stands after it.
+fn finish_child(open: &mut [(Kind, usize)], out: &mut Vec<u8>) {
+    let Some((kind, due)) = open.last_mut() else { return };
+    *due = due.saturating_sub(1);
+    if *kind == Kind::Object && *due % 2 == 1 {
+        out.push(b':');
+    } else if *due > 0 {
+        out.push(b',');
+    }
+}
+
+/// Children of a container: `step` nodes, then a value, `left` times.
+#[derive(Debug)]
+pub(super) struct Children<'a> {
+    nodes: &'a [Node],
+    next: usize,
+    left: usize,
+    step: usize,
+}
+
+impl Iterator for Children<'_> {
+    type Item = TapeIndex;
+
+    fn next(&mut self) -> Option<TapeIndex> {
+        self.left = self.left.checked_sub(1)?;
+        let at = self.next.saturating_add(self.step);
+        self.next = at.saturating_add(self.nodes.get(at)?.span());
+        Some(TapeIndex(narrow(at)))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl ExactSizeIterator for Children<'_> {}
+
+impl TapeIndex {
+    fn at(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Counts and places on a tape fit in 30 bits.
+fn narrow(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+/// The hash that [`Tape::hash`] gives, fed item by item in document order, each field's name
+/// as a text before its value.
+#[derive(Default)]
+pub(crate) struct ContentHasher(FxHasher);
+
+impl ContentHasher {
+    /// Adds a value without its children.
+    pub(crate) fn add(&mut self, item: Item<'_>) {
+        match item {
+            Item::Null => self.0.write_u8(0),
+            Item::Bool(false) => self.0.write_u8(1),
+            Item::Bool(true) => self.0.write_u8(2),
+            Item::Number(text) => self.add_bytes(3, text),
+            Item::Text { bytes, .. } => self.add_bytes(4, bytes),
+            Item::Array { len } => self.0.write_u64(5 << 32 | u64::from(len)),
+            Item::Object { len } => self.0.write_u64(6 << 32 | u64::from(len)),
+        }
+    }
+
+    fn add_bytes(&mut self, tag: u64, bytes: &[u8]) {
+        self.0.write_u64(tag << 32 | bytes.len() as u64);
+        self.0.write(bytes);
+    }
+
+    /// The hash of what was added.
+    pub(crate) fn finish(&self) -> u64 {
+        self.0.finish()
+    }
+}
