@@ -3,15 +3,19 @@
 
 mod alignment;
 mod clock;
+mod damage;
 mod encoding;
 mod error;
 pub mod io;
 mod json;
 pub mod limits;
+mod manifest;
 mod node;
 mod order;
 mod revision;
+mod segment;
 mod state;
+mod store;
 mod subsequence;
 
 pub use clock::{Clock, SystemClock};

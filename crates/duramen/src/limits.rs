@@ -27,6 +27,14 @@ pub const ALIGNMENT_EDITS_MAX: usize = 2_048;
 pub const ALIGNMENT_STEPS_MAX: usize = 1 << 22;
 /// Bytes of a string, number text or opaque subtree kept in its column; longer ones stand apart.
 pub const INLINE_BYTES_MAX: usize = 4_096;
+/// Bytes of a cell's key.
+pub const CELL_KEY_BYTES_MAX: usize = 2_048;
+/// Bytes of one cell: the largest value and the header its encoding puts before it.
+pub const CELL_BYTES_MAX: usize = 268_500_992;
+/// Bytes of a block of several cells; a larger cell has a block of its own.
+pub const BLOCK_BYTES_MAX: usize = 32 << 10;
+/// Live segments of one database.
+pub const SEGMENTS_MAX: usize = 65_536;
 /// Bytes of one value.
 pub const VALUE_BYTES_MAX: usize = 256 << 20;
 /// Bytes of one commit.

@@ -1,0 +1,327 @@
+//! The manifest: the one file that says what a database consists of.
+//!
+//! Invariants:
+//! - it is replaced as a whole: the new one is complete and synced under another name before it
+//!   takes the place of the old one, and the directory is synced after;
+//! - a file it names was durable before it;
+//! - its magic, checksum, length and format stay where they are in all formats, so that a newer
+//!   manifest is told from a damaged one.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+
+#[cfg(test)]
+mod tests;
+
+use std::io::ErrorKind as Os;
+
+use zerocopy::little_endian::{I64, U16, U32, U64, U128};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use crate::damage::corrupt;
+use crate::io::{self, Access, Device};
+use crate::limits::SEGMENTS_MAX;
+use crate::segment::{BlockAddress, Encoding, SegmentInfo};
+use crate::{CommitSequence, Error, ErrorKind, Micros, Result};
+
+/// The file's name.
+pub(crate) const PATH: &str = "MANIFEST";
+const NEW_PATH: &str = "MANIFEST.new";
+/// The database's own directory.
+const ROOT: &str = "";
+const MAGIC: [u8; 8] = *b"\x89DURMAN\n";
+/// The format of databases this version writes, and the newest it reads.
+const FORMAT: u32 = 1;
+/// Set while no process has the database open for writing and everything is in segments.
+const FLAG_CLEAN: u32 = 1;
+/// Bytes before the first one the checksum covers: magic and checksum.
+const UNCOVERED_BYTES: usize = 12;
+
+const _: () = assert!(size_of::<Prefix>() == 20);
+const _: () = assert!(size_of::<Header>() == 112);
+const _: () = assert!(size_of::<Entry>() == 56);
+
+/// What every manifest begins with, in all formats.
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Prefix {
+    magic: [u8; 8],
+    /// CRC-32C of everything after this field.
+    checksum: U32,
+    /// Bytes of the file.
+    length: U32,
+    format: U32,
+}
+
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Header {
+    prefix: Prefix,
+    flags: U32,
+    features_read: U64,
+    features_write: U64,
+    database_id: U128,
+    epoch: U64,
+    created: I64,
+    next_segment: U64,
+    checkpoint_sequence: U64,
+    journal_file: U64,
+    journal_offset: U64,
+    segments: U32,
+    reserved: U32,
+}
+
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Entry {
+    number: U64,
+    footer: BlockAddress,
+    cells: U64,
+    first_sequence: U64,
+    last_sequence: U64,
+    level: u8,
+    encoding: u8,
+    reserved: U16,
+    reserved_more: U32,
+}
+
+/// A place in the journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(crate) struct JournalPosition {
+    pub(crate) file: u64,
+    pub(crate) offset: u64,
+}
+
+/// What a database consists of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Manifest {
+    pub(crate) database_id: u128,
+    /// Rises with each open after an unclean end.
+    pub(crate) epoch: u64,
+    /// When the database was made.
+    pub(crate) created: Micros,
+    /// Whether the database was closed in order.
+    pub(crate) clean: bool,
+    /// Features a program must know to read the database; none exists yet.
+    pub(crate) features_read: u64,
+    /// Features a program must know to write to the database; none exists yet.
+    pub(crate) features_write: u64,
+    /// The number the next segment gets; above that of every segment ever named.
+    pub(crate) next_segment: u64,
+    /// The last commit whose cells are in segments.
+    pub(crate) checkpoint: CommitSequence,
+    /// Where in the journal the commits after it begin.
+    pub(crate) journal: JournalPosition,
+    /// The live segments, newest first.
+    pub(crate) segments: Vec<SegmentInfo>,
+}
+
+impl Manifest {
+    /// The manifest of a new database.
+    pub(crate) fn new(database_id: u128, created: Micros) -> Self {
+        Self {
+            database_id,
+            epoch: 1,
+            created,
+            clean: false,
+            features_read: 0,
+            features_write: 0,
+            next_segment: 1,
+            checkpoint: CommitSequence(0),
+            journal: JournalPosition::default(),
+            segments: Vec::new(),
+        }
+    }
+
+    /// Reads the manifest; `None` if the device has none.
+    pub(crate) fn load(device: &dyn Device) -> Result<Option<Self>> {
+        let file = match device.open(PATH, Access::Read) {
+            Err(error) if error.kind() == Os::NotFound => return Ok(None),
+            opened => opened.map_err(|error| Error::io("cannot open MANIFEST", error))?,
+        };
+        let read_failed = |error| Error::io("cannot read MANIFEST", error);
+        let length = file.len().map_err(read_failed)?;
+        let most = file_bytes(SEGMENTS_MAX);
+        if length > most as u64 {
+            return Err(damage(0, "bytes of the file", format!("at most {most}"), length));
+        }
+        let mut bytes = vec![0; usize::try_from(length).unwrap_or(most)];
+        io::read_exact_at(file.as_ref(), &mut bytes, 0).map_err(read_failed)?;
+        Self::decode(&bytes).map(Some)
+    }
+
+    /// Puts this manifest, durably, in the place of the one before. After an error either of the
+    /// two may be the one that a later open finds.
+    pub(crate) fn store(&self, device: &dyn Device) -> Result<()> {
+        if self.segments.len() > SEGMENTS_MAX {
+            let message = format!("more than {SEGMENTS_MAX} live segments; compact the database");
+            return Err(Error::new(ErrorKind::Full, message));
+        }
+        let failed = |error| Error::io("cannot write MANIFEST", error);
+        match device.remove(NEW_PATH) {
+            Err(error) if error.kind() != Os::NotFound => return Err(failed(error)),
+            _ => {}
+        }
+        let file = device.open(NEW_PATH, Access::Create).map_err(failed)?;
+        io::write_all_at(file.as_ref(), &self.encode(), 0).map_err(failed)?;
+        file.sync().map_err(failed)?;
+        device.rename(NEW_PATH, PATH).map_err(failed)?;
+        device.sync_dir(ROOT).map_err(failed)
+    }
+
+    /// An `Unsupported` error if the database has features this version cannot write.
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        match self.features_write {
+            0 => Ok(()),
+            features => Err(unsupported(&format!(
+                "the database has features {features:#x}, which this version can read but not write"
+            ))),
+        }
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let entries: Vec<_> = self.segments.iter().map(Entry::of).collect();
+        let header = Header {
+            prefix: Prefix {
+                magic: MAGIC,
+                checksum: U32::ZERO,
+                length: small(file_bytes(entries.len())),
+                format: FORMAT.into(),
+            },
+            flags: if self.clean { FLAG_CLEAN } else { 0 }.into(),
+            features_read: self.features_read.into(),
+            features_write: self.features_write.into(),
+            database_id: self.database_id.into(),
+            epoch: self.epoch.into(),
+            created: self.created.0.into(),
+            next_segment: self.next_segment.into(),
+            checkpoint_sequence: self.checkpoint.0.into(),
+            journal_file: self.journal.file.into(),
+            journal_offset: self.journal.offset.into(),
+            segments: small(entries.len()),
+            reserved: U32::ZERO,
+        };
+        let mut bytes = [header.as_bytes(), entries.as_bytes()].concat();
+        let checksum = U32::new(covered_checksum(&bytes));
+        if let Ok((prefix, _)) = Prefix::mut_from_prefix(&mut bytes) {
+            prefix.checksum = checksum;
+        }
+        bytes
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Self> {
+        check_prefix(bytes)?;
+        let Ok((header, rest)) = Header::ref_from_prefix(bytes) else {
+            return Err(damage(0, "bytes of the file", size_of::<Header>(), bytes.len()));
+        };
+        if header.features_read != 0 {
+            let features = header.features_read;
+            return Err(unsupported(&format!("the database has features {features:#x}")));
+        }
+        let count = header.segments.get() as usize;
+        let Ok(entries) = <[Entry]>::ref_from_bytes_with_elems(rest, count) else {
+            return Err(damage(104, "bytes of the file", file_bytes(count), bytes.len()));
+        };
+        Ok(Self {
+            database_id: header.database_id.get(),
+            epoch: header.epoch.get(),
+            created: Micros(header.created.get()),
+            clean: header.flags.get() & FLAG_CLEAN != 0,
+            features_read: header.features_read.get(),
+            features_write: header.features_write.get(),
+            next_segment: header.next_segment.get(),
+            checkpoint: CommitSequence(header.checkpoint_sequence.get()),
+            journal: JournalPosition {
+                file: header.journal_file.get(),
+                offset: header.journal_offset.get(),
+            },
+            segments: entries.iter().enumerate().map(Entry::info).collect::<Result<_>>()?,
+        })
+    }
+}
+
+impl Entry {
+    fn of(info: &SegmentInfo) -> Self {
+        Self {
+            number: info.number.into(),
+            footer: info.footer,
+            cells: info.cells.into(),
+            first_sequence: info.first_sequence.0.into(),
+            last_sequence: info.last_sequence.0.into(),
+            level: info.level,
+            encoding: info.encoding as u8,
+            reserved: U16::ZERO,
+            reserved_more: U32::ZERO,
+        }
+    }
+
+    fn info((index, entry): (usize, &Self)) -> Result<SegmentInfo> {
+        let Some(encoding) = Encoding::from_byte(entry.encoding) else {
+            let at = file_bytes(index) as u64;
+            return Err(damage(at, "encoding of a segment", "0 or 1", entry.encoding));
+        };
+        Ok(SegmentInfo {
+            number: entry.number.get(),
+            footer: entry.footer,
+            cells: entry.cells.get(),
+            level: entry.level,
+            encoding,
+            first_sequence: CommitSequence(entry.first_sequence.get()),
+            last_sequence: CommitSequence(entry.last_sequence.get()),
+        })
+    }
+}
+
+/// Checks what is the same in all formats, the checksum before the format: so damage is not
+/// taken for a newer format.
+fn check_prefix(bytes: &[u8]) -> Result<()> {
+    let Ok((prefix, _)) = Prefix::ref_from_prefix(bytes) else {
+        return Err(damage(0, "bytes of the file", size_of::<Prefix>(), bytes.len()));
+    };
+    if prefix.magic != MAGIC {
+        let (expected, found) = (format!("{MAGIC:02x?}"), format!("{:02x?}", prefix.magic));
+        return Err(damage(0, "magic", expected, found));
+    }
+    if u64::from(prefix.length.get()) != bytes.len() as u64 {
+        return Err(damage(12, "bytes of the file", prefix.length, bytes.len()));
+    }
+    let checksum = covered_checksum(bytes);
+    if prefix.checksum != checksum {
+        return Err(damage(8, "checksum", prefix.checksum, checksum));
+    }
+    if prefix.format > FORMAT || prefix.format == 0 {
+        let format = prefix.format;
+        return Err(unsupported(&format!("the database has format {format}")));
+    }
+    Ok(())
+}
+
+fn covered_checksum(bytes: &[u8]) -> u32 {
+    crc32c::crc32c(bytes.get(UNCOVERED_BYTES..).unwrap_or_default())
+}
+
+fn file_bytes(segments: usize) -> usize {
+    segments.saturating_mul(size_of::<Entry>()).saturating_add(size_of::<Header>())
+}
+
+/// `SEGMENTS_MAX` keeps counts and lengths of a manifest far below 4 Gi.
+fn small(number: usize) -> U32 {
+    U32::new(u32::try_from(number).unwrap_or(u32::MAX))
+}
+
+fn damage(
+    offset: u64,
+    what: &str,
+    expected: impl std::fmt::Display,
+    found: impl std::fmt::Display,
+) -> Error {
+    corrupt(PATH, offset, what, expected, found)
+}
+
+fn unsupported(what: &str) -> Error {
+    let message = format!("{PATH}: {what}; this version supports format {FORMAT}: use a newer one");
+    Error::new(ErrorKind::Unsupported, message)
+}

@@ -1,0 +1,101 @@
+//! The manifest: replaced as a whole, damage told from a newer format.
+#![expect(
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    reason = "a test that goes wrong may panic"
+)]
+
+use super::*;
+use crate::segment::tests::device::TestDevice;
+
+fn sample() -> Manifest {
+    let segment = |number: u64| SegmentInfo {
+        number,
+        footer: BlockAddress {
+            offset: (number * 1_000).into(),
+            length: 136.into(),
+            checksum: 0x1234_5678.into(),
+        },
+        cells: 17,
+        level: 3,
+        encoding: Encoding::Cold,
+        first_sequence: CommitSequence(number),
+        last_sequence: CommitSequence(number + 5),
+    };
+    Manifest {
+        epoch: 4,
+        clean: true,
+        next_segment: 13,
+        checkpoint: CommitSequence(99),
+        journal: JournalPosition { file: 2, offset: 4_096 },
+        segments: vec![segment(12), segment(7)],
+        ..Manifest::new(0xfeed_0001, Micros(1_700_000_000_000_000))
+    }
+}
+
+/// Seals changed bytes, as a newer version would have written them.
+fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
+    let checksum = crc32c::crc32c(&bytes[12..]);
+    bytes[8..12].copy_from_slice(&checksum.to_le_bytes());
+    bytes
+}
+
+#[test]
+fn what_was_stored_last_is_loaded() {
+    let device = TestDevice::default();
+    assert_eq!(Manifest::load(&device).unwrap(), None);
+    Manifest::new(7, Micros(5)).store(&device).unwrap();
+    assert_eq!(Manifest::load(&device).unwrap(), Some(Manifest::new(7, Micros(5))));
+    // A crash may have left the beginnings of a new manifest.
+    device.open(NEW_PATH, Access::Create).unwrap();
+    sample().store(&device).unwrap();
+    assert_eq!(Manifest::load(&device).unwrap(), Some(sample()));
+    assert_eq!(device.paths(), [PATH]);
+}
+
+#[test]
+fn damage_to_any_byte_is_told() {
+    let sound = sample().encode();
+    for at in 0..sound.len() {
+        for flip in [1, 0x80, 0xff] {
+            let mut damaged = sound.clone();
+            damaged[at] ^= flip;
+            let error = Manifest::decode(&damaged).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Corrupt, "byte {at} ^ {flip}: {error}");
+        }
+    }
+    for length in 0..sound.len() {
+        let error = Manifest::decode(&sound[..length]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "cut to {length}: {error}");
+    }
+}
+
+#[test]
+fn decoding_sealed_bytes_never_panics() {
+    let sound = sample().encode();
+    for at in 12..sound.len() {
+        let mut changed = sound.clone();
+        changed[at] ^= 0xff;
+        let _ = Manifest::decode(&sealed(changed));
+    }
+}
+
+#[test]
+fn a_newer_format_or_feature_is_unsupported() {
+    let sound = sample().encode();
+    for at in [16, 24] {
+        let mut newer = sound.clone();
+        newer[at] = 2;
+        let error = Manifest::decode(&sealed(newer)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "byte {at}: {error}");
+    }
+}
+
+#[test]
+fn a_feature_to_write_leaves_the_database_readable() {
+    let mut bytes = sample().encode();
+    bytes[32] = 1;
+    let manifest = Manifest::decode(&sealed(bytes)).unwrap();
+    assert_eq!(manifest.check_writable().unwrap_err().kind(), ErrorKind::Unsupported);
+    assert!(sample().check_writable().is_ok());
+}

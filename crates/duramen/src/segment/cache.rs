@@ -1,0 +1,53 @@
+//! The cache of verified blocks, by bytes.
+
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+
+use super::block::CellBlock;
+use crate::Result;
+use crate::limits::BLOCK_BYTES_MAX;
+
+/// Names a block of cells for as long as the database lives, as segment numbers are not reused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct BlockKey {
+    pub(crate) segment: u64,
+    pub(crate) block: usize,
+}
+
+/// Blocks of cells of all segments of a database, within a budget of bytes.
+#[derive(Debug)]
+pub(crate) struct BlockCache {
+    blocks: Cache<BlockKey, CellBlock, BlockBytes>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct BlockBytes;
+
+impl Weighter<BlockKey, CellBlock> for BlockBytes {
+    fn weight(&self, _: &BlockKey, block: &CellBlock) -> u64 {
+        block.bytes() as u64
+    }
+}
+
+impl BlockCache {
+    /// A cache of at most `bytes`.
+    pub(crate) fn new(bytes: u64) -> Self {
+        let blocks = usize::try_from(bytes).unwrap_or(usize::MAX) / BLOCK_BYTES_MAX;
+        Self { blocks: Cache::with_weighter(blocks + 1, bytes, BlockBytes) }
+    }
+
+    /// The block, read with `read` if it is not here. Of several that ask for a missing block at
+    /// once one reads and the others wait for it.
+    pub(crate) fn get_or_insert_with(
+        &self,
+        key: &BlockKey,
+        read: impl FnOnce() -> Result<CellBlock>,
+    ) -> Result<CellBlock> {
+        self.blocks.get_or_insert_with(key, read)
+    }
+
+    /// Bytes in the cache.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.blocks.weight()
+    }
+}

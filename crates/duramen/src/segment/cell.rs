@@ -1,0 +1,61 @@
+//! A cell that a look-up found, its content perhaps still to be read.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::cache::BlockCache;
+use super::reader::{CellPosition, Segment};
+use crate::Result;
+
+/// A cell of a segment, which the handle keeps open.
+#[derive(Debug, Clone)]
+pub(crate) struct CellHandle(Content);
+
+#[derive(Debug, Clone)]
+enum Content {
+    /// Its block was read to find its key.
+    Read(Bytes),
+    /// It is alone in its block, whose fence told its key.
+    Apart { segment: Arc<Segment>, cache: Arc<BlockCache>, block: usize },
+}
+
+impl CellHandle {
+    /// The cell with this content.
+    pub(crate) fn read(content: Bytes) -> Self {
+        Self(Content::Read(content))
+    }
+
+    /// The only cell of a block.
+    pub(crate) fn apart(segment: &Arc<Segment>, cache: &Arc<BlockCache>, block: usize) -> Self {
+        let (segment, cache) = (Arc::clone(segment), Arc::clone(cache));
+        Self(Content::Apart { segment, cache, block })
+    }
+
+    /// The content: a part of its block, not a copy.
+    pub(crate) fn load(&self) -> Result<Bytes> {
+        match &self.0 {
+            Content::Read(content) => Ok(content.clone()),
+            Content::Apart { segment, cache, block } => Ok(segment.block(cache, *block)?.cell(0)),
+        }
+    }
+}
+
+impl Segment {
+    /// The key and the cell at a position; `None` if no cell is there.
+    pub(crate) fn cell_at(
+        self: &Arc<Self>,
+        cache: &Arc<BlockCache>,
+        at: CellPosition,
+    ) -> Result<Option<(Bytes, CellHandle)>> {
+        let Some((entry, fence)) = self.entry(at.block)? else { return Ok(None) };
+        if at.slot >= usize::from(entry.cells.get()) {
+            return Ok(None);
+        }
+        if entry.is_single() {
+            return Ok(Some((fence, CellHandle::apart(self, cache, at.block))));
+        }
+        let cells = self.block(cache, at.block)?;
+        Ok(Some((cells.key(at.slot), CellHandle::read(cells.cell(at.slot)))))
+    }
+}

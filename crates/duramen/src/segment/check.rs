@@ -1,0 +1,100 @@
+//! Reads all of a segment and tells everything that does not verify.
+
+use super::MAGIC;
+use super::block::CellBlock;
+use super::filter::{Filter, KeyHash};
+use super::index::IndexEntry;
+use super::reader::{Guide, Segment, read_footer};
+use crate::damage::corrupt;
+use crate::{Error, Result, io};
+
+impl Segment {
+    /// Reads every byte from the device, past everything held in memory: checksums, key order,
+    /// fences, filter membership and counts. Empty if all verify.
+    pub(crate) fn check(&self) -> Vec<Error> {
+        let mut findings = Vec::new();
+        findings.extend(self.check_magic().err());
+        findings.extend(read_footer(self.file(), self.origin().path, self.info()).err());
+        match self.read_guide() {
+            Ok(guide) => self.check_cells(&guide, &mut findings),
+            Err(error) => findings.push(error),
+        }
+        findings
+    }
+
+    fn check_magic(&self) -> Result<()> {
+        let path = self.origin().path;
+        let mut magic = [0; MAGIC.len()];
+        io::read_exact_at(self.file(), &mut magic, 0)
+            .map_err(|error| Error::io(format!("cannot read {path}"), error))?;
+        if magic != MAGIC {
+            let (expected, found) = (format!("{MAGIC:02x?}"), format!("{magic:02x?}"));
+            return Err(corrupt(path, 0, "magic", expected, found));
+        }
+        Ok(())
+    }
+
+    fn check_cells(&self, guide: &Guide, findings: &mut Vec<Error>) {
+        let mut last_key = Vec::new();
+        for number in 0..guide.index.len() {
+            let Some((entry, fence)) = guide.index.get(number) else { break };
+            if last_key.as_slice() >= &fence[..] {
+                findings.push(self.finding(&entry, "fence", &last_key, &fence));
+            }
+            match self.read_cells(&entry) {
+                Ok(cells) => {
+                    self.check_fence(&entry, &fence, &cells, findings);
+                    self.check_keys(&entry, &cells, &guide.filter, findings);
+                    last_key = cells.key(cells.len() - 1).to_vec();
+                }
+                Err(error) => findings.push(error),
+            }
+        }
+        // A damaged last block was reported above, and leaves nothing to compare.
+        if findings.is_empty() && last_key != guide.index.last_key() {
+            let offset = self.footer().index.offset.get();
+            let (expected, found) =
+                (format!("{last_key:02x?}"), format!("{:02x?}", guide.index.last_key()));
+            findings.push(corrupt(self.origin().path, offset, "last key", expected, found));
+        }
+    }
+
+    fn check_fence(
+        &self,
+        entry: &IndexEntry,
+        fence: &[u8],
+        cells: &CellBlock,
+        findings: &mut Vec<Error>,
+    ) {
+        let first = cells.key(0);
+        if &first[..] < fence || (entry.is_single() && first != fence) {
+            findings.push(self.finding(entry, "first key of the block", fence, &first));
+        }
+    }
+
+    fn check_keys(
+        &self,
+        entry: &IndexEntry,
+        cells: &CellBlock,
+        filter: &Filter,
+        findings: &mut Vec<Error>,
+    ) {
+        for slot in 0..cells.len() {
+            let key = cells.key(slot);
+            if slot > 0 && cells.key(slot - 1) >= key {
+                findings.push(self.finding(entry, "key order", &cells.key(slot - 1), &key));
+            }
+            let tree = KeyHash::of_tree(&key);
+            if !filter.may_have(KeyHash::of(&key))
+                || tree.is_some_and(|tree| !filter.may_have(tree))
+            {
+                findings.push(self.finding(entry, "key in the filter", &key, b"none"));
+            }
+        }
+    }
+
+    fn finding(&self, entry: &IndexEntry, what: &str, expected: &[u8], found: &[u8]) -> Error {
+        let (expected, found) = (format!("{expected:02x?}"), format!("{found:02x?}"));
+        corrupt(self.origin().path, entry.block.offset.get(), what, expected, found)
+    }
+}

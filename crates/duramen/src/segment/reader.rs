@@ -1,0 +1,233 @@
+//! An open segment: its footer from the start, its index and filter from the first look-up on,
+//! its blocks of cells through the cache.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+
+use super::block::{Block, BlockAddress, BlockKind, CellBlock, Origin};
+use super::cache::{BlockCache, BlockKey};
+use super::filter::{Filter, KeyHash};
+use super::footer::{FOOTER_BYTES, Footer};
+use super::index::{Index, IndexEntry};
+use super::{MAGIC, SegmentInfo};
+use crate::damage::corrupt;
+use crate::io::{self, Access, Device, File};
+use crate::{Error, Result};
+
+/// A segment open for reading. Whoever holds it can read it, whatever became of its name.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    info: SegmentInfo,
+    path: String,
+    file: Arc<dyn File>,
+    footer: Footer,
+    guide: OnceLock<Guide>,
+}
+
+/// What leads to the blocks of a segment.
+#[derive(Debug)]
+pub(super) struct Guide {
+    pub(super) index: Index,
+    pub(super) filter: Filter,
+}
+
+/// Where a cell is: the block, and the slot in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CellPosition {
+    pub(crate) block: usize,
+    pub(crate) slot: usize,
+}
+
+impl Segment {
+    /// Opens a segment and reads its footer.
+    pub(crate) fn open(device: &dyn Device, info: &SegmentInfo) -> Result<Arc<Self>> {
+        let path = info.path();
+        let file = device
+            .open(&path, Access::Read)
+            .map_err(|error| Error::io(format!("cannot open {path}"), error))?;
+        let bytes = file
+            .len()
+            .map_err(|error| Error::io(format!("cannot get the size of {path}"), error))?;
+        if bytes != info.file_bytes() {
+            return Err(corrupt(&path, 0, "bytes of the file", info.file_bytes(), bytes));
+        }
+        let footer = read_footer(file.as_ref(), &path, info)?;
+        Ok(Arc::new(Self { info: *info, path, file, footer, guide: OnceLock::new() }))
+    }
+
+    /// What the manifest says of the segment.
+    pub(crate) fn info(&self) -> &SegmentInfo {
+        &self.info
+    }
+
+    pub(super) fn origin(&self) -> Origin<'_> {
+        Origin { path: &self.path, segment: self.info.number }
+    }
+
+    pub(super) fn footer(&self) -> &Footer {
+        &self.footer
+    }
+
+    pub(super) fn file(&self) -> &dyn File {
+        self.file.as_ref()
+    }
+
+    /// Reads the index and the filter from the file.
+    pub(super) fn read_guide(&self) -> Result<Guide> {
+        let (origin, footer) = (self.origin(), &self.footer);
+        let index = self.read_block(&footer.index, BlockKind::Index)?;
+        let filter = self.read_block(&footer.filter, BlockKind::Filter)?;
+        Ok(Guide {
+            index: Index::decode(index, origin, footer)?,
+            filter: Filter::decode(filter, origin, &footer.filter)?,
+        })
+    }
+
+    fn guide(&self) -> Result<&Guide> {
+        if let Some(guide) = self.guide.get() {
+            return Ok(guide);
+        }
+        // Two first look-ups at once both read; that is cheaper than a lock on every look-up.
+        let guide = self.read_guide()?;
+        Ok(self.guide.get_or_init(|| guide))
+    }
+
+    /// Whether a key, or a tree, with this hash may be in the segment; `false` is certain.
+    pub(crate) fn may_have(&self, hash: KeyHash) -> Result<bool> {
+        Ok(self.guide()?.filter.may_have(hash))
+    }
+
+    /// The cell with this key.
+    pub(crate) fn get(&self, cache: &BlockCache, key: &[u8]) -> Result<Option<Bytes>> {
+        let index = &self.guide()?.index;
+        let Some(block) = index.block_for(key) else { return Ok(None) };
+        let Some((entry, fence)) = index.get(block) else { return Ok(None) };
+        if entry.is_single() && fence != key {
+            return Ok(None);
+        }
+        let cells = self.block(cache, block)?;
+        Ok(cells.find(key).map(|slot| cells.cell(slot)))
+    }
+
+    /// Where the cell with the greatest key at or before `key` is.
+    pub(crate) fn at_or_before(
+        &self,
+        cache: &BlockCache,
+        key: &[u8],
+    ) -> Result<Option<CellPosition>> {
+        let index = &self.guide()?.index;
+        let Some(block) = index.block_for(key) else { return Ok(None) };
+        let Some((entry, _)) = index.get(block) else { return Ok(None) };
+        if entry.is_single() {
+            return Ok(Some(CellPosition { block, slot: 0 }));
+        }
+        let cells = self.block(cache, block)?;
+        let after = cells.at_or_after(key);
+        if after < cells.len() && cells.key(after) == key {
+            return Ok(Some(CellPosition { block, slot: after }));
+        }
+        if let Some(slot) = after.checked_sub(1) {
+            return Ok(Some(CellPosition { block, slot }));
+        }
+        // The fence is at or before `key`, but every key of the block is after it.
+        let Some(block) = block.checked_sub(1) else { return Ok(None) };
+        let last = index.get(block).and_then(|(entry, _)| entry.cells.get().checked_sub(1));
+        Ok(last.map(|slot| CellPosition { block, slot: slot.into() }))
+    }
+
+    /// Where the cell with the least key at or after `key` is, or would be.
+    pub(crate) fn at_or_after(&self, cache: &BlockCache, key: &[u8]) -> Result<CellPosition> {
+        let index = &self.guide()?.index;
+        let block = index.block_for(key).unwrap_or(0);
+        let Some((entry, fence)) = index.get(block) else {
+            return Ok(CellPosition { block, slot: 0 });
+        };
+        let slot = match () {
+            () if fence >= key => 0,
+            () if entry.is_single() => 1,
+            () => self.block(cache, block)?.at_or_after(key),
+        };
+        Ok(CellPosition { block, slot })
+    }
+
+    /// Blocks of cells in the segment.
+    pub(crate) fn blocks(&self) -> Result<usize> {
+        Ok(self.guide()?.index.len())
+    }
+
+    /// The index entry of a block, and its fence.
+    pub(crate) fn entry(&self, block: usize) -> Result<Option<(IndexEntry, Bytes)>> {
+        Ok(self.guide()?.index.get(block))
+    }
+
+    /// A block of cells, from the cache if it is there.
+    pub(crate) fn block(&self, cache: &BlockCache, block: usize) -> Result<CellBlock> {
+        let key = BlockKey { segment: self.info.number, block };
+        cache.get_or_insert_with(&key, || {
+            let Some((entry, _)) = self.entry(block)? else {
+                let expected = format!("fewer than {}", self.blocks()?);
+                let offset = self.footer.index.offset.get();
+                return Err(corrupt(&self.path, offset, "number of a block", expected, block));
+            };
+            self.read_cells(&entry)
+        })
+    }
+
+    /// Reads and verifies a block of cells, past the cache.
+    pub(super) fn read_cells(&self, entry: &IndexEntry) -> Result<CellBlock> {
+        let block = self.read_block(&entry.block, BlockKind::Cells)?;
+        CellBlock::decode(block, self.origin(), &entry.block, entry.cells.get())
+    }
+
+    fn read_block(&self, address: &BlockAddress, kind: BlockKind) -> Result<Block> {
+        // The footer's decoding found its blocks to end before it, the index's found its own to
+        // end before the filter; so no length is more than the file has.
+        read_block(self.file.as_ref(), self.origin(), address, kind)
+    }
+}
+
+/// Reads the footer that `info` names.
+pub(super) fn read_footer(file: &dyn File, path: &str, info: &SegmentInfo) -> Result<Footer> {
+    let address = &info.footer;
+    let length = address.length.get() as usize;
+    let before = (MAGIC.len() as u64).saturating_add(address.length.get().into());
+    // A newer format may have a longer footer, which must verify before it can say so.
+    if length < FOOTER_BYTES || info.file_bytes() < before {
+        return Err(corrupt(
+            path,
+            address.offset.get(),
+            "length of the footer",
+            FOOTER_BYTES,
+            length,
+        ));
+    }
+    let origin = Origin { path, segment: info.number };
+    let block = read_block(file, origin, address, BlockKind::Footer)?;
+    Footer::decode(&block, origin, address)
+}
+
+fn read_block(
+    file: &dyn File,
+    origin: Origin<'_>,
+    address: &BlockAddress,
+    kind: BlockKind,
+) -> Result<Block> {
+    let length = address.length.get() as usize;
+    let mut bytes = vec![0; length];
+    let offset = address.offset.get();
+    io::read_exact_at(file, &mut bytes, offset).map_err(|error| match error.kind() {
+        std::io::ErrorKind::UnexpectedEof => {
+            let found = file.len().unwrap_or_default().saturating_sub(offset);
+            corrupt(origin.path, offset, "bytes to the end of the file", length, found)
+        }
+        _ => Error::io(format!("cannot read {} at {offset}", origin.path), error),
+    })?;
+    Block::verify(&bytes.into(), origin, address, kind)
+}

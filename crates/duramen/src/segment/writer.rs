@@ -1,0 +1,287 @@
+//! Writes a segment: cells in key order stream out as blocks; filter, index and footer follow.
+//!
+//! Memory held is a block, a write buffer and, for the filter and the index, 8 bytes a cell and a
+//! fence a block. A large cell goes to the file without being copied.
+
+use std::sync::Arc;
+
+use zerocopy::IntoBytes;
+use zerocopy::little_endian::{U16, U32, U64};
+
+use super::block::{BlockAddress, BlockHeader, BlockKind, HEADER_BYTES, RECORD_BYTES, Record};
+use super::filter::{self, KeyHash, TREE_PREFIX_BYTES};
+use super::footer::{FOOTER_BYTES, Footer};
+use super::index::IndexEntry;
+use super::{DIRECTORY, Encoding, FORMAT, MAGIC, SegmentInfo, path};
+use crate::io::{self, Access, Device, File};
+use crate::limits::{BLOCK_BYTES_MAX, CELL_BYTES_MAX, CELL_KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use crate::{CommitSequence, Error, Result};
+
+/// Bytes gathered before they are written.
+const WRITE_BYTES: usize = 256 << 10;
+
+const _: () = assert!(CELL_BYTES_MAX == VALUE_BYTES_MAX + (64 << 10));
+
+/// What a segment is, told before it is written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SegmentMeta {
+    pub(crate) database_id: u128,
+    pub(crate) epoch: u64,
+    pub(crate) level: u8,
+    pub(crate) encoding: Encoding,
+    pub(crate) first_sequence: CommitSequence,
+    pub(crate) last_sequence: CommitSequence,
+}
+
+/// A segment being written. Dropped before [`finish`](Self::finish), it removes its file.
+#[derive(Debug)]
+pub(crate) struct SegmentWriter {
+    device: Arc<dyn Device>,
+    number: u64,
+    meta: SegmentMeta,
+    out: Output,
+    /// The cells of the block being filled: records and, apart from them, keys and cells.
+    records: Vec<Record>,
+    data: Vec<u8>,
+    entries: Vec<IndexEntry>,
+    fences: Vec<u8>,
+    /// The last key of the last block written, and the last key of all.
+    block_last_key: Vec<u8>,
+    last_key: Vec<u8>,
+    hashes: Vec<KeyHash>,
+    cells: u64,
+    finished: bool,
+}
+
+impl SegmentWriter {
+    /// Makes the file of segment `number`, which must not exist.
+    pub(crate) fn create(device: &Arc<dyn Device>, number: u64, meta: SegmentMeta) -> Result<Self> {
+        let path = path(number);
+        let file = device
+            .open(&path, Access::Create)
+            .map_err(|error| Error::io(format!("cannot create {path}"), error))?;
+        Ok(Self {
+            device: Arc::clone(device),
+            number,
+            meta,
+            out: Output { file, path, buffer: MAGIC.to_vec(), flushed: 0 },
+            records: Vec::new(),
+            data: Vec::with_capacity(BLOCK_BYTES_MAX),
+            entries: Vec::new(),
+            fences: Vec::new(),
+            block_last_key: Vec::new(),
+            last_key: Vec::new(),
+            hashes: Vec::new(),
+            cells: 0,
+            finished: false,
+        })
+    }
+
+    /// Adds a cell; its key is above that of the cell before it.
+    pub(crate) fn push(&mut self, key: &[u8], cell: &[u8]) -> Result<()> {
+        assert!(
+            key > self.last_key.as_slice(),
+            "cell keys must rise: {key:02x?} came after {:02x?}",
+            self.last_key
+        );
+        assert!(key.len() <= CELL_KEY_BYTES_MAX, "a cell key of {} bytes", key.len());
+        assert!(cell.len() <= CELL_BYTES_MAX, "a cell of {} bytes", cell.len());
+        let bytes = RECORD_BYTES + key.len() + cell.len();
+        let room = BLOCK_BYTES_MAX - HEADER_BYTES;
+        if self.records.len() * RECORD_BYTES + self.data.len() + bytes > room {
+            self.write_cells()?;
+        }
+        self.hashes.push(KeyHash::of(key));
+        if !same_tree(key, &self.last_key) {
+            self.hashes.extend(KeyHash::of_tree(key));
+        }
+        self.last_key.clear();
+        self.last_key.extend_from_slice(key);
+        self.cells += 1;
+        let record = Record { at: small(self.data.len()), key_len: small(key.len()) };
+        if bytes > room {
+            return self.write_block_of_cells(key, 1, &[record.as_bytes(), key, cell]);
+        }
+        self.records.push(record);
+        self.data.extend_from_slice(key);
+        self.data.extend_from_slice(cell);
+        Ok(())
+    }
+
+    /// Completes the file and makes it durable, its name too; at least one cell was pushed.
+    pub(crate) fn finish(mut self) -> Result<SegmentInfo> {
+        assert!(self.cells > 0, "a segment without cells");
+        self.write_cells()?;
+        let (lanes, count) = filter::build(&self.hashes);
+        let filter = self.out.block(self.number, BlockKind::Filter, count, &[&lanes])?;
+        let blocks = length(self.entries.len());
+        let parts = [self.entries.as_bytes(), &self.fences, &self.last_key];
+        let index = self.out.block(self.number, BlockKind::Index, blocks, &parts)?;
+        let body = self.footer(index, filter);
+        let footer = self.out.block(self.number, BlockKind::Footer, 1, &[body.as_bytes()])?;
+        assert_eq!(footer.length.get() as usize, FOOTER_BYTES);
+        self.out.flush()?;
+        let synced = self.out.file.sync();
+        synced.map_err(|error| Error::io(format!("cannot sync {}", self.out.path), error))?;
+        // The directory is synced too: a segment that no directory entry names is lost with the
+        // power.
+        let synced = self.device.sync_dir(DIRECTORY);
+        synced.map_err(|error| Error::io(format!("cannot sync {DIRECTORY}"), error))?;
+        self.finished = true;
+        Ok(SegmentInfo {
+            number: self.number,
+            footer,
+            cells: self.cells,
+            level: self.meta.level,
+            encoding: self.meta.encoding,
+            first_sequence: self.meta.first_sequence,
+            last_sequence: self.meta.last_sequence,
+        })
+    }
+
+    fn footer(&self, index: BlockAddress, filter: BlockAddress) -> Footer {
+        Footer {
+            format: FORMAT.into(),
+            level: self.meta.level,
+            encoding: self.meta.encoding as u8,
+            reserved: U16::ZERO,
+            features_read: U64::ZERO,
+            features_write: U64::ZERO,
+            database_id: self.meta.database_id.into(),
+            epoch: self.meta.epoch.into(),
+            first_sequence: self.meta.first_sequence.0.into(),
+            last_sequence: self.meta.last_sequence.0.into(),
+            cells: self.cells.into(),
+            index,
+            filter,
+        }
+    }
+
+    /// Writes the block being filled, if it has cells.
+    fn write_cells(&mut self) -> Result<()> {
+        let Some(first) = self.records.first() else { return Ok(()) };
+        let first_key = self.data[..usize::from(first.key_len.get())].to_vec();
+        let records = std::mem::take(&mut self.records);
+        let data = std::mem::take(&mut self.data);
+        self.write_block_of_cells(&first_key, records.len(), &[records.as_bytes(), &data])?;
+        self.records = records;
+        self.records.clear();
+        self.data = data;
+        self.data.clear();
+        Ok(())
+    }
+
+    fn write_block_of_cells(
+        &mut self,
+        first_key: &[u8],
+        cells: usize,
+        parts: &[&[u8]],
+    ) -> Result<()> {
+        let block = self.out.block(self.number, BlockKind::Cells, length(cells), parts)?;
+        let fence = match cells {
+            1 => first_key,
+            _ => shortest_fence(&self.block_last_key, first_key),
+        };
+        self.entries.push(IndexEntry {
+            block,
+            fence_at: length(self.fences.len()).into(),
+            fence_len: small(fence.len()),
+            cells: small(cells),
+        });
+        self.fences.extend_from_slice(fence);
+        self.block_last_key.clone_from(&self.last_key);
+        Ok(())
+    }
+}
+
+impl Drop for SegmentWriter {
+    fn drop(&mut self) {
+        if !self.finished {
+            // A file that stays is named by no manifest, so the next open removes it.
+            let _ = self.device.remove(&self.out.path);
+        }
+    }
+}
+
+/// The file and what is not yet written to it.
+#[derive(Debug)]
+struct Output {
+    file: Arc<dyn File>,
+    path: String,
+    buffer: Vec<u8>,
+    /// Bytes written to the file.
+    flushed: u64,
+}
+
+impl Output {
+    /// Appends a block whose body is `parts` one after the other.
+    fn block(
+        &mut self,
+        segment: u64,
+        kind: BlockKind,
+        items: u32,
+        parts: &[&[u8]],
+    ) -> Result<BlockAddress> {
+        let offset = self.flushed + self.buffer.len() as u64;
+        let bytes = HEADER_BYTES + parts.iter().map(|part| part.len()).sum::<usize>();
+        let mut header = BlockHeader {
+            checksum: U32::ZERO,
+            kind: kind as u8,
+            reserved: [0; 3],
+            length: length(bytes).into(),
+            items: items.into(),
+            segment: segment.into(),
+            offset: offset.into(),
+        };
+        let covered = crc32c::crc32c(&header.as_bytes()[size_of::<U32>()..]);
+        let checksum = parts.iter().fold(covered, |sum, part| crc32c::crc32c_append(sum, part));
+        header.checksum = checksum.into();
+        self.append(header.as_bytes())?;
+        parts.iter().try_for_each(|part| self.append(part))?;
+        Ok(BlockAddress { offset: offset.into(), length: header.length, checksum: header.checksum })
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        if self.buffer.len() + bytes.len() > WRITE_BYTES {
+            self.flush()?;
+        }
+        if bytes.len() > WRITE_BYTES {
+            return self.write(bytes);
+        }
+        self.buffer.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let buffer = std::mem::take(&mut self.buffer);
+        self.write(&buffer)?;
+        self.buffer = buffer;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        io::write_all_at(self.file.as_ref(), bytes, self.flushed)
+            .map_err(|error| Error::io(format!("cannot write {}", self.path), error))?;
+        self.flushed += bytes.len() as u64;
+        Ok(())
+    }
+}
+
+/// The shortest prefix of `first_key` that is above `before`, the last key of the block before.
+fn shortest_fence<'a>(before: &[u8], first_key: &'a [u8]) -> &'a [u8] {
+    let common = before.iter().zip(first_key).take_while(|(a, b)| a == b).count();
+    &first_key[..=common]
+}
+
+fn same_tree(a: &[u8], b: &[u8]) -> bool {
+    a.get(..TREE_PREFIX_BYTES).is_some_and(|tree| b.get(..TREE_PREFIX_BYTES) == Some(tree))
+}
+
+fn small(number: usize) -> U16 {
+    U16::new(u16::try_from(number).expect("a block has under 64 Ki cells and bytes"))
+}
+
+fn length(number: usize) -> u32 {
+    u32::try_from(number).expect("a block has under 4 GiB")
+}

@@ -1,0 +1,162 @@
+//! The live segments of a database and their one cache of blocks.
+//!
+//! Invariants:
+//! - a [`LiveSegments`] never changes: a reader keeps the segments it began with, whatever is
+//!   added or replaced meanwhile, even when their files are removed;
+//! - of a key in several segments the newest segment's cell holds; newest is first in the list.
+
+mod scan;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::io::ErrorKind as Os;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parking_lot::RwLock;
+
+use crate::io::Device;
+use crate::manifest::Manifest;
+use crate::segment::{self, BlockCache, KeyHash, Segment, SegmentInfo};
+use crate::{Error, Result};
+
+pub(crate) use scan::Scan;
+
+/// The segments that are live now.
+#[derive(Debug)]
+pub(crate) struct Store {
+    device: Arc<dyn Device>,
+    live: RwLock<Arc<LiveSegments>>,
+}
+
+/// The segments that were live at one moment.
+#[derive(Debug)]
+pub(crate) struct LiveSegments {
+    /// Newest first.
+    segments: Vec<Arc<Segment>>,
+    cache: Arc<BlockCache>,
+}
+
+impl Store {
+    /// Opens the segments of the manifest; the cache holds at most `cache_bytes` of blocks.
+    pub(crate) fn open(
+        device: &Arc<dyn Device>,
+        manifest: &Manifest,
+        cache_bytes: u64,
+    ) -> Result<Self> {
+        let opened = manifest.segments.iter().map(|info| Segment::open(device.as_ref(), info));
+        let segments = opened.collect::<Result<_>>()?;
+        let cache = Arc::new(BlockCache::new(cache_bytes));
+        let live = RwLock::new(Arc::new(LiveSegments { segments, cache }));
+        Ok(Self { device: Arc::clone(device), live })
+    }
+
+    /// The segments that are live now, for a reader to keep.
+    pub(crate) fn live(&self) -> Arc<LiveSegments> {
+        Arc::clone(&self.live.read())
+    }
+
+    /// The newest cell with this key.
+    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        self.live().get(key)
+    }
+
+    /// Adds a finished segment as the newest.
+    pub(crate) fn add(&self, info: &SegmentInfo) -> Result<()> {
+        let added = Segment::open(self.device.as_ref(), info)?;
+        let mut live = self.live.write();
+        let segments = [added].into_iter().chain(live.segments.iter().cloned()).collect();
+        *live = Arc::new(LiveSegments { segments, cache: Arc::clone(&live.cache) });
+        Ok(())
+    }
+
+    /// What the manifest is to say of the live segments, newest first.
+    pub(crate) fn infos(&self) -> Vec<SegmentInfo> {
+        self.live().segments.iter().map(|segment| *segment.info()).collect()
+    }
+
+    /// Reads all of every live segment and tells everything that does not verify.
+    pub(crate) fn check(&self) -> Vec<Error> {
+        self.live().segments.iter().flat_map(|segment| segment.check()).collect()
+    }
+}
+
+impl LiveSegments {
+    /// The segments, newest first.
+    pub(crate) fn segments(&self) -> &[Arc<Segment>] {
+        &self.segments
+    }
+
+    /// The cache of their blocks.
+    pub(crate) fn cache(&self) -> &Arc<BlockCache> {
+        &self.cache
+    }
+
+    /// The newest cell with this key.
+    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        let hash = KeyHash::of(key);
+        for segment in &self.segments {
+            if segment.may_have(hash)?
+                && let Some(cell) = segment.get(&self.cache, key)?
+            {
+                return Ok(Some(cell));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The cell with the greatest key at or before `key` that begins with `prefix`, as `key` does.
+    pub(crate) fn last_before(&self, prefix: &[u8], key: &[u8]) -> Result<Option<(Bytes, Bytes)>> {
+        assert!(key.starts_with(prefix), "{key:02x?} does not begin with {prefix:02x?}");
+        let tree = KeyHash::of_tree(prefix);
+        let mut last = None;
+        for segment in &self.segments {
+            if !tree.map_or(Ok(true), |tree| segment.may_have(tree))? {
+                continue;
+            }
+            let Some(at) = segment.at_or_before(&self.cache, key)? else { continue };
+            let Some((found, cell)) = segment.cell_at(&self.cache, at)? else { continue };
+            // Of equal keys the one found first is the newest.
+            let above = last.as_ref().is_none_or(|(best, _)| found > *best);
+            if above && found.starts_with(prefix) {
+                last = Some((found, cell));
+            }
+        }
+        last.map(|(found, cell)| Ok((found, cell.load()?))).transpose()
+    }
+
+    /// All cells whose keys begin with `prefix`, in key order.
+    pub(crate) fn scan(&self, prefix: &[u8]) -> Result<Scan> {
+        Scan::new(self, prefix)
+    }
+}
+
+/// Makes the directory of the segments, durably; a new database does so before its manifest.
+pub(crate) fn create_directory(device: &dyn Device) -> Result<()> {
+    let failed = |error| Error::io(format!("cannot make {}", segment::DIRECTORY), error);
+    device.create_dir(segment::DIRECTORY).map_err(failed)?;
+    device.sync_dir("").map_err(failed)
+}
+
+/// Removes the segment files that the manifest does not name: what an unfinished checkpoint,
+/// bulk load or compaction left. The journal must have been replayed, as it may name more.
+pub(crate) fn remove_unnamed(device: &dyn Device, manifest: &Manifest) -> Result<()> {
+    let named: BTreeSet<_> =
+        manifest.segments.iter().map(|info| segment::file_name(info.number)).collect();
+    let files = match device.list(segment::DIRECTORY) {
+        Err(error) if error.kind() == Os::NotFound => return Ok(()),
+        listed => listed.map_err(|error| Error::io("cannot list segments", error))?,
+    };
+    let unnamed: Vec<_> = files.into_iter().filter(|file| !named.contains(file)).collect();
+    for file in &unnamed {
+        let path = format!("{}/{file}", segment::DIRECTORY);
+        let removed = device.remove(&path);
+        removed.map_err(|error| Error::io(format!("cannot remove {path}"), error))?;
+    }
+    if unnamed.is_empty() {
+        return Ok(());
+    }
+    let synced = device.sync_dir(segment::DIRECTORY);
+    synced.map_err(|error| Error::io(format!("cannot sync {}", segment::DIRECTORY), error))
+}

@@ -1,0 +1,138 @@
+//! The store against an ordered map, over several segments.
+
+use super::*;
+use crate::Micros;
+use crate::segment::tests::device::TestDevice;
+use crate::segment::tests::{Cells, Random, write};
+
+struct Model {
+    device: Arc<TestDevice>,
+    store: Store,
+    manifest: Manifest,
+    newest: Cells,
+}
+
+impl Model {
+    fn new(cache_bytes: u64) -> Self {
+        let device = Arc::new(TestDevice::default());
+        let manifest = Manifest::new(1, Micros(0));
+        let shared: Arc<dyn Device> = Arc::<TestDevice>::clone(&device);
+        let store = Store::open(&shared, &manifest, cache_bytes).unwrap();
+        Self { device, store, manifest, newest: Cells::new() }
+    }
+
+    fn add(&mut self, cells: Cells) {
+        let shared: Arc<dyn Device> = Arc::<TestDevice>::clone(&self.device);
+        let info = write(&shared, self.manifest.next_segment, &cells);
+        self.manifest.next_segment += 1;
+        self.store.add(&info).unwrap();
+        self.manifest.segments = self.store.infos();
+        self.newest.extend(cells);
+    }
+
+    fn reopen(&mut self, cache_bytes: u64) {
+        let shared: Arc<dyn Device> = Arc::<TestDevice>::clone(&self.device);
+        self.store = Store::open(&shared, &self.manifest, cache_bytes).unwrap();
+    }
+}
+
+/// Keys of 5 trees with a byte or two after them, so that segments share many.
+fn random_key(random: &mut Random) -> Vec<u8> {
+    let mut key = (random.next() % 5).to_be_bytes().to_vec();
+    let length = random.below(4);
+    key.extend((0..length).map(|_| u8::try_from(random.next() % 9).unwrap()));
+    key
+}
+
+fn random_cells(random: &mut Random) -> Cells {
+    let count = 1 + random.below(400);
+    let cell = |random: &mut Random| {
+        let length = if random.below(20) == 0 { 36 << 10 } else { random.below(600) };
+        (random_key(random), random.bytes(length))
+    };
+    (0..count).map(|_| cell(random)).collect()
+}
+
+fn assert_same(model: &Model, random: &mut Random) {
+    for _ in 0..150 {
+        let key = random_key(random);
+        let prefix = &key[..random.below(key.len() as u64 + 1)];
+        let cell = model.newest.get(&key).map(Vec::as_slice);
+        assert_eq!(model.store.get(&key).unwrap().as_deref(), cell);
+
+        let before = model.newest.range(..=key.clone()).next_back();
+        let before = before.filter(|(key, _)| key.starts_with(prefix));
+        let found = model.store.live().last_before(prefix, &key).unwrap();
+        let found = found.as_ref().map(|(key, cell)| (&key[..], &cell[..]));
+        assert_eq!(found, before.map(|(key, cell)| (&key[..], &cell[..])));
+    }
+    for _ in 0..12 {
+        let key = random_key(random);
+        let prefix = &key[..random.below(key.len() as u64 + 1)];
+        let expected = model.newest.iter().filter(|(key, _)| key.starts_with(prefix));
+        let mut found = model.store.live().scan(prefix).unwrap();
+        for (key, cell) in expected {
+            let (found_key, found_cell) = found.next().unwrap().unwrap();
+            assert_eq!((&found_key[..], &found_cell.load().unwrap()[..]), (&key[..], &cell[..]));
+        }
+        assert!(found.next().is_none());
+    }
+}
+
+#[test]
+fn look_ups_and_scans_over_segments_equal_an_ordered_map() {
+    for seed in 0..5 {
+        let mut random = Random(seed);
+        // From nothing cached to everything.
+        let mut model = Model::new(seed * (100 << 10));
+        for _ in 0..5 {
+            model.add(random_cells(&mut random));
+            assert_same(&model, &mut random);
+        }
+        model.reopen(1 << 20);
+        assert_same(&model, &mut random);
+        assert!(model.store.check().is_empty());
+    }
+}
+
+#[test]
+fn a_reader_keeps_the_segments_it_began_with() {
+    let mut model = Model::new(1 << 20);
+    model.add([(b"a".to_vec(), b"old".to_vec())].into());
+    let live = model.store.live();
+    model.add([(b"a".to_vec(), b"new".to_vec())].into());
+    model.device.remove("segments/00000001.segment").unwrap();
+    assert_eq!(live.get(b"a").unwrap().unwrap(), "old");
+    assert_eq!(model.store.get(b"a").unwrap().unwrap(), "new");
+}
+
+#[test]
+fn listing_keys_reads_no_large_cell_and_an_absent_tree_no_block() {
+    let mut model = Model::new(1 << 20);
+    let key = |tree: u64, cell: u8| [&tree.to_be_bytes()[..], &[cell]].concat();
+    model.add((0..50).map(|cell| (key(2, cell), vec![cell; 64 << 10])).collect());
+    model.add((0..50).map(|cell| (key(4, cell), vec![cell; 10])).collect());
+    let live = model.store.live();
+    assert!(live.get(&key(3, 1)).unwrap().is_none());
+    let reads = model.device.reads();
+    assert!(live.get(&key(3, 1)).unwrap().is_none());
+    assert!(live.last_before(&key(3, 1)[..8], &key(3, 1)).unwrap().is_none());
+    assert_eq!(live.scan(&key(3, 1)[..8]).unwrap().count(), 0);
+    assert_eq!(live.scan(&key(2, 0)[..8]).unwrap().count(), 50);
+    assert_eq!(model.device.reads(), reads);
+    let (_, cell) = live.scan(&key(2, 7)).unwrap().next().unwrap().unwrap();
+    assert_eq!(cell.load().unwrap(), vec![7; 64 << 10]);
+    assert_eq!(model.device.reads(), reads + 1);
+    assert!(live.cache().bytes() > 64 << 10);
+}
+
+#[test]
+fn only_segments_that_the_manifest_names_stay() {
+    let mut model = Model::new(1 << 20);
+    model.add([(b"a".to_vec(), b"1".to_vec())].into());
+    model.add([(b"b".to_vec(), b"2".to_vec())].into());
+    model.manifest.segments.pop();
+    remove_unnamed(model.device.as_ref(), &model.manifest).unwrap();
+    assert_eq!(model.device.paths(), ["segments/00000002.segment"]);
+    remove_unnamed(&TestDevice::default(), &model.manifest).unwrap();
+}
