@@ -17,9 +17,12 @@ mod segment;
 mod state;
 mod store;
 mod subsequence;
+mod tree;
+mod wire;
 
 pub use clock::{Clock, SystemClock};
 pub use error::{Error, ErrorKind, Result};
 pub use json::{ArrayIndex, JsonPointer};
 pub use node::{NodeId, NodeKind, Ordinal, PathId};
 pub use revision::{CommitSequence, Micros, Revision};
+pub use tree::{Change, ChangeKind, Diff, Format, Value, ValueRun};

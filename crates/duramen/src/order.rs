@@ -114,7 +114,7 @@ impl Extent {
     }
 
     /// Whether the ordinals and the count are within the limits of an extent in a block.
-    fn is_valid(self) -> bool {
+    pub(crate) fn is_valid(self) -> bool {
         self.first < ORDINALS_MAX
             && self.count <= EXTENT_ITEMS_MAX
             && self.first + u64::from(self.count) <= ORDINALS_MAX

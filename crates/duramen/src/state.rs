@@ -100,3 +100,54 @@ impl PartialEq for Datum<'_> {
         }
     }
 }
+
+impl ApartKind {
+    /// The number that stands for the kind in the journal.
+    pub(crate) fn number(self) -> u8 {
+        match self {
+            Self::PlainText => 0,
+            Self::Text => 1,
+            Self::Digits => 2,
+            Self::Opaque => 3,
+        }
+    }
+
+    /// The kind with this number.
+    pub(crate) fn from_number(number: u8) -> Option<Self> {
+        Some(match number {
+            0 => Self::PlainText,
+            1 => Self::Text,
+            2 => Self::Digits,
+            3 => Self::Opaque,
+            _ => return None,
+        })
+    }
+}
+
+impl Extent {
+    const FIRST_BITS: u32 = 40;
+
+    /// The extent in one number: the first ordinal in the low 40 bits, the count above.
+    pub(crate) fn packed(self) -> u64 {
+        self.first | u64::from(self.count) << Self::FIRST_BITS
+    }
+
+    /// The extent that [`Extent::packed`] gave.
+    pub(crate) fn from_packed(packed: u64) -> Self {
+        let first = packed & ((1 << Self::FIRST_BITS) - 1);
+        let count = u32::try_from(packed >> Self::FIRST_BITS).unwrap_or(u32::MAX);
+        Self { first, count }
+    }
+}
+
+impl Datum<'_> {
+    /// Whether there is no value.
+    pub(crate) fn is_absent(&self) -> bool {
+        matches!(self, Self::Absent)
+    }
+
+    /// Whether the value has children as nodes of their own.
+    pub(crate) fn is_container(&self) -> bool {
+        matches!(self, Self::Object(_) | Self::Array(_) | Self::Map(_))
+    }
+}

@@ -17,6 +17,8 @@ use crate::revision::{CommitSequence, Micros};
 pub(crate) struct RevisionRows {
     /// The revision timestamp of each row.
     pub(crate) timestamps: Vec<Micros>,
+    /// The commit timestamp of each row.
+    pub(crate) committed: Vec<Micros>,
     /// The commit sequence of each row.
     pub(crate) sequences: Vec<CommitSequence>,
     /// Per row, the place of its author in `strings` from 1, or 0 for none.
@@ -25,10 +27,6 @@ pub(crate) struct RevisionRows {
     pub(crate) messages: Vec<u32>,
     /// The distinct authors and messages.
     pub(crate) strings: Vec<Vec<u8>>,
-    /// The ordinal spaces whose high water rose, and the high water since.
-    pub(crate) high_waters: Vec<(u32, u64)>,
-    /// Where each row ends in `high_waters`.
-    pub(crate) high_water_ends: Vec<u32>,
     /// The changed nodes.
     pub(crate) changed: Vec<NodeId>,
     /// Where each row ends in `changed`.
@@ -45,13 +43,13 @@ impl RevisionRows {
         out.extend(u16::try_from(self.timestamps.len()).unwrap_or(u16::MAX).to_le_bytes());
         out.extend(u16::try_from(self.strings.len()).unwrap_or(u16::MAX).to_le_bytes());
         write(self.timestamps.iter().map(|timestamp| timestamp.0), out);
+        // Most often both times are the same: then the differences take no bytes.
+        let times = self.committed.iter().zip(&self.timestamps);
+        write(times.map(|(committed, timestamp)| committed.0.wrapping_sub(timestamp.0)), out);
         write(self.sequences.iter().map(|sequence| sequence.0.cast_signed()), out);
         write(self.authors.iter().copied(), out);
         write(self.messages.iter().copied(), out);
         Texts::encode(&self.strings.iter().map(Vec::as_slice).collect::<Vec<_>>(), out);
-        write(self.high_water_ends.iter().copied(), out);
-        write(self.high_waters.iter().map(|(space, _)| *space), out);
-        write(self.high_waters.iter().map(|(_, mark)| mark.cast_signed()), out);
         write(self.changed_ends.iter().copied(), out);
         write(self.changed.iter().map(|node| node.path().0), out);
         write(self.changed.iter().map(|node| node.ordinal().0.cast_signed()), out);
@@ -62,20 +60,16 @@ impl RevisionRows {
         assert!(len <= REVISION_ROWS_MAX, "a block of {len} revision rows");
         assert!(u16::try_from(self.strings.len()).is_ok(), "too many strings in revision rows");
         let lens = [
+            self.committed.len(),
             self.sequences.len(),
             self.authors.len(),
             self.messages.len(),
-            self.high_water_ends.len(),
             self.changed_ends.len(),
         ];
         assert_eq!(lens, [len; 5], "revision rows of different lengths");
-        for (ends, total) in [
-            (&self.high_water_ends, self.high_waters.len()),
-            (&self.changed_ends, self.changed.len()),
-        ] {
-            let last = ends.last().copied().unwrap_or_default();
-            assert!(ends.is_sorted() && last as usize == total, "revision rows end elsewhere");
-        }
+        let last = self.changed_ends.last().copied().unwrap_or_default() as usize;
+        let is_whole = self.changed_ends.is_sorted() && last == self.changed.len();
+        assert!(is_whole, "revision rows end elsewhere");
         let places = self.authors.iter().chain(&self.messages);
         let named = places.copied().max().unwrap_or_default() as usize;
         assert!(named <= self.strings.len(), "revision rows name string {named}");
@@ -91,13 +85,12 @@ fn write<T: Into<i64>>(values: impl Iterator<Item = T>, out: &mut Vec<u8>) {
 pub(crate) struct RevisionRowsBlock {
     cell: Bytes,
     timestamps: Integers,
+    /// Commit timestamps less revision timestamps.
+    lags: Integers,
     sequences: Integers,
     authors: Integers,
     messages: Integers,
     strings: Texts,
-    high_water_ends: Integers,
-    spaces: Integers,
-    marks: Integers,
     changed_ends: Integers,
     paths: Integers,
     ordinals: Integers,
@@ -114,13 +107,11 @@ impl RevisionRowsBlock {
         }
         let r = &mut reader;
         let timestamps = Integers::parse(r, len)?;
+        let lags = Integers::parse(r, len)?;
         let sequences = Integers::parse(r, len)?;
         let authors = Integers::parse(r, len)?;
         let messages = Integers::parse(r, len)?;
         let strings = Texts::parse(r, strings)?;
-        let (high_water_ends, total) = parse_ends(r, len)?;
-        let spaces = Integers::parse(r, total)?;
-        let marks = Integers::parse(r, total)?;
         let (changed_ends, total) = parse_ends(r, len)?;
         let paths = Integers::parse(r, total)?;
         let ordinals = Integers::parse(r, total)?;
@@ -128,13 +119,11 @@ impl RevisionRowsBlock {
         Ok(Self {
             cell,
             timestamps,
+            lags,
             sequences,
             authors,
             messages,
             strings,
-            high_water_ends,
-            spaces,
-            marks,
             changed_ends,
             paths,
             ordinals,
@@ -149,6 +138,12 @@ impl RevisionRowsBlock {
     /// The revision timestamp of a row.
     pub(crate) fn timestamp(&self, row: usize) -> Result<Micros> {
         self.timestamps.get(&self.cell, row).map(Micros).ok_or_else(|| self.unreadable(row))
+    }
+
+    /// The commit timestamp of a row.
+    pub(crate) fn committed(&self, row: usize) -> Result<Micros> {
+        let lag = self.lags.get(&self.cell, row).ok_or_else(|| self.unreadable(row))?;
+        Ok(Micros(self.timestamp(row)?.0.wrapping_add(lag)))
     }
 
     /// Appends the revision timestamps of all rows, in microseconds.
@@ -182,17 +177,6 @@ impl RevisionRowsBlock {
         self.string(&self.messages, row)
     }
 
-    /// The ordinal spaces whose high water rose in a row, and the high water since.
-    pub(crate) fn high_waters(
-        &self,
-        row: usize,
-    ) -> Result<impl ExactSizeIterator<Item = Result<(u32, u64)>>> {
-        let span = self.high_water_ends.span(&self.cell, row);
-        let span = span.filter(|span| span.end <= self.spaces.len());
-        let span = span.ok_or_else(|| self.unreadable(row))?;
-        Ok(span.map(move |index| self.high_water(index).ok_or_else(|| self.unreadable(row))))
-    }
-
     /// The nodes that changed in a row.
     pub(crate) fn changed(
         &self,
@@ -209,11 +193,6 @@ impl RevisionRowsBlock {
         let Some(index) = place.checked_sub(1) else { return Ok(None) };
         let string = self.strings.get(&self.cell, index);
         string.map(Some).ok_or_else(|| self.unreadable(row))
-    }
-
-    fn high_water(&self, index: usize) -> Option<(u32, u64)> {
-        let space = u32::try_from(self.spaces.get(&self.cell, index)?).ok()?;
-        Some((space, self.marks.get_unsigned(&self.cell, index)?))
     }
 
     fn node(&self, index: usize) -> Option<NodeId> {

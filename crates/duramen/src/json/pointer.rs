@@ -73,6 +73,11 @@ impl JsonPointer {
         self.tokens.push(token.into());
     }
 
+    /// Goes one level up; the root stays where it is.
+    pub fn pop(&mut self) {
+        self.tokens.pop();
+    }
+
     /// The value that contains this one; nothing for the root.
     pub fn parent(&self) -> Option<Self> {
         let (_, tokens) = self.tokens.split_last()?;

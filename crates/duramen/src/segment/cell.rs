@@ -32,6 +32,11 @@ impl CellHandle {
         Self(Content::Apart { segment, cache, block })
     }
 
+    /// Whether loading the content reads nothing.
+    pub(crate) fn is_read(&self) -> bool {
+        matches!(self.0, Content::Read(_))
+    }
+
     /// The content: a part of its block, not a copy.
     pub(crate) fn load(&self) -> Result<Bytes> {
         match &self.0 {

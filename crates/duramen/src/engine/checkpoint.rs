@@ -1,0 +1,96 @@
+//! Checkpoints: what is young goes into a segment, and the journal before it is recycled.
+
+use std::sync::atomic::Ordering;
+
+use crate::engine::Engine;
+use crate::error::Result;
+use crate::journal::JournalPoint;
+use crate::limits::CLOSING_CHECKPOINT_JOURNAL_BYTES;
+use crate::segment::{Encoding, SegmentInfo, SegmentMeta, SegmentWriter};
+use crate::tree::Tree;
+use crate::tree::persist::{Cells, Written};
+use std::sync::Arc;
+
+/// What a checkpoint is to write.
+struct Young {
+    tail: JournalPoint,
+    cells: Cells,
+    trees: Vec<(Arc<Tree>, Written)>,
+}
+
+impl Engine {
+    /// Writes everything published and not yet in a segment into one.
+    pub(crate) fn checkpoint(&self) -> Result<()> {
+        let journal = self.journal()?;
+        let mut manifest = self.manifest.lock();
+        let Some(mut young) = self.collect(manifest.checkpoint)? else { return Ok(()) };
+        young.cells.sort_unstable();
+        // Two trees may bring the same schema.
+        young.cells.dedup_by(|a, b| a.0 == b.0);
+        let number = manifest.next_segment;
+        manifest.next_segment += 1;
+        let meta = SegmentMeta {
+            database_id: self.id,
+            epoch: manifest.epoch,
+            level: 0,
+            encoding: Encoding::Warm,
+            first_sequence: manifest.checkpoint.sequence.next(),
+            last_sequence: young.tail.sequence,
+        };
+        let info = self.write_segment(number, meta, &young.cells)?;
+        let view = self.view();
+        view.store.add(&info)?;
+        let mut next = manifest.clone();
+        next.segments = view.store.infos();
+        next.checkpoint = young.tail;
+        next.store(self.device.as_ref())?;
+        *manifest = next;
+        for (tree, written) in &young.trees {
+            tree.checkpointed(written)?;
+        }
+        drop(young.trees);
+        view.drop_idle();
+        journal.checkpointed(manifest.checkpoint.position)
+    }
+
+    /// Encodes what is young, between two commits.
+    fn collect(&self, before: JournalPoint) -> Result<Option<Young>> {
+        let journal = self.journal()?;
+        let _no_commits = self.gate.write();
+        journal.flush()?;
+        let tail = journal.tail();
+        self.young_bytes.store(0, Ordering::Relaxed);
+        if tail.sequence == before.sequence {
+            return Ok(None);
+        }
+        let mut cells = Cells::new();
+        let mut trees = Vec::new();
+        for tree in self.view().open_trees() {
+            if tree.is_dirty() {
+                let written = tree.checkpoint(&mut cells);
+                trees.push((tree, written));
+            }
+        }
+        Ok(Some(Young { tail, cells, trees }))
+    }
+
+    fn write_segment(&self, number: u64, meta: SegmentMeta, cells: &Cells) -> Result<SegmentInfo> {
+        let mut writer = SegmentWriter::create(&self.device, number, meta)?;
+        for (key, cell) in cells {
+            writer.push(key, cell)?;
+        }
+        writer.finish()
+    }
+
+    /// Ends the work in order: a checkpoint if there is much to replay, and everything durable.
+    pub(crate) fn shut(&self) -> Result<()> {
+        let Some(journal) = &self.journal else { return Ok(()) };
+        if let Some(poisoned) = journal.poisoned() {
+            return Err(poisoned);
+        }
+        if self.journal_bytes() >= CLOSING_CHECKPOINT_JOURNAL_BYTES {
+            self.checkpoint()?;
+        }
+        journal.close()
+    }
+}

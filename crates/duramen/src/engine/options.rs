@@ -1,0 +1,67 @@
+//! How a database is opened, and what a commit says of itself.
+
+use std::sync::Arc;
+
+use crate::durability::Durability;
+use crate::{Clock, Micros, Revision, SystemClock};
+
+/// How a database is opened.
+///
+/// ```
+/// use duramen::{Durability, Options};
+///
+/// let options = Options { durability: Durability::Interval(100), ..Options::default() };
+/// assert!(options.create);
+/// ```
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Make the database if there is none.
+    pub create: bool,
+    /// Open beside a writer, never write, and stay at one commit until refreshed.
+    pub read_only: bool,
+    /// When a commit is acknowledged, unless it says otherwise.
+    pub durability: Durability,
+    /// How long to wait, in milliseconds, for another process that writes the database.
+    pub wait_ms: u64,
+    /// Memory for what is not yet in segments and for cached blocks, in bytes. At half of it a
+    /// checkpoint is written.
+    pub memory_bytes: usize,
+    /// Journal since the last checkpoint, in bytes, at which the next one is written.
+    pub checkpoint_journal_bytes: usize,
+    /// Whether a thread of its own makes journal files and syncs `Interval` commits in time.
+    /// Without it the committing threads do both when they come by.
+    pub background: bool,
+    /// Where commit timestamps come from.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            create: true,
+            read_only: false,
+            durability: Durability::Sync,
+            wait_ms: 0,
+            memory_bytes: 256 << 20,
+            checkpoint_journal_bytes: 64 << 20,
+            background: true,
+            clock: Arc::new(SystemClock),
+        }
+    }
+}
+
+/// What a commit says of itself.
+#[derive(Debug, Clone, Default)]
+pub struct CommitOptions {
+    /// Who made it.
+    pub author: Option<String>,
+    /// Why.
+    pub message: Option<String>,
+    /// The revision timestamp, to load old history: after that of the last revision and not in
+    /// the future. The commit timestamp is always the engine's.
+    pub timestamp: Option<Micros>,
+    /// The revision that the change is based on; another one at the head is a `Conflict`.
+    pub expect_revision: Option<Revision>,
+    /// When it is acknowledged; by default as the database was opened.
+    pub durability: Option<Durability>,
+}

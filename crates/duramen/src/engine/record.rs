@@ -1,0 +1,124 @@
+//! The journal's record of one commit: what it does to each of its trees.
+
+use crate::engine::View;
+use crate::error::Result;
+use crate::node::NodeId;
+use crate::revision::{CommitSequence, Micros, Revision};
+use crate::tree::cell_key::TreeId;
+use crate::tree::delta::{self, Parts};
+use crate::tree::rows::Row;
+use crate::tree::writer::Writer;
+use crate::wire::{Reader, put_bytes, put_varint};
+
+const HAS_TIMESTAMP: u8 = 1;
+const HAS_AUTHOR: u8 = 2;
+const HAS_MESSAGE: u8 = 4;
+
+/// What a commit says of its revisions.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Facts {
+    pub(crate) timestamp: Option<Micros>,
+    pub(crate) author: Option<Box<str>>,
+    pub(crate) message: Option<Box<str>>,
+}
+
+/// A commit ready to be queued.
+#[derive(Debug)]
+pub(crate) struct Prepared<'w> {
+    pub(crate) body: Vec<u8>,
+    facts: Facts,
+    writers: Vec<&'w Writer>,
+}
+
+impl<'w> Prepared<'w> {
+    /// Encodes the staged changes of trees, in rising order of their numbers.
+    pub(crate) fn new(writers: Vec<&'w Writer>, facts: Facts) -> Self {
+        let mut body = Vec::new();
+        let flags = [
+            (facts.timestamp.is_some(), HAS_TIMESTAMP),
+            (facts.author.is_some(), HAS_AUTHOR),
+            (facts.message.is_some(), HAS_MESSAGE),
+        ];
+        body.push(flags.iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| flag).sum());
+        if let Some(timestamp) = facts.timestamp {
+            body.extend(timestamp.0.to_le_bytes());
+        }
+        for text in [&facts.author, &facts.message].into_iter().flatten() {
+            put_bytes(&mut body, text.as_bytes());
+        }
+        put_varint(&mut body, writers.len() as u64);
+        for writer in &writers {
+            let tree = &writer.tree;
+            put_varint(&mut body, tree.id().0);
+            put_varint(&mut body, u64::from(writer.revision));
+            delta::encode(&tree.data.read(), &tree.orders, &tree.blobs, &mut body);
+        }
+        Self { body, facts, writers }
+    }
+
+    /// Approximate bytes that the staged changes take in memory.
+    pub(crate) fn young_bytes(&self) -> usize {
+        let taken = |writer: &&Writer| std::mem::take(&mut writer.tree.data.write().young_bytes);
+        self.writers.iter().map(taken).sum()
+    }
+
+    /// Gives every tree its revision: staged changes become visible at the commit's sequence.
+    pub(crate) fn stage(&self, sequence: CommitSequence, committed: Micros) {
+        for writer in &self.writers {
+            let row = self.facts.row(Revision(u64::from(writer.revision)), sequence, committed);
+            let mut data = writer.tree.data.write();
+            data.commit_staged(&row);
+            writer.tree.orders.commit_staged();
+            writer.tree.blobs.commit_staged();
+        }
+    }
+}
+
+impl Facts {
+    fn row(&self, revision: Revision, sequence: CommitSequence, committed: Micros) -> Row {
+        Row {
+            revision,
+            // The clock may have gone back since the timestamp was checked.
+            timestamp: self.timestamp.map_or(committed, |given| given.min(committed)),
+            committed,
+            sequence,
+            author: self.author.clone(),
+            message: self.message.clone(),
+        }
+    }
+}
+
+/// Repeats a commit that the journal recorded.
+pub(crate) fn replay(
+    view: &View,
+    (sequence, committed): (CommitSequence, Micros),
+    body: &[u8],
+) -> Result<()> {
+    let mut reader = Reader::new(body);
+    let flags = reader.byte()?;
+    let mut facts = Facts::default();
+    if flags & HAS_TIMESTAMP != 0 {
+        facts.timestamp = Some(Micros(reader.i64()?));
+    }
+    if flags & HAS_AUTHOR != 0 {
+        facts.author = Some(reader.text()?.into());
+    }
+    if flags & HAS_MESSAGE != 0 {
+        facts.message = Some(reader.text()?.into());
+    }
+    for _ in 0..reader.count()? {
+        let tree = view.tree(TreeId(reader.varint()?))?;
+        let revision = Revision(reader.varint()?);
+        let mut data = tree.data.write();
+        if revision.0 != data.rows.last() + 1 {
+            let message = format!("revision {revision} follows {}", data.rows.last());
+            return Err(reader.corrupt(&message));
+        }
+        let mut parts = Parts { data: &mut data, orders: &tree.orders, blobs: &tree.blobs };
+        let changed: Vec<NodeId> = delta::apply(&mut parts, &mut reader)?;
+        data.commit_replayed(&facts.row(revision, sequence, committed), &changed);
+        tree.orders.commit_staged();
+        tree.blobs.commit_staged();
+    }
+    if reader.is_at_end() { Ok(()) } else { Err(reader.corrupt("a record has bytes left over")) }
+}

@@ -1,0 +1,216 @@
+//! Opening a database: a new one, one to write, or one to read beside its writer.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
+use parking_lot::{Mutex, RwLock};
+
+use crate::engine::options::Options;
+use crate::engine::{Engine, View, record};
+use crate::error::{Error, ErrorKind, Result};
+use crate::io::{Device, Lock};
+use crate::journal::{self, Journal, JournalSettings};
+use crate::limits::LOCK_RETRY_MS;
+use crate::manifest::Manifest;
+use crate::store::{self, Store};
+
+const LOCK: &str = "LOCK";
+
+/// How often reading beside a writer begins anew when a checkpoint comes between.
+const READ_TRIES: usize = 100;
+
+impl Engine {
+    /// Opens or makes the database of a device.
+    pub(crate) fn open(device: Arc<dyn Device>, options: Options) -> Result<Self> {
+        if options.read_only {
+            return Self::open_to_read(device, options);
+        }
+        let is_there = Manifest::load(device.as_ref())?.is_some();
+        if !is_there {
+            check_place(device.as_ref(), options.create)?;
+            let made = device.create_dir("");
+            made.map_err(|error| Error::io("cannot make the database folder", error))?;
+        }
+        let lock = take_lock(device.as_ref(), options.wait_ms)?;
+        // Only now: another process may have made it, or changed it, before the lock was ours.
+        match Manifest::load(device.as_ref())? {
+            Some(manifest) => Self::open_to_write(device, options, manifest, lock),
+            None => Self::create(device, options, lock),
+        }
+    }
+
+    fn create(device: Arc<dyn Device>, options: Options, lock: Box<dyn Lock>) -> Result<Self> {
+        let manifest = Manifest::new(device.entropy(), options.clock.now());
+        store::create_directory(device.as_ref())?;
+        store::remove_unnamed(device.as_ref(), &manifest)?;
+        let journal = Journal::create(&settings(&device, &options, &manifest))?;
+        manifest.store(device.as_ref())?;
+        let store = Store::open(&device, &manifest, cache_bytes(&options))?;
+        let view = View::new(Arc::new(store));
+        Ok(Self::assemble((device, options), (Some(journal), Some(lock)), (view, manifest), true))
+    }
+
+    fn open_to_write(
+        device: Arc<dyn Device>,
+        options: Options,
+        mut manifest: Manifest,
+        lock: Box<dyn Lock>,
+    ) -> Result<Self> {
+        manifest.check_writable()?;
+        let store = Store::open(&device, &manifest, cache_bytes(&options))?;
+        let view = View::new(Arc::new(store));
+        let start = manifest.checkpoint;
+        let settings = settings(&device, &options, &manifest);
+        let (journal, report) =
+            Journal::open(&settings, start, &mut |sequence, committed, body| {
+                record::replay(&view, (sequence, committed), body)
+            })?;
+        store::remove_unnamed(device.as_ref(), &manifest)?;
+        if !report.clean {
+            manifest.epoch += 1;
+            manifest.store(device.as_ref())?;
+        }
+        Ok(Self::assemble((device, options), (Some(journal), Some(lock)), (view, manifest), false))
+    }
+
+    fn open_to_read(device: Arc<dyn Device>, options: Options) -> Result<Self> {
+        let (view, manifest) = read(&device, &options)?;
+        Ok(Self::assemble((device, options), (None, None), (view, manifest), false))
+    }
+
+    fn assemble(
+        (device, options): (Arc<dyn Device>, Options),
+        (journal, lock): (Option<Journal>, Option<Box<dyn Lock>>),
+        (view, manifest): (View, Manifest),
+        was_created: bool,
+    ) -> Self {
+        Self {
+            device,
+            options,
+            id: manifest.database_id,
+            was_created,
+            journal,
+            view: RwLock::new(Arc::new(view)),
+            manifest: Mutex::new(manifest),
+            gate: RwLock::new(()),
+            young_bytes: AtomicUsize::new(0),
+            _lock: lock,
+        }
+    }
+
+    /// Goes to the newest state of the writer, if opened for reading.
+    pub(crate) fn refresh(&self) -> Result<()> {
+        if self.journal.is_some() {
+            return Ok(());
+        }
+        let (view, manifest) = read(&self.device, &self.options)?;
+        *self.manifest.lock() = manifest;
+        *self.view.write() = Arc::new(view);
+        Ok(())
+    }
+
+    /// The epoch: it rises with each open after an unclean end.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.manifest.lock().epoch
+    }
+}
+
+/// Reads the segments and the journal's tail beside a writer.
+fn read(device: &Arc<dyn Device>, options: &Options) -> Result<(View, Manifest)> {
+    for _ in 0..READ_TRIES {
+        let Some(manifest) = Manifest::load(device.as_ref())? else {
+            return Err(nothing_there());
+        };
+        let store = Store::open(device, &manifest, cache_bytes(options))?;
+        let mut view = View::new(Arc::new(store));
+        let tail = journal::read_tail(
+            Arc::clone(device),
+            manifest.database_id,
+            manifest.checkpoint,
+            &mut |sequence, committed, body| {
+                record::replay(&view, (sequence, committed), body)
+            },
+        );
+        let is_current = Manifest::load(device.as_ref())?.is_some_and(|now| {
+            now.checkpoint == manifest.checkpoint
+        });
+        match tail {
+            _ if !is_current => {}
+            Err(error) if error.kind() == ErrorKind::Busy => {}
+            Err(error) => return Err(error),
+            Ok(report) => {
+                view.fixed = Some(report.end.sequence);
+                return Ok((view, manifest));
+            }
+        }
+    }
+    let message = "the writer checkpoints faster than the journal can be read: try again";
+    Err(Error::new(ErrorKind::Busy, message))
+}
+
+fn settings(device: &Arc<dyn Device>, options: &Options, manifest: &Manifest) -> JournalSettings {
+    JournalSettings {
+        device: Arc::clone(device),
+        clock: Arc::clone(&options.clock),
+        database: manifest.database_id,
+        background: options.background,
+    }
+}
+
+/// A quarter of the memory caches blocks; half is for what is not in segments.
+fn cache_bytes(options: &Options) -> u64 {
+    options.memory_bytes as u64 / 4
+}
+
+fn nothing_there() -> Error {
+    let message = "there is no Duramen database here: create one with \"duramen init\", or check \
+                   the path";
+    Error::new(ErrorKind::NotFound, message)
+}
+
+/// Refuses to make a database where something else is, or if it should not be made.
+fn check_place(device: &dyn Device, create: bool) -> Result<()> {
+    let names = match device.list("") {
+        Ok(names) => names,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => return Err(Error::io("cannot look into the database folder", error)),
+    };
+    if !create {
+        return Err(nothing_there());
+    }
+    let ours = [LOCK, "MANIFEST.new", "journal", "segments"];
+    if let Some(other) = names.iter().find(|name| !ours.contains(&name.as_str())) {
+        let message = format!(
+            "the folder is not a Duramen database: it has \"{other}\"; name an empty or a new one"
+        );
+        return Err(Error::new(ErrorKind::Invalid, message));
+    }
+    Ok(())
+}
+
+/// Takes the write lock, waiting for another process if asked to.
+fn take_lock(device: &dyn Device, wait_ms: u64) -> Result<Box<dyn Lock>> {
+    let holder = std::process::id().to_string();
+    let mut waited_ms = 0;
+    loop {
+        match device.lock(LOCK, &holder) {
+            Ok(lock) => return Ok(lock),
+            Err(error) if error.kind() != std::io::ErrorKind::WouldBlock => {
+                return Err(Error::io("cannot lock the database", error));
+            }
+            Err(_) if waited_ms < wait_ms => {
+                std::thread::sleep(std::time::Duration::from_millis(LOCK_RETRY_MS));
+                waited_ms += LOCK_RETRY_MS;
+            }
+            Err(_) => {
+                let holder = device.lock_holder(LOCK).unwrap_or_default();
+                let message = format!(
+                    "the database is being written by process {}: wait for it to end, or for a \
+                     while (--wait SECONDS); reading goes on beside it",
+                    holder.trim()
+                );
+                return Err(Error::new(ErrorKind::Busy, message));
+            }
+        }
+    }
+}

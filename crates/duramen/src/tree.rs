@@ -1,0 +1,262 @@
+//! One versioned JSON value: columnar by path, versioned by runs.
+//!
+//! Invariants:
+//! - one writer at a time has the tree's turn; readers never wait for it longer than one change
+//!   takes to be put in place;
+//! - no lock is held over I/O, callbacks or output: what is missing under the lock is loaded
+//!   without it, and the read is tried again;
+//! - the cost of a read follows the nodes read, never the number of revisions.
+
+use std::fmt;
+use std::io::Write;
+use std::sync::Arc;
+
+use parking_lot::{ArcMutexGuard, Mutex, RawMutex, RwLock};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::limits::REVISIONS_MAX;
+use crate::node::NodeId;
+use crate::revision::{CommitSequence, Revision};
+use crate::tree::blobs::Blobs;
+use crate::tree::cell_key::TreeId;
+use crate::tree::data::TreeData;
+use crate::tree::disk::{Load, TreeCells};
+use crate::tree::group::Fault;
+use crate::tree::orders::Orders;
+use crate::tree::rows::Row;
+use crate::tree::serialize::{Serializer, Stop};
+
+pub use difference::{Change, ChangeKind, Diff};
+pub use history::{Value, ValueRun};
+pub use serialize::Format;
+
+pub(crate) mod blobs;
+pub(crate) mod cell_key;
+pub(crate) mod compare;
+pub(crate) mod data;
+pub(crate) mod delta;
+pub(crate) mod difference;
+pub(crate) mod disk;
+pub(crate) mod edit;
+pub(crate) mod group;
+pub(crate) mod history;
+pub(crate) mod locate;
+pub(crate) mod orders;
+pub(crate) mod persist;
+pub(crate) mod rows;
+pub(crate) mod schema;
+pub(crate) mod serialize;
+pub(crate) mod writer;
+pub(crate) mod young;
+
+/// Bytes printed before they are handed to the caller's writer.
+const PRINT_BYTES: usize = 64 << 10;
+
+/// A tree.
+#[derive(Debug)]
+pub(crate) struct Tree {
+    pub(crate) cells: TreeCells,
+    pub(crate) data: RwLock<TreeData>,
+    pub(crate) orders: Orders,
+    pub(crate) blobs: Blobs,
+    turn: Arc<Mutex<()>>,
+}
+
+/// The right to write a tree.
+pub(crate) struct Turn {
+    _guard: ArcMutexGuard<RawMutex, ()>,
+}
+
+impl fmt::Debug for Turn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Turn")
+    }
+}
+
+impl Tree {
+    /// A tree of which `data` is known and the first `orders` and `blobs` are on disk.
+    pub(crate) fn new(cells: TreeCells, data: TreeData, orders: u64, blobs: u64) -> Self {
+        Self {
+            orders: Orders::new(cells.clone(), orders),
+            blobs: Blobs::new(cells.clone(), blobs),
+            cells,
+            data: RwLock::new(data),
+            turn: Arc::default(),
+        }
+    }
+
+    pub(crate) fn id(&self) -> TreeId {
+        self.cells.tree()
+    }
+
+    /// Waits for the right to write.
+    pub(crate) fn turn(&self) -> Turn {
+        Turn { _guard: Mutex::lock_arc(&self.turn) }
+    }
+
+    /// The right to write, if nobody has it.
+    pub(crate) fn try_turn(&self) -> Option<Turn> {
+        Some(Turn { _guard: Mutex::try_lock_arc(&self.turn)? })
+    }
+
+    /// Reads under the lock; what is missing is loaded without it, then `read` runs again.
+    pub(crate) fn read<T>(&self, read: impl Fn(&TreeData) -> Result<T, Fault>) -> Result<T> {
+        loop {
+            let result = read(&self.data.read());
+            match result {
+                Ok(value) => return Ok(value),
+                Err(Fault::Error(error)) => return Err(error),
+                Err(Fault::Load(load)) => self.load(load)?,
+            }
+        }
+    }
+
+    /// Changes under the lock; what is missing is loaded without it, then `change` runs again.
+    pub(crate) fn change<T>(
+        &self,
+        mut change: impl FnMut(&mut TreeData) -> Result<T, Fault>,
+    ) -> Result<T> {
+        loop {
+            let result = change(&mut self.data.write());
+            match result {
+                Ok(value) => return Ok(value),
+                Err(Fault::Error(error)) => return Err(error),
+                Err(Fault::Load(load)) => self.load(load)?,
+            }
+        }
+    }
+
+    /// Loads what a read under the lock missed; the lock is not held meanwhile.
+    pub(crate) fn load(&self, load: Load) -> Result<()> {
+        match load {
+            Load::Group(id) => {
+                let schema = Arc::clone(&self.data.read().schema);
+                let disk = self.cells.load_group(id, &schema)?;
+                self.data.write().attach(id, Arc::new(disk));
+                Ok(())
+            }
+            Load::Cell(disk, cell) => disk.load(cell),
+        }
+    }
+
+    /// Prints a subtree at a revision.
+    pub(crate) fn write_json(
+        &self,
+        (root, revision): (NodeId, u32),
+        format: &Format,
+        out: &mut dyn Write,
+    ) -> Result<()> {
+        let mut buffer = Vec::new();
+        let mut serializer = Serializer::new(root, format);
+        while !self.print(&mut serializer, revision, &mut buffer, PRINT_BYTES)? {
+            write_out(&mut buffer, out)?;
+        }
+        write_out(&mut buffer, out)
+    }
+
+    /// Appends a subtree at a revision to `out`.
+    pub(crate) fn append_json(
+        &self,
+        (root, revision): (NodeId, u32),
+        format: &Format,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        let mut serializer = Serializer::new(root, format);
+        while !self.print(&mut serializer, revision, out, usize::MAX)? {}
+        Ok(())
+    }
+
+    /// Prints until the end (true) or until `out` has `limit` bytes (false).
+    fn print(
+        &self,
+        serializer: &mut Serializer<'_>,
+        revision: u32,
+        out: &mut Vec<u8>,
+        limit: usize,
+    ) -> Result<bool> {
+        loop {
+            let stop = serializer.run(&self.data.read(), revision, out, limit);
+            match stop {
+                Ok(Stop::Done) => return Ok(true),
+                Ok(Stop::Full) => return Ok(false),
+                Ok(Stop::Order) => serializer.advance(&self.orders)?,
+                Ok(Stop::Measure(sequence)) => serializer.measure(sequence, &self.orders)?,
+                Ok(Stop::Apart(blob, kind)) => {
+                    serializer.write_apart((blob, kind), &self.blobs, out)?;
+                }
+                Err(Fault::Load(load)) => self.load(load)?,
+                Err(Fault::Error(error)) => return Err(error),
+            }
+        }
+    }
+
+    // ---- revisions -----------------------------------------------------------------------
+
+    /// The newest revision of a commit at or before `sequence`; 0 if there is none.
+    pub(crate) fn head_at(&self, sequence: CommitSequence) -> Result<Revision> {
+        let (before, head) = {
+            let data = self.data.read();
+            (data.rows.before(), data.rows.last_at(sequence))
+        };
+        if head > before || before == 0 {
+            return Ok(Revision(head));
+        }
+        let newest = self.row(Revision(before))?;
+        if newest.sequence <= sequence {
+            return Ok(newest.revision);
+        }
+        let after = self.first_where(before, |row| row.sequence > sequence)?;
+        Ok(Revision(after.0 - 1))
+    }
+
+    /// The row of a revision that exists.
+    pub(crate) fn row(&self, revision: Revision) -> Result<Row> {
+        if let Some(row) = self.data.read().rows.get(revision) {
+            return Ok(row);
+        }
+        self.cells.row(revision)
+    }
+
+    /// The nodes that a revision changed; births left out.
+    pub(crate) fn changed(&self, revision: Revision) -> Result<Vec<NodeId>> {
+        if let Some(changed) = self.data.read().rows.changed(revision) {
+            return Ok(changed.to_vec());
+        }
+        self.cells.changed(revision)
+    }
+
+    /// The first revision up to `last` whose row `is_past` says so of, by bisection; the one
+    /// after `last` if none does.
+    pub(crate) fn first_where(
+        &self,
+        last: u64,
+        is_past: impl Fn(&Row) -> bool,
+    ) -> Result<Revision> {
+        let (mut low, mut high) = (1, last + 1);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if is_past(&self.row(Revision(middle))?) {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        Ok(Revision(low))
+    }
+
+    /// Refuses to begin a revision that numbers cannot count.
+    pub(crate) fn check_revisions(&self) -> Result<()> {
+        if self.data.read().rows.last() >= REVISIONS_MAX {
+            let message = "the document has as many revisions as can be counted (2^32 - 2): \
+                           go on in a new document";
+            return Err(Error::new(ErrorKind::Full, message));
+        }
+        Ok(())
+    }
+}
+
+fn write_out(buffer: &mut Vec<u8>, out: &mut dyn Write) -> Result<()> {
+    out.write_all(buffer).map_err(|error| Error::io("cannot write the output", error))?;
+    buffer.clear();
+    Ok(())
+}

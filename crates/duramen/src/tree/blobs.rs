@@ -1,0 +1,89 @@
+//! The values of a tree that are stored apart because they are long: immutable, numbered in
+//! order of creation.
+//!
+//! Invariant: numbers below `first` are on disk, the rest are in memory.
+
+use bytes::Bytes;
+use parking_lot::RwLock;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::state::BlobId;
+use crate::tree::cell_key;
+use crate::tree::disk::TreeCells;
+
+/// The long values of one tree.
+#[derive(Debug)]
+pub(crate) struct Blobs {
+    cells: TreeCells,
+    values: RwLock<Values>,
+}
+
+#[derive(Debug, Default)]
+struct Values {
+    first: u64,
+    young: Vec<Bytes>,
+    /// How many of the young ones belong to commits.
+    committed: usize,
+}
+
+impl Blobs {
+    /// The long values of a tree of which the first `first` are on disk.
+    pub(crate) fn new(cells: TreeCells, first: u64) -> Self {
+        Self { cells, values: RwLock::new(Values { first, ..Values::default() }) }
+    }
+
+    /// Takes a new value.
+    pub(crate) fn add(&self, value: Bytes) -> BlobId {
+        let mut values = self.values.write();
+        values.young.push(value);
+        BlobId(values.first + values.young.len() as u64 - 1)
+    }
+
+    /// A value.
+    pub(crate) fn get(&self, id: BlobId) -> Result<Bytes> {
+        let missing = || Error::new(ErrorKind::Corrupt, format!("value {} is not there", id.0));
+        {
+            let values = self.values.read();
+            let young = id.0.checked_sub(values.first).and_then(|index| usize::try_from(index).ok());
+            if let Some(index) = young {
+                return values.young.get(index).cloned().ok_or_else(missing);
+            }
+        }
+        self.cells.get(&cell_key::blob(self.cells.tree(), id))?.ok_or_else(missing)
+    }
+
+    /// The values of the staged transaction.
+    pub(crate) fn staged(&self) -> Vec<Bytes> {
+        let values = self.values.read();
+        values.young[values.committed..].to_vec()
+    }
+
+    /// The staged values belong to a commit from now on.
+    pub(crate) fn commit_staged(&self) {
+        let mut values = self.values.write();
+        values.committed = values.young.len();
+    }
+
+    /// Takes the staged values back.
+    pub(crate) fn rollback(&self) {
+        let mut values = self.values.write();
+        let committed = values.committed;
+        values.young.truncate(committed);
+    }
+
+    /// The committed young values with the number of the first.
+    pub(crate) fn young(&self) -> (u64, Vec<Bytes>) {
+        let values = self.values.read();
+        (values.first, values.young[..values.committed].to_vec())
+    }
+
+    /// Drops the values below `first`, which a checkpoint has written.
+    pub(crate) fn prune(&self, first: u64) {
+        let mut values = self.values.write();
+        let written = usize::try_from(first.saturating_sub(values.first)).unwrap_or(usize::MAX);
+        let written = written.min(values.committed);
+        values.young.drain(..written);
+        values.committed -= written;
+        values.first += written as u64;
+    }
+}

@@ -1,0 +1,143 @@
+//! The keys of a tree's cells: big-endian, so that their byte order is the order of reading.
+//!
+//! Every key begins with the tree (8 bytes) and a class (1 byte). `docs/format.md` lists them.
+
+use twox_hash::XxHash3_128;
+
+use crate::node::PathId;
+use crate::state::{BlobId, OrderId};
+use crate::tree::group::GroupId;
+
+/// The number of a tree: 0 is the catalogue, another the ordinal of its entry there plus 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct TreeId(pub(crate) u64);
+
+/// What stands instead of a tree in the keys of schemas, which trees share.
+const SCHEMAS: TreeId = TreeId(u64::MAX);
+
+/// Bytes of an entry's key that stand in its cell's key; a longer one is cut and hashed.
+const ENTRY_KEY_BYTES_MAX: usize = 512;
+
+/// The kinds of cells of a row group, in key order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum GroupCell {
+    /// First states of consecutive slots; the number is the first slot.
+    Base = 0,
+    /// The array or map each slot's element is in.
+    Parent = 1,
+    /// The revision in which each slot was born.
+    Born = 2,
+    /// The keys of entries.
+    Key = 3,
+    /// Changes; the number is the first revision.
+    Run = 4,
+}
+
+impl GroupCell {
+    fn from_number(number: u8) -> Option<Self> {
+        [Self::Base, Self::Parent, Self::Born, Self::Key, Self::Run].get(usize::from(number)).copied()
+    }
+}
+
+fn start(tree: TreeId, class: u8) -> Vec<u8> {
+    let mut key = Vec::with_capacity(32);
+    key.extend(tree.0.to_be_bytes());
+    key.push(class);
+    key
+}
+
+/// The tree's own facts: schema, high waters, revision count.
+pub(crate) fn meta(tree: TreeId) -> Vec<u8> {
+    start(tree, 0)
+}
+
+/// Paths and shapes that a tree has beyond the schema it shares, from these numbers on.
+pub(crate) fn schema_piece(tree: TreeId, paths: u32, shapes: u32) -> Vec<u8> {
+    let mut key = start(tree, 1);
+    key.extend(paths.to_be_bytes());
+    key.extend(shapes.to_be_bytes());
+    key
+}
+
+/// All schema pieces of a tree.
+pub(crate) fn schema_pieces(tree: TreeId) -> Vec<u8> {
+    start(tree, 1)
+}
+
+/// The rows of revisions from `first` on.
+pub(crate) fn rows(tree: TreeId, first: u64) -> Vec<u8> {
+    let mut key = start(tree, 2);
+    key.extend(first.to_be_bytes());
+    key
+}
+
+/// All revision rows of a tree.
+pub(crate) fn all_rows(tree: TreeId) -> Vec<u8> {
+    start(tree, 2)
+}
+
+/// All cells of a row group.
+pub(crate) fn group(tree: TreeId, id: GroupId) -> Vec<u8> {
+    let mut key = start(tree, 3);
+    key.extend(id.space.0.to_be_bytes());
+    key.extend(id.group.to_be_bytes());
+    key
+}
+
+/// One cell of a row group.
+pub(crate) fn group_cell(
+    tree: TreeId,
+    id: GroupId,
+    path: PathId,
+    (kind, number): (GroupCell, u32),
+) -> Vec<u8> {
+    let mut key = group(tree, id);
+    key.extend(path.0.to_be_bytes());
+    key.push(kind as u8);
+    key.extend(number.to_be_bytes());
+    key
+}
+
+/// The path, kind and number in the key of a row group's cell.
+pub(crate) fn parse_group_cell(key: &[u8]) -> Option<(PathId, GroupCell, u32)> {
+    let rest: &[u8; 9] = key.get(17..)?.try_into().ok()?;
+    let (path, rest) = rest.split_first_chunk::<4>()?;
+    let (&kind, number) = rest.split_first()?;
+    let number = u32::from_be_bytes(number.try_into().ok()?);
+    Some((PathId(u32::from_be_bytes(*path)), GroupCell::from_number(kind)?, number))
+}
+
+/// An order block.
+pub(crate) fn order(tree: TreeId, id: OrderId) -> Vec<u8> {
+    let mut key = start(tree, 4);
+    key.extend(id.0.to_be_bytes());
+    key
+}
+
+/// The entry of a map with a key; `space` is the path of the entries.
+pub(crate) fn entry(tree: TreeId, space: PathId, map: u64, name: &[u8]) -> Vec<u8> {
+    let mut key = start(tree, 5);
+    key.extend(space.0.to_be_bytes());
+    key.extend(map.to_be_bytes());
+    if name.len() <= ENTRY_KEY_BYTES_MAX {
+        key.extend_from_slice(name);
+    } else {
+        key.extend_from_slice(&name[..ENTRY_KEY_BYTES_MAX]);
+        key.extend(XxHash3_128::oneshot(name).to_be_bytes());
+    }
+    key
+}
+
+/// A value stored apart.
+pub(crate) fn blob(tree: TreeId, id: BlobId) -> Vec<u8> {
+    let mut key = start(tree, 6);
+    key.extend(id.0.to_be_bytes());
+    key
+}
+
+/// A schema that trees share, by its content.
+pub(crate) fn schema(content: u128) -> Vec<u8> {
+    let mut key = start(SCHEMAS, 0);
+    key.extend(content.to_be_bytes());
+    key
+}

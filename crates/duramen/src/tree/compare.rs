@@ -1,0 +1,403 @@
+//! Saving a whole value over an earlier one: only what differs is staged.
+//!
+//! Objects are compared by name. Arrays keep their common ends; between them, items with equal
+//! content are matched by a longest common subsequence within a cost cap, and what is left pairs
+//! up by position in place. A change of type at a place is a change of the same node. A value
+//! that was removed and comes back is compared with what it last was: same nodes, with a gap.
+
+use rustc_hash::FxHashSet;
+use twox_hash::XxHash3_64;
+
+use crate::alignment::{Pairing, align};
+use crate::error::Result;
+use crate::json::{self, Tape, TapeIndex, number};
+use crate::limits::OBJECT_FIELDS_MAX;
+use crate::node::{NodeId, Ordinal, PathId};
+use crate::order::Item;
+use crate::state::{ApartKind, Datum, Extent, Sequence, ShapeId};
+use crate::tree::data::node;
+use crate::tree::group::Fault;
+use crate::tree::schema::Label;
+use crate::tree::serialize::Format;
+use crate::tree::writer::{Prior, Writer};
+
+/// A field of the new value.
+#[derive(Debug, Clone, Copy)]
+struct Field<'t> {
+    name: &'t [u8],
+    plain: bool,
+    value: TapeIndex,
+}
+
+impl Writer {
+    /// Makes a node the value at `at`; what is equal already stays.
+    pub(crate) fn put(&self, node: NodeId, tape: &Tape<'_>, at: TapeIndex) -> Result<()> {
+        match tape.item(at) {
+            json::Item::Array { .. } => self.put_array(node, tape, at),
+            json::Item::Object { .. } => self.put_object(node, tape, at),
+            scalar => {
+                if let (Prior::Object(_) | Prior::Array(_) | Prior::Map(_), true) =
+                    self.prior(node)?
+                {
+                    self.erase_children(node)?;
+                }
+                self.put_scalar(node, &scalar)
+            }
+        }
+    }
+
+    fn put_scalar(&self, node: NodeId, scalar: &json::Item<'_>) -> Result<()> {
+        match *scalar {
+            json::Item::Null => self.stage(node, Datum::Null),
+            json::Item::Bool(value) => self.stage(node, Datum::Bool(value)),
+            json::Item::Number(text) => match number::classify(text) {
+                Datum::Digits(text) => self.stage_bytes(node, ApartKind::Digits, text),
+                state => self.stage(node, state),
+            },
+            json::Item::Text { bytes, plain } => {
+                let kind = if plain { ApartKind::PlainText } else { ApartKind::Text };
+                self.stage_bytes(node, kind, bytes)
+            }
+            json::Item::Array { .. } | json::Item::Object { .. } => {
+                unreachable!("containers are put apart from scalars")
+            }
+        }
+    }
+
+    /// Stores a subtree whole, for want of paths.
+    fn put_opaque(&self, node: NodeId, tape: &Tape<'_>, at: TapeIndex) -> Result<()> {
+        if let (_, true) = self.prior(node)? {
+            self.erase_children(node)?;
+        }
+        let mut text = Vec::new();
+        tape.write(at, &mut text);
+        self.stage_bytes(node, ApartKind::Opaque, &text)
+    }
+
+    // ---- arrays --------------------------------------------------------------------------
+
+    fn put_array(&self, array: NodeId, tape: &Tape<'_>, at: TapeIndex) -> Result<()> {
+        let path = self.tree.change(|data| {
+            Ok(data.with_schema(|schema| schema.element_or_add(array.path())))
+        })?;
+        let Some(path) = path else { return self.put_opaque(array, tape, at) };
+        let old = match self.prior(array)? {
+            (Prior::Array(sequence), _) => sequence,
+            (Prior::Never | Prior::Scalar, _) | (_, false) => Sequence::EMPTY,
+            (Prior::Object(_) | Prior::Map(_), true) => {
+                self.erase_children(array)?;
+                Sequence::EMPTY
+            }
+        };
+        let new: Vec<TapeIndex> = tape.elements(at).collect();
+        let sequence = self.put_elements((array, path), old, tape, &new)?;
+        self.stage(array, Datum::Array(sequence))
+    }
+
+    fn put_elements(
+        &self,
+        (array, path): (NodeId, PathId),
+        old: Sequence,
+        tape: &Tape<'_>,
+        new: &[TapeIndex],
+    ) -> Result<Sequence> {
+        let olds: Vec<NodeId> = self
+            .items(old)?
+            .into_iter()
+            .map(|item| self.item_node(array, false, item))
+            .collect::<Result<_>>()?;
+        let (prefix, suffix) = self.common_ends(&olds, tape, new)?;
+        let olds = &olds[prefix..olds.len() - suffix];
+        let new = &new[prefix..new.len() - suffix];
+        let mut order = Extents::default();
+        for pairing in self.pair(olds, tape, new)? {
+            match pairing {
+                // Equal hashes are no proof: what they say is equal is compared as well.
+                Pairing::Same { old, new: at, items } | Pairing::Update { old, new: at, items } => {
+                    for index in 0..items {
+                        self.put(olds[old + index], tape, new[at + index])?;
+                        order.push(olds[old + index].ordinal().0);
+                    }
+                }
+                Pairing::Remove { old, items } => {
+                    olds[old..old + items].iter().try_for_each(|&old| self.erase(old))?;
+                }
+                Pairing::Insert { new: at, items } => {
+                    for &at in &new[at..at + items] {
+                        let ordinal = self.tree.change(|data| {
+                            let space = data.schema.path(path).space;
+                            data.bear(space, array.ordinal().0, None)
+                        })?;
+                        self.put(node(path, ordinal), tape, at)?;
+                        order.push(ordinal);
+                    }
+                }
+            }
+        }
+        self.splice(old, (prefix as u64, olds.len() as u64), &order.0)
+    }
+
+    /// How many elements at the start and at the end are equal.
+    fn common_ends(
+        &self,
+        olds: &[NodeId],
+        tape: &Tape<'_>,
+        new: &[TapeIndex],
+    ) -> Result<(usize, usize)> {
+        let mut texts = Texts::default();
+        let shorter = olds.len().min(new.len());
+        let mut prefix = 0;
+        while prefix < shorter && texts.are_equal(self, olds[prefix], tape, new[prefix])? {
+            prefix += 1;
+        }
+        let mut suffix = 0;
+        while suffix < shorter - prefix {
+            let (old, at) = (olds[olds.len() - 1 - suffix], new[new.len() - 1 - suffix]);
+            if !texts.are_equal(self, old, tape, at)? {
+                break;
+            }
+            suffix += 1;
+        }
+        Ok((prefix, suffix))
+    }
+
+    fn pair(&self, olds: &[NodeId], tape: &Tape<'_>, new: &[TapeIndex]) -> Result<Vec<Pairing>> {
+        let mut texts = Texts::default();
+        if olds.is_empty() || new.is_empty() || (olds.len() == 1 && new.len() == 1) {
+            return Ok(align(&vec![0; olds.len()], &vec![1; new.len()]));
+        }
+        let mut old_hashes = Vec::with_capacity(olds.len());
+        for &old in olds {
+            old_hashes.push(XxHash3_64::oneshot(texts.stored(self, old)?));
+        }
+        let new_hashes: Vec<u64> = new.iter().map(|&at| XxHash3_64::oneshot(texts.given(tape, at))).collect();
+        Ok(align(&old_hashes, &new_hashes))
+    }
+
+    // ---- objects -------------------------------------------------------------------------
+
+    fn put_object(&self, object: NodeId, tape: &Tape<'_>, at: TapeIndex) -> Result<()> {
+        let fields: Vec<Field<'_>> = tape
+            .fields(at)
+            .map(|(name, value)| {
+                let (name, plain) = name_of(name);
+                Field { name, plain, value }
+            })
+            .collect();
+        let (prior, alive) = self.prior(object)?;
+        if let Prior::Map(sequence) = prior {
+            let old = self.items(sequence)?;
+            return self.put_map(object, (&old, Some(sequence)), tape, (at, &fields));
+        }
+        let Some(paths) = self.field_paths(object, &fields)? else {
+            let old = match prior {
+                Prior::Object(shape) => {
+                    self.shape_paths(shape)?.into_iter().map(Item::Field).collect()
+                }
+                _ => Vec::new(),
+            };
+            return self.put_map(object, (&old, None), tape, (at, &fields));
+        };
+        match prior {
+            Prior::Object(shape) => {
+                let kept: FxHashSet<PathId> = paths.iter().copied().collect();
+                for path in self.shape_paths(shape)? {
+                    if !kept.contains(&path) {
+                        self.erase(node(path, object.ordinal().0))?;
+                    }
+                }
+            }
+            _ if alive => self.erase_children(object)?,
+            _ => {}
+        }
+        for (field, &path) in fields.iter().zip(&paths) {
+            self.put(node(path, object.ordinal().0), tape, field.value)?;
+        }
+        let shape = self.shape(&paths)?;
+        self.stage(object, Datum::Object(shape))
+    }
+
+    pub(crate) fn shape(&self, paths: &[PathId]) -> Result<ShapeId> {
+        self.tree.change(|data| Ok(data.with_schema(|schema| schema.shape_or_add(paths))))
+    }
+
+    /// The paths of an object's fields; none if the object has to be a map.
+    fn field_paths(&self, object: NodeId, fields: &[Field<'_>]) -> Result<Option<Vec<PathId>>> {
+        self.tree.change(|data| {
+            let is_map = data.schema.path(object.path()).always_map;
+            if is_map || fields.len() > OBJECT_FIELDS_MAX {
+                return Ok(None);
+            }
+            Ok(data.with_schema(|schema| {
+                let paths = fields.iter().map(|field| {
+                    schema.field_or_add(object.path(), field.name)
+                });
+                paths.collect()
+            }))
+        })
+    }
+
+    // ---- maps ----------------------------------------------------------------------------
+
+    fn put_map(
+        &self,
+        map: NodeId,
+        (old, sequence): (&[Item], Option<Sequence>),
+        tape: &Tape<'_>,
+        (at, fields): (TapeIndex, &[Field<'_>]),
+    ) -> Result<()> {
+        let path = self
+            .tree
+            .change(|data| Ok(data.with_schema(|schema| schema.entry_or_add(map.path()))))?;
+        let Some(path) = path else { return self.put_opaque(map, tape, at) };
+        if sequence.is_none() && old.is_empty() && self.prior(map)?.1 {
+            self.erase_children(map)?;
+        }
+        let mut items = Vec::with_capacity(fields.len());
+        let mut in_step = old.iter();
+        for field in fields {
+            let expected = in_step.as_slice().first().copied();
+            let is_expected = match expected {
+                Some(item) => self.is_named(path, item, field.name)?,
+                None => false,
+            };
+            let item = match (is_expected, expected) {
+                (true, Some(item)) => {
+                    in_step.next();
+                    item
+                }
+                _ => self.item_or_bear((map, path), field.name, field.plain)?,
+            };
+            self.put(self.item_node(map, true, item)?, tape, field.value)?;
+            items.push(item);
+        }
+        let kept: FxHashSet<Item> = items.iter().copied().collect();
+        for &item in old.iter().filter(|item| !kept.contains(item)) {
+            self.erase(self.item_node(map, true, item)?)?;
+        }
+        let sequence = self.reorder(sequence, old, &items)?;
+        self.stage(map, Datum::Map(sequence))
+    }
+
+    fn is_named(&self, path: PathId, item: Item, name: &[u8]) -> Result<bool> {
+        self.tree.read(|data| match item {
+            Item::Field(field) => Ok(data.schema.label(field) == Label::Field(name)),
+            Item::Ordinal(ordinal) => {
+                let space = data.schema.path(path).space;
+                Ok(data.key(space, ordinal.0)? == Datum::Text { bytes: name, plain: true })
+            }
+        })
+    }
+
+    /// The item of a map with a name: the entry or field that ever had it, else a new entry.
+    pub(crate) fn item_or_bear(
+        &self,
+        (map, path): (NodeId, PathId),
+        name: &[u8],
+        plain: bool,
+    ) -> Result<Item> {
+        if let Some(item) = self.item(map, path, name)? {
+            return Ok(item);
+        }
+        let ordinal = self.tree.change(|data| {
+            let space = data.schema.path(path).space;
+            data.bear(space, map.ordinal().0, Some((name, plain)))
+        })?;
+        Ok(Item::Ordinal(Ordinal(ordinal)))
+    }
+
+    /// The entry or field of a map that ever had this name.
+    fn item(&self, map: NodeId, path: PathId, name: &[u8]) -> Result<Option<Item>> {
+        if let Some(ordinal) = self.entry(map, path, name)? {
+            return Ok(Some(Item::Ordinal(Ordinal(ordinal))));
+        }
+        self.tree.read(|data| -> Result<Option<Item>, Fault> {
+            let Some(field) = data.schema.field(map.path(), name) else { return Ok(None) };
+            let version = data.version(node(field, map.ordinal().0), self.revision)?;
+            Ok(version.map(|_| Item::Field(field)))
+        })
+    }
+
+    /// The order `items`, made from the one it had where that is less to write.
+    fn reorder(&self, from: Option<Sequence>, old: &[Item], items: &[Item]) -> Result<Sequence> {
+        let (from, old) = from.map_or((Sequence::EMPTY, [].as_slice()), |from| (from, old));
+        let prefix = old.iter().zip(items).take_while(|(a, b)| a == b).count();
+        let (old, items) = (&old[prefix..], &items[prefix..]);
+        let suffix = old.iter().rev().zip(items.iter().rev()).take_while(|(a, b)| a == b).count();
+        let (old, items) = (&old[..old.len() - suffix], &items[..items.len() - suffix]);
+        if old.is_empty() && items.is_empty() {
+            return Ok(from);
+        }
+        let mut order = Extents::default();
+        for &item in items {
+            match item {
+                Item::Field(path) => order.0.push(Extent::field(path)),
+                Item::Ordinal(ordinal) => order.push(ordinal.0),
+            }
+        }
+        self.splice(from, (prefix as u64, old.len() as u64), &order.0)
+    }
+}
+
+/// Extents under construction: consecutive ordinals are joined.
+#[derive(Debug, Default)]
+pub(crate) struct Extents(pub(crate) Vec<Extent>);
+
+impl Extents {
+    const COUNT_MAX: u32 = (1 << 24) - 1;
+
+    pub(crate) fn push(&mut self, ordinal: u64) {
+        match self.0.last_mut() {
+            Some(last)
+                if last.count > 0
+                    && last.count < Self::COUNT_MAX
+                    && last.first + u64::from(last.count) == ordinal =>
+            {
+                last.count += 1;
+            }
+            _ => self.0.push(Extent { first: ordinal, count: 1 }),
+        }
+    }
+}
+
+/// Room for the texts of two values that are compared.
+#[derive(Debug, Default)]
+struct Texts {
+    stored: Vec<u8>,
+    given: Vec<u8>,
+}
+
+impl Texts {
+    fn stored(&mut self, writer: &Writer, node: NodeId) -> Result<&[u8]> {
+        self.stored.clear();
+        let root = (node, writer.revision);
+        writer.tree.append_json(root, &Format::default(), &mut self.stored)?;
+        Ok(&self.stored)
+    }
+
+    fn given(&mut self, tape: &Tape<'_>, at: TapeIndex) -> &[u8] {
+        self.given.clear();
+        tape.write(at, &mut self.given);
+        &self.given
+    }
+
+    fn are_equal(
+        &mut self,
+        writer: &Writer,
+        node: NodeId,
+        tape: &Tape<'_>,
+        at: TapeIndex,
+    ) -> Result<bool> {
+        self.stored(writer, node)?;
+        self.given(tape, at);
+        Ok(self.stored == self.given)
+    }
+}
+
+/// The bytes of a field's name, and whether it needs no escapes.
+pub(crate) fn name_of(name: json::Item<'_>) -> (&[u8], bool) {
+    match name {
+        json::Item::Text { bytes, plain } => (bytes, plain),
+        _ => unreachable!("names are strings"),
+    }
+}

@@ -1,0 +1,510 @@
+//! The versioned state of one tree in memory: committed, staged, and what is loaded from disk.
+//!
+//! Invariants:
+//! - a staged transaction writes at the revision after the last row, so no reader sees it;
+//! - `rollback` leaves the data as the last `settle` or `apply` left it;
+//! - births have ordinals from `committed` on, changes have ordinals below it.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::limits::{ORDINALS_MAX, ROW_GROUP_SLOTS};
+use crate::node::{NodeId, Ordinal, PathId};
+use crate::order::Item;
+use crate::state::Datum;
+use crate::tree::disk::{DiskGroup, Load};
+use crate::tree::group::{ColumnId, DiskPart, Fault, GroupId, RowGroup, locate};
+use crate::tree::rows::{Row, YoungRows};
+use crate::tree::schema::{Schema, SchemaExtent, SpaceId, index_u32};
+
+/// One ordinal space of a tree.
+#[derive(Debug, Default)]
+pub(crate) struct SpaceData {
+    /// The next ordinal, staged births counted.
+    pub(crate) next: u64,
+    /// The next ordinal as of the last commit.
+    pub(crate) committed: u64,
+    /// The next ordinal as of the last checkpoint.
+    pub(crate) on_disk: u64,
+    groups: Vec<Option<Box<RowGroup>>>,
+    /// Keys of young entries: the ordinal of the map, big-endian, and the key.
+    keys: FxHashMap<Box<[u8]>, u64>,
+}
+
+/// The versioned state of one tree.
+#[derive(Debug)]
+pub(crate) struct TreeData {
+    pub(crate) schema: Arc<Schema>,
+    pub(crate) spaces: Vec<SpaceData>,
+    pub(crate) rows: YoungRows,
+    /// Nodes of earlier revisions that the staged transaction changed.
+    touched: Vec<NodeId>,
+    /// Keys of entries born in the staged transaction.
+    staged_keys: Vec<(SpaceId, Box<[u8]>)>,
+    /// The schema as of the last commit.
+    committed_schema: SchemaExtent,
+    /// How much of the schema the disk has; none before the first checkpoint.
+    pub(crate) disk_schema: Option<SchemaExtent>,
+    /// The part of the schema that trees share on disk, by its content.
+    pub(crate) shared_schema: u128,
+    /// Approximate bytes that the young part takes.
+    pub(crate) young_bytes: usize,
+}
+
+/// Where a node's states are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Address {
+    pub(crate) space: SpaceId,
+    pub(crate) column: ColumnId,
+    pub(crate) ordinal: u64,
+}
+
+/// Bytes that a young state takes beside its text.
+const STATE_BYTES: usize = 20;
+
+impl TreeData {
+    /// A tree without revisions.
+    pub(crate) fn new(schema: Arc<Schema>) -> Self {
+        let mut data = Self {
+            spaces: Vec::new(),
+            rows: YoungRows::default(),
+            touched: Vec::new(),
+            staged_keys: Vec::new(),
+            committed_schema: schema.extent(),
+            disk_schema: None,
+            shared_schema: 0,
+            young_bytes: 0,
+            schema,
+        };
+        data.add_spaces();
+        data
+    }
+
+    /// A tree as of its last checkpoint, nothing of it loaded.
+    pub(crate) fn from_disk(schema: Arc<Schema>, revisions: u64, high_waters: &[u64]) -> Self {
+        let mut data = Self::new(schema);
+        data.rows = YoungRows::after(revisions);
+        for (space, &next) in data.spaces.iter_mut().zip(high_waters) {
+            (space.next, space.committed, space.on_disk) = (next, next, next);
+        }
+        data
+    }
+
+    /// The revision that a staged transaction writes.
+    pub(crate) fn staged_revision(&self) -> u32 {
+        u32::try_from(self.rows.last() + 1).expect("REVISIONS_MAX is checked when staging begins")
+    }
+
+    /// Gives every space of the schema its data.
+    fn add_spaces(&mut self) {
+        let count = self.schema.spaces().len();
+        self.spaces.resize_with(count, SpaceData::default);
+    }
+
+    /// Changes the schema; spaces of new paths get their data.
+    pub(crate) fn with_schema<T>(&mut self, change: impl FnOnce(&mut Schema) -> T) -> T {
+        let result = change(Arc::make_mut(&mut self.schema));
+        self.add_spaces();
+        result
+    }
+
+    // ---- reading -------------------------------------------------------------------------
+
+    #[inline]
+    pub(crate) fn address(&self, node: NodeId) -> Address {
+        let info = self.schema.path(node.path());
+        let column = ColumnId::Value(info.column);
+        Address { space: info.space, column, ordinal: node.ordinal().0 }
+    }
+
+    /// The row group that holds an ordinal, if it has any state.
+    #[inline]
+    pub(crate) fn group(&self, space: SpaceId, group: usize) -> Result<Option<&RowGroup>, Fault> {
+        let data = &self.spaces[space.0 as usize];
+        match data.groups.get(group) {
+            Some(Some(found)) => Ok(Some(found)),
+            _ if (group as u64) * ROW_GROUP_SLOTS < data.on_disk => {
+                Err(Fault::Load(Load::Group(GroupId { space, group: index_u32(group) })))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The state of a node at a revision.
+    #[inline]
+    pub(crate) fn state(&self, node: NodeId, revision: u32) -> Result<Datum<'_>, Fault> {
+        let Address { space, column, ordinal } = self.address(node);
+        self.state_at(space, column, ordinal, revision)
+    }
+
+    #[inline]
+    pub(crate) fn state_at(
+        &self,
+        space: SpaceId,
+        column: ColumnId,
+        ordinal: u64,
+        revision: u32,
+    ) -> Result<Datum<'_>, Fault> {
+        let (group, slot) = locate(ordinal);
+        match self.group(space, group)? {
+            Some(group) => group.state(column, slot, revision),
+            None => Ok(Datum::Absent),
+        }
+    }
+
+    /// The state of a node at a revision and the revision that set it.
+    pub(crate) fn version(
+        &self,
+        node: NodeId,
+        revision: u32,
+    ) -> Result<Option<(u32, Datum<'_>)>, Fault> {
+        let Address { space, column, ordinal } = self.address(node);
+        let (group, slot) = locate(ordinal);
+        match self.group(space, group)? {
+            Some(group) => group.version(column, slot, revision),
+            None => Ok(None),
+        }
+    }
+
+    /// Visits the states of a node up to a revision, newest first, until told to stop.
+    pub(crate) fn versions(
+        &self,
+        node: NodeId,
+        revision: u32,
+        visit: &mut dyn FnMut(u32, Datum<'_>) -> ControlFlow<()>,
+    ) -> Result<(), Fault> {
+        let Address { space, column, ordinal } = self.address(node);
+        let (group, slot) = locate(ordinal);
+        match self.group(space, group)? {
+            Some(group) => group.versions(column, slot, revision, visit),
+            None => Ok(()),
+        }
+    }
+
+    /// The revision in which a node first had a value.
+    pub(crate) fn created(&self, node: NodeId) -> Result<Option<u32>, Fault> {
+        let Address { space, column, ordinal } = self.address(node);
+        let (group, slot) = locate(ordinal);
+        match self.group(space, group)? {
+            Some(group) => group.created(column, slot),
+            None => Ok(None),
+        }
+    }
+
+    /// The revision in which an element or entry was born.
+    pub(crate) fn born(&self, space: SpaceId, ordinal: u64) -> Result<Option<u32>, Fault> {
+        let (group, slot) = locate(ordinal);
+        match self.group(space, group)? {
+            Some(group) => group.born(slot),
+            None => Ok(None),
+        }
+    }
+
+    /// The ordinal of the array or map that an element or entry is in.
+    pub(crate) fn parent_ordinal(&self, space: SpaceId, ordinal: u64) -> Result<u64, Fault> {
+        match self.state_at(space, ColumnId::Parent, ordinal, u32::MAX)? {
+            Datum::Int(parent) => Ok(parent.cast_unsigned()),
+            other => Err(missing(format!("the parent of ordinal {ordinal} is {other:?}")).into()),
+        }
+    }
+
+    /// The key of an entry.
+    pub(crate) fn key(&self, space: SpaceId, ordinal: u64) -> Result<Datum<'_>, Fault> {
+        self.state_at(space, ColumnId::Key, ordinal, u32::MAX)
+    }
+
+    /// The node of an item of an array or a map.
+    pub(crate) fn item_node(&self, parent: NodeId, is_map: bool, item: Item) -> Result<NodeId> {
+        let ordinal = match item {
+            Item::Field(path) => return Ok(node(path, parent.ordinal().0)),
+            Item::Ordinal(ordinal) => ordinal,
+        };
+        let info = self.schema.path(parent.path());
+        let path = if is_map { info.entry } else { info.element };
+        let path = path.ok_or_else(|| missing(format!("{parent} has items but no path for them")))?;
+        Ok(NodeId::new(path, ordinal))
+    }
+
+    /// The entry of a map by its key, if it was born since the last checkpoint.
+    pub(crate) fn young_entry(&self, space: SpaceId, map: u64, key: &[u8]) -> Option<u64> {
+        self.spaces[space.0 as usize].keys.get(key_of(map, key).as_slice()).copied()
+    }
+
+    /// Puts a row group's part on disk in its place.
+    pub(crate) fn attach(&mut self, id: GroupId, disk: Arc<DiskGroup>) {
+        let groups = &mut self.spaces[id.space.0 as usize].groups;
+        let index = id.group as usize;
+        if index >= groups.len() {
+            groups.resize_with(index + 1, || None);
+        }
+        match &mut groups[index] {
+            Some(group) => group.disk = DiskPart::Loaded(disk),
+            empty => *empty = Some(Box::new(RowGroup::on_disk(disk))),
+        }
+    }
+
+    // ---- staging -------------------------------------------------------------------------
+
+    /// Gives a new element, or with a key a new entry, its ordinal.
+    pub(crate) fn bear(
+        &mut self,
+        space: SpaceId,
+        parent: u64,
+        key: Option<(&[u8], bool)>,
+    ) -> Result<u64, Fault> {
+        let revision = self.staged_revision();
+        let ordinal = self.spaces[space.0 as usize].next;
+        if ordinal >= ORDINALS_MAX {
+            let message = "a path has had 2^40 elements: no more can be added to it";
+            return Err(Error::new(ErrorKind::Full, message).into());
+        }
+        self.spaces[space.0 as usize].next += 1;
+        if space.0 != 0 {
+            let parent = Datum::Int(parent.cast_signed());
+            self.set_birth(space, ColumnId::Parent, ordinal, (parent, revision))?;
+        }
+        if let Some((bytes, plain)) = key {
+            let text = Datum::Text { bytes, plain };
+            self.set_birth(space, ColumnId::Key, ordinal, (text, revision))?;
+            let key = key_of(parent, bytes).into_boxed_slice();
+            self.staged_keys.push((space, key.clone()));
+            self.spaces[space.0 as usize].keys.insert(key, ordinal);
+        }
+        Ok(ordinal)
+    }
+
+    /// Puts the key of an entry into the index of its map.
+    pub(crate) fn index_key(
+        &mut self,
+        space: SpaceId,
+        key: Datum<'_>,
+        ordinal: u64,
+    ) -> Result<(), Fault> {
+        let parent = self.parent_ordinal(space, ordinal)?;
+        let Datum::Text { bytes, .. } = key else {
+            return Err(missing(format!("entry {ordinal} has no key")).into());
+        };
+        let key = key_of(parent, bytes).into_boxed_slice();
+        self.spaces[space.0 as usize].keys.insert(key, ordinal);
+        Ok(())
+    }
+
+    /// Sets the state of a node in the staged revision, if it differs from the present one.
+    pub(crate) fn stage(&mut self, node: NodeId, datum: Datum<'_>) -> Result<(), Fault> {
+        let revision = self.staged_revision();
+        let Address { space, column, ordinal } = self.address(node);
+        if ordinal >= self.spaces[space.0 as usize].committed {
+            self.set_birth(space, column, ordinal, (datum, revision))?;
+            return Ok(());
+        }
+        if self.state(node, revision)? == datum {
+            return Ok(());
+        }
+        if self.set_change(space, column, ordinal, (datum, revision))? {
+            self.touched.push(node);
+        }
+        Ok(())
+    }
+
+    /// Sets a first state.
+    pub(crate) fn set_birth(
+        &mut self,
+        space: SpaceId,
+        column: ColumnId,
+        ordinal: u64,
+        (datum, revision): (Datum<'_>, u32),
+    ) -> Result<()> {
+        self.young_bytes += STATE_BYTES + text_bytes(&datum);
+        let (group, slot) = locate(ordinal);
+        self.group_mut(space, group).set_birth(column, slot, datum, revision)
+    }
+
+    /// Sets a later state; whether the revision had not changed the node yet.
+    pub(crate) fn set_change(
+        &mut self,
+        space: SpaceId,
+        column: ColumnId,
+        ordinal: u64,
+        (datum, revision): (Datum<'_>, u32),
+    ) -> Result<bool> {
+        self.young_bytes += STATE_BYTES + text_bytes(&datum);
+        let (group, slot) = locate(ordinal);
+        self.group_mut(space, group).set_change(column, slot, datum, revision)
+    }
+
+    /// The nodes that the staged transaction changed; births left out.
+    pub(crate) fn touched(&self) -> &[NodeId] {
+        &self.touched
+    }
+
+    /// Takes back changes of touched nodes that `same` says are none, and sorts the rest.
+    pub(crate) fn settle(&mut self, unchanged: &[NodeId]) {
+        let revision = self.staged_revision();
+        for &node in unchanged {
+            self.pop_change(node, revision);
+        }
+        let unchanged: FxHashSet<NodeId> = unchanged.iter().copied().collect();
+        self.touched.retain(|node| !unchanged.contains(node));
+        self.touched.sort_unstable();
+    }
+
+    /// Whether anything is staged.
+    pub(crate) fn is_staged(&self) -> bool {
+        !self.touched.is_empty() || self.spaces.iter().any(|space| space.next > space.committed)
+    }
+
+    /// The schema as of the last commit.
+    pub(crate) fn committed_schema(&self) -> SchemaExtent {
+        self.committed_schema
+    }
+
+    /// Ends the staged transaction: it is the revision of `row`.
+    pub(crate) fn commit_staged(&mut self, row: &Row) {
+        let touched = std::mem::take(&mut self.touched);
+        self.commit_replayed(row, &touched);
+        self.touched = touched;
+        self.touched.clear();
+    }
+
+    /// Ends what replay staged: it is the revision of `row`, which changed these nodes.
+    pub(crate) fn commit_replayed(&mut self, row: &Row, changed: &[NodeId]) {
+        self.rows.push(row, changed);
+        for space in &mut self.spaces {
+            space.committed = space.next;
+        }
+        self.committed_schema = self.schema.extent();
+        self.staged_keys.clear();
+    }
+
+    /// Takes the staged transaction back.
+    pub(crate) fn rollback(&mut self) {
+        let revision = self.staged_revision();
+        for node in std::mem::take(&mut self.touched) {
+            self.pop_change(node, revision);
+        }
+        for (space, key) in std::mem::take(&mut self.staged_keys) {
+            self.spaces[space.0 as usize].keys.remove(&key);
+        }
+        for space in &mut self.spaces {
+            space.truncate_births();
+        }
+        self.truncate_schema();
+    }
+
+    fn truncate_schema(&mut self) {
+        let extent = self.committed_schema;
+        if self.schema.extent() == extent {
+            return;
+        }
+        Arc::make_mut(&mut self.schema).truncate(extent);
+        self.spaces.truncate(self.schema.spaces().len());
+        for (space, data) in self.schema.spaces().iter().zip(&mut self.spaces) {
+            for group in data.groups.iter_mut().flatten() {
+                group.truncate_columns(space.columns.len());
+            }
+        }
+    }
+
+    fn pop_change(&mut self, node: NodeId, revision: u32) {
+        let Address { space, column, ordinal } = self.address(node);
+        let (group, slot) = locate(ordinal);
+        self.group_mut(space, group).pop_change(column, slot, revision);
+    }
+
+    fn group_mut(&mut self, space: SpaceId, group: usize) -> &mut RowGroup {
+        let data = &mut self.spaces[space.0 as usize];
+        if group >= data.groups.len() {
+            data.groups.resize_with(group + 1, || None);
+        }
+        let on_disk = (group as u64) * ROW_GROUP_SLOTS < data.on_disk;
+        let id = GroupId { space, group: index_u32(group) };
+        data.groups[group].get_or_insert_with(|| {
+            let mut new = RowGroup::default();
+            if on_disk {
+                new.disk = DiskPart::NotLoaded(id);
+            }
+            Box::new(new)
+        })
+    }
+
+    // ---- checkpoint ----------------------------------------------------------------------
+
+    /// The row groups that hold anything.
+    pub(crate) fn groups(&self) -> impl Iterator<Item = (GroupId, &RowGroup)> {
+        (0..).zip(&self.spaces).flat_map(|(space, data)| {
+            (0..).zip(&data.groups).filter_map(move |(group, found)| {
+                let id = GroupId { space: SpaceId(space), group };
+                found.as_deref().map(|found| (id, found))
+            })
+        })
+    }
+
+    /// The keys of young entries below an ordinal, with their ordinals.
+    pub(crate) fn young_keys(&self, space: SpaceId) -> impl Iterator<Item = (&[u8], u64)> {
+        let keys = &self.spaces[space.0 as usize].keys;
+        keys.iter().map(|(key, &ordinal)| (&**key, ordinal))
+    }
+
+    /// Drops what a checkpoint at `revision` has written: it is read from disk from now on.
+    pub(crate) fn prune(&mut self, revision: u32, high_waters: &[u64]) -> Result<()> {
+        for (index, space) in (0..).zip(&mut self.spaces) {
+            space.on_disk = high_waters.get(index as usize).copied().unwrap_or(0);
+            let on_disk = space.on_disk;
+            space.keys.retain(|_, ordinal| *ordinal >= on_disk);
+            space.keys.shrink_to_fit();
+            for (group, slot) in (0..).zip(&mut space.groups) {
+                let Some(found) = slot else { continue };
+                found.prune(GroupId { space: SpaceId(index), group }, revision)?;
+                if u64::from(group) * ROW_GROUP_SLOTS >= on_disk {
+                    found.disk = DiskPart::None;
+                } else if found.is_young_empty() {
+                    *slot = None;
+                }
+            }
+        }
+        self.rows.prune(crate::Revision(u64::from(revision)));
+        self.young_bytes = 0;
+        Ok(())
+    }
+}
+
+impl SpaceData {
+    fn truncate_births(&mut self) {
+        let (first, slot) = locate(self.committed);
+        if self.next == self.committed {
+            return;
+        }
+        for (index, group) in self.groups.iter_mut().enumerate().skip(first) {
+            if let Some(group) = group {
+                group.truncate_births(if index == first { slot } else { 0 });
+            }
+        }
+        self.next = self.committed;
+    }
+}
+
+/// The node of a path and an ordinal.
+pub(crate) fn node(path: PathId, ordinal: u64) -> NodeId {
+    NodeId::new(path, Ordinal(ordinal))
+}
+
+fn key_of(map: u64, key: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(8 + key.len());
+    bytes.extend_from_slice(&map.to_be_bytes());
+    bytes.extend_from_slice(key);
+    bytes
+}
+
+fn text_bytes(datum: &Datum<'_>) -> usize {
+    match datum {
+        Datum::Text { bytes, .. } | Datum::Digits(bytes) | Datum::Opaque(bytes) => bytes.len(),
+        _ => 0,
+    }
+}
+
+fn missing(what: String) -> Error {
+    Error::new(ErrorKind::Corrupt, what)
+}

@@ -1,0 +1,501 @@
+//! What changed between two revisions, in either direction.
+//!
+//! The walk goes down from the root and only where something can differ: below nodes that the
+//! revisions between list as changed, or, if those lists are longer than the tree, everywhere.
+//! States are compared, so that what was changed and changed back is no difference.
+//!
+//! Changes are in the order of a JSON Patch (RFC 6902): each pointer holds for the value that the
+//! changes before it have made.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::error::Result;
+use crate::json::JsonPointer;
+use crate::node::NodeId;
+use crate::order::{self, Edit, Item, OrderCursor};
+use crate::revision::Revision;
+use crate::state::{Datum, Sequence, ShapeId};
+use crate::tree::Tree;
+use crate::tree::data::{TreeData, node};
+use crate::tree::group::Fault;
+use crate::tree::history::short;
+use crate::tree::locate::parent_of;
+use crate::tree::schema::{Label, ROOT};
+use crate::tree::serialize::{Format, write_scalar};
+
+/// What happened at one place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChangeKind {
+    /// A value is there that was not.
+    Added,
+    /// A value is not there that was.
+    Removed,
+    /// Another value is there.
+    Replaced,
+}
+
+/// One difference between two revisions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// What happened.
+    pub kind: ChangeKind,
+    /// Where, in the value that the changes before this one have made.
+    pub pointer: JsonPointer,
+    /// The node that holds the value.
+    pub node: NodeId,
+    /// The value before, as compact JSON; none if it was added.
+    pub before: Option<String>,
+    /// The value after, as compact JSON; none if it was removed.
+    pub after: Option<String>,
+}
+
+/// The differences between two revisions.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Diff {
+    /// The changes, in an order in which they can be applied.
+    pub changes: Vec<Change>,
+}
+
+impl Diff {
+    /// Appends the changes as a JSON Patch (RFC 6902) that turns the first value into the second.
+    pub fn write_json_patch(&self, out: &mut Vec<u8>) {
+        out.push(b'[');
+        for (index, change) in self.changes.iter().enumerate() {
+            if index > 0 {
+                out.push(b',');
+            }
+            let operation = match change.kind {
+                ChangeKind::Added => "add",
+                ChangeKind::Removed => "remove",
+                ChangeKind::Replaced => "replace",
+            };
+            out.extend_from_slice(b"{\"op\":\"");
+            out.extend_from_slice(operation.as_bytes());
+            out.extend_from_slice(b"\",\"path\":");
+            let pointer = change.pointer.to_string();
+            write_scalar(Datum::Text { bytes: pointer.as_bytes(), plain: false }, out);
+            if let Some(after) = &change.after {
+                out.extend_from_slice(b",\"value\":");
+                out.extend_from_slice(after.as_bytes());
+            }
+            out.push(b'}');
+        }
+        out.push(b']');
+    }
+
+    /// The changes as a JSON Patch (RFC 6902) that turns the first value into the second.
+    pub fn to_json_patch(&self) -> String {
+        let mut out = Vec::new();
+        self.write_json_patch(&mut out);
+        String::from_utf8_lossy(&out).into_owned()
+    }
+}
+
+/// Nodes with a listed change at or below them, by the node they are in.
+type Touched = FxHashMap<NodeId, Vec<NodeId>>;
+
+struct Walk<'t> {
+    tree: &'t Tree,
+    before: u32,
+    after: u32,
+    touched: Option<Touched>,
+    pointer: JsonPointer,
+    changes: Vec<Change>,
+}
+
+/// A node's state at both revisions, as far as the walk needs it.
+enum Pair {
+    Same,
+    Objects(ShapeId, ShapeId),
+    Arrays(Sequence, Sequence),
+    /// Objects of which at least one is a map.
+    Members(Members, Members),
+    Differ,
+}
+
+#[derive(Clone, Copy)]
+enum Members {
+    Shape(ShapeId),
+    Sequence(Sequence),
+}
+
+/// Change lists are used while they have at most this many entries for each node of the tree.
+const LISTED_PER_NODE: u64 = 1;
+/// Change lists of so many entries are always used.
+const LISTED_MIN: u64 = 64;
+
+impl Tree {
+    /// What turns revision `before` into revision `after`.
+    pub(crate) fn diff(&self, before: Revision, after: Revision) -> Result<Diff> {
+        let mut walk = Walk {
+            tree: self,
+            before: short(before),
+            after: short(after),
+            touched: self.touched_between(before.min(after), before.max(after))?,
+            pointer: JsonPointer::default(),
+            changes: Vec::new(),
+        };
+        walk.compare(node(ROOT, 0))?;
+        Ok(Diff { changes: walk.changes })
+    }
+
+    /// The nodes changed after `from` up to `to`, with those they are in; none if the lists of
+    /// changes are longer than the tree.
+    fn touched_between(&self, from: Revision, to: Revision) -> Result<Option<Touched>> {
+        let nodes: u64 = {
+            let data = self.data.read();
+            let spaces = data.schema.spaces().iter().zip(&data.spaces);
+            spaces.map(|(space, data)| space.columns.len() as u64 * data.next).sum()
+        };
+        let listed_max = LISTED_MIN.max(nodes.saturating_mul(LISTED_PER_NODE));
+        if to.0 - from.0 > listed_max {
+            return Ok(None);
+        }
+        let (mut listed, mut changed) = (0, FxHashSet::default());
+        for revision in from.0 + 1..=to.0 {
+            let nodes = self.changed(Revision(revision))?;
+            listed += nodes.len() as u64;
+            if listed > listed_max {
+                return Ok(None);
+            }
+            changed.extend(nodes);
+        }
+        let mut touched = Touched::default();
+        for &node in &changed {
+            let mut at = node;
+            while let Some(parent) = self.read(|data| parent_of(data, at))? {
+                let children = touched.entry(parent).or_default();
+                if children.contains(&at) {
+                    break;
+                }
+                children.push(at);
+                at = parent;
+            }
+        }
+        Ok(Some(touched))
+    }
+}
+
+impl Walk<'_> {
+    fn compare(&mut self, at: NodeId) -> Result<()> {
+        match self.tree.read(|data| self.pair(data, at))? {
+            Pair::Same => Ok(()),
+            Pair::Differ => self.push(ChangeKind::Replaced, at),
+            Pair::Arrays(before, after) => self.compare_arrays(at, before, after),
+            Pair::Objects(before, after) if before == after => {
+                for child in self.children_to_compare(at, before)? {
+                    self.compare_field(child)?;
+                }
+                Ok(())
+            }
+            Pair::Objects(before, after) => {
+                self.compare_members(at, Members::Shape(before), Members::Shape(after))
+            }
+            Pair::Members(before, after) => self.compare_members(at, before, after),
+        }
+    }
+
+    fn pair(&self, data: &TreeData, at: NodeId) -> Result<Pair, Fault> {
+        let (before, after) = (data.state(at, self.before)?, data.state(at, self.after)?);
+        Ok(match (before, after) {
+            (Datum::Object(before), Datum::Object(after)) => Pair::Objects(before, after),
+            (Datum::Array(before), Datum::Array(after)) => Pair::Arrays(before, after),
+            (Datum::Map(before), Datum::Map(after)) => {
+                Pair::Members(Members::Sequence(before), Members::Sequence(after))
+            }
+            (Datum::Object(before), Datum::Map(after)) => {
+                Pair::Members(Members::Shape(before), Members::Sequence(after))
+            }
+            (Datum::Map(before), Datum::Object(after)) => {
+                Pair::Members(Members::Sequence(before), Members::Shape(after))
+            }
+            (before, after) if before == after => Pair::Same,
+            _ => Pair::Differ,
+        })
+    }
+
+    /// The fields of an object of one shape that can differ, looked at under one lock.
+    fn children_to_compare(&self, object: NodeId, shape: ShapeId) -> Result<Vec<NodeId>> {
+        if let Some(touched) = &self.touched {
+            return Ok(touched.get(&object).cloned().unwrap_or_default());
+        }
+        self.tree.read(|data| {
+            let mut children = Vec::new();
+            for field in data.schema.shape(shape) {
+                let child = node(field.path, object.ordinal().0);
+                if !matches!(self.pair(data, child)?, Pair::Same) {
+                    children.push(child);
+                }
+            }
+            Ok(children)
+        })
+    }
+
+    /// Compares a field, or an entry, that is there at both revisions.
+    fn compare_field(&mut self, child: NodeId) -> Result<()> {
+        let Some(name) = self.name(child)? else { return Ok(()) };
+        self.pointer.push(name);
+        self.compare(child)?;
+        self.pointer.pop();
+        Ok(())
+    }
+
+    fn name(&self, child: NodeId) -> Result<Option<String>> {
+        self.tree.read(|data| {
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            Ok(match data.schema.label(child.path()) {
+                Label::Field(name) => Some(text(name)),
+                Label::Entry => match data.key(data.address(child).space, child.ordinal().0)? {
+                    Datum::Text { bytes, .. } => Some(text(bytes)),
+                    _ => None,
+                },
+                Label::Root | Label::Element => None,
+            })
+        })
+    }
+
+    // ---- arrays --------------------------------------------------------------------------
+
+    fn compare_arrays(&mut self, array: NodeId, before: Sequence, after: Sequence) -> Result<()> {
+        let orders = &&self.tree.orders;
+        let edits = match before == after {
+            true => vec![Edit::Keep(order::len(orders, after)?)],
+            false => order::difference(orders, before, after)?,
+        };
+        let touched = self.touched_positions(array, after)?;
+        let (mut old, mut new) = (0, 0);
+        for edit in edits {
+            match edit {
+                Edit::Keep(items) => {
+                    self.compare_kept(array, (after, new..new + items), touched.as_deref())?;
+                    (old, new) = (old + items, new + items);
+                }
+                Edit::Remove(items) => {
+                    for index in old..old + items {
+                        let element = self.item(array, false, (before, index))?;
+                        self.push_below(ChangeKind::Removed, element, new.to_string())?;
+                    }
+                    old += items;
+                }
+                Edit::Insert(items) => {
+                    for index in new..new + items {
+                        let element = self.item(array, false, (after, index))?;
+                        self.push_below(ChangeKind::Added, element, index.to_string())?;
+                    }
+                    new += items;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Where the touched elements of an array stand, rising; none if all have to be compared.
+    fn touched_positions(
+        &self,
+        array: NodeId,
+        sequence: Sequence,
+    ) -> Result<Option<Vec<(u64, NodeId)>>> {
+        let Some(touched) = &self.touched else { return Ok(None) };
+        let mut positions = Vec::new();
+        for &child in touched.get(&array).map_or(&[][..], Vec::as_slice) {
+            let item = Item::Ordinal(child.ordinal());
+            if let Some(index) = order::position(&&self.tree.orders, sequence, item)? {
+                positions.push((index, child));
+            }
+        }
+        positions.sort_unstable();
+        Ok(Some(positions))
+    }
+
+    /// Compares elements that are there at both revisions.
+    fn compare_kept(
+        &mut self,
+        array: NodeId,
+        (sequence, range): (Sequence, std::ops::Range<u64>),
+        touched: Option<&[(u64, NodeId)]>,
+    ) -> Result<()> {
+        if let Some(touched) = touched {
+            let first = touched.partition_point(|&(index, _)| index < range.start);
+            for &(index, child) in touched[first..].iter().take_while(|(i, _)| *i < range.end) {
+                self.compare_element(child, index)?;
+            }
+            return Ok(());
+        }
+        let mut cursor = OrderCursor::new(sequence);
+        cursor.seek(&&self.tree.orders, range.start)?;
+        let mut index = range.start;
+        while index < range.end
+            && let Some(extent) = cursor.next(&&self.tree.orders)?
+        {
+            for offset in 0..extent.items().min(range.end - index) {
+                let child = self.node_of(array, false, extent.item(offset))?;
+                self.compare_element(child, index + offset)?;
+            }
+            index += extent.items();
+        }
+        Ok(())
+    }
+
+    fn compare_element(&mut self, element: NodeId, index: u64) -> Result<()> {
+        self.pointer.push(index.to_string());
+        self.compare(element)?;
+        self.pointer.pop();
+        Ok(())
+    }
+
+    fn item(
+        &self,
+        container: NodeId,
+        is_map: bool,
+        (sequence, index): (Sequence, u64),
+    ) -> Result<NodeId> {
+        let item = order::get(&&self.tree.orders, sequence, index)?;
+        let item = item.ok_or_else(|| {
+            let message = format!("item {index} of {container} is not there");
+            crate::Error::new(crate::ErrorKind::Corrupt, message)
+        })?;
+        self.node_of(container, is_map, item)
+    }
+
+    fn node_of(&self, container: NodeId, is_map: bool, item: Item) -> Result<NodeId> {
+        self.tree.read(|data| Ok(data.item_node(container, is_map, item)?))
+    }
+
+    // ---- objects -------------------------------------------------------------------------
+
+    /// Compares objects whose members, or their order, may differ.
+    fn compare_members(&mut self, at: NodeId, before: Members, after: Members) -> Result<()> {
+        if let (Members::Sequence(a), Members::Sequence(b)) = (before, after) {
+            let edits = match a == b {
+                true => vec![Edit::Keep(order::len(&&self.tree.orders, a)?)],
+                false => order::difference(&&self.tree.orders, a, b)?,
+            };
+            let added_at = edits.iter().position(|edit| matches!(edit, Edit::Insert(_)));
+            let kept_at = edits.iter().rposition(|edit| matches!(edit, Edit::Keep(_)));
+            if let (Some(touched), true) = (&self.touched, added_at >= kept_at || added_at.is_none())
+            {
+                let children = touched.get(&at).cloned().unwrap_or_default();
+                return self.edit_map(at, (a, b), &edits, children);
+            }
+        }
+        let old = self.members(at, before)?;
+        let new = self.members(at, after)?;
+        self.compare_lists(&old, &new)
+    }
+
+    /// Entries that were removed, that differ, and that were added at the end.
+    fn edit_map(
+        &mut self,
+        map: NodeId,
+        (before, after): (Sequence, Sequence),
+        edits: &[Edit],
+        touched: Vec<NodeId>,
+    ) -> Result<()> {
+        let (mut old, mut new) = (0, 0);
+        let (mut removed, mut added) = (Vec::new(), Vec::new());
+        for edit in edits {
+            match *edit {
+                Edit::Keep(items) => (old, new) = (old + items, new + items),
+                Edit::Remove(items) => {
+                    for index in old..old + items {
+                        removed.push(self.item(map, true, (before, index))?);
+                    }
+                    old += items;
+                }
+                Edit::Insert(items) => {
+                    for index in new..new + items {
+                        added.push(self.item(map, true, (after, index))?);
+                    }
+                    new += items;
+                }
+            }
+        }
+        let edited: FxHashSet<NodeId> = removed.iter().chain(&added).copied().collect();
+        for child in removed {
+            self.push_member(ChangeKind::Removed, child)?;
+        }
+        for child in touched.into_iter().filter(|child| !edited.contains(child)) {
+            let (before, after) = self.tree.read(|data| {
+                let before = data.state(child, self.before)?.is_absent();
+                Ok((before, data.state(child, self.after)?.is_absent()))
+            })?;
+            if !before && !after {
+                self.compare_field(child)?;
+            }
+        }
+        for child in added {
+            self.push_member(ChangeKind::Added, child)?;
+        }
+        Ok(())
+    }
+
+    fn members(&self, at: NodeId, members: Members) -> Result<Vec<NodeId>> {
+        match members {
+            Members::Shape(shape) => self.tree.read(|data| {
+                let fields = data.schema.shape(shape).iter();
+                Ok(fields.map(|field| node(field.path, at.ordinal().0)).collect())
+            }),
+            Members::Sequence(sequence) => {
+                let mut nodes = Vec::new();
+                let mut cursor = OrderCursor::new(sequence);
+                while let Some(extent) = cursor.next(&&self.tree.orders)? {
+                    for index in 0..extent.items() {
+                        nodes.push(self.node_of(at, true, extent.item(index))?);
+                    }
+                }
+                Ok(nodes)
+            }
+        }
+    }
+
+    /// Compares the members of an object, in order: adding puts a member at the end, so from
+    /// the first place on where the order differs, members are removed and added again.
+    fn compare_lists(&mut self, old: &[NodeId], new: &[NodeId]) -> Result<()> {
+        let old_set: FxHashSet<NodeId> = old.iter().copied().collect();
+        let new_set: FxHashSet<NodeId> = new.iter().copied().collect();
+        let kept: Vec<NodeId> = old.iter().copied().filter(|n| new_set.contains(n)).collect();
+        let in_place = kept.iter().zip(new).take_while(|(a, b)| a == b).count();
+        for &child in old.iter().filter(|child| !new_set.contains(child)) {
+            self.push_member(ChangeKind::Removed, child)?;
+        }
+        for &child in &new[..in_place] {
+            self.compare_field(child)?;
+        }
+        for &child in new[in_place..].iter().filter(|child| old_set.contains(child)) {
+            self.push_member(ChangeKind::Removed, child)?;
+        }
+        for &child in &new[in_place..] {
+            self.push_member(ChangeKind::Added, child)?;
+        }
+        Ok(())
+    }
+
+    // ---- changes -------------------------------------------------------------------------
+
+    fn push_member(&mut self, kind: ChangeKind, child: NodeId) -> Result<()> {
+        match self.name(child)? {
+            Some(name) => self.push_below(kind, child, name),
+            None => Ok(()),
+        }
+    }
+
+    fn push_below(&mut self, kind: ChangeKind, child: NodeId, token: String) -> Result<()> {
+        self.pointer.push(token);
+        self.push(kind, child)?;
+        self.pointer.pop();
+        Ok(())
+    }
+
+    fn push(&mut self, kind: ChangeKind, at: NodeId) -> Result<()> {
+        let text = |revision: u32| -> Result<String> {
+            let mut text = Vec::new();
+            self.tree.append_json((at, revision), &Format::default(), &mut text)?;
+            Ok(String::from_utf8_lossy(&text).into_owned())
+        };
+        let before = if kind == ChangeKind::Added { None } else { Some(text(self.before)?) };
+        let after = if kind == ChangeKind::Removed { None } else { Some(text(self.after)?) };
+        let pointer = self.pointer.clone();
+        self.changes.push(Change { kind, pointer, node: at, before, after });
+        Ok(())
+    }
+}

@@ -1,0 +1,338 @@
+//! What a tree reads from cells: its facts, rows, keys, and its row groups.
+//!
+//! A row group on disk is a directory of cells, each decoded once, on first use. Decoding reads
+//! the disk, so it never happens under the tree's lock: a read that needs a cell reports it as a
+//! [`Load`] and runs again.
+
+use std::ops::ControlFlow;
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use rustc_hash::FxHashMap;
+
+use crate::encoding::{Column, RevisionRowsBlock, RunPiece};
+use crate::error::{Error, ErrorKind, Result};
+use crate::node::{NodeId, PathId};
+use crate::revision::Revision;
+use crate::segment::CellHandle;
+use crate::state::Datum;
+use crate::store::Store;
+use crate::tree::cell_key::{self, GroupCell, TreeId};
+use crate::tree::group::{ColumnId, Fault, GroupId};
+use crate::tree::rows::Row;
+use crate::tree::schema::Schema;
+
+/// Something that has to be loaded without the tree's lock.
+#[derive(Debug)]
+pub(crate) enum Load {
+    Group(GroupId),
+    Cell(Arc<DiskGroup>, usize),
+}
+
+/// The cells of one tree.
+#[derive(Debug, Clone)]
+pub(crate) struct TreeCells {
+    tree: TreeId,
+    store: Arc<Store>,
+}
+
+/// A row group as of the last checkpoint.
+#[derive(Debug, Default)]
+pub(crate) struct DiskGroup {
+    cells: Vec<GroupCells>,
+    values: FxHashMap<u32, ColumnCells>,
+    parent: Vec<Base>,
+    born: Vec<Base>,
+    key: Vec<Base>,
+}
+
+/// One cell of a row group.
+#[derive(Debug)]
+struct GroupCells {
+    handle: CellHandle,
+    is_run: bool,
+    decoded: OnceLock<Decoded>,
+}
+
+#[derive(Debug)]
+enum Decoded {
+    Base(Box<Column>),
+    Run(Box<RunPiece>),
+}
+
+/// First states of consecutive slots.
+#[derive(Debug, Clone, Copy)]
+struct Base {
+    first_slot: u16,
+    cell: usize,
+}
+
+/// The cells of one column, each list rising.
+#[derive(Debug, Default)]
+struct ColumnCells {
+    bases: Vec<Base>,
+    /// First revision and cell of each run piece.
+    runs: Vec<(u32, usize)>,
+}
+
+impl TreeCells {
+    pub(crate) fn new(tree: TreeId, store: Arc<Store>) -> Self {
+        Self { tree, store }
+    }
+
+    pub(crate) fn tree(&self) -> TreeId {
+        self.tree
+    }
+
+    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        self.store.get(key)
+    }
+
+    /// The ordinal of a map's entry by its key.
+    pub(crate) fn entry(&self, path: PathId, map: u64, key: &[u8]) -> Result<Option<u64>> {
+        let Some(cell) = self.get(&cell_key::entry(self.tree, path, map, key))? else {
+            return Ok(None);
+        };
+        let ordinal = (&*cell).try_into().map(u64::from_le_bytes).map_err(|_| {
+            let message = format!("an index entry of tree {} has {} bytes", self.tree.0, cell.len());
+            Error::new(ErrorKind::Corrupt, message)
+        })?;
+        Ok(Some(ordinal))
+    }
+
+    // ---- revision rows -------------------------------------------------------------------
+
+    /// The row of a revision on disk.
+    pub(crate) fn row(&self, revision: Revision) -> Result<Row> {
+        let (block, index) = self.rows_of(revision)?;
+        let text = |bytes: Option<&[u8]>| {
+            bytes.map(|bytes| String::from_utf8_lossy(bytes).into_owned().into_boxed_str())
+        };
+        Ok(Row {
+            revision,
+            timestamp: block.timestamp(index)?,
+            committed: block.committed(index)?,
+            sequence: block.sequence(index)?,
+            author: text(block.author(index)?),
+            message: text(block.message(index)?),
+        })
+    }
+
+    /// The nodes that a revision on disk changed; births left out.
+    pub(crate) fn changed(&self, revision: Revision) -> Result<Vec<NodeId>> {
+        let (block, index) = self.rows_of(revision)?;
+        block.changed(index)?.collect()
+    }
+
+    /// Appends the timestamps of all revisions on disk.
+    pub(crate) fn timestamps_into(&self, out: &mut Vec<i64>) -> Result<()> {
+        for found in self.store.live().scan(&cell_key::all_rows(self.tree))? {
+            RevisionRowsBlock::parse(found?.1.load()?)?.timestamps_into(out);
+        }
+        Ok(())
+    }
+
+    fn rows_of(&self, revision: Revision) -> Result<(RevisionRowsBlock, usize)> {
+        let prefix = cell_key::all_rows(self.tree);
+        let key = cell_key::rows(self.tree, revision.0);
+        let missing = || {
+            let message = format!("the row of revision {revision} of tree {} is missing", self.tree.0);
+            Error::new(ErrorKind::Corrupt, message)
+        };
+        let (key, cell) = self.store.live().last_before(&prefix, &key)?.ok_or_else(missing)?;
+        let first = key.last_chunk::<8>().map(|bytes| u64::from_be_bytes(*bytes));
+        let index = first.and_then(|first| revision.0.checked_sub(first)).ok_or_else(missing)?;
+        let block = RevisionRowsBlock::parse(cell)?;
+        let index = usize::try_from(index).unwrap_or(usize::MAX);
+        if index >= block.len() {
+            return Err(missing());
+        }
+        Ok((block, index))
+    }
+
+    // ---- row groups ----------------------------------------------------------------------
+
+    /// The directory of a row group; cells whose blocks had to be read for it are decoded.
+    pub(crate) fn load_group(&self, id: GroupId, schema: &Schema) -> Result<DiskGroup> {
+        let mut group = DiskGroup::default();
+        for found in self.store.live().scan(&cell_key::group(self.tree, id))? {
+            let (key, handle) = found?;
+            let place = cell_key::parse_group_cell(&key);
+            let (path, kind, number) = place
+                .filter(|(path, ..)| schema.has_path(*path))
+                .ok_or_else(|| Error::new(ErrorKind::Corrupt, format!("cell key {key:02x?}")))?;
+            let is_near = handle.is_read();
+            let cell = group.cells.len();
+            let is_run = kind == GroupCell::Run;
+            group.cells.push(GroupCells { handle, is_run, decoded: OnceLock::new() });
+            let base = Base { first_slot: u16::try_from(number).unwrap_or(u16::MAX), cell };
+            let column = schema.path(path).column;
+            match kind {
+                GroupCell::Base => group.values.entry(column).or_default().bases.push(base),
+                GroupCell::Run => group.values.entry(column).or_default().runs.push((number, cell)),
+                GroupCell::Parent => group.parent.push(base),
+                GroupCell::Born => group.born.push(base),
+                GroupCell::Key => group.key.push(base),
+            }
+            if is_near {
+                group.load(cell)?;
+            }
+        }
+        Ok(group)
+    }
+}
+
+impl DiskGroup {
+    /// Reads and decodes a cell, once.
+    pub(crate) fn load(&self, cell: usize) -> Result<()> {
+        let cell = &self.cells[cell];
+        let bytes = cell.handle.load()?;
+        let decoded = match cell.is_run {
+            true => Decoded::Run(Box::new(RunPiece::parse(bytes)?)),
+            false => Decoded::Base(Box::new(Column::parse(bytes)?)),
+        };
+        // Another reader may have been first; both decoded the same.
+        let _ = cell.decoded.set(decoded);
+        Ok(())
+    }
+
+    fn decoded(self: &Arc<Self>, cell: usize) -> Result<&Decoded, Fault> {
+        let decoded = self.cells[cell].decoded.get();
+        decoded.ok_or_else(|| Fault::Load(Load::Cell(Arc::clone(self), cell)))
+    }
+
+    fn run(self: &Arc<Self>, cell: usize) -> Result<&RunPiece, Fault> {
+        match self.decoded(cell)? {
+            Decoded::Run(piece) => Ok(piece),
+            Decoded::Base(_) => unreachable!("kinds are set with the keys"),
+        }
+    }
+
+    /// The first state of a slot.
+    fn first_state(self: &Arc<Self>, bases: &[Base], slot: u16) -> Result<Datum<'_>, Fault> {
+        let after = bases.partition_point(|base| base.first_slot <= slot);
+        let Some(base) = bases[..after].last() else { return Ok(Datum::Absent) };
+        let Decoded::Base(column) = self.decoded(base.cell)? else {
+            unreachable!("kinds are set with the keys")
+        };
+        let index = usize::from(slot - base.first_slot);
+        if index >= column.len() {
+            return Ok(Datum::Absent);
+        }
+        Ok(column.get(index)?)
+    }
+
+    fn bases(&self, column: ColumnId) -> &[Base] {
+        match column {
+            ColumnId::Value(index) => self.values.get(&index).map_or(&[], |cells| &cells.bases),
+            ColumnId::Parent => &self.parent,
+            ColumnId::Key => &self.key,
+        }
+    }
+
+    fn runs(&self, column: ColumnId) -> &[(u32, usize)] {
+        match column {
+            ColumnId::Value(index) => self.values.get(&index).map_or(&[], |cells| &cells.runs),
+            ColumnId::Parent | ColumnId::Key => &[],
+        }
+    }
+
+    /// The newest change of a slot at or before a revision.
+    fn change(
+        self: &Arc<Self>,
+        column: ColumnId,
+        slot: u16,
+        revision: u32,
+    ) -> Result<Option<(u32, Datum<'_>)>, Fault> {
+        let runs = self.runs(column);
+        let begun = runs.partition_point(|&(first, _)| first <= revision);
+        for &(_, cell) in runs[..begun].iter().rev() {
+            if let Some(found) = self.run(cell)?.at(slot, revision)? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The state of a slot at a revision.
+    pub(crate) fn state(
+        self: &Arc<Self>,
+        column: ColumnId,
+        slot: u16,
+        revision: u32,
+    ) -> Result<Datum<'_>, Fault> {
+        match self.change(column, slot, revision)? {
+            Some((_, state)) => Ok(state),
+            None => self.first_state(self.bases(column), slot),
+        }
+    }
+
+    /// The state of a slot at a revision and the revision that set it; none if never set.
+    pub(crate) fn version(
+        self: &Arc<Self>,
+        column: ColumnId,
+        slot: u16,
+        revision: u32,
+    ) -> Result<Option<(u32, Datum<'_>)>, Fault> {
+        if let Some(found) = self.change(column, slot, revision)? {
+            return Ok(Some(found));
+        }
+        let state = self.first_state(self.bases(column), slot)?;
+        let born = if state.is_absent() { None } else { self.born(slot)? };
+        Ok(born.filter(|&born| born <= revision).map(|born| (born, state)))
+    }
+
+    /// Visits the states of a slot up to a revision, newest first, until told to stop.
+    pub(crate) fn versions(
+        self: &Arc<Self>,
+        column: ColumnId,
+        slot: u16,
+        revision: u32,
+        visit: &mut dyn FnMut(u32, Datum<'_>) -> ControlFlow<()>,
+    ) -> Result<(), Fault> {
+        let runs = self.runs(column);
+        let begun = runs.partition_point(|&(first, _)| first <= revision);
+        for &(_, cell) in runs[..begun].iter().rev() {
+            let piece = self.run(cell)?;
+            for index in piece.run(slot)?.rev() {
+                let (_, set, state) = piece.entry(index)?;
+                if set <= revision && visit(set, state).is_break() {
+                    return Ok(());
+                }
+            }
+        }
+        let state = self.first_state(self.bases(column), slot)?;
+        if !state.is_absent()
+            && let Some(born) = self.born(slot)?.filter(|&born| born <= revision)
+        {
+            let _ = visit(born, state);
+        }
+        Ok(())
+    }
+
+    /// The revision in which a node first had a value, as far as the disk knows.
+    pub(crate) fn created(
+        self: &Arc<Self>,
+        column: ColumnId,
+        slot: u16,
+    ) -> Result<Option<u32>, Fault> {
+        if !self.first_state(self.bases(column), slot)?.is_absent() {
+            return self.born(slot);
+        }
+        for &(_, cell) in self.runs(column) {
+            let piece = self.run(cell)?;
+            if let Some(first) = piece.run(slot)?.next() {
+                return Ok(Some(piece.entry(first)?.1));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The revision in which the element or entry of a slot was born.
+    pub(crate) fn born(self: &Arc<Self>, slot: u16) -> Result<Option<u32>, Fault> {
+        match self.first_state(&self.born, slot)? {
+            Datum::Int(born) => Ok(u32::try_from(born).ok()),
+            _ => Ok(None),
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! A row group: 4,096 consecutive ordinals of a space with all their columns, aligned.
+//!
+//! Invariant: a slot's states are, oldest first, its birth, its changes on disk, its young
+//! changes; a slot is born either on disk or young, never both.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::limits::ROW_GROUP_SLOTS;
+use crate::state::Datum;
+use crate::tree::disk::{DiskGroup, Load};
+use crate::tree::schema::SpaceId;
+use crate::tree::young::{Heap, Packed, Run, YoungColumn};
+
+/// Why a state could not be read under the tree's lock.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// Something has to be loaded first, without the lock.
+    Load(Load),
+    Error(Error),
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// Which row group of a tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct GroupId {
+    pub(crate) space: SpaceId,
+    pub(crate) group: u32,
+}
+
+/// A column of a row group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ColumnId {
+    /// The element or entry itself (0), or one of its fields: the index in its space.
+    Value(u32),
+    /// The ordinal of the array or map that an element or entry is in.
+    Parent,
+    /// The key of an entry.
+    Key,
+}
+
+/// The part of a row group that was there at the last checkpoint.
+#[derive(Debug, Default)]
+pub(crate) enum DiskPart {
+    #[default]
+    None,
+    NotLoaded(GroupId),
+    Loaded(Arc<DiskGroup>),
+}
+
+/// A row group.
+#[derive(Debug, Default)]
+pub(crate) struct RowGroup {
+    heap: Heap,
+    columns: Vec<YoungColumn>,
+    parent: YoungColumn,
+    key: YoungColumn,
+    pub(crate) disk: DiskPart,
+}
+
+/// The row group and the slot of an ordinal.
+#[inline]
+pub(crate) fn locate(ordinal: u64) -> (usize, u16) {
+    let group = usize::try_from(ordinal / ROW_GROUP_SLOTS).expect("40-bit ordinals");
+    let slot = u16::try_from(ordinal % ROW_GROUP_SLOTS).expect("below 4,096");
+    (group, slot)
+}
+
+impl RowGroup {
+    pub(crate) fn on_disk(disk: Arc<DiskGroup>) -> Self {
+        Self { disk: DiskPart::Loaded(disk), ..Self::default() }
+    }
+
+    #[inline]
+    fn column(&self, column: ColumnId) -> Option<&YoungColumn> {
+        match column {
+            ColumnId::Value(index) => self.columns.get(index as usize),
+            ColumnId::Parent => Some(&self.parent),
+            ColumnId::Key => Some(&self.key),
+        }
+    }
+
+    fn column_mut(&mut self, column: ColumnId) -> (&mut YoungColumn, &mut Heap) {
+        let young = match column {
+            ColumnId::Value(index) => {
+                let index = index as usize;
+                if index >= self.columns.len() {
+                    self.columns.resize_with(index + 1, YoungColumn::default);
+                }
+                &mut self.columns[index]
+            }
+            ColumnId::Parent => &mut self.parent,
+            ColumnId::Key => &mut self.key,
+        };
+        (young, &mut self.heap)
+    }
+
+    /// The state of a slot at a revision.
+    #[inline]
+    pub(crate) fn state(
+        &self,
+        column: ColumnId,
+        slot: u16,
+        revision: u32,
+    ) -> Result<Datum<'_>, Fault> {
+        if let Some(packed) = self.column(column).and_then(|young| young.at(slot, revision)) {
+            return Ok(self.heap.unpack(packed));
+        }
+        match self.disk_group()? {
+            Some(disk) => disk.state(column, slot, revision),
+            None => Ok(Datum::Absent),
+        }
+    }
+
+    /// The state of a slot at a revision and the revision that set it; none if never set.
+    pub(crate) fn version(
+        &self,
+        column: ColumnId,
+        slot: u16,
+        revision: u32,
+    ) -> Result<Option<(u32, Datum<'_>)>, Fault> {
+        if let Some(packed) = self.column(column).and_then(|young| young.at(slot, revision)) {
+            let set = packed.revision != 0;
+            return Ok(set.then(|| (packed.revision, self.heap.unpack(packed))));
+        }
+        match self.disk_group()? {
+            Some(disk) => disk.version(column, slot, revision),
+            None => Ok(None),
+        }
+    }
+
+    /// The revision in which the element or entry of a slot was born.
+    pub(crate) fn born(&self, slot: u16) -> Result<Option<u32>, Fault> {
+        let young = self.columns.first().and_then(|column| column.birth(slot));
+        if let Some(packed) = young {
+            return Ok(Some(packed.revision));
+        }
+        match self.disk_group()? {
+            Some(disk) => disk.born(slot),
+            None => Ok(None),
+        }
+    }
+
+    /// Visits the states of a slot up to a revision, newest first, until told to stop. After a
+    /// fault, what was visited has been visited: go on below it.
+    pub(crate) fn versions(
+        &self,
+        column: ColumnId,
+        slot: u16,
+        revision: u32,
+        visit: &mut dyn FnMut(u32, Datum<'_>) -> ControlFlow<()>,
+    ) -> Result<(), Fault> {
+        let young = self.column(column);
+        let run = young.and_then(|young| young.run(slot)).map_or(&[][..], |run| run);
+        let newer = run.partition_point(|change| change.revision <= revision);
+        for &change in run[..newer].iter().rev() {
+            if visit(change.revision, self.heap.unpack(change)).is_break() {
+                return Ok(());
+            }
+        }
+        if let Some(birth) = young.and_then(|young| young.birth(slot)) {
+            if birth.revision != 0 && birth.revision <= revision && !birth.is_absent() {
+                let _ = visit(birth.revision, self.heap.unpack(birth));
+            }
+            return Ok(());
+        }
+        match self.disk_group()? {
+            Some(disk) => disk.versions(column, slot, revision, visit),
+            None => Ok(()),
+        }
+    }
+
+    /// The revision in which a node first had a value.
+    pub(crate) fn created(&self, column: ColumnId, slot: u16) -> Result<Option<u32>, Fault> {
+        let young = self.column(column);
+        match young.and_then(|young| young.birth(slot)) {
+            Some(birth) if !birth.is_absent() => return Ok(Some(birth.revision)),
+            Some(_) => {}
+            None => {
+                if let Some(disk) = self.disk_group()?
+                    && let Some(created) = disk.created(column, slot)?
+                {
+                    return Ok(Some(created));
+                }
+            }
+        }
+        let first = young.and_then(|young| young.run(slot)).and_then(|run| run.first());
+        Ok(first.map(|change| change.revision))
+    }
+
+    pub(crate) fn disk_group(&self) -> Result<Option<&Arc<DiskGroup>>, Fault> {
+        match &self.disk {
+            DiskPart::None => Ok(None),
+            DiskPart::Loaded(disk) => Ok(Some(disk)),
+            DiskPart::NotLoaded(id) => Err(Fault::Load(Load::Group(*id))),
+        }
+    }
+
+    /// Sets the first state of a slot born in `revision`.
+    pub(crate) fn set_birth(
+        &mut self,
+        column: ColumnId,
+        slot: u16,
+        datum: Datum<'_>,
+        revision: u32,
+    ) -> Result<()> {
+        let (young, heap) = self.column_mut(column);
+        let packed = heap.pack(datum, revision)?;
+        young.set_birth(slot, packed);
+        Ok(())
+    }
+
+    /// Sets the state of a slot from `revision` on, replacing what that revision set before.
+    /// Returns whether this revision had not changed the slot yet.
+    pub(crate) fn set_change(
+        &mut self,
+        column: ColumnId,
+        slot: u16,
+        datum: Datum<'_>,
+        revision: u32,
+    ) -> Result<bool> {
+        let (young, heap) = self.column_mut(column);
+        let packed = heap.pack(datum, revision)?;
+        let run = young.run_mut(slot);
+        match run.last_mut() {
+            Some(last) if last.revision == revision => {
+                *last = packed;
+                Ok(false)
+            }
+            last => {
+                assert!(last.is_none_or(|last| last.revision < revision), "revisions rise");
+                run.push(packed);
+                Ok(true)
+            }
+        }
+    }
+
+    /// Takes back the change that `revision` made to a slot.
+    pub(crate) fn pop_change(&mut self, column: ColumnId, slot: u16, revision: u32) {
+        self.column_mut(column).0.pop_change(slot, revision);
+    }
+
+    /// Takes back the births of `slot` and all after it.
+    pub(crate) fn truncate_births(&mut self, slot: u16) {
+        for column in &mut self.columns {
+            column.truncate_births(slot);
+        }
+        self.parent.truncate_births(slot);
+        self.key.truncate_births(slot);
+        if self.is_young_empty() {
+            self.heap = Heap::default();
+        }
+    }
+
+    /// Cuts columns of paths that were taken back.
+    pub(crate) fn truncate_columns(&mut self, columns: usize) {
+        self.columns.truncate(columns);
+    }
+
+    /// The first state of a young slot.
+    pub(crate) fn birth(&self, column: ColumnId, slot: u16) -> Option<Datum<'_>> {
+        let packed = self.column(column)?.birth(slot)?;
+        Some(self.heap.unpack(packed))
+    }
+
+    /// The young changes of a slot.
+    pub(crate) fn young_run(&self, column: ColumnId, slot: u16) -> Option<&Run> {
+        self.column(column)?.run(slot)
+    }
+
+    pub(crate) fn young_column(&self, column: ColumnId) -> Option<&YoungColumn> {
+        self.column(column)
+    }
+
+    pub(crate) fn value_columns(&self) -> usize {
+        self.columns.len()
+    }
+
+    #[inline]
+    pub(crate) fn unpack(&self, packed: Packed) -> Datum<'_> {
+        self.heap.unpack(packed)
+    }
+
+    pub(crate) fn is_young_empty(&self) -> bool {
+        self.columns.iter().all(YoungColumn::is_empty)
+            && self.parent.is_empty()
+            && self.key.is_empty()
+    }
+
+    /// Drops what a checkpoint of `revision` has written; younger changes and births stay.
+    pub(crate) fn prune(&mut self, id: GroupId, revision: u32) -> Result<()> {
+        let old = std::mem::take(self);
+        self.disk = DiskPart::NotLoaded(id);
+        let values = (0..).map(ColumnId::Value).zip(&old.columns);
+        let special = [(ColumnId::Parent, &old.parent), (ColumnId::Key, &old.key)];
+        for (id, column) in values.chain(special) {
+            let (first, births) = column.births();
+            for (slot, &birth) in (first..).zip(births) {
+                if birth.revision > revision {
+                    self.set_birth(id, slot, old.heap.unpack(birth), birth.revision)?;
+                }
+            }
+            for (slot, run) in column.changed() {
+                for &change in run.iter().filter(|change| change.revision > revision) {
+                    self.set_change(id, slot, old.heap.unpack(change), change.revision)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,379 @@
+//! How one node moved: its values as runs of revisions, newest first.
+//!
+//! A scalar's history follows its own changes. That of an array or object follows every change
+//! below it. Where an ancestor was removed the node was not there: a gap between runs.
+
+use std::ops::ControlFlow;
+
+use rustc_hash::FxHashSet;
+
+use crate::error::Result;
+use crate::node::{NodeId, PathId};
+use crate::order::OrderCursor;
+use crate::revision::Revision;
+use crate::state::{ApartKind, BlobId, Datum, Sequence};
+use crate::tree::Tree;
+use crate::tree::data::{TreeData, node};
+use crate::tree::group::Fault;
+use crate::tree::locate::parent_of;
+use crate::tree::schema::index_u32;
+use crate::tree::serialize::{Format, write_scalar};
+
+/// A JSON value.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// `null`
+    Null,
+    /// `true` or `false`
+    Bool(bool),
+    /// An integer of 64 bits.
+    Integer(i64),
+    /// Any other number, as it was written.
+    Number(Box<str>),
+    /// A string.
+    String(Box<str>),
+    /// An array or object, as compact JSON text.
+    Json(Box<str>),
+}
+
+/// Consecutive revisions in which a node had one value.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ValueRun {
+    /// The revision that set the value.
+    pub first: Revision,
+    /// The last revision that had it.
+    pub last: Revision,
+    /// The value.
+    pub value: Value,
+}
+
+/// The history of one node, read page by page from the newest run to the oldest.
+#[derive(Debug)]
+pub(crate) struct Trail {
+    node: NodeId,
+    /// Revisions after this one have been read.
+    until: u32,
+    /// Spans in which an ancestor was not there, rising.
+    gaps: Vec<(u32, u32)>,
+    /// For arrays and objects: the revisions that changed something below, rising.
+    below: Option<Vec<u32>>,
+}
+
+/// A value as the pages under construction hold it.
+enum Found {
+    Value(Value),
+    Apart(BlobId, ApartKind),
+    Container,
+}
+
+impl Value {
+    /// Appends the value as compact JSON.
+    pub fn write_json(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Null => out.extend_from_slice(b"null"),
+            Self::Bool(value) => write_scalar(Datum::Bool(*value), out),
+            Self::Integer(value) => write_scalar(Datum::Int(*value), out),
+            Self::Number(text) | Self::Json(text) => out.extend_from_slice(text.as_bytes()),
+            Self::String(text) => write_scalar(Datum::Text { bytes: text.as_bytes(), plain: false }, out),
+        }
+    }
+}
+
+impl std::fmt::Display for Value {
+    /// The value as compact JSON.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut text = Vec::new();
+        self.write_json(&mut text);
+        f.write_str(&String::from_utf8_lossy(&text))
+    }
+}
+
+impl Tree {
+    /// The history of a node up to a revision.
+    pub(crate) fn trail(&self, node: NodeId, until: u32) -> Result<Trail> {
+        let gaps = self.gaps(node, until)?;
+        let ever_container = self.read(|data| {
+            let mut found = false;
+            data.versions(node, until, &mut |_, state| {
+                found |= state.is_container();
+                if found || !is_gap_or_container(&state) {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
+                }
+            })?;
+            Ok(found)
+        })?;
+        let below = if ever_container { Some(self.changes_below(node, until)?) } else { None };
+        Ok(Trail { node, until, gaps, below })
+    }
+
+    /// Appends at most `limit` older runs; fewer only at the end of the history.
+    pub(crate) fn next_runs(
+        &self,
+        trail: &mut Trail,
+        limit: usize,
+        runs: &mut Vec<ValueRun>,
+    ) -> Result<()> {
+        let wanted = runs.len() + limit;
+        while runs.len() < wanted && trail.until > 0 {
+            let before = trail.until;
+            match &trail.below {
+                Some(_) => self.next_container_run(trail, runs)?,
+                None => self.next_scalar_runs(trail, wanted - runs.len(), runs)?,
+            }
+            if trail.until == before {
+                trail.until = 0;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a page of a scalar's runs under one lock.
+    fn next_scalar_runs(
+        &self,
+        trail: &mut Trail,
+        limit: usize,
+        runs: &mut Vec<ValueRun>,
+    ) -> Result<()> {
+        let start = runs.len();
+        let mut pending: Vec<(usize, BlobId, ApartKind)> = Vec::new();
+        let mut turned_container = false;
+        let (node, gaps, from) = (trail.node, &trail.gaps, trail.until);
+        let mut until = from;
+        loop {
+            let guard = self.data.read();
+            let outcome = guard.versions(node, until, &mut |set, state| {
+                match found(state) {
+                    Some(Found::Container) => {
+                        turned_container = true;
+                        return ControlFlow::Break(());
+                    }
+                    Some(Found::Value(value)) => push_runs(runs, (set, until), value, gaps),
+                    Some(Found::Apart(blob, kind)) => {
+                        let first = runs.len();
+                        push_runs(runs, (set, until), Value::Null, gaps);
+                        pending.extend((first..runs.len()).map(|run| (run, blob, kind)));
+                    }
+                    None => {}
+                }
+                until = set - 1;
+                if runs.len() >= start + limit || until == 0 {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
+                }
+            });
+            drop(guard);
+            match outcome {
+                Ok(()) => break,
+                Err(Fault::Error(error)) => return Err(error),
+                Err(Fault::Load(load)) => self.load(load)?,
+            }
+        }
+        for (run, blob, kind) in pending {
+            runs[run].value = apart_value(&self.blobs.get(blob)?, kind);
+        }
+        trail.until = until;
+        if turned_container {
+            trail.below = Some(self.changes_below(node, until)?);
+        }
+        Ok(())
+    }
+
+    /// Reads the next run of a node that is, or once was, an array or object.
+    fn next_container_run(&self, trail: &mut Trail, runs: &mut Vec<ValueRun>) -> Result<()> {
+        let below = trail.below.as_deref().unwrap_or_default();
+        let last = trail.until;
+        let text = self.json_at(trail.node, last)?;
+        let mut first = last;
+        loop {
+            let earlier = below.partition_point(|&change| change <= first);
+            let Some(&change) = below[..earlier].last() else {
+                trail.until = 0;
+                return Ok(());
+            };
+            first = change;
+            if first == 1 || self.json_at(trail.node, first - 1)? != text {
+                break;
+            }
+            first -= 1;
+        }
+        if let Some(value) = text {
+            push_runs(runs, (first, last), value, &trail.gaps);
+        }
+        trail.until = first - 1;
+        Ok(())
+    }
+
+    /// The value of a node at a revision, ancestors not asked.
+    fn json_at(&self, node: NodeId, revision: u32) -> Result<Option<Value>> {
+        let found = self.read(|data| Ok(found(data.state(node, revision)?)))?;
+        Ok(match found {
+            None => None,
+            Some(Found::Value(value)) => Some(value),
+            Some(Found::Apart(blob, kind)) => Some(apart_value(&self.blobs.get(blob)?, kind)),
+            Some(Found::Container) => {
+                let mut text = Vec::new();
+                self.append_json((node, revision), &Format::default(), &mut text)?;
+                Some(Value::Json(to_text(&text)))
+            }
+        })
+    }
+
+    /// The spans up to `until` in which some ancestor of a node was not there.
+    fn gaps(&self, node: NodeId, until: u32) -> Result<Vec<(u32, u32)>> {
+        let mut gaps = Vec::new();
+        let mut at = node;
+        while let Some(parent) = self.read(|data| parent_of(data, at))? {
+            let found = self.read(|data| {
+                let (mut found, mut end) = (Vec::new(), until);
+                data.versions(parent, until, &mut |set, state| {
+                    if state.is_absent() {
+                        found.push((set, end));
+                    }
+                    end = set - 1;
+                    ControlFlow::Continue(())
+                })?;
+                Ok(found)
+            })?;
+            gaps.extend(found);
+            at = parent;
+        }
+        gaps.sort_unstable();
+        Ok(gaps)
+    }
+
+    /// The revisions up to `until` that changed a node or anything that was ever below it.
+    fn changes_below(&self, node: NodeId, until: u32) -> Result<Vec<u32>> {
+        let mut changes = Vec::new();
+        let mut waiting = vec![node];
+        let mut seen = FxHashSet::default();
+        while let Some(next) = waiting.pop() {
+            if !seen.insert(next) {
+                continue;
+            }
+            let (set, fields, sequences) = self.read(|data| below(data, next, until))?;
+            changes.extend(set);
+            waiting.extend(fields);
+            for (path, sequence) in sequences {
+                let mut cursor = OrderCursor::new(sequence);
+                while let Some(extent) = cursor.next(&&self.orders)? {
+                    waiting.extend(extent_nodes(path, next, extent));
+                }
+            }
+        }
+        changes.sort_unstable();
+        changes.dedup();
+        Ok(changes)
+    }
+}
+
+fn extent_nodes(
+    path: PathId,
+    container: NodeId,
+    extent: crate::state::Extent,
+) -> impl Iterator<Item = NodeId> {
+    (0..extent.items()).map(move |index| match extent.item(index) {
+        crate::order::Item::Ordinal(ordinal) => NodeId::new(path, ordinal),
+        crate::order::Item::Field(field) => NodeId::new(field, container.ordinal()),
+    })
+}
+
+/// The revisions that set a node, its children by shape, and its orders.
+type Below = (Vec<u32>, FxHashSet<NodeId>, FxHashSet<(PathId, Sequence)>);
+
+fn below(data: &TreeData, at: NodeId, until: u32) -> Result<Below, Fault> {
+    let (mut set, mut fields, mut sequences) =
+        (Vec::new(), FxHashSet::default(), FxHashSet::default());
+    let info = data.schema.path(at.path());
+    data.versions(at, until, &mut |revision, state| {
+        set.push(revision);
+        match state {
+            Datum::Object(shape) => {
+                let paths = data.schema.shape(shape).iter().map(|field| field.path);
+                fields.extend(paths.map(|path| node(path, at.ordinal().0)));
+            }
+            Datum::Array(sequence) => {
+                sequences.extend(info.element.map(|path| (path, sequence)));
+            }
+            Datum::Map(sequence) => {
+                sequences.extend(info.entry.map(|path| (path, sequence)));
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    })?;
+    Ok((set, fields, sequences))
+}
+
+fn is_gap_or_container(state: &Datum<'_>) -> bool {
+    state.is_absent() || state.is_container()
+}
+
+fn found(state: Datum<'_>) -> Option<Found> {
+    Some(match state {
+        Datum::Absent => return None,
+        Datum::Null => Found::Value(Value::Null),
+        Datum::Bool(value) => Found::Value(Value::Bool(value)),
+        Datum::Int(value) => Found::Value(Value::Integer(value)),
+        Datum::Decimal { .. } | Datum::Float(_) | Datum::Digits(_) => {
+            let mut text = Vec::new();
+            write_scalar(state, &mut text);
+            Found::Value(Value::Number(to_text(&text)))
+        }
+        Datum::Text { bytes, .. } => Found::Value(Value::String(to_text(bytes))),
+        Datum::Opaque(bytes) => Found::Value(Value::Json(to_text(bytes))),
+        Datum::Apart { blob, kind } => Found::Apart(blob, kind),
+        Datum::Object(_) | Datum::Array(_) | Datum::Map(_) => Found::Container,
+    })
+}
+
+fn apart_value(bytes: &[u8], kind: ApartKind) -> Value {
+    match kind {
+        ApartKind::PlainText | ApartKind::Text => Value::String(to_text(bytes)),
+        ApartKind::Digits => Value::Number(to_text(bytes)),
+        ApartKind::Opaque => Value::Json(to_text(bytes)),
+    }
+}
+
+fn to_text(bytes: &[u8]) -> Box<str> {
+    String::from_utf8_lossy(bytes).into()
+}
+
+/// Adds the span of a value less the gaps, newest first.
+fn push_runs(
+    runs: &mut Vec<ValueRun>,
+    (first, last): (u32, u32),
+    value: Value,
+    gaps: &[(u32, u32)],
+) {
+    let run = |first: u32, last: u32, value: Value| ValueRun {
+        first: Revision(u64::from(first)),
+        last: Revision(u64::from(last)),
+        value,
+    };
+    if gaps.is_empty() {
+        runs.push(run(first, last, value));
+        return;
+    }
+    let mut end = last;
+    for &(from, to) in gaps.iter().rev() {
+        if from > end || to < first {
+            continue;
+        }
+        if to < end {
+            runs.push(run(to + 1, end, value.clone()));
+        }
+        if from <= first {
+            return;
+        }
+        end = from - 1;
+    }
+    runs.push(run(first, end, value));
+}
+
+/// The number of a revision inside a tree, which `REVISIONS_MAX` keeps below 2^32.
+pub(crate) fn short(revision: Revision) -> u32 {
+    index_u32(usize::try_from(revision.0).unwrap_or(usize::MAX))
+}

@@ -1,0 +1,190 @@
+//! From a JSON Pointer to a node at a revision, and back.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::json::{ArrayIndex, JsonPointer};
+use crate::node::NodeId;
+use crate::order::{self, Item};
+use crate::state::{ApartKind, Datum, Sequence};
+use crate::tree::Tree;
+use crate::tree::data::{TreeData, node};
+use crate::tree::group::Fault;
+use crate::tree::schema::{Label, ROOT};
+
+/// Where a pointer leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Place {
+    Node(NodeId),
+    /// Into a subtree stored whole: the node, and how many tokens led to it.
+    Inside(NodeId, usize),
+    /// Nowhere: the deepest node that is there, and how many tokens led to it.
+    Missing(NodeId, usize),
+}
+
+/// One step down.
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    To(NodeId),
+    Element(Sequence),
+    Entry,
+    Inside,
+    Nowhere,
+}
+
+impl Tree {
+    /// Follows a pointer at a revision.
+    pub(crate) fn locate(&self, pointer: &JsonPointer, revision: u32) -> Result<Place> {
+        let mut at = node(ROOT, 0);
+        let root_is_absent =
+            self.read(|data| Ok(data.spaces[0].next == 0 || data.state(at, revision)?.is_absent()))?;
+        if root_is_absent {
+            return Ok(Place::Missing(at, 0));
+        }
+        for (depth, token) in pointer.tokens().enumerate() {
+            let step = self.read(|data| step(data, at, token.as_bytes(), revision))?;
+            let next = match step {
+                Step::To(node) => Some(node),
+                Step::Nowhere => None,
+                Step::Inside => return Ok(Place::Inside(at, depth)),
+                Step::Element(sequence) => self.element(at, sequence, token)?,
+                Step::Entry => self.entry_node(at, token.as_bytes(), revision)?,
+            };
+            match next {
+                Some(node) => at = node,
+                None => return Ok(Place::Missing(at, depth)),
+            }
+        }
+        Ok(Place::Node(at))
+    }
+
+    /// The element of an array that a token names.
+    fn element(&self, array: NodeId, sequence: Sequence, token: &str) -> Result<Option<NodeId>> {
+        let Some(ArrayIndex::At(index)) = ArrayIndex::parse(token) else { return Ok(None) };
+        let Some(item) = order::get(&&self.orders, sequence, index as u64)? else { return Ok(None) };
+        let element = self.data.read().schema.path(array.path()).element;
+        Ok(match (item, element) {
+            (Item::Ordinal(ordinal), Some(path)) => Some(NodeId::new(path, ordinal)),
+            _ => None,
+        })
+    }
+
+    /// The entry of a map that has a key at a revision.
+    pub(crate) fn entry_node(
+        &self,
+        map: NodeId,
+        key: &[u8],
+        revision: u32,
+    ) -> Result<Option<NodeId>> {
+        let Some(path) = self.data.read().schema.path(map.path()).entry else { return Ok(None) };
+        let young = {
+            let data = self.data.read();
+            data.young_entry(data.schema.path(path).space, map.ordinal().0, key)
+        };
+        let found = match young {
+            Some(ordinal) => Some(ordinal),
+            None => self.cells.entry(path, map.ordinal().0, key)?,
+        };
+        let Some(ordinal) = found else { return Ok(None) };
+        let entry = node(path, ordinal);
+        self.read(|data| {
+            let born = data.born(data.schema.path(path).space, ordinal)?;
+            let is_born = born.is_some_and(|born| born <= revision);
+            Ok((is_born && !data.state(entry, revision)?.is_absent()).then_some(entry))
+        })
+    }
+
+    /// The pointer to a node at a revision; none if the node is not there then.
+    pub(crate) fn pointer_to(&self, node: NodeId, revision: u32) -> Result<Option<JsonPointer>> {
+        let mut tokens = Vec::new();
+        let mut at = node;
+        while let Some((parent, token)) = self.parent(at, revision)? {
+            let Some(token) = token else { return Ok(None) };
+            tokens.push(token);
+            at = parent;
+        }
+        let mut pointer = JsonPointer::default();
+        tokens.into_iter().rev().for_each(|token| pointer.push(token));
+        Ok(Some(pointer))
+    }
+
+    /// The parent of a node and the token that leads from it; none for the root.
+    fn parent(&self, at: NodeId, revision: u32) -> Result<Option<(NodeId, Option<String>)>> {
+        enum Found {
+            Token(String),
+            Element(Sequence),
+            Nowhere,
+        }
+        let found = self.read(|data| {
+            let Some(parent) = parent_of(data, at)? else { return Ok(None) };
+            if data.state(at, revision)?.is_absent() {
+                return Ok(Some((parent, Found::Nowhere)));
+            }
+            let found = match (data.schema.label(at.path()), data.state(parent, revision)?) {
+                (Label::Field(name), _) => Found::Token(text(name)),
+                (Label::Entry, _) => {
+                    match data.key(data.address(at).space, at.ordinal().0)? {
+                        Datum::Text { bytes, .. } => Found::Token(text(bytes)),
+                        _ => Found::Nowhere,
+                    }
+                }
+                (Label::Element, Datum::Array(sequence)) => Found::Element(sequence),
+                _ => Found::Nowhere,
+            };
+            Ok(Some((parent, found)))
+        })?;
+        let Some((parent, found)) = found else { return Ok(None) };
+        let token = match found {
+            Found::Token(token) => Some(token),
+            Found::Element(sequence) => {
+                order::position(&&self.orders, sequence, Item::Ordinal(at.ordinal()))?
+                    .map(|index| index.to_string())
+            }
+            Found::Nowhere => None,
+        };
+        Ok(Some((parent, token)))
+    }
+}
+
+/// The node that a node is in; none for the root.
+pub(crate) fn parent_of(data: &TreeData, at: NodeId) -> Result<Option<NodeId>, Fault> {
+    let info = data.schema.path(at.path());
+    Ok(match data.schema.label(at.path()) {
+        Label::Root => None,
+        Label::Field(_) => Some(node(info.parent, at.ordinal().0)),
+        Label::Element | Label::Entry => {
+            let ordinal = data.parent_ordinal(info.space, at.ordinal().0)?;
+            Some(node(info.parent, ordinal))
+        }
+    })
+}
+
+fn step(data: &TreeData, at: NodeId, token: &[u8], revision: u32) -> Result<Step, Fault> {
+    let field = || data.schema.field(at.path(), token).map(|path| node(path, at.ordinal().0));
+    Ok(match data.state(at, revision)? {
+        Datum::Object(shape) => match field() {
+            Some(child) if data.schema.shape(shape).iter().any(|f| f.path == child.path()) => {
+                Step::To(child)
+            }
+            _ => Step::Nowhere,
+        },
+        Datum::Map(_) => match field() {
+            Some(child) if !data.state(child, revision)?.is_absent() => Step::To(child),
+            _ => Step::Entry,
+        },
+        Datum::Array(sequence) => Step::Element(sequence),
+        Datum::Opaque(_) | Datum::Apart { kind: ApartKind::Opaque, .. } => Step::Inside,
+        _ => Step::Nowhere,
+    })
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The error for a pointer that leads nowhere.
+pub(crate) fn not_found(pointer: &JsonPointer, depth: usize) -> Error {
+    let mut there = JsonPointer::root();
+    pointer.tokens().take(depth).for_each(|token| there.push(token));
+    let shown = if depth == 0 { "the root".to_owned() } else { format!("\"{there}\"") };
+    let message = format!("\"{pointer}\" is not there: {shown} has no such member or element");
+    Error::new(ErrorKind::NotFound, message)
+}

@@ -1,0 +1,117 @@
+//! The order blocks of a tree: immutable, numbered in order of creation.
+//!
+//! They have a lock of their own, so that a long walk over the order of an array holds nothing
+//! else. Invariant: numbers below `first` are on disk, the rest are in memory.
+
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+use rustc_hash::FxHashMap;
+
+use crate::encoding::decode_order_block;
+use crate::error::{Error, ErrorKind, Result};
+use crate::order::{OrderBlock, OrderBlocks, OrderBlocksMut};
+use crate::state::OrderId;
+use crate::tree::cell_key;
+use crate::tree::disk::TreeCells;
+
+/// The order blocks of one tree.
+#[derive(Debug)]
+pub(crate) struct Orders {
+    cells: TreeCells,
+    blocks: RwLock<Blocks>,
+}
+
+#[derive(Debug, Default)]
+struct Blocks {
+    first: u64,
+    young: Vec<Arc<OrderBlock>>,
+    /// How many of the young ones belong to commits.
+    committed: usize,
+    loaded: FxHashMap<OrderId, Arc<OrderBlock>>,
+}
+
+/// Order blocks kept decoded beside the young ones; enough for the paths through large arrays.
+const LOADED_MAX: usize = 4_096;
+
+impl Orders {
+    /// The order blocks of a tree of which the first `first` are on disk.
+    pub(crate) fn new(cells: TreeCells, first: u64) -> Self {
+        Self { cells, blocks: RwLock::new(Blocks { first, ..Blocks::default() }) }
+    }
+
+    /// Takes a new block.
+    pub(crate) fn add(&self, block: OrderBlock) -> OrderId {
+        let mut blocks = self.blocks.write();
+        blocks.young.push(Arc::new(block));
+        OrderId(blocks.first + blocks.young.len() as u64 - 1)
+    }
+
+    /// The blocks of the staged transaction.
+    pub(crate) fn staged(&self) -> Vec<Arc<OrderBlock>> {
+        let blocks = self.blocks.read();
+        blocks.young[blocks.committed..].to_vec()
+    }
+
+    /// The staged blocks belong to a commit from now on.
+    pub(crate) fn commit_staged(&self) {
+        let mut blocks = self.blocks.write();
+        blocks.committed = blocks.young.len();
+    }
+
+    /// Takes the staged blocks back.
+    pub(crate) fn rollback(&self) {
+        let mut blocks = self.blocks.write();
+        let committed = blocks.committed;
+        blocks.young.truncate(committed);
+    }
+
+    /// The committed young blocks with the number of the first.
+    pub(crate) fn young(&self) -> (u64, Vec<Arc<OrderBlock>>) {
+        let blocks = self.blocks.read();
+        (blocks.first, blocks.young[..blocks.committed].to_vec())
+    }
+
+    /// Drops the blocks below `first`, which a checkpoint has written.
+    pub(crate) fn prune(&self, first: u64) {
+        let mut blocks = self.blocks.write();
+        let written = usize::try_from(first.saturating_sub(blocks.first)).unwrap_or(usize::MAX);
+        let written = written.min(blocks.committed);
+        blocks.young.drain(..written);
+        blocks.committed -= written;
+        blocks.first += written as u64;
+    }
+}
+
+impl OrderBlocks for &Orders {
+    fn block(&self, id: OrderId) -> Result<Arc<OrderBlock>> {
+        {
+            let blocks = self.blocks.read();
+            let young = id.0.checked_sub(blocks.first).and_then(|index| usize::try_from(index).ok());
+            if let Some(index) = young {
+                return blocks.young.get(index).cloned().ok_or_else(|| missing(id));
+            }
+            if let Some(block) = blocks.loaded.get(&id) {
+                return Ok(Arc::clone(block));
+            }
+        }
+        let cell = self.cells.get(&cell_key::order(self.cells.tree(), id))?;
+        let block = Arc::new(decode_order_block(&cell.ok_or_else(|| missing(id))?)?);
+        let mut blocks = self.blocks.write();
+        if blocks.loaded.len() >= LOADED_MAX {
+            blocks.loaded.clear();
+        }
+        blocks.loaded.insert(id, Arc::clone(&block));
+        Ok(block)
+    }
+}
+
+impl OrderBlocksMut for &Orders {
+    fn add(&mut self, block: OrderBlock) -> OrderId {
+        Orders::add(self, block)
+    }
+}
+
+fn missing(id: OrderId) -> Error {
+    Error::new(ErrorKind::Corrupt, format!("order block {} is not there", id.0))
+}

@@ -1,0 +1,327 @@
+//! A tree into cells at a checkpoint, and back when it is opened.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use twox_hash::XxHash3_128;
+
+use crate::encoding::{RevisionRows, encode_column, encode_order_block, encode_run};
+use crate::error::{Error, ErrorKind, Result};
+use crate::limits::{REVISION_ROWS_MAX, ROW_GROUP_SLOTS, RUN_PIECE_CHANGES_MAX};
+use crate::node::PathId;
+use crate::revision::Revision;
+use crate::state::{BlobId, Datum, OrderId};
+use crate::store::Store;
+use crate::tree::Tree;
+use crate::tree::cell_key::{self, GroupCell, TreeId};
+use crate::tree::data::TreeData;
+use crate::tree::delta::{decode_paths, decode_shapes, encode_paths, encode_shapes};
+use crate::tree::disk::TreeCells;
+use crate::tree::group::{ColumnId, GroupId, RowGroup};
+use crate::tree::schema::{Schema, SchemaExtent, SpaceId, index_u32};
+use crate::wire::{Reader, put_varint};
+
+/// Cells with their keys.
+pub(crate) type Cells = Vec<(Vec<u8>, Vec<u8>)>;
+
+/// What a checkpoint wrote of one tree.
+#[derive(Debug)]
+pub(crate) struct Written {
+    revision: u32,
+    high_waters: Vec<u64>,
+    orders: u64,
+    blobs: u64,
+    schema: SchemaExtent,
+    shared_schema: u128,
+}
+
+/// The facts of a tree as of its last checkpoint.
+#[derive(Debug, PartialEq, Eq)]
+struct Meta {
+    revisions: u64,
+    /// The schema it shares, by content, and how much that is.
+    schema: u128,
+    orders: u64,
+    blobs: u64,
+    high_waters: Vec<u64>,
+}
+
+impl Meta {
+    fn encode(&self) -> Vec<u8> {
+        let mut out = self.schema.to_le_bytes().to_vec();
+        for number in [self.revisions, self.orders, self.blobs, self.high_waters.len() as u64] {
+            put_varint(&mut out, number);
+        }
+        self.high_waters.iter().for_each(|&next| put_varint(&mut out, next));
+        out
+    }
+
+    fn decode(cell: &[u8]) -> Result<Self> {
+        let mut reader = Reader::new(cell);
+        let schema = reader.take(16)?.try_into().map(u128::from_le_bytes);
+        let schema = schema.map_err(|_| reader.corrupt("expected 16 bytes"))?;
+        let (revisions, orders, blobs) = (reader.varint()?, reader.varint()?, reader.varint()?);
+        let spaces = reader.count()?;
+        let high_waters = (0..spaces).map(|_| reader.varint()).collect::<Result<_>>()?;
+        Ok(Self { revisions, schema, orders, blobs, high_waters })
+    }
+}
+
+impl Tree {
+    /// Whether there are commits that no checkpoint has written.
+    pub(crate) fn is_dirty(&self) -> bool {
+        let data = self.data.read();
+        data.rows.last() > data.rows.before()
+    }
+
+    /// Appends the cells of all commits since the last checkpoint. No commit may happen meanwhile.
+    pub(crate) fn checkpoint(&self, cells: &mut Cells) -> Written {
+        let data = self.data.read();
+        let tree = self.id();
+        let revision = index_u32(usize::try_from(data.rows.last()).unwrap_or(usize::MAX));
+        let schema = data.committed_schema();
+        let shared = put_schema(&data, tree, schema, cells);
+        let (first_order, orders) = self.orders.young();
+        for (id, block) in (first_order..).zip(&orders) {
+            let mut cell = Vec::new();
+            encode_order_block(block, &mut cell);
+            cells.push((cell_key::order(tree, OrderId(id)), cell));
+        }
+        let (first_blob, blobs) = self.blobs.young();
+        for (id, blob) in (first_blob..).zip(&blobs) {
+            cells.push((cell_key::blob(tree, BlobId(id)), blob.to_vec()));
+        }
+        put_rows(&data, tree, cells);
+        for (id, group) in data.groups() {
+            let committed = data.spaces[id.space.0 as usize].committed;
+            GroupWriter { data: &data, tree, id, group, revision, committed }.put(cells);
+        }
+        put_keys(&data, tree, cells);
+        let spaces = data.spaces.iter().take(spaces_of(&data, schema));
+        let high_waters: Vec<u64> = spaces.map(|space| space.committed).collect();
+        let meta = Meta {
+            revisions: u64::from(revision),
+            schema: shared,
+            orders: first_order + orders.len() as u64,
+            blobs: first_blob + blobs.len() as u64,
+            high_waters,
+        };
+        cells.push((cell_key::meta(tree), meta.encode()));
+        let Meta { orders, blobs, high_waters, .. } = meta;
+        Written { revision, high_waters, orders, blobs, schema, shared_schema: shared }
+    }
+
+    /// Drops from memory what a checkpoint wrote, now that it can be read from disk.
+    pub(crate) fn checkpointed(&self, written: &Written) -> Result<()> {
+        {
+            let mut data = self.data.write();
+            data.prune(written.revision, &written.high_waters)?;
+            data.disk_schema = Some(written.schema);
+            data.shared_schema = written.shared_schema;
+        }
+        self.orders.prune(written.orders);
+        self.blobs.prune(written.blobs);
+        Ok(())
+    }
+}
+
+/// How many spaces a part of the schema has.
+fn spaces_of(data: &TreeData, extent: SchemaExtent) -> usize {
+    let spaces = data.schema.spaces();
+    spaces.partition_point(|space| space.path.0 < extent.paths)
+}
+
+/// Writes what the schema has beyond the last checkpoint; the shared part's content hash.
+fn put_schema(data: &TreeData, tree: TreeId, extent: SchemaExtent, cells: &mut Cells) -> u128 {
+    let Some(before) = data.disk_schema else {
+        let mut cell = vec![u8::from(data.schema.path(PathId(0)).always_map)];
+        encode_paths(data, 1..extent.paths, &mut cell);
+        encode_shapes(data, 0..extent.shapes, &mut cell);
+        let content = XxHash3_128::oneshot(&cell);
+        cells.push((cell_key::schema(content), cell));
+        return content;
+    };
+    if before != extent {
+        let mut cell = Vec::new();
+        encode_paths(data, before.paths..extent.paths, &mut cell);
+        encode_shapes(data, before.shapes..extent.shapes, &mut cell);
+        cells.push((cell_key::schema_piece(tree, before.paths, before.shapes), cell));
+    }
+    data.shared_schema
+}
+
+fn put_rows(data: &TreeData, tree: TreeId, cells: &mut Cells) {
+    let rows = &data.rows;
+    let mut first = rows.before() + 1;
+    while first <= rows.last() {
+        let last = rows.last().min(first + REVISION_ROWS_MAX as u64 - 1);
+        let mut block = RevisionRows::default();
+        let mut numbers: FxHashMap<Box<str>, u32> = FxHashMap::default();
+        let mut intern = |text: Option<Box<str>>, strings: &mut Vec<Vec<u8>>| {
+            let Some(text) = text else { return 0 };
+            *numbers.entry(text).or_insert_with_key(|text| {
+                strings.push(text.as_bytes().to_vec());
+                index_u32(strings.len())
+            })
+        };
+        for revision in (first..=last).map(Revision) {
+            let (Some(row), Some(changed)) = (rows.get(revision), rows.changed(revision)) else {
+                continue;
+            };
+            block.timestamps.push(row.timestamp);
+            block.committed.push(row.committed);
+            block.sequences.push(row.sequence);
+            block.authors.push(intern(row.author, &mut block.strings));
+            block.messages.push(intern(row.message, &mut block.strings));
+            block.changed.extend_from_slice(changed);
+            block.changed_ends.push(index_u32(block.changed.len()));
+        }
+        let mut cell = Vec::new();
+        block.encode(&mut cell);
+        cells.push((cell_key::rows(tree, first), cell));
+        first = last + 1;
+    }
+}
+
+fn put_keys(data: &TreeData, tree: TreeId, cells: &mut Cells) {
+    for (index, space) in (0..).zip(&data.spaces) {
+        let Some(path) = data.schema.spaces().get(index as usize).map(|space| space.path) else {
+            continue;
+        };
+        for (key, ordinal) in data.young_keys(SpaceId(index)) {
+            let Some((map, name)) = key.split_first_chunk::<8>() else { continue };
+            if ordinal < space.committed {
+                let key = cell_key::entry(tree, path, u64::from_be_bytes(*map), name);
+                cells.push((key, ordinal.to_le_bytes().to_vec()));
+            }
+        }
+    }
+}
+
+/// Writes the young part of one row group.
+struct GroupWriter<'a> {
+    data: &'a TreeData,
+    tree: TreeId,
+    id: GroupId,
+    group: &'a RowGroup,
+    revision: u32,
+    committed: u64,
+}
+
+impl GroupWriter<'_> {
+    fn put(&self, cells: &mut Cells) {
+        let space = self.data.schema.space(self.id.space);
+        for (index, &path) in (0..).zip(&space.columns) {
+            let column = ColumnId::Value(index);
+            self.put_births(column, (path, GroupCell::Base), cells);
+            self.put_changes(column, path, cells);
+        }
+        self.put_births(ColumnId::Parent, (space.path, GroupCell::Parent), cells);
+        self.put_births(ColumnId::Key, (space.path, GroupCell::Key), cells);
+        self.put_born(space.path, cells);
+    }
+
+    /// The committed births of a column: the first slot and the states.
+    fn births(&self, column: ColumnId) -> Option<(u16, &[crate::tree::young::Packed])> {
+        let (first, births) = self.group.young_column(column)?.births();
+        let start = u64::from(self.id.group) * ROW_GROUP_SLOTS + u64::from(first);
+        let committed = usize::try_from(self.committed.saturating_sub(start)).unwrap_or(0);
+        let births = &births[..births.len().min(committed)];
+        (!births.is_empty()).then_some((first, births))
+    }
+
+    fn put_births(
+        &self,
+        column: ColumnId,
+        (path, kind): (PathId, GroupCell),
+        cells: &mut Cells,
+    ) {
+        let Some((first, births)) = self.births(column) else { return };
+        if births.iter().all(|birth| birth.is_absent()) {
+            return;
+        }
+        let states: Vec<Datum<'_>> =
+            births.iter().map(|&birth| self.group.unpack(birth)).collect();
+        let mut cell = Vec::new();
+        encode_column(&states, &mut cell);
+        let key = cell_key::group_cell(self.tree, self.id, path, (kind, u32::from(first)));
+        cells.push((key, cell));
+    }
+
+    fn put_born(&self, path: PathId, cells: &mut Cells) {
+        let Some((first, births)) = self.births(ColumnId::Value(0)) else { return };
+        let states: Vec<Datum<'_>> =
+            births.iter().map(|birth| Datum::Int(i64::from(birth.revision))).collect();
+        let mut cell = Vec::new();
+        encode_column(&states, &mut cell);
+        let kind = (GroupCell::Born, u32::from(first));
+        cells.push((cell_key::group_cell(self.tree, self.id, path, kind), cell));
+    }
+
+    /// Writes the committed changes of a column in pieces, each of whole revisions.
+    fn put_changes(&self, column: ColumnId, path: PathId, cells: &mut Cells) {
+        let Some(young) = self.group.young_column(column) else { return };
+        let mut changes: Vec<(u16, u32, Datum<'_>)> = Vec::new();
+        for (slot, run) in young.changed() {
+            let committed = run.iter().filter(|change| change.revision <= self.revision);
+            changes.extend(
+                committed.map(|&change| (slot, change.revision, self.group.unpack(change))),
+            );
+        }
+        changes.sort_by_key(|&(slot, revision, _)| (revision, slot));
+        let mut rest = changes.as_mut_slice();
+        while let Some(&(_, first, _)) = rest.first() {
+            let most = rest.len().min(RUN_PIECE_CHANGES_MAX);
+            let end = match rest.get(most) {
+                None => most,
+                Some(&(_, next, _)) => rest[..most].partition_point(|&(_, r, _)| r < next),
+            };
+            assert!(end > 0, "a revision changes a slot once");
+            let (piece, later) = rest.split_at_mut(end);
+            piece.sort_by_key(|&(slot, revision, _)| (slot, revision));
+            let mut cell = Vec::new();
+            encode_run(piece, &mut cell);
+            let kind = (GroupCell::Run, first);
+            cells.push((cell_key::group_cell(self.tree, self.id, path, kind), cell));
+            rest = later;
+        }
+    }
+}
+
+/// Opens a tree as of the last checkpoint; none if there was none of it then. Trees with the same
+/// shared schema share it in memory through `schemas`.
+pub(crate) fn open(
+    tree: TreeId,
+    store: &Arc<Store>,
+    schemas: &mut FxHashMap<u128, Arc<Schema>>,
+) -> Result<Option<Tree>> {
+    let cells = TreeCells::new(tree, Arc::clone(store));
+    let Some(cell) = cells.get(&cell_key::meta(tree))? else { return Ok(None) };
+    let meta = Meta::decode(&cell)?;
+    let schema = match schemas.get(&meta.schema) {
+        Some(schema) => Arc::clone(schema),
+        None => {
+            let cell = cells.get(&cell_key::schema(meta.schema))?.ok_or_else(|| {
+                let message = format!("the schema {:032x} is missing", meta.schema);
+                Error::new(ErrorKind::Corrupt, message)
+            })?;
+            let mut reader = Reader::new(&cell);
+            let mut shared = TreeData::new(Arc::new(Schema::new(reader.byte()? != 0)));
+            decode_paths(&mut shared, &mut reader)?;
+            decode_shapes(&mut shared, &mut reader)?;
+            schemas.insert(meta.schema, Arc::clone(&shared.schema));
+            shared.schema
+        }
+    };
+    let mut whole = TreeData::new(schema);
+    for found in store.live().scan(&cell_key::schema_pieces(tree))? {
+        let cell = found?.1.load()?;
+        let mut reader = Reader::new(&cell);
+        decode_paths(&mut whole, &mut reader)?;
+        decode_shapes(&mut whole, &mut reader)?;
+    }
+    let mut data = TreeData::from_disk(whole.schema, meta.revisions, &meta.high_waters);
+    data.disk_schema = Some(data.schema.extent());
+    data.shared_schema = meta.schema;
+    Ok(Some(Tree::new(cells, data, meta.orders, meta.blobs)))
+}

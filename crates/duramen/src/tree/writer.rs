@@ -1,0 +1,251 @@
+//! The staging side of a tree: what a transaction does to it before its commit.
+//!
+//! Invariant: everything staged is at the revision after the newest, which no reader sees, and
+//! ends in a commit or is taken back when the writer is dropped.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::json::Tape;
+use crate::limits::INLINE_BYTES_MAX;
+use crate::node::{NodeId, PathId};
+use crate::order::{self, Item, OrderCursor};
+use crate::state::{ApartKind, Datum, Extent, Sequence, ShapeId};
+use crate::tree::data::{TreeData, node};
+use crate::tree::group::Fault;
+use crate::tree::schema::{ROOT, SpaceId};
+use crate::tree::{Tree, Turn};
+
+/// A tree while one transaction writes it.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    pub(crate) tree: Arc<Tree>,
+    pub(crate) revision: u32,
+    _turn: Turn,
+    is_done: bool,
+}
+
+/// What a node last was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Prior {
+    Never,
+    Scalar,
+    Object(ShapeId),
+    Array(Sequence),
+    Map(Sequence),
+}
+
+impl Writer {
+    /// Begins to write a tree whose turn was taken.
+    pub(crate) fn new(tree: Arc<Tree>, turn: Turn) -> Result<Self> {
+        tree.check_revisions()?;
+        let revision = tree.data.read().staged_revision();
+        Ok(Self { tree, revision, _turn: turn, is_done: false })
+    }
+
+    /// Whether the tree had no revision before.
+    pub(crate) fn is_new(&self) -> bool {
+        self.revision == 1
+    }
+
+    /// The root, born if it has not been.
+    pub(crate) fn root(&self) -> Result<NodeId> {
+        self.tree.change(|data| {
+            if data.spaces[0].next == 0 {
+                data.bear(SpaceId(0), 0, None)?;
+            }
+            Ok(node(ROOT, 0))
+        })
+    }
+
+    /// Makes the whole tree `tape`'s value; only what differs is staged.
+    pub(crate) fn put_root(&self, tape: &Tape<'_>) -> Result<()> {
+        let root = self.root()?;
+        self.put(root, tape, tape.root())
+    }
+
+    /// What a node last was, and whether it is now.
+    pub(crate) fn prior(&self, node: NodeId) -> Result<(Prior, bool)> {
+        self.tree.read(|data| {
+            let mut alive = true;
+            let mut revision = self.revision;
+            while let Some((set, state)) = data.version(node, revision)? {
+                let prior = match state {
+                    Datum::Absent => {
+                        alive = false;
+                        revision = set - 1;
+                        continue;
+                    }
+                    Datum::Object(shape) => Prior::Object(shape),
+                    Datum::Array(sequence) => Prior::Array(sequence),
+                    Datum::Map(sequence) => Prior::Map(sequence),
+                    _ => Prior::Scalar,
+                };
+                return Ok((prior, alive));
+            }
+            Ok((Prior::Never, false))
+        })
+    }
+
+    pub(crate) fn stage(&self, node: NodeId, state: Datum<'_>) -> Result<()> {
+        self.tree.change(|data| data.stage(node, state))
+    }
+
+    /// Stages a string, number text or opaque text, apart from its column if it is long.
+    pub(crate) fn stage_bytes(&self, node: NodeId, kind: ApartKind, bytes: &[u8]) -> Result<()> {
+        if bytes.len() <= INLINE_BYTES_MAX {
+            let state = match kind {
+                ApartKind::PlainText => Datum::Text { bytes, plain: true },
+                ApartKind::Text => Datum::Text { bytes, plain: false },
+                ApartKind::Digits => Datum::Digits(bytes),
+                ApartKind::Opaque => Datum::Opaque(bytes),
+            };
+            return self.stage(node, state);
+        }
+        let present = self.tree.read(|data| match data.state(node, self.revision)? {
+            Datum::Apart { blob, kind } => Ok(Some((blob, kind))),
+            _ => Ok(None),
+        })?;
+        if let Some((blob, present)) = present
+            && present == kind
+            && self.tree.blobs.get(blob)? == bytes
+        {
+            return Ok(());
+        }
+        let blob = self.tree.blobs.add(bytes::Bytes::copy_from_slice(bytes));
+        self.stage(node, Datum::Apart { blob, kind })
+    }
+
+    /// Removes a node. Of what earlier revisions set, only the top is marked; what this one set
+    /// below is marked too, so that nothing of it can come back.
+    pub(crate) fn erase(&self, node: NodeId) -> Result<()> {
+        let version = self.tree.read(|data| {
+            let version = data.version(node, self.revision)?;
+            Ok(version.map(|(set, state)| (set, state.is_absent(), state.is_container())))
+        })?;
+        match version {
+            None | Some((_, true, _)) => return Ok(()),
+            Some((set, _, true)) if set == self.revision => self.erase_children(node)?,
+            Some(_) => {}
+        }
+        self.stage(node, Datum::Absent)
+    }
+
+    /// Removes the children of a node that will not be their container any more.
+    pub(crate) fn erase_children(&self, parent: NodeId) -> Result<()> {
+        let (prior, _) = self.prior(parent)?;
+        match prior {
+            Prior::Never | Prior::Scalar => Ok(()),
+            Prior::Object(shape) => {
+                for path in self.shape_paths(shape)? {
+                    self.erase(node(path, parent.ordinal().0))?;
+                }
+                Ok(())
+            }
+            Prior::Array(sequence) | Prior::Map(sequence) => {
+                let is_map = matches!(prior, Prior::Map(_));
+                for item in self.items(sequence)? {
+                    self.erase(self.item_node(parent, is_map, item)?)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    pub(crate) fn shape_paths(&self, shape: ShapeId) -> Result<Vec<PathId>> {
+        self.tree.read(|data| Ok(data.schema.shape(shape).iter().map(|field| field.path).collect()))
+    }
+
+    /// The items of an array or a map in order.
+    pub(crate) fn items(&self, sequence: Sequence) -> Result<Vec<Item>> {
+        let mut items = Vec::new();
+        let mut cursor = OrderCursor::new(sequence);
+        while let Some(extent) = cursor.next(&&self.tree.orders)? {
+            items.extend((0..extent.items()).map(|index| extent.item(index)));
+        }
+        Ok(items)
+    }
+
+    /// The node of an item of an array or a map.
+    pub(crate) fn item_node(&self, parent: NodeId, is_map: bool, item: Item) -> Result<NodeId> {
+        self.tree.read(|data| Ok(data.item_node(parent, is_map, item)?))
+    }
+
+    /// The entry of a map by its key, whether it is alive or not.
+    pub(crate) fn entry(&self, map: NodeId, path: PathId, key: &[u8]) -> Result<Option<u64>> {
+        let young = self.tree.read(|data| {
+            let space = data.schema.path(path).space;
+            let is_new = map.ordinal().0 >= data.spaces[data.address(map).space.0 as usize].on_disk;
+            let none_on_disk = is_new || data.spaces[space.0 as usize].on_disk == 0;
+            Ok((data.young_entry(space, map.ordinal().0, key), none_on_disk))
+        })?;
+        match young {
+            (None, false) => self.tree.cells.entry(path, map.ordinal().0, key),
+            (found, _) => Ok(found),
+        }
+    }
+
+    /// The order with a range of items replaced.
+    pub(crate) fn splice(
+        &self,
+        sequence: Sequence,
+        (at, remove): (u64, u64),
+        insert: &[Extent],
+    ) -> Result<Sequence> {
+        order::splice(&mut &self.tree.orders, sequence, at..at + remove, insert)
+    }
+
+    /// Ends staging: takes back what came to nothing. Whether anything is left to commit.
+    pub(crate) fn settle(&mut self) -> Result<bool> {
+        let touched = self.tree.data.read().touched().to_vec();
+        let mut unchanged = BTreeSet::new();
+        for node in touched {
+            if self.is_unchanged(node)? {
+                unchanged.insert(node);
+            }
+        }
+        let unchanged: Vec<NodeId> = unchanged.into_iter().collect();
+        let mut data = self.tree.data.write();
+        data.settle(&unchanged);
+        let is_born = self.revision == 1 && data.spaces[0].next > 0;
+        Ok(is_born || !data.touched().is_empty())
+    }
+
+    /// Whether a touched node is as it was before.
+    fn is_unchanged(&self, node: NodeId) -> Result<bool> {
+        enum Found {
+            Same(bool),
+            Sequences(Sequence, Sequence),
+        }
+        let found = self.tree.read(|data: &TreeData| -> Result<Found, Fault> {
+            let before = data.state(node, self.revision - 1)?;
+            let now = data.state(node, self.revision)?;
+            Ok(match (before, now) {
+                (Datum::Array(a), Datum::Array(b)) | (Datum::Map(a), Datum::Map(b)) if a != b => {
+                    Found::Sequences(a, b)
+                }
+                _ => Found::Same(before == now),
+            })
+        })?;
+        match found {
+            Found::Same(same) => Ok(same),
+            Found::Sequences(a, b) => order::same_items(&&self.tree.orders, a, b),
+        }
+    }
+
+    /// What was staged has become a revision.
+    pub(crate) fn finish(mut self) {
+        self.is_done = true;
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        if !self.is_done {
+            self.tree.data.write().rollback();
+            self.tree.orders.rollback();
+            self.tree.blobs.rollback();
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! What a row group got since the last checkpoint: first states of new slots, and changes.
+//!
+//! Invariants:
+//! - a slot born here has its first state in `births` of each column, whatever came later;
+//! - the changes of a slot stand in rising order of revision, one a revision;
+//! - text of states lies in the group's heap and never moves.
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::state::{ApartKind, BlobId, Datum, Extent, OrderId, Sequence, ShapeId};
+
+/// A state in 16 bytes, with the revision that set it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Packed {
+    payload: u64,
+    pub(crate) revision: u32,
+    tag: Tag,
+    detail: u8,
+}
+
+const _: () = assert!(size_of::<Packed>() == 16);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tag {
+    Absent,
+    Null,
+    False,
+    True,
+    Int,
+    Decimal,
+    Float,
+    PlainText,
+    Text,
+    Digits,
+    Object,
+    ArrayExtent,
+    ArrayBlocks,
+    MapExtent,
+    MapBlocks,
+    Opaque,
+    Apart,
+}
+
+/// The changes of one slot in rising order of revision.
+pub(crate) type Run = SmallVec<[Packed; 1]>;
+
+#[derive(Debug, Default)]
+enum Changes {
+    #[default]
+    None,
+    One(u16, Run),
+    Many(Box<FxHashMap<u16, Run>>),
+}
+
+/// One column of a young row group.
+#[derive(Debug, Default)]
+pub(crate) struct YoungColumn {
+    first: u16,
+    births: SmallVec<[Packed; 1]>,
+    changes: Changes,
+}
+
+/// Where the text of young states lies.
+#[derive(Debug, Default)]
+pub(crate) struct Heap(Vec<u8>);
+
+impl Packed {
+    pub(crate) const ABSENT: Self = Self { payload: 0, revision: 0, tag: Tag::Absent, detail: 0 };
+
+    fn new(tag: Tag, payload: u64, revision: u32) -> Self {
+        Self { payload, revision, tag, detail: 0 }
+    }
+
+    pub(crate) fn is_absent(self) -> bool {
+        self.tag == Tag::Absent
+    }
+}
+
+impl Heap {
+    /// Packs a state set by `revision`; its text is copied into the heap.
+    pub(crate) fn pack(&mut self, datum: Datum<'_>, revision: u32) -> Result<Packed> {
+        let new = |tag, payload| Packed::new(tag, payload, revision);
+        Ok(match datum {
+            Datum::Absent => new(Tag::Absent, 0),
+            Datum::Null => new(Tag::Null, 0),
+            Datum::Bool(false) => new(Tag::False, 0),
+            Datum::Bool(true) => new(Tag::True, 0),
+            Datum::Int(value) => new(Tag::Int, value.cast_unsigned()),
+            Datum::Decimal { mantissa, scale } => {
+                Packed { detail: scale, ..new(Tag::Decimal, mantissa.cast_unsigned()) }
+            }
+            Datum::Float(value) => new(Tag::Float, value.to_bits()),
+            Datum::Text { bytes, plain: true } => new(Tag::PlainText, self.push(bytes)?),
+            Datum::Text { bytes, plain: false } => new(Tag::Text, self.push(bytes)?),
+            Datum::Digits(bytes) => new(Tag::Digits, self.push(bytes)?),
+            Datum::Opaque(bytes) => new(Tag::Opaque, self.push(bytes)?),
+            Datum::Object(shape) => new(Tag::Object, u64::from(shape.0)),
+            Datum::Array(Sequence::Extent(extent)) => new(Tag::ArrayExtent, extent.packed()),
+            Datum::Array(Sequence::Blocks(root)) => new(Tag::ArrayBlocks, root.0),
+            Datum::Map(Sequence::Extent(extent)) => new(Tag::MapExtent, extent.packed()),
+            Datum::Map(Sequence::Blocks(root)) => new(Tag::MapBlocks, root.0),
+            Datum::Apart { blob, kind } => {
+                Packed { detail: kind.number(), ..new(Tag::Apart, blob.0) }
+            }
+        })
+    }
+
+    /// The state that [`Heap::pack`] of this heap packed.
+    #[inline]
+    pub(crate) fn unpack(&self, packed: Packed) -> Datum<'_> {
+        let payload = packed.payload;
+        match packed.tag {
+            Tag::Absent => Datum::Absent,
+            Tag::Null => Datum::Null,
+            Tag::False => Datum::Bool(false),
+            Tag::True => Datum::Bool(true),
+            Tag::Int => Datum::Int(payload.cast_signed()),
+            Tag::Decimal => {
+                Datum::Decimal { mantissa: payload.cast_signed(), scale: packed.detail }
+            }
+            Tag::Float => Datum::Float(f64::from_bits(payload)),
+            Tag::PlainText => Datum::Text { bytes: self.slice(payload), plain: true },
+            Tag::Text => Datum::Text { bytes: self.slice(payload), plain: false },
+            Tag::Digits => Datum::Digits(self.slice(payload)),
+            Tag::Opaque => Datum::Opaque(self.slice(payload)),
+            Tag::Object => Datum::Object(ShapeId(low_half(payload))),
+            Tag::ArrayExtent => Datum::Array(Sequence::Extent(Extent::from_packed(payload))),
+            Tag::ArrayBlocks => Datum::Array(Sequence::Blocks(OrderId(payload))),
+            Tag::MapExtent => Datum::Map(Sequence::Extent(Extent::from_packed(payload))),
+            Tag::MapBlocks => Datum::Map(Sequence::Blocks(OrderId(payload))),
+            Tag::Apart => Datum::Apart {
+                blob: BlobId(payload),
+                kind: ApartKind::from_number(packed.detail).unwrap_or(ApartKind::Opaque),
+            },
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn push(&mut self, bytes: &[u8]) -> Result<u64> {
+        let start = self.0.len();
+        if start + bytes.len() > u32::MAX as usize {
+            return Err(Error::new(
+                ErrorKind::Full,
+                "a row group has 4 GiB of text since the last checkpoint: checkpoint, then retry",
+            ));
+        }
+        self.0.extend_from_slice(bytes);
+        Ok(start as u64 | (bytes.len() as u64) << 32)
+    }
+
+    #[inline]
+    fn slice(&self, payload: u64) -> &[u8] {
+        &self.0[low_half(payload) as usize..][..(payload >> 32) as usize]
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "the low half is what is asked for")]
+fn low_half(payload: u64) -> u32 {
+    payload as u32
+}
+
+impl YoungColumn {
+    /// The newest state of a slot at or before `revision`; none if only the disk can know.
+    #[inline]
+    pub(crate) fn at(&self, slot: u16, revision: u32) -> Option<Packed> {
+        if let Some(run) = self.run(slot) {
+            let newer = match run.last() {
+                Some(last) if last.revision <= revision => run.len(),
+                _ => run.partition_point(|change| change.revision <= revision),
+            };
+            if newer > 0 {
+                return Some(run[newer - 1]);
+            }
+        }
+        let birth = self.birth(slot)?;
+        Some(if birth.revision <= revision { birth } else { Packed::ABSENT })
+    }
+
+    /// The state a slot was born with, if it was born since the last checkpoint.
+    #[inline]
+    pub(crate) fn birth(&self, slot: u16) -> Option<Packed> {
+        self.births.get(usize::from(slot.checked_sub(self.first)?)).copied()
+    }
+
+    /// The changes of a slot.
+    #[inline]
+    pub(crate) fn run(&self, slot: u16) -> Option<&Run> {
+        match &self.changes {
+            Changes::None => None,
+            Changes::One(only, run) => (*only == slot).then_some(run),
+            Changes::Many(runs) => runs.get(&slot),
+        }
+    }
+
+    pub(crate) fn run_mut(&mut self, slot: u16) -> &mut Run {
+        if let Changes::One(only, run) = &mut self.changes
+            && *only != slot
+        {
+            let moved = [(*only, std::mem::take(run))].into_iter().collect();
+            self.changes = Changes::Many(Box::new(moved));
+        }
+        if let Changes::None = self.changes {
+            self.changes = Changes::One(slot, Run::new());
+        }
+        match &mut self.changes {
+            Changes::One(_, run) => run,
+            Changes::Many(runs) => runs.entry(slot).or_default(),
+            Changes::None => unreachable!("made above"),
+        }
+    }
+
+    /// Takes back the change that `revision` made to a slot, if it made one.
+    pub(crate) fn pop_change(&mut self, slot: u16, revision: u32) {
+        let run = self.run_mut(slot);
+        if run.last().is_some_and(|last| last.revision == revision) {
+            run.pop();
+        }
+        if run.is_empty() {
+            match &mut self.changes {
+                Changes::Many(runs) => drop(runs.remove(&slot)),
+                changes => *changes = Changes::None,
+            }
+        }
+    }
+
+    /// Sets the first state of a slot; slots between the last born and this one are absent.
+    pub(crate) fn set_birth(&mut self, slot: u16, state: Packed) {
+        if self.births.is_empty() {
+            self.first = slot;
+        }
+        if slot < self.first {
+            let before = usize::from(self.first - slot);
+            self.births.insert_many(0, std::iter::repeat_n(Packed::ABSENT, before));
+            self.first = slot;
+        }
+        let index = usize::from(slot - self.first);
+        if index >= self.births.len() {
+            self.births.resize(index + 1, Packed::ABSENT);
+        }
+        self.births[index] = state;
+    }
+
+    /// Takes back the births of `slot` and all after it.
+    pub(crate) fn truncate_births(&mut self, slot: u16) {
+        self.births.truncate(usize::from(slot.saturating_sub(self.first)));
+    }
+
+    /// The first slot born here and the states from there on.
+    pub(crate) fn births(&self) -> (u16, &[Packed]) {
+        (self.first, &self.births)
+    }
+
+    /// The slots with changes, rising, and their changes.
+    pub(crate) fn changed(&self) -> Vec<(u16, &Run)> {
+        match &self.changes {
+            Changes::None => Vec::new(),
+            Changes::One(slot, run) => vec![(*slot, run)],
+            Changes::Many(runs) => {
+                let mut slots: Vec<_> = runs.iter().map(|(&slot, run)| (slot, run)).collect();
+                slots.sort_unstable_by_key(|&(slot, _)| slot);
+                slots
+            }
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.births.is_empty() && matches!(self.changes, Changes::None)
+    }
+}
