@@ -4,9 +4,11 @@
 mod alignment;
 mod clock;
 mod damage;
+mod durability;
 mod encoding;
 mod error;
 pub mod io;
+mod journal;
 mod json;
 pub mod limits;
 mod manifest;
@@ -21,6 +23,7 @@ mod tree;
 mod wire;
 
 pub use clock::{Clock, SystemClock};
+pub use durability::Durability;
 pub use error::{Error, ErrorKind, Result};
 pub use json::{ArrayIndex, JsonPointer};
 pub use node::{NodeId, NodeKind, Ordinal, PathId};

@@ -1,0 +1,542 @@
+//! The append-only commit journal: what makes a commit durable.
+//!
+//! Invariants:
+//! - commits are queued, written, published and replayed in the order of their sequence, which
+//!   grows by one, with timestamps that rise strictly;
+//! - a commit that is published, and `Sync`, is on the device;
+//! - space is there before a commit gets its sequence, so that a full disk refuses it cleanly;
+//! - a failed write or sync is final: nothing is published after it.
+//!
+//! Whoever waits for a commit and finds the device idle becomes the *leader*: it writes and syncs
+//! everything queued as one group. Commits that arrive meanwhile form the next group.
+
+mod files;
+mod group;
+mod queue;
+mod recovery;
+mod writer;
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
+
+use self::files::{Directory, JournalFile};
+use self::queue::{Batch, Failure, Queue};
+use self::writer::Writer;
+use crate::io::{Access, Device};
+use crate::limits::COMMIT_BYTES_MAX;
+use crate::manifest::JournalPosition;
+use crate::{Clock, CommitSequence, Durability, Error, ErrorKind, Micros, Result};
+
+pub(crate) use self::queue::STAGED_HEADER_BYTES_MAX;
+pub(crate) use self::recovery::{RecoveryReport, Replay};
+
+/// What a journal works with.
+#[derive(Debug, Clone)]
+pub(crate) struct JournalSettings {
+    pub(crate) device: Arc<dyn Device>,
+    pub(crate) clock: Arc<dyn Clock>,
+    /// The database's id: groups of another one never verify.
+    pub(crate) database: u128,
+    /// Whether a thread makes the next file and syncs `Interval` commits in time. Without it the
+    /// appending threads do both, when they come by.
+    pub(crate) background: bool,
+}
+
+/// A place between two groups, with the last commit before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct JournalPoint {
+    pub(crate) position: JournalPosition,
+    pub(crate) sequence: CommitSequence,
+    pub(crate) timestamp: Micros,
+}
+
+/// A queued commit: what to wait for.
+#[derive(Debug, Clone, Copy)]
+#[must_use = "a commit is acknowledged by waiting for its ticket"]
+pub(crate) struct Ticket {
+    pub(crate) sequence: CommitSequence,
+    pub(crate) timestamp: Micros,
+    batch: u64,
+}
+
+/// What the journal has done since it was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct JournalCounters {
+    pub(crate) commits: u64,
+    pub(crate) groups: u64,
+    pub(crate) syncs: u64,
+    pub(crate) bytes: u64,
+}
+
+/// The journal of an open database.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    shared: Arc<Shared>,
+    background: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    clock: Arc<dyn Clock>,
+    directory: Directory,
+    published: AtomicU64,
+    queue: Mutex<Queue>,
+    /// Locked by the leader only.
+    writer: Mutex<Writer>,
+    /// Locked by whoever makes, recycles or removes files.
+    preparing: Mutex<()>,
+    /// Waiting for their batch: those of even and of odd batches.
+    turns: [Condvar; 2],
+    /// Waiting for anything else to be written or synced.
+    progress: Condvar,
+    /// The background thread, waiting for work.
+    work: Condvar,
+}
+
+impl JournalPosition {
+    fn after(self, bytes: u64) -> Self {
+        Self { file: self.file, offset: self.offset.saturating_add(bytes) }
+    }
+}
+
+impl JournalPoint {
+    /// Where the journal of a new database starts.
+    pub(crate) const START: Self = Self {
+        position: JournalPosition { file: 1, offset: 0 },
+        sequence: CommitSequence(0),
+        timestamp: Micros(i64::MIN),
+    };
+}
+
+/// Replays the commits after `start` beside a running writer, without writing: how the journal
+/// reads up to the first group that does not verify. `Busy` if the writer recycled files
+/// meanwhile: read the manifest again.
+pub(crate) fn read_tail(
+    device: Arc<dyn Device>,
+    database: u128,
+    start: JournalPoint,
+    replay: &mut Replay<'_>,
+) -> Result<RecoveryReport> {
+    let directory = Directory::new(device, Access::Read);
+    let found = recovery::read(&directory, database, start, replay)?;
+    // What is shown must not be lost with the power afterwards.
+    for file in &found.files {
+        file.file.sync().map_err(|e| Error::io(files::path(file.number), e))?;
+    }
+    if directory.numbers()?.binary_search(&start.position.file).is_err() {
+        let message = "the journal was checkpointed while it was read: read the MANIFEST again";
+        return Err(Error::new(ErrorKind::Busy, message));
+    }
+    Ok(found.report)
+}
+
+impl Journal {
+    /// Makes the journal of a new database; it starts at [`JournalPoint::START`].
+    pub(crate) fn create(settings: &JournalSettings) -> Result<Self> {
+        let directory = Directory::new(Arc::clone(&settings.device), Access::Write);
+        directory.create()?;
+        let start = JournalPoint::START;
+        let first = Arc::new(directory.make(start.position.file, files::next_length(0))?);
+        let writer = Writer::new(settings.database, Arc::clone(&first), start.position, false);
+        let queue = Queue::new(start, vec![first], VecDeque::new());
+        Self::start(settings, directory, queue, writer)
+    }
+
+    /// Replays the commits after `start` and makes the journal ready to go on where they end.
+    pub(crate) fn open(
+        settings: &JournalSettings,
+        start: JournalPoint,
+        replay: &mut Replay<'_>,
+    ) -> Result<(Self, RecoveryReport)> {
+        let directory = Directory::new(Arc::clone(&settings.device), Access::Write);
+        let found = recovery::read(&directory, settings.database, start, replay)?;
+        let end = found.report.end;
+        let numbers = directory.numbers()?;
+        let (before, later): (Vec<u64>, Vec<u64>) = numbers
+            .into_iter()
+            .filter(|number| *number < start.position.file || *number > end.position.file)
+            .partition(|number| *number < start.position.file);
+        let mut ready = VecDeque::new();
+        if found.report.clean {
+            for (number, expected) in later.iter().zip(end.position.file + 1..) {
+                // Ready files are used in order: one that does not continue the numbers is not.
+                if *number == expected {
+                    ready.push_back(Arc::new(directory.open(*number)?));
+                }
+            }
+        } else {
+            found.repair(&directory, settings.database, &later)?;
+        }
+        for number in before {
+            directory.remove(number)?;
+        }
+        let last = Arc::clone(found.files.last().expect("recovery reads at least one file"));
+        let writer = Writer::new(settings.database, last, end.position, found.report.clean);
+        let queue = Queue::new(end, found.files, ready);
+        Ok((Self::start(settings, directory, queue, writer)?, found.report))
+    }
+
+    fn start(
+        settings: &JournalSettings,
+        directory: Directory,
+        queue: Queue,
+        writer: Writer,
+    ) -> Result<Self> {
+        let shared = Arc::new(Shared {
+            clock: Arc::clone(&settings.clock),
+            directory,
+            published: AtomicU64::new(queue.tail.sequence.0),
+            queue: Mutex::new(queue),
+            writer: Mutex::new(writer),
+            preparing: Mutex::new(()),
+            turns: [Condvar::new(), Condvar::new()],
+            progress: Condvar::new(),
+            work: Condvar::new(),
+        });
+        let background = settings.background.then(|| {
+            let shared = Arc::clone(&shared);
+            let thread = std::thread::Builder::new().name("duramen-journal".to_owned());
+            thread.spawn(move || shared.work_in_background())
+        });
+        let background = background.transpose().map_err(|e| Error::io("starting a thread", e))?;
+        Ok(Self { shared, background })
+    }
+
+    /// Queues one commit. `stage` is called under the queue's lock with its sequence and its
+    /// timestamp: it makes the commit visible above the published sequence, and what it appends,
+    /// at most [`STAGED_HEADER_BYTES_MAX`] bytes, stands before `body`. It must not call the
+    /// journal.
+    ///
+    /// `Full` if the commit is too large or the disk has no room: then nothing was staged.
+    pub(crate) fn append(
+        &self,
+        body: Cow<'_, [u8]>,
+        durability: Durability,
+        stage: impl FnOnce(CommitSequence, Micros, &mut Vec<u8>),
+    ) -> Result<Ticket> {
+        if body.len() > COMMIT_BYTES_MAX {
+            let len = body.len();
+            let message = format!(
+                "a commit of {len} bytes is over the limit of {COMMIT_BYTES_MAX}: load it in bulk"
+            );
+            return Err(Error::new(ErrorKind::Full, message));
+        }
+        let mut queue = self.shared.reserve(body.len())?;
+        let ticket = queue.push(body, (self.shared.clock.now(), durability), stage);
+        if self.background.is_some() && queue.wants_file() {
+            self.shared.work.notify_one();
+        }
+        Ok(ticket)
+    }
+
+    /// Waits until the commit is acknowledged, as its durability promises. `Unknown` if its write
+    /// or sync failed, `Poisoned` if an earlier one did.
+    pub(crate) fn wait(&self, ticket: Ticket) -> Result<()> {
+        self.shared.wait(ticket.sequence, self.shared.turn(ticket.batch))
+    }
+
+    /// Waits until `sequence`, found in staged state, is published.
+    pub(crate) fn wait_published(&self, sequence: CommitSequence) -> Result<()> {
+        self.shared.wait(sequence, &self.shared.progress)
+    }
+
+    /// The last commit that readers may see.
+    pub(crate) fn published(&self) -> CommitSequence {
+        self.shared.published()
+    }
+
+    /// Makes everything queued so far durable.
+    pub(crate) fn flush(&self) -> Result<()> {
+        self.shared.flush()
+    }
+
+    /// Why the journal takes no more commits, if so.
+    pub(crate) fn poisoned(&self) -> Option<Error> {
+        self.shared.queue.lock().check().err()
+    }
+
+    /// The published sequence and the place right after the group that ends with it.
+    pub(crate) fn tail(&self) -> JournalPoint {
+        self.shared.queue.lock().tail
+    }
+
+    /// Bytes queued or written after `position`.
+    pub(crate) fn bytes_since(&self, position: JournalPosition) -> u64 {
+        self.shared.queue.lock().bytes_since(position)
+    }
+
+    /// What was done since the journal was opened.
+    pub(crate) fn counters(&self) -> JournalCounters {
+        self.shared.queue.lock().counters
+    }
+
+    /// Recycles or removes the files wholly before `position`, which a durable manifest names.
+    pub(crate) fn checkpointed(&self, position: JournalPosition) -> Result<()> {
+        self.shared.checkpointed(position)
+    }
+
+    /// Makes everything durable and writes an end mark, by which the next open knows that the
+    /// journal was closed in order. Commits may follow.
+    pub(crate) fn close(&self) -> Result<()> {
+        self.shared.close()
+    }
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        if let Some(thread) = self.background.take() {
+            self.shared.queue.lock().stopping = true;
+            self.shared.work.notify_all();
+            // A thread that panicked has said so; there is nothing to add here.
+            let _ = thread.join();
+        }
+        // Without the mark the next open recovers as after a crash.
+        let _ = self.shared.close();
+    }
+}
+
+impl Shared {
+    fn published(&self) -> CommitSequence {
+        CommitSequence(self.published.load(Ordering::Acquire))
+    }
+
+    /// The queue, with room for a commit of `body_len` bytes.
+    fn reserve(&self, body_len: usize) -> Result<MutexGuard<'_, Queue>> {
+        loop {
+            let mut queue = self.queue.lock();
+            queue.check()?;
+            if queue.make_room(body_len) {
+                return Ok(queue);
+            }
+            drop(queue);
+            self.prepare(|queue| !queue.make_room(body_len), body_len)?;
+        }
+    }
+
+    /// Makes the next file if it is still `needed`.
+    fn prepare(&self, needed: impl Fn(&mut Queue) -> bool, body_len: usize) -> Result<()> {
+        let _one = self.preparing.lock();
+        let mut queue = self.queue.lock();
+        queue.check()?;
+        if !needed(&mut queue) {
+            return Ok(());
+        }
+        let (number, length, mut ready) = queue.plan_file(body_len);
+        drop(queue);
+        let made = self.make_file(number, length, queue::least_length(body_len));
+        let mut queue = self.queue.lock();
+        if let Ok(file) = made {
+            ready.pop_front_if(|short| short.number == number);
+            ready.push_front(Arc::new(file));
+            queue.ready = ready;
+            return Ok(());
+        }
+        queue.ready = ready;
+        queue.refused = true;
+        made.map(drop).map_err(|failure| self.refuse(&mut queue, failure))
+    }
+
+    /// A file of `length`, or of `least` if the disk has no room for more.
+    fn make_file(
+        &self,
+        number: u64,
+        length: u64,
+        least: u64,
+    ) -> Result<JournalFile, files::Failure> {
+        match self.directory.make(number, length) {
+            Err(files::Failure::Refused(error))
+                if error.kind() == ErrorKind::Full && least < length =>
+            {
+                self.directory.make(number, least)
+            }
+            made => made,
+        }
+    }
+
+    /// Poisons the journal if a sync failed.
+    fn refuse(&self, queue: &mut Queue, failure: files::Failure) -> Error {
+        if let files::Failure::Sync(error) = &failure {
+            self.fail(queue, Failure::sync(error));
+        }
+        failure.into()
+    }
+
+    fn wait(&self, sequence: CommitSequence, turn: &Condvar) -> Result<()> {
+        if self.published() >= sequence {
+            return Ok(());
+        }
+        let mut queue = self.queue.lock();
+        assert!(sequence <= queue.last_sequence(), "commit {sequence} was never queued");
+        loop {
+            if self.published() >= sequence {
+                return Ok(());
+            }
+            if let Some(failure) = &queue.failure {
+                return Err(failure.error(sequence));
+            }
+            if queue.leading {
+                turn.wait(&mut queue);
+            } else {
+                self.lead(&mut queue);
+            }
+        }
+    }
+
+    fn flush(&self) -> Result<()> {
+        let mut queue = self.queue.lock();
+        let target = queue.last_sequence();
+        loop {
+            queue.check()?;
+            if queue.synced >= target {
+                return Ok(());
+            }
+            queue.sync_wanted = true;
+            if queue.leading {
+                self.progress.wait(&mut queue);
+            } else {
+                self.lead(&mut queue);
+            }
+        }
+    }
+
+    /// Writes the next batch, and syncs if one of its commits or a flush wants it.
+    fn lead(&self, queue: &mut MutexGuard<'_, Queue>) {
+        let sync = std::mem::take(&mut queue.sync_wanted);
+        let Some(mut batch) = queue.pop() else {
+            if self
+                .exclusively(queue, |writer| writer.sync().map_err(|e| Failure::sync(&e)))
+                .is_some()
+            {
+                queue.synced();
+            }
+            return;
+        };
+        let sync = sync || batch.sync;
+        let durable = self.exclusively(queue, |writer| writer.write(&mut batch, sync));
+        if let Some(durable) = durable {
+            self.publish(queue, batch, durable);
+        }
+    }
+
+    /// Lets `work` have the device while the queue is unlocked; its failure is final.
+    fn exclusively<T>(
+        &self,
+        queue: &mut MutexGuard<'_, Queue>,
+        work: impl FnOnce(&mut Writer) -> Result<T, Failure>,
+    ) -> Option<T> {
+        assert!(!queue.leading, "one thread at a time writes");
+        queue.leading = true;
+        let (done, syncs) = MutexGuard::unlocked(queue, || {
+            let mut writer = self.writer.lock();
+            (work(&mut writer), writer.syncs)
+        });
+        queue.leading = false;
+        queue.counters.syncs = syncs;
+        // Whoever came meanwhile waits for its turn: one of the next batch leads on.
+        self.progress.notify_all();
+        if let Some(next) = queue.front() {
+            self.turn(next).notify_one();
+        }
+        done.map_err(|failure| self.fail(queue, failure)).ok()
+    }
+
+    /// Raises the published sequence over `batch`, then wakes those who wait for that.
+    fn publish(&self, queue: &mut Queue, batch: Batch, durable: bool) {
+        let turn = batch.number;
+        queue.written(batch);
+        if durable {
+            queue.synced();
+        }
+        self.published.store(queue.tail.sequence.0, Ordering::Release);
+        self.turn(turn).notify_all();
+        if queue.due.is_some() {
+            self.work.notify_one();
+        }
+    }
+
+    fn turn(&self, batch: u64) -> &Condvar {
+        &self.turns[usize::from(!batch.is_multiple_of(2))]
+    }
+
+    /// Poisons the journal: what is queued is dropped, and all who wait are told.
+    fn fail(&self, queue: &mut Queue, failure: Failure) {
+        queue.failure.get_or_insert(failure);
+        queue.clear();
+        self.turns.iter().chain([&self.progress]).for_each(|waiting| {
+            waiting.notify_all();
+        });
+    }
+
+    fn close(&self) -> Result<()> {
+        self.flush()?;
+        let mut queue = self.queue.lock();
+        while queue.leading || queue.front().is_some() {
+            queue.check()?;
+            if queue.leading {
+                self.progress.wait(&mut queue);
+            } else {
+                self.lead(&mut queue);
+            }
+        }
+        queue.check()?;
+        let tail = queue.tail;
+        self.exclusively(&mut queue, |writer| writer.mark(tail).map_err(|e| Failure::sync(&e)));
+        queue.check()
+    }
+
+    fn checkpointed(&self, position: JournalPosition) -> Result<()> {
+        let _one = self.preparing.lock();
+        let mut retired = false;
+        loop {
+            let mut queue = self.queue.lock();
+            queue.check()?;
+            let Some(file) = queue.retire(position) else { break };
+            retired = true;
+            let number = queue.number_for_recycled(&file);
+            drop(queue);
+            let Some(number) = number else {
+                self.directory.remove(file.number)?;
+                continue;
+            };
+            let recycled = self.directory.recycle(&file, number);
+            let mut queue = self.queue.lock();
+            match recycled {
+                Ok(file) => queue.ready.push_back(Arc::new(file)),
+                Err(failure) => return Err(self.refuse(&mut queue, failure)),
+            }
+        }
+        if !retired {
+            return Ok(());
+        }
+        self.directory.sync().map_err(|failure| self.refuse(&mut self.queue.lock(), failure))
+    }
+
+    /// Makes files ahead of their use and syncs `Interval` commits in time.
+    fn work_in_background(&self) {
+        let mut queue = self.queue.lock();
+        while !queue.stopping {
+            if queue.failure.is_some() {
+                self.work.wait(&mut queue);
+            } else if queue.wants_file() {
+                // A refusal is remembered; the commit that needs the file will report it.
+                let _ = MutexGuard::unlocked(&mut queue, || self.prepare(|q| q.wants_file(), 0));
+            } else if let Some(due) = queue.due {
+                let left = due.left(self.clock.now());
+                if left.is_zero() || self.work.wait_for(&mut queue, left).timed_out() {
+                    // A failure poisons the journal, which tells the next commit.
+                    let _ = MutexGuard::unlocked(&mut queue, || self.flush());
+                }
+            } else {
+                self.work.wait(&mut queue);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

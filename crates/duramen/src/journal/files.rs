@@ -1,0 +1,178 @@
+//! The files of the journal: numbered, zero-filled before use, recycled under a new number.
+//!
+//! Invariants:
+//! - a file gets its number only when all of its bytes are allocated and synced, so that writing
+//!   into it needs no metadata commit of the file system and every numbered file is whole;
+//! - a directory entry that anything relies on is synced first;
+//! - a number that held groups is used again only after the file was removed and that was synced.
+
+use std::io;
+use std::sync::Arc;
+
+use crate::damage::corrupt;
+use crate::io::{Access, Device, File, write_all_at};
+use crate::{Error, ErrorKind, Result};
+
+const DIRECTORY: &str = "journal";
+const UNFINISHED: &str = "journal/unfinished";
+const SUFFIX: &str = ".journal";
+/// File lengths are multiples of this: one that is not has been cut.
+pub(super) const LENGTH_UNIT: u64 = 64 << 10;
+/// Lengths of the files as they grow; the last one stays.
+const LENGTHS: [u64; 5] = [256 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20];
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+
+/// One journal file that is ready for groups or has some.
+#[derive(Debug)]
+pub(super) struct JournalFile {
+    pub(super) number: u64,
+    pub(super) length: u64,
+    pub(super) file: Arc<dyn File>,
+}
+
+/// Why a new file could not be made.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// A write or a change of the directory: nothing relies on the file yet.
+    Refused(Error),
+    /// A sync: what the device says afterwards cannot be trusted.
+    Sync(Error),
+}
+
+/// The directory of journal files.
+#[derive(Debug, Clone)]
+pub(super) struct Directory {
+    device: Arc<dyn Device>,
+    access: Access,
+}
+
+/// The path of file `number`, relative to the database.
+pub(super) fn path(number: u64) -> String {
+    format!("{DIRECTORY}/{number:08}{SUFFIX}")
+}
+
+/// The length of the file after one of `previous` bytes.
+pub(super) fn next_length(previous: u64) -> u64 {
+    LENGTHS.into_iter().find(|length| *length > previous).unwrap_or(LENGTHS[LENGTHS.len() - 1])
+}
+
+/// Writes zeros from `start` to `end`.
+pub(super) fn write_zeros(file: &dyn File, start: u64, end: u64) -> io::Result<()> {
+    let mut offset = start;
+    while offset < end {
+        let bytes = (end - offset).min(ZEROS.len() as u64);
+        write_all_at(file, &ZEROS[..usize::try_from(bytes).unwrap_or(ZEROS.len())], offset)?;
+        offset += bytes;
+    }
+    Ok(())
+}
+
+impl Directory {
+    /// The journal directory of the database on `device`; its files are opened with `access`.
+    pub(super) fn new(device: Arc<dyn Device>, access: Access) -> Self {
+        Self { device, access }
+    }
+
+    /// Makes the directory of a new database, or takes over what an unfinished creation left.
+    pub(super) fn create(&self) -> Result<()> {
+        self.device.create_dir(DIRECTORY).map_err(|e| Error::io(DIRECTORY, e))?;
+        for number in self.numbers()? {
+            let left = self.open(number)?;
+            if super::recovery::starts_with_data(&left)? {
+                let message = format!(
+                    "{} holds commits although the database is being created: the MANIFEST is \
+                     missing; restore it from a backup, or remove the directory",
+                    path(number)
+                );
+                return Err(Error::new(ErrorKind::Invalid, message));
+            }
+            self.remove(number)?;
+        }
+        self.device.sync_dir("").map_err(|e| Error::io("sync of the database directory", e))
+    }
+
+    /// The numbers of the files, rising.
+    pub(super) fn numbers(&self) -> Result<Vec<u64>> {
+        let names = self.device.list(DIRECTORY).map_err(|e| Error::io(DIRECTORY, e))?;
+        let number = |name: &String| name.strip_suffix(SUFFIX)?.parse().ok();
+        let mut numbers: Vec<u64> = names.iter().filter_map(number).collect();
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+
+    /// Opens file `number`.
+    pub(super) fn open(&self, number: u64) -> Result<JournalFile> {
+        let path = path(number);
+        let file = self.device.open(&path, self.access).map_err(|e| Error::io(&path, e))?;
+        let length = file.len().map_err(|e| Error::io(&path, e))?;
+        if length == 0 || !length.is_multiple_of(LENGTH_UNIT) || length > u64::from(u32::MAX) {
+            let expected = format!("a multiple of {LENGTH_UNIT} bytes");
+            return Err(corrupt(&path, length, "length of the file", expected, length));
+        }
+        Ok(JournalFile { number, length, file })
+    }
+
+    /// Makes file `number` of `length` zeros, replacing one of that number.
+    pub(super) fn make(&self, number: u64, length: u64) -> Result<JournalFile, Failure> {
+        let made = self.fill_and_name(number, length);
+        if made.is_err() {
+            // What is left only takes up space: the next attempt removes it.
+            let _ = self.remove_unfinished();
+        }
+        made
+    }
+
+    fn fill_and_name(&self, number: u64, length: u64) -> Result<JournalFile, Failure> {
+        let path = path(number);
+        let refused = |e| Failure::Refused(Error::io(format!("making {path}"), e));
+        self.remove_unfinished().map_err(refused)?;
+        let file = self.device.open(UNFINISHED, Access::Create).map_err(refused)?;
+        write_zeros(&*file, 0, length).map_err(refused)?;
+        file.sync().map_err(|e| failed_sync(&path, e))?;
+        self.device.rename(UNFINISHED, &path).map_err(refused)?;
+        self.sync()?;
+        Ok(JournalFile { number, length, file })
+    }
+
+    fn remove_unfinished(&self) -> io::Result<()> {
+        match self.device.remove(UNFINISHED) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Renames a file that is no longer needed to a fresh number. Its old groups stay in it: their
+    /// checksums are bound to the old number.
+    pub(super) fn recycle(&self, old: &JournalFile, number: u64) -> Result<JournalFile, Failure> {
+        let (from, to) = (path(old.number), path(number));
+        let refused = |e| Failure::Refused(Error::io(format!("renaming {from} to {to}"), e));
+        self.device.rename(&from, &to).map_err(refused)?;
+        self.sync()?;
+        Ok(JournalFile { number, length: old.length, file: Arc::clone(&old.file) })
+    }
+
+    /// Removes file `number`.
+    pub(super) fn remove(&self, number: u64) -> Result<()> {
+        let path = path(number);
+        self.device.remove(&path).map_err(|e| Error::io(format!("removing {path}"), e))
+    }
+
+    /// Makes creates, renames and removes durable.
+    pub(super) fn sync(&self) -> Result<(), Failure> {
+        self.device.sync_dir(DIRECTORY).map_err(|e| failed_sync(DIRECTORY, e))
+    }
+}
+
+/// A device that allocates late says at the sync that it is full: nothing relied on that file.
+fn failed_sync(path: &str, error: io::Error) -> Failure {
+    let error = Error::io(format!("sync of {path}"), error);
+    if error.kind() == ErrorKind::Full { Failure::Refused(error) } else { Failure::Sync(error) }
+}
+
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Refused(error) | Failure::Sync(error) => error,
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Writes groups, one after the other.
+//!
+//! Invariants:
+//! - every byte of an older file is durable before the next file is written;
+//! - while an end mark is valid on the device, nothing was written after it: the group that
+//!   overwrites it is synced before anything else is written.
+
+use std::io;
+use std::sync::Arc;
+
+use super::JournalPoint;
+use super::files::{self, JournalFile, write_zeros};
+use super::group::{HEADER_BYTES, Header, Place};
+use super::queue::{Batch, Failure};
+use crate::io::write_all_at;
+use crate::manifest::JournalPosition;
+use crate::{Error, ErrorKind};
+
+/// The end of the journal on the device.
+#[derive(Debug)]
+pub(super) struct Writer {
+    database: u128,
+    file: Arc<JournalFile>,
+    end: JournalPosition,
+    synced_to: JournalPosition,
+    /// Whether an end mark stands at the end.
+    marked: bool,
+    /// Syncs made.
+    pub(super) syncs: u64,
+}
+
+impl Writer {
+    /// A writer that goes on at `end` of `file`; everything before it is durable.
+    pub(super) fn new(
+        database: u128,
+        file: Arc<JournalFile>,
+        end: JournalPosition,
+        marked: bool,
+    ) -> Self {
+        Self { database, file, end, synced_to: end, marked, syncs: 0 }
+    }
+
+    /// Writes `batch` as a group and syncs if `sync` or needed: whether everything is durable.
+    pub(super) fn write(&mut self, batch: &mut Batch, sync: bool) -> Result<bool, Failure> {
+        let group = Some((batch.first, batch.last()));
+        let unknown = |error: Error| Failure {
+            kind: ErrorKind::Unknown,
+            message: format!("whether it is kept is known after reopening: {error}"),
+            group,
+        };
+        self.enter(&batch.file).map_err(unknown)?;
+        if let Err(error) = self.write_group(batch) {
+            let undone = self.undo();
+            let failed = Error::io(format!("writing {}", files::path(self.file.number)), error);
+            return Err(match undone {
+                Ok(()) => Failure {
+                    kind: failed.kind(),
+                    message: format!("it is not kept: {failed}"),
+                    group,
+                },
+                Err(_) => unknown(failed),
+            });
+        }
+        self.end = self.end.after(batch.len());
+        if sync || self.marked {
+            self.sync().map_err(unknown)?;
+            self.marked = false;
+        }
+        Ok(self.synced_to == self.end)
+    }
+
+    /// Makes everything written durable.
+    pub(super) fn sync(&mut self) -> Result<(), Error> {
+        if self.synced_to == self.end {
+            return Ok(());
+        }
+        self.sync_file()?;
+        self.synced_to = self.end;
+        Ok(())
+    }
+
+    /// Writes an end mark after `tail`, unless it stands there already.
+    pub(super) fn mark(&mut self, tail: JournalPoint) -> Result<(), Error> {
+        self.sync()?;
+        if self.marked {
+            return Ok(());
+        }
+        let header = Header {
+            length: 0,
+            first: tail.sequence.next(),
+            count: 0,
+            synced_to: self.synced_to,
+            timestamp: tail.timestamp,
+        };
+        let sealed = self.place().seal(&header, [&[], &[]]);
+        write_all_at(&*self.file.file, &sealed, self.end.offset)
+            .map_err(|error| Error::io(files::path(self.file.number), error))?;
+        self.sync_file()?;
+        self.marked = true;
+        Ok(())
+    }
+
+    fn place(&self) -> Place {
+        Place { database: self.database, position: self.end }
+    }
+
+    fn sync_file(&mut self) -> Result<(), Error> {
+        self.syncs += 1;
+        let synced = self.file.file.sync();
+        synced.map_err(|e| Error::io(format!("sync of {}", files::path(self.file.number)), e))
+    }
+
+    /// Goes on to `file` if it is not the present one.
+    fn enter(&mut self, file: &Arc<JournalFile>) -> Result<(), Error> {
+        if self.file.number == file.number {
+            return Ok(());
+        }
+        assert_eq!(self.file.number + 1, file.number, "files are written in order");
+        if self.marked {
+            self.undo().map_err(|e| Error::io(files::path(self.file.number), e))?;
+            self.marked = false;
+        }
+        self.sync()?;
+        self.file = Arc::clone(file);
+        self.end = JournalPosition { file: file.number, offset: 0 };
+        Ok(())
+    }
+
+    fn write_group(&self, batch: &mut Batch) -> io::Result<()> {
+        assert_eq!(batch.offset, self.end.offset, "a group follows the one before");
+        let large = batch.large.as_deref().unwrap_or_default();
+        let (header, commits) = batch.bytes.split_at_mut(HEADER_BYTES);
+        let fields = Header {
+            length: u32::try_from(commits.len() + large.len()).expect("a file is under 4 GiB"),
+            first: batch.first,
+            count: batch.count,
+            synced_to: self.synced_to,
+            timestamp: batch.first_timestamp,
+        };
+        header.copy_from_slice(&self.place().seal(&fields, [commits, large]));
+        let after = batch.offset + batch.bytes.len() as u64;
+        write_all_at(&*self.file.file, &batch.bytes, batch.offset)?;
+        write_all_at(&*self.file.file, large, after)
+    }
+
+    /// Takes back the group or end mark at the end: no header stands there any more.
+    fn undo(&self) -> io::Result<()> {
+        let offset = self.end.offset;
+        write_zeros(&*self.file.file, offset, offset + HEADER_BYTES as u64)?;
+        self.file.file.sync()
+    }
+}
