@@ -1,23 +1,32 @@
 //! The door to files: every byte the engine reads or writes goes through these traits.
 //!
-//! A [`Device`] is rooted at a database directory; paths are relative to it, `/`-separated.
+//! A [`Device`] is rooted at a database directory; paths are relative to it, `/`-separated, and
+//! the empty path is the root itself. What makes a file makes the directories it is in.
 //! Invariants the engine keeps, whatever the device: files that must survive are synced before
 //! anything names them; a directory is synced after a create, rename or remove in it.
+
+mod directory;
+mod memory;
+mod path;
 
 use std::fmt;
 use std::io;
 use std::sync::Arc;
 
+pub use directory::DirectoryDevice;
+pub use memory::MemoryDevice;
+pub use path::{check_path, split_path};
+
 /// Where the files of one database live.
 pub trait Device: Send + Sync + fmt::Debug {
     /// Makes a directory and its parents; one that exists is fine.
     fn create_dir(&self, path: &str) -> io::Result<()>;
-    /// Opens a file for reading and writing; makes a new, empty one if `create`, which fails with
-    /// `AlreadyExists` if the name is taken.
+    /// Opens a file as `access` says: `NotFound` if it is missing, `AlreadyExists` if a new one
+    /// was asked for and the name is taken.
     fn open(&self, path: &str, access: Access) -> io::Result<Arc<dyn File>>;
-    /// Renames a file within the device, replacing what stands at `to`.
+    /// Renames a file within the device, replacing what stands at `to`. Open files stay open.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
-    /// Removes a file.
+    /// Removes a file. Who has it open can go on using it.
     fn remove(&self, path: &str) -> io::Result<()>;
     /// The names in a directory, sorted; of a directory that does not exist: `NotFound`.
     fn list(&self, dir: &str) -> io::Result<Vec<String>>;
@@ -43,9 +52,11 @@ pub enum Access {
 
 /// One open file. Positions are absolute, so any number of threads may share it.
 pub trait File: Send + Sync + fmt::Debug {
-    /// Reads at most `buf.len()` bytes; fewer only at the end of the file or by a short read.
+    /// Reads at most `buf.len()` bytes; fewer at the end of the file (none at all beyond it) or
+    /// by a short read.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize>;
-    /// Writes at most `buf.len()` bytes, growing the file if need be.
+    /// Writes at most `buf.len()` bytes, growing the file if need be; a gap before them is zeros.
+    /// Fails on a file opened for reading.
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<usize>;
     /// Makes the content, and the size if it grew, durable.
     fn sync(&self) -> io::Result<()>;

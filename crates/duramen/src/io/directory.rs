@@ -1,0 +1,180 @@
+//! The device of production: real files in a directory of the operating system.
+//!
+//! Invariants:
+//! - nothing outside the root directory is read or written;
+//! - a lock is the operating system's, so it dies with the process that holds it.
+#![expect(clippy::disallowed_methods, reason = "this module is the door to real files")]
+
+use std::fs::{self, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::{Access, Device, File, Lock, check_path, split_path, write_all_at};
+
+/// Files in a directory of the operating system.
+///
+/// ```
+/// use duramen::io::{Access, Device, DirectoryDevice};
+/// # let home = std::env::temp_dir().join(format!("duramen-doc-{}", std::process::id()));
+/// let device = DirectoryDevice::new(&home);
+/// device.create_dir("")?;
+/// let file = device.open("notes", Access::Create)?;
+/// file.write_at(b"oak", 0)?;
+/// file.sync()?;
+/// device.sync_dir("")?;
+/// assert_eq!(device.list("")?, ["notes"]);
+/// # std::fs::remove_dir_all(&home)?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct DirectoryDevice {
+    root: PathBuf,
+}
+
+impl DirectoryDevice {
+    /// A device rooted at `root`, which is made by the first create and not before.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// The directory this device is rooted at.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    fn dir_path(&self, path: &str) -> io::Result<PathBuf> {
+        check_path(path)?;
+        // Joining the empty path would append a separator, and messages show the path.
+        Ok(if path.is_empty() { self.root.clone() } else { self.root.join(path) })
+    }
+
+    fn file_path(&self, path: &str) -> io::Result<PathBuf> {
+        split_path(path)?;
+        Ok(self.root.join(path))
+    }
+
+    /// Makes the root with its parents, durably: their entries lie outside the device, so that
+    /// nobody could sync them through it.
+    fn create_root(&self) -> io::Result<()> {
+        let root = std::path::absolute(&self.root)?;
+        let missing = root.ancestors().take_while(|ancestor| !ancestor.exists());
+        let parents: Vec<_> = missing.filter_map(Path::parent).collect();
+        fs::create_dir_all(&root)?;
+        parents.into_iter().try_for_each(sync_directory)
+    }
+
+    fn create_parent(&self, path: &str) -> io::Result<()> {
+        self.create_dir(split_path(path)?.0)
+    }
+}
+
+impl Device for DirectoryDevice {
+    fn create_dir(&self, path: &str) -> io::Result<()> {
+        let full = self.dir_path(path)?;
+        if full.is_dir() {
+            return Ok(());
+        }
+        self.create_root()?;
+        fs::create_dir_all(full)
+    }
+
+    fn open(&self, path: &str, access: Access) -> io::Result<Arc<dyn File>> {
+        let full = self.file_path(path)?;
+        let mut options = OpenOptions::new();
+        options.read(true);
+        match access {
+            Access::Read => {}
+            Access::Write => {
+                options.write(true);
+            }
+            Access::Create => {
+                self.create_parent(path)?;
+                options.write(true).create_new(true);
+            }
+        }
+        Ok(Arc::new(DirectoryFile(options.open(full)?)))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        fs::rename(self.file_path(from)?, self.file_path(to)?)
+    }
+
+    fn remove(&self, path: &str) -> io::Result<()> {
+        fs::remove_file(self.file_path(path)?)
+    }
+
+    fn list(&self, dir: &str) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(self.dir_path(dir)?)? {
+            // A name that is not UTF-8 is not one of ours; shown lossily it names no file.
+            names.push(entry?.file_name().to_string_lossy().into_owned());
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn sync_dir(&self, dir: &str) -> io::Result<()> {
+        sync_directory(&self.dir_path(dir)?)
+    }
+
+    fn lock(&self, path: &str, holder: &str) -> io::Result<Box<dyn Lock>> {
+        let full = self.file_path(path)?;
+        self.create_parent(path)?;
+        // Not cut when opened: until the lock is ours the text in it is the other holder's.
+        let file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(full)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(io::ErrorKind::WouldBlock.into()),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+        file.set_len(0)?;
+        let file = DirectoryFile(file);
+        write_all_at(&file, holder.as_bytes(), 0)?;
+        Ok(Box::new(DirectoryLock { _file: file }))
+    }
+
+    fn lock_holder(&self, path: &str) -> io::Result<String> {
+        let bytes = fs::read(self.file_path(path)?)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+}
+
+fn sync_directory(path: &Path) -> io::Result<()> {
+    fs::File::open(path)?.sync_all()
+}
+
+#[derive(Debug)]
+struct DirectoryFile(fs::File);
+
+impl File for DirectoryFile {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.0.read_at(buf, offset)
+    }
+
+    fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<usize> {
+        self.0.write_at(buf, offset)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+}
+
+/// Holds the locked file open; closing it releases the lock.
+#[derive(Debug)]
+struct DirectoryLock {
+    _file: DirectoryFile,
+}
+
+impl Lock for DirectoryLock {}
