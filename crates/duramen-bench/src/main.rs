@@ -1,0 +1,5 @@
+//! `duramen-bench`, found and run as `duramen bench`.
+
+fn main() -> std::process::ExitCode {
+    duramen_bench::run()
+}

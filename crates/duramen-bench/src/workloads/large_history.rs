@@ -1,0 +1,338 @@
+//! H: a small document with a long history, warm, in a fresh process, and from the disk.
+//!
+//! Cold samples come from a child process each: this program again, with one task.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+use serde::{Deserialize, Serialize};
+
+use super::commits::named;
+use crate::contest::Contestant;
+use crate::counters::Calls;
+use crate::document::LARGE_HISTORY;
+use crate::figures::{Figures, Measure, RELAXED, SYNC, Samples};
+use crate::files;
+use crate::sampling::{Latencies, Rounds, Summary, interleave};
+use crate::session::{Session, open_embedded};
+use crate::stopwatch::Stopwatch;
+use crate::subject::{At, Durability, FIRST, Rendering, Stage, Target, VersionedStore};
+
+const SYNCED_REVISIONS_MAX: u64 = 10_000;
+const TENTHS: u64 = 10;
+const NEWEST: u32 = 100;
+const COLD_ROUNDS: Rounds = Rounds { warmups: 0, measured: 5 };
+
+/// What is timed on a history of so many revisions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+enum What {
+    OpenClose,
+    FullHistory,
+    Newest,
+    CounterAtFirst,
+    CounterAtMiddle,
+    CounterAtLast,
+    DiffOfFirst,
+    DiffOfLast,
+    DocumentAtFirst,
+    DocumentAtLast,
+}
+
+const ALL: [(What, &str); 10] = [
+    (What::OpenClose, "open and close"),
+    (What::FullHistory, "full history"),
+    (What::Newest, "newest 100"),
+    (What::CounterAtFirst, "counter at 1"),
+    (What::CounterAtMiddle, "counter at N/2"),
+    (What::CounterAtLast, "counter at N"),
+    (What::DiffOfFirst, "diff 1, 2"),
+    (What::DiffOfLast, "diff N-1, N"),
+    (What::DocumentAtFirst, "document at 1"),
+    (What::DocumentAtLast, "document at N"),
+];
+
+/// Runs H.
+pub(crate) fn run(session: &mut Session) -> Result<()> {
+    let mut medians: Vec<(&str, &'static str, f64, f64)> = Vec::new();
+    for revisions in session.scale.histories.clone() {
+        ensure!(revisions > NEWEST.into(), "a history of H has more than {NEWEST} revisions");
+        let mut builts = build(session, revisions)?;
+        warm(session, &mut builts, revisions)?.into_iter().for_each(|(what, subject, median)| {
+            medians.push((what, subject, revisions as f64, median));
+        });
+        for built in &mut builts {
+            built.contestant = None;
+        }
+        cold(session, &mut builts, revisions)?;
+        builts.iter().try_for_each(|built| std::fs::remove_dir_all(&built.folder))?;
+    }
+    add_slopes(&mut session.figures, &medians);
+    Ok(())
+}
+
+/// A store with its history.
+struct Built {
+    subject: &'static str,
+    folder: PathBuf,
+    /// Closed while children use it.
+    contestant: Option<Contestant>,
+}
+
+impl Built {
+    fn contestant(&mut self) -> Result<&mut Contestant> {
+        self.contestant.as_mut().context("an open store")
+    }
+}
+
+fn build(session: &mut Session, revisions: u64) -> Result<Vec<Built>> {
+    let durability = durability(revisions);
+    let mut builts = Vec::new();
+    for (folder, mut store) in session.embedded()? {
+        store.set_durability(durability)?;
+        store.insert(FIRST, LARGE_HISTORY)?;
+        let (subject, contestant) = (store.subject(), Some(Contestant::new(store)));
+        builts.push(Built { subject, folder, contestant });
+    }
+    let commits = revisions - 1;
+    let rounds = Rounds { warmups: 0, measured: usize::try_from(TENTHS)? };
+    let rates = interleave(&mut builts, rounds, |built, round| {
+        let tenth = round.number as u64;
+        let (first, last) = (tenth * commits / TENTHS + 1, (tenth + 1) * commits / TENTHS);
+        let micros = built
+            .contestant()?
+            .metered(|store, latencies| store.count_up(FIRST, first..=last, latencies))?;
+        Ok((last + 1 - first) as f64 * 1e6 / micros)
+    })?;
+    for built in &mut builts {
+        let store = &mut built.contestant()?.store;
+        store.set_durability(Durability::Sync)?;
+        store.settle()?;
+    }
+    publish_build(session, &mut builts, revisions, &rates)?;
+    Ok(builts)
+}
+
+fn durability(revisions: u64) -> Durability {
+    if revisions <= SYNCED_REVISIONS_MAX { Durability::Sync } else { Durability::Relaxed }
+}
+
+fn publish_build(
+    session: &mut Session,
+    builts: &mut [Built],
+    revisions: u64,
+    rates: &[Vec<f64>],
+) -> Result<()> {
+    let subjects: Vec<_> = builts.iter().map(|built| built.subject).collect();
+    let acknowledged = match durability(revisions) {
+        Durability::Sync => SYNC,
+        Durability::Relaxed => RELAXED,
+    };
+    let rate = Measure::gain("H", "commits_per_s", "1/s").durability(acknowledged);
+    let all = subjects.iter().copied().zip(rates.iter().cloned());
+    let whole = rate.clone().case(format!("{revisions}/build"));
+    session.figures.add(&whole, &all.collect::<Vec<_>>());
+    for tenth in [0, TENTHS - 1] {
+        let one = rates.iter().map(|rates| vec![rates[usize::try_from(tenth).unwrap_or(0)]]);
+        let one: Vec<Samples> = subjects.iter().copied().zip(one).collect();
+        let case = format!("{revisions}/build, tenth {}", tenth + 1);
+        session.figures.add(&rate.clone().case(case), &one);
+    }
+    let mut contestants: Vec<_> =
+        builts.iter_mut().filter_map(|built| built.contestant.take()).collect();
+    super::commits::add_costs(session, &whole, &contestants, revisions - 1);
+    let measure = Measure::cost("H", "bytes_per_version", "bytes");
+    let mut space: Vec<Samples> = Vec::new();
+    for Contestant { store, .. } in &mut contestants {
+        let bytes = store.space(Stage::Checkpointed)?.apparent;
+        space.push((store.subject(), vec![bytes as f64 / revisions as f64]));
+    }
+    session.figures.add(&measure.case(format!("{revisions}/checkpointed")), &space);
+    for (built, contestant) in builts.iter_mut().zip(contestants) {
+        built.contestant = Some(contestant);
+    }
+    Ok(())
+}
+
+type Median = (&'static str, &'static str, f64);
+
+fn warm(session: &mut Session, builts: &mut [Built], revisions: u64) -> Result<Vec<Median>> {
+    let mut contestants: Vec<_> =
+        builts.iter_mut().filter_map(|built| built.contestant.take()).collect();
+    let mut medians = Vec::new();
+    for (what, name) in ALL {
+        let samples = interleave(&mut contestants, session.scale.rounds, |contestant, _| {
+            let watch = Stopwatch::start();
+            perform(contestant.store.as_mut(), what, revisions)?;
+            Ok(watch.micros())
+        })?;
+        let samples = named(&contestants, samples);
+        for (subject, values) in &samples {
+            let median = Summary::of(values).map(|summary| (name, *subject, summary.median));
+            medians.extend(median);
+        }
+        let measure = Measure::cost("H", "time", "us").case(format!("{revisions}/{name}"));
+        session.figures.add(&measure, &samples);
+    }
+    Ok(medians)
+}
+
+fn cold(session: &mut Session, builts: &mut [Built], revisions: u64) -> Result<()> {
+    for (what, name) in ALL {
+        for (drop_cache, place) in [(false, "cold"), (true, "cold disk")] {
+            let samples = interleave(builts, COLD_ROUNDS, |built, _| {
+                if drop_cache {
+                    files::drop_from_cache(&built.folder)?;
+                }
+                let task = Task::new(built.subject, &built.folder, what, revisions);
+                task.in_a_fresh_process()
+            })?;
+            let subjects = builts.iter().map(|built| built.subject);
+            let times = samples.iter().map(|seen| seen.iter().map(|one| one.micros).collect());
+            let case = format!("{revisions}/{name}, {place}");
+            let measure = Measure::cost("H", "time", "us").case(&case);
+            session.figures.add(&measure, &subjects.clone().zip(times).collect::<Vec<_>>());
+            let calls = samples.iter().map(|seen| seen.iter().map(|one| one.read_calls).collect());
+            let measure = Measure::cost("H", "read_calls", "calls").case(&case);
+            session.figures.add(&measure, &subjects.zip(calls).collect::<Vec<_>>());
+        }
+    }
+    Ok(())
+}
+
+/// How much a time grows with each revision: least squares over the history lengths.
+fn add_slopes(figures: &mut Figures, medians: &[(&str, &'static str, f64, f64)]) {
+    for (_, name) in ALL {
+        let mut slopes: Vec<Samples> = Vec::new();
+        for (what, subject, ..) in medians {
+            if *what != name || slopes.iter().any(|(known, _)| known == subject) {
+                continue;
+            }
+            let of =
+                |point: &&(&str, &'static str, f64, f64)| point.0 == name && point.1 == *subject;
+            let points: Vec<_> =
+                medians.iter().filter(of).map(|point| (point.2, point.3)).collect();
+            slopes.extend(slope(&points).map(|micros| (*subject, vec![micros * 1e3])));
+        }
+        figures.add(&Measure::cost("H", "slope", "ns/revision").case(name), &slopes);
+    }
+}
+
+fn slope(points: &[(f64, f64)]) -> Option<f64> {
+    let count = points.len() as f64;
+    let mean_x = points.iter().map(|point| point.0).sum::<f64>() / count;
+    let mean_y = points.iter().map(|point| point.1).sum::<f64>() / count;
+    let spread: f64 = points.iter().map(|point| (point.0 - mean_x).powi(2)).sum();
+    let shared: f64 = points.iter().map(|point| (point.0 - mean_x) * (point.1 - mean_y)).sum();
+    (spread > 0.0).then(|| shared / spread)
+}
+
+/// Does it, and checks what came of it.
+fn perform(store: &mut dyn VersionedStore, what: What, revisions: u64) -> Result<()> {
+    let counter_at = |store: &mut dyn VersionedStore, revision: u64| {
+        let counter = store.counter_at(revision)?;
+        ensure!(counter == i64::try_from(revision)? - 1, "counter is {counter} at {revision}");
+        Ok(())
+    };
+    match what {
+        What::OpenClose => store.reopen(),
+        What::FullHistory => expect_entries(store, None, revisions),
+        What::Newest => expect_entries(store, Some(NEWEST), NEWEST.into()),
+        What::CounterAtFirst => counter_at(store, 1),
+        What::CounterAtMiddle => counter_at(store, revisions / 2),
+        What::CounterAtLast => counter_at(store, revisions),
+        What::DiffOfFirst => expect_diff(store, 1),
+        What::DiffOfLast => expect_diff(store, revisions - 1),
+        What::DocumentAtFirst => expect_document(store, 1),
+        What::DocumentAtLast => expect_document(store, revisions),
+    }
+}
+
+fn expect_entries(store: &mut dyn VersionedStore, newest: Option<u32>, count: u64) -> Result<()> {
+    let entries = store.entries(newest)?.len() as u64;
+    ensure!(entries == count, "{entries} entries, not {count}");
+    Ok(())
+}
+
+fn expect_diff(store: &mut dyn VersionedStore, from: u64) -> Result<()> {
+    let changes = store.diff(from, from + 1)?;
+    let [change] = changes.as_slice() else { anyhow::bail!("{} fields differ", changes.len()) };
+    let (old, new) = ((from - 1).to_string(), from.to_string());
+    let right = change.pointer == "/counter"
+        && change.old.as_ref() == Some(&old)
+        && change.new.as_ref() == Some(&new);
+    ensure!(right, "the difference of {from} and the next is {change:?}");
+    Ok(())
+}
+
+fn expect_document(store: &mut dyn VersionedStore, revision: u64) -> Result<()> {
+    let target = Target { tree: FIRST, at: At::Revision(revision) };
+    let bytes = store.read(&[target], &mut Latencies::new())?;
+    let digits = (revision - 1).to_string().len() as u64;
+    let compact = LARGE_HISTORY.len() as u64 - 1 + digits;
+    let wrong = store.rendering() == Rendering::Compact && bytes != compact;
+    ensure!(!wrong, "the document at {revision} has {bytes} bytes, not {compact}");
+    Ok(())
+}
+
+/// What a child does.
+#[derive(Debug, Serialize, Deserialize)]
+struct Task {
+    subject: String,
+    folder: PathBuf,
+    what: What,
+    revisions: u64,
+}
+
+/// What a child saw.
+#[derive(Debug, Serialize, Deserialize)]
+struct Seen {
+    micros: f64,
+    read_calls: f64,
+}
+
+impl Task {
+    fn new(subject: &str, folder: &Path, what: What, revisions: u64) -> Self {
+        Self { subject: subject.to_owned(), folder: folder.to_owned(), what, revisions }
+    }
+
+    fn in_a_fresh_process(&self) -> Result<Seen> {
+        let mut child = Command::new(std::env::current_exe()?);
+        let done = child.arg("--child").arg(serde_json::to_string(self)?).output()?;
+        let complaint = String::from_utf8_lossy(&done.stderr);
+        ensure!(done.status.success(), "the child for {self:?} failed: {}", complaint.trim());
+        Ok(serde_json::from_slice(&done.stdout)?)
+    }
+}
+
+/// Does one task in this fresh process and prints what was seen.
+pub(crate) fn run_child(task: &str) -> Result<()> {
+    let Task { subject, folder, what, revisions } = serde_json::from_str(task)?;
+    let process = std::process::id();
+    let calls = || Calls::of(process).map_or(0, |calls| calls.reads);
+    let (before, watch) = (calls(), Stopwatch::start());
+    let mut store = open_embedded(&subject, folder)?;
+    let (micros, read_calls) = if what == What::OpenClose {
+        drop(store);
+        (watch.micros(), calls() - before)
+    } else {
+        let (before, watch) = (calls(), Stopwatch::start());
+        perform(store.as_mut(), what, revisions)?;
+        (watch.micros(), calls() - before)
+    };
+    let seen = Seen { micros, read_calls: read_calls as f64 };
+    println!("{}", serde_json::to_string(&seen)?);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slope_is_the_growth_of_each_revision() {
+        let found = slope(&[(0.0, 5.0), (10.0, 25.0), (20.0, 45.0)]).unwrap();
+        assert!((found - 2.0).abs() < 1e-9);
+        assert_eq!(slope(&[(3.0, 1.0)]), None);
+    }
+}
