@@ -37,6 +37,13 @@ pub trait Device: Send + Sync + fmt::Debug {
     fn lock(&self, path: &str, holder: &str) -> io::Result<Box<dyn Lock>>;
     /// What the present or last holder of the lock wrote into the file.
     fn lock_holder(&self, path: &str) -> io::Result<String>;
+
+    /// A number that no other database has, for the id of a new one.
+    fn entropy(&self) -> u128 {
+        use std::hash::{BuildHasher, RandomState};
+        let half = || u128::from(RandomState::new().hash_one(0));
+        half() << 64 | half()
+    }
 }
 
 /// How a file is opened.

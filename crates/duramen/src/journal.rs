@@ -29,7 +29,6 @@ use self::queue::{Batch, Failure, Queue};
 use self::writer::Writer;
 use crate::io::{Access, Device};
 use crate::limits::COMMIT_BYTES_MAX;
-use crate::manifest::JournalPosition;
 use crate::{Clock, CommitSequence, Durability, Error, ErrorKind, Micros, Result};
 
 pub(crate) use self::queue::STAGED_HEADER_BYTES_MAX;
@@ -45,6 +44,15 @@ pub(crate) struct JournalSettings {
     /// Whether a thread makes the next file and syncs `Interval` commits in time. Without it the
     /// appending threads do both, when they come by.
     pub(crate) background: bool,
+}
+
+/// A place between two groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct JournalPosition {
+    /// The number of the file.
+    pub(crate) file: u64,
+    /// Bytes before the place in that file.
+    pub(crate) offset: u64,
 }
 
 /// A place between two groups, with the last commit before it.

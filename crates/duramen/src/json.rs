@@ -10,5 +10,5 @@ mod tape;
 
 pub use pointer::{ArrayIndex, JsonPointer};
 
-pub(crate) use parse::ParseOptions;
+pub use parse::ParseOptions;
 pub(crate) use tape::{ContentHasher, Item, Tape, TapeIndex};

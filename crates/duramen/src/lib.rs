@@ -1,31 +1,59 @@
 //! Duramen: an embeddable database engine that keeps every revision of JSON documents,
 //! readable at the speed of the present.
+//!
+//! ```
+//! use duramen::{CommitOptions, Database, JsonPointer, Revision};
+//!
+//! let db = Database::memory()?;
+//! let players = db.create_document("players")?;
+//! players.put(r#"{"ann":{"score":1}}"#, &CommitOptions::default())?;
+//! players.set(&JsonPointer::parse("/ann/score")?, "2", &CommitOptions::default())?;
+//!
+//! assert_eq!(players.at(Revision(1))?.to_json()?, r#"{"ann":{"score":1}}"#);
+//! let patch = players.diff(Revision(1), Revision(2))?.to_json_patch();
+//! assert_eq!(patch, r#"[{"op":"replace","path":"/ann/score","value":2}]"#);
+//! # Ok::<(), duramen::Error>(())
+//! ```
 
 mod alignment;
+mod check;
 mod clock;
 mod damage;
+mod database;
+mod document;
 mod durability;
 mod encoding;
+mod engine;
 mod error;
 pub mod io;
 mod journal;
 mod json;
 pub mod limits;
+mod log;
 mod manifest;
 mod node;
 mod order;
 mod revision;
 mod segment;
+mod snapshot;
 mod state;
 mod store;
 mod subsequence;
+mod transaction;
 mod tree;
 mod wire;
 
+pub use check::{CheckReport, Finding};
 pub use clock::{Clock, SystemClock};
+pub use database::{Counters, Database, DatabaseSnapshot, DatabaseStats};
+pub use document::{Commit, Document, DocumentStats, Outcome};
 pub use durability::Durability;
+pub use engine::options::{CommitOptions, Options};
 pub use error::{Error, ErrorKind, Result};
-pub use json::{ArrayIndex, JsonPointer};
+pub use json::{ArrayIndex, JsonPointer, ParseOptions};
+pub use log::{Log, LogEntry, LogQuery, Moment};
 pub use node::{NodeId, NodeKind, Ordinal, PathId};
 pub use revision::{CommitSequence, Micros, Revision};
+pub use snapshot::{History, Node, Snapshot};
+pub use transaction::{Committed, Transaction};
 pub use tree::{Change, ChangeKind, Diff, Format, Value, ValueRun};

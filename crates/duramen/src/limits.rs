@@ -45,3 +45,9 @@ pub const JSON_DEPTH_MAX: usize = 512;
 pub const NAME_BYTES_MAX: usize = 255;
 /// Revisions of one tree.
 pub const REVISIONS_MAX: u64 = u32::MAX as u64 - 1;
+/// How long a transaction waits for another one that writes the same document.
+pub const TURN_WAIT_MS: u64 = 10_000;
+/// How often waiting for another process tries again.
+pub const LOCK_RETRY_MS: u64 = 20;
+/// Journal since the last checkpoint from which on closing writes one, in bytes.
+pub const CLOSING_CHECKPOINT_JOURNAL_BYTES: usize = 64 << 10;

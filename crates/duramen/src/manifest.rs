@@ -24,6 +24,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use crate::damage::corrupt;
 use crate::io::{self, Access, Device};
 use crate::limits::SEGMENTS_MAX;
+use crate::journal::{JournalPoint, JournalPosition};
 use crate::segment::{BlockAddress, Encoding, SegmentInfo};
 use crate::{CommitSequence, Error, ErrorKind, Micros, Result};
 
@@ -41,7 +42,7 @@ const FLAG_CLEAN: u32 = 1;
 const UNCOVERED_BYTES: usize = 12;
 
 const _: () = assert!(size_of::<Prefix>() == 20);
-const _: () = assert!(size_of::<Header>() == 112);
+const _: () = assert!(size_of::<Header>() == 120);
 const _: () = assert!(size_of::<Entry>() == 56);
 
 /// What every manifest begins with, in all formats.
@@ -68,6 +69,7 @@ struct Header {
     created: I64,
     next_segment: U64,
     checkpoint_sequence: U64,
+    checkpoint_timestamp: I64,
     journal_file: U64,
     journal_offset: U64,
     segments: U32,
@@ -88,13 +90,6 @@ struct Entry {
     reserved_more: U32,
 }
 
-/// A place in the journal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub(crate) struct JournalPosition {
-    pub(crate) file: u64,
-    pub(crate) offset: u64,
-}
-
 /// What a database consists of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Manifest {
@@ -111,10 +106,8 @@ pub(crate) struct Manifest {
     pub(crate) features_write: u64,
     /// The number the next segment gets; above that of every segment ever named.
     pub(crate) next_segment: u64,
-    /// The last commit whose cells are in segments.
-    pub(crate) checkpoint: CommitSequence,
-    /// Where in the journal the commits after it begin.
-    pub(crate) journal: JournalPosition,
+    /// The last commit whose cells are in segments, and where in the journal those after it begin.
+    pub(crate) checkpoint: JournalPoint,
     /// The live segments, newest first.
     pub(crate) segments: Vec<SegmentInfo>,
 }
@@ -130,8 +123,7 @@ impl Manifest {
             features_read: 0,
             features_write: 0,
             next_segment: 1,
-            checkpoint: CommitSequence(0),
-            journal: JournalPosition::default(),
+            checkpoint: JournalPoint::START,
             segments: Vec::new(),
         }
     }
@@ -198,9 +190,10 @@ impl Manifest {
             epoch: self.epoch.into(),
             created: self.created.0.into(),
             next_segment: self.next_segment.into(),
-            checkpoint_sequence: self.checkpoint.0.into(),
-            journal_file: self.journal.file.into(),
-            journal_offset: self.journal.offset.into(),
+            checkpoint_sequence: self.checkpoint.sequence.0.into(),
+            checkpoint_timestamp: self.checkpoint.timestamp.0.into(),
+            journal_file: self.checkpoint.position.file.into(),
+            journal_offset: self.checkpoint.position.offset.into(),
             segments: small(entries.len()),
             reserved: U32::ZERO,
         };
@@ -233,10 +226,13 @@ impl Manifest {
             features_read: header.features_read.get(),
             features_write: header.features_write.get(),
             next_segment: header.next_segment.get(),
-            checkpoint: CommitSequence(header.checkpoint_sequence.get()),
-            journal: JournalPosition {
-                file: header.journal_file.get(),
-                offset: header.journal_offset.get(),
+            checkpoint: JournalPoint {
+                position: JournalPosition {
+                    file: header.journal_file.get(),
+                    offset: header.journal_offset.get(),
+                },
+                sequence: CommitSequence(header.checkpoint_sequence.get()),
+                timestamp: Micros(header.checkpoint_timestamp.get()),
             },
             segments: entries.iter().enumerate().map(Entry::info).collect::<Result<_>>()?,
         })

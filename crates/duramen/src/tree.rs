@@ -10,6 +10,7 @@
 use std::fmt;
 use std::io::Write;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::{ArcMutexGuard, Mutex, RawMutex, RwLock};
 
@@ -40,6 +41,7 @@ pub(crate) mod disk;
 pub(crate) mod edit;
 pub(crate) mod group;
 pub(crate) mod history;
+pub(crate) mod inspect;
 pub(crate) mod locate;
 pub(crate) mod orders;
 pub(crate) mod persist;
@@ -89,14 +91,10 @@ impl Tree {
         self.cells.tree()
     }
 
-    /// Waits for the right to write.
-    pub(crate) fn turn(&self) -> Turn {
-        Turn { _guard: Mutex::lock_arc(&self.turn) }
-    }
-
-    /// The right to write, if nobody has it.
-    pub(crate) fn try_turn(&self) -> Option<Turn> {
-        Some(Turn { _guard: Mutex::try_lock_arc(&self.turn)? })
+    /// The right to write, waited for so many milliseconds; none if somebody else keeps it.
+    pub(crate) fn turn(&self, wait_ms: u64) -> Option<Turn> {
+        let guard = Mutex::try_lock_arc_for(&self.turn, Duration::from_millis(wait_ms))?;
+        Some(Turn { _guard: guard })
     }
 
     /// Reads under the lock; what is missing is loaded without it, then `read` runs again.

@@ -13,7 +13,7 @@
 
 use crc32c::{crc32c, crc32c_append};
 
-use crate::manifest::JournalPosition;
+use crate::journal::JournalPosition;
 use crate::{CommitSequence, Micros};
 
 /// Bytes of a group header.

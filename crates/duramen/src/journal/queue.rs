@@ -14,7 +14,7 @@ use std::time::Duration;
 use super::files::{self, JournalFile, LENGTH_UNIT};
 use super::group::{self, COMMIT_PREFIX_BYTES_MAX, HEADER_BYTES};
 use super::{JournalCounters, JournalPoint, Ticket};
-use crate::manifest::JournalPosition;
+use crate::journal::JournalPosition;
 use crate::{CommitSequence, Durability, Error, ErrorKind, Micros, Result};
 
 /// Bytes that the header written while staging may take.

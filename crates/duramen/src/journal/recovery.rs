@@ -19,7 +19,7 @@ use super::files::{self, Directory, JournalFile};
 use super::group::{Commits, FIRST_OFFSET, HEADER_BYTES, Header, Place};
 use crate::damage::corrupt;
 use crate::io::{File, read_exact_at, write_all_at};
-use crate::manifest::JournalPosition;
+use crate::journal::JournalPosition;
 use crate::{CommitSequence, Error, ErrorKind, Micros, Result};
 
 /// What is called for each commit found: its sequence, its timestamp and its bytes.

@@ -13,7 +13,7 @@ use super::files::{self, JournalFile, write_zeros};
 use super::group::{HEADER_BYTES, Header, Place};
 use super::queue::{Batch, Failure};
 use crate::io::write_all_at;
-use crate::manifest::JournalPosition;
+use crate::journal::JournalPosition;
 use crate::{Error, ErrorKind};
 
 /// The end of the journal on the device.

@@ -21,10 +21,10 @@ use crate::limits::{COMMIT_BYTES_MAX, JSON_DEPTH_MAX, VALUE_BYTES_MAX};
 
 /// How to read a JSON text.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct ParseOptions {
+pub struct ParseOptions {
     /// Refuse an object that has a name twice. Otherwise the last value wins and stands where the
     /// name first stood, as in JavaScript.
-    pub(crate) strict: bool,
+    pub strict: bool,
 }
 
 /// Reads one JSON value; a byte order mark in front of it is skipped.

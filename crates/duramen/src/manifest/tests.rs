@@ -26,8 +26,11 @@ fn sample() -> Manifest {
         epoch: 4,
         clean: true,
         next_segment: 13,
-        checkpoint: CommitSequence(99),
-        journal: JournalPosition { file: 2, offset: 4_096 },
+        checkpoint: JournalPoint {
+            position: JournalPosition { file: 2, offset: 4_096 },
+            sequence: CommitSequence(99),
+            timestamp: Micros(77),
+        },
         segments: vec![segment(12), segment(7)],
         ..Manifest::new(0xfeed_0001, Micros(1_700_000_000_000_000))
     }

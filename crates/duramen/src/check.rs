@@ -1,0 +1,115 @@
+//! Verifies a database: every checksum of its segments, and the structure of its documents.
+
+use crate::engine::{CATALOGUE, Engine};
+use crate::error::{Error, Result};
+use crate::json::{ParseOptions, Tape};
+use crate::revision::{CommitSequence, Micros, Revision};
+use crate::tree::Tree;
+use crate::tree::data::node;
+use crate::tree::history::short;
+use crate::tree::schema::ROOT;
+use crate::tree::serialize::Format;
+
+/// Something that does not verify.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// Where: a file, or a document and revision.
+    pub place: String,
+    /// What was expected and what was found.
+    pub message: String,
+}
+
+/// What a check looked at and found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CheckReport {
+    /// Segments whose every block was read.
+    pub segments: u64,
+    /// Documents whose rows and values were read.
+    pub documents: u64,
+    /// Revisions whose rows were read.
+    pub revisions: u64,
+    /// Everything that does not verify; empty if all is well.
+    pub findings: Vec<Finding>,
+}
+
+/// Revisions of each document that are read whole: the first, the last, and some between.
+const WHOLE_READS: u64 = 16;
+
+pub(crate) fn check(engine: &Engine) -> Result<CheckReport> {
+    let mut report = CheckReport::default();
+    let (view, published) = (engine.view(), engine.published());
+    report.segments = view.store.infos().len() as u64;
+    for error in view.store.check() {
+        report.add("segments", &error);
+    }
+    let names = match view.names(published) {
+        Ok(names) => names,
+        Err(error) => {
+            report.add("catalogue", &error);
+            Vec::new()
+        }
+    };
+    report.check_tree("catalogue", &*view.tree(CATALOGUE)?, published);
+    for name in names {
+        report.documents += 1;
+        match view.document(&name, published) {
+            Ok(Some(tree)) => report.check_tree(&format!("document {name:?}"), &tree, published),
+            Ok(None) => {}
+            Err(error) => report.add(&format!("document {name:?}"), &error),
+        }
+    }
+    Ok(report)
+}
+
+impl CheckReport {
+    /// Whether all is well.
+    pub fn is_clean(&self) -> bool {
+        self.findings.is_empty()
+    }
+
+    fn add(&mut self, place: &str, error: &Error) {
+        self.findings.push(Finding { place: place.to_owned(), message: error.to_string() });
+    }
+
+    fn check_tree(&mut self, place: &str, tree: &Tree, published: CommitSequence) {
+        let checked = tree.head_at(published).and_then(|head| {
+            self.check_rows(place, tree, head)?;
+            let step = (head.0 / WHOLE_READS).max(1);
+            let between = (1..=head.0).step_by(usize::try_from(step).unwrap_or(usize::MAX));
+            for revision in between.chain([head.0]).filter(|&revision| revision > 0) {
+                if let Err(error) = check_value(tree, Revision(revision)) {
+                    self.add(&format!("{place}, revision {revision}"), &error);
+                }
+            }
+            Ok(())
+        });
+        if let Err(error) = checked {
+            self.add(place, &error);
+        }
+    }
+
+    /// Rows are there for every revision, and times and sequences rise.
+    fn check_rows(&mut self, place: &str, tree: &Tree, head: Revision) -> Result<()> {
+        let mut before = (Micros(i64::MIN), Micros(i64::MIN), CommitSequence(0));
+        for revision in (1..=head.0).map(Revision) {
+            self.revisions += 1;
+            let row = tree.row(revision)?;
+            let now = (row.timestamp, row.committed, row.sequence);
+            if now.0 <= before.0 || now.1 <= before.1 || now.2 <= before.2 {
+                self.findings.push(Finding {
+                    place: format!("{place}, revision {revision}"),
+                    message: format!("expected times and sequence above {before:?}, found {now:?}"),
+                });
+            }
+            before = now;
+        }
+        Ok(())
+    }
+}
+
+/// The value of a revision prints, and what it prints is JSON.
+fn check_value(tree: &Tree, revision: Revision) -> Result<()> {
+    let mut text = Vec::new();
+    tree.append_json((node(ROOT, 0), short(revision)), &Format::default(), &mut text)?;
+    Tape::parse(&text, ParseOptions::default()).map(drop)
+}

@@ -1,0 +1,208 @@
+//! A database: a folder of documents, opened by one process for writing.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::check::CheckReport;
+use crate::document::Document;
+use crate::engine::Engine;
+use crate::engine::catalogue::no_document;
+use crate::engine::options::{CommitOptions, Options};
+use crate::error::{Error, ErrorKind, Result};
+use crate::io::{Device, DirectoryDevice, MemoryDevice};
+use crate::revision::CommitSequence;
+use crate::snapshot::Snapshot;
+use crate::transaction::Transaction;
+
+/// An open database. Clones are handles to the same one; the last one dropped closes it.
+///
+/// ```
+/// use duramen::{CommitOptions, Database};
+///
+/// let db = Database::memory()?;
+/// let config = db.create_document("config")?;
+/// config.put(r#"{"port":8080}"#, &CommitOptions::default())?;
+/// config.put(r#"{"port":9090}"#, &CommitOptions::default())?;
+/// assert_eq!(config.at(1.into())?.to_json()?, r#"{"port":8080}"#);
+/// assert_eq!(config.head()?.to_json()?, r#"{"port":9090}"#);
+/// # Ok::<(), duramen::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Database {
+    engine: Arc<Engine>,
+}
+
+/// All documents as of one commit.
+#[derive(Debug, Clone)]
+pub struct DatabaseSnapshot {
+    engine: Arc<Engine>,
+    sequence: CommitSequence,
+}
+
+/// What an open database has done since it was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// Commits queued.
+    pub commits: u64,
+    /// Groups of commits written.
+    pub groups: u64,
+    /// Syncs of the journal.
+    pub syncs: u64,
+    /// Bytes written to the journal.
+    pub journal_bytes: u64,
+}
+
+/// The size of a database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DatabaseStats {
+    /// Documents that exist.
+    pub documents: u64,
+    /// The last commit.
+    pub sequence: CommitSequence,
+    /// How often the database was opened after an unclean end, plus 1.
+    pub epoch: u64,
+    /// Live segments.
+    pub segments: u64,
+    /// Bytes of the live segments.
+    pub segment_bytes: u64,
+    /// Bytes of the journal since the last checkpoint; 0 if opened for reading.
+    pub journal_bytes: u64,
+}
+
+impl Database {
+    /// Opens the database in a folder, or makes it.
+    ///
+    /// `Busy` if another process writes it, `NotFound` if there is none and it is not to be made.
+    pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
+        let path = path.as_ref();
+        let device: Arc<dyn Device> = Arc::new(DirectoryDevice::new(path));
+        Self::open_device(device, options).map_err(|error| error.in_context(path.display()))
+    }
+
+    /// Opens the database of a device, or makes it.
+    pub fn open_device(device: Arc<dyn Device>, options: Options) -> Result<Self> {
+        Ok(Self { engine: Arc::new(Engine::open(device, options)?) })
+    }
+
+    /// Makes a database in memory: the same engine, gone when it is dropped.
+    pub fn memory() -> Result<Self> {
+        let options = Options { background: false, ..Options::default() };
+        Self::open_device(Arc::new(MemoryDevice::new()), options)
+    }
+
+    /// The number that tells this database from all others.
+    pub fn id(&self) -> u128 {
+        self.engine.id
+    }
+
+    /// Whether opening made the database.
+    pub fn was_created(&self) -> bool {
+        self.engine.was_created
+    }
+
+    /// Makes a document without revisions; `Conflict` if there is one of that name.
+    pub fn create_document(&self, name: &str) -> Result<Document> {
+        let mut transaction = self.transaction();
+        transaction.create_document(name)?;
+        transaction.commit(&CommitOptions::default())?;
+        self.document(name)
+    }
+
+    /// A document; `NotFound` if there is none of that name.
+    pub fn document(&self, name: &str) -> Result<Document> {
+        let tree = self.engine.document(name)?;
+        Ok(Document::new(Arc::clone(&self.engine), tree, name))
+    }
+
+    /// The names of the documents, sorted.
+    pub fn documents(&self) -> Result<Vec<String>> {
+        self.engine.view().names(self.engine.published())
+    }
+
+    /// Begins a transaction over any number of documents.
+    pub fn transaction(&self) -> Transaction {
+        Transaction::new(Arc::clone(&self.engine))
+    }
+
+    /// All documents as of the last commit.
+    pub fn snapshot(&self) -> DatabaseSnapshot {
+        let sequence = self.engine.published();
+        DatabaseSnapshot { engine: Arc::clone(&self.engine), sequence }
+    }
+
+    /// Makes every commit so far durable, whatever was promised for it.
+    pub fn flush(&self) -> Result<()> {
+        self.engine.journal()?.flush()
+    }
+
+    /// Writes what is only in the journal into a segment, so that opening replays nothing.
+    pub fn checkpoint(&self) -> Result<()> {
+        self.engine.checkpoint()
+    }
+
+    /// Goes to the newest state of the writer, if opened for reading. Documents and snapshots
+    /// taken before stay at theirs.
+    pub fn refresh(&self) -> Result<()> {
+        self.engine.refresh()
+    }
+
+    /// Verifies every checksum and the structure of every document at every place.
+    pub fn check(&self) -> Result<CheckReport> {
+        crate::check::check(&self.engine)
+    }
+
+    /// The size of the database.
+    pub fn stats(&self) -> Result<DatabaseStats> {
+        let segments = self.engine.view().store.infos().len() as u64;
+        Ok(DatabaseStats {
+            documents: self.documents()?.len() as u64,
+            sequence: self.engine.published(),
+            epoch: self.engine.epoch(),
+            segments,
+            segment_bytes: self.engine.segment_bytes(),
+            journal_bytes: self.engine.journal_bytes() as u64,
+        })
+    }
+
+    /// What was done since the database was opened; all 0 if opened for reading.
+    pub fn counters(&self) -> Counters {
+        let Ok(journal) = self.engine.journal() else { return Counters::default() };
+        let counters = journal.counters();
+        Counters {
+            commits: counters.commits,
+            groups: counters.groups,
+            syncs: counters.syncs,
+            journal_bytes: counters.bytes,
+        }
+    }
+
+    /// Closes the database: what is committed becomes durable. `Busy` while other handles are
+    /// in use.
+    pub fn close(self) -> Result<()> {
+        let engine = Arc::try_unwrap(self.engine).map_err(|_| {
+            let message = "handles to the database, its documents or snapshots are still in use";
+            Error::new(ErrorKind::Busy, message)
+        })?;
+        engine.shut()
+    }
+}
+
+impl DatabaseSnapshot {
+    /// The commit that the snapshot shows.
+    pub fn sequence(&self) -> CommitSequence {
+        self.sequence
+    }
+
+    /// A document as of that commit.
+    pub fn document(&self, name: &str) -> Result<Snapshot> {
+        let tree = self.engine.view().document(name, self.sequence)?;
+        let tree = tree.ok_or_else(|| no_document(name))?;
+        let head = tree.head_at(self.sequence)?;
+        Snapshot::new(tree, (head, head), name)
+    }
+
+    /// The names of the documents as of that commit, sorted.
+    pub fn documents(&self) -> Result<Vec<String>> {
+        self.engine.view().names(self.sequence)
+    }
+}

@@ -1,0 +1,196 @@
+//! One document: its head, its past, and how it changes.
+
+use std::sync::Arc;
+
+use crate::engine::Engine;
+use crate::engine::options::CommitOptions;
+use crate::error::{Error, ErrorKind, Result};
+use crate::json::{JsonPointer, ParseOptions};
+use crate::log::{Log, LogQuery};
+use crate::revision::{CommitSequence, Micros, Revision};
+use crate::snapshot::Snapshot;
+use crate::transaction::{Committed, Transaction};
+use crate::tree::Tree;
+use crate::tree::difference::Diff;
+
+/// A document of an open database. Clones are handles to the same one.
+#[derive(Debug, Clone)]
+pub struct Document {
+    engine: Arc<Engine>,
+    tree: Arc<Tree>,
+    name: Arc<str>,
+}
+
+/// What came of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is a new revision.
+    Committed(Commit),
+    /// Nothing differed, so there is no new revision; this is the newest.
+    Unchanged(Revision),
+}
+
+/// A commit as one document sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Commit {
+    /// The revision it made.
+    pub revision: Revision,
+    /// Its number over all documents.
+    pub sequence: CommitSequence,
+    /// The commit timestamp.
+    pub timestamp: Micros,
+}
+
+/// The size of a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DocumentStats {
+    /// Revisions.
+    pub revisions: u64,
+    /// Distinct label paths that the document ever had.
+    pub paths: u64,
+    /// Distinct shapes of objects that it ever had.
+    pub shapes: u64,
+    /// Values at the head.
+    pub nodes: u64,
+    /// Subtrees stored whole at the head, because the document has too many paths.
+    pub opaque_nodes: u64,
+    /// Bytes of compact JSON at the head.
+    pub json_bytes: u64,
+}
+
+impl Outcome {
+    /// The newest revision, made by this change or not.
+    pub fn revision(&self) -> Revision {
+        match self {
+            Self::Committed(commit) => commit.revision,
+            Self::Unchanged(revision) => *revision,
+        }
+    }
+
+    /// Whether there is a new revision.
+    pub fn is_committed(&self) -> bool {
+        matches!(self, Self::Committed(_))
+    }
+}
+
+impl Document {
+    pub(crate) fn new(engine: Arc<Engine>, tree: Arc<Tree>, name: &str) -> Self {
+        Self { engine, tree, name: name.into() }
+    }
+
+    /// The document's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    // ---- changing ------------------------------------------------------------------------
+
+    /// Saves a whole JSON value; only what differs from the head is committed.
+    pub fn put(&self, json: impl AsRef<[u8]>, options: &CommitOptions) -> Result<Outcome> {
+        self.put_with(json, ParseOptions::default(), options)
+    }
+
+    /// The same, saying how the JSON is read.
+    pub fn put_with(
+        &self,
+        json: impl AsRef<[u8]>,
+        parse: ParseOptions,
+        options: &CommitOptions,
+    ) -> Result<Outcome> {
+        self.commit(options, |transaction| {
+            transaction.put_with(&self.name, json.as_ref(), parse)
+        })
+    }
+
+    /// Sets what a pointer names: replaces the value there, adds a field, or adds an element at
+    /// the end of an array (`/list/-`).
+    pub fn set(
+        &self,
+        pointer: &JsonPointer,
+        json: impl AsRef<[u8]>,
+        options: &CommitOptions,
+    ) -> Result<Outcome> {
+        self.commit(options, |transaction| transaction.set(&self.name, pointer, json.as_ref()))
+    }
+
+    /// Removes what a pointer names.
+    pub fn remove(&self, pointer: &JsonPointer, options: &CommitOptions) -> Result<Outcome> {
+        self.commit(options, |transaction| transaction.remove(&self.name, pointer))
+    }
+
+    fn commit(
+        &self,
+        options: &CommitOptions,
+        change: impl FnOnce(&mut Transaction) -> Result<()>,
+    ) -> Result<Outcome> {
+        let mut transaction = Transaction::new(Arc::clone(&self.engine));
+        transaction.adopt(&self.name, &self.tree);
+        if let Some(expected) = options.expect_revision {
+            transaction.expect(&self.name, expected)?;
+        }
+        change(&mut transaction)?;
+        let options = CommitOptions { expect_revision: None, ..options.clone() };
+        let Committed { revisions, sequence, timestamp } = transaction.commit(&options)?;
+        Ok(match revisions.first() {
+            Some(&(_, revision)) => Outcome::Committed(Commit { revision, sequence, timestamp }),
+            None => Outcome::Unchanged(self.head_revision()?),
+        })
+    }
+
+    // ---- reading -------------------------------------------------------------------------
+
+    /// The newest revision; 0 if there is none yet.
+    pub fn head_revision(&self) -> Result<Revision> {
+        self.tree.head_at(self.engine.published())
+    }
+
+    /// The document now; `NotFound` if it has no revision yet.
+    pub fn head(&self) -> Result<Snapshot> {
+        let head = self.head_revision()?;
+        Snapshot::new(Arc::clone(&self.tree), (head, head), &self.name)
+    }
+
+    /// The document as of a revision.
+    pub fn at(&self, revision: Revision) -> Result<Snapshot> {
+        Snapshot::new(Arc::clone(&self.tree), (revision, self.head_revision()?), &self.name)
+    }
+
+    /// The document as of a time: its last revision not after it. `NotFound` before the first.
+    pub fn at_time(&self, time: Micros) -> Result<Snapshot> {
+        let head = self.head_revision()?;
+        let after = self.tree.first_after(time, head)?;
+        if after.0 <= 1 && head.0 >= 1 {
+            let first = self.tree.row(Revision(1))?.timestamp;
+            let message = format!(
+                "the history of document {:?} begins at {} microseconds: there is nothing before",
+                self.name, first.0
+            );
+            return Err(Error::new(ErrorKind::NotFound, message));
+        }
+        Snapshot::new(Arc::clone(&self.tree), (Revision(after.0 - 1), head), &self.name)
+    }
+
+    /// The revision timestamps of revisions 1, 2, 3 ...
+    pub fn timestamps(&self) -> Result<Vec<Micros>> {
+        self.tree.timestamps(self.head_revision()?)
+    }
+
+    /// The revisions, newest first.
+    pub fn log(&self, query: &LogQuery) -> Result<Log> {
+        Log::new(Arc::clone(&self.tree), query, self.head_revision()?)
+    }
+
+    /// What turns one revision into another, in either direction.
+    pub fn diff(&self, before: Revision, after: Revision) -> Result<Diff> {
+        let head = self.head_revision()?;
+        for revision in [before, after] {
+            Snapshot::new(Arc::clone(&self.tree), (revision, head), &self.name)?;
+        }
+        self.tree.diff(before, after)
+    }
+
+    /// The size of the document.
+    pub fn stats(&self) -> Result<DocumentStats> {
+        self.tree.stats(self.head_revision()?)
+    }
+}

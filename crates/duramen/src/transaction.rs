@@ -1,0 +1,289 @@
+//! Changes of several documents that become visible together, or not at all.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::engine::catalogue::{self, check_name, no_document};
+use crate::engine::options::CommitOptions;
+use crate::engine::record::{Facts, Prepared};
+use crate::engine::{CATALOGUE, Engine};
+use crate::error::{Error, ErrorKind, Result};
+use crate::json::{JsonPointer, ParseOptions, Tape};
+use crate::limits::TURN_WAIT_MS;
+use crate::revision::{CommitSequence, Micros, Revision};
+use crate::tree::Tree;
+use crate::tree::cell_key::TreeId;
+use crate::tree::locate::{Place, not_found};
+use crate::tree::serialize::Format;
+use crate::tree::writer::Writer;
+
+/// Changes that are staged one by one, seen by this transaction alone, and committed together.
+/// Dropped without a commit, it is rolled back.
+///
+/// A document is locked for other writers from the first time the transaction names it. Readers
+/// never wait.
+///
+/// ```
+/// use duramen::{CommitOptions, Database, JsonPointer};
+///
+/// let db = Database::memory()?;
+/// let mut transfer = db.transaction();
+/// transfer.put("alice", br#"{"balance":70}"#)?;
+/// transfer.put("bob", br#"{"balance":30}"#)?;
+/// assert_eq!(transfer.get("bob", &JsonPointer::parse("/balance")?)?, "30");
+/// let committed = transfer.commit(&CommitOptions::default())?;
+/// assert_eq!(committed.revisions.len(), 2);
+/// # Ok::<(), duramen::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Transaction {
+    engine: Arc<Engine>,
+    writers: BTreeMap<TreeId, Writer>,
+    names: BTreeMap<String, TreeId>,
+}
+
+/// What a transaction's commit made.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Committed {
+    /// The documents that changed, by name, with their new revisions. Empty if nothing changed:
+    /// then there was no commit.
+    pub revisions: Vec<(String, Revision)>,
+    /// The commit's sequence; 0 if there was none.
+    pub sequence: CommitSequence,
+    /// The commit's timestamp.
+    pub timestamp: Micros,
+}
+
+impl Transaction {
+    pub(crate) fn new(engine: Arc<Engine>) -> Self {
+        Self { engine, writers: BTreeMap::new(), names: BTreeMap::new() }
+    }
+
+    /// Knows a document that was looked up before.
+    pub(crate) fn adopt(&mut self, name: &str, tree: &Tree) {
+        self.names.insert(name.to_owned(), tree.id());
+    }
+
+    /// Makes a document without revisions; `Conflict` if there is one of that name.
+    pub fn create_document(&mut self, name: &str) -> Result<()> {
+        if self.find(name)?.is_some() {
+            let message = format!("there is a document {name:?} already");
+            return Err(Error::new(ErrorKind::Conflict, message));
+        }
+        self.create(name)?;
+        Ok(())
+    }
+
+    /// `Conflict` unless a document is at this revision; 0 means that it has none yet. Nobody
+    /// else can change it before this transaction ends.
+    pub fn expect(&mut self, name: &str, revision: Revision) -> Result<()> {
+        let writer = self.writer(name)?;
+        let actual = Revision(u64::from(writer.revision) - 1);
+        if actual == revision {
+            return Ok(());
+        }
+        let tree = Arc::clone(&writer.tree);
+        self.wait_published(&tree)?;
+        let message = format!(
+            "document {name:?} is at revision {actual}, expected {revision}: read it again, then \
+             retry"
+        );
+        Err(Error::new(ErrorKind::Conflict, message))
+    }
+
+    /// Saves a whole JSON value over a document, made if it is missing; only what differs is
+    /// committed.
+    pub fn put(&mut self, name: &str, json: &[u8]) -> Result<()> {
+        self.put_with(name, json, ParseOptions::default())
+    }
+
+    /// The same, saying how the JSON is read.
+    pub fn put_with(&mut self, name: &str, json: &[u8], options: ParseOptions) -> Result<()> {
+        let tape = Tape::parse(json, options)?;
+        let id = match self.find(name)? {
+            Some(id) => id,
+            None => self.create(name)?,
+        };
+        let writer = self.take(id)?;
+        writer.put_root(&tape)
+    }
+
+    /// Sets what a pointer names in a document: replaces the value there, adds a field, or adds
+    /// an element at the end of an array (`/list/-`).
+    pub fn set(&mut self, name: &str, pointer: &JsonPointer, json: &[u8]) -> Result<()> {
+        let tape = Tape::parse(json, ParseOptions::default())?;
+        self.writer(name)?.set(pointer, &tape)
+    }
+
+    /// Removes what a pointer names in a document.
+    pub fn remove(&mut self, name: &str, pointer: &JsonPointer) -> Result<()> {
+        self.writer(name)?.remove(pointer)
+    }
+
+    /// What a pointer names in a document, as this transaction has made it, as compact JSON.
+    pub fn get(&mut self, name: &str, pointer: &JsonPointer) -> Result<String> {
+        let writer = self.writer(name)?;
+        let place = writer.tree.locate(pointer, writer.revision)?;
+        let mut text = Vec::new();
+        match place {
+            Place::Node(node) => {
+                let root = (node, writer.revision);
+                writer.tree.append_json(root, &Format::default(), &mut text)?;
+            }
+            Place::Inside(node, depth) => {
+                let root = (node, writer.revision);
+                writer.tree.append_inside(root, (pointer, depth), &Format::default(), &mut text)?;
+            }
+            Place::Missing(_, depth) => return Err(not_found(pointer, depth)),
+        }
+        Ok(String::from_utf8_lossy(&text).into_owned())
+    }
+
+    /// Commits everything staged as one commit: each changed document gets one revision.
+    pub fn commit(mut self, options: &CommitOptions) -> Result<Committed> {
+        if let Some(expected) = options.expect_revision {
+            for name in self.names.keys().cloned().collect::<Vec<_>>() {
+                self.expect(&name, expected)?;
+            }
+        }
+        let mut newest = CommitSequence(0);
+        let mut unchanged = Vec::new();
+        for (&id, writer) in &mut self.writers {
+            if !writer.settle()? {
+                newest = newest.max(writer.tree.newest_sequence()?);
+                unchanged.push(id);
+            }
+        }
+        for id in unchanged {
+            self.writers.remove(&id);
+        }
+        if self.writers.is_empty() {
+            self.engine.journal()?.wait_published(newest)?;
+            return Ok(Committed::default());
+        }
+        self.check_timestamp(options.timestamp)?;
+        let facts = Facts {
+            timestamp: options.timestamp,
+            author: options.author.as_deref().map(Into::into),
+            message: options.message.as_deref().map(Into::into),
+        };
+        let durability = options.durability.unwrap_or(self.engine.options.durability);
+        let prepared = Prepared::new(self.writers.values().collect(), facts);
+        let ticket = self.engine.queue(prepared, durability)?;
+        let writers = std::mem::take(&mut self.writers);
+        let revisions = self.revisions(&writers);
+        for writer in writers.into_values() {
+            if writer.is_new() {
+                self.engine.share_schema(&writer.tree);
+            }
+            writer.finish();
+        }
+        self.engine.acknowledge(ticket)?;
+        Ok(Committed { revisions, sequence: ticket.sequence, timestamp: ticket.timestamp })
+    }
+
+    /// Takes everything staged back.
+    pub fn rollback(self) {
+        drop(self);
+    }
+
+    fn revisions(&self, writers: &BTreeMap<TreeId, Writer>) -> Vec<(String, Revision)> {
+        let revision = |(name, id): (&String, &TreeId)| {
+            let writer = writers.get(id)?;
+            Some((name.clone(), Revision(u64::from(writer.revision))))
+        };
+        self.names.iter().filter_map(revision).collect()
+    }
+
+    fn check_timestamp(&self, given: Option<Micros>) -> Result<()> {
+        let Some(given) = given else { return Ok(()) };
+        let invalid = |message| Err(Error::new(ErrorKind::Invalid, message));
+        if given > self.engine.now() {
+            return invalid(format!(
+                "the timestamp {} is in the future: give one that is not, or none",
+                given.0
+            ));
+        }
+        for (&id, writer) in &self.writers {
+            if let Some(last) = writer.tree.last_timestamp()?.filter(|&last| last >= given)
+                && id != CATALOGUE
+            {
+                return invalid(format!(
+                    "the timestamp {} is not after {}, that of the last revision: timestamps of \
+                     a document rise",
+                    given.0, last.0
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn wait_published(&self, tree: &Tree) -> Result<()> {
+        self.engine.journal()?.wait_published(tree.newest_sequence()?)
+    }
+
+    // ---- documents -----------------------------------------------------------------------
+
+    /// The writer of a document that exists.
+    fn writer(&mut self, name: &str) -> Result<&Writer> {
+        let id = self.find(name)?.ok_or_else(|| no_document(name))?;
+        self.take(id)
+    }
+
+    fn find(&mut self, name: &str) -> Result<Option<TreeId>> {
+        check_name(name)?;
+        self.engine.journal()?;
+        if let Some(&id) = self.names.get(name) {
+            return Ok(Some(id));
+        }
+        let view = self.engine.view();
+        let catalogue = view.tree(CATALOGUE)?;
+        let head = catalogue.head_at(self.engine.published())?;
+        let found = catalogue::find(&catalogue, name, crate::tree::history::short(head))?;
+        if let Some(id) = found {
+            self.names.insert(name.to_owned(), id);
+        }
+        Ok(found)
+    }
+
+    /// Makes a document, unless a commit not yet published has made it.
+    fn create(&mut self, name: &str) -> Result<TreeId> {
+        let writer = self.take(CATALOGUE)?;
+        let staged = if writer.is_new() { writer.revision } else { writer.revision - 1 };
+        let id = match catalogue::find(&writer.tree, name, staged)? {
+            Some(id) => id,
+            None => {
+                if writer.is_new() {
+                    let empty = Tape::parse(b"{}", ParseOptions::default())?;
+                    writer.put_root(&empty)?;
+                }
+                let mut pointer = JsonPointer::root();
+                pointer.push(name);
+                let record = Tape::parse(catalogue::record().as_bytes(), ParseOptions::default())?;
+                writer.set(&pointer, &record)?;
+                let found = catalogue::find(&writer.tree, name, writer.revision)?;
+                found.ok_or_else(|| no_document(name))?
+            }
+        };
+        self.names.insert(name.to_owned(), id);
+        Ok(id)
+    }
+
+    /// The writer of a tree, its turn taken if it is not yet.
+    fn take(&mut self, id: TreeId) -> Result<&Writer> {
+        if !self.writers.contains_key(&id) {
+            let tree = self.engine.view().tree(id)?;
+            // Whoever waits holds only trees with lower numbers, so nobody waits in a circle.
+            let in_order = self.writers.keys().next_back().is_none_or(|&last| last < id);
+            let turn = tree.turn(if in_order { TURN_WAIT_MS } else { 0 }).ok_or_else(busy)?;
+            self.writers.insert(id, Writer::new(tree, turn)?);
+        }
+        Ok(&self.writers[&id])
+    }
+}
+
+fn busy() -> Error {
+    let message = "another transaction is writing one of the documents: end it, or name documents \
+                   in the order in which they were created, then retry";
+    Error::new(ErrorKind::Busy, message)
+}

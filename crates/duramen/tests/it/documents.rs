@@ -1,0 +1,161 @@
+//! Documents end to end, on the memory device and on files.
+
+use duramen::{
+    CommitOptions, Database, ErrorKind, Format, JsonPointer, LogQuery, Micros, Options, Outcome,
+    Revision, Value,
+};
+
+fn pointer(text: &str) -> JsonPointer {
+    JsonPointer::parse(text).unwrap()
+}
+
+fn plain() -> CommitOptions {
+    CommitOptions::default()
+}
+
+#[test]
+fn every_revision_stays_as_it_was() {
+    let db = Database::memory().unwrap();
+    let doc = db.create_document("d").unwrap();
+    assert_eq!(doc.head().unwrap_err().kind(), ErrorKind::NotFound);
+    let texts = [
+        r#"{"a":1,"b":[1,2,3],"c":{"d":"x","e":null}}"#,
+        r#"{"a":1,"b":[1,3],"c":{"d":"x","e":null}}"#,
+        r#"{"b":[1,3,4.50],"c":{"e":null,"d":"y"},"z":true}"#,
+        r#"[1,{"a":[]},"\u0000\n",1E22,-0,123456789012345678901234567890]"#,
+        r#"[{"a":[]},[[1],[2,[3]]],1.10]"#,
+        r#"{"a":2,"b":[1,2,3],"c":{"d":"x","e":{}}}"#,
+        "null",
+        r#""text""#,
+    ];
+    for (index, text) in texts.iter().enumerate() {
+        let outcome = doc.put(text, &plain()).unwrap();
+        assert_eq!(outcome.revision(), Revision(index as u64 + 1));
+        assert!(matches!(doc.put(text, &plain()).unwrap(), Outcome::Unchanged(_)), "{text}");
+    }
+    for (index, text) in texts.iter().enumerate() {
+        let snapshot = doc.at(Revision(index as u64 + 1)).unwrap();
+        assert_eq!(snapshot.to_json().unwrap(), *text);
+    }
+    for a in 1..=texts.len() as u64 {
+        for b in 1..=texts.len() as u64 {
+            let patch = doc.diff(Revision(a), Revision(b)).unwrap().to_json_patch();
+            assert_eq!(patch == "[]", a == b, "{patch}");
+        }
+    }
+}
+
+#[test]
+fn set_remove_history_and_log() {
+    let db = Database::memory().unwrap();
+    let doc = db.create_document("d").unwrap();
+    doc.put(r#"{"counter":0,"list":[{"n":1},{"n":2}]}"#, &plain()).unwrap();
+    for value in 1..=10 {
+        let options = CommitOptions { author: Some("ann".into()), ..plain() };
+        doc.set(&pointer("/counter"), value.to_string(), &options).unwrap();
+    }
+    doc.set(&pointer("/list/-"), r#"{"n":3}"#, &plain()).unwrap();
+    doc.remove(&pointer("/list/0"), &plain()).unwrap();
+    let head = doc.head().unwrap();
+    assert_eq!(head.to_json().unwrap(), r#"{"counter":10,"list":[{"n":2},{"n":3}]}"#);
+    let runs: Vec<_> = head.history(&pointer("/counter")).unwrap().map(Result::unwrap).collect();
+    assert_eq!(runs.len(), 11);
+    assert_eq!(runs[0].value, Value::Integer(10));
+    assert_eq!((runs[0].first, runs[0].last), (Revision(11), Revision(13)));
+    let n: Vec<_> = head.history(&pointer("/list/0/n")).unwrap().map(Result::unwrap).collect();
+    assert_eq!(n.len(), 1);
+    assert_eq!((n[0].first, n[0].last), (Revision(1), Revision(13)));
+    let list: Vec<_> = head.history(&pointer("/list")).unwrap().map(Result::unwrap).collect();
+    assert_eq!(list.len(), 3, "{list:?}");
+    let query = LogQuery { author: Some("ann".into()), limit: Some(3), ..LogQuery::default() };
+    let log: Vec<_> = doc.log(&query).unwrap().map(|entry| entry.unwrap().revision.0).collect();
+    assert_eq!(log, [11, 10, 9]);
+    assert_eq!(doc.timestamps().unwrap().len(), 13);
+    let error = doc.set(&pointer("/nope/x"), "1", &plain()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    let error = doc.at_time(Micros(5)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+}
+
+#[test]
+fn a_database_on_files_comes_back_with_and_without_a_checkpoint() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("db");
+    let texts: Vec<String> = (0..40)
+        .map(|i| format!(r#"{{"i":{i},"list":[{}],"s":"v{}"}}"#, list(i), i % 3))
+        .collect();
+    for checkpointed in [false, true, true, false] {
+        let db = Database::open(&path, Options::default()).unwrap();
+        let doc = match db.document("d") {
+            Ok(doc) => doc,
+            Err(_) => db.create_document("d").unwrap(),
+        };
+        let done = doc.head_revision().unwrap().0 as usize;
+        for (index, text) in texts.iter().take(done).enumerate() {
+            let snapshot = doc.at(Revision(index as u64 + 1)).unwrap();
+            assert_eq!(snapshot.to_json().unwrap(), *text, "revision {}", index + 1);
+        }
+        for text in &texts[done..done + 10] {
+            doc.put(text, &plain()).unwrap();
+        }
+        if checkpointed {
+            db.checkpoint().unwrap();
+        }
+        let reader = Database::open(&path, Options { read_only: true, ..Options::default() });
+        let read = reader.unwrap().document("d").unwrap().head().unwrap().to_json().unwrap();
+        assert_eq!(read, texts[done + 9]);
+        assert!(db.check().unwrap().is_clean(), "{:?}", db.check().unwrap());
+    }
+    let busy = Database::open(&path, Options::default()).unwrap();
+    let error = Database::open(&path, Options::default()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
+    drop(busy);
+}
+
+fn list(len: usize) -> String {
+    let elements: Vec<String> = (0..len).map(|i| format!(r#"{{"n":{i}}}"#)).collect();
+    elements.join(",")
+}
+
+#[test]
+fn transactions_are_all_or_nothing() {
+    let db = Database::memory().unwrap();
+    let mut transaction = db.transaction();
+    transaction.put("a", b"{\"x\":1}").unwrap();
+    transaction.put("b", b"{\"y\":1}").unwrap();
+    transaction.set("a", &pointer("/x"), b"2").unwrap();
+    assert_eq!(transaction.get("a", &pointer("")).unwrap(), r#"{"x":2}"#);
+    transaction.rollback();
+    assert!(db.documents().unwrap().is_empty());
+    let mut transaction = db.transaction();
+    transaction.put("a", b"{\"x\":1}").unwrap();
+    transaction.put("b", b"{\"y\":1}").unwrap();
+    let committed = transaction.commit(&plain()).unwrap();
+    assert_eq!(committed.revisions.len(), 2);
+    assert_eq!(db.documents().unwrap(), ["a", "b"]);
+    let mut stale = db.transaction();
+    let error = stale.expect("a", Revision(7)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+}
+
+#[test]
+fn formats_and_metadata() {
+    let db = Database::memory().unwrap();
+    let doc = db.create_document("d").unwrap();
+    doc.put(r#"{"a":[1,2,{"b":{}}],"c":"x"}"#, &plain()).unwrap();
+    let head = doc.head().unwrap();
+    let text = |format: &Format| {
+        let mut out = Vec::new();
+        head.write_json(&pointer(""), format, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    let level = Format { max_level: Some(1), ..Format::default() };
+    assert_eq!(text(&level), r#"{"a":[],"c":"x"}"#);
+    let children = Format { max_children: Some(1), ..Format::default() };
+    assert_eq!(text(&children), r#"{"a":[1]}"#);
+    let pretty = Format { pretty: true, ..Format::default() };
+    let expected = "{\n  \"a\": [\n    1,\n    2,\n    {\n      \"b\": {}\n    }\n  ],\n  \"c\": \"x\"\n}";
+    assert_eq!(text(&pretty), expected);
+    let node = head.node(&pointer("/a")).unwrap();
+    assert_eq!(node.children, Some(3));
+}

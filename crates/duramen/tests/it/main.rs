@@ -1,0 +1,3 @@
+//! Integration tests of the engine's public interface.
+
+mod documents;
