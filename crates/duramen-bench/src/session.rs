@@ -47,8 +47,6 @@ pub(crate) struct Scale {
     pub(crate) trees: u32,
     /// Changes of each of them.
     pub(crate) changes_per_tree: u64,
-    /// Syncs of the probe at a time.
-    pub(crate) probe_syncs: u32,
     /// Numbers of writers of V1g.
     pub(crate) writers: Vec<u32>,
     /// Document bytes and commits of V7.
@@ -81,7 +79,6 @@ impl Scale {
             reads: 1_000,
             trees: 4_000,
             changes_per_tree: 25,
-            probe_syncs: 64,
             writers: vec![1, 2, 8, 32],
             documents: vec![(2_400, 5_000), (100_000, 1_000), (1_000_000, 200), (10_000_000, 50)],
             histories: vec![200, 1_000, 10_000, 100_000],
@@ -95,7 +92,6 @@ impl Scale {
             reads: 200,
             trees: 200,
             changes_per_tree: 10,
-            probe_syncs: 16,
             writers: vec![1, 8],
             documents: vec![(2_400, 200), (100_000, 50)],
             histories: vec![200, 1_000],

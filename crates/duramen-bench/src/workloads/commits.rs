@@ -7,13 +7,16 @@ use crate::document::{Document, ITEMS, spaces_when_spaced};
 use crate::figures::{Figures, Measure, SYNC, Samples};
 use crate::probe::Probe;
 use crate::rivals::Trees;
-use crate::sampling::{Rounds, interleave};
-use crate::session::{Scale, Session, Styles};
+use crate::sampling::{Round, Rounds, interleave};
+use crate::session::{Session, Styles};
 use crate::stopwatch::Stopwatch;
 use crate::subject::{Durability, FIRST, Rendering};
 
 /// Parts of the commits that subjects take turns at: with 5,000 commits each has 1,000.
 pub(crate) const SLICES: usize = 5;
+
+const COMMITS_PER_TURN: u64 = 50;
+const PROBE_SYNCS_PER_SLICE: u64 = 100;
 
 /// Stores with the same history, and what its documents look like.
 pub(crate) struct History {
@@ -94,32 +97,43 @@ pub(crate) fn run(session: &mut Session) -> Result<()> {
         contestant.store.set_durability(Durability::Sync)?;
         contestant.store.insert(FIRST, &text)?;
     }
-    let Scale { commits, probe_syncs, .. } = session.scale;
-    let slice = commits / SLICES as u64;
-    let pace = Pace { commits: slice, probe_syncs };
-    let rounds = Rounds { warmups: 0, measured: SLICES };
-    let probe = &mut session.probe;
-    let samples = interleave(&mut contestants, rounds, |contestant, round| {
-        let first = round.number as u64 * slice + 1;
-        paced(contestant, probe, pace, |contestant| {
-            contestant.metered(|store, latencies| {
-                store.count_up(FIRST, first..=first + slice - 1, latencies)
-            })
+    let pace = Pace::of(session.scale.commits, COMMITS_PER_TURN);
+    let samples = take_turns(&mut contestants, &mut session.probe, pace, |contestant, round| {
+        let first = round.number as u64 * pace.commits + 1;
+        contestant.metered(|store, latencies| {
+            store.count_up(FIRST, first..=first + pace.commits - 1, latencies)
         })
     })?;
-    let history = check(contestants, slice * SLICES as u64)?;
+    let history = check(contestants, pace.total())?;
     publish(session, &history, &samples);
     session.history = Some(history);
     Ok(())
 }
 
-/// How much is done between two looks at the device.
+/// How commits are shared out: a slice makes a sample, a turn is what one subject does before it
+/// is the next one's. Turns are short, as a shared disk changes its mind within seconds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pace {
-    /// Commits of the slice.
+    /// Commits of a turn.
     pub(crate) commits: u64,
-    /// Syncs of the probe before and after it.
-    pub(crate) probe_syncs: u32,
+    turns: u64,
+    probe_syncs: u32,
+}
+
+impl Pace {
+    /// So many commits in all, in turns of about so many.
+    pub(crate) fn of(commits: u64, per_turn: u64) -> Self {
+        let slice = (commits / SLICES as u64).max(1);
+        let turns = (slice / per_turn.max(1)).max(1);
+        let probe_syncs = (PROBE_SYNCS_PER_SLICE / turns).clamp(4, PROBE_SYNCS_PER_SLICE);
+        let probe_syncs = u32::try_from(probe_syncs).unwrap_or(u32::MAX);
+        Self { commits: slice / turns, turns, probe_syncs }
+    }
+
+    /// All commits of a subject.
+    pub(crate) fn total(self) -> u64 {
+        self.commits * self.turns * SLICES as u64
+    }
 }
 
 /// How fast a slice of commits was.
@@ -131,19 +145,30 @@ pub(crate) struct Paced {
     pub(crate) ratio_to_probe: f64,
 }
 
-/// Runs a slice of commits between two looks at the device.
-pub(crate) fn paced(
-    contestant: &mut Contestant,
+/// Runs commits turn by turn, each between two looks at the device. `work` returns the
+/// microseconds of a turn.
+pub(crate) fn take_turns(
+    contestants: &mut [Contestant],
     probe: &mut Probe,
     pace: Pace,
-    work: impl FnOnce(&mut Contestant) -> Result<f64>,
-) -> Result<Paced> {
-    let before = probe.mean_us(pace.probe_syncs)?;
-    let micros = work(contestant)?;
-    let after = probe.mean_us(pace.probe_syncs)?;
-    let per_commit = micros / pace.commits.max(1) as f64;
-    let ratio_to_probe = per_commit / before.midpoint(after);
-    Ok(Paced { commits_per_s: 1e6 / per_commit, ratio_to_probe })
+    mut work: impl FnMut(&mut Contestant, Round) -> Result<f64>,
+) -> Result<Vec<Vec<Paced>>> {
+    let turns = usize::try_from(pace.turns)?;
+    let rounds = Rounds { warmups: 0, measured: SLICES * turns };
+    let samples = interleave(contestants, rounds, |contestant, round| {
+        let before = probe.mean_us(pace.probe_syncs)?;
+        let micros = work(contestant, round)?;
+        let after = probe.mean_us(pace.probe_syncs)?;
+        Ok((micros, before.midpoint(after)))
+    })?;
+    let slice = |turns: &[(f64, f64)]| {
+        let commits = pace.commits as f64;
+        let micros: f64 = turns.iter().map(|turn| turn.0).sum();
+        let syncs: f64 = turns.iter().map(|turn| turn.1 * commits).sum();
+        let commits_per_s = commits * turns.len() as f64 * 1e6 / micros;
+        Paced { commits_per_s, ratio_to_probe: micros / syncs }
+    };
+    Ok(samples.iter().map(|all| all.chunks(turns).map(slice).collect()).collect())
 }
 
 /// Adds both figures of slices of commits, under the measure of their rate.
@@ -231,4 +256,18 @@ pub(crate) fn add_costs(
     add("write_calls_per_commit", "calls", |costs| Some(costs.calls?.writes));
     add("read_calls_per_commit", "calls", |costs| Some(costs.calls?.reads));
     add("allocations_per_commit", "allocations", |costs| costs.allocations);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_make_up_the_slices() {
+        let pace = Pace::of(5_000, COMMITS_PER_TURN);
+        assert_eq!((pace.commits, pace.turns, pace.total()), (50, 20, 5_000));
+        let few = Pace::of(50, COMMITS_PER_TURN);
+        assert_eq!((few.commits, few.turns, few.total()), (10, 1, 50));
+        assert_eq!(Pace::of(5_000, 5_000).commits, 1_000);
+    }
 }

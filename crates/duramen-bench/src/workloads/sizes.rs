@@ -2,20 +2,21 @@
 
 use anyhow::{Result, ensure};
 
-use super::commits::{Pace, SLICES, add_costs, add_paced, named, paced, rendered};
+use super::commits::{Pace, add_costs, add_paced, named, rendered, take_turns};
 use super::space::measure_space;
 use crate::contest::Contestant;
 use crate::document::{Document, spaces_when_spaced};
 use crate::figures::{Measure, SYNC};
 use crate::random::SplitMix64;
 use crate::rivals::Trees;
-use crate::sampling::{Round, Rounds, interleave};
+use crate::sampling::{Round, interleave};
 use crate::session::{Session, Styles};
 use crate::stopwatch::Stopwatch;
 use crate::subject::{At, Durability, FIRST, Step, Target};
 
 const CHANGES: [usize; 3] = [1, 8, 100];
 const BYTES_PER_ROUND: u64 = 20_000_000;
+const COMMITS_PER_TURN: u64 = 50;
 const SEED: u64 = 7;
 
 /// Runs V7.
@@ -64,22 +65,17 @@ fn commit(
     script: &mut Script,
     case: &str,
 ) -> Result<()> {
-    let commits = (script.size.commits / SLICES as u64).max(1);
-    let pace = Pace { commits, probe_syncs: session.scale.probe_syncs };
-    let rounds = Rounds { warmups: 0, measured: SLICES };
-    let probe = &mut session.probe;
-    let samples = interleave(contestants, rounds, |contestant, round| {
-        let steps = script.steps(round, commits);
-        paced(contestant, probe, pace, |contestant| {
-            contestant.metered(|store, latencies| {
-                steps.iter().try_for_each(|step| latencies.time(|| store.commit(FIRST, step)))
-            })
+    let pace = Pace::of(script.size.commits, COMMITS_PER_TURN);
+    let samples = take_turns(contestants, &mut session.probe, pace, |contestant, round| {
+        let steps = script.steps(round, pace.commits);
+        contestant.metered(|store, latencies| {
+            steps.iter().try_for_each(|step| latencies.time(|| store.commit(FIRST, step)))
         })
     })?;
     let rate = Measure::gain("V7", "commits_per_s", "1/s").case(case).durability(SYNC);
     add_paced(&mut session.figures, &rate, contestants, &samples);
     session.figures.add_all_percentiles(&rate, contestants);
-    add_costs(session, &rate, contestants, commits * SLICES as u64);
+    add_costs(session, &rate, contestants, pace.total());
     Ok(())
 }
 

@@ -2,12 +2,12 @@
 
 use anyhow::{Result, ensure};
 
-use super::commits::{Pace, SLICES, add_paced, paced, rendered};
+use super::commits::{Pace, SLICES, add_paced, rendered, take_turns};
 use crate::contest::Contestant;
 use crate::document::{Document, ITEMS, spaces_when_spaced};
 use crate::figures::{Measure, SYNC, Samples};
 use crate::rivals::Trees;
-use crate::sampling::{Latencies, Rounds, interleave};
+use crate::sampling::Latencies;
 use crate::session::{Session, Styles};
 use crate::stopwatch::Stopwatch;
 use crate::subject::{At, Durability, Journal, Target, VersionedStore};
@@ -26,30 +26,28 @@ fn with_writers(session: &mut Session, writers: u32) -> Result<()> {
         store.set_durability(Durability::Sync)?;
         (1..=writers).try_for_each(|tree| store.insert(tree, &text))?;
     }
-    let each = (session.scale.commits / SLICES as u64 / u64::from(writers)).max(1);
-    let commits = each * u64::from(writers);
-    let pace = Pace { commits, probe_syncs: session.scale.probe_syncs };
-    let rounds = Rounds { warmups: 0, measured: SLICES };
+    let slices = SLICES as u64;
+    let each = (session.scale.commits / slices / u64::from(writers)).max(1);
+    let commits = each * u64::from(writers) * slices;
+    // A writer needs a while to meet the others, so that a turn here is a whole slice.
+    let pace = Pace::of(commits, commits);
     let before = journals(&mut contestants)?;
-    let probe = &mut session.probe;
-    let samples = interleave(&mut contestants, rounds, |contestant, round| {
+    let samples = take_turns(&mut contestants, &mut session.probe, pace, |contestant, round| {
         let mut handles = open_handles(contestant.store.as_ref(), writers)?;
         let first = round.number as u64 * each + 1;
-        paced(contestant, probe, pace, |contestant| {
-            let watch = Stopwatch::start();
-            commit_all(&mut handles, first, each, &mut contestant.latencies)?;
-            Ok(watch.micros())
-        })
+        let watch = Stopwatch::start();
+        commit_all(&mut handles, first, each, &mut contestant.latencies)?;
+        Ok(watch.micros())
     })?;
     let after = journals(&mut contestants)?;
-    check(&mut contestants, writers, SLICES as u64 * each)?;
+    check(&mut contestants, writers, slices * each)?;
     let case = writers.to_string();
     let rate = Measure::gain("V1g", "commits_per_s", "1/s").case(case).durability(SYNC);
     add_paced(&mut session.figures, &rate, &contestants, &samples);
     session.figures.add_all_percentiles(&rate, &contestants);
     let told = before.into_iter().zip(after).filter_map(|((subject, before), (_, after))| {
         let syncs = after.syncs?.saturating_sub(before.syncs?).max(1);
-        Some((subject, vec![(commits * SLICES as u64) as f64 / syncs as f64]))
+        Some((subject, vec![pace.total() as f64 / syncs as f64]))
     });
     let told: Vec<Samples> = told.collect();
     let measure = Measure { metric: "commits_per_sync", unit: "commits", ..rate };
