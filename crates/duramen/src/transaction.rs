@@ -253,7 +253,7 @@ impl Transaction {
         let id = match catalogue::find(&writer.tree, name, staged)? {
             Some(id) => id,
             None => {
-                if writer.is_new() {
+                if !writer.has_root() {
                     let empty = Tape::parse(b"{}", ParseOptions::default())?;
                     writer.put_root(&empty)?;
                 }

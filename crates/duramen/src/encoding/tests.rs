@@ -16,6 +16,7 @@ use super::bits::Bits;
 use super::tags::Tags;
 use super::*;
 use crate::node::NodeId;
+use crate::order::OrderBlock;
 use crate::revision::{CommitSequence, Micros};
 use crate::state::{ApartKind, BlobId, Datum, Extent, OrderId, Sequence, ShapeId};
 
@@ -268,7 +269,7 @@ proptest! {
         let extents = extents.collect::<Vec<_>>();
         let children = children.into_iter().map(|(order, len)| (OrderId(order), len));
         for block in [
-            OrderBlock::Leaf(extents.into_iter().filter(Extent::is_valid).collect()),
+            OrderBlock::Leaf(extents.into_iter().filter(|extent| extent.is_valid()).collect()),
             OrderBlock::Inner(children.filter(|(_, len)| *len > 0 && *len < 1 << 48).collect()),
         ] {
             let mut out = Vec::new();

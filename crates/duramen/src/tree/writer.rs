@@ -49,6 +49,11 @@ impl Writer {
         self.revision == 1
     }
 
+    /// Whether the tree has, or is about to have, a value.
+    pub(crate) fn has_root(&self) -> bool {
+        self.tree.data.read().spaces[0].next > 0
+    }
+
     /// The root, born if it has not been.
     pub(crate) fn root(&self) -> Result<NodeId> {
         self.tree.change(|data| {

@@ -77,7 +77,7 @@ fn revision_rows_of_single_changes_take_few_bytes_each() {
         plain.sequences.push(CommitSequence(u64::from(row) + 5));
         plain.authors.push(1);
         plain.messages.push(0);
-        plain.high_water_ends.push(0);
+        plain.committed.push(Micros(1_700_000_000_000_000 + i64::from(row) * 1_000_000));
         plain.changed.push(NodeId::from_number(u64::from(row % 50) << 40 | u64::from(row * 7)));
         plain.changed_ends.push(row + 1);
     }
