@@ -17,13 +17,13 @@ use crate::transaction::Transaction;
 /// An open database. Clones are handles to the same one; the last one dropped closes it.
 ///
 /// ```
-/// use duramen::{CommitOptions, Database};
+/// use duramen::{CommitOptions, Database, Revision};
 ///
 /// let db = Database::memory()?;
 /// let config = db.create_document("config")?;
 /// config.put(r#"{"port":8080}"#, &CommitOptions::default())?;
 /// config.put(r#"{"port":9090}"#, &CommitOptions::default())?;
-/// assert_eq!(config.at(1.into())?.to_json()?, r#"{"port":8080}"#);
+/// assert_eq!(config.at(Revision(1))?.to_json()?, r#"{"port":8080}"#);
 /// assert_eq!(config.head()?.to_json()?, r#"{"port":9090}"#);
 /// # Ok::<(), duramen::Error>(())
 /// ```
