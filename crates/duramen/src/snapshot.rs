@@ -78,8 +78,7 @@ impl Snapshot {
 
     /// The whole document as compact JSON.
     pub fn to_json(&self) -> Result<String> {
-        let mut text = Vec::new();
-        self.append_json(&JsonPointer::root(), &Format::default(), &mut text)?;
+        let text = self.tree.to_json(short(self.revision))?;
         String::from_utf8(text).map_err(|error| {
             Error::new(ErrorKind::Corrupt, "the document's text is not UTF-8").with_source(error)
         })

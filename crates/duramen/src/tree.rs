@@ -10,6 +10,7 @@
 use std::fmt;
 use std::io::Write;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::{ArcMutexGuard, Mutex, RawMutex, RwLock};
@@ -62,6 +63,8 @@ pub(crate) struct Tree {
     pub(crate) orders: Orders,
     pub(crate) blobs: Blobs,
     turn: Arc<Mutex<()>>,
+    /// Bytes of the last whole value printed: the room that the next one is given at once.
+    printed_bytes: AtomicUsize,
 }
 
 /// The right to write a tree.
@@ -84,6 +87,7 @@ impl Tree {
             cells,
             data: RwLock::new(data),
             turn: Arc::default(),
+            printed_bytes: AtomicUsize::new(0),
         }
     }
 
@@ -104,7 +108,7 @@ impl Tree {
             match result {
                 Ok(value) => return Ok(value),
                 Err(Fault::Error(error)) => return Err(error),
-                Err(Fault::Load(load)) => self.load(load)?,
+                Err(Fault::Load(load)) => self.load(*load)?,
             }
         }
     }
@@ -119,7 +123,7 @@ impl Tree {
             match result {
                 Ok(value) => return Ok(value),
                 Err(Fault::Error(error)) => return Err(error),
-                Err(Fault::Load(load)) => self.load(load)?,
+                Err(Fault::Load(load)) => self.load(*load)?,
             }
         }
     }
@@ -152,6 +156,16 @@ impl Tree {
         write_out(&mut buffer, out)
     }
 
+    /// The whole value at a revision.
+    pub(crate) fn to_json(&self, revision: u32) -> Result<Vec<u8>> {
+        let room = self.printed_bytes.load(Ordering::Relaxed);
+        let mut text = Vec::with_capacity(room + room / 16);
+        let root = data::node(schema::ROOT, 0);
+        self.append_json((root, revision), &Format::default(), &mut text)?;
+        self.printed_bytes.store(text.len(), Ordering::Relaxed);
+        Ok(text)
+    }
+
     /// Appends a subtree at a revision to `out`.
     pub(crate) fn append_json(
         &self,
@@ -182,7 +196,7 @@ impl Tree {
                 Ok(Stop::Apart(blob, kind)) => {
                     serializer.write_apart((blob, kind), &self.blobs, out)?;
                 }
-                Err(Fault::Load(load)) => self.load(load)?,
+                Err(Fault::Load(load)) => self.load(*load)?,
                 Err(Fault::Error(error)) => return Err(error),
             }
         }

@@ -154,6 +154,12 @@ impl RunPiece {
         self.span(place)
     }
 
+    /// Change `index`: its revision and the state since.
+    #[inline]
+    pub(crate) fn change(&self, index: usize) -> Result<(u32, Datum<'_>)> {
+        Ok((self.revision(index)?, self.values.get(index)?))
+    }
+
     /// Change `index`: its slot, its revision and the state since.
     pub(crate) fn entry(&self, index: usize) -> Result<(u16, u32, Datum<'_>)> {
         let place = match &self.ends {
@@ -171,6 +177,7 @@ impl RunPiece {
         slot.ok_or_else(|| unreadable(place, self.slots.len(), "slot of a run piece"))
     }
 
+    #[inline]
     fn revision(&self, index: usize) -> Result<u32> {
         let revision = self.revisions.get(&self.cell, index);
         let revision = revision.and_then(|revision| u32::try_from(revision).ok());

@@ -93,7 +93,7 @@ fn float(text: &[u8]) -> Option<Datum<'static>> {
 /// If the datum is no number, or one that stands apart.
 pub(crate) fn write_number(number: Datum<'_>, out: &mut Vec<u8>) {
     match number {
-        Datum::Int(value) => out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes()),
+        Datum::Int(value) => write_integer(value, out),
         Datum::Decimal { mantissa, scale } => write_decimal(mantissa, scale.into(), out),
         Datum::Float(value) => {
             assert!(value.is_finite(), "{value} has no JSON text");
@@ -102,6 +102,12 @@ pub(crate) fn write_number(number: Datum<'_>, out: &mut Vec<u8>) {
         Datum::Digits(text) => out.extend_from_slice(text),
         other => panic!("not a number with its text: {other:?}"),
     }
+}
+
+/// Writes an integer.
+#[inline]
+pub(crate) fn write_integer(value: i64, out: &mut Vec<u8>) {
+    out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }
 
 fn write_decimal(mantissa: i64, scale: usize, out: &mut Vec<u8>) {

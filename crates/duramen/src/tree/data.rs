@@ -19,6 +19,7 @@ use crate::tree::disk::{DiskGroup, Load};
 use crate::tree::group::{ColumnId, DiskPart, Fault, GroupId, RowGroup, locate};
 use crate::tree::rows::{Row, YoungRows};
 use crate::tree::schema::{Schema, SchemaExtent, SpaceId, index_u32};
+use crate::tree::young::Packed;
 
 /// One ordinal space of a tree.
 #[derive(Debug, Default)]
@@ -127,7 +128,7 @@ impl TreeData {
         match data.groups.get(group) {
             Some(Some(found)) => Ok(Some(found)),
             _ if (group as u64) * ROW_GROUP_SLOTS < data.on_disk => {
-                Err(Fault::Load(Load::Group(GroupId { space, group: index_u32(group) })))
+                Err(Fault::load(Load::Group(GroupId { space, group: index_u32(group) })))
             }
             _ => Ok(None),
         }
@@ -174,7 +175,7 @@ impl TreeData {
         &self,
         node: NodeId,
         revision: u32,
-        visit: &mut dyn FnMut(u32, Datum<'_>) -> ControlFlow<()>,
+        visit: &mut impl FnMut(u32, Datum<'_>) -> ControlFlow<()>,
     ) -> Result<(), Fault> {
         let Address { space, column, ordinal } = self.address(node);
         let (group, slot) = locate(ordinal);
@@ -182,6 +183,14 @@ impl TreeData {
             Some(group) => group.versions(column, slot, revision, visit),
             None => Ok(()),
         }
+    }
+
+    /// The young changes of a node, oldest first.
+    pub(crate) fn young_run(&self, node: NodeId) -> Result<&[Packed], Fault> {
+        let Address { space, column, ordinal } = self.address(node);
+        let (group, slot) = locate(ordinal);
+        let run = self.group(space, group)?.and_then(|group| group.young_run(column, slot));
+        Ok(run.map_or(&[], |run| run))
     }
 
     /// The revision in which a node first had a value.

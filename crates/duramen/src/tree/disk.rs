@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use rustc_hash::FxHashMap;
+use parking_lot::Mutex;
 
 use crate::encoding::{Column, RevisionRowsBlock, RunPiece};
 use crate::error::{Error, ErrorKind, Result};
@@ -21,6 +21,7 @@ use crate::tree::cell_key::{self, GroupCell, TreeId};
 use crate::tree::group::{ColumnId, Fault, GroupId};
 use crate::tree::rows::Row;
 use crate::tree::schema::Schema;
+use crate::tree::serialize::write_scalar;
 
 /// Something that has to be loaded without the tree's lock.
 #[derive(Debug)]
@@ -34,13 +35,16 @@ pub(crate) enum Load {
 pub(crate) struct TreeCells {
     tree: TreeId,
     store: Arc<Store>,
+    /// The block of revision rows read last, with its first revision: rows are read in order.
+    rows: Arc<Mutex<Option<(u64, RevisionRowsBlock)>>>,
 }
 
 /// A row group as of the last checkpoint.
 #[derive(Debug, Default)]
 pub(crate) struct DiskGroup {
     cells: Vec<GroupCells>,
-    values: FxHashMap<u32, ColumnCells>,
+    /// By column.
+    values: Vec<ColumnCells>,
     parent: Vec<Base>,
     born: Vec<Base>,
     key: Vec<Base>,
@@ -77,7 +81,7 @@ struct ColumnCells {
 
 impl TreeCells {
     pub(crate) fn new(tree: TreeId, store: Arc<Store>) -> Self {
-        Self { tree, store }
+        Self { tree, store, rows: Arc::default() }
     }
 
     pub(crate) fn tree(&self) -> TreeId {
@@ -133,6 +137,15 @@ impl TreeCells {
     }
 
     fn rows_of(&self, revision: Revision) -> Result<(RevisionRowsBlock, usize)> {
+        let within = |first: u64, block: &RevisionRowsBlock| {
+            let index = usize::try_from(revision.0.checked_sub(first)?).ok()?;
+            (index < block.len()).then_some(index)
+        };
+        if let Some((first, block)) = &*self.rows.lock()
+            && let Some(index) = within(*first, block)
+        {
+            return Ok((block.clone(), index));
+        }
         let prefix = cell_key::all_rows(self.tree);
         let key = cell_key::rows(self.tree, revision.0);
         let missing = || {
@@ -141,12 +154,10 @@ impl TreeCells {
         };
         let (key, cell) = self.store.live().last_before(&prefix, &key)?.ok_or_else(missing)?;
         let first = key.last_chunk::<8>().map(|bytes| u64::from_be_bytes(*bytes));
-        let index = first.and_then(|first| revision.0.checked_sub(first)).ok_or_else(missing)?;
+        let first = first.ok_or_else(missing)?;
         let block = RevisionRowsBlock::parse(cell)?;
-        let index = usize::try_from(index).unwrap_or(usize::MAX);
-        if index >= block.len() {
-            return Err(missing());
-        }
+        let index = within(first, &block).ok_or_else(missing)?;
+        *self.rows.lock() = Some((first, block.clone()));
         Ok((block, index))
     }
 
@@ -166,10 +177,13 @@ impl TreeCells {
             let is_run = kind == GroupCell::Run;
             group.cells.push(GroupCells { handle, is_run, decoded: OnceLock::new() });
             let base = Base { first_slot: u16::try_from(number).unwrap_or(u16::MAX), cell };
-            let column = schema.path(path).column;
+            let column = schema.path(path).column as usize;
+            if column >= group.values.len() {
+                group.values.resize_with(column + 1, ColumnCells::default);
+            }
             match kind {
-                GroupCell::Base => group.values.entry(column).or_default().bases.push(base),
-                GroupCell::Run => group.values.entry(column).or_default().runs.push((number, cell)),
+                GroupCell::Base => group.values[column].bases.push(base),
+                GroupCell::Run => group.values[column].runs.push((number, cell)),
                 GroupCell::Parent => group.parent.push(base),
                 GroupCell::Born => group.born.push(base),
                 GroupCell::Key => group.key.push(base),
@@ -180,6 +194,15 @@ impl TreeCells {
         }
         Ok(group)
     }
+}
+
+#[inline]
+fn print_state(state: Datum<'_>, out: &mut Vec<u8>) -> bool {
+    if state.is_container() || matches!(state, Datum::Absent | Datum::Apart { .. }) {
+        return false;
+    }
+    write_scalar(state, out);
+    true
 }
 
 impl DiskGroup {
@@ -198,7 +221,7 @@ impl DiskGroup {
 
     fn decoded(self: &Arc<Self>, cell: usize) -> Result<&Decoded, Fault> {
         let decoded = self.cells[cell].decoded.get();
-        decoded.ok_or_else(|| Fault::Load(Load::Cell(Arc::clone(self), cell)))
+        decoded.ok_or_else(|| Fault::load(Load::Cell(Arc::clone(self), cell)))
     }
 
     fn run(self: &Arc<Self>, cell: usize) -> Result<&RunPiece, Fault> {
@@ -222,9 +245,13 @@ impl DiskGroup {
         Ok(column.get(index)?)
     }
 
+    fn column(&self, index: u32) -> Option<&ColumnCells> {
+        self.values.get(index as usize)
+    }
+
     fn bases(&self, column: ColumnId) -> &[Base] {
         match column {
-            ColumnId::Value(index) => self.values.get(&index).map_or(&[], |cells| &cells.bases),
+            ColumnId::Value(index) => self.column(index).map_or(&[], |cells| &cells.bases),
             ColumnId::Parent => &self.parent,
             ColumnId::Key => &self.key,
         }
@@ -232,7 +259,7 @@ impl DiskGroup {
 
     fn runs(&self, column: ColumnId) -> &[(u32, usize)] {
         match column {
-            ColumnId::Value(index) => self.values.get(&index).map_or(&[], |cells| &cells.runs),
+            ColumnId::Value(index) => self.column(index).map_or(&[], |cells| &cells.runs),
             ColumnId::Parent | ColumnId::Key => &[],
         }
     }
@@ -267,6 +294,30 @@ impl DiskGroup {
         }
     }
 
+    /// Prints the state of a slot at a revision. False if it has children or stands apart, is not
+    /// there, or is not decoded yet.
+    #[inline]
+    pub(crate) fn print(&self, column: u32, slot: u16, revision: u32, out: &mut Vec<u8>) -> bool {
+        let Some(cells) = self.column(column) else { return false };
+        let begun = cells.runs.partition_point(|&(first, _)| first <= revision);
+        for &(_, cell) in cells.runs[..begun].iter().rev() {
+            let Some(Decoded::Run(piece)) = self.cells[cell].decoded.get() else { return false };
+            match piece.at(slot, revision) {
+                Ok(Some((_, state))) => return print_state(state, out),
+                Ok(None) => {}
+                Err(_) => return false,
+            }
+        }
+        let after = cells.bases.partition_point(|base| base.first_slot <= slot);
+        let Some(base) = cells.bases[..after].last() else { return false };
+        let Some(Decoded::Base(column)) = self.cells[base.cell].decoded.get() else { return false };
+        let index = usize::from(slot - base.first_slot);
+        match column.get(index) {
+            Ok(state) => print_state(state, out),
+            Err(_) => false,
+        }
+    }
+
     /// The state of a slot at a revision and the revision that set it; none if never set.
     pub(crate) fn version(
         self: &Arc<Self>,
@@ -288,14 +339,14 @@ impl DiskGroup {
         column: ColumnId,
         slot: u16,
         revision: u32,
-        visit: &mut dyn FnMut(u32, Datum<'_>) -> ControlFlow<()>,
+        visit: &mut impl FnMut(u32, Datum<'_>) -> ControlFlow<()>,
     ) -> Result<(), Fault> {
         let runs = self.runs(column);
         let begun = runs.partition_point(|&(first, _)| first <= revision);
         for &(_, cell) in runs[..begun].iter().rev() {
             let piece = self.run(cell)?;
             for index in piece.run(slot)?.rev() {
-                let (_, set, state) = piece.entry(index)?;
+                let (set, state) = piece.change(index)?;
                 if set <= revision && visit(set, state).is_break() {
                     return Ok(());
                 }
@@ -322,7 +373,7 @@ impl DiskGroup {
         for &(_, cell) in self.runs(column) {
             let piece = self.run(cell)?;
             if let Some(first) = piece.run(slot)?.next() {
-                return Ok(Some(piece.entry(first)?.1));
+                return Ok(Some(piece.change(first)?.0));
             }
         }
         Ok(None)

@@ -17,8 +17,15 @@ use crate::tree::young::{Heap, Packed, Run, YoungColumn};
 #[derive(Debug)]
 pub(crate) enum Fault {
     /// Something has to be loaded first, without the lock.
-    Load(Load),
+    Load(Box<Load>),
     Error(Error),
+}
+
+impl Fault {
+    #[cold]
+    pub(crate) fn load(load: Load) -> Self {
+        Self::Load(Box::new(load))
+    }
 }
 
 impl From<Error> for Fault {
@@ -118,6 +125,30 @@ impl RowGroup {
         }
     }
 
+    /// Prints a name and the state of a slot at a revision. False, with nothing printed, if the
+    /// state has children or stands apart, is not there, or has to be loaded.
+    #[inline]
+    pub(crate) fn print(
+        &self,
+        column: u32,
+        (slot, revision): (u16, u32),
+        name: &[u8],
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let young = self.columns.get(column as usize).and_then(|young| young.at(slot, revision));
+        let before = out.len();
+        out.extend_from_slice(name);
+        let is_printed = match (young, &self.disk) {
+            (Some(packed), _) => self.heap.print(packed, out),
+            (None, DiskPart::Loaded(disk)) => disk.print(column, slot, revision, out),
+            (None, _) => false,
+        };
+        if !is_printed {
+            out.truncate(before);
+        }
+        is_printed
+    }
+
     /// The state of a slot at a revision and the revision that set it; none if never set.
     pub(crate) fn version(
         &self,
@@ -149,12 +180,13 @@ impl RowGroup {
 
     /// Visits the states of a slot up to a revision, newest first, until told to stop. After a
     /// fault, what was visited has been visited: go on below it.
+    #[inline]
     pub(crate) fn versions(
         &self,
         column: ColumnId,
         slot: u16,
         revision: u32,
-        visit: &mut dyn FnMut(u32, Datum<'_>) -> ControlFlow<()>,
+        visit: &mut impl FnMut(u32, Datum<'_>) -> ControlFlow<()>,
     ) -> Result<(), Fault> {
         let young = self.column(column);
         let run = young.and_then(|young| young.run(slot)).map_or(&[][..], |run| run);
@@ -198,7 +230,7 @@ impl RowGroup {
         match &self.disk {
             DiskPart::None => Ok(None),
             DiskPart::Loaded(disk) => Ok(Some(disk)),
-            DiskPart::NotLoaded(id) => Err(Fault::Load(Load::Group(*id))),
+            DiskPart::NotLoaded(id) => Err(Fault::load(Load::Group(*id))),
         }
     }
 

@@ -7,14 +7,14 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::{escape, number};
-use crate::node::{NodeId, NodeKind};
+use crate::node::{NodeId, NodeKind, PathId};
 use crate::order::OrderCursor;
 use crate::state::{ApartKind, BlobId, Datum, Extent, Sequence, ShapeId};
 use crate::tree::blobs::Blobs;
 use crate::tree::data::{TreeData, node};
-use crate::tree::group::{ColumnId, Fault, locate};
+use crate::tree::group::{ColumnId, Fault, RowGroup, locate};
 use crate::tree::orders::Orders;
-use crate::tree::schema::SpaceId;
+use crate::tree::schema::{ShapeField, SpaceId, index_u32};
 
 /// How a value is printed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -61,9 +61,10 @@ enum Children {
 /// The rest of an array or a map.
 #[derive(Debug)]
 struct Items {
-    container: NodeId,
-    /// The space of the elements or entries, if there ever were any.
-    space: Option<SpaceId>,
+    /// The path of the elements or entries, if there ever were any.
+    path: PathId,
+    /// The ordinal of the container: that of its fields.
+    ordinal: u64,
     is_map: bool,
     extent: Extent,
     /// Whether `extent` is a field of an object that outgrew its shape.
@@ -71,14 +72,9 @@ struct Items {
     cursor: Option<OrderCursor>,
 }
 
-/// What a child is, found before anything of it is printed.
-struct Child<'a> {
-    node: NodeId,
-    state: Datum<'a>,
-    metadata: Option<Metadata>,
-}
-
+/// What is printed of a node beside its value.
 struct Metadata {
+    node: NodeId,
     children: Option<u64>,
     created: u32,
     changed: u32,
@@ -95,6 +91,8 @@ enum Begun {
 #[derive(Debug)]
 pub(crate) struct Serializer<'f> {
     format: &'f Format,
+    /// Whether the format asks for nothing special.
+    is_plain: bool,
     root: Option<NodeId>,
     stack: Vec<Frame>,
     measured: Option<(Sequence, u64)>,
@@ -114,7 +112,8 @@ impl From<Fault> for Hindrance {
 
 impl<'f> Serializer<'f> {
     pub(crate) fn new(root: NodeId, format: &'f Format) -> Self {
-        Self { format, root: Some(root), stack: Vec::new(), measured: None }
+        let is_plain = *format == Format::default();
+        Self { format, is_plain, root: Some(root), stack: Vec::new(), measured: None }
     }
 
     /// Prints on until there is a reason to stop; `out` gets little more than `limit` bytes.
@@ -141,9 +140,14 @@ impl<'f> Serializer<'f> {
     ) -> Result<Stop, Hindrance> {
         if let Some(root) = self.root {
             let state = data.state(root, revision)?;
-            let child = self.look(data, root, state, revision)?;
+            let place = (root.path(), root.ordinal().0);
+            let metadata = self.metadata(data, place, state, revision)?;
             self.root = None;
-            if let Begun::Apart(blob, kind) = self.begin(data, &child, out) {
+            if let Some(metadata) = metadata {
+                write_metadata(&state, &metadata, out);
+            }
+            let place = (place.0, place.1, revision);
+            if let Begun::Apart(blob, kind) = self.begin(data, place, state, (out, limit)) {
                 return Ok(Stop::Apart(blob, kind));
             }
         }
@@ -177,18 +181,33 @@ impl<'f> Serializer<'f> {
         let shown = self.format.max_children.map_or(fields.len(), |most| {
             usize::try_from(most).unwrap_or(usize::MAX).min(fields.len())
         });
-        while let Some(field) = fields[..shown].get(index_of(self.stack[top].written)) {
+        let mut done = index_of(self.stack[top].written);
+        if self.is_plain {
+            let row = Row { data, group, slot, revision };
+            done = row.print_scalars(fields, done, (out, limit));
+            self.stack[top].written = done as u64;
+        }
+        for (index, field) in fields[..shown].iter().enumerate().skip(done) {
             if out.len() >= limit {
                 return Ok(Some(Stop::Full));
             }
             let state = group.state(ColumnId::Value(field.column), slot, revision)?;
-            let child = self.look(data, node(field.path, ordinal), state, revision)?;
-            self.separate(top, out);
+            let metadata = self.metadata(data, (field.path, ordinal), state, revision)?;
+            if index > 0 {
+                out.push(b',');
+            }
+            if self.format.pretty {
+                indent(top + 1, out);
+            }
             out.extend_from_slice(data.schema.rendered(field));
             if self.format.pretty {
                 out.push(b' ');
             }
-            match self.begin(data, &child, out) {
+            self.stack[top].written += 1;
+            if let Some(metadata) = metadata {
+                write_metadata(&state, &metadata, out);
+            }
+            match self.begin(data, (field.path, ordinal, revision), state, (out, limit)) {
                 Begun::Scalar => {}
                 Begun::Container => return Ok(None),
                 Begun::Apart(blob, kind) => return Ok(Some(Stop::Apart(blob, kind))),
@@ -198,7 +217,8 @@ impl<'f> Serializer<'f> {
         Ok(None)
     }
 
-    /// Prints the elements or entries of the innermost array or map.
+    /// Prints the elements or entries of the innermost array or map until a container opens or
+    /// there is a stop.
     fn items(
         &mut self,
         data: &TreeData,
@@ -214,8 +234,8 @@ impl<'f> Serializer<'f> {
             let Frame { written, children: Children::Items(items) } = &self.stack[top] else {
                 return Ok(None);
             };
-            let is_map = items.is_map;
-            let enough = self.format.max_children.is_some_and(|most| *written >= most);
+            let (written, is_map, is_field) = (*written, items.is_map, items.is_field);
+            let enough = self.format.max_children.is_some_and(|most| written >= most);
             if items.extent.count == 0 || enough {
                 if items.cursor.is_some() && !enough {
                     return Ok(Some(Stop::Order));
@@ -223,33 +243,49 @@ impl<'f> Serializer<'f> {
                 self.end(if is_map { b'}' } else { b']' }, out);
                 return Ok(None);
             }
-            let item = items.node(data);
-            let state = data.state(item, revision)?;
-            let key = match (is_map, items.is_field) {
-                (true, false) => Some(data.key(data.address(item).space, item.ordinal().0)?),
-                _ => None,
+            let (path, ordinal) = items.next();
+            let info = data.schema.path(path);
+            let column = ColumnId::Value(info.column);
+            let state = data.state_at(info.space, column, ordinal, revision)?;
+            let key = match is_map && !is_field {
+                true => data.key(info.space, ordinal)?,
+                false => Datum::Absent,
             };
-            let is_field = items.is_field;
-            let child = self.look(data, item, state, revision)?;
-            self.separate(top, out);
-            if let Some(Datum::Text { bytes, plain }) = key {
+            let metadata = self.metadata(data, (path, ordinal), state, revision)?;
+            if written > 0 {
+                out.push(b',');
+            }
+            if self.format.pretty {
+                indent(top + 1, out);
+            }
+            if let Datum::Text { bytes, plain } = key {
                 escape::write_text(bytes, plain, out);
                 out.push(b':');
             } else if is_field {
-                out.extend_from_slice(data.schema.rendered_path(item.path()));
+                out.extend_from_slice(data.schema.rendered_path(path));
             }
             if is_map && self.format.pretty {
                 out.push(b' ');
             }
-            if let Children::Items(items) = &mut self.stack[top].children {
-                items.extent.first += 1;
-                items.extent.count -= 1;
+            self.step(top);
+            if let Some(metadata) = metadata {
+                write_metadata(&state, &metadata, out);
             }
-            match self.begin(data, &child, out) {
+            match self.begin(data, (path, ordinal, revision), state, (out, limit)) {
                 Begun::Scalar => {}
                 Begun::Container => return Ok(None),
                 Begun::Apart(blob, kind) => return Ok(Some(Stop::Apart(blob, kind))),
             }
+        }
+    }
+
+    /// Goes past an item of the innermost array or map.
+    fn step(&mut self, top: usize) {
+        let frame = &mut self.stack[top];
+        frame.written += 1;
+        if let Children::Items(items) = &mut frame.children {
+            items.extent.first += 1;
+            items.extent.count -= 1;
         }
     }
 
@@ -294,29 +330,19 @@ impl<'f> Serializer<'f> {
         Ok(())
     }
 
-    /// Finds what printing a child needs, so that printing it cannot be hindered.
+    /// What is printed of a node beside its value, if it is asked for.
     #[inline]
-    fn look<'a>(
-        &self,
-        data: &TreeData,
-        node: NodeId,
-        state: Datum<'a>,
-        revision: u32,
-    ) -> Result<Child<'a>, Hindrance> {
-        let metadata = match self.format.metadata {
-            true => Some(self.metadata(data, node, state, revision)?),
-            false => None,
-        };
-        Ok(Child { node, state, metadata })
-    }
-
     fn metadata(
         &self,
         data: &TreeData,
-        node: NodeId,
+        (path, ordinal): (PathId, u64),
         state: Datum<'_>,
         revision: u32,
-    ) -> Result<Metadata, Hindrance> {
+    ) -> Result<Option<Metadata>, Hindrance> {
+        if !self.format.metadata {
+            return Ok(None);
+        }
+        let node = node(path, ordinal);
         let children = match state {
             Datum::Object(shape) => Some(data.schema.shape(shape).len() as u64),
             Datum::Array(Sequence::Extent(extent)) | Datum::Map(Sequence::Extent(extent)) => {
@@ -330,39 +356,45 @@ impl<'f> Serializer<'f> {
         };
         let changed = data.version(node, revision)?.map_or(0, |(changed, _)| changed);
         let created = data.created(node)?.unwrap_or(changed);
-        Ok(Metadata { children, created, changed })
-    }
-
-    /// Prints a comma or what else stands before a child, and counts it.
-    #[inline]
-    fn separate(&mut self, top: usize, out: &mut Vec<u8>) {
-        if self.stack[top].written > 0 {
-            out.push(b',');
-        }
-        self.stack[top].written += 1;
-        if self.format.pretty {
-            indent(self.stack.len(), out);
-        }
+        Ok(Some(Metadata { node, children, created, changed }))
     }
 
     /// Prints a scalar, or the opening of a container.
     #[inline]
-    fn begin(&mut self, data: &TreeData, child: &Child<'_>, out: &mut Vec<u8>) -> Begun {
-        if let Some(metadata) = &child.metadata {
-            write_metadata(child, metadata, out);
-        }
-        let (opening, children) = match child.state {
+    fn begin(
+        &mut self,
+        data: &TreeData,
+        (path, ordinal, revision): (PathId, u64, u32),
+        state: Datum<'_>,
+        (out, limit): (&mut Vec<u8>, usize),
+    ) -> Begun {
+        let (opening, children) = match state {
             Datum::Object(shape) => {
-                let address = data.address(child.node);
-                let (space, ordinal) = (address.space, address.ordinal);
-                (b'{', Children::Fields { shape, space, ordinal })
+                let space = data.schema.path(path).space;
+                let children = Children::Fields { shape, space, ordinal };
+                if self.is_plain
+                    && let (group, slot) = locate(ordinal)
+                    && let Ok(Some(group)) = data.group(space, group)
+                {
+                    out.push(b'{');
+                    let fields = data.schema.shape(shape);
+                    let row = Row { data, group, slot, revision };
+                    let done = row.print_scalars(fields, 0, (out, limit));
+                    if done == fields.len() {
+                        out.push(b'}');
+                        return Begun::Scalar;
+                    }
+                    self.stack.push(Frame { written: done as u64, children });
+                    return Begun::Container;
+                }
+                (b'{', children)
             }
-            Datum::Array(sequence) => (b'[', Items::children(data, child.node, sequence, false)),
-            Datum::Map(sequence) => (b'{', Items::children(data, child.node, sequence, true)),
+            Datum::Array(sequence) => (b'[', Items::children(data, (path, ordinal), sequence, false)),
+            Datum::Map(sequence) => (b'{', Items::children(data, (path, ordinal), sequence, true)),
             Datum::Apart { blob, kind } => return Begun::Apart(blob, kind),
             scalar => {
                 write_scalar(scalar, out);
-                if child.metadata.is_some() {
+                if self.format.metadata {
                     out.push(b'}');
                 }
                 return Begun::Scalar;
@@ -371,7 +403,7 @@ impl<'f> Serializer<'f> {
         out.push(opening);
         if self.format.max_level.is_some_and(|most| self.stack.len() >= most) {
             out.push(opening + 2);
-            if child.metadata.is_some() {
+            if self.format.metadata {
                 out.push(b'}');
             }
             return Begun::Scalar;
@@ -396,30 +428,66 @@ impl<'f> Serializer<'f> {
 impl Items {
     fn children(
         data: &TreeData,
-        container: NodeId,
+        (path, ordinal): (PathId, u64),
         sequence: Sequence,
         is_map: bool,
     ) -> Children {
-        let info = data.schema.path(container.path());
+        let info = data.schema.path(path);
         let below = if is_map { info.entry } else { info.element };
-        let space = below.map(|path| data.schema.path(path).space);
         let (extent, cursor) = match sequence {
             Sequence::Extent(extent) => (extent, None),
             Sequence::Blocks(_) => {
                 (Extent { first: 0, count: 0 }, Some(OrderCursor::new(sequence)))
             }
         };
-        Children::Items(Self { container, space, is_map, extent, is_field: false, cursor })
+        // An array or map without a path for its items never had any.
+        let path = below.unwrap_or(path);
+        Children::Items(Self { path, ordinal, is_map, extent, is_field: false, cursor })
     }
 
-    /// The next item.
-    fn node(&self, data: &TreeData) -> NodeId {
+    /// The path and the ordinal of the next item.
+    #[inline]
+    fn next(&self) -> (PathId, u64) {
         if self.is_field {
-            let path = crate::PathId(crate::tree::schema::index_u32(index_of(self.extent.first)));
-            return node(path, self.container.ordinal().0);
+            (PathId(index_u32(index_of(self.extent.first))), self.ordinal)
+        } else {
+            (self.path, self.extent.first)
         }
-        let space = self.space.unwrap_or(SpaceId(0));
-        node(data.schema.space(space).path, self.extent.first)
+    }
+}
+
+/// One slot of a row group: the fields of one object are there together.
+struct Row<'a> {
+    data: &'a TreeData,
+    group: &'a RowGroup,
+    slot: u16,
+    revision: u32,
+}
+
+impl Row<'_> {
+    /// Prints fields from `from` on while they are at hand and have no children and there is
+    /// room; how many of all fields are printed then.
+    fn print_scalars(
+        &self,
+        fields: &[ShapeField],
+        from: usize,
+        (out, limit): (&mut Vec<u8>, usize),
+    ) -> usize {
+        for (index, field) in fields.iter().enumerate().skip(from) {
+            if out.len() >= limit {
+                return index;
+            }
+            let before = out.len();
+            if index > 0 {
+                out.push(b',');
+            }
+            let name = self.data.schema.rendered(field);
+            if !self.group.print(field.column, (self.slot, self.revision), name, out) {
+                out.truncate(before);
+                return index;
+            }
+        }
+        fields.len()
     }
 }
 
@@ -458,14 +526,14 @@ pub(crate) fn kind_of(state: &Datum<'_>) -> Option<NodeKind> {
     })
 }
 
-fn write_metadata(child: &Child<'_>, metadata: &Metadata, out: &mut Vec<u8>) {
+fn write_metadata(state: &Datum<'_>, metadata: &Metadata, out: &mut Vec<u8>) {
     let number = |value: u64, out: &mut Vec<u8>| {
         out.extend_from_slice(value.to_string().as_bytes());
     };
     out.extend_from_slice(b"{\"node\":");
-    number(child.node.number(), out);
+    number(metadata.node.number(), out);
     out.extend_from_slice(b",\"kind\":\"");
-    out.extend_from_slice(kind_of(&child.state).map_or("null", NodeKind::name).as_bytes());
+    out.extend_from_slice(kind_of(state).map_or("null", NodeKind::name).as_bytes());
     out.push(b'"');
     if let Some(children) = metadata.children {
         out.extend_from_slice(b",\"children\":");
