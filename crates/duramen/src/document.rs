@@ -83,8 +83,6 @@ impl Document {
         &self.name
     }
 
-    // ---- changing ------------------------------------------------------------------------
-
     /// Saves a whole JSON value; only what differs from the head is committed.
     pub fn put(&self, json: impl AsRef<[u8]>, options: &CommitOptions) -> Result<Outcome> {
         self.put_with(json, ParseOptions::default(), options)
@@ -97,9 +95,7 @@ impl Document {
         parse: ParseOptions,
         options: &CommitOptions,
     ) -> Result<Outcome> {
-        self.commit(options, |transaction| {
-            transaction.put_with(&self.name, json.as_ref(), parse)
-        })
+        self.commit(options, |transaction| transaction.put_with(&self.name, json.as_ref(), parse))
     }
 
     /// Sets what a pointer names: replaces the value there, adds a field, or adds an element at
@@ -136,8 +132,6 @@ impl Document {
             None => Outcome::Unchanged(self.head_revision()?),
         })
     }
-
-    // ---- reading -------------------------------------------------------------------------
 
     /// The newest revision; 0 if there is none yet.
     pub fn head_revision(&self) -> Result<Revision> {

@@ -168,7 +168,7 @@ impl Engine {
     }
 
     /// Queues a commit of staged trees; the ticket says when it is acknowledged.
-    pub(crate) fn queue(&self, prepared: Prepared<'_>, durability: Durability) -> Result<Ticket> {
+    pub(crate) fn queue(&self, prepared: &Prepared<'_>, durability: Durability) -> Result<Ticket> {
         let journal = self.journal()?;
         let _between_checkpoints = self.gate.read();
         let bytes = COMMIT_BYTES + prepared.young_bytes();
@@ -196,7 +196,8 @@ impl Engine {
             return true;
         }
         // Asking the journal takes its lock, so it is asked only now and then.
-        young >= self.options.checkpoint_journal_bytes / 4 && self.journal_bytes() >= self.options.checkpoint_journal_bytes
+        let journal_max = self.options.checkpoint_journal_bytes;
+        young >= journal_max / 4 && self.journal_bytes() >= journal_max
     }
 
     /// Bytes of the journal since the last checkpoint.

@@ -23,8 +23,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::damage::corrupt;
 use crate::io::{self, Access, Device};
-use crate::limits::SEGMENTS_MAX;
 use crate::journal::{JournalPoint, JournalPosition};
+use crate::limits::SEGMENTS_MAX;
 use crate::segment::{BlockAddress, Encoding, SegmentInfo};
 use crate::{CommitSequence, Error, ErrorKind, Micros, Result};
 

@@ -169,7 +169,7 @@ impl Transaction {
         };
         let durability = options.durability.unwrap_or(self.engine.options.durability);
         let prepared = Prepared::new(self.writers.values().collect(), facts);
-        let ticket = self.engine.queue(prepared, durability)?;
+        let ticket = self.engine.queue(&prepared, durability)?;
         let writers = std::mem::take(&mut self.writers);
         let revisions = self.revisions(&writers);
         for writer in writers.into_values() {
@@ -222,8 +222,6 @@ impl Transaction {
         self.engine.journal()?.wait_published(tree.newest_sequence()?)
     }
 
-    // ---- documents -----------------------------------------------------------------------
-
     /// The writer of a document that exists.
     fn writer(&mut self, name: &str) -> Result<&Writer> {
         let id = self.find(name)?.ok_or_else(|| no_document(name))?;
@@ -250,20 +248,19 @@ impl Transaction {
     fn create(&mut self, name: &str) -> Result<TreeId> {
         let writer = self.take(CATALOGUE)?;
         let staged = if writer.is_new() { writer.revision } else { writer.revision - 1 };
-        let id = match catalogue::find(&writer.tree, name, staged)? {
-            Some(id) => id,
-            None => {
-                if !writer.has_root() {
-                    let empty = Tape::parse(b"{}", ParseOptions::default())?;
-                    writer.put_root(&empty)?;
-                }
-                let mut pointer = JsonPointer::root();
-                pointer.push(name);
-                let record = Tape::parse(catalogue::record().as_bytes(), ParseOptions::default())?;
-                writer.set(&pointer, &record)?;
-                let found = catalogue::find(&writer.tree, name, writer.revision)?;
-                found.ok_or_else(|| no_document(name))?
+        let found = catalogue::find(&writer.tree, name, staged)?;
+        let id = if let Some(id) = found {
+            id
+        } else {
+            if !writer.has_root() {
+                writer.put_root(&Tape::parse(b"{}", ParseOptions::default())?)?;
             }
+            let mut pointer = JsonPointer::root();
+            pointer.push(name);
+            let record = Tape::parse(catalogue::record().as_bytes(), ParseOptions::default())?;
+            writer.set(&pointer, &record)?;
+            let found = catalogue::find(&writer.tree, name, writer.revision)?;
+            found.ok_or_else(|| no_document(name))?
         };
         self.names.insert(name.to_owned(), id);
         Ok(id)

@@ -202,8 +202,6 @@ impl Tree {
         }
     }
 
-    // ---- revisions -----------------------------------------------------------------------
-
     /// The newest revision of a commit at or before `sequence`; 0 if there is none.
     pub(crate) fn head_at(&self, sequence: CommitSequence) -> Result<Revision> {
         let (before, head) = {

@@ -67,8 +67,10 @@ impl<'a> Reader<'a> {
     }
 
     pub(crate) fn byte(&mut self) -> Result<u8> {
-        let (&first, rest) =
-            self.rest.split_first().ok_or_else(|| self.corrupt("expected a byte, found the end"))?;
+        let (&first, rest) = self
+            .rest
+            .split_first()
+            .ok_or_else(|| self.corrupt("expected a byte, found the end"))?;
         self.rest = rest;
         Ok(first)
     }

@@ -23,9 +23,8 @@ pub(crate) fn encode_order_block(block: &OrderBlock, out: &mut Vec<u8>) {
             (LEAF, extents.iter().map(pair).unzip())
         }
         OrderBlock::Inner(children) => {
-            let pair = |(order, count): &(OrderId, u64)| {
-                (order.0.cast_signed(), count.cast_signed())
-            };
+            let pair =
+                |(order, count): &(OrderId, u64)| (order.0.cast_signed(), count.cast_signed());
             (INNER, children.iter().map(pair).unzip())
         }
     };

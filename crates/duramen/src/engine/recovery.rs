@@ -127,13 +127,10 @@ fn read(device: &Arc<dyn Device>, options: &Options) -> Result<(View, Manifest)>
             Arc::clone(device),
             manifest.database_id,
             manifest.checkpoint,
-            &mut |sequence, committed, body| {
-                record::replay(&view, (sequence, committed), body)
-            },
+            &mut |sequence, committed, body| record::replay(&view, (sequence, committed), body),
         );
-        let is_current = Manifest::load(device.as_ref())?.is_some_and(|now| {
-            now.checkpoint == manifest.checkpoint
-        });
+        let is_current = Manifest::load(device.as_ref())?
+            .is_some_and(|now| now.checkpoint == manifest.checkpoint);
         match tail {
             _ if !is_current => {}
             Err(error) if error.kind() == ErrorKind::Busy => {}

@@ -44,7 +44,8 @@ impl Blobs {
         let missing = || Error::new(ErrorKind::Corrupt, format!("value {} is not there", id.0));
         {
             let values = self.values.read();
-            let young = id.0.checked_sub(values.first).and_then(|index| usize::try_from(index).ok());
+            let young =
+                id.0.checked_sub(values.first).and_then(|index| usize::try_from(index).ok());
             if let Some(index) = young {
                 return values.young.get(index).cloned().ok_or_else(missing);
             }

@@ -35,7 +35,9 @@ pub(crate) enum GroupCell {
 
 impl GroupCell {
     fn from_number(number: u8) -> Option<Self> {
-        [Self::Base, Self::Parent, Self::Born, Self::Key, Self::Run].get(usize::from(number)).copied()
+        [Self::Base, Self::Parent, Self::Born, Self::Key, Self::Run]
+            .get(usize::from(number))
+            .copied()
     }
 }
 

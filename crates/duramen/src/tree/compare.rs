@@ -74,12 +74,10 @@ impl Writer {
         self.stage_bytes(node, ApartKind::Opaque, &text)
     }
 
-    // ---- arrays --------------------------------------------------------------------------
-
     fn put_array(&self, array: NodeId, tape: &Tape<'_>, at: TapeIndex) -> Result<()> {
-        let path = self.tree.change(|data| {
-            Ok(data.with_schema(|schema| schema.element_or_add(array.path())))
-        })?;
+        let path = self
+            .tree
+            .change(|data| Ok(data.with_schema(|schema| schema.element_or_add(array.path()))))?;
         let Some(path) = path else { return self.put_opaque(array, tape, at) };
         let old = match self.prior(array)? {
             (Prior::Array(sequence), _) => sequence,
@@ -170,11 +168,10 @@ impl Writer {
         for &old in olds {
             old_hashes.push(XxHash3_64::oneshot(texts.stored(self, old)?));
         }
-        let new_hashes: Vec<u64> = new.iter().map(|&at| XxHash3_64::oneshot(texts.given(tape, at))).collect();
+        let new_hashes: Vec<u64> =
+            new.iter().map(|&at| XxHash3_64::oneshot(texts.given(tape, at))).collect();
         Ok(align(&old_hashes, &new_hashes))
     }
-
-    // ---- objects -------------------------------------------------------------------------
 
     fn put_object(&self, object: NodeId, tape: &Tape<'_>, at: TapeIndex) -> Result<()> {
         let fields: Vec<Field<'_>> = tape
@@ -229,15 +226,12 @@ impl Writer {
                 return Ok(None);
             }
             Ok(data.with_schema(|schema| {
-                let paths = fields.iter().map(|field| {
-                    schema.field_or_add(object.path(), field.name)
-                });
+                let paths =
+                    fields.iter().map(|field| schema.field_or_add(object.path(), field.name));
                 paths.collect()
             }))
         })
     }
-
-    // ---- maps ----------------------------------------------------------------------------
 
     fn put_map(
         &self,

@@ -112,8 +112,6 @@ impl TreeData {
         result
     }
 
-    // ---- reading -------------------------------------------------------------------------
-
     #[inline]
     pub(crate) fn address(&self, node: NodeId) -> Address {
         let info = self.schema.path(node.path());
@@ -233,7 +231,8 @@ impl TreeData {
         };
         let info = self.schema.path(parent.path());
         let path = if is_map { info.entry } else { info.element };
-        let path = path.ok_or_else(|| missing(format!("{parent} has items but no path for them")))?;
+        let path =
+            path.ok_or_else(|| missing(format!("{parent} has items but no path for them")))?;
         Ok(NodeId::new(path, ordinal))
     }
 
@@ -254,8 +253,6 @@ impl TreeData {
             empty => *empty = Some(Box::new(RowGroup::on_disk(disk))),
         }
     }
-
-    // ---- staging -------------------------------------------------------------------------
 
     /// Gives a new element, or with a key a new entry, its ordinal.
     pub(crate) fn bear(
@@ -360,11 +357,6 @@ impl TreeData {
         self.touched.sort_unstable();
     }
 
-    /// Whether anything is staged.
-    pub(crate) fn is_staged(&self) -> bool {
-        !self.touched.is_empty() || self.spaces.iter().any(|space| space.next > space.committed)
-    }
-
     /// The schema as of the last commit.
     pub(crate) fn committed_schema(&self) -> SchemaExtent {
         self.committed_schema
@@ -438,8 +430,6 @@ impl TreeData {
             Box::new(new)
         })
     }
-
-    // ---- checkpoint ----------------------------------------------------------------------
 
     /// The row groups that hold anything.
     pub(crate) fn groups(&self) -> impl Iterator<Item = (GroupId, &RowGroup)> {

@@ -4,7 +4,6 @@
 //! and changed states. Applying the deltas of a tree in order gives the same tree, numbers and
 //! all. `docs/format.md` describes the bytes.
 
-
 use bytes::Bytes;
 
 use crate::encoding::{Column, decode_order_block, encode_column, encode_order_block};

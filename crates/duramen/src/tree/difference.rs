@@ -254,13 +254,12 @@ impl Walk<'_> {
         })
     }
 
-    // ---- arrays --------------------------------------------------------------------------
-
     fn compare_arrays(&mut self, array: NodeId, before: Sequence, after: Sequence) -> Result<()> {
         let orders = &&self.tree.orders;
-        let edits = match before == after {
-            true => vec![Edit::Keep(order::len(orders, after)?)],
-            false => order::difference(orders, before, after)?,
+        let edits = if before == after {
+            vec![Edit::Keep(order::len(orders, after)?)]
+        } else {
+            order::difference(orders, before, after)?
         };
         let touched = self.touched_positions(array, after)?;
         let (mut old, mut new) = (0, 0);
@@ -361,18 +360,19 @@ impl Walk<'_> {
         self.tree.read(|data| Ok(data.item_node(container, is_map, item)?))
     }
 
-    // ---- objects -------------------------------------------------------------------------
-
     /// Compares objects whose members, or their order, may differ.
     fn compare_members(&mut self, at: NodeId, before: Members, after: Members) -> Result<()> {
         if let (Members::Sequence(a), Members::Sequence(b)) = (before, after) {
-            let edits = match a == b {
-                true => vec![Edit::Keep(order::len(&&self.tree.orders, a)?)],
-                false => order::difference(&&self.tree.orders, a, b)?,
+            let orders = &&self.tree.orders;
+            let edits = if a == b {
+                vec![Edit::Keep(order::len(orders, a)?)]
+            } else {
+                order::difference(orders, a, b)?
             };
             let added_at = edits.iter().position(|edit| matches!(edit, Edit::Insert(_)));
             let kept_at = edits.iter().rposition(|edit| matches!(edit, Edit::Keep(_)));
-            if let (Some(touched), true) = (&self.touched, added_at >= kept_at || added_at.is_none())
+            if let (Some(touched), true) =
+                (&self.touched, added_at >= kept_at || added_at.is_none())
             {
                 let children = touched.get(&at).cloned().unwrap_or_default();
                 return self.edit_map(at, (a, b), &edits, children);
@@ -469,8 +469,6 @@ impl Walk<'_> {
         }
         Ok(())
     }
-
-    // ---- changes -------------------------------------------------------------------------
 
     fn push_member(&mut self, kind: ChangeKind, child: NodeId) -> Result<()> {
         match self.name(child)? {

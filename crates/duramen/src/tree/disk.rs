@@ -98,13 +98,12 @@ impl TreeCells {
             return Ok(None);
         };
         let ordinal = (&*cell).try_into().map(u64::from_le_bytes).map_err(|_| {
-            let message = format!("an index entry of tree {} has {} bytes", self.tree.0, cell.len());
+            let message =
+                format!("an index entry of tree {} has {} bytes", self.tree.0, cell.len());
             Error::new(ErrorKind::Corrupt, message)
         })?;
         Ok(Some(ordinal))
     }
-
-    // ---- revision rows -------------------------------------------------------------------
 
     /// The row of a revision on disk.
     pub(crate) fn row(&self, revision: Revision) -> Result<Row> {
@@ -149,7 +148,8 @@ impl TreeCells {
         let prefix = cell_key::all_rows(self.tree);
         let key = cell_key::rows(self.tree, revision.0);
         let missing = || {
-            let message = format!("the row of revision {revision} of tree {} is missing", self.tree.0);
+            let message =
+                format!("the row of revision {revision} of tree {} is missing", self.tree.0);
             Error::new(ErrorKind::Corrupt, message)
         };
         let (key, cell) = self.store.live().last_before(&prefix, &key)?.ok_or_else(missing)?;
@@ -160,8 +160,6 @@ impl TreeCells {
         *self.rows.lock() = Some((first, block.clone()));
         Ok((block, index))
     }
-
-    // ---- row groups ----------------------------------------------------------------------
 
     /// The directory of a row group; cells whose blocks had to be read for it are decoded.
     pub(crate) fn load_group(&self, id: GroupId, schema: &Schema) -> Result<DiskGroup> {
@@ -210,9 +208,10 @@ impl DiskGroup {
     pub(crate) fn load(&self, cell: usize) -> Result<()> {
         let cell = &self.cells[cell];
         let bytes = cell.handle.load()?;
-        let decoded = match cell.is_run {
-            true => Decoded::Run(Box::new(RunPiece::parse(bytes)?)),
-            false => Decoded::Base(Box::new(Column::parse(bytes)?)),
+        let decoded = if cell.is_run {
+            Decoded::Run(Box::new(RunPiece::parse(bytes)?))
+        } else {
+            Decoded::Base(Box::new(Column::parse(bytes)?))
         };
         // Another reader may have been first; both decoded the same.
         let _ = cell.decoded.set(decoded);

@@ -1,13 +1,13 @@
 //! Changes of one place of a tree, named by a JSON Pointer.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::json::{ArrayIndex, JsonPointer, ParseOptions, Tape, TapeIndex};
+use crate::json::{ArrayIndex, Item, JsonPointer, ParseOptions, Tape, TapeIndex, escape};
 use crate::node::{NodeId, Ordinal, PathId};
-use crate::order::{self, Item};
+use crate::order;
 use crate::state::{ApartKind, Datum, Extent, Sequence, ShapeId};
+use crate::tree::compare::name_of;
 use crate::tree::data::node;
 use crate::tree::locate::{Place, not_found};
-use crate::tree::compare::name_of;
 use crate::tree::writer::{Prior, Writer};
 
 /// What happens at a place inside a subtree stored whole.
@@ -23,9 +23,7 @@ impl Writer {
         let Some((parent, token)) = split_last(pointer) else { return self.put_root(value) };
         match self.tree.locate(&parent, self.revision)? {
             Place::Missing(_, depth) => Err(not_found(pointer, depth)),
-            Place::Inside(at, depth) => {
-                self.edit_opaque(at, (pointer, depth), &Change::Set(value))
-            }
+            Place::Inside(at, depth) => self.edit_opaque(at, (pointer, depth), &Change::Set(value)),
             Place::Node(parent) => match self.prior(parent)?.0 {
                 Prior::Object(shape) => self.set_field((parent, shape), token, value),
                 Prior::Map(sequence) => self.set_entry((parent, sequence), token, value),
@@ -75,8 +73,7 @@ impl Writer {
                 self.stage(parent, Datum::Map(sequence))?;
             }
             Prior::Array(sequence) => {
-                let index = index_of(token)
-                    .ok_or_else(|| not_found(pointer, depth - 1))?;
+                let index = index_of(token).ok_or_else(|| not_found(pointer, depth - 1))?;
                 let sequence = self.splice(sequence, (index, 1), &[])?;
                 self.stage(parent, Datum::Array(sequence))?;
             }
@@ -115,11 +112,11 @@ impl Writer {
         name: &str,
         value: &Tape<'_>,
     ) -> Result<()> {
-        let path = self.tree.change(|data| {
-            Ok(data.with_schema(|schema| schema.entry_or_add(map.path())))
-        })?;
+        let path = self
+            .tree
+            .change(|data| Ok(data.with_schema(|schema| schema.entry_or_add(map.path()))))?;
         let path = path.ok_or_else(out_of_paths)?;
-        let plain = crate::json::escape::is_plain(name.as_bytes());
+        let plain = escape::is_plain(name.as_bytes());
         let item = self.item_or_bear((map, path), name.as_bytes(), plain)?;
         let child = self.item_node(map, true, item)?;
         let is_there = self.tree.read(|data| Ok(!data.state(child, self.revision)?.is_absent()))?;
@@ -128,8 +125,8 @@ impl Writer {
             return self.stage(map, Datum::Map(sequence));
         }
         let extent = match item {
-            Item::Field(path) => Extent::field(path),
-            Item::Ordinal(ordinal) => Extent { first: ordinal.0, count: 1 },
+            order::Item::Field(path) => Extent::field(path),
+            order::Item::Ordinal(ordinal) => Extent { first: ordinal.0, count: 1 },
         };
         let end = order::len(&&self.tree.orders, sequence)?;
         let sequence = self.splice(sequence, (end, 0), &[extent])?;
@@ -152,11 +149,12 @@ impl Writer {
             return Err(Error::new(ErrorKind::NotFound, message));
         };
         if index < len {
-            let Some(Item::Ordinal(ordinal)) = order::get(&&self.tree.orders, sequence, index)?
+            let Some(order::Item::Ordinal(ordinal)) =
+                order::get(&&self.tree.orders, sequence, index)?
             else {
                 return Err(not_found(pointer, 0));
             };
-            let element = self.item_node(array, false, Item::Ordinal(ordinal))?;
+            let element = self.item_node(array, false, order::Item::Ordinal(ordinal))?;
             return self.put(element, value, value.root());
         }
         let path = self.element_path(array)?;
@@ -171,23 +169,21 @@ impl Writer {
     }
 
     fn element_path(&self, array: NodeId) -> Result<PathId> {
-        let path = self.tree.change(|data| {
-            Ok(data.with_schema(|schema| schema.element_or_add(array.path())))
-        })?;
+        let path = self
+            .tree
+            .change(|data| Ok(data.with_schema(|schema| schema.element_or_add(array.path()))))?;
         path.ok_or_else(out_of_paths)
     }
 
     /// The item of a map that a child of it is.
-    fn item_of(&self, map: NodeId, child: NodeId) -> Item {
+    fn item_of(&self, map: NodeId, child: NodeId) -> order::Item {
         let entry = self.tree.data.read().schema.path(map.path()).entry;
         if entry == Some(child.path()) {
-            Item::Ordinal(Ordinal(child.ordinal().0))
+            order::Item::Ordinal(Ordinal(child.ordinal().0))
         } else {
-            Item::Field(child.path())
+            order::Item::Field(child.path())
         }
     }
-
-    // ---- subtrees stored whole -----------------------------------------------------------
 
     fn is_opaque(&self, at: NodeId) -> Result<bool> {
         self.tree.read(|data| {
@@ -238,71 +234,90 @@ fn write_changed(
         value.write(value.root(), out);
         return Some(());
     };
-    let is_removed = rest.is_empty() && matches!(change, Change::Remove);
-    let mut found = false;
-    let mut first = true;
-    let mut separate = |out: &mut Vec<u8>| {
-        if !std::mem::take(&mut first) {
-            out.push(b',');
-        }
-    };
+    let mut members = Members { tape, rest, change, found: false, is_first: true };
     match tape.item(at) {
-        crate::json::Item::Object { .. } => {
+        Item::Object { .. } => {
             out.push(b'{');
             for (name, value) in tape.fields(at) {
                 let (name, plain) = name_of(name);
                 let is_it = name == token.as_bytes();
-                found |= is_it;
-                if is_it && is_removed {
-                    continue;
-                }
-                separate(out);
-                crate::json::escape::write_text(name, plain, out);
-                out.push(b':');
-                if is_it {
-                    write_changed(tape, value, (rest, change), out)?;
-                } else {
-                    tape.write(value, out);
-                }
+                members.write(is_it, value, out, |out| write_name(name, plain, out))?;
             }
-            if let (false, [], Change::Set(value)) = (found, rest, change) {
-                separate(out);
-                let plain = crate::json::escape::is_plain(token.as_bytes());
-                crate::json::escape::write_text(token.as_bytes(), plain, out);
-                out.push(b':');
-                value.write(value.root(), out);
-                found = true;
-            }
+            members.write_new(true, out, |out| {
+                let name = token.as_bytes();
+                write_name(name, escape::is_plain(name), out);
+            });
             out.push(b'}');
         }
-        crate::json::Item::Array { len } => {
+        Item::Array { len } => {
             let len = u64::from(len);
-            let index =
-                if token == "-" { Some(len) } else { index_of(token) }?;
+            let index = if token == "-" { len } else { index_of(token)? };
             out.push(b'[');
             for (number, value) in (0..).zip(tape.elements(at)) {
-                let is_it = number == index;
-                found |= is_it;
-                if is_it && is_removed {
-                    continue;
-                }
-                separate(out);
-                if is_it {
-                    write_changed(tape, value, (rest, change), out)?;
-                } else {
-                    tape.write(value, out);
-                }
+                members.write(number == index, value, out, |_| {})?;
             }
-            if let (true, [], Change::Set(value)) = (index == len, rest, change) {
-                separate(out);
-                value.write(value.root(), out);
-                found = true;
-            }
+            members.write_new(index == len, out, |_| {});
             out.push(b']');
         }
         _ => return None,
     }
-    found.then_some(())
+    members.found.then_some(())
+}
+
+fn write_name(name: &[u8], plain: bool, out: &mut Vec<u8>) {
+    escape::write_text(name, plain, out);
+    out.push(b':');
+}
+
+/// The members of one array or object while it is printed with a change below it.
+struct Members<'a> {
+    tape: &'a Tape<'a>,
+    /// The tokens below the member that the change is at or in.
+    rest: &'a [&'a str],
+    change: &'a Change<'a>,
+    found: bool,
+    is_first: bool,
+}
+
+impl Members<'_> {
+    /// Prints a member, changed if it is the one; none if the place is not in it.
+    fn write(
+        &mut self,
+        is_it: bool,
+        value: TapeIndex,
+        out: &mut Vec<u8>,
+        name: impl FnOnce(&mut Vec<u8>),
+    ) -> Option<()> {
+        self.found |= is_it;
+        if is_it && self.rest.is_empty() && matches!(self.change, Change::Remove) {
+            return Some(());
+        }
+        self.separate(out);
+        name(out);
+        if is_it {
+            return write_changed(self.tape, value, (self.rest, self.change), out);
+        }
+        self.tape.write(value, out);
+        Some(())
+    }
+
+    /// Prints the new member at the end, if the change is one and it has its place there.
+    fn write_new(&mut self, is_at_end: bool, out: &mut Vec<u8>, name: impl FnOnce(&mut Vec<u8>)) {
+        let ([], Change::Set(value), false, true) = (self.rest, self.change, self.found, is_at_end)
+        else {
+            return;
+        };
+        self.separate(out);
+        name(out);
+        value.write(value.root(), out);
+        self.found = true;
+    }
+
+    fn separate(&mut self, out: &mut Vec<u8>) {
+        if !std::mem::take(&mut self.is_first) {
+            out.push(b',');
+        }
+    }
 }
 
 fn out_of_paths() -> Error {

@@ -295,12 +295,6 @@ impl RowGroup {
         self.columns.truncate(columns);
     }
 
-    /// The first state of a young slot.
-    pub(crate) fn birth(&self, column: ColumnId, slot: u16) -> Option<Datum<'_>> {
-        let packed = self.column(column)?.birth(slot)?;
-        Some(self.heap.unpack(packed))
-    }
-
     /// The young changes of a slot.
     pub(crate) fn young_run(&self, column: ColumnId, slot: u16) -> Option<&Run> {
         self.column(column)?.run(slot)

@@ -77,7 +77,9 @@ impl Value {
             Self::Bool(value) => write_scalar(Datum::Bool(*value), out),
             Self::Integer(value) => write_scalar(Datum::Int(*value), out),
             Self::Number(text) | Self::Json(text) => out.extend_from_slice(text.as_bytes()),
-            Self::String(text) => write_scalar(Datum::Text { bytes: text.as_bytes(), plain: false }, out),
+            Self::String(text) => {
+                write_scalar(Datum::Text { bytes: text.as_bytes(), plain: false }, out)
+            }
         }
     }
 }
@@ -361,9 +363,10 @@ fn push_integers(
 ) -> u32 {
     let Ok(changes) = data.young_run(node) else { return until };
     let newer = changes.partition_point(|change| change.revision <= until);
-    let integers = changes[..newer].iter().rev().map_while(|change| {
-        change.integer().map(|value| (change.revision, value))
-    });
+    let integers = changes[..newer]
+        .iter()
+        .rev()
+        .map_while(|change| change.integer().map(|value| (change.revision, value)));
     runs.extend(integers.take(wanted.saturating_sub(runs.len())).map(|(set, value)| {
         let run = value_run(set, until, Value::Integer(value));
         until = set - 1;

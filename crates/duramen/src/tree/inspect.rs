@@ -40,8 +40,6 @@ enum Below {
 }
 
 impl Tree {
-    // ---- revisions -----------------------------------------------------------------------
-
     /// The commit that made the newest revision, published or not; 0 if there is none.
     pub(crate) fn newest_sequence(&self) -> Result<CommitSequence> {
         let (young, last) = {
@@ -103,8 +101,6 @@ impl Tree {
         }
     }
 
-    // ---- nodes ---------------------------------------------------------------------------
-
     /// What is known of a node that is there at a revision.
     pub(crate) fn node(&self, (id, revision): (NodeId, Revision)) -> Result<Node> {
         let revision = short(revision);
@@ -165,8 +161,6 @@ impl Tree {
         tape.write(at, out);
         Ok(())
     }
-
-    // ---- size ----------------------------------------------------------------------------
 
     /// The size of a document at a revision.
     pub(crate) fn stats(&self, revision: Revision) -> Result<DocumentStats> {

@@ -34,8 +34,8 @@ impl Tree {
     /// Follows a pointer at a revision.
     pub(crate) fn locate(&self, pointer: &JsonPointer, revision: u32) -> Result<Place> {
         let mut at = node(ROOT, 0);
-        let root_is_absent =
-            self.read(|data| Ok(data.spaces[0].next == 0 || data.state(at, revision)?.is_absent()))?;
+        let root_is_absent = self
+            .read(|data| Ok(data.spaces[0].next == 0 || data.state(at, revision)?.is_absent()))?;
         if root_is_absent {
             return Ok(Place::Missing(at, 0));
         }
@@ -59,7 +59,9 @@ impl Tree {
     /// The element of an array that a token names.
     fn element(&self, array: NodeId, sequence: Sequence, token: &str) -> Result<Option<NodeId>> {
         let Some(ArrayIndex::At(index)) = ArrayIndex::parse(token) else { return Ok(None) };
-        let Some(item) = order::get(&&self.orders, sequence, index as u64)? else { return Ok(None) };
+        let Some(item) = order::get(&&self.orders, sequence, index as u64)? else {
+            return Ok(None);
+        };
         let element = self.data.read().schema.path(array.path()).element;
         Ok(match (item, element) {
             (Item::Ordinal(ordinal), Some(path)) => Some(NodeId::new(path, ordinal)),
@@ -90,57 +92,6 @@ impl Tree {
             let is_born = born.is_some_and(|born| born <= revision);
             Ok((is_born && !data.state(entry, revision)?.is_absent()).then_some(entry))
         })
-    }
-
-    /// The pointer to a node at a revision; none if the node is not there then.
-    pub(crate) fn pointer_to(&self, node: NodeId, revision: u32) -> Result<Option<JsonPointer>> {
-        let mut tokens = Vec::new();
-        let mut at = node;
-        while let Some((parent, token)) = self.parent(at, revision)? {
-            let Some(token) = token else { return Ok(None) };
-            tokens.push(token);
-            at = parent;
-        }
-        let mut pointer = JsonPointer::default();
-        tokens.into_iter().rev().for_each(|token| pointer.push(token));
-        Ok(Some(pointer))
-    }
-
-    /// The parent of a node and the token that leads from it; none for the root.
-    fn parent(&self, at: NodeId, revision: u32) -> Result<Option<(NodeId, Option<String>)>> {
-        enum Found {
-            Token(String),
-            Element(Sequence),
-            Nowhere,
-        }
-        let found = self.read(|data| {
-            let Some(parent) = parent_of(data, at)? else { return Ok(None) };
-            if data.state(at, revision)?.is_absent() {
-                return Ok(Some((parent, Found::Nowhere)));
-            }
-            let found = match (data.schema.label(at.path()), data.state(parent, revision)?) {
-                (Label::Field(name), _) => Found::Token(text(name)),
-                (Label::Entry, _) => {
-                    match data.key(data.address(at).space, at.ordinal().0)? {
-                        Datum::Text { bytes, .. } => Found::Token(text(bytes)),
-                        _ => Found::Nowhere,
-                    }
-                }
-                (Label::Element, Datum::Array(sequence)) => Found::Element(sequence),
-                _ => Found::Nowhere,
-            };
-            Ok(Some((parent, found)))
-        })?;
-        let Some((parent, found)) = found else { return Ok(None) };
-        let token = match found {
-            Found::Token(token) => Some(token),
-            Found::Element(sequence) => {
-                order::position(&&self.orders, sequence, Item::Ordinal(at.ordinal()))?
-                    .map(|index| index.to_string())
-            }
-            Found::Nowhere => None,
-        };
-        Ok(Some((parent, token)))
     }
 }
 
@@ -174,10 +125,6 @@ fn step(data: &TreeData, at: NodeId, token: &[u8], revision: u32) -> Result<Step
         Datum::Opaque(_) | Datum::Apart { kind: ApartKind::Opaque, .. } => Step::Inside,
         _ => Step::Nowhere,
     })
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// The error for a pointer that leads nowhere.

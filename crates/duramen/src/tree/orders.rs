@@ -87,7 +87,8 @@ impl OrderBlocks for &Orders {
     fn block(&self, id: OrderId) -> Result<Arc<OrderBlock>> {
         {
             let blocks = self.blocks.read();
-            let young = id.0.checked_sub(blocks.first).and_then(|index| usize::try_from(index).ok());
+            let young =
+                id.0.checked_sub(blocks.first).and_then(|index| usize::try_from(index).ok());
             if let Some(index) = young {
                 return blocks.young.get(index).cloned().ok_or_else(|| missing(id));
             }

@@ -230,18 +230,12 @@ impl GroupWriter<'_> {
         (!births.is_empty()).then_some((first, births))
     }
 
-    fn put_births(
-        &self,
-        column: ColumnId,
-        (path, kind): (PathId, GroupCell),
-        cells: &mut Cells,
-    ) {
+    fn put_births(&self, column: ColumnId, (path, kind): (PathId, GroupCell), cells: &mut Cells) {
         let Some((first, births)) = self.births(column) else { return };
         if births.iter().all(|birth| birth.is_absent()) {
             return;
         }
-        let states: Vec<Datum<'_>> =
-            births.iter().map(|&birth| self.group.unpack(birth)).collect();
+        let states: Vec<Datum<'_>> = births.iter().map(|&birth| self.group.unpack(birth)).collect();
         let mut cell = Vec::new();
         encode_column(&states, &mut cell);
         let key = cell_key::group_cell(self.tree, self.id, path, (kind, u32::from(first)));
@@ -298,20 +292,12 @@ pub(crate) fn open(
     let cells = TreeCells::new(tree, Arc::clone(store));
     let Some(cell) = cells.get(&cell_key::meta(tree))? else { return Ok(None) };
     let meta = Meta::decode(&cell)?;
-    let schema = match schemas.get(&meta.schema) {
-        Some(schema) => Arc::clone(schema),
-        None => {
-            let cell = cells.get(&cell_key::schema(meta.schema))?.ok_or_else(|| {
-                let message = format!("the schema {:032x} is missing", meta.schema);
-                Error::new(ErrorKind::Corrupt, message)
-            })?;
-            let mut reader = Reader::new(&cell);
-            let mut shared = TreeData::new(Arc::new(Schema::new(reader.byte()? != 0)));
-            decode_paths(&mut shared, &mut reader)?;
-            decode_shapes(&mut shared, &mut reader)?;
-            schemas.insert(meta.schema, Arc::clone(&shared.schema));
-            shared.schema
-        }
+    let schema = if let Some(schema) = schemas.get(&meta.schema) {
+        Arc::clone(schema)
+    } else {
+        let schema = read_schema(&cells, meta.schema)?;
+        schemas.insert(meta.schema, Arc::clone(&schema));
+        schema
     };
     let mut whole = TreeData::new(schema);
     for found in store.live().scan(&cell_key::schema_pieces(tree))? {
@@ -324,4 +310,16 @@ pub(crate) fn open(
     data.disk_schema = Some(data.schema.extent());
     data.shared_schema = meta.schema;
     Ok(Some(Tree::new(cells, data, meta.orders, meta.blobs)))
+}
+
+/// The schema that trees share on disk, by its content.
+fn read_schema(cells: &TreeCells, content: u128) -> Result<Arc<Schema>> {
+    let cell = cells.get(&cell_key::schema(content))?.ok_or_else(|| {
+        Error::new(ErrorKind::Corrupt, format!("the schema {content:032x} is missing"))
+    })?;
+    let mut reader = Reader::new(&cell);
+    let mut shared = TreeData::new(Arc::new(Schema::new(reader.byte()? != 0)));
+    decode_paths(&mut shared, &mut reader)?;
+    decode_shapes(&mut shared, &mut reader)?;
+    Ok(shared.schema)
 }

@@ -158,10 +158,6 @@ impl Schema {
         &self.shapes[shape.0 as usize]
     }
 
-    pub(crate) fn has_shape(&self, shape: ShapeId) -> bool {
-        (shape.0 as usize) < self.shapes.len()
-    }
-
     /// The name and the colon as they are printed in front of a field's value.
     pub(crate) fn rendered(&self, field: &ShapeField) -> &[u8] {
         self.text(field.rendered)
@@ -368,9 +364,11 @@ impl Schema {
                 (a.parent, a.kind, a.always_map, a.name.len)
                     == (b.parent, b.kind, b.always_map, b.name.len)
             })
-            && self.shapes.iter().zip(&other.shapes).all(|(a, b)| {
-                a.iter().map(|field| field.path).eq(b.iter().map(|field| field.path))
-            })
+            && self
+                .shapes
+                .iter()
+                .zip(&other.shapes)
+                .all(|(a, b)| a.iter().map(|field| field.path).eq(b.iter().map(|field| field.path)))
     }
 
     fn text(&self, span: Span) -> &[u8] {

@@ -247,10 +247,8 @@ impl<'f> Serializer<'f> {
             let info = data.schema.path(path);
             let column = ColumnId::Value(info.column);
             let state = data.state_at(info.space, column, ordinal, revision)?;
-            let key = match is_map && !is_field {
-                true => data.key(info.space, ordinal)?,
-                false => Datum::Absent,
-            };
+            let has_key = is_map && !is_field;
+            let key = if has_key { data.key(info.space, ordinal)? } else { Datum::Absent };
             let metadata = self.metadata(data, (path, ordinal), state, revision)?;
             if written > 0 {
                 out.push(b',');
@@ -389,7 +387,9 @@ impl<'f> Serializer<'f> {
                 }
                 (b'{', children)
             }
-            Datum::Array(sequence) => (b'[', Items::children(data, (path, ordinal), sequence, false)),
+            Datum::Array(sequence) => {
+                (b'[', Items::children(data, (path, ordinal), sequence, false))
+            }
             Datum::Map(sequence) => (b'{', Items::children(data, (path, ordinal), sequence, true)),
             Datum::Apart { blob, kind } => return Begun::Apart(blob, kind),
             scalar => {
@@ -515,8 +515,9 @@ pub(crate) fn kind_of(state: &Datum<'_>) -> Option<NodeKind> {
         | Datum::Float(_)
         | Datum::Digits(_)
         | Datum::Apart { kind: ApartKind::Digits, .. } => NodeKind::Number,
-        Datum::Text { .. }
-        | Datum::Apart { kind: ApartKind::Text | ApartKind::PlainText, .. } => NodeKind::String,
+        Datum::Text { .. } | Datum::Apart { kind: ApartKind::Text | ApartKind::PlainText, .. } => {
+            NodeKind::String
+        }
         Datum::Array(_) => NodeKind::Array,
         Datum::Opaque(text) if text.first() == Some(&b'[') => NodeKind::Array,
         Datum::Object(_)

@@ -116,7 +116,8 @@ impl Heap {
     }
 
     /// Prints a packed state without taking it apart first, which costs most of the time that
-    /// printing a small value takes (benchmark V2). False if it has children or stands apart.
+    /// printing a small value takes (benchmark V2). False if it has children, stands apart or
+    /// is nothing.
     #[inline]
     pub(crate) fn print(&self, packed: Packed, out: &mut Vec<u8>) -> bool {
         match packed.tag {
@@ -130,13 +131,13 @@ impl Heap {
             Tag::Int => write_integer(packed.payload.cast_signed(), out),
             Tag::True => out.extend_from_slice(b"true"),
             Tag::False => out.extend_from_slice(b"false"),
-            Tag::Object
+            Tag::Absent
+            | Tag::Object
             | Tag::ArrayExtent
             | Tag::ArrayBlocks
             | Tag::MapExtent
             | Tag::MapBlocks
             | Tag::Apart => return false,
-            Tag::Absent => return false,
             _ => write_scalar(self.unpack(packed), out),
         }
         true
@@ -170,10 +171,6 @@ impl Heap {
                 kind: ApartKind::from_number(packed.detail).unwrap_or(ApartKind::Opaque),
             },
         }
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.0.len()
     }
 
     fn push(&mut self, bytes: &[u8]) -> Result<u64> {

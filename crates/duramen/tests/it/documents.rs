@@ -81,9 +81,8 @@ fn set_remove_history_and_log() {
 fn a_database_on_files_comes_back_with_and_without_a_checkpoint() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("db");
-    let texts: Vec<String> = (0..40)
-        .map(|i| format!(r#"{{"i":{i},"list":[{}],"s":"v{}"}}"#, list(i), i % 3))
-        .collect();
+    let texts: Vec<String> =
+        (0..40).map(|i| format!(r#"{{"i":{i},"list":[{}],"s":"v{}"}}"#, list(i), i % 3)).collect();
     for checkpointed in [false, true, true, false] {
         let db = Database::open(&path, Options::default()).unwrap();
         let doc = match db.document("d") {
@@ -154,7 +153,8 @@ fn formats_and_metadata() {
     let children = Format { max_children: Some(1), ..Format::default() };
     assert_eq!(text(&children), r#"{"a":[1]}"#);
     let pretty = Format { pretty: true, ..Format::default() };
-    let expected = "{\n  \"a\": [\n    1,\n    2,\n    {\n      \"b\": {}\n    }\n  ],\n  \"c\": \"x\"\n}";
+    let expected =
+        "{\n  \"a\": [\n    1,\n    2,\n    {\n      \"b\": {}\n    }\n  ],\n  \"c\": \"x\"\n}";
     assert_eq!(text(&pretty), expected);
     let node = head.node(&pointer("/a")).unwrap();
     assert_eq!(node.children, Some(3));
