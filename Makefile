@@ -20,13 +20,13 @@ DENY := $(CACHE)/cargo-deny-$(DENY_VERSION)/bin/cargo-deny
 WORKSPACE := --workspace --locked
 SIMULATOR := package(duramen-sim)
 
-.PHONY: help test demo bench lint fmt clippy doc tidy deny unit doctest suites setup clean
+.PHONY: help test demo bench lint fmt clippy doc tidy deny unit doctest suites examples setup clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 test: ## every check and every test, as CI runs them
-	@scripts/stages.sh setup fmt clippy unit suites doctest doc deny
+	@scripts/stages.sh setup fmt clippy unit suites doctest examples doc deny
 
 demo: setup ## a tour of the command line on 63 versions of a real document
 	@cargo run --release --locked --package duramen-cli -- demo
@@ -61,6 +61,12 @@ suites: $(NEXTEST) ## the simulator's own tests and the house rules
 
 doctest:
 	cargo test $(WORKSPACE) --doc
+
+examples: ## run the examples of the embedded interface
+	cargo build $(WORKSPACE) --examples
+	@for example in $(notdir $(basename $(wildcard crates/duramen/examples/*.rs))); do \
+	  echo "== $$example" && "$(CARGO_TARGET_DIR)/debug/examples/$$example" || exit 1; \
+	done
 
 setup: ## what a fresh machine lacks; nothing when there is nothing to do
 	@scripts/setup.sh

@@ -1,3 +1,7 @@
 //! The command `duramen`.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    duramen_cli::main()
+}

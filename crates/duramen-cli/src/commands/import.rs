@@ -1,0 +1,198 @@
+//! `duramen import`: many files, or the lines of one, as revisions of a document.
+
+mod loader;
+mod source;
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use duramen::{CommitOptions, Durability, JsonPointer, ParseOptions, Result as EngineResult};
+use serde::Serialize;
+
+use self::loader::{Clock, Loader};
+use self::source::Source;
+use crate::arguments::WriteDatabase;
+use crate::exit::{Failure, Success};
+use crate::interruption::Interruption;
+use crate::output::{Output, Palette, Record};
+use crate::{Result, progress};
+
+const EXAMPLES: &str = "\
+Examples:
+  duramen import shop.duramen config backup/config-*.json --timestamps-from-mtime
+  duramen import shop.duramen players --ndjson players.ndjson --timestamp-field /updated
+  zcat players.ndjson.gz | duramen import shop.duramen players --ndjson -
+  duramen import shop.duramen players --ndjson players.ndjson --skip 5000
+
+What is equal to the revision before it makes no revision and is counted. The times of --timestamps-
+from-mtime and --timestamp-field have to rise; one in the same second as the revision before, but
+not after it, counts as a microsecond after it. Ctrl-C stops behind a whole revision, makes sure
+that all until there is on the device, and tells the --skip to go on with.
+A missing database or document is created.";
+
+/// How long the device may lag behind, and how many revisions at most.
+const SYNC_INTERVAL_MS: u32 = 1000;
+const REVISIONS_PER_SYNC: u64 = 1000;
+
+/// Load many revisions of a document, each from a file or from a line of one file
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Import {
+    #[command(flatten)]
+    database: WriteDatabase,
+    /// The document's name
+    #[arg(value_name = "DOC")]
+    document: String,
+    /// Files with JSON text, each a revision, in this order
+    #[arg(value_name = "FILE", required_unless_present = "ndjson", conflicts_with = "ndjson")]
+    files: Vec<PathBuf>,
+    /// A file with a JSON text on each line, each a revision; - is standard input
+    #[arg(long, value_name = "FILE")]
+    ndjson: Option<PathBuf>,
+    /// Pass over this many files or lines, which an earlier import has loaded
+    #[arg(long, value_name = "COUNT", default_value_t = 0, hide_default_value = true)]
+    skip: u64,
+    /// Each revision was made when its file was last changed
+    #[arg(long, conflicts_with_all = ["ndjson", "timestamp_field"])]
+    timestamps_from_mtime: bool,
+    /// Each revision was made when the value at this JSON Pointer says: RFC 3339 text or a number
+    #[arg(long, value_name = "POINTER")]
+    timestamp_field: Option<String>,
+    /// What such a number counts since 1970, UTC
+    #[arg(long, value_enum, value_name = "UNIT", default_value_t = Unit::Us)]
+    timestamp_unit: Unit,
+    /// What changed and why, for all of them
+    #[arg(long)]
+    message: Option<String>,
+    /// Who made the changes
+    #[arg(long)]
+    author: Option<String>,
+    /// Refuse what RFC 8259 leaves open, such as a name that occurs twice in an object
+    #[arg(long)]
+    strict: bool,
+}
+
+/// A unit of time.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(super) enum Unit {
+    /// Seconds
+    S,
+    /// Milliseconds
+    Ms,
+    /// Microseconds
+    Us,
+}
+
+/// How loading ended before its end.
+enum Ended {
+    AtTheEnd,
+    ByInterruption,
+}
+
+impl Import {
+    pub(crate) fn run(&self, output: &mut Output) -> Result<Success> {
+        let interruption = Interruption::watch()?;
+        let mut source = Source::open(&self.files, self.ndjson.as_deref())?;
+        let clock = self.clock()?;
+        let database = self.database.open_or_create(Durability::Interval(SYNC_INTERVAL_MS))?;
+        let parse = ParseOptions { strict: self.strict };
+        let mut loader = Loader::new(&database, &self.document, clock, parse)?;
+
+        let ended = self.load(&mut loader, &mut source, &interruption);
+        // Whatever the end, what was loaded is made safe before anything is said about it.
+        let flushed = database.flush();
+        let (done, unit) = (source.position(), source.unit());
+        let safe = format!("the first {done} {unit} are safe; go on with --skip {done}");
+        match (ended, flushed) {
+            (Ok(Ended::AtTheEnd), Ok(())) => {}
+            (Ok(Ended::ByInterruption), Ok(())) => {
+                return Err(Failure::Interrupted(format!("interrupted: {safe}")));
+            }
+            (Err(error), Ok(())) => {
+                if loader.loaded > 0 {
+                    eprintln!("{safe}");
+                }
+                return Err(error.into());
+            }
+            (_, Err(error)) => return Err(error.into()),
+        }
+        if loader.created_document() {
+            eprintln!("created the document {}", self.document);
+        }
+        output.record(&Summary {
+            document: &self.document,
+            unit,
+            read: loader.loaded,
+            revisions: loader.revisions,
+            unchanged: loader.loaded - loader.revisions,
+            revision: loader.head.0,
+        })?;
+        Ok(Success::Done)
+    }
+
+    /// Loads one after the other until the source ends or the user stops it.
+    fn load(
+        &self,
+        loader: &mut Loader,
+        source: &mut Source,
+        interruption: &Interruption,
+    ) -> EngineResult<Ended> {
+        let options = CommitOptions {
+            author: self.author.clone(),
+            message: self.message.clone(),
+            ..CommitOptions::default()
+        };
+        source.skip(self.skip)?;
+        let bar = progress::bar("importing", source.total());
+        bar.set_position(source.position());
+        let ended = loop {
+            if interruption.is_asked() {
+                break Ok(Ended::ByInterruption);
+            }
+            match source.load_next(|item| loader.load(item, options.clone())) {
+                Ok(true) => bar.set_position(source.position()),
+                // Ctrl-C also ends the program at the other end of a pipe.
+                Ok(false) if interruption.is_asked() => break Ok(Ended::ByInterruption),
+                Ok(false) => break Ok(Ended::AtTheEnd),
+                Err(error) => break Err(error),
+            }
+            if source.position().is_multiple_of(REVISIONS_PER_SYNC) {
+                loader.flush()?;
+            }
+        };
+        bar.finish_and_clear();
+        ended
+    }
+
+    fn clock(&self) -> Result<Clock> {
+        Ok(match &self.timestamp_field {
+            Some(pointer) => Clock::Field(JsonPointer::parse(pointer)?, self.timestamp_unit),
+            None if self.timestamps_from_mtime => Clock::FileTime,
+            None => Clock::Now,
+        })
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Summary<'a> {
+    document: &'a str,
+    #[serde(skip)]
+    unit: &'static str,
+    read: u64,
+    revisions: u64,
+    unchanged: u64,
+    revision: u64,
+}
+
+impl Record for Summary<'_> {
+    fn print(&self, palette: &Palette, out: &mut dyn Write) -> io::Result<()> {
+        let Self { document, unit, read, revisions, unchanged, revision } = self;
+        let color = palette.revision;
+        writeln!(
+            out,
+            "{document}: {unit} read: {read}, revisions made: {revisions}, unchanged: {unchanged}; \
+             now at revision {color}{revision}{color:#}"
+        )
+    }
+}

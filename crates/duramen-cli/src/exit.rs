@@ -1,0 +1,157 @@
+//! How the process ends: the exit code of every outcome, and errors on standard error.
+
+use std::error::Error as _;
+use std::io;
+use std::process::ExitCode;
+
+use duramen::{Error, ErrorKind};
+use serde::Serialize;
+
+/// A command that ran to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Success {
+    /// It did what it was asked for.
+    Done,
+    /// `check` found damage, or `diff --exit-code` a difference.
+    Found,
+    /// The program that ran in place of a built-in command ended with this code.
+    Extension(u8),
+}
+
+/// A command that did not run to its end.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The engine, or what it was given, is in the way.
+    Engine(Error),
+    /// The command line is wrong.
+    Usage(String),
+    /// Standard output takes no more.
+    Output(io::Error),
+    /// The user pressed Ctrl-C; the text says what is safe.
+    Interrupted(String),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Engine(error)
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Output(error)
+    }
+}
+
+impl Failure {
+    /// Whether whoever read the output went away, as `head` does when it has enough.
+    fn is_broken_pipe(&self) -> bool {
+        let cause = match self {
+            Self::Output(error) => Some(error),
+            Self::Engine(error) => error.source().and_then(|source| source.downcast_ref()),
+            Self::Usage(_) | Self::Interrupted(_) => None,
+        };
+        cause.is_some_and(|error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe)
+    }
+
+    fn code(&self) -> u8 {
+        match self {
+            Self::Engine(error) => code_of(error.kind()),
+            Self::Usage(_) => 2,
+            Self::Output(_) => code_of(ErrorKind::Io),
+            Self::Interrupted(_) => 130,
+        }
+    }
+
+    fn report(&self) -> Report {
+        let (kind, message) = match self {
+            Self::Engine(error) => (error.kind().name(), error.message().to_owned()),
+            Self::Usage(message) => ("Usage", message.clone()),
+            Self::Output(error) => {
+                (ErrorKind::Io.name(), format!("cannot write to standard output: {error}"))
+            }
+            Self::Interrupted(message) => ("Interrupted", message.clone()),
+        };
+        Report { kind, message }
+    }
+}
+
+#[derive(Serialize)]
+struct Report {
+    kind: &'static str,
+    message: String,
+}
+
+/// The exit codes that `docs/errors.md` lists.
+fn code_of(kind: ErrorKind) -> u8 {
+    match kind {
+        ErrorKind::NotFound => 10,
+        ErrorKind::Conflict => 11,
+        ErrorKind::Invalid => 12,
+        ErrorKind::Unsupported => 13,
+        ErrorKind::Denied => 14,
+        ErrorKind::Full => 15,
+        ErrorKind::Busy => 16,
+        ErrorKind::Cancelled => 17,
+        ErrorKind::TimedOut => 18,
+        ErrorKind::Unknown => 19,
+        ErrorKind::Corrupt => 20,
+        ErrorKind::Poisoned => 21,
+        ErrorKind::Io => 22,
+        ErrorKind::Internal => 23,
+    }
+}
+
+/// Reports what failed on standard error and gives the exit code.
+pub(crate) fn finish(result: Result<Success, Failure>, json: bool) -> ExitCode {
+    let failure = match result {
+        Ok(Success::Done) => return ExitCode::SUCCESS,
+        Ok(Success::Found) => return ExitCode::from(1),
+        Ok(Success::Extension(code)) => return ExitCode::from(code),
+        Err(failure) if failure.is_broken_pipe() => return ExitCode::SUCCESS,
+        Err(failure) => failure,
+    };
+    let report = failure.report();
+    if json {
+        eprintln!("{}", serde_json::json!({ "error": report }));
+    } else {
+        eprintln!("duramen: {}", report.message);
+    }
+    ExitCode::from(failure.code())
+}
+
+/// Prints the help that was asked for, or what is wrong with the command line.
+pub(crate) fn refuse(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        // Nobody is left to be told when even this cannot be printed.
+        let _ = error.print();
+        return ExitCode::SUCCESS;
+    }
+    if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        let _ = error.print();
+        return ExitCode::from(2);
+    }
+    let text = error.render().to_string();
+    eprint!("duramen: {}", text.strip_prefix("error: ").unwrap_or(&text));
+    ExitCode::from(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reader_that_went_away_is_seen_through_the_engine() {
+        let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
+        assert!(Failure::Output(gone()).is_broken_pipe());
+        assert!(Failure::Engine(Error::io("writing", gone())).is_broken_pipe());
+        assert!(!Failure::Engine(Error::new(ErrorKind::Io, "else")).is_broken_pipe());
+    }
+
+    #[test]
+    fn exit_codes_follow_the_order_of_the_kinds() {
+        assert_eq!(code_of(ErrorKind::NotFound), 10);
+        assert_eq!(code_of(ErrorKind::Busy), 16);
+        assert_eq!(code_of(ErrorKind::Internal), 23);
+    }
+}

@@ -1,0 +1,90 @@
+//! Commands that are programs of their own: `duramen NAME` runs `duramen-NAME`, looked for beside
+//! this program and then in `PATH`.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+use std::process::Command;
+
+use clap::CommandFactory;
+use duramen::Error;
+
+use crate::Result;
+use crate::arguments::Arguments;
+use crate::exit::{Failure, Success};
+
+/// How alike a mistyped command and the one that was meant are at least.
+const LIKENESS_MIN: f64 = 0.75;
+
+/// Runs the program for the first word with the other words, and ends as it ends.
+pub(crate) fn run(words: &[OsString]) -> Result<Success> {
+    let Some((name, arguments)) = words.split_first() else {
+        return Err(Failure::Usage("a command is missing; see duramen help".to_owned()));
+    };
+    let program = find(name).ok_or_else(|| Failure::Usage(missing(&name.to_string_lossy())))?;
+    let status = Command::new(&program).args(arguments).status();
+    let status = status
+        .map_err(|error| Error::io(format_args!("cannot run {}", program.display()), error))?;
+    // A program that a signal ended has no code of its own.
+    let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(130);
+    Ok(Success::Extension(code))
+}
+
+fn find(name: &OsStr) -> Option<PathBuf> {
+    let mut file = OsString::from("duramen-");
+    file.push(name);
+    file.push(env::consts::EXE_SUFFIX);
+    // A name with a slash in it would leave the folder.
+    if PathBuf::from(name).components().count() != 1 {
+        return None;
+    }
+    let beside = env::current_exe().ok().and_then(|own| own.parent().map(PathBuf::from));
+    let path = env::var_os("PATH").unwrap_or_default();
+    let mut folders = beside.into_iter().chain(env::split_paths(&path));
+    folders.find_map(|folder| Some(folder.join(&file)).filter(|program| program.is_file()))
+}
+
+fn missing(name: &str) -> String {
+    if name == "bench" {
+        return "the benchmarks are a program of their own, duramen-bench, which does not lie \
+                beside this one; in a clone of Duramen, `make bench` builds and runs it"
+            .to_owned();
+    }
+    let hint = similar(name).map_or_else(
+        || "see duramen help".to_owned(),
+        |command| format!("did you mean {command}? See duramen help"),
+    );
+    format!("there is no command {name:?}, and no program duramen-{name}; {hint}")
+}
+
+fn similar(name: &str) -> Option<String> {
+    let command = Arguments::command();
+    let alike = command
+        .get_subcommands()
+        .map(|known| (strsim::jaro_winkler(known.get_name(), name), known.get_name()))
+        .max_by(|one, other| one.0.total_cmp(&other.0))?;
+    (alike.0 >= LIKENESS_MIN).then(|| alike.1.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mistyped_command_is_recognized() {
+        assert_eq!(similar("histroy").as_deref(), Some("history"));
+        assert_eq!(similar("xyzzy"), None);
+    }
+
+    #[test]
+    fn missing_benchmarks_are_told_how_to_get() {
+        assert!(missing("bench").contains("make bench"));
+        assert!(missing("histroy").contains("did you mean history?"));
+    }
+
+    #[test]
+    fn an_extension_lies_in_a_folder_that_is_searched() {
+        assert_eq!(find(OsStr::new("../bin/sh")), None);
+        assert_eq!(find(OsStr::new("no-such-program")), None);
+    }
+}

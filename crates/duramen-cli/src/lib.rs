@@ -1,0 +1,38 @@
+//! The command line of Duramen: each command parses, calls the engine once, and renders.
+//!
+//! This is the library part of the binary `duramen`, and no interface for others.
+
+mod arguments;
+mod commands;
+mod exit;
+mod extension;
+mod input;
+mod interruption;
+mod moment;
+mod output;
+mod progress;
+
+use std::io;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use arguments::Arguments;
+use exit::Failure;
+use output::{Output, Style};
+
+/// Runs the command line that the process was given.
+pub fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return exit::refuse(&error),
+    };
+    let style = Style::of_standard_output(arguments.json);
+    let mut stream = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
+    let mut output = Output::new(&mut stream, style);
+    let result = arguments.command.run(&mut output);
+    exit::finish(result.and_then(|success| output.flush().map(|()| success)), arguments.json)
+}
+
+/// What a command gives back.
+type Result<T, E = Failure> = std::result::Result<T, E>;

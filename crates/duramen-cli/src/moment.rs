@@ -1,0 +1,82 @@
+//! Moments of history as people write them, and times as they read them.
+
+use duramen::{Error, ErrorKind, Micros, Moment, Result, Revision};
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+
+/// A revision (digits alone) or a time.
+pub(crate) fn parse(text: &str) -> Result<Moment> {
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        let revision = text.parse().unwrap_or(u64::MAX);
+        return Ok(Moment::Revision(Revision(revision)));
+    }
+    time(text).map(Moment::Time).ok_or_else(|| {
+        let message = format!(
+            "{text:?} is neither a revision, such as 7, nor a time, such as 2024-05-01 or \
+             2024-05-01T12:30:00Z"
+        );
+        Error::new(ErrorKind::Invalid, message)
+    })
+}
+
+/// A time in RFC 3339 form; UTC if it names no zone, 00:00 if it is a date alone.
+pub(crate) fn parse_time(text: &str) -> Result<Micros> {
+    time(text).ok_or_else(|| {
+        let message = format!("{text:?} is not a time, such as 2024-05-01 or 2024-05-01T12:30:00Z");
+        Error::new(ErrorKind::Invalid, message)
+    })
+}
+
+fn time(text: &str) -> Option<Micros> {
+    let timestamp: Timestamp = match text.parse() {
+        Ok(timestamp) => timestamp,
+        Err(_) => text.parse::<DateTime>().ok()?.to_zoned(TimeZone::UTC).ok()?.timestamp(),
+    };
+    Some(Micros(timestamp.as_microsecond()))
+}
+
+/// RFC 3339 in UTC, with as many digits of the second as are needed.
+pub(crate) fn format(time: Micros) -> String {
+    match Timestamp::from_microsecond(time.0) {
+        Ok(timestamp) => timestamp.to_string(),
+        // No calendar reaches that far, so the count itself has to do.
+        Err(_) => format!("{} us", time.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn micros(text: &str) -> Option<i64> {
+        time(text).map(|time| time.0)
+    }
+
+    #[test]
+    fn digits_are_a_revision_and_anything_else_a_time() {
+        assert_eq!(parse("7").unwrap(), Moment::Revision(Revision(7)));
+        assert_eq!(parse("1970-01-02").unwrap(), Moment::Time(Micros(86_400_000_000)));
+        assert!(parse("").is_err());
+        assert!(parse("yesterday").is_err());
+        assert!(parse("-1").is_err());
+    }
+
+    #[test]
+    fn a_time_without_a_zone_is_utc_and_a_date_its_first_moment() {
+        let midnight = micros("2024-05-01T00:00:00Z");
+        assert!(midnight.is_some());
+        assert_eq!(micros("2024-05-01"), midnight);
+        assert_eq!(micros("2024-05-01T00:00"), midnight);
+        assert_eq!(micros("2024-05-01 02:00:00+02:00"), midnight);
+        assert_eq!(micros("2024-05"), None);
+    }
+
+    #[test]
+    fn times_print_as_they_are_read() {
+        for text in ["2024-05-01T12:30:00Z", "1969-12-31T23:59:59.999999Z"] {
+            assert_eq!(format(time(text).unwrap()), text);
+        }
+        assert_eq!(format(Micros(i64::MAX)), "9223372036854775807 us");
+    }
+}

@@ -1,0 +1,28 @@
+//! How far a long command is, on standard error while that is a terminal.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// A bar up to `total`, or a count where the total is not known.
+pub(crate) fn bar(what: &str, total: Option<u64>) -> ProgressBar {
+    let (bar, template) = match total {
+        Some(total) => (ProgressBar::new(total), "{msg} {wide_bar} {human_pos} of {human_len}"),
+        None => (ProgressBar::no_length(), "{msg} {human_pos}"),
+    };
+    styled(bar, template).with_message(what.to_owned())
+}
+
+/// A sign of life for work that tells nothing on its way.
+pub(crate) fn spinner(what: &str) -> ProgressBar {
+    let spinner = styled(ProgressBar::no_length(), "{spinner} {msg} {elapsed}");
+    spinner.enable_steady_tick(Duration::from_millis(100));
+    spinner.with_message(what.to_owned())
+}
+
+fn styled(bar: ProgressBar, template: &str) -> ProgressBar {
+    match ProgressStyle::with_template(template) {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}

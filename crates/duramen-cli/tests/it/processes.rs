@@ -1,0 +1,130 @@
+//! Two processes at once, and a process that is stopped.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
+
+fn duramen(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_duramen"));
+    command.args(arguments).current_dir(folder);
+    command
+}
+
+fn run(folder: &Path, arguments: &[&str]) -> Output {
+    duramen(folder, arguments).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// An import that waits for lines, and so holds the database `db` open for writing.
+struct Importer {
+    child: Child,
+    input: ChildStdin,
+    errors: BufReader<std::process::ChildStderr>,
+}
+
+impl Importer {
+    fn start(folder: &Path) -> Self {
+        let mut child = duramen(folder, &["import", "db", "doc", "--ndjson", "-"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let input = child.stdin.take().unwrap();
+        let mut errors = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        errors.read_line(&mut line).unwrap();
+        assert_eq!(line, "created the database db\n");
+        Self { child, input, errors }
+    }
+
+    /// Ends its input and gives its exit code and what it said.
+    fn end(mut self) -> (Option<i32>, String) {
+        drop(self.input);
+        let mut said = String::new();
+        self.errors.read_to_string(&mut said).unwrap();
+        (self.child.wait().unwrap().code(), said)
+    }
+}
+
+#[test]
+fn second_writer_is_told_which_process_holds_the_database() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("one.json"), "1").unwrap();
+    let importer = Importer::start(folder.path());
+
+    let put = run(folder.path(), &["put", "db", "doc", "one.json"]);
+    assert_eq!(put.status.code(), Some(16));
+    let holder = importer.child.id().to_string();
+    assert!(text(&put.stderr).contains(&holder), "{} does not name {holder}", text(&put.stderr));
+
+    let listed = run(folder.path(), &["ls", "db"]);
+    assert!(listed.status.success(), "reading works beside the writer: {}", text(&listed.stderr));
+    assert_eq!(importer.end().0, Some(0));
+}
+
+#[test]
+fn second_writer_waits_as_long_as_it_was_told() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("one.json"), "1").unwrap();
+    let importer = Importer::start(folder.path());
+    let arguments = ["put", "db", "doc", "one.json", "--wait", "60"];
+    let mut put = duramen(folder.path(), &arguments).stderr(Stdio::null()).spawn().unwrap();
+    assert_eq!(put.try_wait().unwrap(), None);
+    assert_eq!(importer.end().0, Some(0));
+    assert!(put.wait().unwrap().success());
+}
+
+#[test]
+fn interrupted_import_goes_on_where_it_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let lines: Vec<String> = (1..=1000).map(|number| format!("{{\"a\":{number}}}")).collect();
+    let lines = lines.join("\n");
+    std::fs::write(folder.path().join("all.ndjson"), &lines).unwrap();
+    let mut importer = Importer::start(folder.path());
+    importer.input.write_all(lines.as_bytes()).unwrap();
+    let id = importer.child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+
+    let (code, said) = importer.end();
+    assert_eq!(code, Some(130), "{said}");
+    let (_, safe) = said.trim_end().rsplit_once("--skip ").unwrap();
+    assert!(said.contains(&format!("the first {safe} lines are safe")), "{said}");
+    let stored = run(folder.path(), &["--json", "ls", "db"]);
+    if safe == "0" {
+        assert_eq!(text(&stored.stdout), "");
+    } else {
+        assert!(text(&stored.stdout).contains(&format!("\"revision\":{safe},")));
+    }
+
+    let rest = ["import", "db", "doc", "--ndjson", "all.ndjson", "--skip", safe];
+    assert!(run(folder.path(), &rest).status.success());
+    let values = run(folder.path(), &["--json", "history", "db", "doc", "/a"]);
+    let values = text(&values.stdout);
+    assert_eq!(values.lines().count(), 1000);
+    for (index, line) in values.lines().enumerate() {
+        let revision = 1000 - index;
+        assert!(line.starts_with(&format!("{{\"first\":{revision},\"last\":{revision},")));
+        assert!(line.ends_with(&format!("\"value\":{revision}}}")));
+    }
+}
+
+#[test]
+fn reader_that_goes_away_ends_the_command_quietly() {
+    let folder = tempfile::tempdir().unwrap();
+    let long = format!("[{}1]", "\"text\",".repeat(100_000));
+    std::fs::write(folder.path().join("long.json"), long).unwrap();
+    assert!(run(folder.path(), &["put", "db", "doc", "long.json"]).status.success());
+
+    let mut get = duramen(folder.path(), &["get", "db", "doc"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(get.stdout.take());
+    let output = get.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""));
+}

@@ -1,0 +1,106 @@
+//! Shell sessions with the command `duramen`, run again and compared with what is recorded.
+//!
+//! Each file of `transcripts` is one session in an empty folder: lines that begin with `$ ` are
+//! commands, what stands below them is their output, and `? N` is an exit code other than 0. The
+//! README's tour is such a session too. `SNAPSHOTS=overwrite` records anew.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use snapbox::data::DataFormat;
+use snapbox::{Assert, Data, Redactions};
+
+/// The folder that the binary lies in, in front of the shell's path.
+fn path_with_binary() -> String {
+    let binary = Path::new(env!("CARGO_BIN_EXE_duramen"));
+    let folder = binary.parent().unwrap().display();
+    format!("{folder}:{}", std::env::var("PATH").unwrap())
+}
+
+/// Runs the commands of a session and gives the session with what they print now.
+fn replay(session: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let mut now = String::new();
+    let mut in_output = false;
+    for line in session.lines() {
+        if let Some(command) = line.strip_prefix("$ ") {
+            let output = Command::new("sh")
+                .args(["-c", &format!("exec 2>&1\n{command}")])
+                .current_dir(folder.path())
+                .env("PATH", path_with_binary())
+                .env_remove("CLICOLOR_FORCE")
+                .output()
+                .unwrap();
+            let text = String::from_utf8(output.stdout).unwrap();
+            write!(now, "{line}\n{text}").unwrap();
+            if !text.is_empty() && !text.ends_with('\n') {
+                now.push('\n');
+            }
+            match output.status.code() {
+                Some(0) => {}
+                code => writeln!(now, "? {}", code.unwrap()).unwrap(),
+            }
+            in_output = true;
+        } else if line.starts_with("# ") || line.is_empty() && !in_output {
+            writeln!(now, "{line}").unwrap();
+            in_output = false;
+        }
+    }
+    now
+}
+
+/// What differs from run to run, by what stands for it.
+const REDACTIONS: &[(&str, &str)] = &[
+    ("[NOW]", r"20(?:2[5-9]|[3-9]\d)-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z"),
+    ("[SEGMENT]", r"every revision in (?<redacted>[\d,]+) bytes"),
+    ("[JOURNAL]", r"beside the (?<redacted>[\d,]+) bytes"),
+    ("[DISK]", r#""disk_bytes":(?<redacted>\d+)"#),
+    ("[DISK]", r"with the journal +(?<redacted>[\d,]+)"),
+];
+
+fn assert() -> Assert {
+    let mut redactions = Redactions::new();
+    for (placeholder, pattern) in REDACTIONS {
+        redactions.insert(placeholder, regex::Regex::new(pattern).unwrap()).unwrap();
+    }
+    Assert::new().action_env("SNAPSHOTS").normalize_paths(false).redact_with(redactions)
+}
+
+/// Replays the session of this name.
+fn check(name: &str) {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join(format!("tests/it/transcripts/{name}.console"));
+    let recorded = std::fs::read_to_string(&path).unwrap();
+    let expected = Data::read_from(&path, Some(DataFormat::Text));
+    assert().eq(replay(&recorded), expected);
+}
+
+/// One test for each session, and one that sees a session that is not listed.
+macro_rules! sessions {
+    ($($name:ident)*) => {
+        $(#[test] fn $name() { check(stringify!($name)); })*
+
+        #[test]
+        fn every_session_is_listed() {
+            let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/transcripts");
+            for file in std::fs::read_dir(folder).unwrap() {
+                let name = file.unwrap().path().file_stem().unwrap().to_owned();
+                let listed: &[&str] = &[$(stringify!($name)),*];
+                assert!(listed.contains(&name.to_str().unwrap()), "{name:?} is not listed");
+            }
+        }
+    };
+}
+
+sessions!(check_and_stat demo diff get help history import init log put set_and_remove wrong);
+
+#[test]
+fn readme_shows_what_its_commands_print() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let readme = std::fs::read_to_string(&path).unwrap();
+    let (before, rest) = readme.split_once("```console\n").unwrap();
+    let (session, after) = rest.split_once("```").unwrap();
+    let now = format!("{before}```console\n{}```{after}", replay(session));
+    assert().eq(now, Data::read_from(&path, Some(DataFormat::Text)));
+}
