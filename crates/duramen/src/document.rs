@@ -156,8 +156,8 @@ impl Document {
         if after.0 <= 1 && head.0 >= 1 {
             let first = self.tree.row(Revision(1))?.timestamp;
             let message = format!(
-                "the history of document {:?} begins at {} microseconds: there is nothing before",
-                self.name, first.0
+                "the history of document {:?} begins at {first}: there is nothing before",
+                self.name
             );
             return Err(Error::new(ErrorKind::NotFound, message));
         }

@@ -200,8 +200,7 @@ impl Transaction {
         let invalid = |message| Err(Error::new(ErrorKind::Invalid, message));
         if given > self.engine.now() {
             return invalid(format!(
-                "the timestamp {} is in the future: give one that is not, or none",
-                given.0
+                "the timestamp {given} is in the future: give one that is not, or none"
             ));
         }
         for (&id, writer) in &self.writers {
@@ -209,9 +208,8 @@ impl Transaction {
                 && id != CATALOGUE
             {
                 return invalid(format!(
-                    "the timestamp {} is not after {}, that of the last revision: timestamps of \
-                     a document rise",
-                    given.0, last.0
+                    "the timestamp {given} is not after {last}, that of the last revision: \
+                     timestamps of a document rise"
                 ));
             }
         }

@@ -158,8 +158,8 @@ impl Tree {
 
     /// The whole value at a revision.
     pub(crate) fn to_json(&self, revision: u32) -> Result<Vec<u8>> {
-        let room = self.printed_bytes.load(Ordering::Relaxed);
-        let mut text = Vec::with_capacity(room + room / 16);
+        let bytes = self.printed_bytes.load(Ordering::Relaxed);
+        let mut text = Vec::with_capacity(bytes + bytes / 16);
         let root = data::node(schema::ROOT, 0);
         self.append_json((root, revision), &Format::default(), &mut text)?;
         self.printed_bytes.store(text.len(), Ordering::Relaxed);

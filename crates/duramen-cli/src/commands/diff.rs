@@ -1,15 +1,12 @@
 //! `duramen diff`: what changed between two revisions.
 
-mod folding;
-
 use std::io::{self, Write};
 
 use clap::Args;
-use duramen::{Document, Moment, Revision};
+use duramen::{Change, ChangeKind, Document, Moment, Revision};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use self::folding::{Difference, fold};
 use super::get::at_time;
 use crate::arguments::ReadDocument;
 use crate::exit::{Failure, Success};
@@ -51,8 +48,8 @@ impl Diff {
         if self.patch {
             output.line(diff.to_json_patch())?;
         } else {
-            for difference in &fold(&diff.changes) {
-                output.record(&Line::try_from(difference)?)?;
+            for change in &diff.changes {
+                output.record(&Line::try_from(change)?)?;
             }
         }
         let found = self.exit_code && !diff.changes.is_empty();
@@ -71,35 +68,29 @@ fn revision(document: &Document, moment: Moment) -> Result<Revision> {
 struct Line<'a> {
     kind: &'static str,
     pointer: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    node: Option<u64>,
+    node: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     before: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
     after: Option<&'a RawValue>,
 }
 
-impl<'a> TryFrom<&Difference<'a>> for Line<'a> {
+impl<'a> TryFrom<&'a Change> for Line<'a> {
     type Error = Failure;
 
-    fn try_from(difference: &Difference<'a>) -> Result<Self> {
-        let (kind, at, before, after) = match difference {
-            Difference::Added { at, after } => ("added", at, None, Some(*after)),
-            Difference::Removed { at, before } => ("removed", at, Some(*before), None),
-            Difference::Replaced { at, before, after } => {
-                ("replaced", at, Some(*before), Some(*after))
-            }
-            Difference::Reordered { object } => {
-                let (kind, pointer) = ("reordered", object.to_string());
-                return Ok(Self { kind, pointer, node: None, before: None, after: None });
-            }
+    fn try_from(change: &'a Change) -> Result<Self> {
+        let kind = match change.kind {
+            ChangeKind::Added => "added",
+            ChangeKind::Removed => "removed",
+            ChangeKind::Replaced => "replaced",
+            ChangeKind::Reordered => "reordered",
         };
         Ok(Self {
             kind,
-            pointer: at.pointer.to_string(),
-            node: Some(at.node.number()),
-            before: raw(before)?,
-            after: raw(after)?,
+            pointer: change.pointer.to_string(),
+            node: change.node.number(),
+            before: raw(change.before.as_deref())?,
+            after: raw(change.after.as_deref())?,
         })
     }
 }
@@ -116,7 +107,7 @@ impl Record for Line<'_> {
         let short = |value: &RawValue| shortened(value.get()).into_owned();
         match (self.before, self.after) {
             (None, None) => {
-                writeln!(out, "{replaced}~ {pointer}{replaced:#}  the same in another order")
+                writeln!(out, "{replaced}~ {pointer}{replaced:#}  members in another order")
             }
             (None, Some(after)) => {
                 writeln!(out, "{added}+ {pointer}{added:#}  {}", short(after))

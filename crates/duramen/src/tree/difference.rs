@@ -5,7 +5,8 @@
 //! States are compared, so that what was changed and changed back is no difference.
 //!
 //! Changes are in the order of a JSON Patch (RFC 6902): each pointer holds for the value that the
-//! changes before it have made.
+//! changes before it have made. The order of an object's members is no part of JSON's values and
+//! a patch cannot express it, so it is a change of its own that the patch leaves out.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -32,6 +33,9 @@ pub enum ChangeKind {
     Removed,
     /// Another value is there.
     Replaced,
+    /// Members of an object that are there at both revisions stand in another order. JSON does not
+    /// count that as a difference and a JSON Patch leaves it out.
+    Reordered,
 }
 
 /// One difference between two revisions.
@@ -43,9 +47,9 @@ pub struct Change {
     pub pointer: JsonPointer,
     /// The node that holds the value.
     pub node: NodeId,
-    /// The value before, as compact JSON; none if it was added.
+    /// The value before, as compact JSON; none if it was added, or only reordered.
     pub before: Option<String>,
-    /// The value after, as compact JSON; none if it was removed.
+    /// The value after, as compact JSON; none if it was removed, or only reordered.
     pub after: Option<String>,
 }
 
@@ -60,15 +64,16 @@ impl Diff {
     /// Appends the changes as a JSON Patch (RFC 6902) that turns the first value into the second.
     pub fn write_json_patch(&self, out: &mut Vec<u8>) {
         out.push(b'[');
-        for (index, change) in self.changes.iter().enumerate() {
-            if index > 0 {
-                out.push(b',');
-            }
+        for change in &self.changes {
             let operation = match change.kind {
                 ChangeKind::Added => "add",
                 ChangeKind::Removed => "remove",
                 ChangeKind::Replaced => "replace",
+                ChangeKind::Reordered => continue,
             };
+            if out.last() == Some(&b'}') {
+                out.push(b',');
+            }
             out.extend_from_slice(b"{\"op\":\"");
             out.extend_from_slice(operation.as_bytes());
             out.extend_from_slice(b"\",\"path\":");
@@ -362,39 +367,31 @@ impl Walk<'_> {
 
     /// Compares objects whose members, or their order, may differ.
     fn compare_members(&mut self, at: NodeId, before: Members, after: Members) -> Result<()> {
-        if let (Members::Sequence(a), Members::Sequence(b)) = (before, after) {
-            let orders = &&self.tree.orders;
-            let edits = if a == b {
-                vec![Edit::Keep(order::len(orders, a)?)]
-            } else {
-                order::difference(orders, a, b)?
-            };
-            let added_at = edits.iter().position(|edit| matches!(edit, Edit::Insert(_)));
-            let kept_at = edits.iter().rposition(|edit| matches!(edit, Edit::Keep(_)));
-            if let (Some(touched), true) =
-                (&self.touched, added_at >= kept_at || added_at.is_none())
-            {
-                let children = touched.get(&at).cloned().unwrap_or_default();
-                return self.edit_map(at, (a, b), &edits, children);
-            }
+        if let (Members::Sequence(a), Members::Sequence(b), Some(touched)) =
+            (before, after, &self.touched)
+        {
+            let children = touched.get(&at).cloned().unwrap_or_default();
+            return self.edit_map(at, (a, b), children);
         }
         let old = self.members(at, before)?;
         let new = self.members(at, after)?;
-        self.compare_lists(&old, &new)
+        self.compare_lists(at, &old, &new)
     }
 
-    /// Entries that were removed, that differ, and that were added at the end.
+    /// Compares two orders of a map's items, looking at kept items only if they were touched.
     fn edit_map(
         &mut self,
         map: NodeId,
         (before, after): (Sequence, Sequence),
-        edits: &[Edit],
         touched: Vec<NodeId>,
     ) -> Result<()> {
+        let orders = &&self.tree.orders;
+        let edits =
+            if before == after { Vec::new() } else { order::difference(orders, before, after)? };
         let (mut old, mut new) = (0, 0);
         let (mut removed, mut added) = (Vec::new(), Vec::new());
         for edit in edits {
-            match *edit {
+            match edit {
                 Edit::Keep(items) => (old, new) = (old + items, new + items),
                 Edit::Remove(items) => {
                     for index in old..old + items {
@@ -410,23 +407,34 @@ impl Walk<'_> {
                 }
             }
         }
-        let edited: FxHashSet<NodeId> = removed.iter().chain(&added).copied().collect();
-        for child in removed {
+        let removed_set: FxHashSet<NodeId> = removed.iter().copied().collect();
+        let added_set: FxHashSet<NodeId> = added.iter().copied().collect();
+        let is_moved = |child: &NodeId| removed_set.contains(child) && added_set.contains(child);
+        let is_reordered = removed.iter().any(is_moved);
+        for &child in removed.iter().filter(|child| !added_set.contains(child)) {
             self.push_member(ChangeKind::Removed, child)?;
         }
-        for child in touched.into_iter().filter(|child| !edited.contains(child)) {
-            let (before, after) = self.tree.read(|data| {
-                let before = data.state(child, self.before)?.is_absent();
-                Ok((before, data.state(child, self.after)?.is_absent()))
-            })?;
-            if !before && !after {
+        for child in touched {
+            let is_kept = !removed_set.contains(&child) && !added_set.contains(&child);
+            if (is_kept || is_moved(&child)) && self.is_there_twice(child)? {
                 self.compare_field(child)?;
             }
         }
-        for child in added {
+        for &child in added.iter().filter(|child| !removed_set.contains(child)) {
             self.push_member(ChangeKind::Added, child)?;
         }
+        if is_reordered {
+            self.push_reordered(map);
+        }
         Ok(())
+    }
+
+    /// Whether a node has a value at both revisions.
+    fn is_there_twice(&self, child: NodeId) -> Result<bool> {
+        self.tree.read(|data| {
+            let before = data.state(child, self.before)?.is_absent();
+            Ok(!before && !data.state(child, self.after)?.is_absent())
+        })
     }
 
     fn members(&self, at: NodeId, members: Members) -> Result<Vec<NodeId>> {
@@ -448,26 +456,31 @@ impl Walk<'_> {
         }
     }
 
-    /// Compares the members of an object, in order: adding puts a member at the end, so from
-    /// the first place on where the order differs, members are removed and added again.
-    fn compare_lists(&mut self, old: &[NodeId], new: &[NodeId]) -> Result<()> {
+    /// Compares all members of an object.
+    fn compare_lists(&mut self, at: NodeId, old: &[NodeId], new: &[NodeId]) -> Result<()> {
         let old_set: FxHashSet<NodeId> = old.iter().copied().collect();
         let new_set: FxHashSet<NodeId> = new.iter().copied().collect();
-        let kept: Vec<NodeId> = old.iter().copied().filter(|n| new_set.contains(n)).collect();
-        let in_place = kept.iter().zip(new).take_while(|(a, b)| a == b).count();
         for &child in old.iter().filter(|child| !new_set.contains(child)) {
             self.push_member(ChangeKind::Removed, child)?;
         }
-        for &child in &new[..in_place] {
+        for &child in new.iter().filter(|child| old_set.contains(child)) {
             self.compare_field(child)?;
         }
-        for &child in new[in_place..].iter().filter(|child| old_set.contains(child)) {
-            self.push_member(ChangeKind::Removed, child)?;
-        }
-        for &child in &new[in_place..] {
+        for &child in new.iter().filter(|child| !old_set.contains(child)) {
             self.push_member(ChangeKind::Added, child)?;
         }
+        let kept_before = old.iter().filter(|child| new_set.contains(child));
+        let kept_after = new.iter().filter(|child| old_set.contains(child));
+        if !kept_before.eq(kept_after) {
+            self.push_reordered(at);
+        }
         Ok(())
+    }
+
+    fn push_reordered(&mut self, at: NodeId) {
+        let pointer = self.pointer.clone();
+        let kind = ChangeKind::Reordered;
+        self.changes.push(Change { kind, pointer, node: at, before: None, after: None });
     }
 
     fn push_member(&mut self, kind: ChangeKind, child: NodeId) -> Result<()> {

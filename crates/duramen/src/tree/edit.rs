@@ -24,6 +24,11 @@ impl Writer {
         match self.tree.locate(&parent, self.revision)? {
             Place::Missing(_, depth) => Err(not_found(pointer, depth)),
             Place::Inside(at, depth) => self.edit_opaque(at, (pointer, depth), &Change::Set(value)),
+            Place::Node(parent) if !self.has_room(parent, token)? => {
+                self.store_whole(parent)?;
+                let depth = pointer.tokens().len() - 1;
+                self.edit_opaque(parent, (pointer, depth), &Change::Set(value))
+            }
             Place::Node(parent) => match self.prior(parent)?.0 {
                 Prior::Object(shape) => self.set_field((parent, shape), token, value),
                 Prior::Map(sequence) => self.set_entry((parent, sequence), token, value),
@@ -115,7 +120,7 @@ impl Writer {
         let path = self
             .tree
             .change(|data| Ok(data.with_schema(|schema| schema.entry_or_add(map.path()))))?;
-        let path = path.ok_or_else(out_of_paths)?;
+        let path = path.ok_or_else(|| no_room(map))?;
         let plain = escape::is_plain(name.as_bytes());
         let item = self.item_or_bear((map, path), name.as_bytes(), plain)?;
         let child = self.item_node(map, true, item)?;
@@ -172,7 +177,7 @@ impl Writer {
         let path = self
             .tree
             .change(|data| Ok(data.with_schema(|schema| schema.element_or_add(array.path()))))?;
-        path.ok_or_else(out_of_paths)
+        path.ok_or_else(|| no_room(array))
     }
 
     /// The item of a map that a child of it is.
@@ -190,6 +195,31 @@ impl Writer {
             let state = data.state(at, self.revision)?;
             Ok(matches!(state, Datum::Opaque(_) | Datum::Apart { kind: ApartKind::Opaque, .. }))
         })
+    }
+
+    /// Whether an array or object can get a member of this name, now that paths are numbered.
+    fn has_room(&self, container: NodeId, token: &str) -> Result<bool> {
+        self.tree.read(|data| {
+            let (schema, path) = (&data.schema, container.path());
+            let info = schema.path(path);
+            Ok(!schema.is_full()
+                || match data.state(container, self.revision)? {
+                    Datum::Array(_) => info.element.is_some(),
+                    Datum::Object(_) | Datum::Map(_) => {
+                        info.entry.is_some() || schema.field(path, token.as_bytes()).is_some()
+                    }
+                    _ => true,
+                })
+        })
+    }
+
+    /// Makes an array or object a subtree stored whole, for want of paths.
+    fn store_whole(&self, container: NodeId) -> Result<()> {
+        let mut text = Vec::new();
+        let root = (container, self.revision);
+        self.tree.append_json(root, &crate::Format::default(), &mut text)?;
+        self.erase_children(container)?;
+        self.stage_bytes(container, ApartKind::Opaque, &text)
     }
 
     fn edit_opaque(
@@ -320,8 +350,7 @@ impl Members<'_> {
     }
 }
 
-fn out_of_paths() -> Error {
-    let message = "the document has 65,536 paths: nothing new can be named in this object or array; \
-                   put the object or array as a whole";
-    Error::new(ErrorKind::Full, message)
+/// Whether there is room has been asked before.
+fn no_room(container: NodeId) -> Error {
+    Error::new(ErrorKind::Internal, format!("{container} has no path for what it is to hold"))
 }

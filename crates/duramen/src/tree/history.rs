@@ -78,7 +78,7 @@ impl Value {
             Self::Integer(value) => write_scalar(Datum::Int(*value), out),
             Self::Number(text) | Self::Json(text) => out.extend_from_slice(text.as_bytes()),
             Self::String(text) => {
-                write_scalar(Datum::Text { bytes: text.as_bytes(), plain: false }, out)
+                write_scalar(Datum::Text { bytes: text.as_bytes(), plain: false }, out);
             }
         }
     }

@@ -1,8 +1,8 @@
 //! Documents end to end, on the memory device and on files.
 
 use duramen::{
-    CommitOptions, Database, ErrorKind, Format, JsonPointer, LogQuery, Micros, Options, Outcome,
-    Revision, Value,
+    ChangeKind, CommitOptions, Database, ErrorKind, Format, JsonPointer, LogQuery, Micros, Options,
+    Outcome, Revision, Value,
 };
 
 fn pointer(text: &str) -> JsonPointer {
@@ -158,4 +158,43 @@ fn formats_and_metadata() {
     assert_eq!(text(&pretty), expected);
     let node = head.node(&pointer("/a")).unwrap();
     assert_eq!(node.children, Some(3));
+}
+
+#[test]
+fn member_order_is_a_revision_and_a_change_of_its_own() {
+    let db = Database::memory().unwrap();
+    let doc = db.create_document("d").unwrap();
+    for text in [r#"{"a":1,"b":2}"#, r#"{"b":2,"a":1}"#, r#"{"b":2,"c":3,"a":1}"#] {
+        assert!(doc.put(text, &plain()).unwrap().is_committed(), "{text}");
+    }
+    let kinds = |a, b| -> Vec<ChangeKind> {
+        let diff = doc.diff(Revision(a), Revision(b)).unwrap();
+        diff.changes.iter().map(|change| change.kind).collect()
+    };
+    assert_eq!(kinds(1, 2), [ChangeKind::Reordered]);
+    assert_eq!(doc.diff(Revision(1), Revision(2)).unwrap().to_json_patch(), "[]");
+    assert_eq!(kinds(2, 3), [ChangeKind::Added]);
+    assert_eq!(kinds(3, 1), [ChangeKind::Removed, ChangeKind::Reordered]);
+    let patch = doc.diff(Revision(3), Revision(1)).unwrap().to_json_patch();
+    assert_eq!(patch, r#"[{"op":"remove","path":"/c"}]"#);
+}
+
+#[test]
+fn a_large_map_diffs_by_its_changes() {
+    let db = Database::memory().unwrap();
+    let doc = db.create_document("d").unwrap();
+    let map = |names: &[usize]| {
+        let members: Vec<String> = names.iter().map(|n| format!("\"k{n}\":{n}")).collect();
+        format!("{{{}}}", members.join(","))
+    };
+    let all: Vec<usize> = (0..1_000).collect();
+    let mut edited = all.clone();
+    edited.insert(500, 5_000);
+    edited.remove(10);
+    doc.put(map(&all), &plain()).unwrap();
+    doc.put(map(&edited), &plain()).unwrap();
+    assert_eq!(doc.head().unwrap().to_json().unwrap(), map(&edited));
+    let patch = doc.diff(Revision(1), Revision(2)).unwrap().to_json_patch();
+    let expected = r#"[{"op":"remove","path":"/k10"},{"op":"add","path":"/k5000","value":5000}]"#;
+    assert_eq!(patch, expected);
 }
