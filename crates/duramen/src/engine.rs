@@ -70,8 +70,10 @@ pub(crate) struct View {
 #[derive(Debug, Default)]
 struct Trees {
     open: FxHashMap<TreeId, Arc<Tree>>,
-    /// Schemas that trees share, by content.
+    /// Schemas that trees share, by their content on disk.
     schemas: FxHashMap<u128, Arc<Schema>>,
+    /// Schemas of new trees, by a hash: equal ones are kept once.
+    alike: FxHashMap<u64, Arc<Schema>>,
     /// Rises when idle trees are dropped.
     generation: u64,
 }
@@ -127,6 +129,7 @@ impl View {
         trees.generation += 1;
         trees.open.retain(|_, tree| Arc::strong_count(tree) > 1 || tree.is_dirty());
         trees.schemas.retain(|_, schema| Arc::strong_count(schema) > 1);
+        trees.alike.retain(|_, schema| Arc::strong_count(schema) > 1);
     }
 }
 
@@ -158,10 +161,10 @@ impl Engine {
     /// Shares one schema among trees that were built alike.
     pub(crate) fn share_schema(&self, tree: &Tree) {
         let schema = Arc::clone(&tree.data.read().schema);
-        let content = u128::from(schema.content_hash());
         let view = self.view();
         let mut trees = view.trees.lock();
-        let shared = trees.schemas.entry(content).or_insert_with(|| Arc::clone(&schema));
+        let shared =
+            trees.alike.entry(schema.content_hash()).or_insert_with(|| Arc::clone(&schema));
         if !Arc::ptr_eq(shared, &schema) && shared.same_as(&schema) {
             tree.data.write().schema = Arc::clone(shared);
         }

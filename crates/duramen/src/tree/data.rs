@@ -18,7 +18,7 @@ use crate::state::Datum;
 use crate::tree::disk::{DiskGroup, Load};
 use crate::tree::group::{ColumnId, DiskPart, Fault, GroupId, RowGroup, locate};
 use crate::tree::rows::{Row, YoungRows};
-use crate::tree::schema::{Schema, SchemaExtent, SpaceId, index_u32};
+use crate::tree::schema::{Schema, SchemaExtent, ShapeField, SpaceId, index_u32};
 use crate::tree::young::Packed;
 
 /// One ordinal space of a tree.
@@ -181,6 +181,21 @@ impl TreeData {
             Some(group) => group.versions(column, slot, revision, visit),
             None => Ok(()),
         }
+    }
+
+    /// Whether a field of an object surely has one scalar value at two revisions. False says
+    /// nothing.
+    #[inline]
+    pub(crate) fn is_same_scalar(
+        &self,
+        (object, field): (NodeId, &ShapeField),
+        before: u32,
+        after: u32,
+    ) -> Result<bool, Fault> {
+        let space = self.schema.path(field.path).space;
+        let (group, slot) = locate(object.ordinal().0);
+        let group = self.group(space, group)?;
+        Ok(group.is_some_and(|group| group.is_same_scalar(field.column, slot, before, after)))
     }
 
     /// The young changes of a node, oldest first.

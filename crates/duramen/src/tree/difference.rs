@@ -227,6 +227,9 @@ impl Walk<'_> {
         self.tree.read(|data| {
             let mut children = Vec::new();
             for field in data.schema.shape(shape) {
+                if data.is_same_scalar((object, field), self.before, self.after)? {
+                    continue;
+                }
                 let child = node(field.path, object.ordinal().0);
                 if !matches!(self.pair(data, child)?, Pair::Same) {
                     children.push(child);
@@ -341,8 +344,24 @@ impl Walk<'_> {
     }
 
     fn compare_element(&mut self, element: NodeId, index: u64) -> Result<()> {
+        // Most elements are the same: they are passed without making a pointer to them.
+        let children = match self.tree.read(|data| self.pair(data, element))? {
+            Pair::Same => return Ok(()),
+            Pair::Objects(before, after) if before == after => {
+                Some(self.children_to_compare(element, before)?)
+            }
+            _ => None,
+        };
+        if children.as_ref().is_some_and(Vec::is_empty) {
+            return Ok(());
+        }
         self.pointer.push(index.to_string());
-        self.compare(element)?;
+        match children {
+            Some(children) => {
+                children.into_iter().try_for_each(|child| self.compare_field(child))?;
+            }
+            None => self.compare(element)?,
+        }
         self.pointer.pop();
         Ok(())
     }

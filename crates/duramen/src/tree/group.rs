@@ -125,6 +125,16 @@ impl RowGroup {
         }
     }
 
+    /// Whether a young slot surely has one scalar value at two revisions. False says nothing.
+    #[inline]
+    pub(crate) fn is_same_scalar(&self, column: u32, slot: u16, before: u32, after: u32) -> bool {
+        let Some(young) = self.columns.get(column as usize) else { return false };
+        match (young.at(slot, before), young.at(slot, after)) {
+            (Some(a), Some(b)) => a.revision == b.revision && !a.is_container(),
+            _ => false,
+        }
+    }
+
     /// Prints a name and the state of a slot at a revision. False, with nothing printed, if the
     /// state has children or stands apart, is not there, or has to be loaded.
     #[inline]

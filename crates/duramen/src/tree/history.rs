@@ -363,15 +363,11 @@ fn push_integers(
 ) -> u32 {
     let Ok(changes) = data.young_run(node) else { return until };
     let newer = changes.partition_point(|change| change.revision <= until);
-    let integers = changes[..newer]
-        .iter()
-        .rev()
-        .map_while(|change| change.integer().map(|value| (change.revision, value)));
-    runs.extend(integers.take(wanted.saturating_sub(runs.len())).map(|(set, value)| {
-        let run = value_run(set, until, Value::Integer(value));
-        until = set - 1;
-        run
-    }));
+    for change in changes[..newer].iter().rev().take(wanted.saturating_sub(runs.len())) {
+        let Some(value) = change.integer() else { break };
+        runs.push(value_run(change.revision, until, Value::Integer(value)));
+        until = change.revision - 1;
+    }
     until
 }
 

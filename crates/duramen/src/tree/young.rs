@@ -79,6 +79,15 @@ impl Packed {
         self.tag == Tag::Absent
     }
 
+    /// Whether the state has children as nodes of their own.
+    #[inline]
+    pub(crate) fn is_container(self) -> bool {
+        matches!(
+            self.tag,
+            Tag::Object | Tag::ArrayExtent | Tag::ArrayBlocks | Tag::MapExtent | Tag::MapBlocks
+        )
+    }
+
     /// The integer, if the state is one.
     #[inline]
     pub(crate) fn integer(self) -> Option<i64> {
