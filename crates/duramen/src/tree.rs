@@ -132,10 +132,12 @@ impl Tree {
     pub(crate) fn load(&self, load: Load) -> Result<()> {
         match load {
             Load::Group(id) => {
-                let schema = Arc::clone(&self.data.read().schema);
-                let disk = self.cells.load_group(id, &schema)?;
-                self.data.write().attach(id, Arc::new(disk));
-                Ok(())
+                let (schema, before) = {
+                    let data = self.data.read();
+                    (Arc::clone(&data.schema), data.rows.before())
+                };
+                let loaded = self.cells.load_group(id, &schema)?;
+                self.data.write().attach(id, loaded, before)
             }
             Load::Cell(disk, cell) => disk.load(cell),
         }

@@ -32,6 +32,17 @@ impl CellHandle {
         Self(Content::Apart { segment, cache, block })
     }
 
+    /// Bytes of the content, or of its block if that has not been read.
+    pub(crate) fn bytes(&self) -> Result<usize> {
+        Ok(match &self.0 {
+            Content::Read(content) => content.len(),
+            Content::Apart { segment, block, .. } => {
+                let entry = segment.entry(*block)?;
+                entry.map_or(0, |(entry, _)| entry.block.length.get() as usize)
+            }
+        })
+    }
+
     /// Whether loading the content reads nothing.
     pub(crate) fn is_read(&self) -> bool {
         matches!(self.0, Content::Read(_))

@@ -15,7 +15,7 @@ use crate::limits::{ORDINALS_MAX, ROW_GROUP_SLOTS};
 use crate::node::{NodeId, Ordinal, PathId};
 use crate::order::Item;
 use crate::state::Datum;
-use crate::tree::disk::{DiskGroup, Load};
+use crate::tree::disk::{Load, Loaded};
 use crate::tree::group::{ColumnId, DiskPart, Fault, GroupId, RowGroup, locate};
 use crate::tree::rows::{Row, YoungRows};
 use crate::tree::schema::{Schema, SchemaExtent, ShapeField, SpaceId, index_u32};
@@ -256,17 +256,32 @@ impl TreeData {
         self.spaces[space.0 as usize].keys.get(key_of(map, key).as_slice()).copied()
     }
 
-    /// Puts a row group's part on disk in its place.
-    pub(crate) fn attach(&mut self, id: GroupId, disk: Arc<DiskGroup>) {
+    /// Puts in place what was read of a row group when the disk had the first `before` revisions.
+    /// Nothing happens if a checkpoint or another reader came first.
+    pub(crate) fn attach(&mut self, id: GroupId, loaded: Loaded, before: u64) -> Result<()> {
         let groups = &mut self.spaces[id.space.0 as usize].groups;
         let index = id.group as usize;
         if index >= groups.len() {
             groups.resize_with(index + 1, || None);
         }
-        match &mut groups[index] {
-            Some(group) => group.disk = DiskPart::Loaded(disk),
-            empty => *empty = Some(Box::new(RowGroup::on_disk(disk))),
+        let is_waited_for =
+            groups[index].as_ref().is_none_or(|group| matches!(group.disk, DiskPart::NotLoaded(_)));
+        if self.rows.before() != before || !is_waited_for {
+            return Ok(());
         }
+        match loaded {
+            Loaded::Small(mut whole) => {
+                if let Some(younger) = &groups[index] {
+                    whole.add_younger(younger)?;
+                }
+                groups[index] = Some(Box::new(whole));
+            }
+            Loaded::Large(disk) => {
+                let group = groups[index].get_or_insert_default();
+                group.disk = DiskPart::Loaded(Arc::new(disk));
+            }
+        }
+        Ok(())
     }
 
     /// Gives a new element, or with a key a new entry, its ordinal.

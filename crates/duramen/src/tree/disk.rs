@@ -18,7 +18,7 @@ use crate::segment::CellHandle;
 use crate::state::Datum;
 use crate::store::Store;
 use crate::tree::cell_key::{self, GroupCell, TreeId};
-use crate::tree::group::{ColumnId, Fault, GroupId};
+use crate::tree::group::{ColumnId, Fault, GroupId, RowGroup};
 use crate::tree::rows::Row;
 use crate::tree::schema::Schema;
 use crate::tree::serialize::write_scalar;
@@ -63,6 +63,16 @@ enum Decoded {
     Base(Box<Column>),
     Run(Box<RunPiece>),
 }
+
+/// What was read of a row group.
+#[derive(Debug)]
+pub(crate) enum Loaded {
+    Small(RowGroup),
+    Large(DiskGroup),
+}
+
+/// Bytes of cells up to which a row group is read whole.
+const SMALL_GROUP_BYTES: usize = 64 << 10;
 
 /// First states of consecutive slots.
 #[derive(Debug, Clone, Copy)]
@@ -161,36 +171,31 @@ impl TreeCells {
         Ok((block, index))
     }
 
-    /// The directory of a row group; cells whose blocks had to be read for it are decoded.
-    pub(crate) fn load_group(&self, id: GroupId, schema: &Schema) -> Result<DiskGroup> {
+    /// A row group: whole if it is small, else the directory of its cells.
+    pub(crate) fn load_group(&self, id: GroupId, schema: &Schema) -> Result<Loaded> {
         let mut group = DiskGroup::default();
+        let mut bytes = 0;
         for found in self.store.live().scan(&cell_key::group(self.tree, id))? {
             let (key, handle) = found?;
             let place = cell_key::parse_group_cell(&key);
+            let place = place.filter(|(path, ..)| schema.has_path(*path));
             let (path, kind, number) = place
-                .filter(|(path, ..)| schema.has_path(*path))
                 .ok_or_else(|| Error::new(ErrorKind::Corrupt, format!("cell key {key:02x?}")))?;
-            let is_near = handle.is_read();
-            let cell = group.cells.len();
-            let is_run = kind == GroupCell::Run;
-            group.cells.push(GroupCells { handle, is_run, decoded: OnceLock::new() });
-            let base = Base { first_slot: u16::try_from(number).unwrap_or(u16::MAX), cell };
-            let column = schema.path(path).column as usize;
-            if column >= group.values.len() {
-                group.values.resize_with(column + 1, ColumnCells::default);
-            }
-            match kind {
-                GroupCell::Base => group.values[column].bases.push(base),
-                GroupCell::Run => group.values[column].runs.push((number, cell)),
-                GroupCell::Parent => group.parent.push(base),
-                GroupCell::Born => group.born.push(base),
-                GroupCell::Key => group.key.push(base),
-            }
-            if is_near {
+            bytes += handle.bytes()?;
+            group.add((schema.path(path).column as usize, kind, number), handle);
+        }
+        let cells = 0..group.cells.len();
+        if bytes <= SMALL_GROUP_BYTES {
+            cells.into_iter().try_for_each(|cell| group.load(cell))?;
+            return group.unpack().map(Loaded::Small);
+        }
+        for cell in cells {
+            // What shares a block with the keys has been read with them.
+            if group.cells[cell].handle.is_read() {
                 group.load(cell)?;
             }
         }
-        Ok(group)
+        Ok(Loaded::Large(group))
     }
 }
 
@@ -204,6 +209,68 @@ fn print_state(state: Datum<'_>, out: &mut Vec<u8>) -> bool {
 }
 
 impl DiskGroup {
+    /// Puts a cell, the next in key order, into the directory.
+    fn add(&mut self, (column, kind, number): (usize, GroupCell, u32), handle: CellHandle) {
+        let cell = self.cells.len();
+        let is_run = kind == GroupCell::Run;
+        self.cells.push(GroupCells { handle, is_run, decoded: OnceLock::new() });
+        if column >= self.values.len() {
+            self.values.resize_with(column + 1, ColumnCells::default);
+        }
+        let base = Base { first_slot: u16::try_from(number).unwrap_or(u16::MAX), cell };
+        match kind {
+            GroupCell::Base => self.values[column].bases.push(base),
+            GroupCell::Run => self.values[column].runs.push((number, cell)),
+            GroupCell::Parent => self.parent.push(base),
+            GroupCell::Born => self.born.push(base),
+            GroupCell::Key => self.key.push(base),
+        }
+    }
+
+    /// All states, in the form that young ones have; every cell is decoded.
+    fn unpack(&self) -> Result<RowGroup> {
+        let mut group = RowGroup::default();
+        let values = (0..).map(ColumnId::Value).zip(self.values.iter().map(|cells| &cells.bases));
+        let special = [(ColumnId::Parent, &self.parent), (ColumnId::Key, &self.key)];
+        for (column, bases) in values.chain(special) {
+            for base in bases {
+                let Some(Decoded::Base(states)) = self.cells[base.cell].decoded.get() else {
+                    continue;
+                };
+                for (slot, index) in (base.first_slot..).zip(0..states.len()) {
+                    let state = states.get(index)?;
+                    if !state.is_absent() {
+                        group.set_birth(column, slot, state, self.decoded_born(slot)?)?;
+                    }
+                }
+            }
+        }
+        for (column, cells) in (0..).map(ColumnId::Value).zip(&self.values) {
+            for &(_, cell) in &cells.runs {
+                let Some(Decoded::Run(piece)) = self.cells[cell].decoded.get() else { continue };
+                for index in 0..piece.len() {
+                    let (slot, revision, state) = piece.entry(index)?;
+                    group.add_newer(column, slot, state, revision)?;
+                }
+            }
+        }
+        Ok(group)
+    }
+
+    fn decoded_born(&self, slot: u16) -> Result<u32> {
+        let after = self.born.partition_point(|base| base.first_slot <= slot);
+        let base = self.born[..after].last();
+        let column = base.and_then(|base| self.cells[base.cell].decoded.get());
+        if let (Some(base), Some(Decoded::Base(column))) = (base, column)
+            && usize::from(slot - base.first_slot) < column.len()
+            && let Datum::Int(born) = column.get(usize::from(slot - base.first_slot))?
+            && let Ok(born) = u32::try_from(born)
+        {
+            return Ok(born);
+        }
+        Err(Error::new(ErrorKind::Corrupt, format!("slot {slot} has no revision of birth")))
+    }
+
     /// Reads and decodes a cell, once.
     pub(crate) fn load(&self, cell: usize) -> Result<()> {
         let cell = &self.cells[cell];

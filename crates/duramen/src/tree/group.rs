@@ -1,5 +1,8 @@
 //! A row group: 4,096 consecutive ordinals of a space with all their columns, aligned.
 //!
+//! A small row group is read from disk as a whole and kept like a young one; of a large one the
+//! cells are read one by one, and what is young stands before them.
+//!
 //! Invariant: a slot's states are, oldest first, its birth, its changes on disk, its young
 //! changes; a slot is born either on disk or young, never both.
 
@@ -52,9 +55,10 @@ pub(crate) enum ColumnId {
     Key,
 }
 
-/// The part of a row group that was there at the last checkpoint.
+/// Where the part of a row group is that was there at the last checkpoint.
 #[derive(Debug, Default)]
 pub(crate) enum DiskPart {
+    /// There was none, or it has been read and stands among the young states.
     #[default]
     None,
     NotLoaded(GroupId),
@@ -283,6 +287,42 @@ impl RowGroup {
         }
     }
 
+    /// Adds a change that is newer than those there; one that is not is there already.
+    pub(crate) fn add_newer(
+        &mut self,
+        column: ColumnId,
+        slot: u16,
+        datum: Datum<'_>,
+        revision: u32,
+    ) -> Result<()> {
+        let (young, heap) = self.column_mut(column);
+        let run = young.run_mut(slot);
+        if run.last().is_none_or(|last| last.revision < revision) {
+            run.push(heap.pack(datum, revision)?);
+        }
+        Ok(())
+    }
+
+    /// Takes over what another row group has that is younger.
+    pub(crate) fn add_younger(&mut self, younger: &Self) -> Result<()> {
+        let values = (0..).map(ColumnId::Value).zip(&younger.columns);
+        let special = [(ColumnId::Parent, &younger.parent), (ColumnId::Key, &younger.key)];
+        for (id, column) in values.chain(special) {
+            let (first, births) = column.births();
+            for (slot, &birth) in (first..).zip(births) {
+                if birth.revision > 0 {
+                    self.set_birth(id, slot, younger.heap.unpack(birth), birth.revision)?;
+                }
+            }
+            for (slot, run) in column.changed() {
+                for &change in run {
+                    self.add_newer(id, slot, younger.heap.unpack(change), change.revision)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Takes back the change that `revision` made to a slot.
     pub(crate) fn pop_change(&mut self, column: ColumnId, slot: u16, revision: u32) {
         self.column_mut(column).0.pop_change(slot, revision);
@@ -344,7 +384,7 @@ impl RowGroup {
             }
             for (slot, run) in column.changed() {
                 for &change in run.iter().filter(|change| change.revision > revision) {
-                    self.set_change(id, slot, old.heap.unpack(change), change.revision)?;
+                    self.add_newer(id, slot, old.heap.unpack(change), change.revision)?;
                 }
             }
         }

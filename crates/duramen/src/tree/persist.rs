@@ -19,6 +19,7 @@ use crate::tree::delta::{decode_paths, decode_shapes, encode_paths, encode_shape
 use crate::tree::disk::TreeCells;
 use crate::tree::group::{ColumnId, GroupId, RowGroup};
 use crate::tree::schema::{Schema, SchemaExtent, SpaceId, index_u32};
+use crate::tree::young::Packed;
 use crate::wire::{Reader, put_varint};
 
 /// Cells with their keys.
@@ -93,8 +94,7 @@ impl Tree {
         }
         put_rows(&data, tree, cells);
         for (id, group) in data.groups() {
-            let committed = data.spaces[id.space.0 as usize].committed;
-            GroupWriter { data: &data, tree, id, group, revision, committed }.put(cells);
+            GroupWriter { data: &data, tree, id, group, revision }.put(cells);
         }
         put_keys(&data, tree, cells);
         let spaces = data.spaces.iter().take(spaces_of(&data, schema));
@@ -205,7 +205,6 @@ struct GroupWriter<'a> {
     id: GroupId,
     group: &'a RowGroup,
     revision: u32,
-    committed: u64,
 }
 
 impl GroupWriter<'_> {
@@ -221,13 +220,18 @@ impl GroupWriter<'_> {
         self.put_born(space.path, cells);
     }
 
-    /// The committed births of a column: the first slot and the states.
-    fn births(&self, column: ColumnId) -> Option<(u16, &[crate::tree::young::Packed])> {
+    /// The committed births of a column that are not on disk: the first slot and the states.
+    fn births(&self, column: ColumnId) -> Option<(u16, &[Packed])> {
         let (first, births) = self.group.young_column(column)?.births();
+        let space = &self.data.spaces[self.id.space.0 as usize];
         let start = u64::from(self.id.group) * ROW_GROUP_SLOTS + u64::from(first);
-        let committed = usize::try_from(self.committed.saturating_sub(start)).unwrap_or(0);
-        let births = &births[..births.len().min(committed)];
-        (!births.is_empty()).then_some((first, births))
+        let index = |ordinal: u64| {
+            let index = usize::try_from(ordinal.saturating_sub(start)).unwrap_or(usize::MAX);
+            index.min(births.len())
+        };
+        let (from, to) = (index(space.on_disk), index(space.committed));
+        let births = births.get(from..to).filter(|births| !births.is_empty())?;
+        Some((first + u16::try_from(from).ok()?, births))
     }
 
     fn put_births(&self, column: ColumnId, (path, kind): (PathId, GroupCell), cells: &mut Cells) {
@@ -255,9 +259,11 @@ impl GroupWriter<'_> {
     /// Writes the committed changes of a column in pieces, each of whole revisions.
     fn put_changes(&self, column: ColumnId, path: PathId, cells: &mut Cells) {
         let Some(young) = self.group.young_column(column) else { return };
+        let before = u32::try_from(self.data.rows.before()).unwrap_or(u32::MAX);
         let mut changes: Vec<(u16, u32, Datum<'_>)> = Vec::new();
         for (slot, run) in young.changed() {
-            let committed = run.iter().filter(|change| change.revision <= self.revision);
+            let new = before + 1..=self.revision;
+            let committed = run.iter().filter(|change| new.contains(&change.revision));
             changes.extend(
                 committed.map(|&change| (slot, change.revision, self.group.unpack(change))),
             );
