@@ -1,7 +1,7 @@
 //! The warm encoding of cells: what lies on disk is what is read in memory.
 //!
 //! A cell is parsed as a thin view over its bytes: parsing looks at the headers alone, whatever
-//! the number of values, and a read goes straight to its value. `docs/format-cells.md` describes
+//! the number of values, and a read goes straight to its value. `docs/format.md` describes
 //! every byte.
 //!
 //! Invariants:

@@ -230,7 +230,7 @@ impl Journal {
         if body.len() > COMMIT_BYTES_MAX {
             let len = body.len();
             let message = format!(
-                "a commit of {len} bytes is over the limit of {COMMIT_BYTES_MAX}: load it in bulk"
+                "a commit of {len} bytes is over the limit of {COMMIT_BYTES_MAX}: split it"
             );
             return Err(Error::new(ErrorKind::Full, message));
         }

@@ -39,10 +39,12 @@ pub const SEGMENTS_MAX: usize = 65_536;
 pub const VALUE_BYTES_MAX: usize = 256 << 20;
 /// Bytes of one commit.
 pub const COMMIT_BYTES_MAX: usize = 1 << 30;
-/// Nesting depth of JSON.
+/// Arrays and objects inside each other, in JSON and in a document.
 pub const JSON_DEPTH_MAX: usize = 512;
 /// Bytes of a document name.
 pub const NAME_BYTES_MAX: usize = 255;
+/// Bytes of the author, and of the message, of a commit.
+pub const COMMIT_TEXT_BYTES_MAX: usize = 64 << 10;
 /// Revisions of one tree.
 pub const REVISIONS_MAX: u64 = u32::MAX as u64 - 1;
 /// How long a transaction waits for another one that writes the same document.

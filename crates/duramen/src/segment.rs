@@ -2,7 +2,7 @@
 //!
 //! A cell is an opaque byte string under an opaque key; keys are compared byte by byte. A segment
 //! file is its magic, then blocks back to back: blocks of cells in key order, a filter, an index
-//! with a fence key per block, and a footer. `docs/format-segment.md` describes every byte.
+//! with a fence key per block, and a footer. `docs/format.md` describes every byte.
 //!
 //! Invariants:
 //! - keys rise strictly through a segment;

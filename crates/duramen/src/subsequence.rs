@@ -19,8 +19,8 @@ pub(crate) struct Point {
 /// equal items of two lists, by rising old and falling new index, it is their longest common
 /// subsequence (Hunt and Szymanski 1977).
 pub(crate) fn heaviest_increasing(points: &[Point]) -> Vec<usize> {
-    // The best chains by the place they end at. One that ends later is heavier, or it is dropped: so
-    // the last chain before a place is the heaviest to go on from.
+    // The best chains by the place they end at. One that ends later is heavier, or it is dropped:
+    // so the last chain before a place is the heaviest to go on from.
     let mut chains: BTreeMap<u64, (u64, usize)> = BTreeMap::new();
     let mut previous: Vec<Option<usize>> = Vec::with_capacity(points.len());
     for (index, point) in points.iter().enumerate() {

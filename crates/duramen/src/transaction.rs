@@ -9,7 +9,7 @@ use crate::engine::record::{Facts, Prepared};
 use crate::engine::{CATALOGUE, Engine};
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::{JsonPointer, ParseOptions, Tape};
-use crate::limits::TURN_WAIT_MS;
+use crate::limits::{COMMIT_TEXT_BYTES_MAX, JSON_DEPTH_MAX, TURN_WAIT_MS};
 use crate::revision::{CommitSequence, Micros, Revision};
 use crate::tree::Tree;
 use crate::tree::cell_key::TreeId;
@@ -112,6 +112,7 @@ impl Transaction {
     /// an element at the end of an array (`/list/-`).
     pub fn set(&mut self, name: &str, pointer: &JsonPointer, json: &[u8]) -> Result<()> {
         let tape = Tape::parse(json, ParseOptions::default())?;
+        check_depth(pointer, &tape)?;
         self.writer(name)?.set(pointer, &tape)
     }
 
@@ -146,6 +147,8 @@ impl Transaction {
                 self.expect(&name, expected)?;
             }
         }
+        check_text("author", options.author.as_deref())?;
+        check_text("message", options.message.as_deref())?;
         let mut newest = CommitSequence(0);
         let mut unchanged = Vec::new();
         for (&id, writer) in &mut self.writers {
@@ -275,6 +278,27 @@ impl Transaction {
         }
         Ok(&self.writers[&id])
     }
+}
+
+/// Refuses to nest a value so deep in a document that the document could not be read back.
+fn check_depth(pointer: &JsonPointer, tape: &Tape<'_>) -> Result<()> {
+    let depth = pointer.tokens().len() + tape.depth();
+    if depth <= JSON_DEPTH_MAX {
+        return Ok(());
+    }
+    let message =
+        format!("the document would be {depth} levels deep: at most {JSON_DEPTH_MAX} are kept");
+    Err(Error::new(ErrorKind::Invalid, message))
+}
+
+/// Refuses an author or a message that is no short text.
+fn check_text(what: &str, text: Option<&str>) -> Result<()> {
+    let len = text.map_or(0, str::len);
+    if len <= COMMIT_TEXT_BYTES_MAX {
+        return Ok(());
+    }
+    let message = format!("the {what} has {len} bytes: at most {COMMIT_TEXT_BYTES_MAX} are kept");
+    Err(Error::new(ErrorKind::Invalid, message))
 }
 
 fn busy() -> Error {

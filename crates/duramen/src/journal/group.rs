@@ -1,4 +1,4 @@
-//! The encoding of one group of commits, byte by byte in `docs/format-journal.md`.
+//! The encoding of one group of commits, byte by byte in `docs/format.md`.
 //!
 //! Invariants:
 //! - a checksum verifies only for the database, the file number and the offset it was made for,
@@ -29,7 +29,7 @@ const CHECKSUM_BYTES: usize = size_of::<u32>();
 /// Length, first commit, count, files back, offset, timestamp.
 const FIELDS_BYTES: usize = 4 + 8 + 4 + 4 + 4 + 8;
 
-const _: () = assert!(CHECKSUM_BYTES + FIELDS_BYTES == HEADER_BYTES, "docs/format-journal.md");
+const _: () = assert!(CHECKSUM_BYTES + FIELDS_BYTES == HEADER_BYTES, "docs/format.md");
 
 /// Where a group lies, as its checksum knows it.
 #[derive(Debug, Clone, Copy)]

@@ -289,15 +289,15 @@ fn commits_of_many_threads_keep_their_order() {
     std::thread::scope(|scope| {
         for thread in 0..8_u8 {
             let (journal, staged) = (&journal, &staged);
+            let durabilities = [Durability::Interval(5), Durability::Sync, Durability::Sync];
+            let stage = |sequence: CommitSequence, _: Micros, header: &mut Vec<u8>| {
+                assert_eq!(staged.fetch_add(1, Ordering::Relaxed) + 1, sequence.0);
+                header.push(u8::try_from(sequence.0 & 0xff).unwrap());
+            };
             scope.spawn(move || {
                 for number in 0..200_u8 {
                     let body = [thread, number];
-                    let durability =
-                        if number % 3 == 0 { Durability::Interval(5) } else { Durability::Sync };
-                    let stage = |sequence: CommitSequence, _: Micros, header: &mut Vec<u8>| {
-                        assert_eq!(staged.fetch_add(1, Ordering::Relaxed) + 1, sequence.0);
-                        header.push(u8::try_from(sequence.0 & 0xff).unwrap());
-                    };
+                    let durability = durabilities[usize::from(number % 3)];
                     let ticket = journal.append(Cow::Borrowed(&body), durability, stage).unwrap();
                     journal.wait(ticket).unwrap();
                     assert!(journal.published() >= ticket.sequence);

@@ -175,6 +175,21 @@ impl<'t> Tape<'t> {
         self.subtree(index).len()
     }
 
+    /// How many arrays and objects lie inside each other; 0 for a scalar.
+    pub(crate) fn depth(&self) -> usize {
+        let mut depth = 0;
+        // Where the containers end that are open at a node.
+        let mut ends: Vec<usize> = Vec::new();
+        for (at, node) in self.nodes.iter().enumerate() {
+            while ends.pop_if(|end| *end <= at).is_some() {}
+            if matches!(node.kind(), Kind::Array | Kind::Object) {
+                ends.push(at.saturating_add(node.span()));
+                depth = depth.max(ends.len());
+            }
+        }
+        depth
+    }
+
     /// Writes the value as compact JSON, the one text of all equal values.
     pub(crate) fn write(&self, index: TapeIndex, out: &mut Vec<u8>) {
         // Containers that are open: what closes each, and how many of its nodes are due.

@@ -89,7 +89,7 @@ fn a_database_on_files_comes_back_with_and_without_a_checkpoint() {
             Ok(doc) => doc,
             Err(_) => db.create_document("d").unwrap(),
         };
-        let done = doc.head_revision().unwrap().0 as usize;
+        let done = usize::try_from(doc.head_revision().unwrap().0).unwrap();
         for (index, text) in texts.iter().take(done).enumerate() {
             let snapshot = doc.at(Revision(index as u64 + 1)).unwrap();
             assert_eq!(snapshot.to_json().unwrap(), *text, "revision {}", index + 1);

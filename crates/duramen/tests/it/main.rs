@@ -1,3 +1,7 @@
 //! Integration tests of the engine's public interface.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 mod documents;
+mod format;
+mod limits;
