@@ -53,3 +53,10 @@ pub const TURN_WAIT_MS: u64 = 10_000;
 pub const LOCK_RETRY_MS: u64 = 20;
 /// Journal since the last checkpoint from which on closing writes one, in bytes.
 pub const CLOSING_CHECKPOINT_JOURNAL_BYTES: usize = 64 << 10;
+/// Bytes of the name of an object's member.
+pub const MEMBER_NAME_BYTES_MAX: usize = 32 << 10;
+/// Shapes of one document: an object that would need one more is stored as a map.
+pub const SHAPES_MAX: usize = 1 << 18;
+/// Bytes of field names of one document: beyond these a subtree is stored whole, as one opaque
+/// node.
+pub const SCHEMA_TEXT_BYTES_MAX: usize = 64 << 20;

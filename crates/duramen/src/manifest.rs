@@ -149,7 +149,9 @@ impl Manifest {
     /// two may be the one that a later open finds.
     pub(crate) fn store(&self, device: &dyn Device) -> Result<()> {
         if self.segments.len() > SEGMENTS_MAX {
-            let message = format!("more than {SEGMENTS_MAX} live segments; compact the database");
+            let message = format!(
+                "the database has {SEGMENTS_MAX} segments, as many as it can: load it into a new one"
+            );
             return Err(Error::new(ErrorKind::Full, message));
         }
         let failed = |error| Error::io("cannot write MANIFEST", error);

@@ -40,6 +40,8 @@ pub struct Transaction {
     engine: Arc<Engine>,
     writers: BTreeMap<TreeId, Writer>,
     names: BTreeMap<String, TreeId>,
+    /// A change failed half done: what is staged is of no use.
+    is_broken: bool,
 }
 
 /// What a transaction's commit made.
@@ -56,7 +58,7 @@ pub struct Committed {
 
 impl Transaction {
     pub(crate) fn new(engine: Arc<Engine>) -> Self {
-        Self { engine, writers: BTreeMap::new(), names: BTreeMap::new() }
+        Self { engine, writers: BTreeMap::new(), names: BTreeMap::new(), is_broken: false }
     }
 
     /// Knows a document that was looked up before.
@@ -104,8 +106,8 @@ impl Transaction {
             Some(id) => id,
             None => self.create(name)?,
         };
-        let writer = self.take(id)?;
-        writer.put_root(&tape)
+        let put = self.take(id)?.put_root(&tape);
+        self.note(put)
     }
 
     /// Sets what a pointer names in a document: replaces the value there, adds a field, or adds
@@ -113,12 +115,14 @@ impl Transaction {
     pub fn set(&mut self, name: &str, pointer: &JsonPointer, json: &[u8]) -> Result<()> {
         let tape = Tape::parse(json, ParseOptions::default())?;
         check_depth(pointer, &tape)?;
-        self.writer(name)?.set(pointer, &tape)
+        let set = self.writer(name)?.set(pointer, &tape);
+        self.note(set)
     }
 
     /// Removes what a pointer names in a document.
     pub fn remove(&mut self, name: &str, pointer: &JsonPointer) -> Result<()> {
-        self.writer(name)?.remove(pointer)
+        let removed = self.writer(name)?.remove(pointer);
+        self.note(removed)
     }
 
     /// What a pointer names in a document, as this transaction has made it, as compact JSON.
@@ -142,6 +146,11 @@ impl Transaction {
 
     /// Commits everything staged as one commit: each changed document gets one revision.
     pub fn commit(mut self, options: &CommitOptions) -> Result<Committed> {
+        if self.is_broken {
+            let message = "an earlier change of the transaction failed half done: it was rolled \
+                           back; begin a new one";
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
         if let Some(expected) = options.expect_revision {
             for name in self.names.keys().cloned().collect::<Vec<_>>() {
                 self.expect(&name, expected)?;
@@ -183,6 +192,15 @@ impl Transaction {
         }
         self.engine.acknowledge(ticket)?;
         Ok(Committed { revisions, sequence: ticket.sequence, timestamp: ticket.timestamp })
+    }
+
+    /// Notes whether a change left something half done. What is not there, or not allowed, is
+    /// found out before anything is staged.
+    fn note(&mut self, result: Result<()>) -> Result<()> {
+        use ErrorKind::{Invalid, NotFound};
+        self.is_broken |=
+            result.as_ref().is_err_and(|error| !matches!(error.kind(), Invalid | NotFound));
+        result
     }
 
     /// Takes everything staged back.

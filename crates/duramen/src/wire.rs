@@ -50,14 +50,12 @@ impl<'a> Reader<'a> {
         Self { rest: bytes, len: bytes.len() }
     }
 
-    /// Whether everything has been read.
-    pub(crate) fn is_at_end(&self) -> bool {
-        self.rest.is_empty()
-    }
-
-    /// Bytes not yet read.
-    pub(crate) fn remaining(&self) -> usize {
-        self.rest.len()
+    /// Everything has to have been read.
+    pub(crate) fn end(&self) -> Result<()> {
+        if self.rest.is_empty() {
+            return Ok(());
+        }
+        Err(self.corrupt("expected the end, found more bytes"))
     }
 
     /// What stands here cannot be: says so with the place.
@@ -153,7 +151,7 @@ mod tests {
             let mut reader = Reader::new(&out);
             assert_eq!(reader.varint().unwrap(), value);
             assert_eq!(reader.signed().unwrap(), value.cast_signed());
-            assert!(reader.is_at_end());
+            reader.end().unwrap();
         }
     }
 

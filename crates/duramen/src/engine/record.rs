@@ -1,6 +1,6 @@
 //! The journal's record of one commit: what it does to each of its trees.
 
-use crate::engine::View;
+use crate::engine::{CATALOGUE, View};
 use crate::error::Result;
 use crate::node::NodeId;
 use crate::revision::{CommitSequence, Micros, Revision};
@@ -65,7 +65,8 @@ impl<'w> Prepared<'w> {
     /// Gives every tree its revision: staged changes become visible at the commit's sequence.
     pub(crate) fn stage(&self, sequence: CommitSequence, committed: Micros) {
         for writer in &self.writers {
-            let row = self.facts.row(Revision(u64::from(writer.revision)), sequence, committed);
+            let revision = Revision(u64::from(writer.revision));
+            let row = self.facts.row((writer.tree.id(), revision), sequence, committed);
             let mut data = writer.tree.data.write();
             data.commit_staged(&row);
             writer.tree.orders.commit_staged();
@@ -75,11 +76,18 @@ impl<'w> Prepared<'w> {
 }
 
 impl Facts {
-    fn row(&self, revision: Revision, sequence: CommitSequence, committed: Micros) -> Row {
+    fn row(
+        &self,
+        (tree, revision): (TreeId, Revision),
+        sequence: CommitSequence,
+        committed: Micros,
+    ) -> Row {
+        // A given timestamp is that of the documents; the catalogue's own rise with the commits.
+        let given = self.timestamp.filter(|_| tree != CATALOGUE);
         Row {
             revision,
             // The clock may have gone back since the timestamp was checked.
-            timestamp: self.timestamp.map_or(committed, |given| given.min(committed)),
+            timestamp: given.map_or(committed, |given| given.min(committed)),
             committed,
             sequence,
             author: self.author.clone(),
@@ -96,6 +104,9 @@ pub(crate) fn replay(
 ) -> Result<()> {
     let mut reader = Reader::new(body);
     let flags = reader.byte()?;
+    if flags & !(HAS_TIMESTAMP | HAS_AUTHOR | HAS_MESSAGE) != 0 {
+        return Err(reader.corrupt(&format!("expected known flags, found {flags:#04x}")));
+    }
     let mut facts = Facts::default();
     if flags & HAS_TIMESTAMP != 0 {
         facts.timestamp = Some(Micros(reader.i64()?));
@@ -116,9 +127,9 @@ pub(crate) fn replay(
         }
         let mut parts = Parts { data: &mut data, orders: &tree.orders, blobs: &tree.blobs };
         let changed: Vec<NodeId> = delta::apply(&mut parts, &mut reader)?;
-        data.commit_replayed(&facts.row(revision, sequence, committed), &changed);
+        data.commit_replayed(&facts.row((tree.id(), revision), sequence, committed), &changed);
         tree.orders.commit_staged();
         tree.blobs.commit_staged();
     }
-    if reader.is_at_end() { Ok(()) } else { Err(reader.corrupt("a record has bytes left over")) }
+    reader.end()
 }

@@ -9,9 +9,9 @@ use rustc_hash::FxHashSet;
 use twox_hash::XxHash3_64;
 
 use crate::alignment::{Pairing, align};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::json::{self, Tape, TapeIndex, number};
-use crate::limits::OBJECT_FIELDS_MAX;
+use crate::limits::{MEMBER_NAME_BYTES_MAX, OBJECT_FIELDS_MAX};
 use crate::node::{NodeId, Ordinal, PathId};
 use crate::order::Item;
 use crate::state::{ApartKind, Datum, Extent, Sequence, ShapeId};
@@ -75,9 +75,7 @@ impl Writer {
     }
 
     fn put_array(&self, array: NodeId, tape: &Tape<'_>, at: TapeIndex) -> Result<()> {
-        let path = self
-            .tree
-            .change(|data| Ok(data.with_schema(|schema| schema.element_or_add(array.path()))))?;
+        let path = self.tree.change(|data| Ok(data.element_or_add(array.path())))?;
         let Some(path) = path else { return self.put_opaque(array, tape, at) };
         let old = match self.prior(array)? {
             (Prior::Array(sequence), _) => sequence,
@@ -181,6 +179,7 @@ impl Writer {
                 Field { name, plain, value }
             })
             .collect();
+        fields.iter().try_for_each(|field| check_member_name(field.name))?;
         let (prior, alive) = self.prior(object)?;
         if let Prior::Map(sequence) = prior {
             let old = self.items(sequence)?;
@@ -215,7 +214,7 @@ impl Writer {
     }
 
     pub(crate) fn shape(&self, paths: &[PathId]) -> Result<ShapeId> {
-        self.tree.change(|data| Ok(data.with_schema(|schema| schema.shape_or_add(paths))))
+        self.tree.change(|data| Ok(data.shape_or_add(paths)))
     }
 
     /// The paths of an object's fields; none if the object has to be a map.
@@ -225,11 +224,9 @@ impl Writer {
             if is_map || fields.len() > OBJECT_FIELDS_MAX {
                 return Ok(None);
             }
-            Ok(data.with_schema(|schema| {
-                let paths =
-                    fields.iter().map(|field| schema.field_or_add(object.path(), field.name));
-                paths.collect()
-            }))
+            let paths = fields.iter().map(|field| data.field_or_add(object.path(), field.name));
+            let paths: Option<Vec<PathId>> = paths.collect();
+            Ok(paths.filter(|paths| data.schema.has_room_for_shape(paths)))
         })
     }
 
@@ -240,9 +237,7 @@ impl Writer {
         tape: &Tape<'_>,
         (at, fields): (TapeIndex, &[Field<'_>]),
     ) -> Result<()> {
-        let path = self
-            .tree
-            .change(|data| Ok(data.with_schema(|schema| schema.entry_or_add(map.path()))))?;
+        let path = self.tree.change(|data| Ok(data.entry_or_add(map.path())))?;
         let Some(path) = path else { return self.put_opaque(map, tape, at) };
         if sequence.is_none() && old.is_empty() && self.prior(map)?.1 {
             self.erase_children(map)?;
@@ -386,6 +381,18 @@ impl Texts {
         self.given(tape, at);
         Ok(self.stored == self.given)
     }
+}
+
+/// Refuses a name that no member can have.
+pub(crate) fn check_member_name(name: &[u8]) -> Result<()> {
+    if name.len() <= MEMBER_NAME_BYTES_MAX {
+        return Ok(());
+    }
+    let message = format!(
+        "a member has a name of {} bytes: at most {MEMBER_NAME_BYTES_MAX} are allowed",
+        name.len()
+    );
+    Err(Error::new(ErrorKind::Invalid, message))
 }
 
 /// The bytes of a field's name, and whether it needs no escapes.

@@ -14,11 +14,11 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::limits::{ORDINALS_MAX, ROW_GROUP_SLOTS};
 use crate::node::{NodeId, Ordinal, PathId};
 use crate::order::Item;
-use crate::state::Datum;
+use crate::state::{Datum, ShapeId};
 use crate::tree::disk::{Load, Loaded};
 use crate::tree::group::{ColumnId, DiskPart, Fault, GroupId, RowGroup, locate};
 use crate::tree::rows::{Row, YoungRows};
-use crate::tree::schema::{Schema, SchemaExtent, ShapeField, SpaceId, index_u32};
+use crate::tree::schema::{Label, Schema, SchemaExtent, ShapeField, SpaceId, index_u32};
 use crate::tree::young::Packed;
 
 /// One ordinal space of a tree.
@@ -105,11 +105,52 @@ impl TreeData {
         self.spaces.resize_with(count, SpaceData::default);
     }
 
-    /// Changes the schema; spaces of new paths get their data.
-    pub(crate) fn with_schema<T>(&mut self, change: impl FnOnce(&mut Schema) -> T) -> T {
-        let result = change(Arc::make_mut(&mut self.schema));
+    /// Adds to the schema; spaces of new paths get their data. A schema that other trees share is
+    /// copied, so whoever only may have to add looks first.
+    fn add_to_schema<T>(&mut self, add: impl FnOnce(&mut Schema) -> T) -> T {
+        let result = add(Arc::make_mut(&mut self.schema));
         self.add_spaces();
         result
+    }
+
+    /// Adds a path that is not there.
+    pub(crate) fn add_path(&mut self, parent: PathId, label: Label<'_>) -> PathId {
+        self.add_to_schema(|schema| schema.add(parent, label))
+    }
+
+    /// The path of a field, made if there is room for it.
+    pub(crate) fn field_or_add(&mut self, parent: PathId, name: &[u8]) -> Option<PathId> {
+        match self.schema.field(parent, name) {
+            Some(path) => Some(path),
+            None if !self.schema.has_room_for_field(parent) => None,
+            None => Some(self.add_path(parent, Label::Field(name))),
+        }
+    }
+
+    /// The path of the elements of arrays at a path, made if there is room for it.
+    pub(crate) fn element_or_add(&mut self, parent: PathId) -> Option<PathId> {
+        match self.schema.path(parent).element {
+            Some(path) => Some(path),
+            None if self.schema.is_full() => None,
+            None => Some(self.add_path(parent, Label::Element)),
+        }
+    }
+
+    /// The path of the entries of maps at a path, made if there is room for it.
+    pub(crate) fn entry_or_add(&mut self, parent: PathId) -> Option<PathId> {
+        match self.schema.path(parent).entry {
+            Some(path) => Some(path),
+            None if self.schema.is_full() => None,
+            None => Some(self.add_path(parent, Label::Entry)),
+        }
+    }
+
+    /// The shape with these fields in this order, made if it is new.
+    pub(crate) fn shape_or_add(&mut self, fields: &[PathId]) -> ShapeId {
+        match self.schema.find_shape(fields) {
+            Some(shape) => shape,
+            None => self.add_to_schema(|schema| schema.add_shape(fields)),
+        }
     }
 
     #[inline]

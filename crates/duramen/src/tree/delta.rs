@@ -277,7 +277,7 @@ pub(crate) fn decode_paths(data: &mut TreeData, reader: &mut Reader<'_>) -> Resu
             3 => Label::Entry,
             _ => return Err(reader.corrupt("expected the kind of a path")),
         };
-        data.with_schema(|schema| schema.add(parent, label));
+        data.add_path(parent, label);
     }
     Ok(())
 }
@@ -293,7 +293,7 @@ pub(crate) fn decode_shapes(data: &mut TreeData, reader: &mut Reader<'_>) -> Res
             let path = path.filter(|&path| data.schema.has_path(path));
             fields.push(path.ok_or_else(|| reader.corrupt("a shape has an unknown path"))?);
         }
-        data.with_schema(|schema| schema.shape_or_add(&fields));
+        data.shape_or_add(&fields);
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use crate::json::{ArrayIndex, Item, JsonPointer, ParseOptions, Tape, TapeIndex, 
 use crate::node::{NodeId, Ordinal, PathId};
 use crate::order;
 use crate::state::{ApartKind, Datum, Extent, Sequence, ShapeId};
-use crate::tree::compare::name_of;
+use crate::tree::compare::{check_member_name, name_of};
 use crate::tree::data::node;
 use crate::tree::locate::{Place, not_found};
 use crate::tree::writer::{Prior, Writer};
@@ -21,6 +21,7 @@ impl Writer {
     /// an element at the end of an array (`-`, or the index after the last).
     pub(crate) fn set(&self, pointer: &JsonPointer, value: &Tape<'_>) -> Result<()> {
         let Some((parent, token)) = split_last(pointer) else { return self.put_root(value) };
+        check_member_name(token.as_bytes())?;
         match self.tree.locate(&parent, self.revision)? {
             Place::Missing(_, depth) => Err(not_found(pointer, depth)),
             Place::Inside(at, depth) => self.edit_opaque(at, (pointer, depth), &Change::Set(value)),
@@ -93,9 +94,8 @@ impl Writer {
         name: &str,
         value: &Tape<'_>,
     ) -> Result<()> {
-        let path = self.tree.change(|data| {
-            Ok(data.with_schema(|schema| schema.field_or_add(object.path(), name.as_bytes())))
-        })?;
+        let path =
+            self.tree.change(|data| Ok(data.field_or_add(object.path(), name.as_bytes())))?;
         let mut paths = self.shape_paths(shape)?;
         let Some(path) = path else {
             let items: Vec<Extent> = paths.into_iter().map(Extent::field).collect();
@@ -117,9 +117,7 @@ impl Writer {
         name: &str,
         value: &Tape<'_>,
     ) -> Result<()> {
-        let path = self
-            .tree
-            .change(|data| Ok(data.with_schema(|schema| schema.entry_or_add(map.path()))))?;
+        let path = self.tree.change(|data| Ok(data.entry_or_add(map.path())))?;
         let path = path.ok_or_else(|| no_room(map))?;
         let plain = escape::is_plain(name.as_bytes());
         let item = self.item_or_bear((map, path), name.as_bytes(), plain)?;
@@ -174,9 +172,7 @@ impl Writer {
     }
 
     fn element_path(&self, array: NodeId) -> Result<PathId> {
-        let path = self
-            .tree
-            .change(|data| Ok(data.with_schema(|schema| schema.element_or_add(array.path()))))?;
+        let path = self.tree.change(|data| Ok(data.element_or_add(array.path())))?;
         path.ok_or_else(|| no_room(array))
     }
 

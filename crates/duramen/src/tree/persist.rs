@@ -22,6 +22,9 @@ use crate::tree::schema::{Schema, SchemaExtent, SpaceId, index_u32};
 use crate::tree::young::Packed;
 use crate::wire::{Reader, put_varint};
 
+/// Changed nodes from which on a block of revision rows ends early.
+const ROWS_CHANGED_MAX: usize = 1 << 20;
+
 /// Cells with their keys.
 pub(crate) type Cells = Vec<(Vec<u8>, Vec<u8>)>;
 
@@ -64,6 +67,7 @@ impl Meta {
         let (revisions, orders, blobs) = (reader.varint()?, reader.varint()?, reader.varint()?);
         let spaces = reader.count()?;
         let high_waters = (0..spaces).map(|_| reader.varint()).collect::<Result<_>>()?;
+        reader.end()?;
         Ok(Self { revisions, schema, orders, blobs, high_waters })
     }
 }
@@ -154,7 +158,8 @@ fn put_rows(data: &TreeData, tree: TreeId, cells: &mut Cells) {
     let rows = &data.rows;
     let mut first = rows.before() + 1;
     while first <= rows.last() {
-        let last = rows.last().min(first + REVISION_ROWS_MAX as u64 - 1);
+        let most = rows.last().min(first + REVISION_ROWS_MAX as u64 - 1);
+        let mut last = first;
         let mut block = RevisionRows::default();
         let mut numbers: FxHashMap<Box<str>, u32> = FxHashMap::default();
         let mut intern = |text: Option<Box<str>>, strings: &mut Vec<Vec<u8>>| {
@@ -164,7 +169,11 @@ fn put_rows(data: &TreeData, tree: TreeId, cells: &mut Cells) {
                 index_u32(strings.len())
             })
         };
-        for revision in (first..=last).map(Revision) {
+        for revision in (first..=most).map(Revision) {
+            if block.changed.len() > ROWS_CHANGED_MAX {
+                break;
+            }
+            last = revision.0;
             let (Some(row), Some(changed)) = (rows.get(revision), rows.changed(revision)) else {
                 continue;
             };
@@ -311,6 +320,7 @@ pub(crate) fn open(
         let mut reader = Reader::new(&cell);
         decode_paths(&mut whole, &mut reader)?;
         decode_shapes(&mut whole, &mut reader)?;
+        reader.end()?;
     }
     let mut data = TreeData::from_disk(whole.schema, meta.revisions, &meta.high_waters);
     data.disk_schema = Some(data.schema.extent());
@@ -327,5 +337,6 @@ fn read_schema(cells: &TreeCells, content: u128) -> Result<Arc<Schema>> {
     let mut shared = TreeData::new(Arc::new(Schema::new(reader.byte()? != 0)));
     decode_paths(&mut shared, &mut reader)?;
     decode_shapes(&mut shared, &mut reader)?;
+    reader.end()?;
     Ok(shared.schema)
 }

@@ -10,7 +10,9 @@ use rustc_hash::FxHasher;
 use std::hash::{Hash, Hasher};
 
 use crate::json::escape;
-use crate::limits::{OBJECT_FIELDS_MAX, PATHS_BEFORE_MAPS, PATHS_MAX};
+use crate::limits::{
+    OBJECT_FIELDS_MAX, PATHS_BEFORE_MAPS, PATHS_MAX, SCHEMA_TEXT_BYTES_MAX, SHAPES_MAX,
+};
 use crate::node::PathId;
 use crate::state::ShapeId;
 
@@ -178,39 +180,14 @@ impl Schema {
             .map(|&path| PathId(path))
     }
 
-    /// The path of a field, made if there is room for it: at most 256 names an object path.
-    pub(crate) fn field_or_add(&mut self, parent: PathId, name: &[u8]) -> Option<PathId> {
-        if let Some(path) = self.field(parent, name) {
-            return Some(path);
-        }
-        let full = self.path(parent).fields as usize >= OBJECT_FIELDS_MAX;
-        if full || self.is_full() {
-            return None;
-        }
-        Some(self.add(parent, Label::Field(name)))
-    }
-
-    /// The path of the elements of arrays at `parent`, made if there is room.
-    pub(crate) fn element_or_add(&mut self, parent: PathId) -> Option<PathId> {
-        match self.path(parent).element {
-            Some(path) => Some(path),
-            None if self.is_full() => None,
-            None => Some(self.add(parent, Label::Element)),
-        }
-    }
-
-    /// The path of the entries of maps at `parent`, made if there is room.
-    pub(crate) fn entry_or_add(&mut self, parent: PathId) -> Option<PathId> {
-        match self.path(parent).entry {
-            Some(path) => Some(path),
-            None if self.is_full() => None,
-            None => Some(self.add(parent, Label::Entry)),
-        }
+    /// Whether an object path can get one more field name: it has at most 256.
+    pub(crate) fn has_room_for_field(&self, parent: PathId) -> bool {
+        (self.path(parent).fields as usize) < OBJECT_FIELDS_MAX && !self.is_full()
     }
 
     /// Whether no path can be added.
     pub(crate) fn is_full(&self) -> bool {
-        self.paths.len() >= PATHS_MAX as usize
+        self.paths.len() >= PATHS_MAX as usize || self.texts.len() >= SCHEMA_TEXT_BYTES_MAX
     }
 
     /// Adds a path that is not there.
@@ -274,15 +251,22 @@ impl Schema {
         }
     }
 
-    /// The shape with these fields in this order, made if it is new.
-    pub(crate) fn shape_or_add(&mut self, fields: &[PathId]) -> ShapeId {
-        let hash = hash_shape(fields.iter().copied());
-        let found = self.shape_index.find(hash, |&shape| {
+    /// The shape with these fields in this order.
+    pub(crate) fn find_shape(&self, fields: &[PathId]) -> Option<ShapeId> {
+        let found = self.shape_index.find(hash_shape(fields.iter().copied()), |&shape| {
             self.shapes[shape as usize].iter().map(|field| field.path).eq(fields.iter().copied())
         });
-        if let Some(&shape) = found {
-            return ShapeId(shape);
-        }
+        found.map(|&shape| ShapeId(shape))
+    }
+
+    /// Whether an object can have the shape with these fields.
+    pub(crate) fn has_room_for_shape(&self, fields: &[PathId]) -> bool {
+        self.shapes.len() < SHAPES_MAX || self.find_shape(fields).is_some()
+    }
+
+    /// Adds a shape that is not there.
+    pub(crate) fn add_shape(&mut self, fields: &[PathId]) -> ShapeId {
+        let hash = hash_shape(fields.iter().copied());
         let number = index_u32(self.shapes.len());
         let shape: Box<[ShapeField]> = fields
             .iter()

@@ -6,9 +6,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::json::Tape;
-use crate::limits::INLINE_BYTES_MAX;
+use crate::limits::{INLINE_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::node::{NodeId, PathId};
 use crate::order::{self, Item, OrderCursor};
 use crate::state::{ApartKind, Datum, Extent, Sequence, ShapeId};
@@ -107,6 +107,11 @@ impl Writer {
                 ApartKind::Opaque => Datum::Opaque(bytes),
             };
             return self.stage(node, state);
+        }
+        if bytes.len() > VALUE_BYTES_MAX {
+            let message =
+                format!("a value has {} bytes: at most {VALUE_BYTES_MAX} are allowed", bytes.len());
+            return Err(Error::new(ErrorKind::Full, message));
         }
         let present = self.tree.read(|data| match data.state(node, self.revision)? {
             Datum::Apart { blob, kind } => Ok(Some((blob, kind))),
