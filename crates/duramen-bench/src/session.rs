@@ -10,6 +10,7 @@ use tempfile::TempDir;
 
 use crate::arguments::Arguments;
 use crate::contest::Contestant;
+use crate::engine::DuramenStore;
 use crate::figures::Figures;
 use crate::machine::Machine;
 use crate::probe::Probe;
@@ -17,7 +18,7 @@ use crate::rivals::{
     Cluster, POSTGRES, POSTGRES_STATEMENTS, PostgresStore, SQLITE, SqliteStore, Style, Trees,
 };
 use crate::sampling::Rounds;
-use crate::subject::VersionedStore;
+use crate::subject::{DURAMEN, VersionedStore};
 use crate::workloads::History;
 
 /// A run of selected workloads.
@@ -145,6 +146,10 @@ impl Session {
     /// New, empty stores of all subjects that take part.
     pub(crate) fn contestants(&mut self, trees: Trees, styles: Styles) -> Result<Vec<Contestant>> {
         let mut contestants = Vec::new();
+        if self.arguments.wants(DURAMEN) {
+            let store = DuramenStore::open(self.new_folder(DURAMEN))?;
+            contestants.push(Contestant::new(Box::new(store)));
+        }
         if let Some(cluster) = self.cluster.clone() {
             let ways = [(Style::Loop, POSTGRES), (Style::Statements, POSTGRES_STATEMENTS)];
             for (style, name) in ways {
@@ -165,6 +170,10 @@ impl Session {
     /// New, empty stores of the subjects that live in this process, with their folders.
     pub(crate) fn embedded(&mut self) -> Result<Vec<(PathBuf, Box<dyn VersionedStore>)>> {
         let mut stores: Vec<(PathBuf, Box<dyn VersionedStore>)> = Vec::new();
+        if self.arguments.wants(DURAMEN) {
+            let folder = self.new_folder(DURAMEN);
+            stores.push((folder.clone(), Box::new(DuramenStore::open(folder)?)));
+        }
         if self.arguments.wants(SQLITE) {
             let folder = self.new_folder(SQLITE);
             stores.push((folder.clone(), Box::new(SqliteStore::create(folder, Trees::One)?)));
@@ -176,6 +185,7 @@ impl Session {
 /// Opens a store of [`Session::embedded`] again, by its subject's name.
 pub(crate) fn open_embedded(subject: &str, folder: PathBuf) -> Result<Box<dyn VersionedStore>> {
     match subject {
+        DURAMEN => Ok(Box::new(DuramenStore::open(folder)?)),
         SQLITE => Ok(Box::new(SqliteStore::open(folder)?)),
         _ => bail!("`{subject}` is no subject that lives in this process"),
     }

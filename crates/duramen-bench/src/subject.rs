@@ -7,6 +7,7 @@ use std::ops::RangeInclusive;
 
 use anyhow::Result;
 
+use crate::device::DeviceCalls;
 use crate::document::Change;
 use crate::files::Space;
 use crate::sampling::Latencies;
@@ -83,13 +84,24 @@ pub(crate) struct FieldChange {
     pub(crate) new: Option<String>,
 }
 
-/// What the journal took since the store was made; `None` where the store does not tell.
+/// All that differs between two revisions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Difference {
+    /// The fields that differ.
+    pub(crate) changes: Vec<FieldChange>,
+    /// The same as a JSON Patch (RFC 6902), from the stores that make one.
+    pub(crate) patch: Option<String>,
+}
+
+/// What the journal and all files took since the store was made; `None` where the store does not tell.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Journal {
     /// Syncs of the journal.
     pub(crate) syncs: Option<u64>,
     /// Bytes appended to it.
     pub(crate) bytes: Option<u64>,
+    /// What the store asked of the operating system.
+    pub(crate) device: Option<DeviceCalls>,
 }
 
 /// When the disk is looked at, in this order.
@@ -158,13 +170,13 @@ pub(crate) trait VersionedStore: Send {
     fn counter_at(&mut self, revision: u64) -> Result<i64>;
 
     /// What differs between two revisions of the first document.
-    fn diff(&mut self, from: u64, to: u64) -> Result<Vec<FieldChange>>;
+    fn diff(&mut self, from: u64, to: u64) -> Result<Difference>;
 
     /// What the journal took so far.
     fn journal(&mut self) -> Result<Journal>;
 
-    /// What the store takes on the disk.
-    fn space(&mut self, stage: Stage) -> Result<Space>;
+    /// What the store takes on the disk; `None` if it knows no such stage.
+    fn space(&mut self, stage: Stage) -> Result<Option<Space>>;
 
     /// One more handle on the same store, for another thread.
     fn another_handle(&self) -> Result<Box<dyn VersionedStore>>;

@@ -19,7 +19,8 @@ use crate::files::{self, Space};
 use crate::sampling::Latencies;
 use crate::stopwatch::unix_micros;
 use crate::subject::{
-    At, Durability, Entry, FieldChange, Journal, Rendering, Stage, Step, Target, VersionedStore,
+    At, Difference, Durability, Entry, FieldChange, Journal, Rendering, Stage, Step, Target,
+    VersionedStore,
 };
 
 /// The subject's name.
@@ -243,21 +244,21 @@ impl VersionedStore for SqliteStore {
         found.context("a revision that exists")
     }
 
-    fn diff(&mut self, from: u64, to: u64) -> Result<Vec<FieldChange>> {
+    fn diff(&mut self, from: u64, to: u64) -> Result<Difference> {
         let mut statement = self.connection()?.prepare_cached(DIFF)?;
         let change = |row: &rusqlite::Row<'_>| {
             let pointer = format!("/{}", row.get::<_, String>(0)?);
             Ok(FieldChange { pointer, old: row.get(1)?, new: row.get(2)? })
         };
         let changes = statement.query_map([i64::try_from(from)?, i64::try_from(to)?], change)?;
-        Ok(changes.collect::<rusqlite::Result<_>>()?)
+        Ok(Difference { changes: changes.collect::<rusqlite::Result<_>>()?, patch: None })
     }
 
     fn journal(&mut self) -> Result<Journal> {
         Ok(Journal::default())
     }
 
-    fn space(&mut self, stage: Stage) -> Result<Space> {
+    fn space(&mut self, stage: Stage) -> Result<Option<Space>> {
         let connection = self.connection()?;
         match stage {
             Stage::WithJournal => {}
@@ -268,7 +269,7 @@ impl VersionedStore for SqliteStore {
                 connection.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)")?;
             }
         }
-        Ok(files::space(&self.folder)?)
+        Ok(Some(files::space(&self.folder)?))
     }
 
     fn another_handle(&self) -> Result<Box<dyn VersionedStore>> {

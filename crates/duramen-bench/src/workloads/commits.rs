@@ -141,7 +141,7 @@ impl Pace {
 pub(crate) struct Paced {
     /// Commits in each second.
     pub(crate) commits_per_s: f64,
-    /// The time of a commit as a multiple of a sync of the device, as it was then.
+    /// The same as a share of the syncs that the device could do one by one at that time.
     pub(crate) ratio_to_probe: f64,
 }
 
@@ -166,7 +166,7 @@ pub(crate) fn take_turns(
         let micros: f64 = turns.iter().map(|turn| turn.0).sum();
         let syncs: f64 = turns.iter().map(|turn| turn.1 * commits).sum();
         let commits_per_s = commits * turns.len() as f64 * 1e6 / micros;
-        Paced { commits_per_s, ratio_to_probe: micros / syncs }
+        Paced { commits_per_s, ratio_to_probe: syncs / micros }
     };
     Ok(samples.iter().map(|all| all.chunks(turns).map(slice).collect()).collect())
 }
@@ -183,7 +183,7 @@ pub(crate) fn add_paced(
         named(contestants, each.collect())
     };
     figures.add(rate, &of(|slice| slice.commits_per_s));
-    let ratio = Measure::cost(rate.workload, "ratio_to_probe", "syncs");
+    let ratio = Measure::gain(rate.workload, "ratio_to_probe", "commits/sync of probe");
     let ratio = ratio.case(&rate.case).durability(rate.durability);
     figures.add(&ratio, &of(|slice| slice.ratio_to_probe));
 }
@@ -255,6 +255,9 @@ pub(crate) fn add_costs(
     add("written_bytes_per_commit", "bytes", |costs| Some(costs.calls?.written_bytes));
     add("write_calls_per_commit", "calls", |costs| Some(costs.calls?.writes));
     add("read_calls_per_commit", "calls", |costs| Some(costs.calls?.reads));
+    add("device_writes_per_commit", "calls", |costs| Some(costs.journal.device?.writes));
+    add("device_syncs_per_commit", "calls", |costs| Some(costs.journal.device?.syncs));
+    add("device_opens_per_commit", "calls", |costs| Some(costs.journal.device?.opens));
     add("allocations_per_commit", "allocations", |costs| costs.allocations);
 }
 

@@ -6,9 +6,8 @@ use super::commits::{History, named};
 use crate::contest::Contestant;
 use crate::figures::Measure;
 use crate::rivals::POSTGRES_STATEMENTS;
-use crate::sampling::interleave;
+use crate::sampling::{self, interleave};
 use crate::session::Session;
-use crate::stopwatch::Stopwatch;
 use crate::subject::{FieldChange, VersionedStore};
 
 const NEWEST: u32 = 100;
@@ -58,24 +57,29 @@ pub(crate) fn diffs(session: &mut Session) -> Result<()> {
         let middle = history.revisions() / 2;
         let cases = [("adjacent", middle, middle + 1), ("far", 1, history.revisions())];
         for (case, from, to) in cases {
+            let (old, new) = (from - 1, to - 1);
             let expected = vec![FieldChange {
                 pointer: "/counter".to_owned(),
-                old: Some((from - 1).to_string()),
-                new: Some((to - 1).to_string()),
+                old: Some(old.to_string()),
+                new: Some(new.to_string()),
             }];
+            let patch = format!(r#"[{{"op":"replace","path":"/counter","value":{new}}}]"#);
             let measure = Measure::cost("V6", "time", "us").case(case);
             compare(session, history, &measure, |store| {
-                let changes = store.diff(from, to)?;
-                let expected = expected.clone();
-                Ok(move || changes == expected)
+                let found = store.diff(from, to)?;
+                let (expected, patch) = (&expected, &patch);
+                Ok(move || {
+                    let is_patch = found.patch.as_ref().is_none_or(|found| found == patch);
+                    found.changes == *expected && is_patch
+                })
             })?;
         }
         Ok(())
     })
 }
 
-/// Times one operation on each store in turn; what it returns checks the result after the clock
-/// has stopped.
+/// Times one operation on each store in turn; what it returns last checks the result after the
+/// clock has stopped.
 fn compare<C: FnOnce() -> bool>(
     session: &mut Session,
     history: &mut History,
@@ -89,9 +93,7 @@ fn compare<C: FnOnce() -> bool>(
     let distinct = contestants.iter().take_while(|contestant| !alike(contestant)).count();
     let contestants = &mut contestants[..distinct];
     let samples = interleave(contestants, session.scale.rounds, |contestant, _| {
-        let watch = Stopwatch::start();
-        let check = work(contestant.store.as_mut())?;
-        let micros = watch.micros();
+        let (micros, check) = sampling::repeated(|| work(contestant.store.as_mut()))?;
         let Measure { workload, case, .. } = measure;
         let subject = contestant.store.subject();
         ensure!(check(), "{subject} gave a wrong answer in {workload} {case}");

@@ -17,7 +17,7 @@ use crate::files;
 use crate::sampling::{Latencies, Rounds, Summary, interleave};
 use crate::session::{Session, open_embedded};
 use crate::stopwatch::Stopwatch;
-use crate::subject::{At, Durability, FIRST, Rendering, Stage, Target, VersionedStore};
+use crate::subject::{At, Difference, Durability, FIRST, Rendering, Stage, Target, VersionedStore};
 
 const SYNCED_REVISIONS_MAX: u64 = 10_000;
 const TENTHS: u64 = 10;
@@ -144,8 +144,10 @@ fn publish_build(
     let measure = Measure::cost("H", "bytes_per_version", "bytes");
     let mut space: Vec<Samples> = Vec::new();
     for Contestant { store, .. } in &mut contestants {
-        let bytes = store.space(Stage::Checkpointed)?.apparent;
-        space.push((store.subject(), vec![bytes as f64 / revisions as f64]));
+        if let Some(found) = store.space(Stage::Checkpointed)? {
+            let each = found.apparent as f64 / revisions as f64;
+            space.push((store.subject(), vec![each]));
+        }
     }
     session.figures.add(&measure.case(format!("{revisions}/checkpointed")), &space);
     for (built, contestant) in builts.iter_mut().zip(contestants) {
@@ -255,7 +257,7 @@ fn expect_entries(store: &mut dyn VersionedStore, newest: Option<u32>, count: u6
 }
 
 fn expect_diff(store: &mut dyn VersionedStore, from: u64) -> Result<()> {
-    let changes = store.diff(from, from + 1)?;
+    let Difference { changes, .. } = store.diff(from, from + 1)?;
     let [change] = changes.as_slice() else { anyhow::bail!("{} fields differ", changes.len()) };
     let (old, new) = ((from - 1).to_string(), from.to_string());
     let right = change.pointer == "/counter"
