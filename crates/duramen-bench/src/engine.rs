@@ -27,6 +27,8 @@ use crate::subject::{
 
 /// How far the device may lag behind commits that are not timed as durable.
 const RELAXED_MS: u32 = 100;
+/// Runs of a history read at a time.
+const PAGE_RUNS: usize = 1_024;
 
 /// A database in a folder.
 pub(crate) struct DuramenStore {
@@ -34,6 +36,7 @@ pub(crate) struct DuramenStore {
     open: Option<Opened>,
     options: CommitOptions,
     text: Vec<u8>,
+    runs: Vec<ValueRun>,
 }
 
 /// An open database with the documents in use.
@@ -56,7 +59,13 @@ impl DuramenStore {
     /// Opens the database in a folder, or makes it.
     pub(crate) fn open(folder: PathBuf) -> Result<Self> {
         let open = Some(Opened::at(&folder)?);
-        Ok(Self { folder, open, options: CommitOptions::default(), text: Vec::new() })
+        Ok(Self {
+            folder,
+            open,
+            options: CommitOptions::default(),
+            text: Vec::new(),
+            runs: Vec::new(),
+        })
     }
 
     fn opened(&self) -> Result<&Opened> {
@@ -83,12 +92,22 @@ impl DuramenStore {
         Ok(self.text.len() as u64)
     }
 
-    /// The values that a field of the first document's root had, newest first.
-    fn history(&mut self, field: &str) -> Result<Vec<ValueRun>> {
+    /// The values that a field of the first document's root had, newest first, page by page.
+    fn pages(
+        &mut self,
+        field: &str,
+        mut page: impl FnMut(&[ValueRun]) -> Result<()>,
+    ) -> Result<()> {
         let pointer = JsonPointer::parse(&format!("/{field}"))?;
-        let mut runs = Vec::new();
-        self.document(FIRST)?.head()?.history(&pointer)?.page(usize::MAX, &mut runs)?;
-        Ok(runs)
+        let mut history = self.document(FIRST)?.head()?.history(&pointer)?;
+        loop {
+            self.runs.clear();
+            history.page(PAGE_RUNS, &mut self.runs)?;
+            if self.runs.is_empty() {
+                return Ok(());
+            }
+            page(&self.runs)?;
+        }
     }
 }
 
@@ -160,6 +179,10 @@ impl VersionedStore for DuramenStore {
     }
 
     fn settle(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn checkpoint(&mut self) -> Result<()> {
         Ok(self.opened()?.database.checkpoint()?)
     }
 
@@ -194,21 +217,28 @@ impl VersionedStore for DuramenStore {
     }
 
     fn counters(&mut self) -> Result<Vec<i64>> {
-        let runs = self.history("counter")?;
-        let mut counters = Vec::with_capacity(runs.len());
-        for ValueRun { first, last, value } in runs.iter().rev() {
-            let Value::Integer(value) = value else { bail!("{value} is no integer") };
-            counters.extend((first.0..=last.0).map(|_| *value));
-        }
+        let revisions = self.document(FIRST)?.head_revision()?.0;
+        let mut counters = Vec::with_capacity(usize::try_from(revisions)?);
+        self.pages("counter", |runs| {
+            for ValueRun { first, last, value } in runs {
+                let Value::Integer(value) = value else { bail!("{value} is no integer") };
+                counters.extend((first.0..=last.0).map(|_| *value));
+            }
+            Ok(())
+        })?;
         Ok(counters)
     }
 
     fn runs(&mut self, field: &str) -> Result<Vec<String>> {
-        let text = |run: ValueRun| match run.value {
-            Value::String(text) => Ok(text.into_string()),
-            other => bail!("{other} is no string"),
-        };
-        self.history(field)?.into_iter().rev().map(text).collect()
+        let mut texts = Vec::new();
+        self.pages(field, |runs| {
+            for run in runs {
+                let Value::String(text) = &run.value else { bail!("{} is no string", run.value) };
+                texts.push(text.to_string());
+            }
+            Ok(())
+        })?;
+        Ok(texts)
     }
 
     fn counter_at(&mut self, revision: u64) -> Result<i64> {
@@ -241,7 +271,7 @@ impl VersionedStore for DuramenStore {
         match stage {
             Stage::WithJournal => Ok(Some(files::space(&self.folder)?)),
             Stage::Checkpointed => {
-                self.opened()?.database.checkpoint()?;
+                self.checkpoint()?;
                 let journal = files::space(&self.folder.join("journal"))?;
                 Ok(Some(files::space(&self.folder)?.since(journal)))
             }
@@ -255,7 +285,7 @@ impl VersionedStore for DuramenStore {
         let (database, device) = (database.clone(), Arc::clone(device));
         let open = Some(Opened { database, device, documents: HashMap::new() });
         let (folder, options) = (self.folder.clone(), self.options.clone());
-        Ok(Box::new(Self { folder, open, options, text: Vec::new() }))
+        Ok(Box::new(Self { folder, open, options, text: Vec::new(), runs: Vec::new() }))
     }
 
     fn discard(self: Box<Self>) -> Result<()> {

@@ -31,6 +31,8 @@ pub(crate) struct Session {
     pub(crate) probe: Probe,
     /// The history that V1 leaves for V2 to V6.
     pub(crate) history: Option<History>,
+    /// The same history in stores that are opened again before they are read.
+    pub(crate) opened: Option<History>,
     arguments: Arguments,
     cluster: Option<Arc<Cluster>>,
     folders: u32,
@@ -121,8 +123,17 @@ impl Session {
         let cluster = start_cluster(&arguments, folder.path())?;
         let probe = Probe::create(folder.path())?;
         let scale = Scale::of(&arguments);
-        let (figures, history) = (Figures::default(), None);
-        Ok(Self { scale, figures, probe, history, arguments, cluster, folders: 0, folder })
+        Ok(Self {
+            scale,
+            figures: Figures::default(),
+            probe,
+            history: None,
+            opened: None,
+            arguments,
+            cluster,
+            folders: 0,
+            folder,
+        })
     }
 
     /// The command line.

@@ -146,6 +146,9 @@ pub(crate) trait VersionedStore: Send {
     /// Ends the building: what the store would do in quiet hours, and what readers must know.
     fn settle(&mut self) -> Result<()>;
 
+    /// Moves all that is only in the journal to where it stays.
+    fn checkpoint(&mut self) -> Result<()>;
+
     /// Drops every handle and opens the store again.
     fn reopen(&mut self) -> Result<()>;
 
@@ -156,14 +159,14 @@ pub(crate) trait VersionedStore: Send {
     /// The timestamps of all revisions of the first document, in microseconds.
     fn timestamps(&mut self) -> Result<Vec<i64>>;
 
-    /// The log of the first document: all of it in order, or the newest so many.
+    /// The log of the first document: all of it, or the newest so many from the newest on.
     fn entries(&mut self, newest: Option<u32>) -> Result<Vec<Entry>>;
 
-    /// `counter` in every revision of the first document.
+    /// `counter` in every revision of the first document, in the store's own order.
     fn counters(&mut self) -> Result<Vec<i64>>;
 
     /// The strings that a field of the first document's root had, one for each run of revisions
-    /// with the same.
+    /// with the same, in the store's own order.
     fn runs(&mut self, field: &str) -> Result<Vec<String>>;
 
     /// `counter` of the first document at a revision.

@@ -240,6 +240,10 @@ impl VersionedStore for PostgresStore {
         Ok(())
     }
 
+    fn checkpoint(&mut self) -> Result<()> {
+        Ok(self.connection.client.batch_execute("CHECKPOINT")?)
+    }
+
     fn reopen(&mut self) -> Result<()> {
         self.connection = Connection::open(&self.cluster, &self.database)?;
         Ok(())

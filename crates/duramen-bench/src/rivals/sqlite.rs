@@ -195,6 +195,10 @@ impl VersionedStore for SqliteStore {
         if self.trees == Trees::Many { self.learn_instants() } else { Ok(()) }
     }
 
+    fn checkpoint(&mut self) -> Result<()> {
+        Ok(self.connection()?.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")?)
+    }
+
     fn reopen(&mut self) -> Result<()> {
         drop(self.connection.take());
         self.connection = Some(connect(&self.folder)?);
@@ -259,13 +263,11 @@ impl VersionedStore for SqliteStore {
     }
 
     fn space(&mut self, stage: Stage) -> Result<Option<Space>> {
-        let connection = self.connection()?;
         match stage {
             Stage::WithJournal => {}
-            Stage::Checkpointed => {
-                connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")?;
-            }
+            Stage::Checkpointed => self.checkpoint()?,
             Stage::Compacted => {
+                let connection = self.connection()?;
                 connection.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)")?;
             }
         }

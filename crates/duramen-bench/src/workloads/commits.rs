@@ -22,10 +22,23 @@ const PROBE_SYNCS_PER_SLICE: u64 = 100;
 pub(crate) struct History {
     /// The stores.
     pub(crate) contestants: Vec<Contestant>,
+    /// How long the document's text was.
+    pub(crate) lengths: Lengths,
+}
+
+/// How long the text of a document was in each of its revisions.
+pub(crate) struct Lengths {
     /// Bytes of each revision's compact text.
-    pub(crate) lengths: Vec<u64>,
+    pub(crate) compact: Vec<u64>,
     /// Bytes that a spaced text has more.
     pub(crate) spaces: u64,
+}
+
+impl Lengths {
+    /// How many revisions there are.
+    pub(crate) fn revisions(&self) -> u64 {
+        self.compact.len() as u64
+    }
 }
 
 impl History {
@@ -36,13 +49,14 @@ impl History {
             document.set_counter(value);
             document.render().len() as u64
         };
-        let lengths = (0..=commits).map(&mut length).collect();
-        Self { contestants, lengths, spaces: spaces_when_spaced(&document.render()) }
+        let compact = (0..=commits).map(&mut length).collect();
+        let spaces = spaces_when_spaced(&document.render());
+        Self { contestants, lengths: Lengths { compact, spaces } }
     }
 
     /// How many revisions there are.
     pub(crate) fn revisions(&self) -> u64 {
-        self.lengths.len() as u64
+        self.lengths.revisions()
     }
 
     /// Runs work on the history that V1 left; makes one, not durably, if V1 did not run.
@@ -56,6 +70,28 @@ impl History {
         };
         let done = work(session, &mut history);
         session.history = Some(history);
+        done
+    }
+
+    /// Runs work on the same history in stores that were checkpointed and opened again, so that
+    /// reads come from where a history stays.
+    pub(crate) fn with_opened(
+        session: &mut Session,
+        work: impl FnOnce(&mut Session, &mut Self) -> Result<()>,
+    ) -> Result<()> {
+        let mut history = match session.opened.take() {
+            Some(history) => history,
+            None => {
+                let mut history = Self::build(session)?;
+                for Contestant { store, .. } in &mut history.contestants {
+                    store.checkpoint()?;
+                    store.reopen()?;
+                }
+                history
+            }
+        };
+        let done = work(session, &mut history);
+        session.opened = Some(history);
         done
     }
 

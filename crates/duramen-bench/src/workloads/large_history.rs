@@ -11,10 +11,11 @@ use serde::{Deserialize, Serialize};
 use super::commits::named;
 use crate::contest::Contestant;
 use crate::counters::Calls;
+use crate::device::DeviceCalls;
 use crate::document::LARGE_HISTORY;
 use crate::figures::{Figures, Measure, RELAXED, SYNC, Samples};
 use crate::files;
-use crate::sampling::{Latencies, Rounds, Summary, interleave};
+use crate::sampling::{self, Latencies, Rounds, Summary, interleave};
 use crate::session::{Session, open_embedded};
 use crate::stopwatch::Stopwatch;
 use crate::subject::{At, Difference, Durability, FIRST, Rendering, Stage, Target, VersionedStore};
@@ -58,9 +59,14 @@ pub(crate) fn run(session: &mut Session) -> Result<()> {
     for revisions in session.scale.histories.clone() {
         ensure!(revisions > NEWEST.into(), "a history of H has more than {NEWEST} revisions");
         let mut builts = build(session, revisions)?;
-        warm(session, &mut builts, revisions)?.into_iter().for_each(|(what, subject, median)| {
+        // First as the commits left it: all changes in one run of one node, in memory.
+        warm(session, &mut builts, revisions, State::OneRun)?;
+        checkpoint(session, &mut builts, revisions)?;
+        let found = warm(session, &mut builts, revisions, State::Opened)?;
+        found.into_iter().for_each(|(what, subject, median)| {
             medians.push((what, subject, revisions as f64, median));
         });
+        warm(session, &mut builts, revisions, State::FirstRead)?;
         for built in &mut builts {
             built.contestant = None;
         }
@@ -138,43 +144,89 @@ fn publish_build(
         let case = format!("{revisions}/build, tenth {}", tenth + 1);
         session.figures.add(&rate.clone().case(case), &one);
     }
-    let mut contestants: Vec<_> =
+    let contestants: Vec<_> =
         builts.iter_mut().filter_map(|built| built.contestant.take()).collect();
     super::commits::add_costs(session, &whole, &contestants, revisions - 1);
-    let measure = Measure::cost("H", "bytes_per_version", "bytes");
-    let mut space: Vec<Samples> = Vec::new();
-    for Contestant { store, .. } in &mut contestants {
-        if let Some(found) = store.space(Stage::Checkpointed)? {
-            let each = found.apparent as f64 / revisions as f64;
-            space.push((store.subject(), vec![each]));
-        }
-    }
-    session.figures.add(&measure.case(format!("{revisions}/checkpointed")), &space);
     for (built, contestant) in builts.iter_mut().zip(contestants) {
         built.contestant = Some(contestant);
     }
     Ok(())
 }
 
+/// Moves the history to where it stays, and opens it from there.
+fn checkpoint(session: &mut Session, builts: &mut [Built], revisions: u64) -> Result<()> {
+    let measure = Measure::cost("H", "bytes_per_version", "bytes");
+    let mut space: Vec<Samples> = Vec::new();
+    for built in builts.iter_mut() {
+        let store = &mut built.contestant()?.store;
+        if let Some(found) = store.space(Stage::Checkpointed)? {
+            let each = found.apparent as f64 / revisions as f64;
+            space.push((store.subject(), vec![each]));
+        }
+        store.reopen()?;
+    }
+    session.figures.add(&measure.case(format!("{revisions}/checkpointed")), &space);
+    Ok(())
+}
+
+/// Where a store stands when it is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// As the commits left it.
+    OneRun,
+    /// Opened again, and read before.
+    Opened,
+    /// Opened again just now: what is read has yet to be found and decoded.
+    FirstRead,
+}
+
+impl State {
+    fn case(self, revisions: u64, name: &str) -> String {
+        match self {
+            Self::OneRun => format!("{revisions}/{name}, one run"),
+            Self::Opened => format!("{revisions}/{name}"),
+            Self::FirstRead => format!("{revisions}/{name}, cold run piece"),
+        }
+    }
+}
+
 type Median = (&'static str, &'static str, f64);
 
-fn warm(session: &mut Session, builts: &mut [Built], revisions: u64) -> Result<Vec<Median>> {
+fn warm(
+    session: &mut Session,
+    builts: &mut [Built],
+    revisions: u64,
+    state: State,
+) -> Result<Vec<Median>> {
     let mut contestants: Vec<_> =
         builts.iter_mut().filter_map(|built| built.contestant.take()).collect();
     let mut medians = Vec::new();
     for (what, name) in ALL {
+        if what == What::OpenClose && state != State::Opened {
+            continue;
+        }
         let samples = interleave(&mut contestants, session.scale.rounds, |contestant, _| {
-            let watch = Stopwatch::start();
-            perform(contestant.store.as_mut(), what, revisions)?;
-            Ok(watch.micros())
+            let store = contestant.store.as_mut();
+            if what == What::OpenClose || state == State::FirstRead {
+                if state == State::FirstRead {
+                    store.reopen()?;
+                }
+                let watch = Stopwatch::start();
+                perform(store, what, revisions)?;
+                return Ok(watch.micros());
+            }
+            Ok(sampling::repeated(|| perform(store, what, revisions))?.0)
         })?;
         let samples = named(&contestants, samples);
         for (subject, values) in &samples {
             let median = Summary::of(values).map(|summary| (name, *subject, summary.median));
             medians.extend(median);
         }
-        let measure = Measure::cost("H", "time", "us").case(format!("{revisions}/{name}"));
+        let measure = Measure::cost("H", "time", "us").case(state.case(revisions, name));
         session.figures.add(&measure, &samples);
+    }
+    for (built, contestant) in builts.iter_mut().zip(contestants) {
+        built.contestant = Some(contestant);
     }
     Ok(medians)
 }
@@ -196,7 +248,14 @@ fn cold(session: &mut Session, builts: &mut [Built], revisions: u64) -> Result<(
             session.figures.add(&measure, &subjects.clone().zip(times).collect::<Vec<_>>());
             let calls = samples.iter().map(|seen| seen.iter().map(|one| one.read_calls).collect());
             let measure = Measure::cost("H", "read_calls", "calls").case(&case);
-            session.figures.add(&measure, &subjects.zip(calls).collect::<Vec<_>>());
+            session.figures.add(&measure, &subjects.clone().zip(calls).collect::<Vec<_>>());
+            let device = samples.iter().map(|seen| seen.last()?.device);
+            for (subject, calls) in subjects.zip(device) {
+                for (metric, count) in calls.map(DeviceCalls::named).into_iter().flatten() {
+                    let measure = Measure::cost("H", metric, "calls").case(&case);
+                    session.figures.add(&measure, &[(subject, vec![count as f64])]);
+                }
+            }
         }
     }
     Ok(())
@@ -291,6 +350,7 @@ struct Task {
 struct Seen {
     micros: f64,
     read_calls: f64,
+    device: Option<DeviceCalls>,
 }
 
 impl Task {
@@ -314,15 +374,18 @@ pub(crate) fn run_child(task: &str) -> Result<()> {
     let calls = || Calls::of(process).map_or(0, |calls| calls.reads);
     let (before, watch) = (calls(), Stopwatch::start());
     let mut store = open_embedded(&subject, folder)?;
-    let (micros, read_calls) = if what == What::OpenClose {
+    let opening = store.journal()?.device;
+    let (micros, read_calls, device) = if what == What::OpenClose {
         drop(store);
-        (watch.micros(), calls() - before)
+        (watch.micros(), calls() - before, opening)
     } else {
         let (before, watch) = (calls(), Stopwatch::start());
         perform(store.as_mut(), what, revisions)?;
-        (watch.micros(), calls() - before)
+        let (micros, read_calls) = (watch.micros(), calls() - before);
+        let reading = store.journal()?.device.zip(opening);
+        (micros, read_calls, reading.map(|(now, then)| now.since(then)))
     };
-    let seen = Seen { micros, read_calls: read_calls as f64 };
+    let seen = Seen { micros, read_calls: read_calls as f64, device };
     println!("{}", serde_json::to_string(&seen)?);
     Ok(())
 }
