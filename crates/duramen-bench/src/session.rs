@@ -56,6 +56,8 @@ pub(crate) struct Scale {
     pub(crate) documents: Vec<(u64, u64)>,
     /// History lengths of H.
     pub(crate) histories: Vec<u64>,
+    /// Bytes of the document of S2.
+    pub(crate) put_bytes: u64,
     /// Rounds of comparisons.
     pub(crate) rounds: Rounds,
 }
@@ -84,7 +86,8 @@ impl Scale {
             changes_per_tree: 25,
             writers: vec![1, 2, 8, 32],
             documents: vec![(2_400, 5_000), (100_000, 1_000), (1_000_000, 200), (10_000_000, 50)],
-            histories: vec![200, 1_000, 10_000, 100_000],
+            histories: vec![200, 1_000, 10_000, 100_000, 1_000_000],
+            put_bytes: 15_000_000,
             rounds,
         }
     }
@@ -98,6 +101,7 @@ impl Scale {
             writers: vec![1, 8],
             documents: vec![(2_400, 200), (100_000, 50)],
             histories: vec![200, 1_000],
+            put_bytes: 1_500_000,
             rounds: Rounds { measured: rounds.measured.min(5), ..rounds },
         }
     }

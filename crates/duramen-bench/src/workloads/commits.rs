@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 
 use crate::contest::{Contestant, Costs};
 use crate::document::{Document, ITEMS, spaces_when_spaced};
-use crate::figures::{Figures, Measure, SYNC, Samples};
+use crate::figures::{Better, Figures, Measure, SYNC, Samples};
 use crate::probe::Probe;
 use crate::rivals::Trees;
 use crate::sampling::{Round, Rounds, interleave};
@@ -284,7 +284,8 @@ pub(crate) fn add_costs(
             Some((contestant.store.subject(), vec![each]))
         });
         let told: Vec<Samples> = told.collect();
-        session.figures.add(&Measure { metric, unit, ..measure.clone() }, &told);
+        let measure = Measure { metric, unit, better: Better::Lower, ..measure.clone() };
+        session.figures.add(&measure, &told);
     };
     add("syncs_per_commit", "syncs", |costs| costs.journal.syncs);
     add("journal_bytes_per_commit", "bytes", |costs| costs.journal.bytes);

@@ -3,11 +3,11 @@
 //! Cold samples come from a child process each: this program again, with one task.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
 
+use super::Child;
 use super::commits::named;
 use crate::contest::Contestant;
 use crate::counters::Calls;
@@ -206,16 +206,17 @@ fn warm(
             continue;
         }
         let samples = interleave(&mut contestants, session.scale.rounds, |contestant, _| {
-            let store = contestant.store.as_mut();
+            let Contestant { store, latencies, .. } = contestant;
+            let store = store.as_mut();
             if what == What::OpenClose || state == State::FirstRead {
                 if state == State::FirstRead {
                     store.reopen()?;
                 }
                 let watch = Stopwatch::start();
-                perform(store, what, revisions)?;
+                perform((store, latencies), what, revisions)?;
                 return Ok(watch.micros());
             }
-            Ok(sampling::repeated(|| perform(store, what, revisions))?.0)
+            Ok(sampling::repeated(|| perform((store, latencies), what, revisions))?.0)
         })?;
         let samples = named(&contestants, samples);
         for (subject, values) in &samples {
@@ -239,7 +240,7 @@ fn cold(session: &mut Session, builts: &mut [Built], revisions: u64) -> Result<(
                     files::drop_from_cache(&built.folder)?;
                 }
                 let task = Task::new(built.subject, &built.folder, what, revisions);
-                task.in_a_fresh_process()
+                Child::History(task).in_a_fresh_process::<Seen>()
             })?;
             let subjects = builts.iter().map(|built| built.subject);
             let times = samples.iter().map(|seen| seen.iter().map(|one| one.micros).collect());
@@ -251,31 +252,43 @@ fn cold(session: &mut Session, builts: &mut [Built], revisions: u64) -> Result<(
             session.figures.add(&measure, &subjects.clone().zip(calls).collect::<Vec<_>>());
             let device = samples.iter().map(|seen| seen.last()?.device);
             for (subject, calls) in subjects.zip(device) {
-                for (metric, count) in calls.map(DeviceCalls::named).into_iter().flatten() {
-                    let measure = Measure::cost("H", metric, "calls").case(&case);
-                    session.figures.add(&measure, &[(subject, vec![count as f64])]);
-                }
+                add_device_calls(&mut session.figures, subject, &case, calls);
             }
         }
     }
     Ok(())
 }
 
+/// Adds the kinds of calls that there were.
+fn add_device_calls(
+    figures: &mut Figures,
+    subject: &'static str,
+    case: &str,
+    calls: Option<DeviceCalls>,
+) {
+    let named = calls.map(DeviceCalls::named).into_iter().flatten();
+    for (metric, count) in named.filter(|(_, count)| *count > 0) {
+        let measure = Measure::cost("H", metric, "calls").case(case);
+        figures.add(&measure, &[(subject, vec![count as f64])]);
+    }
+}
+
 /// How much a time grows with each revision: least squares over the history lengths.
 fn add_slopes(figures: &mut Figures, medians: &[(&str, &'static str, f64, f64)]) {
     for (_, name) in ALL {
-        let mut slopes: Vec<Samples> = Vec::new();
-        for (what, subject, ..) in medians {
-            if *what != name || slopes.iter().any(|(known, _)| known == subject) {
+        let mut known: Vec<&str> = Vec::new();
+        for (_, subject, ..) in medians.iter().filter(|point| point.0 == name) {
+            if known.contains(subject) {
                 continue;
             }
-            let of =
-                |point: &&(&str, &'static str, f64, f64)| point.0 == name && point.1 == *subject;
-            let points: Vec<_> =
-                medians.iter().filter(of).map(|point| (point.2, point.3)).collect();
-            slopes.extend(slope(&points).map(|micros| (*subject, vec![micros * 1e3])));
+            known.push(subject);
+            let own = medians.iter().filter(|point| point.0 == name && point.1 == *subject);
+            let points: Vec<_> = own.map(|point| (point.2, point.3)).collect();
+            let Some(micros) = slope(&points) else { continue };
+            // Each alone: the ratio of two slopes near nothing says nothing.
+            let measure = Measure::cost("H", "slope", "ns/revision").case(name);
+            figures.add(&measure, &[(*subject, vec![micros * 1e3])]);
         }
-        figures.add(&Measure::cost("H", "slope", "ns/revision").case(name), &slopes);
     }
 }
 
@@ -289,7 +302,11 @@ fn slope(points: &[(f64, f64)]) -> Option<f64> {
 }
 
 /// Does it, and checks what came of it.
-fn perform(store: &mut dyn VersionedStore, what: What, revisions: u64) -> Result<()> {
+fn perform(
+    (store, latencies): (&mut dyn VersionedStore, &mut Latencies),
+    what: What,
+    revisions: u64,
+) -> Result<()> {
     let counter_at = |store: &mut dyn VersionedStore, revision: u64| {
         let counter = store.counter_at(revision)?;
         ensure!(counter == i64::try_from(revision)? - 1, "counter is {counter} at {revision}");
@@ -304,8 +321,8 @@ fn perform(store: &mut dyn VersionedStore, what: What, revisions: u64) -> Result
         What::CounterAtLast => counter_at(store, revisions),
         What::DiffOfFirst => expect_diff(store, 1),
         What::DiffOfLast => expect_diff(store, revisions - 1),
-        What::DocumentAtFirst => expect_document(store, 1),
-        What::DocumentAtLast => expect_document(store, revisions),
+        What::DocumentAtFirst => expect_document((store, latencies), 1),
+        What::DocumentAtLast => expect_document((store, latencies), revisions),
     }
 }
 
@@ -326,9 +343,12 @@ fn expect_diff(store: &mut dyn VersionedStore, from: u64) -> Result<()> {
     Ok(())
 }
 
-fn expect_document(store: &mut dyn VersionedStore, revision: u64) -> Result<()> {
+fn expect_document(
+    (store, latencies): (&mut dyn VersionedStore, &mut Latencies),
+    revision: u64,
+) -> Result<()> {
     let target = Target { tree: FIRST, at: At::Revision(revision) };
-    let bytes = store.read(&[target], &mut Latencies::new())?;
+    let bytes = store.read(&[target], latencies)?;
     let digits = (revision - 1).to_string().len() as u64;
     let compact = LARGE_HISTORY.len() as u64 - 1 + digits;
     let wrong = store.rendering() == Rendering::Compact && bytes != compact;
@@ -338,7 +358,7 @@ fn expect_document(store: &mut dyn VersionedStore, revision: u64) -> Result<()> 
 
 /// What a child does.
 #[derive(Debug, Serialize, Deserialize)]
-struct Task {
+pub(crate) struct Task {
     subject: String,
     folder: PathBuf,
     what: What,
@@ -358,36 +378,29 @@ impl Task {
         Self { subject: subject.to_owned(), folder: folder.to_owned(), what, revisions }
     }
 
-    fn in_a_fresh_process(&self) -> Result<Seen> {
-        let mut child = Command::new(std::env::current_exe()?);
-        let done = child.arg("--child").arg(serde_json::to_string(self)?).output()?;
-        let complaint = String::from_utf8_lossy(&done.stderr);
-        ensure!(done.status.success(), "the child for {self:?} failed: {}", complaint.trim());
-        Ok(serde_json::from_slice(&done.stdout)?)
-    }
-}
-
-/// Does one task in this fresh process and prints what was seen.
-pub(crate) fn run_child(task: &str) -> Result<()> {
-    let Task { subject, folder, what, revisions } = serde_json::from_str(task)?;
-    let process = std::process::id();
-    let calls = || Calls::of(process).map_or(0, |calls| calls.reads);
-    let (before, watch) = (calls(), Stopwatch::start());
-    let mut store = open_embedded(&subject, folder)?;
-    let opening = store.journal()?.device;
-    let (micros, read_calls, device) = if what == What::OpenClose {
-        drop(store);
-        (watch.micros(), calls() - before, opening)
-    } else {
+    /// Does it in this process and prints what was seen.
+    pub(crate) fn run(&self) -> Result<()> {
+        let Self { subject, folder, what, revisions } = self;
+        let process = std::process::id();
+        let calls = || Calls::of(process).map_or(0, |calls| calls.reads);
         let (before, watch) = (calls(), Stopwatch::start());
-        perform(store.as_mut(), what, revisions)?;
-        let (micros, read_calls) = (watch.micros(), calls() - before);
-        let reading = store.journal()?.device.zip(opening);
-        (micros, read_calls, reading.map(|(now, then)| now.since(then)))
-    };
-    let seen = Seen { micros, read_calls: read_calls as f64, device };
-    println!("{}", serde_json::to_string(&seen)?);
-    Ok(())
+        let mut store = open_embedded(subject, folder.clone())?;
+        let opening = store.journal()?.device;
+        let (micros, read_calls, device) = if *what == What::OpenClose {
+            drop(store);
+            (watch.micros(), calls() - before, opening)
+        } else {
+            let mut latencies = Latencies::new();
+            let (before, watch) = (calls(), Stopwatch::start());
+            perform((store.as_mut(), &mut latencies), *what, *revisions)?;
+            let (micros, read_calls) = (watch.micros(), calls() - before);
+            let reading = store.journal()?.device.zip(opening);
+            (micros, read_calls, reading.map(|(now, then)| now.since(then)))
+        };
+        let seen = Seen { micros, read_calls: read_calls as f64, device };
+        println!("{}", serde_json::to_string(&seen)?);
+        Ok(())
+    }
 }
 
 #[cfg(test)]
