@@ -31,9 +31,10 @@ test: ## every check and every test, as CI runs them
 demo: setup ## a tour of the command line on 63 versions of a real document
 	@cargo run --release --locked --package duramen-cli -- demo
 
-bench: ## the published figures, with rivals: make bench ARGS="V1 V2 --quick"
+bench: ## the published figures, with rivals; some: make bench ARGS="V1 V2 --quick"
 	@scripts/setup.sh --bench
-	@cargo run --release --locked --package duramen-bench -- $(ARGS)
+	@cargo build --release --locked --package duramen-cli
+	@cargo run --release --locked --package duramen-bench -- $(or $(ARGS),all)
 
 lint: ## formatting, clippy, documentation, house rules and dependencies
 	@scripts/stages.sh fmt clippy doc tidy deny

@@ -4,6 +4,7 @@ use anyhow::Result;
 
 use crate::allocations;
 use crate::counters::Calls;
+use crate::device::DeviceCalls;
 use crate::sampling::Latencies;
 use crate::stopwatch::Stopwatch;
 use crate::subject::{DURAMEN, Journal, VersionedStore};
@@ -65,23 +66,27 @@ impl Costs {
         let journal = Journal {
             syncs: sum(self.journal.syncs, other.journal.syncs),
             bytes: sum(self.journal.bytes, other.journal.bytes),
+            device: both(self.journal.device, other.journal.device, DeviceCalls::plus),
         };
-        let calls = match (self.calls, other.calls) {
-            (Some(one), Some(other)) => Some(one.plus(other)),
-            (one, other) => one.or(other),
-        };
+        let calls = both(self.calls, other.calls, Calls::plus);
         Self { calls, allocations: sum(self.allocations, other.allocations), journal }
     }
 }
 
 fn sum(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    both(one, other, |one, other| one + other)
+}
+
+/// What is known of two observations put together.
+fn both<T>(one: Option<T>, other: Option<T>, plus: impl Fn(T, T) -> T) -> Option<T> {
     match (one, other) {
-        (Some(one), Some(other)) => Some(one + other),
+        (Some(one), Some(other)) => Some(plus(one, other)),
         (one, other) => one.or(other),
     }
 }
 
 fn since(now: Journal, then: Journal) -> Journal {
     let less = |now: Option<u64>, then| now.zip(then).map(|(now, then)| now.saturating_sub(then));
-    Journal { syncs: less(now.syncs, then.syncs), bytes: less(now.bytes, then.bytes) }
+    let device = now.device.zip(then.device).map(|(now, then)| now.since(then));
+    Journal { syncs: less(now.syncs, then.syncs), bytes: less(now.bytes, then.bytes), device }
 }

@@ -10,6 +10,8 @@ use hdrhistogram::Histogram;
 use crate::stopwatch::Stopwatch;
 
 const LONGEST_NANOS: u64 = 600_000_000_000;
+/// Operations as long as this are not repeated.
+const REPEATED_US: f64 = 2_000.0;
 
 /// Every latency of one operation, three digits exact.
 #[derive(Debug, Clone)]
@@ -81,6 +83,30 @@ pub(crate) fn interleave<S, T>(
         }
     }
     Ok(samples)
+}
+
+/// The mean time of an operation in microseconds, and what it returned last.
+///
+/// A subject before this one has emptied the processor's caches, which says more about that
+/// subject than about a short operation: it runs once unmeasured, then for a while.
+pub(crate) fn repeated<T>(mut work: impl FnMut() -> Result<T>) -> Result<(f64, T)> {
+    let watch = Stopwatch::start();
+    let done = work()?;
+    let first = watch.micros();
+    if first >= REPEATED_US {
+        return Ok((first, done));
+    }
+    let mut micros = 0.0;
+    let mut times = 0_u32;
+    loop {
+        let watch = Stopwatch::start();
+        let done = work()?;
+        micros += watch.micros();
+        times += 1;
+        if micros >= REPEATED_US {
+            return Ok((micros / f64::from(times), done));
+        }
+    }
 }
 
 /// Where a run of rounds stands.

@@ -10,6 +10,7 @@ use tempfile::TempDir;
 
 use crate::arguments::Arguments;
 use crate::contest::Contestant;
+use crate::engine::DuramenStore;
 use crate::figures::Figures;
 use crate::machine::Machine;
 use crate::probe::Probe;
@@ -17,7 +18,7 @@ use crate::rivals::{
     Cluster, POSTGRES, POSTGRES_STATEMENTS, PostgresStore, SQLITE, SqliteStore, Style, Trees,
 };
 use crate::sampling::Rounds;
-use crate::subject::VersionedStore;
+use crate::subject::{DURAMEN, VersionedStore};
 use crate::workloads::History;
 
 /// A run of selected workloads.
@@ -30,6 +31,8 @@ pub(crate) struct Session {
     pub(crate) probe: Probe,
     /// The history that V1 leaves for V2 to V6.
     pub(crate) history: Option<History>,
+    /// The same history in stores that are opened again before they are read.
+    pub(crate) opened: Option<History>,
     arguments: Arguments,
     cluster: Option<Arc<Cluster>>,
     folders: u32,
@@ -53,6 +56,8 @@ pub(crate) struct Scale {
     pub(crate) documents: Vec<(u64, u64)>,
     /// History lengths of H.
     pub(crate) histories: Vec<u64>,
+    /// Bytes of the document of S2.
+    pub(crate) put_bytes: u64,
     /// Rounds of comparisons.
     pub(crate) rounds: Rounds,
 }
@@ -81,7 +86,8 @@ impl Scale {
             changes_per_tree: 25,
             writers: vec![1, 2, 8, 32],
             documents: vec![(2_400, 5_000), (100_000, 1_000), (1_000_000, 200), (10_000_000, 50)],
-            histories: vec![200, 1_000, 10_000, 100_000],
+            histories: vec![200, 1_000, 10_000, 100_000, 1_000_000],
+            put_bytes: 15_000_000,
             rounds,
         }
     }
@@ -95,6 +101,7 @@ impl Scale {
             writers: vec![1, 8],
             documents: vec![(2_400, 200), (100_000, 50)],
             histories: vec![200, 1_000],
+            put_bytes: 1_500_000,
             rounds: Rounds { measured: rounds.measured.min(5), ..rounds },
         }
     }
@@ -120,8 +127,17 @@ impl Session {
         let cluster = start_cluster(&arguments, folder.path())?;
         let probe = Probe::create(folder.path())?;
         let scale = Scale::of(&arguments);
-        let (figures, history) = (Figures::default(), None);
-        Ok(Self { scale, figures, probe, history, arguments, cluster, folders: 0, folder })
+        Ok(Self {
+            scale,
+            figures: Figures::default(),
+            probe,
+            history: None,
+            opened: None,
+            arguments,
+            cluster,
+            folders: 0,
+            folder,
+        })
     }
 
     /// The command line.
@@ -145,6 +161,10 @@ impl Session {
     /// New, empty stores of all subjects that take part.
     pub(crate) fn contestants(&mut self, trees: Trees, styles: Styles) -> Result<Vec<Contestant>> {
         let mut contestants = Vec::new();
+        if self.arguments.wants(DURAMEN) {
+            let store = DuramenStore::open(self.new_folder(DURAMEN))?;
+            contestants.push(Contestant::new(Box::new(store)));
+        }
         if let Some(cluster) = self.cluster.clone() {
             let ways = [(Style::Loop, POSTGRES), (Style::Statements, POSTGRES_STATEMENTS)];
             for (style, name) in ways {
@@ -165,6 +185,10 @@ impl Session {
     /// New, empty stores of the subjects that live in this process, with their folders.
     pub(crate) fn embedded(&mut self) -> Result<Vec<(PathBuf, Box<dyn VersionedStore>)>> {
         let mut stores: Vec<(PathBuf, Box<dyn VersionedStore>)> = Vec::new();
+        if self.arguments.wants(DURAMEN) {
+            let folder = self.new_folder(DURAMEN);
+            stores.push((folder.clone(), Box::new(DuramenStore::open(folder)?)));
+        }
         if self.arguments.wants(SQLITE) {
             let folder = self.new_folder(SQLITE);
             stores.push((folder.clone(), Box::new(SqliteStore::create(folder, Trees::One)?)));
@@ -176,6 +200,7 @@ impl Session {
 /// Opens a store of [`Session::embedded`] again, by its subject's name.
 pub(crate) fn open_embedded(subject: &str, folder: PathBuf) -> Result<Box<dyn VersionedStore>> {
     match subject {
+        DURAMEN => Ok(Box::new(DuramenStore::open(folder)?)),
         SQLITE => Ok(Box::new(SqliteStore::open(folder)?)),
         _ => bail!("`{subject}` is no subject that lives in this process"),
     }

@@ -7,6 +7,7 @@ use std::ops::RangeInclusive;
 
 use anyhow::Result;
 
+use crate::device::DeviceCalls;
 use crate::document::Change;
 use crate::files::Space;
 use crate::sampling::Latencies;
@@ -83,13 +84,24 @@ pub(crate) struct FieldChange {
     pub(crate) new: Option<String>,
 }
 
-/// What the journal took since the store was made; `None` where the store does not tell.
+/// All that differs between two revisions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Difference {
+    /// The fields that differ.
+    pub(crate) changes: Vec<FieldChange>,
+    /// The same as a JSON Patch (RFC 6902), from the stores that make one.
+    pub(crate) patch: Option<String>,
+}
+
+/// What the journal and all files took since the store was made; `None` where the store does not tell.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Journal {
     /// Syncs of the journal.
     pub(crate) syncs: Option<u64>,
     /// Bytes appended to it.
     pub(crate) bytes: Option<u64>,
+    /// What the store asked of the operating system.
+    pub(crate) device: Option<DeviceCalls>,
 }
 
 /// When the disk is looked at, in this order.
@@ -134,6 +146,9 @@ pub(crate) trait VersionedStore: Send {
     /// Ends the building: what the store would do in quiet hours, and what readers must know.
     fn settle(&mut self) -> Result<()>;
 
+    /// Moves all that is only in the journal to where it stays.
+    fn checkpoint(&mut self) -> Result<()>;
+
     /// Drops every handle and opens the store again.
     fn reopen(&mut self) -> Result<()>;
 
@@ -144,27 +159,27 @@ pub(crate) trait VersionedStore: Send {
     /// The timestamps of all revisions of the first document, in microseconds.
     fn timestamps(&mut self) -> Result<Vec<i64>>;
 
-    /// The log of the first document: all of it in order, or the newest so many.
+    /// The log of the first document: all of it, or the newest so many from the newest on.
     fn entries(&mut self, newest: Option<u32>) -> Result<Vec<Entry>>;
 
-    /// `counter` in every revision of the first document.
+    /// `counter` in every revision of the first document, in the store's own order.
     fn counters(&mut self) -> Result<Vec<i64>>;
 
     /// The strings that a field of the first document's root had, one for each run of revisions
-    /// with the same.
+    /// with the same, in the store's own order.
     fn runs(&mut self, field: &str) -> Result<Vec<String>>;
 
     /// `counter` of the first document at a revision.
     fn counter_at(&mut self, revision: u64) -> Result<i64>;
 
     /// What differs between two revisions of the first document.
-    fn diff(&mut self, from: u64, to: u64) -> Result<Vec<FieldChange>>;
+    fn diff(&mut self, from: u64, to: u64) -> Result<Difference>;
 
     /// What the journal took so far.
     fn journal(&mut self) -> Result<Journal>;
 
-    /// What the store takes on the disk.
-    fn space(&mut self, stage: Stage) -> Result<Space>;
+    /// What the store takes on the disk; `None` if it knows no such stage.
+    fn space(&mut self, stage: Stage) -> Result<Option<Space>>;
 
     /// One more handle on the same store, for another thread.
     fn another_handle(&self) -> Result<Box<dyn VersionedStore>>;

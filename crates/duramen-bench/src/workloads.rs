@@ -6,14 +6,18 @@ mod large_history;
 mod reads;
 mod sizes;
 mod space;
+mod startup;
 mod writers;
 
-use anyhow::Result;
+use std::process::Command;
+
+use anyhow::{Result, ensure};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use crate::session::Session;
 
 pub(crate) use commits::History;
-pub(crate) use large_history::run_child;
 
 /// One workload.
 pub(crate) struct Workload {
@@ -33,10 +37,38 @@ pub(crate) const WORKLOADS: &[Workload] = &[
     Workload { id: "V2f", what: "whole document at one revision", run: reads::at_one_revision },
     Workload { id: "V3", what: "timestamps and entries of the history", run: history::log },
     Workload { id: "V4", what: "one field over all revisions", run: history::values },
-    Workload { id: "V5", what: "bytes on disk per version", run: space::run },
     Workload { id: "V6", what: "difference of two revisions", run: history::diffs },
+    Workload { id: "V5", what: "bytes on disk per version", run: space::run },
     Workload { id: "V1g", what: "commits of several writers", run: writers::run },
     Workload { id: "V2w", what: "V2 after changes everywhere", run: reads::after_wide_changes },
     Workload { id: "V7", what: "commits, reads and space by size", run: sizes::run },
+    Workload { id: "S1", what: "fresh processes, empty database", run: startup::processes },
+    Workload { id: "S2", what: "memory of a large put", run: startup::large_put },
     Workload { id: "H", what: "a large history, warm and cold", run: large_history::run },
 ];
+
+/// What this program does in a fresh process of its own, for its parent.
+#[derive(Debug, Serialize, Deserialize)]
+enum Child {
+    History(large_history::Task),
+    Put(startup::Put),
+}
+
+impl Child {
+    /// Starts this program again for it; returns what it prints.
+    fn in_a_fresh_process<T: DeserializeOwned>(&self) -> Result<T> {
+        let mut child = Command::new(std::env::current_exe()?);
+        let done = child.arg("--child").arg(serde_json::to_string(self)?).output()?;
+        let complaint = String::from_utf8_lossy(&done.stderr);
+        ensure!(done.status.success(), "the child for {self:?} failed: {}", complaint.trim());
+        Ok(serde_json::from_slice(&done.stdout)?)
+    }
+}
+
+/// Does in this process what a parent asked for.
+pub(crate) fn run_child(task: &str) -> Result<()> {
+    match serde_json::from_str(task)? {
+        Child::History(task) => task.run(),
+        Child::Put(put) => put.run(),
+    }
+}

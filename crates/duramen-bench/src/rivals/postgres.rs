@@ -16,7 +16,8 @@ use super::{Cluster, Trees};
 use crate::files::{self, Space};
 use crate::sampling::Latencies;
 use crate::subject::{
-    At, Durability, Entry, FieldChange, Journal, Rendering, Stage, Step, Target, VersionedStore,
+    At, Difference, Durability, Entry, FieldChange, Journal, Rendering, Stage, Step, Target,
+    VersionedStore,
 };
 
 /// The subject's name where whole loops run inside the server.
@@ -239,6 +240,10 @@ impl VersionedStore for PostgresStore {
         Ok(())
     }
 
+    fn checkpoint(&mut self) -> Result<()> {
+        Ok(self.connection.client.batch_execute("CHECKPOINT")?)
+    }
+
     fn reopen(&mut self) -> Result<()> {
         self.connection = Connection::open(&self.cluster, &self.database)?;
         Ok(())
@@ -300,7 +305,7 @@ impl VersionedStore for PostgresStore {
         Ok(self.connection.client.query_one(&select, &[&1_i32, &instant])?.try_get(0)?)
     }
 
-    fn diff(&mut self, from: u64, to: u64) -> Result<Vec<FieldChange>> {
+    fn diff(&mut self, from: u64, to: u64) -> Result<Difference> {
         let (from, to) = (self.instant_of(from)?, self.instant_of(to)?);
         let Connection { client, diff, .. } = &mut self.connection;
         let change = |row: &Row| {
@@ -308,7 +313,9 @@ impl VersionedStore for PostgresStore {
             let pointer = format!("/{key}");
             Ok(FieldChange { pointer, old: row.try_get(1)?, new: row.try_get(2)? })
         };
-        client.query(diff, &[&from, &to])?.iter().map(change).collect()
+        let rows = client.query(diff, &[&from, &to])?;
+        let changes = rows.iter().map(change).collect::<Result<_>>()?;
+        Ok(Difference { changes, patch: None })
     }
 
     fn journal(&mut self) -> Result<Journal> {
@@ -321,10 +328,10 @@ impl VersionedStore for PostgresStore {
         }
         let position = "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::bigint";
         let bytes = u64::try_from(client.query_one(position, &[])?.try_get::<_, i64>(0)?)?;
-        Ok(Journal { syncs: journal_syncs(client), bytes: Some(bytes) })
+        Ok(Journal { syncs: journal_syncs(client), bytes: Some(bytes), device: None })
     }
 
-    fn space(&mut self, stage: Stage) -> Result<Space> {
+    fn space(&mut self, stage: Stage) -> Result<Option<Space>> {
         let client = &mut self.connection.client;
         match stage {
             Stage::WithJournal => {}
@@ -338,9 +345,10 @@ impl VersionedStore for PostgresStore {
         let tables = files::space(&self.folder)?.since(self.empty);
         match stage {
             Stage::WithJournal => {
-                Ok(tables.plus(files::space(&self.cluster.data().join("pg_wal"))?))
+                let journal = files::space(&self.cluster.data().join("pg_wal"))?;
+                Ok(Some(tables.plus(journal)))
             }
-            Stage::Checkpointed | Stage::Compacted => Ok(tables),
+            Stage::Checkpointed | Stage::Compacted => Ok(Some(tables)),
         }
     }
 

@@ -19,7 +19,8 @@ use crate::files::{self, Space};
 use crate::sampling::Latencies;
 use crate::stopwatch::unix_micros;
 use crate::subject::{
-    At, Durability, Entry, FieldChange, Journal, Rendering, Stage, Step, Target, VersionedStore,
+    At, Difference, Durability, Entry, FieldChange, Journal, Rendering, Stage, Step, Target,
+    VersionedStore,
 };
 
 /// The subject's name.
@@ -194,6 +195,10 @@ impl VersionedStore for SqliteStore {
         if self.trees == Trees::Many { self.learn_instants() } else { Ok(()) }
     }
 
+    fn checkpoint(&mut self) -> Result<()> {
+        Ok(self.connection()?.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")?)
+    }
+
     fn reopen(&mut self) -> Result<()> {
         drop(self.connection.take());
         self.connection = Some(connect(&self.folder)?);
@@ -243,32 +248,30 @@ impl VersionedStore for SqliteStore {
         found.context("a revision that exists")
     }
 
-    fn diff(&mut self, from: u64, to: u64) -> Result<Vec<FieldChange>> {
+    fn diff(&mut self, from: u64, to: u64) -> Result<Difference> {
         let mut statement = self.connection()?.prepare_cached(DIFF)?;
         let change = |row: &rusqlite::Row<'_>| {
             let pointer = format!("/{}", row.get::<_, String>(0)?);
             Ok(FieldChange { pointer, old: row.get(1)?, new: row.get(2)? })
         };
         let changes = statement.query_map([i64::try_from(from)?, i64::try_from(to)?], change)?;
-        Ok(changes.collect::<rusqlite::Result<_>>()?)
+        Ok(Difference { changes: changes.collect::<rusqlite::Result<_>>()?, patch: None })
     }
 
     fn journal(&mut self) -> Result<Journal> {
         Ok(Journal::default())
     }
 
-    fn space(&mut self, stage: Stage) -> Result<Space> {
-        let connection = self.connection()?;
+    fn space(&mut self, stage: Stage) -> Result<Option<Space>> {
         match stage {
             Stage::WithJournal => {}
-            Stage::Checkpointed => {
-                connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")?;
-            }
+            Stage::Checkpointed => self.checkpoint()?,
             Stage::Compacted => {
+                let connection = self.connection()?;
                 connection.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)")?;
             }
         }
-        Ok(files::space(&self.folder)?)
+        Ok(Some(files::space(&self.folder)?))
     }
 
     fn another_handle(&self) -> Result<Box<dyn VersionedStore>> {

@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 
 use crate::contest::{Contestant, Costs};
 use crate::document::{Document, ITEMS, spaces_when_spaced};
-use crate::figures::{Figures, Measure, SYNC, Samples};
+use crate::figures::{Better, Figures, Measure, SYNC, Samples};
 use crate::probe::Probe;
 use crate::rivals::Trees;
 use crate::sampling::{Round, Rounds, interleave};
@@ -22,10 +22,23 @@ const PROBE_SYNCS_PER_SLICE: u64 = 100;
 pub(crate) struct History {
     /// The stores.
     pub(crate) contestants: Vec<Contestant>,
+    /// How long the document's text was.
+    pub(crate) lengths: Lengths,
+}
+
+/// How long the text of a document was in each of its revisions.
+pub(crate) struct Lengths {
     /// Bytes of each revision's compact text.
-    pub(crate) lengths: Vec<u64>,
+    pub(crate) compact: Vec<u64>,
     /// Bytes that a spaced text has more.
     pub(crate) spaces: u64,
+}
+
+impl Lengths {
+    /// How many revisions there are.
+    pub(crate) fn revisions(&self) -> u64 {
+        self.compact.len() as u64
+    }
 }
 
 impl History {
@@ -36,13 +49,14 @@ impl History {
             document.set_counter(value);
             document.render().len() as u64
         };
-        let lengths = (0..=commits).map(&mut length).collect();
-        Self { contestants, lengths, spaces: spaces_when_spaced(&document.render()) }
+        let compact = (0..=commits).map(&mut length).collect();
+        let spaces = spaces_when_spaced(&document.render());
+        Self { contestants, lengths: Lengths { compact, spaces } }
     }
 
     /// How many revisions there are.
     pub(crate) fn revisions(&self) -> u64 {
-        self.lengths.len() as u64
+        self.lengths.revisions()
     }
 
     /// Runs work on the history that V1 left; makes one, not durably, if V1 did not run.
@@ -56,6 +70,28 @@ impl History {
         };
         let done = work(session, &mut history);
         session.history = Some(history);
+        done
+    }
+
+    /// Runs work on the same history in stores that were checkpointed and opened again, so that
+    /// reads come from where a history stays.
+    pub(crate) fn with_opened(
+        session: &mut Session,
+        work: impl FnOnce(&mut Session, &mut Self) -> Result<()>,
+    ) -> Result<()> {
+        let mut history = match session.opened.take() {
+            Some(history) => history,
+            None => {
+                let mut history = Self::build(session)?;
+                for Contestant { store, .. } in &mut history.contestants {
+                    store.checkpoint()?;
+                    store.reopen()?;
+                }
+                history
+            }
+        };
+        let done = work(session, &mut history);
+        session.opened = Some(history);
         done
     }
 
@@ -141,7 +177,7 @@ impl Pace {
 pub(crate) struct Paced {
     /// Commits in each second.
     pub(crate) commits_per_s: f64,
-    /// The time of a commit as a multiple of a sync of the device, as it was then.
+    /// The same as a share of the syncs that the device could do one by one at that time.
     pub(crate) ratio_to_probe: f64,
 }
 
@@ -166,7 +202,7 @@ pub(crate) fn take_turns(
         let micros: f64 = turns.iter().map(|turn| turn.0).sum();
         let syncs: f64 = turns.iter().map(|turn| turn.1 * commits).sum();
         let commits_per_s = commits * turns.len() as f64 * 1e6 / micros;
-        Paced { commits_per_s, ratio_to_probe: micros / syncs }
+        Paced { commits_per_s, ratio_to_probe: syncs / micros }
     };
     Ok(samples.iter().map(|all| all.chunks(turns).map(slice).collect()).collect())
 }
@@ -183,7 +219,7 @@ pub(crate) fn add_paced(
         named(contestants, each.collect())
     };
     figures.add(rate, &of(|slice| slice.commits_per_s));
-    let ratio = Measure::cost(rate.workload, "ratio_to_probe", "syncs");
+    let ratio = Measure::gain(rate.workload, "ratio_to_probe", "commits/sync of probe");
     let ratio = ratio.case(&rate.case).durability(rate.durability);
     figures.add(&ratio, &of(|slice| slice.ratio_to_probe));
 }
@@ -248,13 +284,17 @@ pub(crate) fn add_costs(
             Some((contestant.store.subject(), vec![each]))
         });
         let told: Vec<Samples> = told.collect();
-        session.figures.add(&Measure { metric, unit, ..measure.clone() }, &told);
+        let measure = Measure { metric, unit, better: Better::Lower, ..measure.clone() };
+        session.figures.add(&measure, &told);
     };
     add("syncs_per_commit", "syncs", |costs| costs.journal.syncs);
     add("journal_bytes_per_commit", "bytes", |costs| costs.journal.bytes);
     add("written_bytes_per_commit", "bytes", |costs| Some(costs.calls?.written_bytes));
     add("write_calls_per_commit", "calls", |costs| Some(costs.calls?.writes));
     add("read_calls_per_commit", "calls", |costs| Some(costs.calls?.reads));
+    add("device_writes_per_commit", "calls", |costs| Some(costs.journal.device?.writes));
+    add("device_syncs_per_commit", "calls", |costs| Some(costs.journal.device?.syncs));
+    add("device_opens_per_commit", "calls", |costs| Some(costs.journal.device?.opens));
     add("allocations_per_commit", "allocations", |costs| costs.allocations);
 }
 

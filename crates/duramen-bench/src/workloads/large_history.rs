@@ -3,21 +3,22 @@
 //! Cold samples come from a child process each: this program again, with one task.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
 
+use super::Child;
 use super::commits::named;
 use crate::contest::Contestant;
 use crate::counters::Calls;
+use crate::device::DeviceCalls;
 use crate::document::LARGE_HISTORY;
 use crate::figures::{Figures, Measure, RELAXED, SYNC, Samples};
 use crate::files;
-use crate::sampling::{Latencies, Rounds, Summary, interleave};
+use crate::sampling::{self, Latencies, Rounds, Summary, interleave};
 use crate::session::{Session, open_embedded};
 use crate::stopwatch::Stopwatch;
-use crate::subject::{At, Durability, FIRST, Rendering, Stage, Target, VersionedStore};
+use crate::subject::{At, Difference, Durability, FIRST, Rendering, Stage, Target, VersionedStore};
 
 const SYNCED_REVISIONS_MAX: u64 = 10_000;
 const TENTHS: u64 = 10;
@@ -58,9 +59,14 @@ pub(crate) fn run(session: &mut Session) -> Result<()> {
     for revisions in session.scale.histories.clone() {
         ensure!(revisions > NEWEST.into(), "a history of H has more than {NEWEST} revisions");
         let mut builts = build(session, revisions)?;
-        warm(session, &mut builts, revisions)?.into_iter().for_each(|(what, subject, median)| {
+        // First as the commits left it: all changes in one run of one node, in memory.
+        warm(session, &mut builts, revisions, State::OneRun)?;
+        checkpoint(session, &mut builts, revisions)?;
+        let found = warm(session, &mut builts, revisions, State::Opened)?;
+        found.into_iter().for_each(|(what, subject, median)| {
             medians.push((what, subject, revisions as f64, median));
         });
+        warm(session, &mut builts, revisions, State::FirstRead)?;
         for built in &mut builts {
             built.contestant = None;
         }
@@ -138,41 +144,90 @@ fn publish_build(
         let case = format!("{revisions}/build, tenth {}", tenth + 1);
         session.figures.add(&rate.clone().case(case), &one);
     }
-    let mut contestants: Vec<_> =
+    let contestants: Vec<_> =
         builts.iter_mut().filter_map(|built| built.contestant.take()).collect();
     super::commits::add_costs(session, &whole, &contestants, revisions - 1);
-    let measure = Measure::cost("H", "bytes_per_version", "bytes");
-    let mut space: Vec<Samples> = Vec::new();
-    for Contestant { store, .. } in &mut contestants {
-        let bytes = store.space(Stage::Checkpointed)?.apparent;
-        space.push((store.subject(), vec![bytes as f64 / revisions as f64]));
-    }
-    session.figures.add(&measure.case(format!("{revisions}/checkpointed")), &space);
     for (built, contestant) in builts.iter_mut().zip(contestants) {
         built.contestant = Some(contestant);
     }
     Ok(())
 }
 
+/// Moves the history to where it stays, and opens it from there.
+fn checkpoint(session: &mut Session, builts: &mut [Built], revisions: u64) -> Result<()> {
+    let measure = Measure::cost("H", "bytes_per_version", "bytes");
+    let mut space: Vec<Samples> = Vec::new();
+    for built in builts.iter_mut() {
+        let store = &mut built.contestant()?.store;
+        if let Some(found) = store.space(Stage::Checkpointed)? {
+            let each = found.apparent as f64 / revisions as f64;
+            space.push((store.subject(), vec![each]));
+        }
+        store.reopen()?;
+    }
+    session.figures.add(&measure.case(format!("{revisions}/checkpointed")), &space);
+    Ok(())
+}
+
+/// Where a store stands when it is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// As the commits left it.
+    OneRun,
+    /// Opened again, and read before.
+    Opened,
+    /// Opened again just now: what is read has yet to be found and decoded.
+    FirstRead,
+}
+
+impl State {
+    fn case(self, revisions: u64, name: &str) -> String {
+        match self {
+            Self::OneRun => format!("{revisions}/{name}, one run"),
+            Self::Opened => format!("{revisions}/{name}"),
+            Self::FirstRead => format!("{revisions}/{name}, cold run piece"),
+        }
+    }
+}
+
 type Median = (&'static str, &'static str, f64);
 
-fn warm(session: &mut Session, builts: &mut [Built], revisions: u64) -> Result<Vec<Median>> {
+fn warm(
+    session: &mut Session,
+    builts: &mut [Built],
+    revisions: u64,
+    state: State,
+) -> Result<Vec<Median>> {
     let mut contestants: Vec<_> =
         builts.iter_mut().filter_map(|built| built.contestant.take()).collect();
     let mut medians = Vec::new();
     for (what, name) in ALL {
+        if what == What::OpenClose && state != State::Opened {
+            continue;
+        }
         let samples = interleave(&mut contestants, session.scale.rounds, |contestant, _| {
-            let watch = Stopwatch::start();
-            perform(contestant.store.as_mut(), what, revisions)?;
-            Ok(watch.micros())
+            let Contestant { store, latencies, .. } = contestant;
+            let store = store.as_mut();
+            if what == What::OpenClose || state == State::FirstRead {
+                if state == State::FirstRead {
+                    store.reopen()?;
+                }
+                let watch = Stopwatch::start();
+                perform((store, latencies), what, revisions)?;
+                return Ok(watch.micros());
+            }
+            Ok(sampling::repeated(|| perform((store, latencies), what, revisions))?.0)
         })?;
         let samples = named(&contestants, samples);
         for (subject, values) in &samples {
             let median = Summary::of(values).map(|summary| (name, *subject, summary.median));
             medians.extend(median);
         }
-        let measure = Measure::cost("H", "time", "us").case(format!("{revisions}/{name}"));
+        let measure = Measure::cost("H", "time", "us").case(state.case(revisions, name));
         session.figures.add(&measure, &samples);
+    }
+    for (built, contestant) in builts.iter_mut().zip(contestants) {
+        built.contestant = Some(contestant);
     }
     Ok(medians)
 }
@@ -185,7 +240,7 @@ fn cold(session: &mut Session, builts: &mut [Built], revisions: u64) -> Result<(
                     files::drop_from_cache(&built.folder)?;
                 }
                 let task = Task::new(built.subject, &built.folder, what, revisions);
-                task.in_a_fresh_process()
+                Child::History(task).in_a_fresh_process::<Seen>()
             })?;
             let subjects = builts.iter().map(|built| built.subject);
             let times = samples.iter().map(|seen| seen.iter().map(|one| one.micros).collect());
@@ -194,27 +249,46 @@ fn cold(session: &mut Session, builts: &mut [Built], revisions: u64) -> Result<(
             session.figures.add(&measure, &subjects.clone().zip(times).collect::<Vec<_>>());
             let calls = samples.iter().map(|seen| seen.iter().map(|one| one.read_calls).collect());
             let measure = Measure::cost("H", "read_calls", "calls").case(&case);
-            session.figures.add(&measure, &subjects.zip(calls).collect::<Vec<_>>());
+            session.figures.add(&measure, &subjects.clone().zip(calls).collect::<Vec<_>>());
+            let device = samples.iter().map(|seen| seen.last()?.device);
+            for (subject, calls) in subjects.zip(device) {
+                add_device_calls(&mut session.figures, subject, &case, calls);
+            }
         }
     }
     Ok(())
 }
 
+/// Adds the kinds of calls that there were.
+fn add_device_calls(
+    figures: &mut Figures,
+    subject: &'static str,
+    case: &str,
+    calls: Option<DeviceCalls>,
+) {
+    let named = calls.map(DeviceCalls::named).into_iter().flatten();
+    for (metric, count) in named.filter(|(_, count)| *count > 0) {
+        let measure = Measure::cost("H", metric, "calls").case(case);
+        figures.add(&measure, &[(subject, vec![count as f64])]);
+    }
+}
+
 /// How much a time grows with each revision: least squares over the history lengths.
 fn add_slopes(figures: &mut Figures, medians: &[(&str, &'static str, f64, f64)]) {
     for (_, name) in ALL {
-        let mut slopes: Vec<Samples> = Vec::new();
-        for (what, subject, ..) in medians {
-            if *what != name || slopes.iter().any(|(known, _)| known == subject) {
+        let mut known: Vec<&str> = Vec::new();
+        for (_, subject, ..) in medians.iter().filter(|point| point.0 == name) {
+            if known.contains(subject) {
                 continue;
             }
-            let of =
-                |point: &&(&str, &'static str, f64, f64)| point.0 == name && point.1 == *subject;
-            let points: Vec<_> =
-                medians.iter().filter(of).map(|point| (point.2, point.3)).collect();
-            slopes.extend(slope(&points).map(|micros| (*subject, vec![micros * 1e3])));
+            known.push(subject);
+            let own = medians.iter().filter(|point| point.0 == name && point.1 == *subject);
+            let points: Vec<_> = own.map(|point| (point.2, point.3)).collect();
+            let Some(micros) = slope(&points) else { continue };
+            // Each alone: the ratio of two slopes near nothing says nothing.
+            let measure = Measure::cost("H", "slope", "ns/revision").case(name);
+            figures.add(&measure, &[(*subject, vec![micros * 1e3])]);
         }
-        figures.add(&Measure::cost("H", "slope", "ns/revision").case(name), &slopes);
     }
 }
 
@@ -228,7 +302,11 @@ fn slope(points: &[(f64, f64)]) -> Option<f64> {
 }
 
 /// Does it, and checks what came of it.
-fn perform(store: &mut dyn VersionedStore, what: What, revisions: u64) -> Result<()> {
+fn perform(
+    (store, latencies): (&mut dyn VersionedStore, &mut Latencies),
+    what: What,
+    revisions: u64,
+) -> Result<()> {
     let counter_at = |store: &mut dyn VersionedStore, revision: u64| {
         let counter = store.counter_at(revision)?;
         ensure!(counter == i64::try_from(revision)? - 1, "counter is {counter} at {revision}");
@@ -243,8 +321,8 @@ fn perform(store: &mut dyn VersionedStore, what: What, revisions: u64) -> Result
         What::CounterAtLast => counter_at(store, revisions),
         What::DiffOfFirst => expect_diff(store, 1),
         What::DiffOfLast => expect_diff(store, revisions - 1),
-        What::DocumentAtFirst => expect_document(store, 1),
-        What::DocumentAtLast => expect_document(store, revisions),
+        What::DocumentAtFirst => expect_document((store, latencies), 1),
+        What::DocumentAtLast => expect_document((store, latencies), revisions),
     }
 }
 
@@ -255,7 +333,7 @@ fn expect_entries(store: &mut dyn VersionedStore, newest: Option<u32>, count: u6
 }
 
 fn expect_diff(store: &mut dyn VersionedStore, from: u64) -> Result<()> {
-    let changes = store.diff(from, from + 1)?;
+    let Difference { changes, .. } = store.diff(from, from + 1)?;
     let [change] = changes.as_slice() else { anyhow::bail!("{} fields differ", changes.len()) };
     let (old, new) = ((from - 1).to_string(), from.to_string());
     let right = change.pointer == "/counter"
@@ -265,9 +343,12 @@ fn expect_diff(store: &mut dyn VersionedStore, from: u64) -> Result<()> {
     Ok(())
 }
 
-fn expect_document(store: &mut dyn VersionedStore, revision: u64) -> Result<()> {
+fn expect_document(
+    (store, latencies): (&mut dyn VersionedStore, &mut Latencies),
+    revision: u64,
+) -> Result<()> {
     let target = Target { tree: FIRST, at: At::Revision(revision) };
-    let bytes = store.read(&[target], &mut Latencies::new())?;
+    let bytes = store.read(&[target], latencies)?;
     let digits = (revision - 1).to_string().len() as u64;
     let compact = LARGE_HISTORY.len() as u64 - 1 + digits;
     let wrong = store.rendering() == Rendering::Compact && bytes != compact;
@@ -277,7 +358,7 @@ fn expect_document(store: &mut dyn VersionedStore, revision: u64) -> Result<()> 
 
 /// What a child does.
 #[derive(Debug, Serialize, Deserialize)]
-struct Task {
+pub(crate) struct Task {
     subject: String,
     folder: PathBuf,
     what: What,
@@ -289,6 +370,7 @@ struct Task {
 struct Seen {
     micros: f64,
     read_calls: f64,
+    device: Option<DeviceCalls>,
 }
 
 impl Task {
@@ -296,33 +378,29 @@ impl Task {
         Self { subject: subject.to_owned(), folder: folder.to_owned(), what, revisions }
     }
 
-    fn in_a_fresh_process(&self) -> Result<Seen> {
-        let mut child = Command::new(std::env::current_exe()?);
-        let done = child.arg("--child").arg(serde_json::to_string(self)?).output()?;
-        let complaint = String::from_utf8_lossy(&done.stderr);
-        ensure!(done.status.success(), "the child for {self:?} failed: {}", complaint.trim());
-        Ok(serde_json::from_slice(&done.stdout)?)
-    }
-}
-
-/// Does one task in this fresh process and prints what was seen.
-pub(crate) fn run_child(task: &str) -> Result<()> {
-    let Task { subject, folder, what, revisions } = serde_json::from_str(task)?;
-    let process = std::process::id();
-    let calls = || Calls::of(process).map_or(0, |calls| calls.reads);
-    let (before, watch) = (calls(), Stopwatch::start());
-    let mut store = open_embedded(&subject, folder)?;
-    let (micros, read_calls) = if what == What::OpenClose {
-        drop(store);
-        (watch.micros(), calls() - before)
-    } else {
+    /// Does it in this process and prints what was seen.
+    pub(crate) fn run(&self) -> Result<()> {
+        let Self { subject, folder, what, revisions } = self;
+        let process = std::process::id();
+        let calls = || Calls::of(process).map_or(0, |calls| calls.reads);
         let (before, watch) = (calls(), Stopwatch::start());
-        perform(store.as_mut(), what, revisions)?;
-        (watch.micros(), calls() - before)
-    };
-    let seen = Seen { micros, read_calls: read_calls as f64 };
-    println!("{}", serde_json::to_string(&seen)?);
-    Ok(())
+        let mut store = open_embedded(subject, folder.clone())?;
+        let opening = store.journal()?.device;
+        let (micros, read_calls, device) = if *what == What::OpenClose {
+            drop(store);
+            (watch.micros(), calls() - before, opening)
+        } else {
+            let mut latencies = Latencies::new();
+            let (before, watch) = (calls(), Stopwatch::start());
+            perform((store.as_mut(), &mut latencies), *what, *revisions)?;
+            let (micros, read_calls) = (watch.micros(), calls() - before);
+            let reading = store.journal()?.device.zip(opening);
+            (micros, read_calls, reading.map(|(now, then)| now.since(then)))
+        };
+        let seen = Seen { micros, read_calls: read_calls as f64, device };
+        println!("{}", serde_json::to_string(&seen)?);
+        Ok(())
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::commits::{History, named, rendered};
+use super::commits::{History, Lengths, named, rendered};
 use crate::contest::Contestant;
 use crate::document::{Document, ITEMS, spaces_when_spaced};
 use crate::figures::Measure;
@@ -18,59 +18,56 @@ const SEED: u64 = 0x5EED;
 
 /// V2.
 pub(crate) fn at_revisions(session: &mut Session) -> Result<()> {
-    History::with(session, |session, history| {
-        let (reads, rounds) = (session.scale.reads, session.scale.rounds);
-        let measure = Measure::cost("V2", "time_per_read", "us");
-        let revisions = history.revisions();
-        let (spaces, lengths) = (history.spaces, &history.lengths);
-        let plan = |_: &mut Contestant, round: Round| {
-            let mut random = SplitMix64::new(SEED + round.number as u64);
-            let revision = |_| 1 + random.below(revisions);
-            Ok(Plan::of_first(lengths, spaces, (0..reads).map(revision)))
-        };
-        let warm = Run { measure: measure.clone().case("warm"), rounds, reopen: false };
-        run(session, &mut history.contestants, &warm, plan)?;
-        let opened = Run { measure: measure.case("opened"), rounds, reopen: true };
-        run(session, &mut history.contestants, &opened, plan)
+    each_state(session, "V2", |lengths, reads, _, round| {
+        let mut random = SplitMix64::new(SEED + round.number as u64);
+        let revision = |_| 1 + random.below(lengths.revisions());
+        Ok(Plan::of_first(lengths, (0..reads).map(revision)))
     })
 }
 
 /// V2t.
 pub(crate) fn at_instants(session: &mut Session) -> Result<()> {
-    History::with(session, |session, history| {
-        let (reads, rounds) = (session.scale.reads, session.scale.rounds);
-        let (spaces, lengths) = (history.spaces, &history.lengths);
-        let plan = |contestant: &mut Contestant, round: Round| {
-            let known = contestant.store.timestamps()?;
-            let first = *known.first().context("a revision")?;
-            let span = known.last().context("a revision")?.abs_diff(first) + 1;
-            let mut random = SplitMix64::new(SEED ^ round.number as u64);
-            let mut plan = Plan { spaces: spaces * reads, ..Plan::default() };
-            for _ in 0..reads {
-                let instant = first.saturating_add_unsigned(random.below(span));
-                let revisions = known.partition_point(|at| *at <= instant);
-                plan.targets.push(Target { tree: FIRST, at: At::Instant(instant) });
-                plan.compact += lengths[revisions - 1];
-            }
-            Ok(plan)
-        };
-        let measure = Measure::cost("V2t", "time_per_read", "us").case("warm");
-        run(session, &mut history.contestants, &Run { measure, rounds, reopen: false }, plan)
+    each_state(session, "V2t", |lengths, reads, contestant, round| {
+        let known = contestant.store.timestamps()?;
+        let first = *known.first().context("a revision")?;
+        let span = known.last().context("a revision")?.abs_diff(first) + 1;
+        let mut random = SplitMix64::new(SEED ^ round.number as u64);
+        let mut plan = Plan { spaces: lengths.spaces * reads, ..Plan::default() };
+        for _ in 0..reads {
+            let instant = first.saturating_add_unsigned(random.below(span));
+            let revisions = known.partition_point(|at| *at <= instant);
+            plan.targets.push(Target { tree: FIRST, at: At::Instant(instant) });
+            plan.compact += lengths.compact[revisions - 1];
+        }
+        Ok(plan)
     })
 }
 
 /// V2f.
 pub(crate) fn at_one_revision(session: &mut Session) -> Result<()> {
-    History::with(session, |session, history| {
-        let (reads, rounds) = (session.scale.reads, session.scale.rounds);
-        let revision = history.revisions() / 2;
-        let (spaces, lengths) = (history.spaces, &history.lengths);
-        let plan = |_: &mut Contestant, _: Round| {
-            Ok(Plan::of_first(lengths, spaces, (0..reads).map(|_| revision)))
-        };
-        let measure = Measure::cost("V2f", "time_per_read", "us").case("warm");
-        run(session, &mut history.contestants, &Run { measure, rounds, reopen: false }, plan)
+    each_state(session, "V2f", |lengths, reads, _, _| {
+        let revision = lengths.revisions() / 2;
+        Ok(Plan::of_first(lengths, (0..reads).map(|_| revision)))
     })
+}
+
+/// Reads from the stores as their commits left them, then from stores that are opened again before
+/// each round.
+fn each_state(
+    session: &mut Session,
+    workload: &'static str,
+    plan: impl Fn(&Lengths, u64, &mut Contestant, Round) -> Result<Plan>,
+) -> Result<()> {
+    let read = |session: &mut Session, history: &mut History, case: &str, reopen: bool| {
+        let measure = Measure::cost(workload, "time_per_read", "us").case(case);
+        let (reads, rounds) = (session.scale.reads, session.scale.rounds);
+        let History { contestants, lengths } = history;
+        run(session, contestants, &Run { measure, rounds, reopen }, |contestant, round| {
+            plan(lengths, reads, contestant, round)
+        })
+    };
+    History::with(session, |session, history| read(session, history, "warm", false))?;
+    History::with_opened(session, |session, history| read(session, history, "opened", true))
 }
 
 /// V2w: every scalar changes in turn; first one document, then many.
@@ -114,8 +111,13 @@ fn wide(session: &mut Session, case: String, forest: Forest) -> Result<()> {
         }
         Ok(plan)
     };
-    let measure = Measure::cost("V2w", "time_per_read", "us").case(case);
-    run(session, &mut contestants, &Run { measure, rounds, reopen: false }, plan)?;
+    let warm = Measure::cost("V2w", "time_per_read", "us").case(&case);
+    run(session, &mut contestants, &Run { measure: warm.clone(), rounds, reopen: false }, plan)?;
+    for Contestant { store, .. } in &mut contestants {
+        store.checkpoint()?;
+    }
+    let opened = warm.case(format!("{case}, opened"));
+    run(session, &mut contestants, &Run { measure: opened, rounds, reopen: true }, plan)?;
     contestants.into_iter().try_for_each(|contestant| contestant.store.discard())
 }
 
@@ -141,12 +143,12 @@ struct Plan {
 }
 
 impl Plan {
-    fn of_first(lengths: &[u64], spaces: u64, revisions: impl Iterator<Item = u64>) -> Self {
+    fn of_first(lengths: &Lengths, revisions: impl Iterator<Item = u64>) -> Self {
         let mut plan = Self::default();
         for revision in revisions {
             plan.targets.push(Target { tree: FIRST, at: At::Revision(revision) });
-            plan.compact += usize::try_from(revision - 1).map_or(0, |index| lengths[index]);
-            plan.spaces += spaces;
+            plan.compact += usize::try_from(revision - 1).map_or(0, |index| lengths.compact[index]);
+            plan.spaces += lengths.spaces;
         }
         plan
     }

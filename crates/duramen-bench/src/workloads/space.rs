@@ -36,7 +36,7 @@ pub(crate) fn measure_space(
         let mut apparent: Vec<Samples> = Vec::new();
         let mut allocated: Vec<Samples> = Vec::new();
         for Contestant { store, .. } in contestants.iter_mut() {
-            let space = store.space(stage)?;
+            let Some(space) = store.space(stage)? else { continue };
             let each = |bytes: u64| vec![bytes as f64 / versions.max(1) as f64];
             apparent.push((store.subject(), each(space.apparent)));
             allocated.push((store.subject(), each(space.allocated)));
