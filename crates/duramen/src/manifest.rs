@@ -150,7 +150,7 @@ impl Manifest {
     pub(crate) fn store(&self, device: &dyn Device) -> Result<()> {
         if self.segments.len() > SEGMENTS_MAX {
             let message = format!(
-                "the database has {SEGMENTS_MAX} segments, as many as it can: load it into a new one"
+                "the database has {SEGMENTS_MAX} segments, the most it can: load it into a new one"
             );
             return Err(Error::new(ErrorKind::Full, message));
         }
