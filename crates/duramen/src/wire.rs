@@ -55,11 +55,6 @@ impl<'a> Reader<'a> {
         self.rest.is_empty()
     }
 
-    /// Bytes not yet read.
-    pub(crate) fn remaining(&self) -> usize {
-        self.rest.len()
-    }
-
     /// What stands here cannot be: says so with the place.
     pub(crate) fn corrupt(&self, what: &str) -> Error {
         let offset = self.len.saturating_sub(self.rest.len());
