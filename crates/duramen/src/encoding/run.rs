@@ -148,11 +148,6 @@ impl RunPiece {
         Ok(())
     }
 
-    /// The greatest slot that changes.
-    pub(crate) fn last_slot(&self) -> Result<u16> {
-        self.slot(self.slots.len().saturating_sub(1))
-    }
-
     /// The newest change of `slot` at or before `revision`: its revision and the state since.
     #[inline]
     pub(crate) fn at(&self, slot: u16, revision: u32) -> Result<Option<(u32, Datum<'_>)>> {
@@ -187,6 +182,18 @@ impl RunPiece {
     #[inline]
     pub(crate) fn change(&self, index: usize) -> Result<(u32, Datum<'_>)> {
         Ok((self.revision(index)?, self.values.get(index)?))
+    }
+
+    /// Change `index`: its slot, its revision and the state since.
+    pub(crate) fn entry(&self, index: usize) -> Result<(u16, u32, Datum<'_>)> {
+        let place = match &self.ends {
+            None => index,
+            Some(ends) => {
+                let ended = (index as u64).cast_signed();
+                ends.partition_point(&self.cell, 0..ends.len(), |end| end <= ended)
+            }
+        };
+        Ok((self.slot(place)?, self.revision(index)?, self.values.get(index)?))
     }
 
     fn slot(&self, place: usize) -> Result<u16> {

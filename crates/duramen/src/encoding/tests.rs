@@ -235,15 +235,14 @@ proptest! {
         prop_assert_eq!(piece.first_revision(), first);
         prop_assert_eq!(piece.last_revision(), first + changes.len() as u32 - 1);
         prop_assert!(piece.check().is_ok());
+        for (index, change) in changes.iter().enumerate() {
+            let (slot, revision, datum) = piece.entry(index).unwrap();
+            prop_assert_eq!((slot, revision), (change.0, change.1));
+            prop_assert!(same(datum, change.2));
+        }
         for slot in 0..=slots {
-            let written = changes.iter().filter(|change| change.0 == slot);
             let run = piece.run(slot).unwrap();
-            prop_assert_eq!(run.len(), written.clone().count());
-            for (index, change) in run.zip(written) {
-                let (revision, datum) = piece.change(index).unwrap();
-                prop_assert_eq!(revision, change.1);
-                prop_assert!(same(datum, change.2));
-            }
+            prop_assert_eq!(run.len(), changes.iter().filter(|change| change.0 == slot).count());
             for revision in first.saturating_sub(1)..=first + changes.len() as u32 {
                 let newest = changes.iter().rfind(|c| c.0 == slot && c.1 <= revision);
                 let found = piece.at(slot, revision).unwrap();

@@ -196,9 +196,9 @@ impl Bounds {
             return Err(wrong(message));
         }
         below("revisions", piece.last_revision().into(), self.revisions)?;
-        self.check_slots(place.id, piece.last_slot()?.into(), 1)?;
         for index in 0..piece.len() {
-            let (revision, state) = piece.change(index)?;
+            let (slot, revision, state) = piece.entry(index)?;
+            self.check_slots(place.id, slot.into(), 1)?;
             if !self.has_state(place.path, state) {
                 return Err(wrong(format!("revision {revision} set the state {state:?}")));
             }

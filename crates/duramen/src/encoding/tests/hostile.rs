@@ -24,7 +24,7 @@ fn visit_run(cell: Bytes) {
         }
     }
     for index in 0..piece.len() + 2 {
-        let _ = piece.change(index).is_ok();
+        let _ = piece.entry(index).is_ok();
     }
     let _ = piece.check().is_ok();
 }
