@@ -1,7 +1,7 @@
-//! Verifies a database: every checksum of its segments, and the structure of its documents.
+//! Verifies a database: every checksum and every cell of its segments, and its documents.
 
 use crate::engine::{CATALOGUE, Engine};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::json::{ParseOptions, Tape};
 use crate::revision::{CommitSequence, Micros, Revision};
 use crate::tree::Tree;
@@ -9,6 +9,7 @@ use crate::tree::data::node;
 use crate::tree::history::short;
 use crate::tree::schema::ROOT;
 use crate::tree::serialize::Format;
+use crate::tree::verify::Verifier;
 
 /// Something that does not verify.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +25,8 @@ pub struct Finding {
 pub struct CheckReport {
     /// Segments whose every block was read.
     pub segments: u64,
+    /// Cells of those segments that were decoded.
+    pub cells: u64,
     /// Documents whose rows and values were read.
     pub documents: u64,
     /// Revisions whose rows were read.
@@ -39,23 +42,22 @@ pub(crate) fn check(engine: &Engine) -> Result<CheckReport> {
     let mut report = CheckReport::default();
     let (view, published) = (engine.view(), engine.published());
     report.segments = view.store.infos().len() as u64;
-    for error in view.store.check() {
-        report.add("segments", &error);
+    let open = |id| view.tree(id);
+    let mut verifier = Verifier::new(&open);
+    for (file, error) in view.store.check(&mut |key, cell| verifier.verify(key, cell)) {
+        report.add(&file, &error);
     }
-    let names = match view.names(published) {
-        Ok(names) => names,
-        Err(error) => {
-            report.add("catalogue", &error);
-            Vec::new()
-        }
-    };
-    report.check_tree("catalogue", &*view.tree(CATALOGUE)?, published);
+    report.cells = verifier.cells();
+    let catalogue = report.found("catalogue", view.tree(CATALOGUE))?;
+    if let Some(tree) = catalogue {
+        report.check_tree("catalogue", &tree, published);
+    }
+    let names = report.found("catalogue", view.names(published))?.unwrap_or_default();
     for name in names {
         report.documents += 1;
-        match view.document(&name, published) {
-            Ok(Some(tree)) => report.check_tree(&format!("document {name:?}"), &tree, published),
-            Ok(None) => {}
-            Err(error) => report.add(&format!("document {name:?}"), &error),
+        let place = format!("document {name:?}");
+        if let Some(Some(tree)) = report.found(&place, view.document(&name, published))? {
+            report.check_tree(&place, &tree, published);
         }
     }
     Ok(report)
@@ -65,6 +67,18 @@ impl CheckReport {
     /// Whether all is well.
     pub fn is_clean(&self) -> bool {
         self.findings.is_empty()
+    }
+
+    /// What there is at a place; damage there is a finding, any other error ends the check.
+    fn found<T>(&mut self, place: &str, result: Result<T>) -> Result<Option<T>> {
+        match result {
+            Ok(found) => Ok(Some(found)),
+            Err(error) if error.kind() == ErrorKind::Corrupt => {
+                self.add(place, &error);
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     fn add(&mut self, place: &str, error: &Error) {

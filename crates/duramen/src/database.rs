@@ -146,7 +146,8 @@ impl Database {
         self.engine.refresh()
     }
 
-    /// Verifies every checksum and the structure of every document at every place.
+    /// Verifies every checksum, every cell of every segment, the revision rows of every document
+    /// and the values of some of its revisions.
     pub fn check(&self) -> Result<CheckReport> {
         crate::check::check(&self.engine)
     }

@@ -36,10 +36,6 @@ mod texts;
 mod tests;
 
 pub(crate) use column::{Column, encode_column};
-pub(crate) use integers::Integers;
 pub(crate) use order::{decode_order_block, encode_order_block};
-pub(crate) use reader::Reader;
 pub(crate) use revision_rows::{RevisionRows, RevisionRowsBlock};
 pub(crate) use run::{RunPiece, encode_run};
-pub(crate) use summary::Summary;
-pub(crate) use texts::Texts;

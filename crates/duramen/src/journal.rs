@@ -31,7 +31,6 @@ use crate::io::{Access, Device};
 use crate::limits::COMMIT_BYTES_MAX;
 use crate::{Clock, CommitSequence, Durability, Error, ErrorKind, Micros, Result};
 
-pub(crate) use self::queue::STAGED_HEADER_BYTES_MAX;
 pub(crate) use self::recovery::{RecoveryReport, Replay};
 
 /// What a journal works with.
@@ -217,7 +216,7 @@ impl Journal {
 
     /// Queues one commit. `stage` is called under the queue's lock with its sequence and its
     /// timestamp: it makes the commit visible above the published sequence, and what it appends,
-    /// at most [`STAGED_HEADER_BYTES_MAX`] bytes, stands before `body`. It must not call the
+    /// at most [`queue::STAGED_HEADER_BYTES_MAX`] bytes, stands before `body`. It must not call the
     /// journal.
     ///
     /// `Full` if the commit is too large or the disk has no room: then nothing was staged.

@@ -23,7 +23,7 @@ mod splice;
 
 pub(crate) use cursor::OrderCursor;
 pub(crate) use difference::{Edit, difference, same_items};
-pub(crate) use splice::{build, splice};
+pub(crate) use splice::splice;
 
 /// Entries of every block but the root: a block with fewer is merged with a neighbour.
 const FILL_MIN: usize = ORDER_BLOCK_EXTENTS_MAX / 4;

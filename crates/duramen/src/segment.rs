@@ -26,6 +26,7 @@ mod writer;
 pub(crate) use block::{BlockAddress, CellBlock};
 pub(crate) use cache::BlockCache;
 pub(crate) use cell::CellHandle;
+pub(crate) use check::VisitCell;
 pub(crate) use filter::KeyHash;
 pub(crate) use reader::{CellPosition, Segment};
 pub(crate) use writer::{SegmentMeta, SegmentWriter};

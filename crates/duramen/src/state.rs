@@ -44,6 +44,9 @@ pub(crate) enum ApartKind {
     Opaque,
 }
 
+/// Digits of the fraction of a decimal, at least one: as many as its mantissa has at most.
+pub(crate) const DECIMAL_SCALE_MAX: u8 = 18;
+
 /// The state of one node.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Datum<'a> {

@@ -18,7 +18,7 @@ use parking_lot::RwLock;
 
 use crate::io::Device;
 use crate::manifest::Manifest;
-use crate::segment::{self, BlockCache, KeyHash, Segment, SegmentInfo};
+use crate::segment::{self, BlockCache, KeyHash, Segment, SegmentInfo, VisitCell};
 use crate::{Error, Result};
 
 pub(crate) use scan::Scan;
@@ -76,9 +76,16 @@ impl Store {
         self.live().segments.iter().map(|segment| *segment.info()).collect()
     }
 
-    /// Reads all of every live segment and tells everything that does not verify.
-    pub(crate) fn check(&self) -> Vec<Error> {
-        self.live().segments.iter().flat_map(|segment| segment.check()).collect()
+    /// Reads all of every live segment and tells everything that does not verify, with the file;
+    /// `visit` verifies what is in the cells.
+    pub(crate) fn check(&self, visit: &mut VisitCell<'_>) -> Vec<(String, Error)> {
+        let mut findings = Vec::new();
+        for segment in &self.live().segments {
+            let file = segment.info().path();
+            let found = segment.check(visit).into_iter();
+            findings.extend(found.map(|error| (file.clone(), error)));
+        }
+        findings
     }
 }
 

@@ -49,6 +49,7 @@ pub(crate) mod persist;
 pub(crate) mod rows;
 pub(crate) mod schema;
 pub(crate) mod serialize;
+pub(crate) mod verify;
 pub(crate) mod writer;
 pub(crate) mod young;
 

@@ -17,7 +17,7 @@ use super::reader::{Parsed, Reader, corrupt, unreadable};
 use super::summary::Summary;
 use super::tags::Tags;
 use super::texts::Texts;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::state::Datum;
 use split::{Sides, Split};
 use tag::Carried;
@@ -118,20 +118,20 @@ impl Column {
         (0..self.len()).map(|slot| self.get(slot))
     }
 
-    /// Appends all values and says so if every slot is an integer; else does nothing.
-    pub(crate) fn integers_into(&self, out: &mut Vec<i64>) -> bool {
-        match self.only_numbers() {
-            Some((values, 0)) => {
-                values.decode_into(&self.cell, out);
-                true
-            }
-            _ => false,
+    /// Refuses a column of which a slot does not decode, or whose summary is not its values'.
+    pub(crate) fn check(&self) -> Result<()> {
+        let datums = self.iter().collect::<Result<Vec<_>>>()?;
+        let (expected, found) = (Summary::of(datums.into_iter()), self.summary()?);
+        if expected == found {
+            return Ok(());
         }
+        let message = format!("the summary of a column: expected {expected:?}, found {found:?}");
+        Err(Error::new(ErrorKind::Corrupt, message))
     }
 
     /// Count, least, greatest and sum of the integers and decimals; `None` if there are none or
     /// 128 bits do not hold the sum. Costs the same for every length.
-    pub(crate) fn summary(&self) -> Result<Option<Summary>> {
+    pub(super) fn summary(&self) -> Result<Option<Summary>> {
         if let Some(at) = self.summary_at {
             return Ok(Some(Summary::parse(&mut Reader::resume(&self.cell, at))?));
         }

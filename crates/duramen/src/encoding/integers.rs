@@ -112,17 +112,6 @@ impl Integers {
         (self.width == 0).then_some((self.base, self.step))
     }
 
-    /// The least and the greatest value, by a pass over all unless they are on a line.
-    pub(crate) fn bounds(&self, cell: &[u8]) -> Option<(i64, i64)> {
-        let ends = || Some((self.get(cell, 0)?, self.get(cell, self.len().checked_sub(1)?)?));
-        let (first, last) = ends()?;
-        if self.width == 0 {
-            return Some((first.min(last), first.max(last)));
-        }
-        let values = (0..self.len()).filter_map(|index| self.get(cell, index));
-        Some(values.fold((first, first), |(min, max), value| (min.min(value), max.max(value))))
-    }
-
     /// The first index in `range` whose value fails `holds`, which holds for none after it.
     pub(crate) fn partition_point(
         &self,
@@ -140,11 +129,6 @@ impl Integers {
             }
         }
         start
-    }
-
-    /// The first index whose value is above `value`, of values in rising order.
-    pub(crate) fn first_after(&self, cell: &[u8], value: i64) -> usize {
-        self.partition_point(cell, 0..self.len(), |other| other <= value)
     }
 
     /// Appends all values. The owner has to bound `len`, since a line of any length costs the

@@ -151,20 +151,10 @@ impl RevisionRowsBlock {
         self.timestamps.decode_into(&self.cell, out);
     }
 
-    /// How many rows have a timestamp at or before `time`: they are the first ones.
-    pub(crate) fn rows_until(&self, time: Micros) -> usize {
-        self.timestamps.first_after(&self.cell, time.0)
-    }
-
     /// The commit sequence of a row.
     pub(crate) fn sequence(&self, row: usize) -> Result<CommitSequence> {
         let sequence = self.sequences.get_unsigned(&self.cell, row);
         sequence.map(CommitSequence).ok_or_else(|| self.unreadable(row))
-    }
-
-    /// How many rows have a commit sequence at or before `sequence`: they are the first ones.
-    pub(crate) fn rows_until_sequence(&self, sequence: CommitSequence) -> usize {
-        self.sequences.first_after(&self.cell, sequence.0.cast_signed())
     }
 
     /// The author of a row, if it has one.
@@ -186,6 +176,26 @@ impl RevisionRowsBlock {
         let span = span.filter(|span| span.end <= self.paths.len());
         let span = span.ok_or_else(|| self.unreadable(row))?;
         Ok(span.map(move |index| self.node(index).ok_or_else(|| self.unreadable(row))))
+    }
+
+    /// Refuses a block of which a row does not decode, or whose changed nodes are not its rows'.
+    pub(crate) fn check(&self) -> Result<()> {
+        for row in 0..self.len() {
+            self.committed(row)?;
+            self.sequence(row)?;
+            self.author(row)?;
+            self.message(row)?;
+            let mut changed = self.changed(row)?;
+            // Nodes on a line take no bytes however many they are: its ends answer for them.
+            if self.paths.line().is_some() && self.ordinals.line().is_some() {
+                let last = changed.len().saturating_sub(2);
+                changed.next().transpose()?;
+                changed.nth(last).transpose()?;
+            } else {
+                changed.try_for_each(|node| node.map(drop))?;
+            }
+        }
+        Ok(())
     }
 
     fn string(&self, places: &Integers, row: usize) -> Result<Option<&[u8]>> {

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use super::column::{Column, encode_column};
 use super::integers::Integers;
 use super::reader::{Parsed, Reader, corrupt, unreadable};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::limits::RUN_PIECE_CHANGES_MAX;
 use crate::state::Datum;
 
@@ -119,9 +119,33 @@ impl RunPiece {
         self.last_revision
     }
 
-    /// The slots that change, rising.
-    pub(crate) fn slots(&self) -> impl ExactSizeIterator<Item = Result<u16>> {
-        (0..self.slots.len()).map(|index| self.slot(index))
+    /// Refuses a piece of which a change does not decode or is out of order, or that names other
+    /// bounds than its changes have.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.values.check()?;
+        let mut bounds = (u32::MAX, 0);
+        let (mut slot_before, mut end) = (None, 0);
+        for place in 0..self.slots.len() {
+            let slot = self.slot(place)?;
+            let span = self.span(place)?;
+            if slot_before >= Some(slot) || span.start != end || span.is_empty() {
+                return Err(disorder("slots"));
+            }
+            (slot_before, end) = (Some(slot), span.end);
+            let mut before = None;
+            for index in span {
+                let revision = self.revision(index)?;
+                if before >= Some(revision) {
+                    return Err(disorder("revisions"));
+                }
+                before = Some(revision);
+                bounds = (bounds.0.min(revision), bounds.1.max(revision));
+            }
+        }
+        if end != self.len() || bounds != (self.first_revision, self.last_revision) {
+            return Err(disorder("bounds"));
+        }
+        Ok(())
     }
 
     /// The newest change of `slot` at or before `revision`: its revision and the state since.
@@ -189,6 +213,10 @@ impl RunPiece {
         let span = ends.span(&self.cell, place).filter(|span| span.end <= self.len());
         span.ok_or_else(|| unreadable(place, self.slots.len(), "run"))
     }
+}
+
+fn disorder(what: &str) -> Error {
+    Error::new(ErrorKind::Corrupt, format!("the {what} of a run piece are out of order"))
 }
 
 fn parse_count(reader: &mut Reader<'_>, wide: bool, most: usize) -> Parsed<usize> {

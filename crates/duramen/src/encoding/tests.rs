@@ -13,7 +13,11 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::bits::Bits;
+use super::integers::Integers;
+use super::reader::Reader;
+use super::summary::Summary;
 use super::tags::Tags;
+use super::texts::Texts;
 use super::*;
 use crate::node::NodeId;
 use crate::order::OrderBlock;
@@ -93,8 +97,10 @@ fn any_datum() -> impl Strategy<Value = Owned> {
         Just(Datum::Null),
         any::<bool>().prop_map(Datum::Bool),
         any_integer().prop_map(Datum::Int),
-        (any_integer(), 0..64_u8).prop_map(|(mantissa, scale)| Datum::Decimal { mantissa, scale }),
-        any::<u64>().prop_map(|bits| Datum::Float(f64::from_bits(bits))),
+        (any_integer(), 1..19_u8).prop_map(|(mantissa, scale)| Datum::Decimal { mantissa, scale }),
+        any::<f64>()
+            .prop_filter("JSON has finite numbers", |value| value.is_finite())
+            .prop_map(Datum::Float),
         any::<u32>().prop_map(|shape| Datum::Object(ShapeId(shape))),
         any_sequence().prop_map(Datum::Array),
         any_sequence().prop_map(Datum::Map),
@@ -141,19 +147,6 @@ proptest! {
             prop_assert_eq!(integers.get(&cell, index), Some(*value));
         }
         prop_assert_eq!(integers.get(&cell, values.len()), None);
-        let bounds = values.iter().min().copied().zip(values.iter().max().copied());
-        prop_assert_eq!(integers.bounds(&cell), bounds);
-    }
-
-    #[test]
-    fn first_after_agrees_with_a_scan(
-        mut values in vec(any_integer(), 0..100),
-        at in any_integer(),
-    ) {
-        values.sort_unstable();
-        let (integers, cell) = integers(&values);
-        let expected = values.iter().filter(|value| **value <= at).count();
-        prop_assert_eq!(integers.first_after(&cell, at), expected);
     }
 
     #[test]
@@ -221,6 +214,7 @@ proptest! {
             prop_assert!(same(read, *written), "{:?} became {:?}", written, read);
         }
         prop_assert!(column.get(datums.len()).is_err());
+        prop_assert!(column.check().is_ok());
         prop_assert_eq!(column.summary().unwrap(), Summary::of(datums.iter().copied()));
     }
 
@@ -240,14 +234,12 @@ proptest! {
         prop_assert_eq!(piece.len(), changes.len());
         prop_assert_eq!(piece.first_revision(), first);
         prop_assert_eq!(piece.last_revision(), first + changes.len() as u32 - 1);
+        prop_assert!(piece.check().is_ok());
         for (index, change) in changes.iter().enumerate() {
             let (slot, revision, datum) = piece.entry(index).unwrap();
             prop_assert_eq!((slot, revision), (change.0, change.1));
             prop_assert!(same(datum, change.2));
         }
-        let mut distinct = changes.iter().map(|change| change.0).collect::<Vec<_>>();
-        distinct.dedup();
-        prop_assert_eq!(piece.slots().map(Result::unwrap).collect::<Vec<_>>(), distinct);
         for slot in 0..=slots {
             let run = piece.run(slot).unwrap();
             prop_assert_eq!(run.len(), changes.iter().filter(|change| change.0 == slot).count());
@@ -370,7 +362,7 @@ fn all_kinds() -> Vec<Datum<'static>> {
         Datum::Bool(true),
         Datum::Int(i64::MIN),
         Datum::Decimal { mantissa: -1, scale: 18 },
-        Datum::Float(f64::NEG_INFINITY),
+        Datum::Float(-1e300),
         Datum::Text { bytes: b"\"\n", plain: false },
         Datum::Text { bytes: b"plain", plain: true },
         Datum::Digits(b"1E400"),
@@ -400,16 +392,6 @@ fn every_kind_of_state_comes_back_alone_and_among_the_others() {
 }
 
 #[test]
-fn a_column_of_integers_decodes_at_once_and_others_decline() {
-    let mut out = Vec::new();
-    assert!(column(&[Datum::Int(3), Datum::Int(-4)]).integers_into(&mut out));
-    assert_eq!(out, [3, -4]);
-    assert!(!column(&[Datum::Int(3), Datum::Null]).integers_into(&mut out));
-    assert!(!column(&[Datum::Decimal { mantissa: 1, scale: 1 }]).integers_into(&mut out));
-    assert_eq!(out, [3, -4]);
-}
-
-#[test]
 fn a_summary_is_exact_over_scales_and_counts_the_numbers_it_leaves_out() {
     let mut datums = vec![
         Datum::Int(2),
@@ -428,27 +410,6 @@ fn a_summary_is_exact_over_scales_and_counts_the_numbers_it_leaves_out() {
 #[test]
 fn a_sum_beyond_128_bits_leaves_no_summary() {
     let datums =
-        vec![[Datum::Int(i64::MAX), Datum::Decimal { mantissa: 1, scale: 40 }]; 50].concat();
+        vec![[Datum::Int(i64::MAX), Datum::Decimal { mantissa: 1, scale: 18 }]; 50].concat();
     assert_eq!(column(&datums).summary().unwrap(), None);
-}
-
-#[test]
-fn rows_are_found_by_time_and_by_sequence() {
-    let mut plain = RevisionRows::default();
-    for row in 0..100_i32 {
-        plain.timestamps.push(Micros(1_700_000_000_000_000 + i64::from(row * row)));
-        plain.sequences.push(CommitSequence(u64::from(10 + row.unsigned_abs() * 3)));
-        plain.authors.push(0);
-        plain.messages.push(0);
-        plain.committed.push(Micros(1_700_000_000_000_000 + i64::from(row * row)));
-        plain.changed_ends.push(0);
-    }
-    let mut out = Vec::new();
-    plain.encode(&mut out);
-    let block = RevisionRowsBlock::parse(Bytes::from(out)).unwrap();
-    assert_eq!(block.rows_until(Micros(0)), 0);
-    assert_eq!(block.rows_until(Micros(1_700_000_000_000_000 + 10)), 4);
-    assert_eq!(block.rows_until(Micros(i64::MAX)), 100);
-    assert_eq!(block.rows_until_sequence(CommitSequence(9)), 0);
-    assert_eq!(block.rows_until_sequence(CommitSequence(13)), 2);
 }

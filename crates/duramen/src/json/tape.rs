@@ -14,10 +14,6 @@
     clippy::arithmetic_side_effects
 )]
 
-use std::hash::Hasher;
-
-use rustc_hash::FxHasher;
-
 use super::escape;
 use super::parse::{self, ParseOptions};
 use crate::error::Result;
@@ -160,19 +156,6 @@ impl<'t> Tape<'t> {
     ) -> impl ExactSizeIterator<Item = (Item<'_>, TapeIndex)> {
         self.children(index, Kind::Object)
             .map(|value| (self.item_of(self.node(value.at().saturating_sub(1))), value))
-    }
-
-    /// A hash of the value's content: equal for equal values, whatever their white space and
-    /// escapes. Different values may share it.
-    pub(crate) fn hash(&self, index: TapeIndex) -> u64 {
-        let mut hasher = ContentHasher::default();
-        self.subtree(index).iter().for_each(|node| hasher.add(self.item_of(*node)));
-        hasher.finish()
-    }
-
-    /// How many values, names included, lie at and below `index`.
-    pub(crate) fn span(&self, index: TapeIndex) -> usize {
-        self.subtree(index).len()
     }
 
     /// How many arrays and objects lie inside each other; 0 for a scalar.
@@ -321,34 +304,4 @@ impl TapeIndex {
 /// Counts and places on a tape fit in 30 bits.
 fn narrow(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
-}
-
-/// The hash that [`Tape::hash`] gives, fed item by item in document order, each field's name
-/// as a text before its value.
-#[derive(Default)]
-pub(crate) struct ContentHasher(FxHasher);
-
-impl ContentHasher {
-    /// Adds a value without its children.
-    pub(crate) fn add(&mut self, item: Item<'_>) {
-        match item {
-            Item::Null => self.0.write_u8(0),
-            Item::Bool(false) => self.0.write_u8(1),
-            Item::Bool(true) => self.0.write_u8(2),
-            Item::Number(text) => self.add_bytes(3, text),
-            Item::Text { bytes, .. } => self.add_bytes(4, bytes),
-            Item::Array { len } => self.0.write_u64(5 << 32 | u64::from(len)),
-            Item::Object { len } => self.0.write_u64(6 << 32 | u64::from(len)),
-        }
-    }
-
-    fn add_bytes(&mut self, tag: u64, bytes: &[u8]) {
-        self.0.write_u64(tag << 32 | bytes.len() as u64);
-        self.0.write(bytes);
-    }
-
-    /// The hash of what was added.
-    pub(crate) fn finish(&self) -> u64 {
-        self.0.finish()
-    }
 }

@@ -1,4 +1,4 @@
-//! Makes sequences: in bulk, and out of another by replacing a range of its items.
+//! Makes a sequence out of another by replacing a range of its items.
 //!
 //! A splice goes down with at most two neighbouring blocks a level, those the range begins and ends
 //! in, joined to one *window*; whatever lies between them is dropped unread. On the way up the
@@ -28,22 +28,6 @@ enum Content {
 struct Window {
     children: Vec<Child>,
     touched: Range<usize>,
-}
-
-/// The sequence of these extents in order, neighbours joined where their ordinals go on.
-///
-/// # Panics
-/// If an extent is over its limits.
-pub(crate) fn build(
-    blocks: &mut impl OrderBlocksMut,
-    extents: impl IntoIterator<Item = Extent>,
-) -> Sequence {
-    let mut all = Vec::new();
-    for extent in extents {
-        assert!(extent.is_valid(), "extent {extent:?}");
-        push(&mut all, extent);
-    }
-    finish(blocks, Content::Leaf(all))
 }
 
 /// The sequence that has `insert` in place of the items in `range`.

@@ -104,6 +104,12 @@ impl Shelf {
     }
 }
 
+/// The sequence of these extents in order.
+fn build(shelf: &mut Shelf, extents: impl IntoIterator<Item = Extent>) -> Sequence {
+    let extents = extents.into_iter().collect::<Vec<_>>();
+    splice(shelf, Sequence::EMPTY, 0..0, &extents).unwrap()
+}
+
 fn extent(first: u64, count: u32) -> Extent {
     Extent { first, count }
 }

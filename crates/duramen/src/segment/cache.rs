@@ -45,9 +45,4 @@ impl BlockCache {
     ) -> Result<CellBlock> {
         self.blocks.get_or_insert_with(key, read)
     }
-
-    /// Bytes in the cache.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.blocks.weight()
-    }
 }

@@ -1,5 +1,7 @@
 //! Reads all of a segment and tells everything that does not verify.
 
+use bytes::Bytes;
+
 use super::MAGIC;
 use super::block::CellBlock;
 use super::filter::{Filter, KeyHash};
@@ -8,15 +10,19 @@ use super::reader::{Guide, Segment, read_footer};
 use crate::damage::corrupt;
 use crate::{Error, Result, io};
 
+/// Verifies the cell with a key.
+pub(crate) type VisitCell<'v> = dyn FnMut(&[u8], Bytes) -> Result<()> + 'v;
+
 impl Segment {
     /// Reads every byte from the device, past everything held in memory: checksums, key order,
-    /// fences, filter membership and counts. Empty if all verify.
-    pub(crate) fn check(&self) -> Vec<Error> {
+    /// fences, filter membership and counts; `visit` verifies what is in the cells. Empty if all
+    /// verify.
+    pub(crate) fn check(&self, visit: &mut VisitCell<'_>) -> Vec<Error> {
         let mut findings = Vec::new();
         findings.extend(self.check_magic().err());
         findings.extend(read_footer(self.file(), self.origin().path, self.info()).err());
         match self.read_guide() {
-            Ok(guide) => self.check_cells(&guide, &mut findings),
+            Ok(guide) => self.check_cells(&guide, visit, &mut findings),
             Err(error) => findings.push(error),
         }
         findings
@@ -34,7 +40,7 @@ impl Segment {
         Ok(())
     }
 
-    fn check_cells(&self, guide: &Guide, findings: &mut Vec<Error>) {
+    fn check_cells(&self, guide: &Guide, visit: &mut VisitCell<'_>, findings: &mut Vec<Error>) {
         let mut last_key = Vec::new();
         for number in 0..guide.index.len() {
             let Some((entry, fence)) = guide.index.get(number) else { break };
@@ -45,6 +51,10 @@ impl Segment {
                 Ok(cells) => {
                     self.check_fence(&entry, &fence, &cells, findings);
                     self.check_keys(&entry, &cells, &guide.filter, findings);
+                    let slots = 0..cells.len();
+                    findings.extend(
+                        slots.filter_map(|slot| visit(&cells.key(slot), cells.cell(slot)).err()),
+                    );
                     last_key = cells.key(cells.len() - 1).to_vec();
                 }
                 Err(error) => findings.push(error),

@@ -7,6 +7,7 @@ use twox_hash::XxHash3_128;
 use crate::node::PathId;
 use crate::state::{BlobId, OrderId};
 use crate::tree::group::GroupId;
+use crate::tree::schema::SpaceId;
 
 /// The number of a tree: 0 is the catalogue, another the ordinal of its entry there plus 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -100,13 +101,64 @@ pub(crate) fn group_cell(
     key
 }
 
+/// What the key of a cell says beside its tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CellKey {
+    Meta,
+    SchemaPiece { paths: u32, shapes: u32 },
+    Rows { first: u64 },
+    Group { id: GroupId, path: PathId, kind: GroupCell, number: u32 },
+    Order(OrderId),
+    Entry { space: PathId },
+    Blob(BlobId),
+    Schema(u128),
+}
+
+/// The tree and what else a key says; none if no cell has such a key.
+pub(crate) fn parse(key: &[u8]) -> Option<(TreeId, CellKey)> {
+    let (tree, rest) = key.split_first_chunk::<8>()?;
+    let tree = TreeId(u64::from_be_bytes(*tree));
+    let (&class, rest) = rest.split_first()?;
+    let long = || rest.try_into().ok().map(u64::from_be_bytes);
+    let cell = match class {
+        0 if tree == SCHEMAS => CellKey::Schema(u128::from_be_bytes(rest.try_into().ok()?)),
+        0 => rest.is_empty().then_some(CellKey::Meta)?,
+        1 => {
+            let (paths, shapes) = split_u32(rest)?;
+            CellKey::SchemaPiece { paths, shapes: u32::from_be_bytes(shapes.try_into().ok()?) }
+        }
+        2 => CellKey::Rows { first: long()? },
+        3 => {
+            let (space, rest) = split_u32(rest)?;
+            let (group, _) = split_u32(rest)?;
+            let (path, kind, number) = parse_group_cell(key)?;
+            let id = GroupId { space: SpaceId(space), group };
+            CellKey::Group { id, path, kind, number }
+        }
+        4 => CellKey::Order(OrderId(long()?)),
+        5 => {
+            let (space, rest) = split_u32(rest)?;
+            rest.first_chunk::<8>()?;
+            CellKey::Entry { space: PathId(space) }
+        }
+        6 => CellKey::Blob(BlobId(long()?)),
+        _ => return None,
+    };
+    Some((tree, cell))
+}
+
+fn split_u32(bytes: &[u8]) -> Option<(u32, &[u8])> {
+    let (number, rest) = bytes.split_first_chunk::<4>()?;
+    Some((u32::from_be_bytes(*number), rest))
+}
+
 /// The path, kind and number in the key of a row group's cell.
 pub(crate) fn parse_group_cell(key: &[u8]) -> Option<(PathId, GroupCell, u32)> {
     let rest: &[u8; 9] = key.get(17..)?.try_into().ok()?;
-    let (path, rest) = rest.split_first_chunk::<4>()?;
+    let (path, rest) = split_u32(rest)?;
     let (&kind, number) = rest.split_first()?;
     let number = u32::from_be_bytes(number.try_into().ok()?);
-    Some((PathId(u32::from_be_bytes(*path)), GroupCell::from_number(kind)?, number))
+    Some((PathId(path), GroupCell::from_number(kind)?, number))
 }
 
 /// An order block.

@@ -10,7 +10,9 @@ use crate::encoding::{Column, decode_order_block, encode_column, encode_order_bl
 use crate::error::{Error, Result};
 use crate::limits::ROW_GROUP_SLOTS;
 use crate::node::{NodeId, PathId};
-use crate::state::{ApartKind, BlobId, Datum, Extent, OrderId, Sequence, ShapeId};
+use crate::state::{
+    ApartKind, BlobId, DECIMAL_SCALE_MAX, Datum, Extent, OrderId, Sequence, ShapeId,
+};
 use crate::tree::blobs::Blobs;
 use crate::tree::data::TreeData;
 use crate::tree::group::{ColumnId, RowGroup, locate};
@@ -220,9 +222,18 @@ fn decode_datum<'a>(reader: &mut Reader<'a>) -> Result<Datum<'a>> {
         4 => Datum::Int(reader.signed()?),
         5 => {
             let scale = reader.byte()?;
+            if !(1..=DECIMAL_SCALE_MAX).contains(&scale) {
+                return Err(reader.corrupt("a decimal has no such scale"));
+            }
             Datum::Decimal { mantissa: reader.signed()?, scale }
         }
-        6 => Datum::Float(f64::from_bits(reader.i64()?.cast_unsigned())),
+        6 => {
+            let value = f64::from_bits(reader.i64()?.cast_unsigned());
+            if !value.is_finite() {
+                return Err(reader.corrupt("a float is not finite"));
+            }
+            Datum::Float(value)
+        }
         tag @ (7 | 8) => Datum::Text { bytes: reader.bytes()?, plain: tag == 8 },
         9 => Datum::Digits(reader.bytes()?),
         10 => Datum::Opaque(reader.bytes()?),

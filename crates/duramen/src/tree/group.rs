@@ -84,10 +84,6 @@ pub(crate) fn locate(ordinal: u64) -> (usize, u16) {
 }
 
 impl RowGroup {
-    pub(crate) fn on_disk(disk: Arc<DiskGroup>) -> Self {
-        Self { disk: DiskPart::Loaded(disk), ..Self::default() }
-    }
-
     #[inline]
     fn column(&self, column: ColumnId) -> Option<&YoungColumn> {
         match column {

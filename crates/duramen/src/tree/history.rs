@@ -3,11 +3,13 @@
 //! A scalar's history follows its own changes. That of an array or object follows every change
 //! below it. Where an ancestor was removed the node was not there: a gap between runs.
 
+use std::cmp::Ordering;
 use std::ops::ControlFlow;
 
 use rustc_hash::FxHashSet;
 
 use crate::error::Result;
+use crate::json::number;
 use crate::node::{NodeId, PathId};
 use crate::order::OrderCursor;
 use crate::revision::Revision;
@@ -80,6 +82,39 @@ impl Value {
             Self::String(text) => {
                 write_scalar(Datum::Text { bytes: text.as_bytes(), plain: false }, out);
             }
+        }
+    }
+}
+
+impl Value {
+    /// Compares numbers by value, whatever their form and without rounding, strings by their
+    /// bytes in UTF-8, and `false` before `true`. None for values of different kinds, and for
+    /// arrays and objects.
+    ///
+    /// ```
+    /// use std::cmp::Ordering;
+    /// use duramen::Value;
+    ///
+    /// let (one, more) = (Value::Number("1.0".into()), Value::Number("1E400".into()));
+    /// assert_eq!(Value::Integer(1).compare(&one), Some(Ordering::Equal));
+    /// assert_eq!(Value::Integer(i64::MAX).compare(&more), Some(Ordering::Less));
+    /// assert_eq!(Value::Integer(1).compare(&Value::String("1".into())), None);
+    /// ```
+    pub fn compare(&self, other: &Self) -> Option<Ordering> {
+        match (self, other) {
+            (Self::Null, Self::Null) => Some(Ordering::Equal),
+            (Self::Bool(a), Self::Bool(b)) => Some(a.cmp(b)),
+            (Self::String(a), Self::String(b)) => Some(a.cmp(b)),
+            _ => number::compare(self.number()?, other.number()?),
+        }
+    }
+
+    /// The number, if it is one.
+    fn number(&self) -> Option<Datum<'_>> {
+        match self {
+            Self::Integer(value) => Some(Datum::Int(*value)),
+            Self::Number(text) => Some(number::classify(text.as_bytes())),
+            _ => None,
         }
     }
 }
@@ -406,4 +441,38 @@ fn push_runs(
 /// The number of a revision inside a tree, which `REVISIONS_MAX` keeps below 2^32.
 pub(crate) fn short(revision: Revision) -> u32 {
     index_u32(usize::try_from(revision.0).unwrap_or(usize::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_compare_by_what_they_are_and_not_by_how_they_are_written() {
+        let number = |text: &str| Value::Number(text.into());
+        let text = |text: &str| Value::String(text.into());
+        let rising = [number("-1e400"), Value::Integer(-2), number("-0.5"), number("0.3")];
+        for (a, b) in rising.iter().zip(&rising[1..]) {
+            assert_eq!(a.compare(b), Some(Ordering::Less), "{a} {b}");
+            assert_eq!(b.compare(a), Some(Ordering::Greater), "{b} {a}");
+        }
+        assert_eq!(Value::Integer(0).compare(&number("-0.0")), Some(Ordering::Equal));
+        assert_eq!(number("1E2").compare(&number("100.0")), Some(Ordering::Equal));
+        assert_eq!(text("z").compare(&text("\u{e4}")), Some(Ordering::Less));
+        assert_eq!(Value::Bool(false).compare(&Value::Bool(true)), Some(Ordering::Less));
+        assert_eq!(Value::Null.compare(&Value::Null), Some(Ordering::Equal));
+    }
+
+    #[test]
+    fn values_of_different_kinds_and_containers_do_not_compare() {
+        let array = Value::Json("[]".into());
+        assert_eq!(array.compare(&array), None);
+        let kinds =
+            [Value::Null, Value::Bool(true), Value::Integer(1), Value::String("1".into()), array];
+        for (at, a) in kinds.iter().enumerate() {
+            for b in &kinds[at + 1..] {
+                assert_eq!((a.compare(b), b.compare(a)), (None, None), "{a} {b}");
+            }
+        }
+    }
 }

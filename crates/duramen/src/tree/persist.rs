@@ -41,8 +41,8 @@ pub(crate) struct Written {
 
 /// The facts of a tree as of its last checkpoint.
 #[derive(Debug, PartialEq, Eq)]
-struct Meta {
-    revisions: u64,
+pub(crate) struct Meta {
+    pub(crate) revisions: u64,
     /// The schema it shares, by content, and how much that is.
     schema: u128,
     orders: u64,
@@ -60,7 +60,7 @@ impl Meta {
         out
     }
 
-    fn decode(cell: &[u8]) -> Result<Self> {
+    pub(crate) fn decode(cell: &[u8]) -> Result<Self> {
         let mut reader = Reader::new(cell);
         let schema = reader.take(16)?.try_into().map(u128::from_le_bytes);
         let schema = schema.map_err(|_| reader.corrupt("expected 16 bytes"))?;
@@ -333,7 +333,12 @@ fn read_schema(cells: &TreeCells, content: u128) -> Result<Arc<Schema>> {
     let cell = cells.get(&cell_key::schema(content))?.ok_or_else(|| {
         Error::new(ErrorKind::Corrupt, format!("the schema {content:032x} is missing"))
     })?;
-    let mut reader = Reader::new(&cell);
+    decode_schema(&cell)
+}
+
+/// The schema that a cell holds.
+pub(crate) fn decode_schema(cell: &[u8]) -> Result<Arc<Schema>> {
+    let mut reader = Reader::new(cell);
     let mut shared = TreeData::new(Arc::new(Schema::new(reader.byte()? != 0)));
     decode_paths(&mut shared, &mut reader)?;
     decode_shapes(&mut shared, &mut reader)?;

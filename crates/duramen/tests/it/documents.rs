@@ -6,7 +6,7 @@ use duramen::{
 };
 
 fn pointer(text: &str) -> JsonPointer {
-    JsonPointer::parse(text).unwrap()
+    JsonPointer::parse(text).expect("a pointer of a test")
 }
 
 fn plain() -> CommitOptions {

@@ -6,7 +6,9 @@
 )]
 
 use crate::limits::ORDINALS_MAX;
-use crate::state::{ApartKind, BlobId, Datum, Extent, OrderId, Sequence, ShapeId};
+use crate::state::{
+    ApartKind, BlobId, DECIMAL_SCALE_MAX, Datum, Extent, OrderId, Sequence, ShapeId,
+};
 
 const ABSENT: u8 = 0;
 const NULL: u8 = 1;
@@ -29,7 +31,6 @@ const DIGITS: u8 = 26;
 const OPAQUE: u8 = 27;
 /// Decimals have the tags from here on, by their scale.
 const DECIMAL: u8 = 64;
-const SCALE_MAX: u8 = 63;
 
 const EXTENT_COUNT_END: i64 = 1 << 24;
 
@@ -46,7 +47,8 @@ pub(super) enum Carried<'a> {
 /// The tag of a state and what it carries.
 ///
 /// # Panics
-/// If a decimal has more digits, or an extent is longer, than a state may hold.
+/// If a float is not finite, a decimal has more digits or an extent is longer than a state may
+/// hold.
 pub(super) fn tag_of(datum: Datum<'_>) -> (u8, Carried<'_>) {
     match datum {
         Datum::Absent => (ABSENT, Carried::Nothing),
@@ -55,10 +57,13 @@ pub(super) fn tag_of(datum: Datum<'_>) -> (u8, Carried<'_>) {
         Datum::Bool(true) => (TRUE, Carried::Nothing),
         Datum::Int(value) => (INT, Carried::Number(value)),
         Datum::Decimal { mantissa, scale } => {
-            assert!(scale <= SCALE_MAX, "a decimal of scale {scale}");
+            assert!((1..=DECIMAL_SCALE_MAX).contains(&scale), "a decimal of scale {scale}");
             (DECIMAL | scale, Carried::Number(mantissa))
         }
-        Datum::Float(value) => (FLOAT, Carried::Number(value.to_bits().cast_signed())),
+        Datum::Float(value) => {
+            assert!(value.is_finite(), "a float {value}");
+            (FLOAT, Carried::Number(value.to_bits().cast_signed()))
+        }
         Datum::Text { bytes, plain: false } => (TEXT, Carried::Bytes(bytes)),
         Datum::Text { bytes, plain: true } => (PLAIN_TEXT, Carried::Bytes(bytes)),
         Datum::Digits(bytes) => (DIGITS, Carried::Bytes(bytes)),
@@ -114,8 +119,8 @@ pub(super) fn number(
     let blocks = || Sequence::Blocks(OrderId(value.cast_unsigned()));
     Some(match tag {
         INT => Datum::Int(value),
-        DECIMAL.. => Datum::Decimal { mantissa: value, scale: tag & SCALE_MAX },
-        FLOAT => Datum::Float(f64::from_bits(value.cast_unsigned())),
+        DECIMAL.. => Datum::Decimal { mantissa: value, scale: decimal_scale(tag)? },
+        FLOAT => Datum::Float(finite(value)?),
         OBJECT => Datum::Object(ShapeId(u32::try_from(value).ok()?)),
         ARRAY_EXTENT => Datum::Array(Sequence::Extent(extent(value, count()?)?)),
         ARRAY_BLOCKS => Datum::Array(blocks()),
@@ -153,7 +158,18 @@ pub(in crate::encoding) fn extent(first: i64, count: i64) -> Option<Extent> {
 pub(super) fn scale(tag: u8) -> Option<u8> {
     match tag {
         INT => Some(0),
-        DECIMAL.. => Some(tag & SCALE_MAX),
+        DECIMAL.. => decimal_scale(tag),
         _ => None,
     }
+}
+
+#[inline(always)]
+fn decimal_scale(tag: u8) -> Option<u8> {
+    tag.checked_sub(DECIMAL).filter(|scale| (1..=DECIMAL_SCALE_MAX).contains(scale))
+}
+
+/// The float of these bits; infinities and the like are no JSON numbers.
+#[inline(always)]
+fn finite(bits: i64) -> Option<f64> {
+    Some(f64::from_bits(bits.cast_unsigned())).filter(|value| value.is_finite())
 }
