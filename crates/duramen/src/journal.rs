@@ -121,8 +121,8 @@ impl JournalPoint {
 }
 
 /// Replays the commits after `start` beside a running writer, without writing: how the journal
-/// reads up to the first group that does not verify. `Busy` if the writer recycled files
-/// meanwhile: read the manifest again.
+/// reads up to the first group that does not verify. `Corrupt` if that group was durable; that and
+/// `Busy` may also mean that the writer recycled files meanwhile: read the manifest again.
 pub(crate) fn read_tail(
     device: Arc<dyn Device>,
     database: u128,
@@ -130,7 +130,7 @@ pub(crate) fn read_tail(
     replay: &mut Replay<'_>,
 ) -> Result<RecoveryReport> {
     let directory = Directory::new(device, Access::Read);
-    let found = recovery::read(&directory, database, start, replay)?;
+    let found = recovery::read_beside(&directory, database, start, replay)?;
     // What is shown must not be lost with the power afterwards.
     for file in &found.files {
         file.file.sync().map_err(|e| Error::io(files::path(file.number), e))?;

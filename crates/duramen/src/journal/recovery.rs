@@ -12,6 +12,7 @@
     clippy::arithmetic_side_effects
 )]
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::JournalPoint;
@@ -77,17 +78,47 @@ pub(super) fn read(
         files: vec![Arc::new(first)],
         synced_to: start.position,
     };
+    found.read_on(directory, database, replay)?;
+    Ok(found)
+}
+
+/// The same beside a running writer, without a repair. A group that does not verify although a
+/// later one knew it to be durable may have been read while it was written: then it verifies now.
+pub(super) fn read_beside(
+    directory: &Directory,
+    database: u128,
+    start: JournalPoint,
+    replay: &mut Replay<'_>,
+) -> Result<Found> {
+    let mut found = read(directory, database, start, replay)?;
     loop {
-        let Some(file) = found.files.last().cloned() else { return Ok(found) };
-        found.read_file(&file, database, replay)?;
-        let next = file.number.saturating_add(1);
-        if found.report.clean || !found.continues_in(directory, next, database)? {
-            return Ok(found);
+        let end = found.report.end;
+        let Err(corruption) = found.search_near(directory, database) else { return Ok(found) };
+        found.read_on(directory, database, replay)?;
+        if found.report.end == end {
+            return Err(corruption);
         }
     }
 }
 
 impl Found {
+    /// Reads from the end found so far to the end of the journal.
+    fn read_on(
+        &mut self,
+        directory: &Directory,
+        database: u128,
+        replay: &mut Replay<'_>,
+    ) -> Result<()> {
+        loop {
+            let Some(file) = self.files.last().cloned() else { return Ok(()) };
+            self.read_file(&file, database, replay)?;
+            let next = file.number.saturating_add(1);
+            if self.report.clean || !self.continues_in(directory, next, database)? {
+                return Ok(());
+            }
+        }
+    }
+
     fn read_file(
         &mut self,
         file: &JournalFile,
@@ -174,9 +205,9 @@ impl Found {
         later: &[u64],
     ) -> Result<()> {
         let Some(last) = self.files.last() else { return Ok(()) };
-        let mut torn_end = self.search(last, database)?;
+        let mut torn_end = self.search(last, u64::MAX, database)?;
         for number in later {
-            self.search(&directory.open(*number)?, database)?;
+            self.search(&directory.open(*number)?, u64::MAX, database)?;
         }
         // Groups behind a torn one may have reached the device whole. They would verify once
         // new groups lead up to them, so their files go, and here they become zeros.
@@ -209,14 +240,27 @@ impl Found {
         Ok(())
     }
 
-    /// Looks for groups behind the end in `file`: where the last one ends, or `Corrupt` if one of
-    /// them knew that the end was not the end.
-    fn search(&self, file: &JournalFile, database: u128) -> Result<u64> {
+    /// What [`Found::search`] finds in the first part behind the end, as far as a reader goes that
+    /// comes often, and at the start of the next file.
+    fn search_near(&self, directory: &Directory, database: u128) -> Result<()> {
+        let Some(last) = self.files.last().filter(|_| !self.report.clean) else { return Ok(()) };
+        self.search(last, NEAR_BYTES, database)?;
+        match directory.open(last.number.saturating_add(1)) {
+            Ok(next) => self.search(&next, NEAR_BYTES, database).map(drop),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Looks for groups that begin in the `reach` bytes behind the end in `file`: where the last
+    /// one ends, or `Corrupt` if one of them knew that the end was not the end.
+    fn search(&self, file: &JournalFile, reach: u64, database: u128) -> Result<u64> {
         let end = self.report.end.position;
         let mut offset = if file.number == end.file { end.offset } else { 0 };
         let mut torn_end = offset;
+        let limit = offset.saturating_add(reach);
         let mut window = Window::new(file);
-        while let Some(candidate) = window.candidate(offset, self.report.end.sequence)? {
+        while let Some(candidate) = window.candidate(offset..limit, self.report.end.sequence)? {
             offset = candidate.saturating_add(1);
             let position = JournalPosition { file: file.number, offset: candidate };
             let Reading::Group(header, bytes) = window.group(Place { database, position })? else {
@@ -271,6 +315,9 @@ pub(super) fn starts_with_data(file: &JournalFile) -> Result<bool> {
 fn group_bytes(commits: usize) -> u64 {
     (HEADER_BYTES as u64).saturating_add(commits as u64)
 }
+
+/// How far behind the end a reader beside a writer looks for groups.
+const NEAR_BYTES: u64 = 1 << 20;
 
 const WINDOW_BYTES_MIN: usize = 4 << 10;
 const WINDOW_BYTES_MAX: usize = 1 << 20;
@@ -339,15 +386,16 @@ impl<'a> Window<'a> {
         Ok(Reading::Group(header, commits))
     }
 
-    /// The first offset from `offset` on at which a group after commit `last` could stand.
-    fn candidate(&mut self, mut offset: u64, last: CommitSequence) -> Result<Option<u64>> {
+    /// The first offset in `range` at which a group after commit `last` could stand.
+    fn candidate(&mut self, range: Range<u64>, last: CommitSequence) -> Result<Option<u64>> {
+        let mut offset = range.start;
         let limit = last.0.saturating_add(self.file.length);
         let is_candidate = |header: &[u8]| {
             let first = header.get(FIRST_OFFSET..).and_then(|bytes| bytes.first_chunk());
             let first = first.map_or(0, |bytes| u64::from_le_bytes(*bytes));
             first > last.0 && first <= limit
         };
-        while self.bytes(offset, HEADER_BYTES as u64)?.is_some() {
+        while offset < range.end && self.bytes(offset, HEADER_BYTES as u64)?.is_some() {
             let skipped = usize::try_from(offset.saturating_sub(self.start)).unwrap_or(usize::MAX);
             let mut headers = self.bytes.get(skipped..).unwrap_or_default().windows(HEADER_BYTES);
             let count = headers.len() as u64;

@@ -154,6 +154,9 @@ fn any_flipped_byte_is_corruption_unless_in_the_last_group() {
                 assert_eq!((commits, report.clean), (expected(3), false), "flip at {at}");
                 continue;
             }
+            let device = Arc::clone(&damaged) as Arc<dyn Device>;
+            let read = read_tail(device, DATABASE, JournalPoint::START, &mut |_, _, _| Ok(()));
+            assert_eq!(read.unwrap_err().kind(), ErrorKind::Corrupt, "a reader, flip at {at}");
             let before = damaged.bytes(FIRST);
             let error = open(&damaged).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Corrupt, "flip at {at}");

@@ -395,3 +395,20 @@ fn unexpected(fault: crate::tree::group::Fault) -> Error {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+
+    #[test]
+    fn numbers_that_json_does_not_have_are_refused() {
+        let decode = |state: &[u8]| decode_datum(&mut Reader::new(state)).map(drop);
+        let float = |value: f64| [&[6][..], &value.to_bits().to_le_bytes()].concat();
+        decode(&float(1.5)).unwrap();
+        decode(&[5, 18, 2]).unwrap();
+        for state in [float(f64::NAN), float(f64::INFINITY), vec![5, 0, 2], vec![5, 19, 2]] {
+            assert_eq!(decode(&state).unwrap_err().kind(), ErrorKind::Corrupt, "{state:?}");
+        }
+    }
+}

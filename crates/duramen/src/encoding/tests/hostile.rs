@@ -1,6 +1,7 @@
 //! Damaged cells: errors or wrong values, but no panic and no large allocation.
 
 use super::*;
+use crate::error::ErrorKind;
 
 /// Reads everything a damaged cell offers, as far as it goes.
 type Visit = fn(Bytes);
@@ -150,4 +151,42 @@ fn a_piece_of_unsorted_changes_is_refused_when_written() {
     let changes = [(1, 5, Datum::Null), (1, 5, Datum::Absent)];
     let written = std::panic::catch_unwind(|| encode_run(&changes, &mut Vec::new()));
     assert!(written.is_err());
+}
+
+#[test]
+fn numbers_that_json_does_not_have_do_not_decode() {
+    let mut float = Vec::new();
+    encode_column(&[Datum::Float(1.5)], &mut float);
+    for value in [f64::INFINITY, f64::NEG_INFINITY, f64::NAN] {
+        let at = float.len() - 8;
+        float[at..].copy_from_slice(&value.to_bits().to_le_bytes());
+        let column = Column::parse(Bytes::copy_from_slice(&float)).unwrap();
+        assert_eq!(column.get(0).unwrap_err().kind(), ErrorKind::Corrupt);
+    }
+    let mut decimal = Vec::new();
+    encode_column(&[Datum::Decimal { mantissa: 15, scale: 1 }], &mut decimal);
+    for scale in [0, 19, 63] {
+        // Behind the head stands the only tag, marked as the last of its list.
+        decimal[1] = 0x80 | 64 | scale;
+        let column = Column::parse(Bytes::copy_from_slice(&decimal)).unwrap();
+        assert_eq!(column.get(0).unwrap_err().kind(), ErrorKind::Corrupt, "scale {scale}");
+        assert!(column.check().is_err());
+    }
+}
+
+#[test]
+fn a_column_with_another_summary_and_a_piece_out_of_order_are_refused() {
+    let datums = (0..40).map(|i| Datum::Int(i * i)).collect::<Vec<_>>();
+    let mut cell = Vec::new();
+    encode_column(&datums, &mut cell);
+    // Behind the head, the number of slots and the length of the summary: its count.
+    cell[3] -= 1;
+    let column = Column::parse(Bytes::from(cell)).unwrap();
+    assert!(column.check().unwrap_err().message().contains("summary"));
+    let mut cell = Vec::new();
+    encode_run(&[(3, 9, Datum::Null), (3, 10, Datum::Null)], &mut cell);
+    let at = cell.iter().rposition(|byte| *byte == 9).unwrap();
+    cell[at] = 8;
+    let piece = RunPiece::parse(Bytes::from(cell)).unwrap();
+    assert!(piece.check().unwrap_err().message().contains("out of order"));
 }
