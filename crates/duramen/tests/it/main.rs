@@ -5,3 +5,4 @@
 mod documents;
 mod format;
 mod limits;
+mod regressions;
