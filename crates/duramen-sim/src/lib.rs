@@ -4,7 +4,10 @@
 
 mod clock;
 mod device;
+pub mod json;
+pub mod model;
 mod random;
+pub mod samples;
 
 pub use clock::SimulatedClock;
 pub use device::{FaultKind, FaultPlan, Operation, PowerLoss, PowerOff, Profile, SimulatedDevice};

@@ -154,8 +154,9 @@ impl Snapshot {
 impl History {
     /// Appends at most `limit` older runs to `runs`; none were left if nothing was appended.
     pub fn page(&mut self, limit: usize, runs: &mut Vec<ValueRun>) -> Result<()> {
+        let before = runs.len();
         runs.extend(self.page.by_ref().take(limit));
-        self.tree.next_runs(&mut self.trail, limit, runs)
+        self.tree.next_runs(&mut self.trail, limit - (runs.len() - before), runs)
     }
 }
 

@@ -68,12 +68,17 @@ impl Transaction {
 
     /// Makes a document without revisions; `Conflict` if there is one of that name.
     pub fn create_document(&mut self, name: &str) -> Result<()> {
-        if self.find(name)?.is_some() {
-            let message = format!("there is a document {name:?} already");
-            return Err(Error::new(ErrorKind::Conflict, message));
+        if self.find(name)?.is_none() {
+            let (_, is_made) = self.create(name)?;
+            if is_made {
+                return Ok(());
+            }
+            // Another commit made it: what it says counts once it is published.
+            let catalogue = self.engine.view().tree(CATALOGUE)?;
+            self.wait_published(&catalogue)?;
         }
-        self.create(name)?;
-        Ok(())
+        let message = format!("there is a document {name:?} already");
+        Err(Error::new(ErrorKind::Conflict, message))
     }
 
     /// `Conflict` unless a document is at this revision; 0 means that it has none yet. Nobody
@@ -104,7 +109,7 @@ impl Transaction {
         let tape = Tape::parse(json, options)?;
         let id = match self.find(name)? {
             Some(id) => id,
-            None => self.create(name)?,
+            None => self.create(name)?.0,
         };
         let put = self.take(id)?.put_root(&tape);
         self.note(put)
@@ -263,8 +268,8 @@ impl Transaction {
         Ok(found)
     }
 
-    /// Makes a document, unless a commit not yet published has made it.
-    fn create(&mut self, name: &str) -> Result<TreeId> {
+    /// Makes a document, unless a commit not yet published has made it; whether it was made now.
+    fn create(&mut self, name: &str) -> Result<(TreeId, bool)> {
         let writer = self.take(CATALOGUE)?;
         let staged = if writer.is_new() { writer.revision } else { writer.revision - 1 };
         let found = catalogue::find(&writer.tree, name, staged)?;
@@ -278,11 +283,11 @@ impl Transaction {
             pointer.push(name);
             let record = Tape::parse(catalogue::record().as_bytes(), ParseOptions::default())?;
             writer.set(&pointer, &record)?;
-            let found = catalogue::find(&writer.tree, name, writer.revision)?;
-            found.ok_or_else(|| no_document(name))?
+            let made = catalogue::find(&writer.tree, name, writer.revision)?;
+            made.ok_or_else(|| no_document(name))?
         };
         self.names.insert(name.to_owned(), id);
-        Ok(id)
+        Ok((id, found.is_none()))
     }
 
     /// The writer of a tree, its turn taken if it is not yet.

@@ -36,9 +36,7 @@ impl Writer {
             json::Item::Array { .. } => self.put_array(node, tape, at),
             json::Item::Object { .. } => self.put_object(node, tape, at),
             scalar => {
-                if let (Prior::Object(_) | Prior::Array(_) | Prior::Map(_), true) =
-                    self.prior(node)?
-                {
+                if let Prior::Object(_) | Prior::Array(_) | Prior::Map(_) = self.prior(node)?.0 {
                     self.erase_children(node)?;
                 }
                 self.put_scalar(node, &scalar)
@@ -66,9 +64,7 @@ impl Writer {
 
     /// Stores a subtree whole, for want of paths.
     fn put_opaque(&self, node: NodeId, tape: &Tape<'_>, at: TapeIndex) -> Result<()> {
-        if let (_, true) = self.prior(node)? {
-            self.erase_children(node)?;
-        }
+        self.erase_children(node)?;
         let mut text = Vec::new();
         tape.write(at, &mut text);
         self.stage_bytes(node, ApartKind::Opaque, &text)
@@ -77,10 +73,10 @@ impl Writer {
     fn put_array(&self, array: NodeId, tape: &Tape<'_>, at: TapeIndex) -> Result<()> {
         let path = self.tree.change(|data| Ok(data.element_or_add(array.path())))?;
         let Some(path) = path else { return self.put_opaque(array, tape, at) };
-        let old = match self.prior(array)? {
-            (Prior::Array(sequence), _) => sequence,
-            (Prior::Never | Prior::Scalar, _) | (_, false) => Sequence::EMPTY,
-            (Prior::Object(_) | Prior::Map(_), true) => {
+        let old = match self.prior(array)?.0 {
+            Prior::Array(sequence) => sequence,
+            Prior::Never | Prior::Scalar => Sequence::EMPTY,
+            Prior::Object(_) | Prior::Map(_) => {
                 self.erase_children(array)?;
                 Sequence::EMPTY
             }
@@ -180,7 +176,7 @@ impl Writer {
             })
             .collect();
         fields.iter().try_for_each(|field| check_member_name(field.name))?;
-        let (prior, alive) = self.prior(object)?;
+        let prior = self.prior(object)?.0;
         if let Prior::Map(sequence) = prior {
             let old = self.items(sequence)?;
             return self.put_map(object, (&old, Some(sequence)), tape, (at, &fields));
@@ -203,8 +199,8 @@ impl Writer {
                     }
                 }
             }
-            _ if alive => self.erase_children(object)?,
-            _ => {}
+            Prior::Array(_) => self.erase_children(object)?,
+            Prior::Never | Prior::Scalar | Prior::Map(_) => {}
         }
         for (field, &path) in fields.iter().zip(&paths) {
             self.put(node(path, object.ordinal().0), tape, field.value)?;
@@ -239,7 +235,7 @@ impl Writer {
     ) -> Result<()> {
         let path = self.tree.change(|data| Ok(data.entry_or_add(map.path())))?;
         let Some(path) = path else { return self.put_opaque(map, tape, at) };
-        if sequence.is_none() && old.is_empty() && self.prior(map)?.1 {
+        if sequence.is_none() && old.is_empty() {
             self.erase_children(map)?;
         }
         let mut items = Vec::with_capacity(fields.len());
@@ -278,7 +274,7 @@ impl Writer {
         })
     }
 
-    /// The item of a map with a name: the entry or field that ever had it, else a new entry.
+    /// The item of a map with a name: the entry or field that has or ever had it, else a new entry.
     pub(crate) fn item_or_bear(
         &self,
         (map, path): (NodeId, PathId),
@@ -295,16 +291,19 @@ impl Writer {
         Ok(Item::Ordinal(Ordinal(ordinal)))
     }
 
-    /// The entry or field of a map that ever had this name.
+    /// The entry or field of a map that has this name, else one that ever had it.
     fn item(&self, map: NodeId, path: PathId, name: &[u8]) -> Result<Option<Item>> {
-        if let Some(ordinal) = self.entry(map, path, name)? {
-            return Ok(Some(Item::Ordinal(Ordinal(ordinal))));
-        }
-        self.tree.read(|data| -> Result<Option<Item>, Fault> {
+        let field = self.tree.read(|data| -> Result<Option<(Item, bool)>, Fault> {
             let Some(field) = data.schema.field(map.path(), name) else { return Ok(None) };
             let version = data.version(node(field, map.ordinal().0), self.revision)?;
-            Ok(version.map(|_| Item::Field(field)))
-        })
+            Ok(version.map(|(_, state)| (Item::Field(field), !state.is_absent())))
+        })?;
+        if let Some((item, true)) = field {
+            return Ok(Some(item));
+        }
+        let entry = self.entry(map, path, name)?;
+        let entry = entry.map(|ordinal| Item::Ordinal(Ordinal(ordinal)));
+        Ok(entry.or(field.map(|(item, _)| item)))
     }
 
     /// The order `items`, made from the one it had where that is less to write.
@@ -379,7 +378,8 @@ impl Texts {
     ) -> Result<bool> {
         self.stored(writer, node)?;
         self.given(tape, at);
-        Ok(self.stored == self.given)
+        // What is not there prints as null does.
+        Ok(self.stored == self.given && (self.stored != b"null" || writer.prior(node)?.1))
     }
 }
 

@@ -353,7 +353,8 @@ fn apply_group_births(
         }
         for (index, ordinal) in (0..states.len()).zip(start + first..) {
             let state = states.get(index)?;
-            if state.is_absent() {
+            // That of the element or entry itself tells the revision in which it was born.
+            if state.is_absent() && column != ColumnId::Value(0) {
                 continue;
             }
             if column == ColumnId::Key {

@@ -230,6 +230,14 @@ impl DiskGroup {
     /// All states, in the form that young ones have; every cell is decoded.
     fn unpack(&self) -> Result<RowGroup> {
         let mut group = RowGroup::default();
+        for base in &self.born {
+            let Some(Decoded::Base(born)) = self.cells[base.cell].decoded.get() else { continue };
+            for slot in (base.first_slot..).take(born.len()) {
+                // An element or entry that its own commit removed was born as well.
+                let born = (Datum::Absent, self.decoded_born(slot)?);
+                group.set_birth(ColumnId::Value(0), slot, born.0, born.1)?;
+            }
+        }
         let values = (0..).map(ColumnId::Value).zip(self.values.iter().map(|cells| &cells.bases));
         let special = [(ColumnId::Parent, &self.parent), (ColumnId::Key, &self.key)];
         for (column, bases) in values.chain(special) {

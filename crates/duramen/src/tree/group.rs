@@ -212,8 +212,10 @@ impl RowGroup {
             }
             return Ok(());
         }
+        // While a checkpoint comes to its end, the disk has young changes too.
+        let before = run.first().map_or(revision, |first| revision.min(first.revision - 1));
         match self.disk_group()? {
-            Some(disk) => disk.versions(column, slot, revision, visit),
+            Some(disk) => disk.versions(column, slot, before, visit),
             None => Ok(()),
         }
     }

@@ -55,7 +55,7 @@ pub(crate) struct Trail {
     node: NodeId,
     /// Revisions after this one have been read.
     until: u32,
-    /// Spans in which an ancestor was not there, rising.
+    /// Spans in which an ancestor was not there, rising and apart from each other.
     gaps: Vec<(u32, u32)>,
     /// For arrays and objects: the revisions that changed something below, rising.
     below: Option<Vec<u32>>,
@@ -157,12 +157,13 @@ impl Tree {
     ) -> Result<()> {
         let wanted = runs.len() + limit;
         while runs.len() < wanted && trail.until > 0 {
-            let before = trail.until;
+            let (before, was_container) = (trail.until, trail.below.is_some());
             match &trail.below {
                 Some(_) => self.next_container_run(trail, runs)?,
                 None => self.next_scalar_runs(trail, wanted - runs.len(), runs)?,
             }
-            if trail.until == before {
+            // Finding out that the node was a container is progress too.
+            if trail.until == before && trail.below.is_some() == was_container {
                 trail.until = 0;
             }
         }
@@ -241,7 +242,8 @@ impl Tree {
                 return Ok(());
             };
             first = change;
-            if first == 1 || self.json_at(trail.node, first - 1)? != text {
+            // Before its first change the node was not there, whatever its column says.
+            if earlier == 1 || self.json_at(trail.node, first - 1)? != text {
                 break;
             }
             first -= 1;
@@ -288,7 +290,14 @@ impl Tree {
             at = parent;
         }
         gaps.sort_unstable();
-        Ok(gaps)
+        let mut apart: Vec<(u32, u32)> = Vec::with_capacity(gaps.len());
+        for (from, to) in gaps {
+            match apart.last_mut() {
+                Some(last) if from <= last.1 => last.1 = last.1.max(to),
+                _ => apart.push((from, to)),
+            }
+        }
+        Ok(apart)
     }
 
     /// The revisions up to `until` that changed a node or anything that was ever below it.

@@ -93,6 +93,8 @@ impl Tree {
                 // A checkpoint came between: the disk has more now.
                 continue;
             }
+            // While a checkpoint comes to its end, the disk has young rows too.
+            old.truncate(usize::try_from(before).unwrap_or(usize::MAX));
             let mut timestamps = Vec::with_capacity(count);
             timestamps.extend(old.into_iter().map(Micros));
             timestamps.extend(data.rows.timestamps().iter().copied().map(Micros));

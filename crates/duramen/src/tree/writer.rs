@@ -11,7 +11,7 @@ use crate::json::Tape;
 use crate::limits::{INLINE_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::node::{NodeId, PathId};
 use crate::order::{self, Item, OrderCursor};
-use crate::state::{ApartKind, Datum, Extent, Sequence, ShapeId};
+use crate::state::{ApartKind, BlobId, Datum, Extent, Sequence, ShapeId};
 use crate::tree::data::{TreeData, node};
 use crate::tree::group::Fault;
 use crate::tree::schema::{ROOT, SpaceId};
@@ -227,6 +227,7 @@ impl Writer {
         enum Found {
             Same(bool),
             Sequences(Sequence, Sequence),
+            Blobs(BlobId, BlobId),
         }
         let found = self.tree.read(|data: &TreeData| -> Result<Found, Fault> {
             let before = data.state(node, self.revision - 1)?;
@@ -235,12 +236,20 @@ impl Writer {
                 (Datum::Array(a), Datum::Array(b)) | (Datum::Map(a), Datum::Map(b)) if a != b => {
                     Found::Sequences(a, b)
                 }
+                (Datum::Apart { blob: a, kind }, Datum::Apart { blob: b, kind: other })
+                    if kind == other =>
+                {
+                    Found::Blobs(a, b)
+                }
                 _ => Found::Same(before == now),
             })
         })?;
         match found {
             Found::Same(same) => Ok(same),
             Found::Sequences(a, b) => order::same_items(&&self.tree.orders, a, b),
+            Found::Blobs(a, b) => {
+                Ok(a == b || self.tree.blobs.get(a)? == self.tree.blobs.get(b)?)
+            }
         }
     }
 

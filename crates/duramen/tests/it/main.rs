@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod damage;
+mod concurrency;
 mod documents;
 mod format;
 mod limits;
+mod regressions;

@@ -1,0 +1,284 @@
+//! Every way to read a document, against the copies that the model keeps.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use duramen::{
+    ChangeKind, Database, Document, ErrorKind, Format, JsonPointer, LogQuery, Micros, Moment,
+    Revision, Snapshot, ValueRun,
+};
+use duramen_sim::Random;
+use duramen_sim::json::{Json, pointer, tokens};
+use duramen_sim::model::{Model, Version};
+use duramen_sim::samples::{Samples, Scale};
+
+/// One document of the engine and what it should be.
+struct Pair<'a> {
+    document: Document,
+    versions: &'a [Arc<Version>],
+    times: &'a [Micros],
+}
+
+/// Revision timestamps by document.
+type Times = BTreeMap<String, Vec<Micros>>;
+
+/// The newest revision of one document.
+pub(crate) fn head(db: &Database, model: &Model, name: &str) {
+    let Some(versions) = model.documents().get(name) else {
+        assert_eq!(db.document(name).unwrap_err().kind(), ErrorKind::NotFound);
+        return;
+    };
+    let document = db.document(name).unwrap();
+    assert_eq!(document.head_revision().unwrap(), Revision(versions.len() as u64), "{name}");
+    match versions.last() {
+        None => assert_eq!(document.head().unwrap_err().kind(), ErrorKind::NotFound),
+        Some(version) => assert_eq!(document.head().unwrap().to_json().unwrap(), version.text),
+    }
+}
+
+/// The newest revisions of all documents.
+pub(crate) fn heads(db: &Database, model: &Model) {
+    let names: Vec<&String> = model.documents().keys().collect();
+    assert_eq!(db.documents().unwrap().iter().collect::<Vec<_>>(), names);
+    names.iter().for_each(|name| head(db, model, name));
+}
+
+/// One thing, chosen at random.
+pub(crate) fn something(db: &Database, model: &Model, times: &Times, random: &mut Random) {
+    let Some((name, versions)) = model.some_document(random) else { return };
+    Pair::new(db, name, versions, times).something(random);
+}
+
+/// Every revision of every document, and many other things.
+pub(crate) fn everything(db: &Database, model: &Model, times: &Times) {
+    heads(db, model);
+    let snapshot = db.snapshot();
+    let mut random = Random::new(0);
+    for (name, versions) in model.documents().iter().filter(|(_, versions)| !versions.is_empty()) {
+        let pair = Pair::new(db, name, versions, times);
+        for revision in 1..=versions.len() {
+            let read = pair.at(revision).to_json().unwrap();
+            assert_eq!(read, versions[revision - 1].text, "{name} at {revision}");
+        }
+        let read = snapshot.document(name).unwrap().to_json().unwrap();
+        assert_eq!(read, versions[versions.len() - 1].text);
+        assert_eq!(pair.document.timestamps().unwrap(), pair.times);
+        for _ in 0..30 {
+            pair.something(&mut random);
+        }
+    }
+}
+
+impl<'a> Pair<'a> {
+    fn new(db: &Database, name: &str, versions: &'a [Arc<Version>], times: &'a Times) -> Self {
+        Self { document: db.document(name).unwrap(), versions, times: &times[name] }
+    }
+
+    fn something(&self, random: &mut Random) {
+        match random.below(9) {
+            0 => self.compare_times(random),
+            1 => self.compare_log(random),
+            2 | 3 => self.compare_diff(random),
+            4 | 5 => self.compare_history(random),
+            6 => self.compare_node(random),
+            _ => self.compare_formats(random),
+        }
+    }
+
+    fn at(&self, revision: usize) -> Snapshot {
+        self.document.at(Revision(revision as u64)).unwrap()
+    }
+
+    fn json(&self, revision: usize) -> &'a Json {
+        &self.versions[revision - 1].json
+    }
+
+    /// A revision and a path that leads somewhere in it.
+    fn place(&self, random: &mut Random) -> (usize, Vec<String>) {
+        let revision = 1 + random.index(self.versions.len());
+        let path = Samples::new(random, Scale::SMALL).path(self.json(revision));
+        (revision, path)
+    }
+
+    fn compare_times(&self, random: &mut Random) {
+        let index = random.index(self.times.len());
+        let time = Micros(self.times[index].0 + random.index(3) as i64 - 1);
+        let visible = self.times.iter().filter(|&&other| other <= time).count();
+        match self.document.at_time(time) {
+            Ok(snapshot) => {
+                assert_eq!(snapshot.revision(), Revision(visible as u64), "{time:?}");
+                assert_eq!(snapshot.timestamp().unwrap(), self.times[visible - 1]);
+                assert_eq!(snapshot.to_json().unwrap(), self.versions[visible - 1].text);
+            }
+            Err(error) => assert_eq!((error.kind(), visible), (ErrorKind::NotFound, 0)),
+        }
+        let beyond = Revision(self.versions.len() as u64 + 1);
+        assert_eq!(self.document.at(beyond).unwrap_err().kind(), ErrorKind::NotFound);
+    }
+
+    fn compare_log(&self, random: &mut Random) {
+        let moment = |random: &mut Random| {
+            let index = random.index(self.times.len());
+            random.one_in(2).then(|| match random.one_in(2) {
+                true => Moment::Revision(Revision(index as u64 + 1)),
+                false => Moment::Time(Micros(self.times[index].0 + random.index(3) as i64 - 1)),
+            })
+        };
+        let query = LogQuery {
+            limit: random.one_in(2).then(|| random.index(5)),
+            before: random.one_in(3).then(|| Revision(random.below(12))),
+            from: moment(random),
+            to: moment(random),
+            author: random.one_in(2).then(|| random.choose(&["ann", "bob", "eve"]).to_owned()),
+        };
+        let expected = (1..=self.versions.len()).rev().filter(|&r| self.is_listed(&query, r));
+        let expected: Vec<usize> = expected.take(query.limit.unwrap_or(usize::MAX)).collect();
+        let log: Vec<_> = self.document.log(&query).unwrap().map(Result::unwrap).collect();
+        let listed: Vec<usize> = log.iter().map(|entry| entry.revision.0 as usize).collect();
+        assert_eq!(listed, expected, "{query:?}");
+        for entry in &log {
+            let index = entry.revision.0 as usize - 1;
+            assert_eq!(entry.timestamp, self.times[index]);
+            assert!(entry.committed >= entry.timestamp);
+            assert_eq!(entry.author, self.versions[index].author);
+            assert_eq!(entry.message, self.versions[index].message);
+        }
+        assert!(log.windows(2).all(|pair| pair[0].sequence > pair[1].sequence));
+    }
+
+    fn is_listed(&self, query: &LogQuery, revision: usize) -> bool {
+        let (number, time) = (Revision(revision as u64), self.times[revision - 1]);
+        let from = match query.from {
+            None => true,
+            Some(Moment::Revision(from)) => number >= from,
+            Some(Moment::Time(from)) => time >= from,
+        };
+        let to = match query.to {
+            None => true,
+            Some(Moment::Revision(to)) => number <= to,
+            Some(Moment::Time(to)) => time <= to,
+        };
+        let author = &self.versions[revision - 1].author;
+        from && to
+            && query.before.is_none_or(|before| number < before)
+            && query.author.as_ref().is_none_or(|wanted| author.as_ref() == Some(wanted))
+    }
+
+    /// The patch, applied by the letter, gives the other revision.
+    fn compare_diff(&self, random: &mut Random) {
+        let a = 1 + random.index(self.versions.len());
+        let b = match random.below(3) {
+            0 => (a + 1).min(self.versions.len()),
+            1 => a.saturating_sub(1).max(1),
+            _ => 1 + random.index(self.versions.len()),
+        };
+        let diff = self.document.diff(Revision(a as u64), Revision(b as u64)).unwrap();
+        let patch = diff.to_json_patch();
+        let Json::Array(operations) = Json::parse(&patch) else { panic!("{patch}") };
+        let mut operations = operations.iter();
+        let mut value = self.json(a).clone();
+        for change in diff.changes.iter().filter(|c| c.kind != ChangeKind::Reordered) {
+            let path = tokens(&change.pointer.to_string());
+            let is_there = change.kind != ChangeKind::Added;
+            let before = value.at(&path).filter(|_| is_there).map(|value| value.sorted());
+            let told = change.before.as_ref().map(|text| Json::parse(text).sorted());
+            assert_eq!(told, before, "{change:?} of {a} to {b}: {patch}");
+            value.patch(operations.next().unwrap());
+        }
+        assert_eq!(operations.next(), None, "{patch}");
+        // A patch cannot say in which order the members of an object stand.
+        assert_eq!(value.sorted(), self.json(b).sorted(), "{a} to {b}: {patch}");
+        // The same text can be of other nodes: elements that were removed and came again.
+        assert!(!diff.changes.is_empty() || self.json(a) == self.json(b), "{a} to {b}");
+    }
+
+    fn compare_history(&self, random: &mut Random) {
+        let (revision, path) = self.place(random);
+        let at = JsonPointer::parse(&pointer(&path)).unwrap();
+        let mut history = self.at(revision).history(&at).unwrap();
+        let mut runs: Vec<ValueRun> = Vec::new();
+        history.page(1 + random.index(3), &mut runs).unwrap();
+        runs.extend(history.map(Result::unwrap));
+        let shown = |run: &ValueRun| (run.first.0 as usize, run.last.0 as usize);
+        assert!(runs.iter().all(|run| run.first <= run.last), "{path:?}: {runs:?}");
+        assert!(
+            runs.windows(2).all(|pair| pair[0].first > pair[1].last),
+            "{path:?} of {revision}: {runs:?}"
+        );
+        let value = self.json(revision).at(&path).unwrap().to_string();
+        let here = runs.iter().find(|run| (run.first.0..=run.last.0).contains(&(revision as u64)));
+        let here = here.unwrap_or_else(|| panic!("{path:?} of {revision}: {runs:?}"));
+        assert_eq!(here.value.to_string(), value, "{path:?} of {revision}: {runs:?}");
+        if self.json(revision).at_names(&path).is_some() {
+            let runs: Vec<_> =
+                runs.iter().map(|run| (shown(run), run.value.to_string())).collect();
+            assert_eq!(runs, self.runs(&path), "{path:?} of {revision}");
+        }
+    }
+
+    /// The runs of what a path of names leads to, newest first.
+    fn runs(&self, path: &[String]) -> Vec<((usize, usize), String)> {
+        let mut runs: Vec<((usize, usize), String)> = Vec::new();
+        let mut before: Option<&Json> = None;
+        for revision in 1..=self.versions.len() {
+            let value = self.json(revision).at_names(path);
+            match (value, runs.last_mut()) {
+                (Some(_), Some(run)) if value == before => run.0.1 = revision,
+                (Some(value), _) => runs.push(((revision, revision), value.to_string())),
+                (None, _) => {}
+            }
+            before = value;
+        }
+        runs.reverse();
+        runs
+    }
+
+    fn compare_node(&self, random: &mut Random) {
+        let (revision, path) = self.place(random);
+        let at = JsonPointer::parse(&pointer(&path)).unwrap();
+        let value = self.json(revision).at(&path).unwrap();
+        let node = self.at(revision).node(&at).unwrap();
+        assert_eq!(node.kind.name(), value.kind(), "{path:?} of {revision}");
+        assert_eq!(node.children, value.children().map(|len| len as u64), "{path:?}");
+        assert!(node.created.0 >= 1 && node.created <= node.changed, "{path:?}: {node:?}");
+        assert!(node.changed.0 <= revision as u64, "{path:?}: {node:?}");
+        if self.json(revision).at_names(&path).is_none() {
+            return;
+        }
+        let runs = self.runs(&path);
+        let run = runs.iter().find(|((first, last), _)| (*first..=*last).contains(&revision));
+        let ((first, last), _) = *run.unwrap();
+        assert!(node.created.0 <= runs[runs.len() - 1].0.0 as u64, "{path:?}: {node:?} {runs:?}");
+        for other in [first, last] {
+            assert_eq!(self.at(other).node(&at).unwrap().id, node.id, "{path:?} of {other}");
+        }
+        if value.children().is_none() {
+            assert!(node.changed.0 <= first as u64, "{path:?} of {revision}: {node:?} {runs:?}");
+        }
+    }
+
+    fn compare_formats(&self, random: &mut Random) {
+        let revision = 1 + random.index(self.versions.len());
+        let path = Samples::new(random, Scale::SMALL).any_path(self.json(revision));
+        let format = Format {
+            pretty: random.one_in(2),
+            max_level: random.one_in(2).then(|| random.index(5)),
+            max_children: random.one_in(2).then(|| random.below(5)),
+            ..Format::default()
+        };
+        let at = JsonPointer::parse(&pointer(&path)).unwrap();
+        let (snapshot, mut out) = (self.at(revision), Vec::new());
+        let result = match random.one_in(2) {
+            true => snapshot.append_json(&at, &format, &mut out),
+            false => snapshot.write_json(&at, &format, &mut out),
+        };
+        match self.json(revision).at(&path) {
+            None => assert_eq!(result.unwrap_err().kind(), ErrorKind::NotFound, "{path:?}"),
+            Some(value) => {
+                result.unwrap();
+                let expected = value.render(&format);
+                assert_eq!(String::from_utf8(out).unwrap(), expected, "{path:?} {format:?}");
+            }
+        }
+    }
+}

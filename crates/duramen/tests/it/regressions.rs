@@ -1,0 +1,180 @@
+//! Defects that were found and mended, each in the fewest steps that showed it.
+
+use std::sync::Arc;
+
+use duramen::io::MemoryDevice;
+use duramen::{
+    CommitOptions, Database, Document, ErrorKind, JsonPointer, Micros, Options, Revision,
+};
+
+fn pointer(text: &str) -> JsonPointer {
+    JsonPointer::parse(text).unwrap()
+}
+
+fn plain() -> CommitOptions {
+    CommitOptions::default()
+}
+
+fn document(db: &Database, texts: &[&str]) -> Document {
+    let document = db.create_document("d").unwrap();
+    texts.iter().for_each(|text| drop(document.put(text, &plain()).unwrap()));
+    document
+}
+
+/// The runs of a node, newest first: first and last revision, and the value.
+fn runs(document: &Document, revision: u64, at: &str) -> Vec<(u64, u64, String)> {
+    let snapshot = document.at(Revision(revision)).unwrap();
+    let runs = snapshot.history(&pointer(at)).unwrap().map(Result::unwrap);
+    runs.map(|run| (run.first.0, run.last.0, run.value.to_string())).collect()
+}
+
+fn object(names: std::ops::Range<usize>) -> String {
+    let fields: Vec<String> = names.map(|name| format!("\"w{name}\":{name}")).collect();
+    format!("{{{}}}", fields.join(","))
+}
+
+/// Reading on where an older value is an array or object once ended the history.
+#[test]
+fn history_goes_on_below_a_value_that_was_a_container() {
+    let db = Database::memory().unwrap();
+    let document = document(&db, &[r#"{"a":1}"#, "2"]);
+    let mut history = document.head().unwrap().history(&pointer("")).unwrap();
+    let mut found = Vec::new();
+    history.page(1, &mut found).unwrap();
+    assert_eq!(found.len(), 1);
+    found.extend(history.map(Result::unwrap));
+    assert_eq!(found[1].value.to_string(), r#"{"a":1}"#);
+    assert_eq!(runs(&document, 2, "").len(), 2);
+}
+
+/// On disk a first state does not say when it began: the oldest run of a node that is now an
+/// array or object was lost.
+#[test]
+fn history_ends_with_the_oldest_value_after_a_checkpoint() {
+    let db = Database::memory().unwrap();
+    let document = document(&db, &["[]", r#"[{"id":null}]"#]);
+    db.checkpoint().unwrap();
+    document.put(r#"[{"id":{"x":1}}]"#, &plain()).unwrap();
+    let expected = [(3, 3, r#"{"x":1}"#.to_owned()), (2, 2, "null".to_owned())];
+    assert_eq!(runs(&document, 3, "/0/id"), expected);
+}
+
+/// Gaps of several ancestors that overlap were taken one by one.
+#[test]
+fn history_leaves_out_every_gap_of_its_ancestors() {
+    let db = Database::memory().unwrap();
+    let full = r#"{"a":{"b":{"c":1},"x":0}}"#;
+    let document = document(&db, &[full, r#"{"a":{"x":0}}"#, "{}", full]);
+    let expected = [(4, 4, "1".to_owned()), (1, 1, "1".to_owned())];
+    assert_eq!(runs(&document, 4, "/a/b/c"), expected);
+}
+
+/// What was below a removed object came back to life when a scalar took its place.
+#[test]
+fn a_removed_object_that_returns_as_a_scalar_has_no_members() {
+    let db = Database::memory().unwrap();
+    let document = document(&db, &[r#"{"a":{"x":1}}"#, "{}", r#"{"a":5}"#]);
+    assert_eq!(runs(&document, 1, "/a/x"), [(1, 1, "1".to_owned())]);
+}
+
+/// The same for the entries of a map, which pointers then found.
+#[test]
+fn a_removed_map_that_returns_after_a_scalar_has_none_of_its_old_members() {
+    let db = Database::memory().unwrap();
+    let wide = format!(r#"{{"m":{}}}"#, object(0..300));
+    let other = format!(r#"{{"m":{}}}"#, object(500..800));
+    let document = document(&db, &[&wide, "{}", r#"{"m":5}"#, &other]);
+    let head = document.head().unwrap();
+    assert_eq!(head.node(&pointer("/m/w7")).unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(head.to_json().unwrap(), other);
+}
+
+/// A map had a member twice if it once had it as an entry and later as a field.
+#[test]
+fn a_name_that_was_an_entry_and_is_a_field_is_one_member() {
+    let db = Database::memory().unwrap();
+    let (wide, narrow) = (object(0..300), r#"{"w0":1}"#);
+    let document = document(&db, &[&wide, "1", narrow]);
+    for name in 1_000..1_300 {
+        document.set(&pointer(&format!("/n{name}")), "0", &plain()).unwrap();
+    }
+    document.set(&pointer("/w0"), "2", &plain()).unwrap();
+    let text = document.head().unwrap().to_json().unwrap();
+    assert_eq!(text.matches("\"w0\":").count(), 1, "{text}");
+    assert!(text.starts_with(r#"{"w0":2,"#), "{text}");
+}
+
+/// An entry made and removed in one commit was not known to be born after a replay, so that
+/// pointers to what was set there later found nothing.
+#[test]
+fn an_entry_that_a_commit_made_and_removed_can_be_set_after_reopening() {
+    set_an_entry_again(false);
+    set_an_entry_again(true);
+}
+
+fn set_an_entry_again(checkpoint: bool) {
+    let device = Arc::new(MemoryDevice::new());
+    let options = || Options { background: false, ..Options::default() };
+    let open = || Database::open_device(Arc::<MemoryDevice>::clone(&device), options()).unwrap();
+    let db = open();
+    drop(document(&db, &[&object(0..300)]));
+    if checkpoint {
+        db.checkpoint().unwrap();
+    }
+    let mut transaction = db.transaction();
+    transaction.set("d", &pointer("/w0"), b"1").unwrap();
+    transaction.set("d", &pointer("/new"), b"1").unwrap();
+    transaction.remove("d", &pointer("/new")).unwrap();
+    transaction.commit(&plain()).unwrap();
+    if checkpoint {
+        db.checkpoint().unwrap();
+    }
+    db.close().unwrap();
+    let db = open();
+    let document = db.document("d").unwrap();
+    document.set(&pointer("/new"), "7", &plain()).unwrap();
+    let mut out = Vec::new();
+    let head = document.head().unwrap();
+    head.append_json(&pointer("/new"), &duramen::Format::default(), &mut out).unwrap();
+    assert_eq!(out, b"7");
+}
+
+/// An element erased and put back in one transaction counted as equal to null.
+#[test]
+fn elements_that_are_removed_and_put_as_null_are_there() {
+    let db = Database::memory().unwrap();
+    let document = document(&db, &[r#"{"a":[1,2]}"#]);
+    let mut transaction = db.transaction();
+    transaction.set("d", &pointer("/a/-"), b"3").unwrap();
+    transaction.remove("d", &pointer("/a")).unwrap();
+    transaction.set("d", &pointer("/a"), b"[null,null]").unwrap();
+    transaction.commit(&plain()).unwrap();
+    assert_eq!(document.head().unwrap().to_json().unwrap(), r#"{"a":[null,null]}"#);
+    assert_eq!(runs(&document, 2, "/a/0")[0], (2, 2, "null".to_owned()));
+}
+
+/// A long text changed and changed back in one transaction made a revision.
+#[test]
+fn a_long_text_changed_and_changed_back_is_no_revision() {
+    let db = Database::memory().unwrap();
+    let long = format!("\"{}\"", "long ".repeat(2_000));
+    let document = document(&db, &[&long]);
+    let mut transaction = db.transaction();
+    transaction.put("d", b"1").unwrap();
+    transaction.put("d", long.as_bytes()).unwrap();
+    assert!(transaction.commit(&plain()).unwrap().revisions.is_empty());
+    assert_eq!(document.head_revision().unwrap(), Revision(1));
+}
+
+/// A given timestamp went into the catalogue too, whose times then fell.
+#[test]
+fn a_document_made_by_a_commit_of_the_past_leaves_the_catalogue_in_order() {
+    let db = Database::memory().unwrap();
+    db.create_document("first").unwrap();
+    let mut transaction = db.transaction();
+    transaction.put("second", b"1").unwrap();
+    let past = CommitOptions { timestamp: Some(Micros(5)), ..plain() };
+    transaction.commit(&past).unwrap();
+    let report = db.check().unwrap();
+    assert!(report.is_clean(), "{report:?}");
+}
