@@ -28,7 +28,7 @@ use crate::subject::{
 /// How far the device may lag behind commits that are not timed as durable.
 const RELAXED_MS: u32 = 100;
 /// Runs of a history read at a time.
-const PAGE_RUNS: usize = 1_024;
+const PAGE_RUNS: usize = 256;
 
 /// A database in a folder.
 pub(crate) struct DuramenStore {

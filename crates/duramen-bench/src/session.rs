@@ -94,12 +94,12 @@ impl Scale {
 
     fn quick(rounds: Rounds) -> Self {
         Self {
-            commits: 500,
+            commits: 300,
             reads: 200,
-            trees: 200,
+            trees: 100,
             changes_per_tree: 10,
             writers: vec![1, 8],
-            documents: vec![(2_400, 200), (100_000, 50)],
+            documents: vec![(2_400, 100), (20_000, 20)],
             histories: vec![200, 1_000],
             put_bytes: 1_500_000,
             rounds: Rounds { measured: rounds.measured.min(5), ..rounds },

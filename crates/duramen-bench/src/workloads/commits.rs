@@ -79,16 +79,15 @@ impl History {
         session: &mut Session,
         work: impl FnOnce(&mut Session, &mut Self) -> Result<()>,
     ) -> Result<()> {
-        let mut history = match session.opened.take() {
-            Some(history) => history,
-            None => {
-                let mut history = Self::build(session)?;
-                for Contestant { store, .. } in &mut history.contestants {
-                    store.checkpoint()?;
-                    store.reopen()?;
-                }
-                history
+        let mut history = if let Some(history) = session.opened.take() {
+            history
+        } else {
+            let mut history = Self::build(session)?;
+            for Contestant { store, .. } in &mut history.contestants {
+                store.checkpoint()?;
+                store.reopen()?;
             }
+            history
         };
         let done = work(session, &mut history);
         session.opened = Some(history);

@@ -63,9 +63,9 @@ pub(crate) fn run(session: &mut Session) -> Result<()> {
         warm(session, &mut builts, revisions, State::OneRun)?;
         checkpoint(session, &mut builts, revisions)?;
         let found = warm(session, &mut builts, revisions, State::Opened)?;
-        found.into_iter().for_each(|(what, subject, median)| {
+        for (what, subject, median) in found {
             medians.push((what, subject, revisions as f64, median));
-        });
+        }
         warm(session, &mut builts, revisions, State::FirstRead)?;
         for built in &mut builts {
             built.contestant = None;
@@ -115,7 +115,7 @@ fn build(session: &mut Session, revisions: u64) -> Result<Vec<Built>> {
         store.set_durability(Durability::Sync)?;
         store.settle()?;
     }
-    publish_build(session, &mut builts, revisions, &rates)?;
+    publish_build(session, &mut builts, revisions, &rates);
     Ok(builts)
 }
 
@@ -123,12 +123,7 @@ fn durability(revisions: u64) -> Durability {
     if revisions <= SYNCED_REVISIONS_MAX { Durability::Sync } else { Durability::Relaxed }
 }
 
-fn publish_build(
-    session: &mut Session,
-    builts: &mut [Built],
-    revisions: u64,
-    rates: &[Vec<f64>],
-) -> Result<()> {
+fn publish_build(session: &mut Session, builts: &mut [Built], revisions: u64, rates: &[Vec<f64>]) {
     let subjects: Vec<_> = builts.iter().map(|built| built.subject).collect();
     let acknowledged = match durability(revisions) {
         Durability::Sync => SYNC,
@@ -150,7 +145,6 @@ fn publish_build(
     for (built, contestant) in builts.iter_mut().zip(contestants) {
         built.contestant = Some(contestant);
     }
-    Ok(())
 }
 
 /// Moves the history to where it stays, and opens it from there.

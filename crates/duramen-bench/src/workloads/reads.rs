@@ -74,8 +74,8 @@ fn each_state(
 pub(crate) fn after_wide_changes(session: &mut Session) -> Result<()> {
     let (commits, each) = (session.scale.commits, session.scale.changes_per_tree);
     let trees = session.scale.trees;
-    wide(session, "one document".to_owned(), Forest { trees: 1, changes: commits })?;
-    wide(session, format!("{trees} documents"), Forest { trees, changes: each })
+    wide(session, "one document", Forest { trees: 1, changes: commits })?;
+    wide(session, &format!("{trees} documents"), Forest { trees, changes: each })
 }
 
 /// So many documents with so many changes each.
@@ -85,7 +85,7 @@ struct Forest {
     changes: u64,
 }
 
-fn wide(session: &mut Session, case: String, forest: Forest) -> Result<()> {
+fn wide(session: &mut Session, case: &str, forest: Forest) -> Result<()> {
     let indexed = if forest.trees == 1 { Trees::One } else { Trees::Many };
     let mut contestants = session.contestants(indexed, Styles::Both)?;
     let (steps, lengths) = wide_changes(forest.changes);
@@ -111,7 +111,7 @@ fn wide(session: &mut Session, case: String, forest: Forest) -> Result<()> {
         }
         Ok(plan)
     };
-    let warm = Measure::cost("V2w", "time_per_read", "us").case(&case);
+    let warm = Measure::cost("V2w", "time_per_read", "us").case(case);
     run(session, &mut contestants, &Run { measure: warm.clone(), rounds, reopen: false }, plan)?;
     for Contestant { store, .. } in &mut contestants {
         store.checkpoint()?;
