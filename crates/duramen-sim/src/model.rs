@@ -186,8 +186,8 @@ impl Model {
         }
         let changed: Vec<&String> =
             staged.iter().filter(|(name, value)| self.differs(name, value)).map(|c| c.0).collect();
-        let is_anything = !changed.is_empty()
-            || staged.keys().any(|name| !self.documents.contains_key(name));
+        let is_anything =
+            !changed.is_empty() || staged.keys().any(|name| !self.documents.contains_key(name));
         let last_of = changed.iter().find(|name| self.head(name) > 0);
         plan.time = match (random.below(8), last_of) {
             (0 | 1, _) => Time::Past,
@@ -195,7 +195,10 @@ impl Model {
             (3, _) => Time::Future,
             _ => Time::Now,
         };
-        if is_anything && !plan.is_rolled_back && matches!(plan.time, Time::LastOf(_) | Time::Future) {
+        if is_anything
+            && !plan.is_rolled_back
+            && matches!(plan.time, Time::LastOf(_) | Time::Future)
+        {
             plan.expected = Err(ErrorKind::Invalid);
         }
     }
@@ -311,7 +314,8 @@ fn change(call: &Call, value: &mut Option<Json>) -> Result<(), ErrorKind> {
             value.remove(&crate::json::tokens(at)).map(drop).map_err(kind)
         }
         Call::Get(at, _) => {
-            let found = value.as_ref().and_then(|value| value.at(&crate::json::tokens(at)).cloned());
+            let found =
+                value.as_ref().and_then(|value| value.at(&crate::json::tokens(at)).cloned());
             found.map(drop).ok_or(ErrorKind::NotFound)
         }
         Call::Create | Call::Put(_) | Call::Expect(_) => unreachable!("these name no place"),

@@ -49,8 +49,10 @@ impl<const SCALE: usize> ReferenceStateMachine for Documents<SCALE> {
         let scale = SCALES[SCALE];
         // With little memory, commits write checkpoints on their own.
         prop_oneof![Just(256 << 20), Just(4 << 10), Just(64 << 10)]
-            .prop_map(move |memory_bytes| {
-                Reference { model: Model::new(scale), plan: None, memory_bytes }
+            .prop_map(move |memory_bytes| Reference {
+                model: Model::new(scale),
+                plan: None,
+                memory_bytes,
             })
             .no_shrink()
             .boxed()
@@ -270,7 +272,11 @@ impl Subject {
                     })
                 }
             };
-            assert_eq!(result.map_err(|error| error.kind()), step.expected, "{step:?} of {plan:#?}");
+            assert_eq!(
+                result.map_err(|error| error.kind()),
+                step.expected,
+                "{step:?} of {plan:#?}"
+            );
             if step.name.len() == 1 && plan.steps.len() == 5 {
                 // What is staged while a checkpoint is written is none of its business.
                 self.db().checkpoint()?;
@@ -286,7 +292,13 @@ impl Subject {
 }
 
 fn config(cases: u32, rng_seed: RngSeed) -> Config {
-    Config { cases, rng_seed, max_shrink_iters: 4_000, failure_persistence: None, ..Config::default() }
+    Config {
+        cases,
+        rng_seed,
+        max_shrink_iters: 4_000,
+        failure_persistence: None,
+        ..Config::default()
+    }
 }
 
 prop_state_machine! {

@@ -32,11 +32,14 @@ fn open(device: &Arc<MemoryDevice>, read_only: bool) -> Database {
 
 /// The whole value that a writer saves as its commit `number`.
 fn value(writer: u64, number: u64) -> String {
-    let list: Vec<String> = (0..number % 40).map(|n| format!(r#"{{"n":{}}}"#, n * number)).collect();
+    let list: Vec<String> =
+        (0..number % 40).map(|n| format!(r#"{{"n":{}}}"#, n * number)).collect();
     let text = "x".repeat(usize::try_from(number * 37 % 5_000).unwrap());
     let extra = format!(r#""f{}":{number}"#, number % 7);
-    format!(r#"{{"writer":{writer},"number":{number},"list":[{}],"text":"{text}",{extra}}}"#,
-        list.join(","))
+    format!(
+        r#"{{"writer":{writer},"number":{number},"list":[{}],"text":"{text}",{extra}}}"#,
+        list.join(",")
+    )
 }
 
 /// What was acknowledged: the text of each revision, by document.
@@ -134,7 +137,9 @@ impl Stress {
     /// Reads acknowledged revisions, histories and the sum of the shared documents.
     fn read(&self, mut seed: u64) {
         while !self.is_over.load(Ordering::Relaxed) {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            seed = seed
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             self.read_sum(&self.db);
             self.read_row(seed);
             let picked = {
@@ -153,7 +158,8 @@ impl Stress {
 
     fn read_sum(&self, db: &Database) {
         let snapshot = db.snapshot();
-        let sum: i64 = ["s1", "s2"].iter().map(|name| balance(&snapshot.document(name).unwrap())).sum();
+        let sum: i64 =
+            ["s1", "s2"].iter().map(|name| balance(&snapshot.document(name).unwrap())).sum();
         assert_eq!(sum, 0, "at {:?}", snapshot.sequence());
     }
 }

@@ -2,8 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-mod damage;
 mod concurrency;
+mod damage;
 mod documents;
 mod format;
 mod limits;

@@ -210,8 +210,7 @@ impl<'a> Pair<'a> {
         let here = here.unwrap_or_else(|| panic!("{path:?} of {revision}: {runs:?}"));
         assert_eq!(here.value.to_string(), value, "{path:?} of {revision}: {runs:?}");
         if self.json(revision).at_names(&path).is_some() {
-            let runs: Vec<_> =
-                runs.iter().map(|run| (shown(run), run.value.to_string())).collect();
+            let runs: Vec<_> = runs.iter().map(|run| (shown(run), run.value.to_string())).collect();
             assert_eq!(runs, self.runs(&path), "{path:?} of {revision}");
         }
     }
