@@ -247,9 +247,7 @@ impl Writer {
         match found {
             Found::Same(same) => Ok(same),
             Found::Sequences(a, b) => order::same_items(&&self.tree.orders, a, b),
-            Found::Blobs(a, b) => {
-                Ok(a == b || self.tree.blobs.get(a)? == self.tree.blobs.get(b)?)
-            }
+            Found::Blobs(a, b) => Ok(a == b || self.tree.blobs.get(a)? == self.tree.blobs.get(b)?),
         }
     }
 
