@@ -20,8 +20,7 @@ pub struct Scale {
 
 impl Scale {
     /// A few dozen values.
-    pub const SMALL: Self =
-        Self { nodes: 100, elements: 6, fields: 6, depth: 5, wide_one_in: 60 };
+    pub const SMALL: Self = Self { nodes: 100, elements: 6, fields: 6, depth: 5, wide_one_in: 60 };
     /// A few values until hundreds of fields are added, so that objects become maps.
     pub const WIDE: Self = Self { nodes: 64, elements: 2, fields: 6, depth: 3, wide_one_in: 3 };
     /// Up to ten thousand values, a thousand elements, five hundred fields.
@@ -33,14 +32,42 @@ const NAMES: [&str; 14] =
     ["a", "b", "c", "id", "name", "", "a/b", "m~n", "~1", "0", "-", "q\"", "\0", "\u{e9}\u{1f600}"];
 
 const NUMBERS: [&str; 24] = [
-    "0", "1", "2", "-1", "42", "-0", "0.5", "1.10", "1.1", "-0.0", "0.000", "1E22", "1e22", "1e-7",
-    "1E+2", "1e400", "9223372036854775807", "-9223372036854775808", "9223372036854775808",
-    "123456789012345678901234567890", "999999999999999.999", "0.1234567890123456789",
-    "3.141592653589793", "5e-324",
+    "0",
+    "1",
+    "2",
+    "-1",
+    "42",
+    "-0",
+    "0.5",
+    "1.10",
+    "1.1",
+    "-0.0",
+    "0.000",
+    "1E22",
+    "1e22",
+    "1e-7",
+    "1E+2",
+    "1e400",
+    "9223372036854775807",
+    "-9223372036854775808",
+    "9223372036854775808",
+    "123456789012345678901234567890",
+    "999999999999999.999",
+    "0.1234567890123456789",
+    "3.141592653589793",
+    "5e-324",
 ];
 
-const TEXTS: [&str; 8] =
-    ["", "x", "y", "null", "a \"quoted\" one", "line\nbreak\ttab\u{1f}", "\0", "gr\u{fc}n \u{1f333}"];
+const TEXTS: [&str; 8] = [
+    "",
+    "x",
+    "y",
+    "null",
+    "a \"quoted\" one",
+    "line\nbreak\ttab\u{1f}",
+    "\0",
+    "gr\u{fc}n \u{1f333}",
+];
 
 /// Makes documents.
 #[derive(Debug)]
@@ -101,16 +128,19 @@ impl<'r> Samples<'r> {
     /// A chain of arrays and objects almost as deep as JSON may nest.
     fn deep(&mut self) -> Json {
         let depth = 480 + self.random.below(32);
-        (1..depth).fold(self.scalar(), |value, _| match self.random.one_in(2) {
-            true => Json::Array(vec![value]),
-            false => Json::Object(vec![("d".to_owned(), value)]),
+        (1..depth).fold(self.scalar(), |value, _| {
+            if self.random.one_in(2) {
+                Json::Array(vec![value])
+            } else {
+                Json::Object(vec![("d".to_owned(), value)])
+            }
         })
     }
 
     /// An array of objects that are alike.
     fn table(&mut self) -> Json {
         let rows = 1 + self.random.below(self.scale.elements);
-        let names: Vec<String> = (0..1 + self.random.below(5)).map(|_| self.name()).collect();
+        let names: Vec<String> = (0..=self.random.below(5)).map(|_| self.name()).collect();
         let row = |samples: &mut Self| {
             let mut row = Json::Object(Vec::new());
             for name in &names {

@@ -1,6 +1,7 @@
 //! The engine against a naive model that keeps every revision in full.
 
 mod compare;
+mod paths;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -49,8 +50,10 @@ impl<const SCALE: usize> ReferenceStateMachine for Documents<SCALE> {
         let scale = SCALES[SCALE];
         // With little memory, commits write checkpoints on their own.
         prop_oneof![Just(256 << 20), Just(4 << 10), Just(64 << 10)]
-            .prop_map(move |memory_bytes| {
-                Reference { model: Model::new(scale), plan: None, memory_bytes }
+            .prop_map(move |memory_bytes| Reference {
+                model: Model::new(scale),
+                plan: None,
+                memory_bytes,
             })
             .no_shrink()
             .boxed()
@@ -190,9 +193,10 @@ impl Subject {
             expect_revision: plan.based_on,
             ..CommitOptions::default()
         };
-        let result = match plan.is_transaction {
-            true => self.transact(plan, &options),
-            false => self.call(&plan.steps[0], &options),
+        let result = if plan.is_transaction {
+            self.transact(plan, &options)
+        } else {
+            self.call(&plan.steps[0], &options)
         };
         let result = result.map_err(|error| error.kind());
         let revisions = result.as_ref().map(|(revisions, _)| revisions.clone());
@@ -270,7 +274,11 @@ impl Subject {
                     })
                 }
             };
-            assert_eq!(result.map_err(|error| error.kind()), step.expected, "{step:?} of {plan:#?}");
+            assert_eq!(
+                result.map_err(|error| error.kind()),
+                step.expected,
+                "{step:?} of {plan:#?}"
+            );
             if step.name.len() == 1 && plan.steps.len() == 5 {
                 // What is staged while a checkpoint is written is none of its business.
                 self.db().checkpoint()?;
@@ -286,7 +294,13 @@ impl Subject {
 }
 
 fn config(cases: u32, rng_seed: RngSeed) -> Config {
-    Config { cases, rng_seed, max_shrink_iters: 4_000, failure_persistence: None, ..Config::default() }
+    Config {
+        cases,
+        rng_seed,
+        max_shrink_iters: 4_000,
+        failure_persistence: None,
+        ..Config::default()
+    }
 }
 
 prop_state_machine! {

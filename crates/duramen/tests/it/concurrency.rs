@@ -32,11 +32,14 @@ fn open(device: &Arc<MemoryDevice>, read_only: bool) -> Database {
 
 /// The whole value that a writer saves as its commit `number`.
 fn value(writer: u64, number: u64) -> String {
-    let list: Vec<String> = (0..number % 40).map(|n| format!(r#"{{"n":{}}}"#, n * number)).collect();
+    let list: Vec<String> =
+        (0..number % 40).map(|n| format!(r#"{{"n":{}}}"#, n * number)).collect();
     let text = "x".repeat(usize::try_from(number * 37 % 5_000).unwrap());
     let extra = format!(r#""f{}":{number}"#, number % 7);
-    format!(r#"{{"writer":{writer},"number":{number},"list":[{}],"text":"{text}",{extra}}}"#,
-        list.join(","))
+    format!(
+        r#"{{"writer":{writer},"number":{number},"list":[{}],"text":"{text}",{extra}}}"#,
+        list.join(",")
+    )
 }
 
 /// What was acknowledged: the text of each revision, by document.
@@ -105,7 +108,8 @@ impl Stress {
     /// Moves an amount between two shared documents; the sum stays.
     fn transfer(&self, writer: u64) {
         for number in 0..COMMITS {
-            let (from, to) = if (writer + number) % 2 == 0 { ("s1", "s2") } else { ("s2", "s1") };
+            let (from, to) =
+                if (writer + number).is_multiple_of(2) { ("s1", "s2") } else { ("s2", "s1") };
             while let Err(error) = self.try_transfer(from, to, number) {
                 assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
                 thread::yield_now();
@@ -134,8 +138,10 @@ impl Stress {
     /// Reads acknowledged revisions, histories and the sum of the shared documents.
     fn read(&self, mut seed: u64) {
         while !self.is_over.load(Ordering::Relaxed) {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            self.read_sum(&self.db);
+            seed = seed
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            read_sum(&self.db);
             self.read_row(seed);
             let picked = {
                 let acknowledged = self.acknowledged.lock();
@@ -150,12 +156,13 @@ impl Stress {
             check_past(&document, revision);
         }
     }
+}
 
-    fn read_sum(&self, db: &Database) {
-        let snapshot = db.snapshot();
-        let sum: i64 = ["s1", "s2"].iter().map(|name| balance(&snapshot.document(name).unwrap())).sum();
-        assert_eq!(sum, 0, "at {:?}", snapshot.sequence());
-    }
+/// The sum of the shared documents, which is the same in every commit.
+fn read_sum(db: &Database) {
+    let snapshot = db.snapshot();
+    let sum: i64 = ["s1", "s2"].iter().map(|name| balance(&snapshot.document(name).unwrap())).sum();
+    assert_eq!(sum, 0, "at {:?}", snapshot.sequence());
 }
 
 fn balance(snapshot: &duramen::Snapshot) -> i64 {
@@ -223,14 +230,16 @@ fn writers_readers_and_checkpoints_do_not_disturb_each_other() {
             while !stress.is_over.load(Ordering::Relaxed) {
                 stress.db.checkpoint().unwrap();
                 let reader = open(&device, true);
-                stress.read_sum(&reader);
+                read_sum(&reader);
                 reader.refresh().unwrap();
-                stress.read_sum(&reader);
+                read_sum(&reader);
             }
         });
         let results: Vec<_> = writers.into_iter().map(thread::ScopedJoinHandle::join).collect();
         stress.is_over.store(true, Ordering::Relaxed);
-        results.into_iter().for_each(|result| result.unwrap());
+        for result in results {
+            result.unwrap();
+        }
     });
     let Stress { db, acknowledged, .. } = stress;
     db.close().unwrap();
