@@ -336,7 +336,7 @@ prop_state_machine! {
 }
 
 prop_state_machine! {
-    #![proptest_config(config(500, RngSeed::Fixed(1)))]
+    #![proptest_config(config(200, RngSeed::Fixed(1)))]
     #[test]
     fn large_documents_are_as_the_model_says(
         sequential 1..30 => Documents<LARGE>
@@ -344,7 +344,7 @@ prop_state_machine! {
 }
 
 prop_state_machine! {
-    #![proptest_config(config(500, RngSeed::Random))]
+    #![proptest_config(config(200, RngSeed::Random))]
     #[test]
     fn large_documents_are_as_the_model_says_for_fresh_seeds(
         sequential 1..30 => Documents<LARGE>
