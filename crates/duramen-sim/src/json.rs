@@ -219,7 +219,8 @@ impl Json {
             Self::Object(fields) => ('{', '}', fields.len()),
             scalar => return out.push_str(&scalar.to_string()),
         };
-        let most = format.max_children.map_or(len, |most| most.min(len as u64) as usize);
+        let most = format.max_children.and_then(|most| usize::try_from(most).ok());
+        let most = most.map_or(len, |most| most.min(len));
         let shown = if format.max_level.is_some_and(|most| level >= most) { 0 } else { most };
         let line = |levels: usize, out: &mut String| {
             if format.pretty {
@@ -296,7 +297,7 @@ fn quote(text: &str, out: &mut String) {
             '\n' => out.push_str("\\n"),
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
-            '\0'..'\u{20}' => out.push_str(&format!("\\u{:04x}", u32::from(character))),
+            '\0'..'\u{20}' => out.extend(["\\u", &format!("{:04x}", u32::from(character))]),
             other => out.push(other),
         }
     }

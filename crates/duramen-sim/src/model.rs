@@ -118,6 +118,24 @@ impl Model {
         Some((name.as_str(), versions.as_slice()))
     }
 
+    /// Saves a value as a document of this name.
+    pub fn put(&mut self, name: &str, json: Json) -> Plan {
+        let call = Call::Put(json.to_string());
+        let mut plan = Plan {
+            steps: vec![Step { name: name.to_owned(), call, expected: Ok(()) }],
+            is_transaction: true,
+            is_rolled_back: false,
+            based_on: None,
+            time: Time::Now,
+            author: None,
+            message: None,
+            expected: Ok(Vec::new()),
+        };
+        let staged = [(name.to_owned(), Some(json))].into();
+        plan.expected = Ok(self.commit(staged, &plan));
+        plan
+    }
+
     /// Chooses a change and makes it.
     pub fn change(&mut self, seed: u64, is_transaction: bool) -> Plan {
         let mut random = Random::new(seed);
@@ -136,7 +154,8 @@ impl Model {
         let mut moved = BTreeSet::new();
         for _ in 0..steps {
             let step = self.step(&mut random, is_transaction, &mut staged);
-            if staged.get(&step.name).is_some_and(|value| self.differs(&step.name, value)) {
+            if staged.get(&step.name).is_some_and(|value| self.differs(&step.name, value.as_ref()))
+            {
                 moved.insert(step.name.clone());
             }
             plan.steps.push(step);
@@ -154,7 +173,7 @@ impl Model {
     /// on whether elements were removed and others put in their place that only look the same.
     fn keep_away(&self, moved: &BTreeSet<String>, plan: &mut Plan, staged: &mut Staged) {
         for name in moved {
-            if self.differs(name, &staged[name]) {
+            if self.differs(name, staged[name].as_ref()) {
                 continue;
             }
             let back = staged.insert(name.clone(), None).flatten();
@@ -184,8 +203,11 @@ impl Model {
                 return;
             }
         }
-        let changed: Vec<&String> =
-            staged.iter().filter(|(name, value)| self.differs(name, value)).map(|c| c.0).collect();
+        let changed: Vec<&String> = staged
+            .iter()
+            .filter(|(name, value)| self.differs(name, value.as_ref()))
+            .map(|c| c.0)
+            .collect();
         let is_anything =
             !changed.is_empty() || staged.keys().any(|name| !self.documents.contains_key(name));
         let last_of = changed.iter().find(|name| self.head(name) > 0);
@@ -207,15 +229,15 @@ impl Model {
         self.documents.get(name).map_or(0, |versions| versions.len() as u64)
     }
 
-    fn differs(&self, name: &str, value: &Option<Json>) -> bool {
+    fn differs(&self, name: &str, value: Option<&Json>) -> bool {
         let head = self.documents.get(name).and_then(|versions| versions.last());
-        value.as_ref() != head.map(|version| &version.json)
+        value != head.map(|version| &version.json)
     }
 
     fn commit(&mut self, staged: Staged, plan: &Plan) -> Vec<(String, Revision)> {
         let mut changed = Vec::new();
         for (name, value) in staged {
-            let differs = self.differs(&name, &value);
+            let differs = self.differs(&name, value.as_ref());
             let versions = self.documents.entry(name.clone()).or_default();
             let Some(json) = value.filter(|_| differs) else { continue };
             let text = json.to_string();
@@ -246,7 +268,10 @@ impl Model {
         };
         let expected = match &call {
             Call::Create if is_there => Err(ErrorKind::Conflict),
-            Call::Create => Ok(drop(staged.insert(name.clone(), None))),
+            Call::Create => {
+                staged.insert(name.clone(), None);
+                Ok(())
+            }
             Call::Put(text) => {
                 // Outside a transaction it takes a document that is there.
                 if is_there || is_transaction {

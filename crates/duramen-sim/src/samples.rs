@@ -128,16 +128,19 @@ impl<'r> Samples<'r> {
     /// A chain of arrays and objects almost as deep as JSON may nest.
     fn deep(&mut self) -> Json {
         let depth = 480 + self.random.below(32);
-        (1..depth).fold(self.scalar(), |value, _| match self.random.one_in(2) {
-            true => Json::Array(vec![value]),
-            false => Json::Object(vec![("d".to_owned(), value)]),
+        (1..depth).fold(self.scalar(), |value, _| {
+            if self.random.one_in(2) {
+                Json::Array(vec![value])
+            } else {
+                Json::Object(vec![("d".to_owned(), value)])
+            }
         })
     }
 
     /// An array of objects that are alike.
     fn table(&mut self) -> Json {
         let rows = 1 + self.random.below(self.scale.elements);
-        let names: Vec<String> = (0..1 + self.random.below(5)).map(|_| self.name()).collect();
+        let names: Vec<String> = (0..=self.random.below(5)).map(|_| self.name()).collect();
         let row = |samples: &mut Self| {
             let mut row = Json::Object(Vec::new());
             for name in &names {

@@ -1,6 +1,7 @@
 //! The engine against a naive model that keeps every revision in full.
 
 mod compare;
+mod paths;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -192,9 +193,10 @@ impl Subject {
             expect_revision: plan.based_on,
             ..CommitOptions::default()
         };
-        let result = match plan.is_transaction {
-            true => self.transact(plan, &options),
-            false => self.call(&plan.steps[0], &options),
+        let result = if plan.is_transaction {
+            self.transact(plan, &options)
+        } else {
+            self.call(&plan.steps[0], &options)
         };
         let result = result.map_err(|error| error.kind());
         let revisions = result.as_ref().map(|(revisions, _)| revisions.clone());
@@ -334,7 +336,7 @@ prop_state_machine! {
 }
 
 prop_state_machine! {
-    #![proptest_config(config(500, RngSeed::Fixed(1)))]
+    #![proptest_config(config(200, RngSeed::Fixed(1)))]
     #[test]
     fn large_documents_are_as_the_model_says(
         sequential 1..30 => Documents<LARGE>
@@ -342,7 +344,7 @@ prop_state_machine! {
 }
 
 prop_state_machine! {
-    #![proptest_config(config(500, RngSeed::Random))]
+    #![proptest_config(config(200, RngSeed::Random))]
     #[test]
     fn large_documents_are_as_the_model_says_for_fresh_seeds(
         sequential 1..30 => Documents<LARGE>

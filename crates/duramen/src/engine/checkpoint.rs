@@ -21,6 +21,16 @@ struct Young {
 impl Engine {
     /// Writes everything published and not yet in a segment into one.
     pub(crate) fn checkpoint(&self) -> Result<()> {
+        let young_bytes = self.young_bytes.load(Ordering::Relaxed);
+        let result = self.write_young();
+        if result.is_err() {
+            // What was not written is still due.
+            self.young_bytes.fetch_max(young_bytes, Ordering::Relaxed);
+        }
+        result
+    }
+
+    fn write_young(&self) -> Result<()> {
         let journal = self.journal()?;
         let mut manifest = self.manifest.lock();
         let Some(mut young) = self.collect(manifest.checkpoint)? else { return Ok(()) };

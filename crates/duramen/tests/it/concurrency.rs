@@ -108,7 +108,8 @@ impl Stress {
     /// Moves an amount between two shared documents; the sum stays.
     fn transfer(&self, writer: u64) {
         for number in 0..COMMITS {
-            let (from, to) = if (writer + number) % 2 == 0 { ("s1", "s2") } else { ("s2", "s1") };
+            let (from, to) =
+                if (writer + number).is_multiple_of(2) { ("s1", "s2") } else { ("s2", "s1") };
             while let Err(error) = self.try_transfer(from, to, number) {
                 assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
                 thread::yield_now();
@@ -140,7 +141,7 @@ impl Stress {
             seed = seed
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1_442_695_040_888_963_407);
-            self.read_sum(&self.db);
+            read_sum(&self.db);
             self.read_row(seed);
             let picked = {
                 let acknowledged = self.acknowledged.lock();
@@ -155,13 +156,13 @@ impl Stress {
             check_past(&document, revision);
         }
     }
+}
 
-    fn read_sum(&self, db: &Database) {
-        let snapshot = db.snapshot();
-        let sum: i64 =
-            ["s1", "s2"].iter().map(|name| balance(&snapshot.document(name).unwrap())).sum();
-        assert_eq!(sum, 0, "at {:?}", snapshot.sequence());
-    }
+/// The sum of the shared documents, which is the same in every commit.
+fn read_sum(db: &Database) {
+    let snapshot = db.snapshot();
+    let sum: i64 = ["s1", "s2"].iter().map(|name| balance(&snapshot.document(name).unwrap())).sum();
+    assert_eq!(sum, 0, "at {:?}", snapshot.sequence());
 }
 
 fn balance(snapshot: &duramen::Snapshot) -> i64 {
@@ -229,14 +230,16 @@ fn writers_readers_and_checkpoints_do_not_disturb_each_other() {
             while !stress.is_over.load(Ordering::Relaxed) {
                 stress.db.checkpoint().unwrap();
                 let reader = open(&device, true);
-                stress.read_sum(&reader);
+                read_sum(&reader);
                 reader.refresh().unwrap();
-                stress.read_sum(&reader);
+                read_sum(&reader);
             }
         });
         let results: Vec<_> = writers.into_iter().map(thread::ScopedJoinHandle::join).collect();
         stress.is_over.store(true, Ordering::Relaxed);
-        results.into_iter().for_each(|result| result.unwrap());
+        for result in results {
+            result.unwrap();
+        }
     });
     let Stress { db, acknowledged, .. } = stress;
     db.close().unwrap();

@@ -17,7 +17,9 @@ fn plain() -> CommitOptions {
 
 fn document(db: &Database, texts: &[&str]) -> Document {
     let document = db.create_document("d").unwrap();
-    texts.iter().for_each(|text| drop(document.put(text, &plain()).unwrap()));
+    for text in texts {
+        document.put(text, &plain()).unwrap();
+    }
     document
 }
 

@@ -40,7 +40,9 @@ pub(crate) fn head(db: &Database, model: &Model, name: &str) {
 pub(crate) fn heads(db: &Database, model: &Model) {
     let names: Vec<&String> = model.documents().keys().collect();
     assert_eq!(db.documents().unwrap().iter().collect::<Vec<_>>(), names);
-    names.iter().for_each(|name| head(db, model, name));
+    for name in names {
+        head(db, model, name);
+    }
 }
 
 /// One thing, chosen at random.
@@ -65,6 +67,25 @@ pub(crate) fn everything(db: &Database, model: &Model, times: &Times) {
         assert_eq!(pair.document.timestamps().unwrap(), pair.times);
         for _ in 0..30 {
             pair.something(&mut random);
+        }
+    }
+}
+
+/// What holds even where subtrees are stored whole: values, differences, times and logs.
+pub(crate) fn values(db: &Database, model: &Model, times: &Times) {
+    heads(db, model);
+    let mut random = Random::new(0);
+    for (name, versions) in model.documents().iter().filter(|(_, versions)| !versions.is_empty()) {
+        let pair = Pair::new(db, name, versions, times);
+        for revision in 1..=versions.len() {
+            let read = pair.at(revision).to_json().unwrap();
+            assert_eq!(read, versions[revision - 1].text, "{name} at {revision}");
+        }
+        for _ in 0..10 {
+            pair.compare_times(&mut random);
+            pair.compare_log(&mut random);
+            pair.compare_diff(&mut random);
+            pair.compare_places(&mut random);
         }
     }
 }
@@ -102,7 +123,7 @@ impl<'a> Pair<'a> {
 
     fn compare_times(&self, random: &mut Random) {
         let index = random.index(self.times.len());
-        let time = Micros(self.times[index].0 + random.index(3) as i64 - 1);
+        let time = Micros(self.times[index].0 + nudge(random));
         let visible = self.times.iter().filter(|&&other| other <= time).count();
         match self.document.at_time(time) {
             Ok(snapshot) => {
@@ -119,9 +140,12 @@ impl<'a> Pair<'a> {
     fn compare_log(&self, random: &mut Random) {
         let moment = |random: &mut Random| {
             let index = random.index(self.times.len());
-            random.one_in(2).then(|| match random.one_in(2) {
-                true => Moment::Revision(Revision(index as u64 + 1)),
-                false => Moment::Time(Micros(self.times[index].0 + random.index(3) as i64 - 1)),
+            random.one_in(2).then(|| {
+                if random.one_in(2) {
+                    Moment::Revision(Revision(index as u64 + 1))
+                } else {
+                    Moment::Time(Micros(self.times[index].0 + nudge(random)))
+                }
             })
         };
         let query = LogQuery {
@@ -134,10 +158,10 @@ impl<'a> Pair<'a> {
         let expected = (1..=self.versions.len()).rev().filter(|&r| self.is_listed(&query, r));
         let expected: Vec<usize> = expected.take(query.limit.unwrap_or(usize::MAX)).collect();
         let log: Vec<_> = self.document.log(&query).unwrap().map(Result::unwrap).collect();
-        let listed: Vec<usize> = log.iter().map(|entry| entry.revision.0 as usize).collect();
+        let listed: Vec<usize> = log.iter().map(|entry| index(entry.revision) + 1).collect();
         assert_eq!(listed, expected, "{query:?}");
         for entry in &log {
-            let index = entry.revision.0 as usize - 1;
+            let index = index(entry.revision);
             assert_eq!(entry.timestamp, self.times[index]);
             assert!(entry.committed >= entry.timestamp);
             assert_eq!(entry.author, self.versions[index].author);
@@ -178,9 +202,9 @@ impl<'a> Pair<'a> {
         let mut operations = operations.iter();
         let mut value = self.json(a).clone();
         for change in diff.changes.iter().filter(|c| c.kind != ChangeKind::Reordered) {
-            let path = tokens(&change.pointer.to_string());
+            let place = tokens(&change.pointer.to_string());
             let is_there = change.kind != ChangeKind::Added;
-            let before = value.at(&path).filter(|_| is_there).map(|value| value.sorted());
+            let before = value.at(&place).filter(|_| is_there).map(Json::sorted);
             let told = change.before.as_ref().map(|text| Json::parse(text).sorted());
             assert_eq!(told, before, "{change:?} of {a} to {b}: {patch}");
             value.patch(operations.next().unwrap());
@@ -199,7 +223,7 @@ impl<'a> Pair<'a> {
         let mut runs: Vec<ValueRun> = Vec::new();
         history.page(1 + random.index(3), &mut runs).unwrap();
         runs.extend(history.map(Result::unwrap));
-        let shown = |run: &ValueRun| (run.first.0 as usize, run.last.0 as usize);
+        let shown = |run: &ValueRun| (index(run.first) + 1, index(run.last) + 1);
         assert!(runs.iter().all(|run| run.first <= run.last), "{path:?}: {runs:?}");
         assert!(
             runs.windows(2).all(|pair| pair[0].first > pair[1].last),
@@ -256,6 +280,20 @@ impl<'a> Pair<'a> {
         }
     }
 
+    /// Pointers lead into subtrees that are stored whole; ids and history end there.
+    fn compare_places(&self, random: &mut Random) {
+        let (revision, path) = self.place(random);
+        let at = JsonPointer::parse(&pointer(&path)).unwrap();
+        let value = self.json(revision).at(&path).unwrap();
+        let (snapshot, mut out) = (self.at(revision), Vec::new());
+        snapshot.append_json(&at, &Format::default(), &mut out).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), value.to_string(), "{path:?}");
+        match snapshot.node(&at) {
+            Ok(node) => assert_eq!(node.kind.name(), value.kind(), "{path:?} of {revision}"),
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Unsupported, "{path:?}"),
+        }
+    }
+
     fn compare_formats(&self, random: &mut Random) {
         let revision = 1 + random.index(self.versions.len());
         let path = Samples::new(random, Scale::SMALL).any_path(self.json(revision));
@@ -267,9 +305,10 @@ impl<'a> Pair<'a> {
         };
         let at = JsonPointer::parse(&pointer(&path)).unwrap();
         let (snapshot, mut out) = (self.at(revision), Vec::new());
-        let result = match random.one_in(2) {
-            true => snapshot.append_json(&at, &format, &mut out),
-            false => snapshot.write_json(&at, &format, &mut out),
+        let result = if random.one_in(2) {
+            snapshot.append_json(&at, &format, &mut out)
+        } else {
+            snapshot.write_json(&at, &format, &mut out)
         };
         match self.json(revision).at(&path) {
             None => assert_eq!(result.unwrap_err().kind(), ErrorKind::NotFound, "{path:?}"),
@@ -280,4 +319,14 @@ impl<'a> Pair<'a> {
             }
         }
     }
+}
+
+/// Where the copy of a revision is.
+fn index(revision: Revision) -> usize {
+    usize::try_from(revision.0).unwrap() - 1
+}
+
+/// A microsecond before, none, or one after.
+fn nudge(random: &mut Random) -> i64 {
+    random.choose(&[-1, 0, 1])
 }

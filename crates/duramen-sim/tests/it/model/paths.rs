@@ -1,0 +1,84 @@
+//! Documents with so many paths that objects become maps, and that subtrees are stored whole.
+
+use duramen_sim::Random;
+use duramen_sim::json::Json;
+use duramen_sim::model::Model;
+use duramen_sim::samples::{Samples, Scale};
+
+use super::{Subject, compare};
+
+/// An object of `fields` fields with names of their own, all of this value.
+fn object(prefix: &str, fields: usize, value: impl Fn(&str) -> Json) -> Json {
+    let field = |index| {
+        let name = format!("{prefix}{index}");
+        let value = value(&name);
+        (name, value)
+    };
+    Json::Object((0..fields).map(field).collect())
+}
+
+/// A document of objects in objects in which every place has a path of its own.
+fn many_paths(outer: usize, middle: usize, inner: usize) -> Json {
+    let leaf = |_: &str| Json::Number("1".to_owned());
+    object("a", outer, |a| {
+        object(&format!("{a}b"), middle, |b| object(&format!("{b}c"), inner, leaf))
+    })
+}
+
+/// Edits the last of some versions of a document `cases` times, and compares it in between and at
+/// the end; returns how many subtrees are stored whole then.
+fn run(versions: Vec<Json>, seed: u64, cases: usize) -> u64 {
+    let mut model = Model::new(Scale::SMALL);
+    let mut random = Random::new(seed);
+    let mut subject = Subject::new(256 << 20);
+    for version in versions {
+        let plan = model.put("many", version);
+        subject.carry_out(&plan, &model);
+    }
+    for case in 0..cases {
+        let mut next = model.documents()["many"].last().unwrap().json.clone();
+        for _ in 0..10 {
+            edit(&mut next, &format!("new{case}"), &mut random);
+        }
+        let plan = model.put("many", next);
+        subject.carry_out(&plan, &model);
+        for _ in 0..5 {
+            let plan = model.change(random.bits(), random.one_in(2));
+            subject.carry_out(&plan, &model);
+        }
+        if case % 4 == 3 {
+            subject.reopen(random.one_in(2));
+        }
+    }
+    compare::values(subject.db(), &model, &subject.times);
+    assert!(subject.db().check().unwrap().is_clean());
+    subject.db().document("many").unwrap().stats().unwrap().opaque_nodes
+}
+
+/// Edits a document, and adds an object with paths of its own somewhere.
+fn edit(document: &mut Json, name: &str, random: &mut Random) {
+    let mut samples = Samples::new(random, Scale::SMALL);
+    samples.edit(document);
+    let mut path = samples.path(document);
+    let token = match document.at(&path) {
+        Some(Json::Array(_)) => "-",
+        Some(Json::Object(_)) => name,
+        _ => return,
+    };
+    path.push(token.to_owned());
+    let added = object(name, 3, |name| object(name, 2, |_| Json::Null));
+    document.set(&path, added).unwrap();
+}
+
+#[test]
+fn objects_become_maps_beyond_4096_paths() {
+    for seed in 0..4 {
+        assert_eq!(run(vec![many_paths(10, 20, 25)], seed, 8), 0);
+    }
+}
+
+#[test]
+fn subtrees_are_stored_whole_beyond_65536_paths() {
+    // Objects whose paths come early may have fields later, so that paths run out at last.
+    assert!(run(vec![many_paths(15, 250, 0), many_paths(15, 250, 18)], 1, 8) > 0);
+}
