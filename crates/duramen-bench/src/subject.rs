@@ -93,7 +93,8 @@ pub(crate) struct Difference {
     pub(crate) patch: Option<String>,
 }
 
-/// What the journal and all files took since the store was made; `None` where the store does not tell.
+/// What the journal and all files took since the store was made; `None` where the store does not
+/// tell.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Journal {
     /// Syncs of the journal.
