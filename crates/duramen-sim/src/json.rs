@@ -49,6 +49,11 @@ impl Json {
         }
     }
 
+    /// Whether the engine keeps it as a map.
+    pub(crate) fn is_map(&self) -> bool {
+        matches!(self, Self::Object(members) if members.len() as u64 >= MAP_FIELDS)
+    }
+
     /// Replaces what a path leads to, or adds it to its object or array.
     pub(crate) fn set(&mut self, path: &[Step], value: Self) {
         let Some((last, parent)) = path.split_last() else {

@@ -126,16 +126,19 @@ impl Plan {
     }
 
     fn facts(&self, model: &Model, random: &mut Random) -> Facts {
+        let revisions = model.documents.values().flat_map(|document| &document.revisions);
+        let now = revisions.filter_map(|revision| revision.committed).max();
         let last = self.staged.values.keys().filter_map(|name| {
             let revision = model.documents.get(name)?.revisions.last()?;
             revision.facts.timestamp.or(revision.committed)
         });
         // Old history can only be given a time between the last revision and now.
         let given = last.max().map_or(1, |last| last + 1);
+        let is_past = now.is_some_and(|now| given <= now);
         Facts {
             author: (!random.one_in(3)).then(|| random.choose(&["ann", "bob", "eve"]).to_owned()),
             message: random.one_in(3).then(|| format!("change {}", random.below(1_000))),
-            timestamp: random.one_in(8).then_some(given),
+            timestamp: (is_past && random.one_in(6)).then_some(given),
         }
     }
 

@@ -293,6 +293,11 @@ impl Journal {
     pub(crate) fn close(&self) -> Result<()> {
         self.shared.close()
     }
+
+    /// Ends without writing anything more: the database that it was made for could not be made.
+    pub(crate) fn abandon(self, why: &Error) {
+        self.shared.fail(&mut self.shared.queue.lock(), Failure::sync(why));
+    }
 }
 
 impl Drop for Journal {

@@ -116,6 +116,8 @@ pub(crate) fn child(folder: &str, durability: &str) -> bool {
         durability,
         checkpoint_journal_bytes: 32 << 10,
         memory_bytes: 128 << 10,
+        // A process that is being started holds its parent's locks until it runs.
+        wait_ms: 5_000,
         ..Options::default()
     };
     let committed = Database::open(folder, options).and_then(|db| {
