@@ -14,6 +14,8 @@ pub(crate) enum Command {
     Replay(Replay),
     /// Planted defects must be found.
     Teeth,
+    /// Power losses in a build with a planted defect; for the parent process.
+    Bite,
     /// Commits until it is killed; for the parent process.
     Child { folder: String, durability: String },
 }
@@ -64,6 +66,7 @@ impl Command {
                 Some(Self::Run { hours, fresh: fresh(option(rest, "--fresh")) })
             }
             ["teeth"] => Some(Self::Teeth),
+            ["bite"] => Some(Self::Bite),
             ["child", folder, durability] => Some(Self::Child {
                 folder: (*folder).to_owned(),
                 durability: (*durability).to_owned(),

@@ -50,7 +50,8 @@ pub fn run() -> ExitCode {
                 true
             }
         },
-        Some(Command::Teeth) => !suites::bite(),
+        Some(Command::Teeth) => !suites::teeth(),
+        Some(Command::Bite) => !suites::bite(),
         Some(Command::Child { folder, durability }) => !suites::child(&folder, &durability),
     };
     if failed { ExitCode::from(FAILED) } else { ExitCode::SUCCESS }

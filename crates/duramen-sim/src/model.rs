@@ -4,7 +4,7 @@
 //! - commits up to `durable` survive a power loss, those up to `acknowledged` a killed process;
 //! - at most one commit is under way: its outcome is known only when the database is reopened.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use crate::json::Json;
@@ -29,6 +29,8 @@ pub(crate) struct Model {
 pub(crate) struct Document {
     /// The commit that made it.
     pub(crate) created: u64,
+    /// Whether an object in it may be a map, whose entries are other nodes than its fields were.
+    pub(crate) has_map: bool,
     pub(crate) revisions: Vec<Revision>,
 }
 
@@ -56,6 +58,8 @@ pub(crate) struct Facts {
 pub(crate) struct Staged {
     pub(crate) values: BTreeMap<String, Option<Json>>,
     pub(crate) facts: Facts,
+    /// Documents that had a map at some moment of the transaction.
+    pub(crate) maps: BTreeSet<String>,
 }
 
 impl Document {
@@ -82,8 +86,10 @@ impl Model {
         let sequence = self.acknowledged + 1;
         for (name, value) in staged.values {
             let is_changed = changed(&name);
-            let fresh = Document { created: sequence, revisions: Vec::new() };
+            let has_map = staged.maps.contains(&name);
+            let fresh = Document { created: sequence, ..Document::default() };
             let document = self.documents.entry(name).or_insert(fresh);
+            document.has_map |= has_map;
             let Some(value) = value.filter(|_| is_changed) else { continue };
             document.revisions.push(Revision {
                 sequence,

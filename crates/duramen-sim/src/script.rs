@@ -122,6 +122,9 @@ impl Plan {
 
     fn put(&mut self, name: &str, value: Json) {
         self.changes.push(Change::Put(name.to_owned(), value.to_string()));
+        if value.is_map() {
+            self.staged.maps.insert(name.to_owned());
+        }
         self.staged.values.insert(name.to_owned(), Some(value));
     }
 

@@ -9,7 +9,7 @@ mod teeth;
 use std::collections::BTreeSet;
 
 pub(crate) use kills::child;
-pub(crate) use teeth::run as bite;
+pub(crate) use teeth::{power_losses as bite, run as teeth};
 
 use crate::arguments::{Disk, Tier};
 use crate::model::Check;

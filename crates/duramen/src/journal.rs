@@ -430,6 +430,8 @@ impl Shared {
             return;
         };
         let sync = sync || batch.sync;
+        #[cfg(duramen_teeth)]
+        let sync = sync && !crate::teeth::bites("acknowledge_early");
         let durable = self.exclusively(queue, |writer| writer.write(&mut batch, sync));
         if let Some(durable) = durable {
             self.publish(queue, batch, durable);

@@ -43,6 +43,10 @@ impl Engine {
         let mut next = manifest.clone();
         next.segments = view.store.infos();
         next.checkpoint = young.tail;
+        #[cfg(duramen_teeth)]
+        if crate::teeth::bites("recycle_early") {
+            journal.checkpointed(next.checkpoint.position)?;
+        }
         next.store(self.device.as_ref())?;
         *manifest = next;
         for (tree, written) in &young.trees {
