@@ -198,3 +198,25 @@ fn a_large_map_diffs_by_its_changes() {
     let expected = r#"[{"op":"remove","path":"/k10"},{"op":"add","path":"/k5000","value":5000}]"#;
     assert_eq!(patch, expected);
 }
+
+/// Elements that the transaction that made them removed once had no revision of birth on disk.
+#[test]
+fn elements_made_and_removed_by_one_commit_survive_a_checkpoint() {
+    let device = std::sync::Arc::new(duramen::io::MemoryDevice::new());
+    let options = || Options { background: false, ..Options::default() };
+    let open = || Database::open_device(device.clone(), options()).unwrap();
+    let db = open();
+    let mut transaction = db.transaction();
+    transaction.put("d", br#"{"a":[1,{"b":[2]}]}"#).unwrap();
+    transaction.put("d", br#"{"a":[3],"c":null}"#).unwrap();
+    transaction.remove("d", &pointer("/a/0")).unwrap();
+    transaction.set("d", &pointer("/a/-"), b"4").unwrap();
+    transaction.remove("d", &pointer("/a/0")).unwrap();
+    transaction.commit(&plain()).unwrap();
+    db.checkpoint().unwrap();
+    drop(db);
+    let doc = open().document("d").unwrap();
+    assert_eq!(doc.head().unwrap().to_json().unwrap(), r#"{"a":[],"c":null}"#);
+    doc.put(r#"{"a":[5],"c":null}"#, &plain()).unwrap();
+    assert_eq!(doc.head().unwrap().to_json().unwrap(), r#"{"a":[5],"c":null}"#);
+}
