@@ -220,3 +220,24 @@ fn elements_made_and_removed_by_one_commit_survive_a_checkpoint() {
     doc.put(r#"{"a":[5],"c":null}"#, &plain()).unwrap();
     assert_eq!(doc.head().unwrap().to_json().unwrap(), r#"{"a":[5],"c":null}"#);
 }
+
+/// Entries that the commit that made them removed once were not found when they came back.
+#[test]
+fn entries_made_and_removed_by_one_commit_can_come_back() {
+    let db = Database::memory().unwrap();
+    let entries: Vec<String> = (0..300).map(|n| format!("\"e{n}\":{n}")).collect();
+    let mut transaction = db.transaction();
+    transaction.put("d", format!("{{{}}}", entries.join(",")).as_bytes()).unwrap();
+    transaction.put("d", b"{}").unwrap();
+    transaction.commit(&plain()).unwrap();
+    for checkpointed in [false, true] {
+        let doc = db.document("d").unwrap();
+        doc.set(&pointer("/e7"), "[1]", &plain()).unwrap();
+        doc.set(&pointer("/e7/0"), "2", &plain()).unwrap();
+        assert_eq!(doc.head().unwrap().to_json().unwrap(), r#"{"e7":[2]}"#);
+        doc.remove(&pointer("/e7"), &plain()).unwrap();
+        if !checkpointed {
+            db.checkpoint().unwrap();
+        }
+    }
+}
