@@ -151,16 +151,15 @@ impl Json {
                     .collect(),
             ),
             _ => Self::Object(
-                (0..=random.below(8))
-                    .map(|n| (format!("f{n}"), Self::random(random, 1)))
-                    .collect(),
+                (0..=random.below(8)).map(|n| (format!("f{n}"), Self::random(random, 1))).collect(),
             ),
         }
     }
 
     /// A string of `bytes` bytes.
     pub(crate) fn text_of(random: &mut Random, bytes: usize) -> Self {
-        let letters = (0..bytes).map(|_| char::from(b'a' + u8::try_from(random.below(26)).unwrap_or(0)));
+        let letters =
+            (0..bytes).map(|_| char::from(b'a' + u8::try_from(random.below(26)).unwrap_or(0)));
         Self::Scalar(format!("\"{}\"", letters.collect::<String>()))
     }
 

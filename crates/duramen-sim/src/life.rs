@@ -1,6 +1,6 @@
 //! A database on a simulated device from one power loss to the next, beside its model.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use duramen::{
@@ -8,8 +8,8 @@ use duramen::{
     Transaction,
 };
 
-use crate::json::pointer;
-use crate::model::{Check, Model};
+use crate::json::{Json, pointer};
+use crate::model::{Check, Model, Staged};
 use crate::oracle::{self, Loss, said};
 use crate::random::mix;
 use crate::script::{Change, Ending, Plan};
@@ -121,7 +121,11 @@ impl Life {
     /// One step of a script, with the database if it is still open.
     fn step(&mut self, db: Database) -> Result<Option<Database>, (Option<Database>, Trouble)> {
         let micros = i64::try_from(self.random.below(20_000)).unwrap_or(0);
-        if self.random.one_in(10) { self.clock.back(micros) } else { self.clock.forward(micros) }
+        if self.random.one_in(10) {
+            self.clock.back(micros)
+        } else {
+            self.clock.forward(micros)
+        }
         let done = match self.random.below(24) {
             0 => self.settle("flush", db.flush()),
             1 => self.settle("checkpoint", db.checkpoint()),
@@ -199,9 +203,7 @@ impl Life {
         let done = match change {
             Change::Create(name) => transaction.create_document(name),
             Change::Put(name, text) => transaction.put(name, text.as_bytes()),
-            Change::Set(name, path, text) => {
-                transaction.set(name, &pointer(path), text.as_bytes())
-            }
+            Change::Set(name, path, text) => transaction.set(name, &pointer(path), text.as_bytes()),
             Change::Remove(name, path) => transaction.remove(name, &pointer(path)),
             Change::Get(name, path, expected) => match transaction.get(name, &pointer(path)) {
                 Ok(text) if text == *expected => Ok(()),
@@ -221,7 +223,9 @@ impl Life {
             match transaction.expect(name, Revision(head + 1)) {
                 Err(error) if error.kind() == ErrorKind::Conflict => {}
                 Err(error) => return Err(self.trouble("expect", &error)),
-                Ok(()) => return Err("a wrong revision was expected without conflict".to_owned().into()),
+                Ok(()) => {
+                    return Err("a wrong revision was expected without conflict".to_owned().into());
+                }
             }
         }
         Ok(())
@@ -281,24 +285,35 @@ impl Life {
         Ok(())
     }
 
-    /// After a failed sync writes are refused for good, though the device works again, and reads
-    /// go on.
+    /// After a failed write or sync writes are refused for good, though the device works again,
+    /// and reads go on. A commit that found no room before it was written is none of that.
     fn check_poison(&mut self, db: &Database, kind: ErrorKind) -> Step {
-        if kind != ErrorKind::Unknown && kind != ErrorKind::Poisoned {
-            return Err(Trouble::Fault);
-        }
-        self.seen.insert("poison");
         self.device.repair();
         let mut transaction = db.transaction();
         let refused = transaction
             .put("refused", b"1")
             .and_then(|()| transaction.commit(&CommitOptions::default()));
         match refused {
-            Err(error) if error.kind() == ErrorKind::Poisoned => {}
+            Err(error) if error.kind() == ErrorKind::Poisoned => {
+                self.seen.insert("poison");
+            }
+            Ok(committed) if matches!(kind, ErrorKind::Io | ErrorKind::Full) => {
+                return self.refused_once(&committed);
+            }
             other => return Err(format!("a write after a failed sync gave {other:?}").into()),
         }
         oracle::compare(&mut self.model, db)?;
         Err(Trouble::Over)
+    }
+
+    /// Only that commit was refused: the one after it went well.
+    fn refused_once(&mut self, committed: &Committed) -> Step {
+        let value = Json::Scalar("1".to_owned());
+        let values = BTreeMap::from([("refused".to_owned(), Some(value))]);
+        let staged = Staged { values, ..Staged::default() };
+        self.model.apply(staged, Some(committed.timestamp.0), &|_| true);
+        self.model.synced();
+        Err(Trouble::Fault)
     }
 
     fn trouble(&self, what: &str, error: &Error) -> Trouble {

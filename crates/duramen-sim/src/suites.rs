@@ -150,7 +150,8 @@ mod tests {
 
     #[test]
     fn a_reproduction_line_reads_as_it_is_written() {
-        for line in ["power-loss --seed 7 --profile cruel", "power-loss --seed 8", "error --seed 9"] {
+        for line in ["power-loss --seed 7 --profile cruel", "power-loss --seed 8", "error --seed 9"]
+        {
             let words: Vec<&str> = line.split(' ').collect();
             assert_eq!(Replay::parse(&words).unwrap().to_string(), line);
         }

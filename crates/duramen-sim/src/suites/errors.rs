@@ -24,9 +24,7 @@ pub(super) fn suite(n: u64, fresh: u64) -> Report {
     let count = n * KINDS.len() as u64;
     // The seed's low bits say which fault, so a fresh half keeps them.
     let base = (fresh >> 24) << 16;
-    let seeds: Vec<u64> = (0..count)
-        .map(|at| if at % 16 < 8 { at } else { at ^ base })
-        .collect();
+    let seeds: Vec<u64> = (0..count).map(|at| if at % 16 < 8 { at } else { at ^ base }).collect();
     run("errors", &seeds, &|seed| super::Replay::Error { seed }.round())
 }
 

@@ -100,7 +100,8 @@ fn value(name: &str, revision: u64) -> String {
     let mut text = format!(r#"{{"name":"{name}","revision":{revision},"list":["#);
     for element in 0..revision % 7 {
         let comma = if element > 0 { "," } else { "" };
-        let _ = write!(text, r#"{comma}{{"n":{},"odd":{}}}"#, revision + element, revision % 2 == 1);
+        let _ =
+            write!(text, r#"{comma}{{"n":{},"odd":{}}}"#, revision + element, revision % 2 == 1);
     }
     text.push_str("]}");
     text

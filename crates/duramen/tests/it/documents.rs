@@ -241,3 +241,19 @@ fn entries_made_and_removed_by_one_commit_can_come_back() {
         }
     }
 }
+
+/// A field of a removed object once seemed to be there while its object's name held an array.
+#[test]
+fn a_history_has_gaps_where_another_value_stood_above() {
+    let db = Database::memory().unwrap();
+    let doc = db.create_document("d").unwrap();
+    for text in
+        [r#"{"a":{"b":1}}"#, r#"{"c":1}"#, r#"{"a":[2]}"#, r#"{"a":{"c":1}}"#, r#"{"a":{"b":3}}"#]
+    {
+        doc.put(text, &plain()).unwrap();
+    }
+    let history = doc.head().unwrap().history(&pointer("/a/b")).unwrap();
+    let runs: Vec<_> =
+        history.map(|run| run.map(|run| (run.first.0, run.last.0)).unwrap()).collect();
+    assert_eq!(runs, [(5, 5), (1, 1)]);
+}
