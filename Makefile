@@ -19,14 +19,16 @@ DENY := $(CACHE)/cargo-deny-$(DENY_VERSION)/bin/cargo-deny
 # Every stage names the same packages and features, so that nothing is built twice.
 WORKSPACE := --workspace --locked
 SIMULATOR := package(duramen-sim)
+# Half of the suites' seeds follow from it, so that each commit is tried with others.
+COMMIT := $(shell git rev-parse HEAD 2>/dev/null)
 
-.PHONY: help test demo bench lint fmt clippy doc tidy deny unit doctest suites examples setup clean
+.PHONY: help test demo bench lint fmt clippy doc tidy deny unit doctest suites teeth examples setup clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 test: ## every check and every test, as CI runs them
-	@scripts/stages.sh setup fmt clippy unit suites doctest examples doc deny
+	@scripts/stages.sh setup fmt clippy unit suites teeth doctest examples doc deny
 
 demo: setup ## a tour of the command line on 63 versions of a real document
 	@cargo run --release --locked --package duramen-cli -- demo
@@ -57,8 +59,13 @@ deny: $(DENY)
 unit: $(NEXTEST) ## the tests of every crate but the simulator
 	$(NEXTEST) nextest run $(WORKSPACE) -E 'not $(SIMULATOR)'
 
-suites: $(NEXTEST) ## the simulator's own tests and the house rules
+suites: $(NEXTEST) ## power losses, failing devices, killed processes, and the house rules
 	$(NEXTEST) nextest run $(WORKSPACE) -E '$(SIMULATOR)'
+	cargo run --release --locked --package duramen-sim -- suites --tier a --fresh "$(COMMIT)"
+
+teeth: ## defects planted into the engine, each of which the suites must find
+	CARGO_TARGET_DIR="$(CARGO_TARGET_DIR)/teeth" RUSTFLAGS="$(RUSTFLAGS) --cfg duramen_teeth" \
+	  cargo run --profile teeth --locked --package duramen-sim -- teeth
 
 doctest:
 	cargo test $(WORKSPACE) --doc

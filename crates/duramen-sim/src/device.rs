@@ -217,6 +217,11 @@ impl Device for SimulatedDevice {
     fn lock_holder(&self, path: &str) -> io::Result<String> {
         self.disk.lock().text(path)
     }
+
+    fn entropy(&self) -> u128 {
+        let mut disk = self.disk.lock();
+        u128::from(disk.random.bits()) << 64 | u128::from(disk.random.bits())
+    }
 }
 
 #[derive(Debug)]

@@ -2,13 +2,72 @@
 //!
 //! A seed fixes a run: the device, the clock and every choice of a test draw from [`Random`].
 
+mod arguments;
 mod clock;
 mod device;
+mod expectation;
 pub mod json;
+mod life;
 pub mod model;
+mod oracle;
 mod random;
+mod report;
+mod rounds;
 pub mod samples;
+mod script;
+mod specimen;
+mod stopwatch;
+mod suites;
+
+use std::process::ExitCode;
 
 pub use clock::SimulatedClock;
 pub use device::{FaultKind, FaultPlan, Operation, PowerLoss, PowerOff, Profile, SimulatedDevice};
 pub use random::Random;
+
+use arguments::{Command, Disk, USAGE};
+
+const FAILED: u8 = 1;
+const WRONG_USAGE: u8 = 2;
+const SECONDS_OF_AN_HOUR: f64 = 3_600.0;
+const SEEDS_AT_A_TIME: u64 = 20_000;
+
+/// Runs the command line: whether everything passed.
+pub fn run() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let failed = match Command::parse(&words) {
+        None => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(WRONG_USAGE);
+        }
+        Some(Command::Suites { tier, fresh }) => suites::all(tier, fresh) > 0,
+        Some(Command::Run { hours, fresh }) => !long_run(hours, fresh),
+        Some(Command::Replay(replay)) => match replay.round() {
+            Ok(tally) => {
+                println!("passed: {tally:?}");
+                false
+            }
+            Err(what) => {
+                println!("FAILED {what}");
+                true
+            }
+        },
+        Some(Command::Teeth) => !suites::teeth(),
+        Some(Command::Bite) => !suites::bite(),
+        Some(Command::Child { folder, durability }) => !suites::child(&folder, &durability),
+    };
+    if failed { ExitCode::from(FAILED) } else { ExitCode::SUCCESS }
+}
+
+/// Power losses of ever new seeds; whether none failed.
+fn long_run(hours: f64, fresh: u64) -> bool {
+    let watch = stopwatch::Stopwatch::start();
+    let mut random = Random::new(fresh);
+    while watch.seconds() < hours * SECONDS_OF_AN_HOUR {
+        if !suites::power_losses(SEEDS_AT_A_TIME, random.bits(), Disk::Random).print() {
+            return false;
+        }
+    }
+    true
+}

@@ -292,6 +292,11 @@ impl Journal {
     pub(crate) fn close(&self) -> Result<()> {
         self.shared.close()
     }
+
+    /// Ends without writing anything more: the database that it was made for could not be made.
+    pub(crate) fn abandon(self, why: &Error) {
+        self.shared.fail(&mut self.shared.queue.lock(), Failure::sync(why));
+    }
 }
 
 impl Drop for Journal {
@@ -424,6 +429,8 @@ impl Shared {
             return;
         };
         let sync = sync || batch.sync;
+        #[cfg(duramen_teeth)]
+        let sync = sync && !crate::teeth::bites("acknowledge_early");
         let durable = self.exclusively(queue, |writer| writer.write(&mut batch, sync));
         if let Some(durable) = durable {
             self.publish(queue, batch, durable);

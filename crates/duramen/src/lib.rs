@@ -39,6 +39,8 @@ mod snapshot;
 mod state;
 mod store;
 mod subsequence;
+#[cfg(duramen_teeth)]
+mod teeth;
 mod transaction;
 mod tree;
 mod wire;

@@ -62,13 +62,16 @@ impl Store {
         self.live().get(key)
     }
 
-    /// Adds a finished segment as the newest.
-    pub(crate) fn add(&self, info: &SegmentInfo) -> Result<()> {
-        let added = Segment::open(self.device.as_ref(), info)?;
+    /// Opens a finished segment, to be added once the manifest names it.
+    pub(crate) fn open_segment(&self, info: &SegmentInfo) -> Result<Arc<Segment>> {
+        Segment::open(self.device.as_ref(), info)
+    }
+
+    /// Adds a segment as the newest.
+    pub(crate) fn add(&self, added: Arc<Segment>) {
         let mut live = self.live.write();
         let segments = [added].into_iter().chain(live.segments.iter().cloned()).collect();
         *live = Arc::new(LiveSegments { segments, cache: Arc::clone(&live.cache) });
-        Ok(())
     }
 
     /// What the manifest is to say of the live segments, newest first.

@@ -49,12 +49,18 @@ impl Engine {
         };
         let info = self.write_segment(number, meta, &young.cells)?;
         let view = self.view();
-        view.store.add(&info)?;
+        let segment = view.store.open_segment(&info)?;
         let mut next = manifest.clone();
-        next.segments = view.store.infos();
+        next.segments = [info].into_iter().chain(view.store.infos()).collect();
         next.checkpoint = young.tail;
+        #[cfg(duramen_teeth)]
+        if crate::teeth::bites("recycle_early") {
+            journal.checkpointed(next.checkpoint.position)?;
+        }
         next.store(self.device.as_ref())?;
         *manifest = next;
+        // Not before: if the manifest cannot be written, all of it is still young.
+        view.store.add(segment);
         for (tree, written) in &young.trees {
             tree.checkpointed(written)?;
         }

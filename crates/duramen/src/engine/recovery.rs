@@ -44,7 +44,10 @@ impl Engine {
         store::create_directory(device.as_ref())?;
         store::remove_unnamed(device.as_ref(), &manifest)?;
         let journal = Journal::create(&settings(&device, &options, &manifest))?;
-        manifest.store(device.as_ref())?;
+        if let Err(error) = manifest.store(device.as_ref()) {
+            journal.abandon(&error);
+            return Err(error);
+        }
         let store = Store::open(&device, &manifest, cache_bytes(&options))?;
         let view = View::new(Arc::new(store));
         Ok(Self::assemble((device, options), (Some(journal), Some(lock)), (view, manifest), true))

@@ -379,6 +379,10 @@ impl<'a> Window<'a> {
             return nothing("a group that is longer than the file");
         };
         let checksums = place.verify(sealed, commits);
+        #[cfg(duramen_teeth)]
+        if crate::teeth::bites("ignore_checksum") {
+            return Ok(Reading::Group(header, commits));
+        }
         if !checksums.agree() {
             let (sum, stored) = (checksums.expected, checksums.found);
             return nothing(&format!("bytes with checksum {sum:#010x}, stored as {stored:#010x}"));

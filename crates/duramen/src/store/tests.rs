@@ -25,7 +25,7 @@ impl Model {
         let shared: Arc<dyn Device> = Arc::<TestDevice>::clone(&self.device);
         let info = write(&shared, self.manifest.next_segment, &cells);
         self.manifest.next_segment += 1;
-        self.store.add(&info).unwrap();
+        self.store.add(self.store.open_segment(&info).unwrap());
         self.manifest.segments = self.store.infos();
         self.newest.extend(cells);
     }

@@ -178,8 +178,9 @@ impl RowGroup {
 
     /// The revision in which the element or entry of a slot was born.
     pub(crate) fn born(&self, slot: u16) -> Result<Option<u32>, Fault> {
-        let young = self.columns.first().and_then(|column| column.birth(slot));
-        if let Some(packed) = young {
+        // It has a parent from its birth on, but no value if the same commit removed it.
+        let value = || self.columns.first().and_then(|column| column.birth(slot));
+        if let Some(packed) = self.parent.birth(slot).or_else(value) {
             return Ok(Some(packed.revision));
         }
         match self.disk_group()? {

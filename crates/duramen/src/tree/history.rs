@@ -18,7 +18,7 @@ use crate::tree::Tree;
 use crate::tree::data::{TreeData, node};
 use crate::tree::group::Fault;
 use crate::tree::locate::parent_of;
-use crate::tree::schema::index_u32;
+use crate::tree::schema::{Label, index_u32};
 use crate::tree::serialize::{Format, write_scalar};
 
 /// A JSON value.
@@ -270,7 +270,7 @@ impl Tree {
         })
     }
 
-    /// The spans up to `until` in which some ancestor of a node was not there.
+    /// The spans up to `until` in which some ancestor of a node was not there, or not its container.
     fn gaps(&self, node: NodeId, until: u32) -> Result<Vec<(u32, u32)>> {
         let mut gaps = Vec::new();
         let mut at = node;
@@ -278,7 +278,7 @@ impl Tree {
             let found = self.read(|data| {
                 let (mut found, mut end) = (Vec::new(), until);
                 data.versions(parent, until, &mut |set, state| {
-                    if state.is_absent() {
+                    if !may_hold(data, &state, at) {
                         found.push((set, end));
                     }
                     end = set - 1;
@@ -361,6 +361,18 @@ fn below(data: &TreeData, at: NodeId, until: u32) -> Result<Below, Fault> {
         ControlFlow::Continue(())
     })?;
     Ok((set, fields, sequences))
+}
+
+/// Whether a parent in this state may have the child: only what is removed itself is marked so, not
+/// what is below a value that became another.
+fn may_hold(data: &TreeData, parent: &Datum<'_>, child: NodeId) -> bool {
+    match (parent, data.schema.label(child.path())) {
+        (Datum::Object(shape), Label::Field(_)) => {
+            data.schema.shape(*shape).iter().any(|field| field.path == child.path())
+        }
+        (Datum::Array(_), Label::Element) | (Datum::Map(_), Label::Entry | Label::Field(_)) => true,
+        _ => false,
+    }
 }
 
 fn is_gap_or_container(state: &Datum<'_>) -> bool {

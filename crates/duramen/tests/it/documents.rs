@@ -198,3 +198,62 @@ fn a_large_map_diffs_by_its_changes() {
     let expected = r#"[{"op":"remove","path":"/k10"},{"op":"add","path":"/k5000","value":5000}]"#;
     assert_eq!(patch, expected);
 }
+
+/// Elements that the transaction that made them removed once had no revision of birth on disk.
+#[test]
+fn elements_made_and_removed_by_one_commit_survive_a_checkpoint() {
+    let device = std::sync::Arc::new(duramen::io::MemoryDevice::new());
+    let options = || Options { background: false, ..Options::default() };
+    let open = || Database::open_device(device.clone(), options()).unwrap();
+    let db = open();
+    let mut transaction = db.transaction();
+    transaction.put("d", br#"{"a":[1,{"b":[2]}]}"#).unwrap();
+    transaction.put("d", br#"{"a":[3],"c":null}"#).unwrap();
+    transaction.remove("d", &pointer("/a/0")).unwrap();
+    transaction.set("d", &pointer("/a/-"), b"4").unwrap();
+    transaction.remove("d", &pointer("/a/0")).unwrap();
+    transaction.commit(&plain()).unwrap();
+    db.checkpoint().unwrap();
+    drop(db);
+    let doc = open().document("d").unwrap();
+    assert_eq!(doc.head().unwrap().to_json().unwrap(), r#"{"a":[],"c":null}"#);
+    doc.put(r#"{"a":[5],"c":null}"#, &plain()).unwrap();
+    assert_eq!(doc.head().unwrap().to_json().unwrap(), r#"{"a":[5],"c":null}"#);
+}
+
+/// Entries that the commit that made them removed once were not found when they came back.
+#[test]
+fn entries_made_and_removed_by_one_commit_can_come_back() {
+    let db = Database::memory().unwrap();
+    let entries: Vec<String> = (0..300).map(|n| format!("\"e{n}\":{n}")).collect();
+    let mut transaction = db.transaction();
+    transaction.put("d", format!("{{{}}}", entries.join(",")).as_bytes()).unwrap();
+    transaction.put("d", b"{}").unwrap();
+    transaction.commit(&plain()).unwrap();
+    for checkpointed in [false, true] {
+        let doc = db.document("d").unwrap();
+        doc.set(&pointer("/e7"), "[1]", &plain()).unwrap();
+        doc.set(&pointer("/e7/0"), "2", &plain()).unwrap();
+        assert_eq!(doc.head().unwrap().to_json().unwrap(), r#"{"e7":[2]}"#);
+        doc.remove(&pointer("/e7"), &plain()).unwrap();
+        if !checkpointed {
+            db.checkpoint().unwrap();
+        }
+    }
+}
+
+/// A field of a removed object once seemed to be there while its object's name held an array.
+#[test]
+fn a_history_has_gaps_where_another_value_stood_above() {
+    let db = Database::memory().unwrap();
+    let doc = db.create_document("d").unwrap();
+    for text in
+        [r#"{"a":{"b":1}}"#, r#"{"c":1}"#, r#"{"a":[2]}"#, r#"{"a":{"c":1}}"#, r#"{"a":{"b":3}}"#]
+    {
+        doc.put(text, &plain()).unwrap();
+    }
+    let history = doc.head().unwrap().history(&pointer("/a/b")).unwrap();
+    let runs: Vec<_> =
+        history.map(|run| run.map(|run| (run.first.0, run.last.0)).unwrap()).collect();
+    assert_eq!(runs, [(5, 5), (1, 1)]);
+}

@@ -1,0 +1,412 @@
+//! A database on a simulated device from one power loss to the next, beside its model.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use duramen::{
+    CommitOptions, Committed, Database, Durability, Error, ErrorKind, Micros, Options, Revision,
+    Transaction,
+};
+
+use crate::expectation::{Check, Model, Staged};
+use crate::oracle::{self, Loss, said};
+use crate::random::mix;
+use crate::script::{Change, Ending, Plan};
+use crate::specimen::{Json, pointer};
+use crate::{PowerLoss, Profile, Random, SimulatedClock, SimulatedDevice};
+
+/// A run: its device, its clock, its model and what it has seen.
+pub(crate) struct Life {
+    pub(crate) device: SimulatedDevice,
+    pub(crate) model: Model,
+    pub(crate) random: Random,
+    pub(crate) seen: BTreeSet<&'static str>,
+    /// Segments at the most: as many checkpoints.
+    pub(crate) checkpoints: u64,
+    /// Whether errors are expected while the power is on.
+    pub(crate) is_faulty: bool,
+    clock: SimulatedClock,
+    loss: Loss,
+    trace: u64,
+    is_heavy: bool,
+    memory_bytes: usize,
+    checkpoint_journal_bytes: usize,
+}
+
+/// Why a script does not go on.
+enum Trouble {
+    /// The power is gone, or the journal takes no more commits.
+    Over,
+    /// A planned fault struck; nothing of the step is kept.
+    Fault,
+    /// The engine is wrong.
+    Wrong(String),
+}
+
+type Step<T = ()> = Result<T, Trouble>;
+
+impl From<String> for Trouble {
+    fn from(what: String) -> Self {
+        Self::Wrong(what)
+    }
+}
+
+/// Noon of a day in 2026.
+const START: Micros = Micros(1_780_000_000_000_000);
+
+impl Life {
+    /// An empty disk, of a profile that the seed draws unless it is given.
+    pub(crate) fn new(seed: u64, profile: Option<Profile>) -> Self {
+        let mut random = Random::new(seed);
+        let drawn = Profile::random(&mut random);
+        Self {
+            device: SimulatedDevice::new(random.bits(), profile.unwrap_or(drawn)),
+            model: Model::default(),
+            seen: BTreeSet::new(),
+            checkpoints: 0,
+            is_faulty: false,
+            clock: SimulatedClock::new(START),
+            loss: Loss::Process,
+            trace: 0,
+            is_heavy: random.one_in(8),
+            memory_bytes: random.choose(&[256 << 10, 1 << 20, 16 << 20]),
+            checkpoint_journal_bytes: random.choose(&[1 << 10, 4 << 10, 16 << 10, 1 << 20]),
+            random,
+        }
+    }
+
+    fn options(&self) -> Options {
+        Options {
+            memory_bytes: self.memory_bytes,
+            checkpoint_journal_bytes: self.checkpoint_journal_bytes,
+            background: false,
+            clock: Arc::new(self.clock.clone()),
+            ..Options::default()
+        }
+    }
+
+    /// Opens the database; `None` if the power went or a planned fault struck.
+    pub(crate) fn open(&mut self) -> Check<Option<Database>> {
+        match Database::open_device(Arc::new(self.device.clone()), self.options()) {
+            Ok(db) => Ok(Some(db)),
+            Err(error) => match self.trouble("open", &error) {
+                Trouble::Wrong(what) => Err(what),
+                Trouble::Over | Trouble::Fault => Ok(None),
+            },
+        }
+    }
+
+    /// Runs random transactions until they are done, the power goes or a fault is final. The
+    /// database is closed then, or left as it is.
+    pub(crate) fn play(&mut self, db: Database, transactions: u64) -> Check {
+        let mut open = Some(db);
+        for _ in 0..transactions {
+            let Some(db) = open.take() else { return Ok(()) };
+            match self.step(db) {
+                Ok(db) | Err((db, Trouble::Fault)) => open = db,
+                Err((_, Trouble::Over)) => return Ok(()),
+                Err((_, Trouble::Wrong(what))) => return Err(what),
+            }
+        }
+        if let Some(db) = open {
+            if !self.random.one_in(3) {
+                self.device.power_off();
+            } else if let Err(Trouble::Wrong(what)) = self.close(db) {
+                return Err(what);
+            }
+        }
+        Ok(())
+    }
+
+    /// One step of a script, with the database if it is still open.
+    fn step(&mut self, db: Database) -> Result<Option<Database>, (Option<Database>, Trouble)> {
+        let micros = i64::try_from(self.random.below(20_000)).unwrap_or(0);
+        if self.random.one_in(10) {
+            self.clock.back(micros)
+        } else {
+            self.clock.forward(micros)
+        }
+        let done = match self.random.below(24) {
+            0 => self.settle("flush", db.flush()),
+            1 => self.settle("checkpoint", db.checkpoint()),
+            2 => self.read_beside(),
+            3 => return self.reopen(db).map_err(|trouble| (None, trouble)),
+            _ => self.transact(&db),
+        };
+        self.checkpoints = self.checkpoints.max(db.stats().map_or(0, |stats| stats.segments));
+        match done {
+            Ok(()) => Ok(Some(db)),
+            Err(trouble) => Err((Some(db), trouble)),
+        }
+    }
+
+    /// After this everything acknowledged is durable.
+    fn settle(&mut self, what: &'static str, result: duramen::Result<()>) -> Step {
+        self.seen.insert(what);
+        result.map_err(|error| self.trouble(what, &error))?;
+        self.model.synced();
+        Ok(())
+    }
+
+    fn reopen(&mut self, db: Database) -> Step<Option<Database>> {
+        self.close(db)?;
+        let Some(db) = self.open()? else { return Err(Trouble::Over) };
+        self.compare(&db)?;
+        Ok(Some(db))
+    }
+
+    fn close(&mut self, db: Database) -> Step {
+        let closed = db.close();
+        self.settle("close", closed)
+    }
+
+    /// Another process reads beside the writer.
+    fn read_beside(&mut self) -> Step {
+        self.seen.insert("read beside");
+        let options = Options { read_only: true, ..self.options() };
+        let reader = Database::open_device(Arc::new(self.device.clone()), options);
+        let reader = reader.map_err(|error| self.trouble("open to read", &error))?;
+        self.compare(&reader)
+    }
+
+    /// Compares, unless reads fail as planned.
+    fn compare(&mut self, db: &Database) -> Step {
+        let compared = oracle::compare(&mut self.model, db);
+        if self.device.is_off() {
+            return Err(Trouble::Over);
+        }
+        match compared {
+            Err(_) if self.is_faulty => Err(Trouble::Fault),
+            compared => Ok(compared?),
+        }
+    }
+
+    /// Draws a transaction and does it.
+    fn transact(&mut self, db: &Database) -> Step {
+        let plan = Plan::draw(&self.model, &mut self.random, self.is_heavy);
+        plan.kinds(&mut self.seen);
+        let mut transaction = db.transaction();
+        for change in &plan.changes {
+            self.stage(&mut transaction, change)?;
+        }
+        match plan.ending {
+            Ending::Commit => self.commit(db, transaction, plan),
+            Ending::Rollback => {
+                transaction.rollback();
+                Ok(())
+            }
+            Ending::Conflict => self.conflict(transaction, &plan),
+        }
+    }
+
+    fn stage(&self, transaction: &mut Transaction, change: &Change) -> Step {
+        let done = match change {
+            Change::Create(name) => transaction.create_document(name),
+            Change::Put(name, text) => transaction.put(name, text.as_bytes()),
+            Change::Set(name, path, text) => transaction.set(name, &pointer(path), text.as_bytes()),
+            Change::Remove(name, path) => transaction.remove(name, &pointer(path)),
+            Change::Get(name, path, expected) => match transaction.get(name, &pointer(path)) {
+                Ok(text) if text == *expected => Ok(()),
+                Ok(text) => return Err(format!("get: found {text}, expected {expected}").into()),
+                Err(error) => Err(error),
+            },
+        };
+        done.map_err(|error| self.trouble(&format!("{change:?}"), &error))
+    }
+
+    fn conflict(&self, mut transaction: Transaction, plan: &Plan) -> Step {
+        for name in plan.staged.values.keys() {
+            let Some(document) = self.model.documents.get(name) else { continue };
+            let head = document.revisions.len() as u64;
+            let right = transaction.expect(name, Revision(head));
+            right.map_err(|error| self.trouble("expect", &error))?;
+            match transaction.expect(name, Revision(head + 1)) {
+                Err(error) if error.kind() == ErrorKind::Conflict => {}
+                Err(error) => return Err(self.trouble("expect", &error)),
+                Ok(()) => {
+                    return Err("a wrong revision was expected without conflict".to_owned().into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn commit(&mut self, db: &Database, transaction: Transaction, plan: Plan) -> Step {
+        let facts = plan.staged.facts.clone();
+        let options = CommitOptions {
+            author: facts.author,
+            message: facts.message,
+            timestamp: facts.timestamp.map(Micros),
+            durability: Some(plan.durability),
+            expect_revision: None,
+        };
+        match transaction.commit(&options) {
+            Ok(committed) => self.acknowledged(plan, &committed),
+            Err(error) => {
+                let trouble = self.trouble("commit", &error);
+                if self.device.is_off() || error.kind() == ErrorKind::Unknown {
+                    self.model.under_way = Some(plan.staged);
+                }
+                if matches!(trouble, Trouble::Wrong(_)) || self.device.is_off() {
+                    return Err(trouble);
+                }
+                self.check_poison(db, error.kind())
+            }
+        }
+    }
+
+    fn acknowledged(&mut self, plan: Plan, committed: &Committed) -> Step {
+        let model = &mut self.model;
+        let creates = plan.staged.values.keys().any(|name| !model.documents.contains_key(name));
+        let is_changed = |name: &str| committed.revisions.iter().any(|(other, _)| other == name);
+        for (name, value) in &plan.staged.values {
+            if model.differs(name, value.as_ref()) && !is_changed(name) {
+                return Err(format!("the change of {name:?} made no revision").into());
+            }
+        }
+        if committed.sequence.0 == 0 {
+            let unchanged = committed.revisions.is_empty() && !creates;
+            return if unchanged { Ok(()) } else { Err("no commit of a change".to_owned().into()) };
+        }
+        if committed.sequence.0 != model.acknowledged + 1 {
+            let (found, last) = (committed.sequence, model.acknowledged);
+            return Err(format!("commit {found} follows {last}").into());
+        }
+        model.apply(plan.staged, Some(committed.timestamp.0), &is_changed);
+        for (name, revision) in &committed.revisions {
+            let expected = model.documents.get(name).map_or(0, |document| document.revisions.len());
+            if revision.0 != expected as u64 {
+                return Err(format!("{name:?} got revision {revision}, expected {expected}").into());
+            }
+        }
+        if plan.durability == Durability::Sync {
+            model.synced();
+        }
+        Ok(())
+    }
+
+    /// After a failed write or sync writes are refused for good, though the device works again,
+    /// and reads go on. A commit that found no room before it was written is none of that.
+    fn check_poison(&mut self, db: &Database, kind: ErrorKind) -> Step {
+        self.device.repair();
+        let mut transaction = db.transaction();
+        let refused = transaction
+            .put("refused", b"1")
+            .and_then(|()| transaction.commit(&CommitOptions::default()));
+        match refused {
+            Err(error) if error.kind() == ErrorKind::Poisoned => {
+                self.seen.insert("poison");
+            }
+            Ok(committed) if matches!(kind, ErrorKind::Io | ErrorKind::Full) => {
+                return self.refused_once(&committed);
+            }
+            other => return Err(format!("a write after a failed sync gave {other:?}").into()),
+        }
+        oracle::compare(&mut self.model, db)?;
+        Err(Trouble::Over)
+    }
+
+    /// Only that commit was refused: the one after it went well.
+    fn refused_once(&mut self, committed: &Committed) -> Step {
+        let value = Json::Scalar("1".to_owned());
+        let values = BTreeMap::from([("refused".to_owned(), Some(value))]);
+        let staged = Staged { values, ..Staged::default() };
+        self.model.apply(staged, Some(committed.timestamp.0), &|_| true);
+        self.model.synced();
+        Err(Trouble::Fault)
+    }
+
+    fn trouble(&self, what: &str, error: &Error) -> Trouble {
+        if self.device.is_off() {
+            return Trouble::Over;
+        }
+        match error.kind() {
+            ErrorKind::Io | ErrorKind::Full if self.is_faulty => Trouble::Fault,
+            ErrorKind::Poisoned | ErrorKind::Unknown if self.is_faulty => Trouble::Over,
+            kind => Trouble::Wrong(format!("{what} failed with {}: {error}", kind.name())),
+        }
+    }
+
+    /// The machine goes down and up again: what is left is drawn.
+    pub(crate) fn restart(&mut self) {
+        self.trace = mix(self.trace ^ self.device.trace());
+        if self.random.one_in(8) {
+            self.seen.insert("kill");
+            self.device = self.device.kill();
+            return;
+        }
+        let loss = PowerLoss::random(&mut self.random);
+        self.seen.insert(match loss {
+            PowerLoss::Clean => "clean loss",
+            PowerLoss::Subset => "subset",
+            PowerLoss::Reorder => "reorder",
+            PowerLoss::Torn => "torn",
+            PowerLoss::Prefix => "prefix",
+            PowerLoss::Garbage => "garbage",
+        });
+        self.device = self.device.power_loss(loss, &mut self.random);
+        self.loss = Loss::Power;
+    }
+
+    /// Opens, loses power at some change of that or right after, and restarts.
+    pub(crate) fn crash_in_recovery(&mut self) -> Check {
+        self.seen.insert("crash in recovery");
+        self.device.crash_at(1 + self.random.below(30));
+        if let Some(db) = self.open()? {
+            if !self.device.is_off() {
+                self.adopt(&db)?;
+            }
+            self.device.power_off();
+        }
+        self.restart();
+        Ok(())
+    }
+
+    fn adopt(&mut self, db: &Database) -> Check {
+        oracle::adopt(&mut self.model, db, self.loss)?;
+        self.loss = Loss::Process;
+        Ok(())
+    }
+
+    /// Opens without a crash; compares all, commits, opens once more and compares again.
+    pub(crate) fn recover(&mut self) -> Check<Database> {
+        let db = self.open()?.ok_or("the power went without a crash")?;
+        self.adopt(&db)?;
+        oracle::examine(&mut self.model, &db, &mut self.random)?;
+        let written = self.transact(&db).and_then(|()| self.close(db));
+        match written {
+            Ok(()) => {}
+            Err(Trouble::Wrong(what)) => return Err(format!("after recovery: {what}")),
+            Err(Trouble::Over | Trouble::Fault) => return Err("recovered without power".to_owned()),
+        }
+        let db = self.open()?.ok_or("the power went without a crash")?;
+        let examined = oracle::examine(&mut self.model, &db, &mut self.random);
+        examined.map_err(|what| format!("after the second open: {what}"))?;
+        said("flush", db.flush())?;
+        Ok(db)
+    }
+
+    /// The same run on another image of its disk.
+    pub(crate) fn after(&self, device: SimulatedDevice) -> Self {
+        Self {
+            device,
+            model: self.model.clone(),
+            random: self.random.clone(),
+            seen: BTreeSet::new(),
+            clock: self.clock.clone(),
+            loss: Loss::Power,
+            ..*self
+        }
+    }
+
+    /// Opens without a crash and compares all.
+    pub(crate) fn recover_once(&mut self) -> Check {
+        let db = self.open()?.ok_or("the power went without a crash")?;
+        self.adopt(&db)
+    }
+
+    /// A hash of everything that happened.
+    pub(crate) fn trace(&self) -> u64 {
+        mix(self.trace ^ self.device.trace())
+    }
+}

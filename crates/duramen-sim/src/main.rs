@@ -1,0 +1,5 @@
+//! `duramen-sim`, found and run as `duramen sim`.
+
+fn main() -> std::process::ExitCode {
+    duramen_sim::run()
+}

@@ -1,0 +1,69 @@
+//! What a suite found: a line for people and one for machines.
+
+use std::collections::BTreeSet;
+
+use crate::expectation::Check;
+use crate::rounds::Tally;
+
+/// The outcome of a suite.
+#[derive(Debug)]
+pub(crate) struct Report {
+    pub(crate) suite: &'static str,
+    pub(crate) rounds: u64,
+    pub(crate) seconds: f64,
+    pub(crate) failures: Vec<String>,
+    losses: u64,
+    /// Rounds with at least [`MANY_CHECKPOINTS`].
+    checkpointed: u64,
+    seen: BTreeSet<&'static str>,
+}
+
+/// From so many checkpoints on a database has aged.
+const MANY_CHECKPOINTS: u64 = 3;
+
+impl Report {
+    pub(crate) fn new(suite: &'static str) -> Self {
+        Self {
+            suite,
+            rounds: 0,
+            seconds: 0.0,
+            failures: Vec::new(),
+            losses: 0,
+            checkpointed: 0,
+            seen: BTreeSet::new(),
+        }
+    }
+
+    /// Adds the outcome of one round.
+    pub(crate) fn add(&mut self, result: Check<Tally>) {
+        self.rounds += 1;
+        match result {
+            Ok(tally) => {
+                self.losses += tally.losses;
+                self.checkpointed += u64::from(tally.checkpoints >= MANY_CHECKPOINTS);
+                self.seen.extend(tally.seen);
+            }
+            Err(what) => self.failures.push(what),
+        }
+    }
+
+    /// Prints it; whether nothing failed.
+    pub(crate) fn print(&self) -> bool {
+        let Self { suite, rounds, seconds, losses, checkpointed, .. } = self;
+        let (seen, failures) = (self.seen.len(), self.failures.len());
+        for failure in &self.failures {
+            println!("FAILED {suite}: {failure}");
+        }
+        let share = 100 * checkpointed / (*rounds).max(1);
+        println!(
+            "{suite:<12} {rounds:>6} rounds {seconds:>6.1} s, {losses} losses, {seen} operations, \
+             {share} % with {MANY_CHECKPOINTS} checkpoints or more, {failures} failures"
+        );
+        println!(
+            "{{\"suite\":\"{suite}\",\"rounds\":{rounds},\"seconds\":{seconds:.1},\
+             \"losses\":{losses},\"operations\":{seen},\"checkpointed_percent\":{share},\
+             \"failures\":{failures}}}"
+        );
+        failures == 0
+    }
+}

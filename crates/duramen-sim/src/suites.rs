@@ -1,0 +1,185 @@
+//! The suites: each runs many rounds, one per seed, and reports what failed.
+
+mod errors;
+mod exhaustive;
+mod kills;
+mod power_loss;
+mod teeth;
+
+use std::collections::BTreeSet;
+
+pub(crate) use kills::child;
+pub(crate) use teeth::{power_losses as bite, run as teeth};
+
+use crate::arguments::{Disk, Tier};
+use crate::expectation::Check;
+use crate::report::Report;
+use crate::rounds::{Tally, run};
+use crate::{Random, random};
+
+/// Seeds that once failed: they are replayed for ever.
+const STORED: &str = include_str!("../fixtures/seeds.txt");
+
+/// Runs every suite; returns how many failed.
+pub(crate) fn all(tier: Tier, fresh: u64) -> usize {
+    let scale = tier.scale();
+    let reports = [
+        canary(),
+        stored(),
+        power_losses(20_000 * scale, fresh, Disk::Random),
+        exhaustive::suite(30_000),
+        errors::suite(400 * scale, fresh),
+        determinism(50 * scale, fresh),
+        kills::suite(500 * scale, fresh),
+    ];
+    reports.into_iter().filter(|report| !report.print()).count()
+}
+
+/// Half of the seeds are always the same, half follow from `fresh`.
+fn seeds(count: u64, fresh: u64) -> Vec<u64> {
+    let mut random = Random::new(fresh);
+    let drawn = (0..count / 2).map(|_| random.bits() >> 16);
+    (0..count - count / 2).chain(drawn).collect()
+}
+
+/// Suite 4: power losses with and without crashes in the recovery from them.
+pub(crate) fn power_losses(count: u64, fresh: u64, disk: Disk) -> Report {
+    run("power-loss", &seeds(count, fresh), &|seed| Replay::PowerLoss { seed, disk }.round())
+}
+
+/// One round that a line of output names, to be run again.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Replay {
+    PowerLoss { seed: u64, disk: Disk },
+    Error { seed: u64 },
+    Image { seed: u64 },
+}
+
+impl Replay {
+    /// Runs the round; what fails says how to run it again.
+    pub(crate) fn round(self) -> Check<Tally> {
+        let result = match self {
+            Self::PowerLoss { seed, disk } => power_loss::round(seed, disk.profile()),
+            Self::Error { seed } => errors::round(seed),
+            Self::Image { seed } => exhaustive::round(seed),
+        };
+        result.map_err(|what| format!("{what}\nREPRODUCE: duramen-sim {self}"))
+    }
+
+    /// Reads what `Display` writes.
+    pub(crate) fn parse(words: &[&str]) -> Option<Self> {
+        let (suite, rest) = words.split_first()?;
+        let (seed, rest) = match rest {
+            ["--seed", seed, rest @ ..] => (seed.parse().ok()?, rest),
+            _ => return None,
+        };
+        match (*suite, rest) {
+            ("power-loss", []) => Some(Self::PowerLoss { seed, disk: Disk::Random }),
+            ("power-loss", ["--profile", disk]) => {
+                Some(Self::PowerLoss { seed, disk: Disk::parse(disk)? })
+            }
+            ("error", []) => Some(Self::Error { seed }),
+            ("image", []) => Some(Self::Image { seed }),
+            _ => None,
+        }
+    }
+}
+
+impl std::fmt::Display for Replay {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::PowerLoss { seed, disk: Disk::Random } => write!(f, "power-loss --seed {seed}"),
+            Self::PowerLoss { seed, disk } => {
+                write!(f, "power-loss --seed {seed} --profile {}", disk.name())
+            }
+            Self::Error { seed } => write!(f, "error --seed {seed}"),
+            Self::Image { seed } => write!(f, "image --seed {seed}"),
+        }
+    }
+}
+
+fn stored() -> Report {
+    let lines: Vec<&str> =
+        STORED.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
+    let numbers: Vec<u64> = (0..lines.len() as u64).collect();
+    run("stored-seeds", &numbers, &|number| {
+        let line = usize::try_from(number).ok().and_then(|at| lines.get(at)).unwrap_or(&"");
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let replay = Replay::parse(&words).ok_or_else(|| format!("seeds.txt has {line:?}"))?;
+        replay.round()
+    })
+}
+
+/// Suite 22: a seed fixes every operation on the device.
+fn determinism(count: u64, fresh: u64) -> Report {
+    run("determinism", &seeds(count, fresh), &|seed| {
+        let first = power_loss::round(seed, None)?;
+        let second = power_loss::round(seed, None)?;
+        if first.trace != second.trace {
+            let (first, second) = (first.trace, second.trace);
+            return Err(format!("seed {seed} gave the traces {first:#x} and {second:#x}"));
+        }
+        Ok(second)
+    })
+}
+
+/// Suite 24: a failure and a panic are reported as such.
+fn canary() -> Report {
+    let planted = run("canary", &[0, 1, 2], &|seed| match seed {
+        0 => Ok(Tally::default()),
+        1 => Err("planted failure".to_owned()),
+        _ => panic!("planted panic"),
+    });
+    let caught = planted.failures.len();
+    let mut report = run("canary", &[0], &|_| match caught {
+        2 => Ok(Tally { seen: BTreeSet::from(["failure", "panic"]), ..Tally::default() }),
+        _ => Err(format!("{caught} of 2 planted failures were reported")),
+    });
+    report.rounds = planted.rounds;
+    report
+}
+
+/// A seed out of a text, such as the name of a commit.
+pub(crate) fn seed_of(text: &str) -> u64 {
+    text.bytes().fold(0xd0, |seed, byte| random::mix(seed ^ u64::from(byte)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reproduction_line_reads_as_it_is_written() {
+        for line in ["power-loss --seed 7 --profile cruel", "power-loss --seed 8", "error --seed 9"]
+        {
+            let words: Vec<&str> = line.split(' ').collect();
+            assert_eq!(Replay::parse(&words).unwrap().to_string(), line);
+        }
+        assert!(Replay::parse(&["power-loss", "--seed", "x"]).is_none());
+    }
+
+    #[test]
+    fn half_of_the_seeds_follow_from_the_commit() {
+        let (one, other) = (seeds(10, seed_of("a1")), seeds(10, seed_of("a2")));
+        assert_eq!(one[..5], other[..5]);
+        assert!(one[5..].iter().all(|seed| !other.contains(seed)));
+    }
+
+    #[test]
+    fn failures_and_panics_are_counted() {
+        assert!(canary().failures.is_empty());
+    }
+
+    #[test]
+    fn some_rounds_of_each_suite_pass() {
+        for report in [
+            power_losses(40, 1, Disk::Cruel),
+            power_losses(20, 1, Disk::Kind),
+            errors::suite(5, 1),
+            exhaustive::suite(200),
+            determinism(4, 1),
+        ] {
+            assert!(report.failures.is_empty(), "{}: {:?}", report.suite, report.failures);
+        }
+    }
+}

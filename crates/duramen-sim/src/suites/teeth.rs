@@ -1,0 +1,53 @@
+//! Suite 23: with a defect planted into the engine the suites must fail.
+
+use std::process::{Command, Stdio};
+
+use crate::arguments::Disk;
+use crate::expectation::Check;
+use crate::rounds::{Tally, run as run_rounds};
+
+/// The defects that `--cfg duramen_teeth` plants.
+const DEFECTS: [&str; 6] = [
+    "skip_sync",
+    "skip_directory_sync",
+    "ignore_checksum",
+    "acknowledge_early",
+    "recycle_early",
+    "drop_conflict_check",
+];
+/// Rounds within which each must be found.
+const QUOTA: u64 = 4_000;
+
+/// Whether every planted defect was found, and nothing without one.
+pub(crate) fn run() -> bool {
+    let numbers: Vec<u64> = (0..=DEFECTS.len() as u64).collect();
+    let report = run_rounds("teeth", &numbers, &|number| {
+        let defect = usize::try_from(number).ok().and_then(|at| DEFECTS.get(at)).copied();
+        bite(defect)
+    });
+    report.print()
+}
+
+/// Runs the power losses in a process with the defect, or with none.
+fn bite(defect: Option<&'static str>) -> Check<Tally> {
+    let failed = |error: std::io::Error| format!("the child: {error}");
+    let program = std::env::current_exe().map_err(failed)?;
+    let status = Command::new(program)
+        .arg("bite")
+        .env("DURAMEN_TEETH", defect.unwrap_or_default())
+        .stdout(Stdio::null())
+        .status()
+        .map_err(failed)?;
+    match (defect, status.code()) {
+        (Some(_), Some(1)) | (None, Some(0)) => {
+            Ok(Tally { seen: defect.into_iter().collect(), ..Tally::default() })
+        }
+        (Some(defect), _) => Err(format!("{defect} was not found: {status}")),
+        (None, _) => Err(format!("a failure without a defect: {status}")),
+    }
+}
+
+/// Power losses until one fails; whether none did.
+pub(crate) fn power_losses() -> bool {
+    super::power_losses(QUOTA, 0, Disk::Random).print()
+}
