@@ -1,4 +1,5 @@
-//! Defects planted on purpose, in builds with `--cfg duramen_teeth` alone: `DURAMEN_TEETH` names the
+//! Defects planted on purpose, in builds with `--cfg duramen_teeth` alone: `DURAMEN_TEETH` names
+//! the
 //! one that is active, and the suites of `duramen-sim` must find it.
 
 use std::ffi::OsString;

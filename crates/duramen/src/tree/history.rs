@@ -270,7 +270,8 @@ impl Tree {
         })
     }
 
-    /// The spans up to `until` in which some ancestor of a node was not there, or not its container.
+    /// The spans up to `until` in which some ancestor of a node was not there, or could not hold
+    /// it.
     fn gaps(&self, node: NodeId, until: u32) -> Result<Vec<(u32, u32)>> {
         let mut gaps = Vec::new();
         let mut at = node;

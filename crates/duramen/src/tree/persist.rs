@@ -256,8 +256,8 @@ impl GroupWriter<'_> {
     }
 
     fn put_born(&self, path: PathId, cells: &mut Cells) {
-        // Every element and entry has a parent from its birth on; one that was removed by the commit
-        // that made it never had a value. The root has a value only.
+        // Every element and entry has a parent from its birth on; one that was removed by the
+        // commit that made it never had a value. The root has a value only.
         let births = self.births(ColumnId::Parent).or_else(|| self.births(ColumnId::Value(0)));
         let Some((first, births)) = births else { return };
         let states: Vec<Datum<'_>> =
