@@ -122,9 +122,9 @@ impl Life {
     fn step(&mut self, db: Database) -> Result<Option<Database>, (Option<Database>, Trouble)> {
         let micros = i64::try_from(self.random.below(20_000)).unwrap_or(0);
         if self.random.one_in(10) {
-            self.clock.back(micros)
+            self.clock.back(micros);
         } else {
-            self.clock.forward(micros)
+            self.clock.forward(micros);
         }
         let done = match self.random.below(24) {
             0 => self.settle("flush", db.flush()),

@@ -35,7 +35,7 @@ pub(super) fn round(seed: u64) -> Check<Tally> {
     let (kind, name) = KINDS[usize::try_from(fault % kinds).unwrap_or(0)];
     let nth = 1 + fault / kinds / 2;
     let plan = FaultPlan::new(kind, nth);
-    let plan = if fault / kinds % 2 == 0 { plan } else { plan.sticky() };
+    let plan = if (fault / kinds).is_multiple_of(2) { plan } else { plan.sticky() };
 
     let mut life = Life::new(seed, None);
     life.is_faulty = true;
