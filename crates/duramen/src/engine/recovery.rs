@@ -73,7 +73,15 @@ impl Engine {
             manifest.epoch += 1;
             manifest.store(device.as_ref())?;
         }
-        Ok(Self::assemble((device, options), (Some(journal), Some(lock)), (view, manifest), false))
+        let parts = (Some(journal), Some(lock));
+        let engine = Self::assemble((device, options), parts, (view, manifest), false);
+        if !report.clean && report.commits > 0 {
+            // After a failed sync the operating system may hold pages of the journal as clean that
+            // never reached the device, and writing them again could damage those that did. So
+            // what was found is made durable in another place before anyone sees it.
+            engine.checkpoint()?;
+        }
+        Ok(engine)
     }
 
     fn open_to_read(device: Arc<dyn Device>, options: Options) -> Result<Self> {

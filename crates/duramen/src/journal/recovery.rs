@@ -19,7 +19,7 @@ use super::JournalPoint;
 use super::files::{self, Directory, JournalFile};
 use super::group::{Commits, FIRST_OFFSET, HEADER_BYTES, Header, Place};
 use crate::damage::corrupt;
-use crate::io::{File, read_exact_at, write_all_at};
+use crate::io::{File, read_exact_at};
 use crate::journal::JournalPosition;
 use crate::{CommitSequence, Error, ErrorKind, Micros, Result};
 
@@ -43,8 +43,6 @@ pub(super) struct Found {
     pub(super) report: RecoveryReport,
     /// The files from the starting point to the end.
     pub(super) files: Vec<Arc<JournalFile>>,
-    /// What the last group knew to be durable.
-    synced_to: JournalPosition,
 }
 
 /// How one place in a file reads.
@@ -76,7 +74,6 @@ pub(super) fn read(
     let mut found = Found {
         report: RecoveryReport { end: start, commits: 0, clean: false },
         files: vec![Arc::new(first)],
-        synced_to: start.position,
     };
     found.read_on(directory, database, replay)?;
     Ok(found)
@@ -173,7 +170,6 @@ impl Found {
         end.position = position.after(group_bytes(bytes.len()));
         self.report.commits = self.report.commits.saturating_add(header.count.into());
         self.report.end = end;
-        self.synced_to = header.synced_to;
         Ok(())
     }
 
@@ -218,26 +214,9 @@ impl Found {
         let end = self.report.end.position.offset;
         torn_end = torn_end.max(end.saturating_add(HEADER_BYTES as u64)).min(last.length);
         let path = files::path(last.number);
-        self.rewrite_unsynced(last)
-            .and_then(|()| files::write_zeros(&*last.file, end, torn_end))
+        files::write_zeros(&*last.file, end, torn_end)
             .and_then(|()| last.file.sync())
             .map_err(|error| Error::io(format!("clearing the end of {path}"), error))
-    }
-
-    /// Writes the groups again that were not known to be durable. After a failed sync the
-    /// operating system may hold such pages as clean, and syncing would leave them unwritten.
-    fn rewrite_unsynced(&self, last: &JournalFile) -> std::io::Result<()> {
-        let end = self.report.end.position.offset;
-        let mut offset = if self.synced_to.file == last.number { self.synced_to.offset } else { 0 };
-        let mut piece = vec![0; WINDOW_BYTES_MAX];
-        while offset < end {
-            let bytes = usize::try_from(end.saturating_sub(offset)).unwrap_or(usize::MAX);
-            let (piece, _) = piece.split_at_mut(bytes.min(WINDOW_BYTES_MAX));
-            read_exact_at(&*last.file, piece, offset)?;
-            write_all_at(&*last.file, piece, offset)?;
-            offset = offset.saturating_add(piece.len() as u64);
-        }
-        Ok(())
     }
 
     /// What [`Found::search`] finds in the first part behind the end, as far as a reader goes that

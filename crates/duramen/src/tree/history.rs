@@ -420,11 +420,13 @@ fn push_integers(
 ) -> u32 {
     let Ok(changes) = data.young_run(node) else { return until };
     let newer = changes.partition_point(|change| change.revision <= until);
-    for change in changes[..newer].iter().rev().take(wanted.saturating_sub(runs.len())) {
-        let Some(value) = change.integer() else { break };
-        runs.push(value_run(change.revision, until, Value::Integer(value)));
-        until = change.revision - 1;
-    }
+    let newest = changes[..newer].iter().rev().take(wanted.saturating_sub(runs.len()));
+    let integers = newest.clone().take_while(|change| change.integer().is_some()).count();
+    // Their number is known, so that they are written in place without asking for room each time.
+    runs.extend(newest.take(integers).map(|change| {
+        let last = std::mem::replace(&mut until, change.revision - 1);
+        value_run(change.revision, last, Value::Integer(change.integer().unwrap_or_default()))
+    }));
     until
 }
 

@@ -5,7 +5,6 @@
 //! - the changes of a slot stand in rising order of revision, one a revision;
 //! - text of states lies in the group's heap and never moves.
 
-use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -53,7 +52,44 @@ enum Changes {
     #[default]
     None,
     One(u16, Run),
-    Many(Box<FxHashMap<u16, Run>>),
+    Many(Box<Runs>),
+}
+
+/// The runs of several slots.
+#[derive(Debug, Default)]
+struct Runs {
+    /// By slot: the place of its run from 1, or 0 for none. A look-up costs no hash (benchmark
+    /// V2w).
+    places: Vec<u16>,
+    runs: Vec<Run>,
+}
+
+impl Runs {
+    #[inline]
+    fn get(&self, slot: u16) -> Option<&Run> {
+        let place = self.places.get(usize::from(slot))?.checked_sub(1)?;
+        self.runs.get(usize::from(place))
+    }
+
+    fn get_or_add(&mut self, slot: u16) -> &mut Run {
+        let slot = usize::from(slot);
+        if slot >= self.places.len() {
+            self.places.resize(slot + 1, 0);
+        }
+        if self.places[slot] == 0 {
+            self.runs.push(Run::new());
+            self.places[slot] = u16::try_from(self.runs.len()).expect("4,096 slots at most");
+        }
+        &mut self.runs[usize::from(self.places[slot]) - 1]
+    }
+
+    /// The slots with changes, rising.
+    fn iter(&self) -> impl Iterator<Item = (u16, &Run)> {
+        (0..self.places.len()).filter_map(|slot| {
+            let slot = u16::try_from(slot).ok()?;
+            self.get(slot).filter(|run| !run.is_empty()).map(|run| (slot, run))
+        })
+    }
 }
 
 /// One column of a young row group.
@@ -234,7 +270,7 @@ impl YoungColumn {
         match &self.changes {
             Changes::None => None,
             Changes::One(only, run) => (*only == slot).then_some(run),
-            Changes::Many(runs) => runs.get(&slot),
+            Changes::Many(runs) => runs.get(slot),
         }
     }
 
@@ -242,15 +278,16 @@ impl YoungColumn {
         if let Changes::One(only, run) = &mut self.changes
             && *only != slot
         {
-            let moved = [(*only, std::mem::take(run))].into_iter().collect();
-            self.changes = Changes::Many(Box::new(moved));
+            let mut runs = Box::<Runs>::default();
+            *runs.get_or_add(*only) = std::mem::take(run);
+            self.changes = Changes::Many(runs);
         }
         if let Changes::None = self.changes {
             self.changes = Changes::One(slot, Run::new());
         }
         match &mut self.changes {
             Changes::One(_, run) => run,
-            Changes::Many(runs) => runs.entry(slot).or_default(),
+            Changes::Many(runs) => runs.get_or_add(slot),
             Changes::None => unreachable!("made above"),
         }
     }
@@ -261,11 +298,8 @@ impl YoungColumn {
         if run.last().is_some_and(|last| last.revision == revision) {
             run.pop();
         }
-        if run.is_empty() {
-            match &mut self.changes {
-                Changes::Many(runs) => drop(runs.remove(&slot)),
-                changes => *changes = Changes::None,
-            }
+        if run.is_empty() && matches!(self.changes, Changes::One(..)) {
+            self.changes = Changes::None;
         }
     }
 
@@ -301,15 +335,16 @@ impl YoungColumn {
         match &self.changes {
             Changes::None => Vec::new(),
             Changes::One(slot, run) => vec![(*slot, run)],
-            Changes::Many(runs) => {
-                let mut slots: Vec<_> = runs.iter().map(|(&slot, run)| (slot, run)).collect();
-                slots.sort_unstable_by_key(|&(slot, _)| slot);
-                slots
-            }
+            Changes::Many(runs) => runs.iter().collect(),
         }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.births.is_empty() && matches!(self.changes, Changes::None)
+        let is_changed = match &self.changes {
+            Changes::None => false,
+            Changes::One(..) => true,
+            Changes::Many(runs) => runs.iter().next().is_some(),
+        };
+        self.births.is_empty() && !is_changed
     }
 }
