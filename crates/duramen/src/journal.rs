@@ -154,7 +154,9 @@ impl Journal {
         Self::start(settings, directory, queue, writer)
     }
 
-    /// Replays the commits after `start` and makes the journal ready to go on where they end.
+    /// Replays the commits after `start` and makes the journal ready to go on where they end. After
+    /// an unclean end the caller makes what was replayed durable before anyone sees it: a system
+    /// that reported a failed sync may hold pages as clean that are not on the device.
     pub(crate) fn open(
         settings: &JournalSettings,
         start: JournalPoint,
