@@ -232,7 +232,8 @@ fn a_database_that_is_not_damaged_reads_and_checks() {
     assert_eq!(read_all(&db, &texts), 0);
     let report = db.check().unwrap();
     assert!(report.is_clean(), "{report:?}");
-    assert!(report.segments == 4 && report.cells > 50, "{report:?}");
+    // Four were there, and opening what was not closed made one more of the journal.
+    assert!(report.segments == 5 && report.cells > 50, "{report:?}");
 }
 
 #[test]
