@@ -193,7 +193,8 @@ impl Found {
 
     /// After an unclean end: fails if a group in or after the last file shows that something
     /// durable does not verify any more, else clears what lies behind the end. The groups before
-    /// it stay as they are: to write them again could damage them. `later` are the numbers of the files after the last one.
+    /// it stay as they are: to write them again could damage them. `later` are the numbers of the
+    /// files after the last one.
     pub(super) fn repair(
         &self,
         directory: &Directory,
