@@ -36,8 +36,11 @@ pub(crate) struct TreeCells {
     tree: TreeId,
     store: Arc<Store>,
     /// The block of revision rows read last, with its first revision: rows are read in order.
-    rows: Arc<Mutex<Option<(u64, RevisionRowsBlock)>>>,
+    rows: Arc<Mutex<Option<LastRows>>>,
 }
+
+/// A block of revision rows with its first revision.
+type LastRows = (u64, Arc<RevisionRowsBlock>);
 
 /// A row group as of the last checkpoint.
 #[derive(Debug, Default)]
@@ -145,7 +148,7 @@ impl TreeCells {
         Ok(())
     }
 
-    fn rows_of(&self, revision: Revision) -> Result<(RevisionRowsBlock, usize)> {
+    fn rows_of(&self, revision: Revision) -> Result<(Arc<RevisionRowsBlock>, usize)> {
         let within = |first: u64, block: &RevisionRowsBlock| {
             let index = usize::try_from(revision.0.checked_sub(first)?).ok()?;
             (index < block.len()).then_some(index)
@@ -153,7 +156,7 @@ impl TreeCells {
         if let Some((first, block)) = &*self.rows.lock()
             && let Some(index) = within(*first, block)
         {
-            return Ok((block.clone(), index));
+            return Ok((Arc::clone(block), index));
         }
         let prefix = cell_key::all_rows(self.tree);
         let key = cell_key::rows(self.tree, revision.0);
@@ -165,9 +168,9 @@ impl TreeCells {
         let (key, cell) = self.store.live().last_before(&prefix, &key)?.ok_or_else(missing)?;
         let first = key.last_chunk::<8>().map(|bytes| u64::from_be_bytes(*bytes));
         let first = first.ok_or_else(missing)?;
-        let block = RevisionRowsBlock::parse(cell)?;
+        let block = Arc::new(RevisionRowsBlock::parse(cell)?);
         let index = within(first, &block).ok_or_else(missing)?;
-        *self.rows.lock() = Some((first, block.clone()));
+        *self.rows.lock() = Some((first, Arc::clone(&block)));
         Ok((block, index))
     }
 
