@@ -320,7 +320,7 @@ prop_state_machine! {
 }
 
 prop_state_machine! {
-    #![proptest_config(config(250, RngSeed::Fixed(1)))]
+    #![proptest_config(config(300, RngSeed::Fixed(1)))]
     #[test]
     fn wide_documents_are_as_the_model_says(
         sequential 1..60 => Documents<WIDE>
@@ -328,7 +328,7 @@ prop_state_machine! {
 }
 
 prop_state_machine! {
-    #![proptest_config(config(250, RngSeed::Random))]
+    #![proptest_config(config(300, RngSeed::Random))]
     #[test]
     fn wide_documents_are_as_the_model_says_for_fresh_seeds(
         sequential 1..60 => Documents<WIDE>
