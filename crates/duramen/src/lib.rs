@@ -39,6 +39,7 @@ mod snapshot;
 mod state;
 mod store;
 mod subsequence;
+mod target;
 #[cfg(duramen_teeth)]
 mod teeth;
 mod transaction;
@@ -57,5 +58,6 @@ pub use log::{Log, LogEntry, LogQuery, Moment};
 pub use node::{NodeId, NodeKind, Ordinal, PathId};
 pub use revision::{CommitSequence, Micros, Revision};
 pub use snapshot::{History, Node, Snapshot};
+pub use target::Target;
 pub use transaction::{Committed, Transaction};
 pub use tree::{Change, ChangeKind, Diff, Format, Value, ValueRun};

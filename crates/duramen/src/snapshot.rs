@@ -7,6 +7,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::json::JsonPointer;
 use crate::node::{NodeId, NodeKind};
 use crate::revision::{Micros, Revision};
+use crate::target::Target;
 use crate::tree::Tree;
 use crate::tree::history::{Trail, ValueRun, short};
 use crate::tree::locate::{Place, not_found};
@@ -124,6 +125,34 @@ impl Snapshot {
     /// The node that a pointer names.
     pub fn node(&self, pointer: &JsonPointer) -> Result<Node> {
         self.tree.node((self.locate(pointer)?, self.revision))
+    }
+
+    /// Where a node is; `NotFound` if it is not there at this revision.
+    ///
+    /// ```
+    /// use duramen::{CommitOptions, Database, JsonPointer, Revision};
+    ///
+    /// let list = Database::memory()?.create_document("list")?;
+    /// list.put("[1,2]", &CommitOptions::default())?;
+    /// let two = list.head()?.node(&JsonPointer::parse("/1")?)?.id;
+    /// list.remove(&JsonPointer::parse("/0")?, &CommitOptions::default())?;
+    /// assert_eq!(list.head()?.pointer(two)?.to_string(), "/0");
+    /// assert_eq!(list.at(Revision(1))?.pointer(two)?.to_string(), "/1");
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    pub fn pointer(&self, node: NodeId) -> Result<JsonPointer> {
+        self.tree.pointer_of(node, short(self.revision))?.ok_or_else(|| {
+            let message = format!("the value {node} is not there in revision {}", self.revision);
+            Error::new(ErrorKind::NotFound, message)
+        })
+    }
+
+    /// The place that a target names at this revision.
+    pub fn resolve(&self, target: &Target) -> Result<JsonPointer> {
+        match target {
+            Target::Pointer(pointer) => Ok(pointer.clone()),
+            Target::Node(node) => self.pointer(*node),
+        }
     }
 
     /// The values of the node that a pointer names, in all revisions up to the newest.

@@ -56,6 +56,38 @@ impl Tree {
         Ok(Place::Node(at))
     }
 
+    /// The place of a node at a revision; none if it is not there.
+    pub(crate) fn pointer_of(&self, node: NodeId, revision: u32) -> Result<Option<JsonPointer>> {
+        let mut tokens = Vec::new();
+        let mut at = node;
+        while let Some((parent, hold)) = self.read(|data| hold(data, at, revision))? {
+            let token = match hold {
+                Hold::Not => return Ok(None),
+                Hold::Name(name) => name,
+                Hold::Item(sequence, name) => {
+                    let item = Item::Ordinal(at.ordinal());
+                    match (order::position(&&self.orders, sequence, item)?, name) {
+                        (None, _) => return Ok(None),
+                        (Some(index), None) => index.to_string(),
+                        (Some(_), Some(key)) => key,
+                    }
+                }
+            };
+            tokens.push(token);
+            at = parent;
+        }
+        let is_there = at == self::node(ROOT, 0)
+            && self.read(|data| {
+                Ok(data.spaces[0].next > 0 && !data.state(at, revision)?.is_absent())
+            })?;
+        if !is_there {
+            return Ok(None);
+        }
+        let mut pointer = JsonPointer::root();
+        tokens.into_iter().rev().for_each(|token| pointer.push(token));
+        Ok(Some(pointer))
+    }
+
     /// The element of an array that a token names.
     fn element(&self, array: NodeId, sequence: Sequence, token: &str) -> Result<Option<NodeId>> {
         let Some(ArrayIndex::At(index)) = ArrayIndex::parse(token) else { return Ok(None) };
@@ -106,6 +138,47 @@ pub(crate) fn parent_of(data: &TreeData, at: NodeId) -> Result<Option<NodeId>, F
             Some(node(info.parent, ordinal))
         }
     })
+}
+
+/// How a node is held by the one it is in.
+enum Hold {
+    Not,
+    Name(String),
+    /// By an order; an entry under a key.
+    Item(Sequence, Option<String>),
+}
+
+/// The node that a node is in, and whether that holds it; none for the root and for numbers that
+/// are no node's.
+fn hold(data: &TreeData, at: NodeId, revision: u32) -> Result<Option<(NodeId, Hold)>, Fault> {
+    let is_born = data.schema.has_path(at.path()) && {
+        let space = data.schema.path(at.path()).space;
+        at.ordinal().0 < data.spaces[space.0 as usize].next
+    };
+    if !is_born {
+        return Ok(None);
+    }
+    let Some(parent) = parent_of(data, at)? else { return Ok(None) };
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    if data.state(at, revision)?.is_absent() {
+        return Ok(Some((parent, Hold::Not)));
+    }
+    let hold = match (data.state(parent, revision)?, data.schema.label(at.path())) {
+        (Datum::Object(shape), Label::Field(name)) => {
+            let is_held = data.schema.shape(shape).iter().any(|field| field.path == at.path());
+            if is_held { Hold::Name(text(name)) } else { Hold::Not }
+        }
+        (Datum::Map(_), Label::Field(name)) => Hold::Name(text(name)),
+        (Datum::Array(sequence), Label::Element) => Hold::Item(sequence, None),
+        (Datum::Map(sequence), Label::Entry) => {
+            match data.key(data.address(at).space, at.ordinal().0)? {
+                Datum::Text { bytes, .. } => Hold::Item(sequence, Some(text(bytes))),
+                _ => Hold::Not,
+            }
+        }
+        _ => Hold::Not,
+    };
+    Ok(Some((parent, hold)))
 }
 
 fn step(data: &TreeData, at: NodeId, token: &[u8], revision: u32) -> Result<Step, Fault> {

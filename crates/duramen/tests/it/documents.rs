@@ -1,8 +1,8 @@
 //! Documents end to end, on the memory device and on files.
 
 use duramen::{
-    ChangeKind, CommitOptions, Database, ErrorKind, Format, JsonPointer, LogQuery, Micros, Options,
-    Outcome, Revision, Value,
+    ChangeKind, CommitOptions, Database, ErrorKind, Format, JsonPointer, LogQuery, Micros, NodeId,
+    Options, Outcome, Revision, Value,
 };
 
 fn pointer(text: &str) -> JsonPointer {
@@ -256,4 +256,32 @@ fn a_history_has_gaps_where_another_value_stood_above() {
     let runs: Vec<_> =
         history.map(|run| run.map(|run| (run.first.0, run.last.0)).unwrap()).collect();
     assert_eq!(runs, [(5, 5), (1, 1)]);
+}
+
+#[test]
+fn a_node_is_found_wherever_it_is_and_only_where_it_is() {
+    let document = Database::memory().unwrap().create_document("places").unwrap();
+    let options = CommitOptions::default();
+    document.put(r#"{"list":[{"a/b":[1,2]},{"c":null}],"gone":{"x":1}}"#, &options).unwrap();
+    let places = ["", "/list", "/list/0", "/list/0/a~1b", "/list/0/a~1b/1", "/list/1/c", "/gone/x"];
+    let first = document.head().unwrap();
+    let nodes = places.map(|place| {
+        let pointer = JsonPointer::parse(place).unwrap();
+        let node = first.node(&pointer).unwrap().id;
+        assert_eq!(first.pointer(node).unwrap(), pointer);
+        node
+    });
+    document.put(r#"{"list":[0,{"a/b":[2]},{"c":null}]}"#, &options).unwrap();
+    let now = document.head().unwrap();
+    for node in nodes {
+        if let Ok(place) = now.pointer(node) {
+            assert_eq!(now.node(&place).unwrap().id, node, "{place}");
+        }
+    }
+    assert_eq!(now.pointer(nodes[5]).unwrap().to_string(), "/list/2/c");
+    assert_eq!(now.pointer(nodes[6]).unwrap_err().kind(), ErrorKind::NotFound);
+    for unknown in [u64::MAX, 1 << 40 | 5, 77] {
+        let found = now.pointer(NodeId::from_number(unknown));
+        assert_eq!(found.unwrap_err().kind(), ErrorKind::NotFound, "{unknown}");
+    }
 }
