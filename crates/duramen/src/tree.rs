@@ -137,10 +137,16 @@ impl Tree {
                     let data = self.data.read();
                     (Arc::clone(&data.schema), data.rows.before())
                 };
-                let loaded = self.cells.load_group(id, &schema)?;
+                let newest = history::short(Revision(before));
+                let loaded = self.cells.load_group(id, &schema, newest)?;
                 self.data.write().attach(id, loaded, before)
             }
-            Load::Cell(disk, cell) => disk.load(cell),
+            Load::Base(disk, cell) => disk.load(cell),
+            Load::Run(disk, column, wanted) => {
+                let found = disk.find_run(column, wanted)?;
+                self.data.write().attach_run((&disk, column), wanted, found);
+                Ok(())
+            }
         }
     }
 

@@ -49,6 +49,19 @@ impl Scan {
         Ok(scan)
     }
 
+    /// Goes on at the first key at or after `key`, if it has not come as far yet.
+    pub(crate) fn seek(&mut self, key: &[u8]) -> Result<()> {
+        for Reverse((head, cursor)) in std::mem::take(&mut self.heads) {
+            if *head >= *key {
+                self.heads.push(Reverse((head, cursor)));
+                continue;
+            }
+            self.cursors[cursor].seek(key)?;
+            self.advance(cursor)?;
+        }
+        Ok(())
+    }
+
     /// Moves a cursor to its next cell and its key into the heap.
     fn advance(&mut self, cursor: usize) -> Result<()> {
         if let Some(key) = self.cursors[cursor].next_key(&self.prefix)? {
@@ -86,6 +99,13 @@ impl Iterator for Scan {
 }
 
 impl Cursor {
+    /// Moves to the first cell at or after `key`.
+    fn seek(&mut self, key: &[u8]) -> Result<()> {
+        self.at = self.segment.at_or_after(&self.cache, key)?;
+        self.cells = None;
+        Ok(())
+    }
+
     /// The key at the cursor if it has the prefix, its cell in `head`; then the cursor moves on.
     fn next_key(&mut self, prefix: &[u8]) -> Result<Option<Bytes>> {
         while let Some((entry, fence)) = self.segment.entry(self.at.block)? {

@@ -76,6 +76,24 @@ fn assert_same(model: &Model, random: &mut Random) {
             assert_eq!((&found_key[..], &found_cell.load().unwrap()[..]), (&key[..], &cell[..]));
         }
         assert!(found.next().is_none());
+        assert_seeks(model, prefix, random);
+    }
+}
+
+/// A scan that goes on at rising keys, and stays where a key is behind it.
+fn assert_seeks(model: &Model, prefix: &[u8], random: &mut Random) {
+    let mut scan = model.store.live().scan(prefix).unwrap();
+    let mut from = Vec::new();
+    for _ in 0..20 {
+        let key = random_key(random);
+        scan.seek(&key).unwrap();
+        from = from.max(key);
+        let mut rest = model.newest.range(from.clone()..);
+        let expected = rest.find(|(key, _)| key.starts_with(prefix)).map(|(key, _)| key);
+        let found = scan.next().map(|found| found.unwrap().0);
+        assert_eq!(found.as_deref(), expected.map(Vec::as_slice));
+        let Some(found) = found else { break };
+        from = [&found[..], &[0]].concat();
     }
 }
 

@@ -94,10 +94,23 @@ pub(crate) fn group_cell(
     path: PathId,
     (kind, number): (GroupCell, u32),
 ) -> Vec<u8> {
-    let mut key = group(tree, id);
-    key.extend(path.0.to_be_bytes());
+    let mut key = group_path(tree, id, path);
     key.push(kind as u8);
     key.extend(number.to_be_bytes());
+    key
+}
+
+/// All cells of one path in a row group.
+pub(crate) fn group_path(tree: TreeId, id: GroupId, path: PathId) -> Vec<u8> {
+    let mut key = group(tree, id);
+    key.extend(path.0.to_be_bytes());
+    key
+}
+
+/// All run pieces of one path in a row group.
+pub(crate) fn runs(tree: TreeId, id: GroupId, path: PathId) -> Vec<u8> {
+    let mut key = group_path(tree, id, path);
+    key.push(GroupCell::Run as u8);
     key
 }
 

@@ -10,12 +10,13 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::encoding::RunPiece;
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::{ORDINALS_MAX, ROW_GROUP_SLOTS};
 use crate::node::{NodeId, Ordinal, PathId};
 use crate::order::Item;
 use crate::state::{Datum, ShapeId};
-use crate::tree::disk::{Load, Loaded};
+use crate::tree::disk::{Directory, Load, Loaded, Wanted};
 use crate::tree::group::{ColumnId, DiskPart, Fault, GroupId, RowGroup, locate};
 use crate::tree::rows::{Row, YoungRows};
 use crate::tree::schema::{Label, Schema, SchemaExtent, ShapeField, SpaceId, index_u32};
@@ -319,10 +320,25 @@ impl TreeData {
             }
             Loaded::Large(disk) => {
                 let group = groups[index].get_or_insert_default();
-                group.disk = DiskPart::Loaded(Arc::new(disk));
+                group.disk = DiskPart::Loaded(Box::new(disk));
             }
         }
         Ok(())
+    }
+
+    /// Puts in place a run piece, or that there is none, as it was looked up for `disk`.
+    pub(crate) fn attach_run(
+        &mut self,
+        (disk, column): (&Arc<Directory>, u32),
+        wanted: Wanted,
+        found: Option<RunPiece>,
+    ) {
+        let groups = &mut self.spaces[disk.id.space.0 as usize].groups;
+        if let Some(Some(group)) = groups.get_mut(disk.id.group as usize)
+            && let DiskPart::Loaded(large) = &mut group.disk
+        {
+            large.add_run((disk, column), wanted, found);
+        }
     }
 
     /// Gives a new element, or with a key a new entry, its ordinal.

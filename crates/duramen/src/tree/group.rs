@@ -7,12 +7,11 @@
 //! changes; a slot is born either on disk or young, never both.
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::limits::ROW_GROUP_SLOTS;
 use crate::state::Datum;
-use crate::tree::disk::{DiskGroup, Load};
+use crate::tree::disk::{LargeGroup, Load};
 use crate::tree::schema::SpaceId;
 use crate::tree::young::{Heap, Packed, Run, YoungColumn};
 
@@ -62,7 +61,7 @@ pub(crate) enum DiskPart {
     #[default]
     None,
     NotLoaded(GroupId),
-    Loaded(Arc<DiskGroup>),
+    Loaded(Box<LargeGroup>),
 }
 
 /// A row group.
@@ -239,7 +238,7 @@ impl RowGroup {
         Ok(first.map(|change| change.revision))
     }
 
-    pub(crate) fn disk_group(&self) -> Result<Option<&Arc<DiskGroup>>, Fault> {
+    fn disk_group(&self) -> Result<Option<&LargeGroup>, Fault> {
         match &self.disk {
             DiskPart::None => Ok(None),
             DiskPart::Loaded(disk) => Ok(Some(disk)),

@@ -9,12 +9,14 @@ use hashbrown::HashTable;
 use rustc_hash::FxHasher;
 use std::hash::{Hash, Hasher};
 
+use crate::error::{Error, ErrorKind, Result};
 use crate::json::escape;
 use crate::limits::{
-    OBJECT_FIELDS_MAX, PATHS_BEFORE_MAPS, PATHS_MAX, SCHEMA_TEXT_BYTES_MAX, SHAPES_MAX,
+    OBJECT_FIELDS_MAX, ORDINALS_MAX, PATHS_BEFORE_MAPS, PATHS_MAX, SCHEMA_TEXT_BYTES_MAX,
+    SHAPES_MAX,
 };
 use crate::node::PathId;
-use crate::state::ShapeId;
+use crate::state::{Datum, Sequence, ShapeId};
 
 /// The path of the root, and the space of its ordinal 0.
 pub(crate) const ROOT: PathId = PathId(0);
@@ -98,6 +100,26 @@ pub(crate) struct Schema {
 pub(crate) struct SchemaExtent {
     pub(crate) paths: u32,
     pub(crate) shapes: u32,
+}
+
+impl SchemaExtent {
+    /// Takes a state from disk, unless it names what a tree with so much of a schema cannot have.
+    #[inline]
+    pub(crate) fn vet(self, state: Datum<'_>) -> Result<Datum<'_>> {
+        let can_be = match state {
+            Datum::Object(shape) => shape.0 < self.shapes,
+            Datum::Array(Sequence::Extent(extent)) | Datum::Map(Sequence::Extent(extent)) => {
+                extent.first + u64::from(extent.count) <= ORDINALS_MAX
+            }
+            _ => true,
+        };
+        if can_be { Ok(state) } else { Err(impossible(state)) }
+    }
+}
+
+#[cold]
+fn impossible(state: Datum<'_>) -> Error {
+    Error::new(ErrorKind::Corrupt, format!("a cell has the state {state:?}, which cannot be"))
 }
 
 impl Schema {

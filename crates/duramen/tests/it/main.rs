@@ -6,5 +6,6 @@ mod concurrency;
 mod damage;
 mod documents;
 mod format;
+mod large_groups;
 mod limits;
 mod regressions;

@@ -1,0 +1,355 @@
+//! A large row group: a directory of its cells, each read and decoded once, on first use.
+//!
+//! First states are bounded by what is in the row group and listed; run pieces, of which a long
+//! history has any number, are looked up by key ([`KnownRuns`]).
+
+use std::ops::ControlFlow;
+use std::sync::{Arc, OnceLock};
+
+use crate::encoding::{Column, RunPiece};
+use crate::error::Result;
+use crate::node::PathId;
+use crate::segment::CellHandle;
+use crate::state::Datum;
+use crate::store::LiveSegments;
+use crate::tree::cell_key::{self, GroupCell, TreeId};
+use crate::tree::disk::runs::{KnownRuns, Wanted};
+use crate::tree::disk::{Load, Place, TreeCells, corrupt};
+use crate::tree::group::{ColumnId, Fault, GroupId};
+use crate::tree::schema::{Schema, SchemaExtent};
+use crate::tree::serialize::write_scalar;
+
+/// The part of a large row group that is on disk, with the run pieces that were looked up.
+#[derive(Debug)]
+pub(crate) struct LargeGroup {
+    disk: Arc<Directory>,
+    /// By column.
+    runs: Vec<KnownRuns>,
+}
+
+/// The cells of a large row group, as of one list of segments.
+#[derive(Debug)]
+pub(crate) struct Directory {
+    tree: TreeId,
+    pub(crate) id: GroupId,
+    /// What it was read from, whatever is added meanwhile.
+    live: Arc<LiveSegments>,
+    known: SchemaExtent,
+    cells: Vec<BaseCell>,
+    /// By column.
+    values: Vec<ColumnCells>,
+    parent: Vec<Base>,
+    born: Vec<Base>,
+    key: Vec<Base>,
+}
+
+/// A cell of first states.
+#[derive(Debug)]
+struct BaseCell {
+    place: Place,
+    handle: CellHandle,
+    decoded: OnceLock<Box<Column>>,
+}
+
+/// First states of consecutive slots.
+#[derive(Debug, Clone, Copy)]
+struct Base {
+    first_slot: u16,
+    cell: usize,
+}
+
+/// The cells of one column.
+#[derive(Debug, Default)]
+struct ColumnCells {
+    path: PathId,
+    /// Rising.
+    bases: Vec<Base>,
+    /// The first revision of the oldest run piece.
+    oldest_run: Option<u32>,
+}
+
+#[inline]
+fn print_state(state: Datum<'_>, out: &mut Vec<u8>) -> bool {
+    if state.is_container() || matches!(state, Datum::Absent | Datum::Apart { .. }) {
+        return false;
+    }
+    write_scalar(state, out);
+    true
+}
+
+impl Directory {
+    /// Lists the first states of a row group and which columns have run pieces.
+    fn read(
+        cells: &TreeCells,
+        live: Arc<LiveSegments>,
+        (id, schema): (GroupId, &Schema),
+    ) -> Result<Self> {
+        let mut scan = live.scan(&cell_key::group(cells.tree, id))?;
+        let mut directory = Self {
+            tree: cells.tree,
+            id,
+            live,
+            known: schema.extent(),
+            cells: Vec::new(),
+            values: Vec::new(),
+            parent: Vec::new(),
+            born: Vec::new(),
+            key: Vec::new(),
+        };
+        while let Some(found) = scan.next() {
+            let (key, handle) = found?;
+            let place = Place::parse(&key, id, schema)?;
+            if place.kind == GroupCell::Run {
+                directory.column_mut(place).oldest_run = Some(place.number);
+                scan.seek(&cell_key::group_path(cells.tree, id, PathId(place.path.0 + 1)))?;
+            } else {
+                directory.add(place, handle)?;
+            }
+        }
+        Ok(directory)
+    }
+
+    fn column_mut(&mut self, place: Place) -> &mut ColumnCells {
+        let column = place.column as usize;
+        if column >= self.values.len() {
+            self.values.resize_with(column + 1, ColumnCells::default);
+        }
+        self.values[column].path = place.path;
+        &mut self.values[column]
+    }
+
+    /// Puts a cell of first states, the next in key order, into the directory.
+    fn add(&mut self, place: Place, handle: CellHandle) -> Result<()> {
+        let cell = self.cells.len();
+        let base = Base { first_slot: place.first_slot()?, cell };
+        match place.kind {
+            GroupCell::Base => self.column_mut(place).bases.push(base),
+            GroupCell::Parent => self.parent.push(base),
+            GroupCell::Born => self.born.push(base),
+            GroupCell::Key => self.key.push(base),
+            GroupCell::Run => unreachable!("runs are not listed"),
+        }
+        let is_read = handle.is_read();
+        self.cells.push(BaseCell { place, handle, decoded: OnceLock::new() });
+        // What shares a block with the keys has been read with them.
+        if is_read { self.load(cell) } else { Ok(()) }
+    }
+
+    /// Reads and decodes a cell, once.
+    pub(crate) fn load(&self, cell: usize) -> Result<()> {
+        let cell = &self.cells[cell];
+        let column = Column::parse(cell.handle.load()?)?;
+        cell.place.slots(&column)?;
+        // Another reader may have been first; both decoded the same.
+        let _ = cell.decoded.set(Box::new(column));
+        Ok(())
+    }
+
+    /// Reads a run piece of a column.
+    pub(crate) fn find_run(&self, column: u32, wanted: Wanted) -> Result<Option<RunPiece>> {
+        let path = self.values[column as usize].path;
+        let key =
+            |first: u32| cell_key::group_cell(self.tree, self.id, path, (GroupCell::Run, first));
+        let all = cell_key::runs(self.tree, self.id, path);
+        let found = match wanted {
+            Wanted::AtOrBefore(revision) => self.live.last_before(&all, &key(revision))?,
+            Wanted::After(revision) => {
+                let mut scan = self.live.scan(&all)?;
+                scan.seek(&key(revision.saturating_add(1)))?;
+                let found = scan.next().transpose()?;
+                found.map(|(key, handle)| handle.load().map(|cell| (key, cell))).transpose()?
+            }
+        };
+        let Some((key, cell)) = found else { return Ok(None) };
+        let piece = RunPiece::parse(cell)?;
+        let first = key.last_chunk::<4>().map(|first| u32::from_be_bytes(*first));
+        if first != Some(piece.first_revision()) || first == Some(0) {
+            let found = piece.first_revision();
+            return Err(corrupt(format!("the run piece {key:02x?} begins at revision {found}")));
+        }
+        Ok(Some(piece))
+    }
+
+    fn bases(&self, column: ColumnId) -> &[Base] {
+        match column {
+            ColumnId::Value(index) => {
+                self.values.get(index as usize).map_or(&[], |cells| &cells.bases)
+            }
+            ColumnId::Parent => &self.parent,
+            ColumnId::Key => &self.key,
+        }
+    }
+
+    /// The first state of a slot.
+    fn first_state(self: &Arc<Self>, bases: &[Base], slot: u16) -> Result<Datum<'_>, Fault> {
+        let after = bases.partition_point(|base| base.first_slot <= slot);
+        let Some(base) = bases[..after].last() else { return Ok(Datum::Absent) };
+        let Some(column) = self.cells[base.cell].decoded.get() else {
+            return Err(Fault::load(Load::Base(Arc::clone(self), base.cell)));
+        };
+        let index = usize::from(slot - base.first_slot);
+        if index >= column.len() {
+            return Ok(Datum::Absent);
+        }
+        Ok(self.known.vet(column.get(index)?)?)
+    }
+}
+
+impl LargeGroup {
+    /// The row group of which the disk has the revisions up to `newest`.
+    pub(crate) fn read(
+        cells: &TreeCells,
+        live: Arc<LiveSegments>,
+        of: (GroupId, &Schema),
+        newest: u32,
+    ) -> Result<Self> {
+        let disk = Arc::new(Directory::read(cells, live, of)?);
+        let runs = disk.values.iter().map(|column| KnownRuns::new(column.oldest_run, newest));
+        Ok(Self { runs: runs.collect(), disk })
+    }
+
+    /// Takes a run piece that was looked up for `disk`, if that is this row group still.
+    pub(crate) fn add_run(
+        &mut self,
+        (disk, column): (&Arc<Directory>, u32),
+        wanted: Wanted,
+        found: Option<RunPiece>,
+    ) {
+        if Arc::ptr_eq(&self.disk, disk) {
+            self.runs[column as usize].add(wanted, found);
+        }
+    }
+
+    fn runs(&self, column: ColumnId) -> Option<(u32, &KnownRuns)> {
+        let ColumnId::Value(index) = column else { return None };
+        self.runs.get(index as usize).map(|runs| (index, runs))
+    }
+
+    #[cold]
+    fn missing_run(&self, column: u32, wanted: Wanted) -> Fault {
+        Fault::load(Load::Run(Arc::clone(&self.disk), column, wanted))
+    }
+
+    /// The newest change of a slot at or before a revision.
+    fn change(
+        &self,
+        column: ColumnId,
+        slot: u16,
+        revision: u32,
+    ) -> Result<Option<(u32, Datum<'_>)>, Fault> {
+        let Some((index, runs)) = self.runs(column) else { return Ok(None) };
+        for piece in runs.back_from(revision) {
+            let piece = piece.map_err(|wanted| self.missing_run(index, wanted))?;
+            if let Some((set, state)) = piece.at(slot, revision)? {
+                return Ok(Some((set, self.disk.known.vet(state)?)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn first_state(&self, column: ColumnId, slot: u16) -> Result<Datum<'_>, Fault> {
+        self.disk.first_state(self.disk.bases(column), slot)
+    }
+
+    /// The state of a slot at a revision.
+    pub(crate) fn state(
+        &self,
+        column: ColumnId,
+        slot: u16,
+        revision: u32,
+    ) -> Result<Datum<'_>, Fault> {
+        match self.change(column, slot, revision)? {
+            Some((_, state)) => Ok(state),
+            None => self.first_state(column, slot),
+        }
+    }
+
+    /// Prints the state of a slot at a revision. False if it has children or stands apart, is not
+    /// there, or is not decoded yet.
+    #[inline]
+    pub(crate) fn print(&self, column: u32, slot: u16, revision: u32, out: &mut Vec<u8>) -> bool {
+        let index = column as usize;
+        let (Some(cells), Some(runs)) = (self.disk.values.get(index), self.runs.get(index)) else {
+            return false;
+        };
+        for piece in runs.back_from(revision) {
+            match piece.map(|piece| piece.at(slot, revision)) {
+                Ok(Ok(Some((_, state)))) => return print_state(state, out),
+                Ok(Ok(None)) => {}
+                Ok(Err(_)) | Err(_) => return false,
+            }
+        }
+        let after = cells.bases.partition_point(|base| base.first_slot <= slot);
+        let Some(base) = cells.bases[..after].last() else { return false };
+        let Some(column) = self.disk.cells[base.cell].decoded.get() else { return false };
+        let index = usize::from(slot - base.first_slot);
+        column.get(index).is_ok_and(|state| print_state(state, out))
+    }
+
+    /// The state of a slot at a revision and the revision that set it; none if never set.
+    pub(crate) fn version(
+        &self,
+        column: ColumnId,
+        slot: u16,
+        revision: u32,
+    ) -> Result<Option<(u32, Datum<'_>)>, Fault> {
+        if let Some(found) = self.change(column, slot, revision)? {
+            return Ok(Some(found));
+        }
+        let state = self.first_state(column, slot)?;
+        let born = if state.is_absent() { None } else { self.born(slot)? };
+        Ok(born.filter(|&born| born <= revision).map(|born| (born, state)))
+    }
+
+    /// Visits the states of a slot up to a revision, newest first, until told to stop.
+    pub(crate) fn versions(
+        &self,
+        column: ColumnId,
+        slot: u16,
+        revision: u32,
+        visit: &mut impl FnMut(u32, Datum<'_>) -> ControlFlow<()>,
+    ) -> Result<(), Fault> {
+        if let Some((index, runs)) = self.runs(column) {
+            for piece in runs.back_from(revision) {
+                let piece = piece.map_err(|wanted| self.missing_run(index, wanted))?;
+                for index in piece.run(slot)?.rev() {
+                    let (set, state) = piece.change(index)?;
+                    let state = self.disk.known.vet(state)?;
+                    if set <= revision && visit(set, state).is_break() {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+        let state = self.first_state(column, slot)?;
+        if !state.is_absent()
+            && let Some(born) = self.born(slot)?.filter(|&born| born <= revision)
+        {
+            let _ = visit(born, state);
+        }
+        Ok(())
+    }
+
+    /// The revision in which a node first had a value, as far as the disk knows.
+    pub(crate) fn created(&self, column: ColumnId, slot: u16) -> Result<Option<u32>, Fault> {
+        if !self.first_state(column, slot)?.is_absent() {
+            return self.born(slot);
+        }
+        let Some((index, runs)) = self.runs(column) else { return Ok(None) };
+        for piece in runs.pieces() {
+            let piece = piece.map_err(|wanted| self.missing_run(index, wanted))?;
+            if let Some(first) = piece.run(slot)?.next() {
+                return Ok(Some(piece.change(first)?.0));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The revision in which the element or entry of a slot was born.
+    pub(crate) fn born(&self, slot: u16) -> Result<Option<u32>, Fault> {
+        match self.disk.first_state(&self.disk.born, slot)? {
+            Datum::Int(born) => Ok(u32::try_from(born).ok()),
+            _ => Ok(None),
+        }
+    }
+}
