@@ -23,16 +23,16 @@ const STORED: &str = include_str!("../fixtures/seeds.txt");
 /// Runs every suite; returns how many failed.
 pub(crate) fn all(tier: Tier, fresh: u64) -> usize {
     let scale = tier.scale();
-    let reports = [
-        canary(),
-        stored(),
-        power_losses(20_000 * scale, fresh, Disk::Random),
-        exhaustive::suite(30_000),
-        errors::suite(400 * scale, fresh),
-        determinism(50 * scale, fresh),
-        kills::suite(500 * scale, fresh),
+    let passed = [
+        canary().print(),
+        stored().print(),
+        power_losses(20_000 * scale, fresh, Disk::Random).print(),
+        exhaustive::suite(30_000).print(),
+        errors::suite(400 * scale, fresh).print(),
+        determinism(50 * scale, fresh).print(),
+        kills::suite(500 * scale, fresh).print(),
     ];
-    reports.into_iter().filter(|report| !report.print()).count()
+    passed.into_iter().filter(|passed| !passed).count()
 }
 
 /// Half of the seeds are always the same, half follow from `fresh`.

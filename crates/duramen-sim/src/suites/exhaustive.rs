@@ -1,4 +1,4 @@
-//! Suite 5: one script crashed at every change, with every subset of what was not yet durable.
+//! Suite 5: some scripts crashed at every change, with every subset of what was not yet durable.
 
 use crate::Profile;
 use crate::expectation::Check;
@@ -8,22 +8,24 @@ use crate::rounds::{Tally, run};
 
 const TRANSACTIONS: u64 = 40;
 /// Subsets of ten pending changes.
-const IMAGES_MAX: usize = 1 << 10;
+const IMAGES_MAX: u64 = 1 << 10;
+const SCRIPTS: u64 = 8;
 
-/// Every crash point of one script, with `images` images in all at the most.
+/// Every crash point of every script, with about `images` images in all at the most.
 pub(super) fn suite(images: u64) -> Report {
-    let changes = match script(u64::MAX) {
-        Ok(life) => life.device.changes(),
-        Err(_) => 1,
-    };
-    let each = (images / changes).max(2);
-    let seeds: Vec<u64> = (1..=changes).map(|crash| crash << 16 | each).collect();
+    let changes = |number| script(number, u64::MAX).map_or(1, |life| life.device.changes());
+    let points: Vec<(u64, u64)> = (1..=SCRIPTS)
+        .flat_map(|number| (1..=changes(number)).map(move |crash| (number, crash)))
+        .collect();
+    let each = (images / points.len() as u64).clamp(2, IMAGES_MAX);
+    let seeds: Vec<u64> =
+        points.iter().map(|(number, crash)| crash << 32 | number << 16 | each).collect();
     run("exhaustive", &seeds, &|seed| super::Replay::Image { seed }.round())
 }
 
-/// The script until it crashes at a change.
-fn script(crash: u64) -> Check<Life> {
-    let mut life = Life::new(4, Some(Profile::CRUEL));
+/// A script until it crashes at a change.
+fn script(number: u64, crash: u64) -> Check<Life> {
+    let mut life = Life::new(number, Some(Profile::CRUEL));
     life.device.crash_at(crash);
     if let Some(db) = life.open()? {
         life.play(db, TRANSACTIONS)?;
@@ -31,12 +33,12 @@ fn script(crash: u64) -> Check<Life> {
     Ok(life)
 }
 
-/// One crash point: the seed's low 16 bits say how many images, the others where.
+/// One crash point: from the low end the seed says how many images, of which script, and where.
 pub(super) fn round(seed: u64) -> Check<Tally> {
-    let life = script(seed >> 16)?;
-    let images = usize::try_from(seed & 0xffff).unwrap_or(IMAGES_MAX);
+    let life = script(seed >> 16 & 0xffff, seed >> 32)?;
+    let images = usize::try_from(seed & 0xffff).unwrap_or(0);
     let mut tally = Tally { seen: life.seen.clone(), ..Tally::default() };
-    for image in life.device.images(images.min(IMAGES_MAX)) {
+    for image in life.device.images(images) {
         life.after(image).recover_once()?;
         tally.losses += 1;
     }
