@@ -211,11 +211,14 @@ fn take_lock(device: &dyn Device, wait_ms: u64) -> Result<Box<dyn Lock>> {
                 waited_ms += LOCK_RETRY_MS;
             }
             Err(_) => {
-                let holder = device.lock_holder(LOCK).unwrap_or_default();
+                // It is empty for the moment between the first lock of a database and its text.
+                let holder = match device.lock_holder(LOCK).unwrap_or_default().trim() {
+                    "" => "another process".to_owned(),
+                    id => format!("process {id}"),
+                };
                 let message = format!(
-                    "the database is being written by process {}: wait for it to end, or for a \
-                     while (--wait SECONDS); reading goes on beside it",
-                    holder.trim()
+                    "the database is being written by {holder}: wait for it to end, or for a \
+                     while (--wait SECONDS); reading goes on beside it"
                 );
                 return Err(Error::new(ErrorKind::Busy, message));
             }

@@ -6,7 +6,7 @@
 #![expect(clippy::disallowed_methods, reason = "this module is the door to real files")]
 
 use std::fs::{self, OpenOptions, TryLockError};
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -130,15 +130,21 @@ impl Device for DirectoryDevice {
             Err(TryLockError::WouldBlock) => return Err(io::ErrorKind::WouldBlock.into()),
             Err(TryLockError::Error(error)) => return Err(error),
         }
-        file.set_len(0)?;
+        let mut old = Vec::new();
+        (&file).read_to_end(&mut old)?;
         let file = DirectoryFile(file);
-        write_all_at(&file, holder.as_bytes(), 0)?;
+        // One write over the last holder, with spaces for the rest of it: a file that is cut first
+        // is empty for whoever asks in between.
+        let text = format!("{holder:<width$}", width = old.len());
+        if text.as_bytes() != old {
+            write_all_at(&file, text.as_bytes(), 0)?;
+        }
         Ok(Box::new(DirectoryLock { _file: file }))
     }
 
     fn lock_holder(&self, path: &str) -> io::Result<String> {
         let bytes = fs::read(self.file_path(path)?)?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
+        Ok(String::from_utf8_lossy(&bytes).trim_end_matches(' ').to_owned())
     }
 }
 
@@ -178,3 +184,39 @@ struct DirectoryLock {
 }
 
 impl Lock for DirectoryLock {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A lock that cut its file before it wrote to it once named no holder in between.
+    #[test]
+    fn whoever_asks_while_the_lock_changes_hands_reads_one_holder_or_the_other() {
+        const HOLDERS: [&str; 2] = ["4194303", "12"];
+        let folder = tempfile::tempdir().unwrap();
+        let device = DirectoryDevice::new(folder.path());
+        drop(device.lock("LOCK", HOLDERS[0]).unwrap());
+        std::thread::scope(|scope| {
+            let takes = scope.spawn(|| {
+                for turn in 0..2_000 {
+                    drop(device.lock("LOCK", HOLDERS[turn % 2]).unwrap());
+                }
+            });
+            while !takes.is_finished() {
+                let holder = device.lock_holder("LOCK").unwrap();
+                assert!(HOLDERS.contains(&holder.as_str()), "{holder:?}");
+            }
+        });
+    }
+
+    #[test]
+    fn a_holder_that_comes_again_writes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let device = DirectoryDevice::new(folder.path());
+        let written = || fs::metadata(folder.path().join("LOCK")).unwrap().modified().unwrap();
+        drop(device.lock("LOCK", "7").unwrap());
+        let first = written();
+        drop(device.lock("LOCK", "7").unwrap());
+        assert_eq!(written(), first);
+    }
+}
