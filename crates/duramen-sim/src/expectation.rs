@@ -1,119 +1,96 @@
-//! The naive model of a database: the whole text of every revision, and what may be lost.
+//! What a database should hold after what happened to its device: the model, and what may be lost.
 //!
 //! Invariants:
-//! - commits up to `durable` survive a power loss, those up to `acknowledged` a killed process;
+//! - commits up to `durable` survive a power loss, those of the model a killed process;
 //! - at most one commit is under way: its outcome is known only when the database is reopened.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
+use std::collections::BTreeMap;
 
-use crate::specimen::Json;
+use duramen::Micros;
+
+use crate::model::{Model, Version};
+use crate::plan::{Plan, Time};
+use crate::samples::Scale;
 
 /// What a failed check says.
 pub(crate) type Check<T = ()> = Result<T, String>;
 
 /// A database as it should be.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Model {
-    pub(crate) documents: BTreeMap<String, Document>,
-    /// The last commit.
-    pub(crate) acknowledged: u64,
+#[derive(Debug, Clone)]
+pub(crate) struct Expectation {
+    /// What was acknowledged.
+    pub(crate) model: Model,
     /// The last commit that must survive a power loss.
     pub(crate) durable: u64,
     /// A commit without an answer.
-    pub(crate) under_way: Option<Staged>,
+    pub(crate) under_way: Option<Pending>,
+    /// The times of each commit.
+    times: BTreeMap<u64, Times>,
 }
 
-/// A document of the model.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Document {
-    /// The commit that made it.
-    pub(crate) created: u64,
-    /// Whether an object in it may be a map, whose entries are other nodes than its fields were.
-    pub(crate) has_map: bool,
-    pub(crate) revisions: Vec<Revision>,
-}
-
-/// A revision of the model.
+/// A commit that was begun.
 #[derive(Debug, Clone)]
-pub(crate) struct Revision {
-    pub(crate) sequence: u64,
-    pub(crate) json: Rc<Json>,
-    pub(crate) text: Rc<str>,
-    pub(crate) facts: Facts,
-    /// When it was committed; `None` until the database has told.
-    pub(crate) committed: Option<i64>,
+pub(crate) struct Pending {
+    pub(crate) plan: Plan,
+    /// The timestamp that it was given.
+    pub(crate) given: Option<Micros>,
 }
 
-/// What a commit says of itself.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Facts {
-    pub(crate) author: Option<String>,
-    pub(crate) message: Option<String>,
-    pub(crate) timestamp: Option<i64>,
+#[derive(Debug, Clone, Copy)]
+struct Times {
+    given: Option<Micros>,
+    /// `None` until the database has told.
+    committed: Option<Micros>,
 }
 
-/// A transaction's changes: each document's new value, or none if it was made without one.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Staged {
-    pub(crate) values: BTreeMap<String, Option<Json>>,
-    pub(crate) facts: Facts,
-    /// Documents that had a map at some moment of the transaction.
-    pub(crate) maps: BTreeSet<String>,
-}
-
-impl Document {
-    /// The newest value.
-    pub(crate) fn head(&self) -> Option<&Json> {
-        self.revisions.last().map(|revision| &*revision.json)
-    }
-}
-
-impl Model {
-    /// Whether staging `value` makes a new text for a document.
-    pub(crate) fn differs(&self, name: &str, value: Option<&Json>) -> bool {
-        let head = self.documents.get(name).and_then(Document::head);
-        value.is_some() && value != head
+impl Expectation {
+    /// An empty database; documents will have this scale.
+    pub(crate) fn new(scale: Scale) -> Self {
+        Self { model: Model::new(scale), durable: 0, under_way: None, times: BTreeMap::new() }
     }
 
-    /// A commit happened: `changed` says which documents have a new revision.
-    pub(crate) fn apply(
-        &mut self,
-        staged: Staged,
-        committed: Option<i64>,
-        changed: &dyn Fn(&str) -> bool,
-    ) {
-        let sequence = self.acknowledged + 1;
-        for (name, value) in staged.values {
-            let is_changed = changed(&name);
-            let has_map = staged.maps.contains(&name);
-            let fresh = Document { created: sequence, ..Document::default() };
-            let document = self.documents.entry(name).or_insert(fresh);
-            document.has_map |= has_map;
-            let Some(value) = value.filter(|_| is_changed) else { continue };
-            document.revisions.push(Revision {
-                sequence,
-                text: value.to_string().into(),
-                json: Rc::new(value),
-                facts: staged.facts.clone(),
-                committed,
-            });
+    /// A commit happened, if the plan leads to one.
+    pub(crate) fn commit(&mut self, pending: &Pending, committed: Option<Micros>) {
+        self.model.commit(&pending.plan);
+        if pending.plan.is_commit() {
+            let times = Times { given: pending.given, committed };
+            self.times.insert(self.model.sequence(), times);
         }
-        self.acknowledged = sequence;
     }
 
     /// Everything so far is durable.
     pub(crate) fn synced(&mut self) {
-        self.durable = self.acknowledged;
+        self.durable = self.model.sequence();
     }
 
     /// Forgets the commits after `sequence`.
     pub(crate) fn truncate(&mut self, sequence: u64) {
-        self.documents.retain(|_, document| document.created <= sequence);
-        for document in self.documents.values_mut() {
-            document.revisions.retain(|revision| revision.sequence <= sequence);
-        }
-        self.acknowledged = self.acknowledged.min(sequence);
+        self.model.truncate(sequence);
+        self.times.retain(|commit, _| *commit <= sequence);
         self.durable = self.durable.min(sequence);
+    }
+
+    /// When a revision was committed, which is learnt from `found` if nobody knows, and its own
+    /// timestamp.
+    pub(crate) fn times_of(&mut self, version: &Version, found: Micros) -> (Micros, Micros) {
+        let unknown = Times { given: None, committed: None };
+        let times = self.times.entry(version.sequence).or_insert(unknown);
+        let committed = *times.committed.get_or_insert(found);
+        (committed, times.given.unwrap_or(committed))
+    }
+
+    /// The timestamp to give to a plan at a time: none if the clock was set back so far that the
+    /// one after the last would be in the future.
+    pub(crate) fn timestamp(&self, plan: &Plan, now: Micros) -> Option<Micros> {
+        let given = plan.timestamp(|name| self.last_timestamp(name))?;
+        let newest = self.times.values().filter_map(|times| times.committed).max();
+        let is_early = newest.is_none_or(|newest| given > newest) && given > now;
+        (plan.time != Time::Past || !is_early).then_some(given)
+    }
+
+    /// The timestamp of a document's last revision.
+    fn last_timestamp(&self, name: &str) -> Option<Micros> {
+        let times = self.times.get(&self.model.versions(name).last()?.sequence)?;
+        times.given.or(times.committed)
     }
 }

@@ -22,6 +22,9 @@ pub enum Json {
     Object(Vec<(String, Json)>),
 }
 
+/// With more fields than these an object becomes a map in the engine.
+const FIELDS_MAX: usize = 256;
+
 /// Why a place cannot be changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
@@ -52,6 +55,17 @@ impl Json {
             _ => 0,
         };
         1 + below
+    }
+
+    /// Whether the engine keeps an object in it as a map.
+    pub fn has_map(&self) -> bool {
+        match self {
+            Self::Array(elements) => elements.iter().any(Self::has_map),
+            Self::Object(fields) => {
+                fields.len() > FIELDS_MAX || fields.iter().any(|(_, value)| value.has_map())
+            }
+            _ => false,
+        }
     }
 
     /// The kind as the engine names it.

@@ -4,24 +4,26 @@
 
 mod arguments;
 mod clock;
+mod coverage;
 mod device;
 mod expectation;
 pub mod json;
 mod life;
 pub mod model;
+pub mod operation;
 mod oracle;
+pub mod plan;
 mod random;
 mod report;
 mod rounds;
 pub mod samples;
-mod script;
-mod specimen;
 mod stopwatch;
 mod suites;
 
 use std::process::ExitCode;
 
 pub use clock::SimulatedClock;
+pub use coverage::Coverage;
 pub use device::{FaultKind, FaultPlan, Operation, PowerLoss, PowerOff, Profile, SimulatedDevice};
 pub use random::Random;
 

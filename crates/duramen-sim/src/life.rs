@@ -1,25 +1,28 @@
 //! A database on a simulated device from one power loss to the next, beside its model.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use duramen::{
-    CommitOptions, Committed, Database, Durability, Error, ErrorKind, Micros, Options, Revision,
+    Clock, CommitOptions, Committed, Database, Durability, Error, ErrorKind, Micros, Options,
     Transaction,
 };
 
-use crate::expectation::{Check, Model, Staged};
+use crate::coverage::Coverage;
+use crate::expectation::{Check, Expectation, Pending};
+use crate::json::Json;
 use crate::oracle::{self, Loss, said};
+use crate::plan::{Frame, Plan, Step as Change, Time};
 use crate::random::mix;
-use crate::script::{Change, Ending, Plan};
-use crate::specimen::{Json, pointer};
+use crate::samples::Scale;
 use crate::{PowerLoss, Profile, Random, SimulatedClock, SimulatedDevice};
 
 /// A run: its device, its clock, its model and what it has seen.
 pub(crate) struct Life {
     pub(crate) device: SimulatedDevice,
-    pub(crate) model: Model,
+    pub(crate) expectation: Expectation,
     pub(crate) random: Random,
+    pub(crate) coverage: Coverage,
     pub(crate) seen: BTreeSet<&'static str>,
     /// Segments at the most: as many checkpoints.
     pub(crate) checkpoints: u64,
@@ -28,7 +31,6 @@ pub(crate) struct Life {
     clock: SimulatedClock,
     loss: Loss,
     trace: u64,
-    is_heavy: bool,
     memory_bytes: usize,
     checkpoint_journal_bytes: usize,
 }
@@ -53,6 +55,19 @@ impl From<String> for Trouble {
 
 /// Noon of a day in 2026.
 const START: Micros = Micros(1_780_000_000_000_000);
+const DURABILITIES: [Durability; 4] =
+    [Durability::Sync, Durability::Sync, Durability::Interval(5), Durability::Interval(10_000)];
+/// Mostly small: many short rounds tell more than some long ones.
+const SCALES: [Scale; 8] = [
+    Scale::SMALL,
+    Scale::SMALL,
+    Scale::SMALL,
+    Scale::SMALL,
+    Scale::SMALL,
+    Scale::SMALL,
+    Scale::WIDE,
+    Scale::HEAVY,
+];
 
 impl Life {
     /// An empty disk, of a profile that the seed draws unless it is given.
@@ -61,14 +76,14 @@ impl Life {
         let drawn = Profile::random(&mut random);
         Self {
             device: SimulatedDevice::new(random.bits(), profile.unwrap_or(drawn)),
-            model: Model::default(),
+            expectation: Expectation::new(random.choose(&SCALES)),
+            coverage: Coverage::default(),
             seen: BTreeSet::new(),
             checkpoints: 0,
             is_faulty: false,
             clock: SimulatedClock::new(START),
             loss: Loss::Process,
             trace: 0,
-            is_heavy: random.one_in(8),
             memory_bytes: random.choose(&[256 << 10, 1 << 20, 16 << 20]),
             checkpoint_journal_bytes: random.choose(&[1 << 10, 4 << 10, 16 << 10, 1 << 20]),
             random,
@@ -144,7 +159,7 @@ impl Life {
     fn settle(&mut self, what: &'static str, result: duramen::Result<()>) -> Step {
         self.seen.insert(what);
         result.map_err(|error| self.trouble(what, &error))?;
-        self.model.synced();
+        self.expectation.synced();
         Ok(())
     }
 
@@ -171,7 +186,7 @@ impl Life {
 
     /// Compares, unless reads fail as planned.
     fn compare(&mut self, db: &Database) -> Step {
-        let compared = oracle::compare(&mut self.model, db);
+        let compared = oracle::compare(&mut self.expectation, db);
         if self.device.is_off() {
             return Err(Trouble::Over);
         }
@@ -183,69 +198,54 @@ impl Life {
 
     /// Draws a transaction and does it.
     fn transact(&mut self, db: &Database) -> Step {
-        let plan = Plan::draw(&self.model, &mut self.random, self.is_heavy);
-        plan.kinds(&mut self.seen);
+        let plan = Plan::transaction(&self.expectation.model, self.random.bits());
+        self.coverage.drawn(&plan);
         let mut transaction = db.transaction();
-        for change in &plan.changes {
+        for change in &plan.steps {
             self.stage(&mut transaction, change)?;
         }
-        match plan.ending {
-            Ending::Commit => self.commit(db, transaction, plan),
-            Ending::Rollback => {
+        match plan.frame {
+            Frame::Commit => self.commit(db, transaction, plan),
+            Frame::Rollback => {
+                self.seen.insert("rollback");
                 transaction.rollback();
                 Ok(())
             }
-            Ending::Conflict => self.conflict(transaction, &plan),
+            Frame::Call { .. } => unreachable!("a transaction was drawn"),
         }
     }
 
     fn stage(&self, transaction: &mut Transaction, change: &Change) -> Step {
-        let done = match change {
-            Change::Create(name) => transaction.create_document(name),
-            Change::Put(name, text) => transaction.put(name, text.as_bytes()),
-            Change::Set(name, path, text) => transaction.set(name, &pointer(path), text.as_bytes()),
-            Change::Remove(name, path) => transaction.remove(name, &pointer(path)),
-            Change::Get(name, path, expected) => match transaction.get(name, &pointer(path)) {
-                Ok(text) if text == *expected => Ok(()),
-                Ok(text) => return Err(format!("get: found {text}, expected {expected}").into()),
-                Err(error) => Err(error),
-            },
-        };
-        done.map_err(|error| self.trouble(&format!("{change:?}"), &error))
-    }
-
-    fn conflict(&self, mut transaction: Transaction, plan: &Plan) -> Step {
-        for name in plan.staged.values.keys() {
-            let Some(document) = self.model.documents.get(name) else { continue };
-            let head = document.revisions.len() as u64;
-            let right = transaction.expect(name, Revision(head));
-            right.map_err(|error| self.trouble("expect", &error))?;
-            match transaction.expect(name, Revision(head + 1)) {
-                Err(error) if error.kind() == ErrorKind::Conflict => {}
-                Err(error) => return Err(self.trouble("expect", &error)),
-                Ok(()) => {
-                    return Err("a wrong revision was expected without conflict".to_owned().into());
-                }
+        let done = change.operation.stage(&change.name, transaction);
+        match done {
+            Err(error) if change.expected != Err(error.kind()) => {
+                Err(self.trouble(&format!("{change:?}"), &error))
             }
+            Ok(()) if change.expected.is_err() => Err(format!("{change:?} went well").into()),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     fn commit(&mut self, db: &Database, transaction: Transaction, plan: Plan) -> Step {
-        let facts = plan.staged.facts.clone();
+        let durability = self.random.choose(&DURABILITIES);
+        let given = self.expectation.timestamp(&plan, self.clock.now());
+        self.saw(&plan, durability);
         let options = CommitOptions {
-            author: facts.author,
-            message: facts.message,
-            timestamp: facts.timestamp.map(Micros),
-            durability: Some(plan.durability),
+            author: plan.author.clone(),
+            message: plan.message.clone(),
+            timestamp: given,
+            durability: Some(durability),
             expect_revision: None,
         };
+        let pending = Pending { plan, given };
         match transaction.commit(&options) {
-            Ok(committed) => self.acknowledged(plan, &committed),
+            Ok(committed) => self.acknowledged(&pending, &committed, durability),
+            Err(error) if pending.plan.expected == Err(error.kind()) => Ok(()),
             Err(error) => {
                 let trouble = self.trouble("commit", &error);
-                if self.device.is_off() || error.kind() == ErrorKind::Unknown {
-                    self.model.under_way = Some(plan.staged);
+                let is_open = self.device.is_off() || error.kind() == ErrorKind::Unknown;
+                if is_open && pending.plan.is_commit() {
+                    self.expectation.under_way = Some(pending);
                 }
                 if matches!(trouble, Trouble::Wrong(_)) || self.device.is_off() {
                     return Err(trouble);
@@ -255,32 +255,39 @@ impl Life {
         }
     }
 
-    fn acknowledged(&mut self, plan: Plan, committed: &Committed) -> Step {
-        let model = &mut self.model;
-        let creates = plan.staged.values.keys().any(|name| !model.documents.contains_key(name));
-        let is_changed = |name: &str| committed.revisions.iter().any(|(other, _)| other == name);
-        for (name, value) in &plan.staged.values {
-            if model.differs(name, value.as_ref()) && !is_changed(name) {
-                return Err(format!("the change of {name:?} made no revision").into());
-            }
+    /// What kind of commit there is, for the record.
+    fn saw(&mut self, plan: &Plan, durability: Durability) {
+        self.seen.insert(match durability {
+            Durability::Sync => "sync commit",
+            Durability::Interval(_) => "interval commit",
+        });
+        self.seen.insert(match &plan.expected {
+            Ok(revisions) if revisions.len() > 1 => "commit of several documents",
+            Ok(_) => "commit",
+            Err(_) => "refused commit",
+        });
+        if plan.time != Time::Now {
+            self.seen.insert("given timestamp");
         }
-        if committed.sequence.0 == 0 {
-            let unchanged = committed.revisions.is_empty() && !creates;
-            return if unchanged { Ok(()) } else { Err("no commit of a change".to_owned().into()) };
+    }
+
+    fn acknowledged(
+        &mut self,
+        pending: &Pending,
+        committed: &Committed,
+        durability: Durability,
+    ) -> Step {
+        let plan = &pending.plan;
+        let found = (Ok(committed.revisions.clone()), committed.sequence.0);
+        let next = self.expectation.model.sequence() + 1;
+        let expected = (plan.expected.clone(), if plan.is_commit() { next } else { 0 });
+        if found != expected {
+            return Err(format!("commit: found {found:?}, expected {expected:?}").into());
         }
-        if committed.sequence.0 != model.acknowledged + 1 {
-            let (found, last) = (committed.sequence, model.acknowledged);
-            return Err(format!("commit {found} follows {last}").into());
-        }
-        model.apply(plan.staged, Some(committed.timestamp.0), &is_changed);
-        for (name, revision) in &committed.revisions {
-            let expected = model.documents.get(name).map_or(0, |document| document.revisions.len());
-            if revision.0 != expected as u64 {
-                return Err(format!("{name:?} got revision {revision}, expected {expected}").into());
-            }
-        }
-        if plan.durability == Durability::Sync {
-            model.synced();
+        self.expectation.commit(pending, Some(committed.timestamp));
+        self.coverage.carried_out(plan);
+        if durability == Durability::Sync && plan.is_commit() {
+            self.expectation.synced();
         }
         Ok(())
     }
@@ -289,30 +296,28 @@ impl Life {
     /// and reads go on. A commit that found no room before it was written is none of that.
     fn check_poison(&mut self, db: &Database, kind: ErrorKind) -> Step {
         self.device.repair();
+        let plan = Plan::put(&self.expectation.model, "refused", &Json::Null);
         let mut transaction = db.transaction();
         let refused = transaction
-            .put("refused", b"1")
+            .put("refused", b"null")
             .and_then(|()| transaction.commit(&CommitOptions::default()));
         match refused {
             Err(error) if error.kind() == ErrorKind::Poisoned => {
                 self.seen.insert("poison");
             }
             Ok(committed) if matches!(kind, ErrorKind::Io | ErrorKind::Full) => {
-                return self.refused_once(&committed);
+                return self.refused_once(plan, &committed);
             }
             other => return Err(format!("a write after a failed sync gave {other:?}").into()),
         }
-        oracle::compare(&mut self.model, db)?;
+        oracle::compare(&mut self.expectation, db)?;
         Err(Trouble::Over)
     }
 
     /// Only that commit was refused: the one after it went well.
-    fn refused_once(&mut self, committed: &Committed) -> Step {
-        let value = Json::Scalar("1".to_owned());
-        let values = BTreeMap::from([("refused".to_owned(), Some(value))]);
-        let staged = Staged { values, ..Staged::default() };
-        self.model.apply(staged, Some(committed.timestamp.0), &|_| true);
-        self.model.synced();
+    fn refused_once(&mut self, plan: Plan, committed: &Committed) -> Step {
+        let pending = Pending { plan, given: None };
+        self.acknowledged(&pending, committed, Durability::Sync)?;
         Err(Trouble::Fault)
     }
 
@@ -363,7 +368,7 @@ impl Life {
     }
 
     fn adopt(&mut self, db: &Database) -> Check {
-        oracle::adopt(&mut self.model, db, self.loss)?;
+        oracle::adopt(&mut self.expectation, db, self.loss)?;
         self.loss = Loss::Process;
         Ok(())
     }
@@ -372,7 +377,7 @@ impl Life {
     pub(crate) fn recover(&mut self) -> Check<Database> {
         let db = self.open()?.ok_or("the power went without a crash")?;
         self.adopt(&db)?;
-        oracle::examine(&mut self.model, &db, &mut self.random)?;
+        oracle::examine(&mut self.expectation, &db, &mut self.random)?;
         let written = self.transact(&db).and_then(|()| self.close(db));
         match written {
             Ok(()) => {}
@@ -380,7 +385,7 @@ impl Life {
             Err(Trouble::Over | Trouble::Fault) => return Err("recovered without power".to_owned()),
         }
         let db = self.open()?.ok_or("the power went without a crash")?;
-        let examined = oracle::examine(&mut self.model, &db, &mut self.random);
+        let examined = oracle::examine(&mut self.expectation, &db, &mut self.random);
         examined.map_err(|what| format!("after the second open: {what}"))?;
         said("flush", db.flush())?;
         Ok(db)
@@ -390,7 +395,8 @@ impl Life {
     pub(crate) fn after(&self, device: SimulatedDevice) -> Self {
         Self {
             device,
-            model: self.model.clone(),
+            expectation: self.expectation.clone(),
+            coverage: Coverage::default(),
             random: self.random.clone(),
             seen: BTreeSet::new(),
             clock: self.clock.clone(),

@@ -1,10 +1,14 @@
 //! Compares a database with its model: every document, every revision, rows, histories, times.
 
-use duramen::{CommitSequence, Database, Document, LogEntry, LogQuery, Micros, Revision};
+use duramen::{
+    CommitSequence, Database, Document, JsonPointer, LogEntry, LogQuery, Micros, Revision,
+};
 
 use crate::Random;
-use crate::expectation::{self, Check, Model};
-use crate::specimen::{Json, Step, pointer};
+use crate::expectation::{Check, Expectation};
+use crate::json::{Json, pointer};
+use crate::model::{self, Version};
+use crate::samples::{Samples, Scale};
 
 /// What may be missing of the commits that the model knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,58 +20,49 @@ pub(crate) enum Loss {
 }
 
 /// After a restart: finds how many commits survived, sets the model to them and compares all.
-pub(crate) fn adopt(model: &mut Model, db: &Database, loss: Loss) -> Check {
+pub(crate) fn adopt(expectation: &mut Expectation, db: &Database, loss: Loss) -> Check {
     let found = said("stats", db.stats())?.sequence.0;
+    let acknowledged = expectation.model.sequence();
     let least = match loss {
-        Loss::Power => model.durable,
-        Loss::Process => model.acknowledged,
+        Loss::Power => expectation.durable,
+        Loss::Process => acknowledged,
     };
-    let most = model.acknowledged + u64::from(model.under_way.is_some());
+    let most = acknowledged + u64::from(expectation.under_way.is_some());
     if found < least || found > most {
         return Err(format!("commit {found} is the last, expected {least} to {most}"));
     }
-    let under_way = model.under_way.take();
-    if let Some(staged) = under_way.filter(|_| found > model.acknowledged) {
-        let before = model.clone();
-        let is_changed = |name: &str| {
-            let heads = before.documents.get(name).map_or(0, |document| document.revisions.len());
-            let head = db.document(name).and_then(|document| document.head_revision());
-            head.is_ok_and(|head| head.0 > heads as u64)
-        };
-        for (name, value) in &staged.values {
-            if before.differs(name, value.as_ref()) && !is_changed(name) {
-                return Err(format!("commit {found} is there without its change of {name:?}"));
-            }
-        }
-        model.apply(staged, None, &is_changed);
+    if let Some(pending) = expectation.under_way.take().filter(|_| found > acknowledged) {
+        expectation.commit(&pending, None);
     }
-    model.truncate(found);
+    expectation.truncate(found);
     // Whoever reads sees it, so it must not be lost any more.
-    model.synced();
-    compare(model, db)
+    expectation.synced();
+    compare(expectation, db)
 }
 
 /// Compares everything that can be read with the model.
-pub(crate) fn compare(model: &mut Model, db: &Database) -> Check {
+pub(crate) fn compare(expectation: &mut Expectation, db: &Database) -> Check {
     let sequence = said("stats", db.stats())?.sequence.0;
-    equal("the last commit", &sequence, &model.acknowledged)?;
+    equal("the last commit", &sequence, &expectation.model.sequence())?;
     let names = said("documents", db.documents())?;
-    equal("documents", &names, &model.documents.keys().cloned().collect::<Vec<_>>())?;
-    for (name, document) in &mut model.documents {
-        let found = said("document", db.document(name))?;
-        compare_document(document, &found).map_err(|what| format!("document {name:?}: {what}"))?;
+    let expected: Vec<String> = expectation.model.documents().keys().cloned().collect();
+    equal("documents", &names, &expected)?;
+    for name in names {
+        let found = said("document", db.document(&name))?;
+        compare_document(expectation, &name, &found)
+            .map_err(|what| format!("document {name:?}: {what}"))?;
     }
     Ok(())
 }
 
 /// Compares, and lets the database check itself.
-pub(crate) fn examine(model: &mut Model, db: &Database, random: &mut Random) -> Check {
-    compare(model, db)?;
+pub(crate) fn examine(expectation: &mut Expectation, db: &Database, random: &mut Random) -> Check {
+    compare(expectation, db)?;
     let report = said("check", db.check())?;
     if let Some(finding) = report.findings.first() {
         return Err(format!("check found {}: {}", finding.place, finding.message));
     }
-    for (name, document) in &model.documents {
+    for (name, document) in expectation.model.documents() {
         if random.one_in(2) {
             let found = said("document", db.document(name))?;
             let compared = compare_history(document, &found, random);
@@ -77,52 +72,54 @@ pub(crate) fn examine(model: &mut Model, db: &Database, random: &mut Random) -> 
     Ok(())
 }
 
-fn compare_document(model: &mut expectation::Document, found: &Document) -> Check {
+fn compare_document(expectation: &mut Expectation, name: &str, found: &Document) -> Check {
+    let versions = expectation.model.versions(name).to_vec();
     let head = said("head", found.head_revision())?;
-    equal("revisions", &head.0, &(model.revisions.len() as u64))?;
+    equal("revisions", &head.0, &(versions.len() as u64))?;
     let log = said("log", found.log(&LogQuery::default()))?;
     let entries: Vec<LogEntry> = said("log", log.collect())?;
-    equal("entries of the log", &entries.len(), &model.revisions.len())?;
-    for (entry, revision) in entries.iter().rev().zip(&mut model.revisions) {
-        compare_entry(revision, entry)
+    equal("entries of the log", &entries.len(), &versions.len())?;
+    for (entry, version) in entries.iter().rev().zip(&versions) {
+        compare_entry(expectation, version, entry)
             .map_err(|what| format!("revision {}: {what}", entry.revision))?;
     }
     let timestamps = said("timestamps", found.timestamps())?;
     let expected: Vec<Micros> = entries.iter().rev().map(|entry| entry.timestamp).collect();
     equal("timestamps", &timestamps, &expected)?;
-    for (number, revision) in (1..).map(Revision).zip(&model.revisions) {
+    for (number, version) in (1..).map(Revision).zip(&versions) {
         let text = said("at", found.at(number).and_then(|snapshot| snapshot.to_json()))?;
-        equal(&format!("revision {number}"), text.as_str(), &revision.text)?;
+        equal(&format!("revision {number}"), &text, &version.text)?;
     }
     Ok(())
 }
 
-fn compare_entry(model: &mut expectation::Revision, entry: &LogEntry) -> Check {
-    let committed = *model.committed.get_or_insert(entry.committed.0);
-    equal("commit timestamp", &entry.committed.0, &committed)?;
-    let timestamp = model.facts.timestamp.map_or(committed, |given| given.min(committed));
-    equal("timestamp", &entry.timestamp.0, &timestamp)?;
-    equal("sequence", &entry.sequence, &CommitSequence(model.sequence))?;
-    equal("author", &entry.author, &model.facts.author)?;
-    equal("message", &entry.message, &model.facts.message)
+fn compare_entry(expectation: &mut Expectation, version: &Version, entry: &LogEntry) -> Check {
+    let (committed, timestamp) = expectation.times_of(version, entry.committed);
+    equal("commit timestamp", &entry.committed, &committed)?;
+    equal("timestamp", &entry.timestamp, &timestamp)?;
+    equal("sequence", &entry.sequence, &CommitSequence(version.sequence))?;
+    equal("author", &entry.author, &version.author)?;
+    equal("message", &entry.message, &version.message)
 }
 
 /// Follows one value that only fields lead to through all revisions, and finds one by its time.
-fn compare_history(model: &expectation::Document, found: &Document, random: &mut Random) -> Check {
-    let Some(head) = model.head() else { return Ok(()) };
-    let revision = random.index(model.revisions.len());
+fn compare_history(model: &model::Document, found: &Document, random: &mut Random) -> Check {
+    let versions = &model.versions;
+    let Some(head) = versions.last() else { return Ok(()) };
+    let revision = random.index(versions.len());
     let time = said("timestamps", found.timestamps())?[revision];
     let by_time = said("at_time", found.at_time(time))?.revision();
     equal("revision at its time", &by_time.0, &(revision as u64 + 1))?;
 
-    let path = head.place(random);
-    // An element may move, and a field is another node once its object is a map.
-    if model.has_map || !path.iter().all(|step| matches!(step, Step::Field(_))) {
+    let path = Samples::new(random, Scale::SMALL).path(&head.json);
+    // An element may move.
+    if head.json.at_names(&path).is_none() {
         return Ok(());
     }
     let at = pointer(&path);
-    let history = said("history", found.head().and_then(|head| head.history(&at)))?;
-    let mut values: Vec<Option<String>> = vec![None; model.revisions.len()];
+    let place = said("pointer", JsonPointer::parse(&at))?;
+    let history = said("history", found.head().and_then(|head| head.history(&place)))?;
+    let mut values: Vec<Option<String>> = vec![None; versions.len()];
     for run in history {
         let run = said("history", run)?;
         for revision in run.first.0..=run.last.0 {
@@ -133,8 +130,12 @@ fn compare_history(model: &expectation::Document, found: &Document, random: &mut
             }
         }
     }
-    for (index, revision) in model.revisions.iter().enumerate() {
-        let expected = revision.json.at(&path).map(Json::to_string);
+    let certain = model.presence(&path, versions.len() - 1);
+    for (index, version) in versions.iter().enumerate() {
+        if model.has_map && values[index].is_none() && !certain.contains(&index) {
+            continue;
+        }
+        let expected = version.json.at_names(&path).map(Json::to_string);
         equal(&format!("history of {at} at revision {}", index + 1), &values[index], &expected)?;
     }
     Ok(())

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use crate::coverage::Coverage;
 use crate::expectation::Check;
-use crate::rounds::Tally;
+use crate::rounds::{Suite, Tally};
 
 /// The outcome of a suite.
 #[derive(Debug)]
 pub(crate) struct Report {
-    pub(crate) suite: &'static str,
+    pub(crate) suite: Suite,
     pub(crate) rounds: u64,
     pub(crate) seconds: f64,
     pub(crate) failures: Vec<String>,
@@ -16,13 +17,16 @@ pub(crate) struct Report {
     /// Rounds with at least [`MANY_CHECKPOINTS`].
     checkpointed: u64,
     seen: BTreeSet<&'static str>,
+    coverage: Coverage,
 }
 
 /// From so many checkpoints on a database has aged.
 const MANY_CHECKPOINTS: u64 = 3;
+/// A gated suite commits each kind of operation at least once in so many rounds.
+const ROUNDS_PER_EFFECT: u64 = 8;
 
 impl Report {
-    pub(crate) fn new(suite: &'static str) -> Self {
+    pub(crate) fn new(suite: Suite) -> Self {
         Self {
             suite,
             rounds: 0,
@@ -31,6 +35,7 @@ impl Report {
             losses: 0,
             checkpointed: 0,
             seen: BTreeSet::new(),
+            coverage: Coverage::default(),
         }
     }
 
@@ -42,26 +47,39 @@ impl Report {
                 self.losses += tally.losses;
                 self.checkpointed += u64::from(tally.checkpoints >= MANY_CHECKPOINTS);
                 self.seen.extend(tally.seen);
+                self.coverage.add(&tally.coverage);
             }
             Err(what) => self.failures.push(what),
         }
     }
 
+    /// The suite is over: kinds of operations that hardly took effect are failures.
+    pub(crate) fn close(&mut self, seconds: f64) {
+        self.seconds = seconds;
+        if self.suite.is_gated {
+            self.failures.extend(self.coverage.gaps(self.rounds / ROUNDS_PER_EFFECT));
+        }
+    }
+
     /// Prints it; whether nothing failed.
     pub(crate) fn print(&self) -> bool {
-        let Self { suite, rounds, seconds, losses, checkpointed, .. } = self;
+        let Self { rounds, seconds, losses, checkpointed, .. } = self;
+        let suite = self.suite.name;
         let (seen, failures) = (self.seen.len(), self.failures.len());
         for failure in &self.failures {
             println!("FAILED {suite}: {failure}");
         }
         let share = 100 * checkpointed / (*rounds).max(1);
+        if self.suite.is_gated {
+            print!("{}", self.coverage);
+        }
         println!(
-            "{suite:<12} {rounds:>6} rounds {seconds:>6.1} s, {losses} losses, {seen} operations, \
+            "{suite:<12} {rounds:>6} rounds {seconds:>6.1} s, {losses} losses, {seen} events, \
              {share} % with {MANY_CHECKPOINTS} checkpoints or more, {failures} failures"
         );
         println!(
             "{{\"suite\":\"{suite}\",\"rounds\":{rounds},\"seconds\":{seconds:.1},\
-             \"losses\":{losses},\"operations\":{seen},\"checkpointed_percent\":{share},\
+             \"losses\":{losses},\"events\":{seen},\"checkpointed_percent\":{share},\
              \"failures\":{failures}}}"
         );
         failures == 0

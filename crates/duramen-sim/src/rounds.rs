@@ -1,16 +1,41 @@
-//! Runs one round per seed on all workers, and turns panics into failures.
+//! Runs one round per seed on all workers, turns panics into failures, and ends the process when a
+//! round hangs: a hang must be red, and no thread can be stopped from outside.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Once;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use crate::coverage::Coverage;
 use crate::expectation::Check;
 use crate::report::Report;
 use crate::stopwatch::Stopwatch;
+
+/// A suite of rounds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Suite {
+    pub(crate) name: &'static str,
+    /// How long one round may take: far more than any does.
+    pub(crate) round_seconds_max: f64,
+    /// Whether each kind of operation must have taken effect often enough.
+    pub(crate) is_gated: bool,
+}
+
+impl Suite {
+    /// A suite that draws no operations, or too few to tell.
+    pub(crate) const fn new(name: &'static str) -> Self {
+        Self { name, round_seconds_max: 300.0, is_gated: false }
+    }
+
+    /// A suite that every kind of operation must take effect in.
+    pub(crate) const fn gated(name: &'static str) -> Self {
+        Self { is_gated: true, ..Self::new(name) }
+    }
+}
 
 /// What a round did.
 #[derive(Debug, Clone, Default)]
@@ -20,6 +45,7 @@ pub(crate) struct Tally {
     /// Checkpoints that one database of the round had.
     pub(crate) checkpoints: u64,
     pub(crate) seen: BTreeSet<&'static str>,
+    pub(crate) coverage: Coverage,
     /// A hash of everything that happened.
     pub(crate) trace: u64,
 }
@@ -28,18 +54,27 @@ pub(crate) struct Tally {
 const FAILURES_MAX: usize = 20;
 const WORKERS_MAX: usize = 8;
 
+/// How the process ends when a round hangs.
+pub(crate) const HUNG: i32 = 3;
+const WATCH_MILLIS: u64 = 100;
+
 /// Runs `round` once for each of the seeds.
 pub(crate) fn run(
-    suite: &'static str,
+    suite: Suite,
     seeds: &[u64],
     round: &(dyn Fn(u64) -> Check<Tally> + Sync),
 ) -> Report {
     let watch = Stopwatch::start();
     let report = Mutex::new(Report::new(suite));
     let next = AtomicUsize::new(0);
-    let work = || {
+    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(WORKERS_MAX);
+    // What each worker is at.
+    let rounds: Vec<Mutex<Option<Running>>> = (0..workers).map(|_| Mutex::new(None)).collect();
+    let work = |running: &Mutex<Option<Running>>| {
         while let Some(&seed) = seeds.get(next.fetch_add(1, Ordering::Relaxed)) {
+            *running.lock() = Some(Running { seed, watch: Stopwatch::start() });
             let result = without_panic(|| round(seed));
+            *running.lock() = None;
             let mut report = report.lock();
             report.add(result);
             if report.failures.len() >= FAILURES_MAX {
@@ -47,16 +82,42 @@ pub(crate) fn run(
             }
         }
     };
-    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(WORKERS_MAX);
+    let is_done = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        for _ in 1..workers {
-            scope.spawn(work);
-        }
-        work();
+        let watchdog = scope.spawn(|| watch_over(suite, &rounds, &is_done));
+        std::thread::scope(|scope| {
+            for running in &rounds[1..] {
+                scope.spawn(|| work(running));
+            }
+            work(&rounds[0]);
+        });
+        is_done.store(true, Ordering::Relaxed);
+        watchdog.thread().unpark();
     });
     let mut report = report.into_inner();
-    report.seconds = watch.seconds();
+    report.close(watch.seconds());
     report
+}
+
+/// A round that has not ended.
+#[derive(Debug, Clone, Copy)]
+struct Running {
+    seed: u64,
+    watch: Stopwatch,
+}
+
+/// Ends the process, with a word on the seed, once a round takes longer than it may.
+fn watch_over(suite: Suite, rounds: &[Mutex<Option<Running>>], is_done: &AtomicBool) {
+    while !is_done.load(Ordering::Relaxed) {
+        for round in rounds.iter().filter_map(|round| *round.lock()) {
+            if round.watch.seconds() > suite.round_seconds_max {
+                let (name, seed, seconds) = (suite.name, round.seed, suite.round_seconds_max);
+                println!("FAILED {name}: seed {seed} hangs: no end after {seconds} s");
+                std::process::exit(HUNG);
+            }
+        }
+        std::thread::park_timeout(Duration::from_millis(WATCH_MILLIS));
+    }
 }
 
 thread_local! {

@@ -16,16 +16,28 @@ pub struct Scale {
     pub depth: usize,
     /// One edit in so many adds hundreds of fields at once.
     pub wide_one_in: u64,
+    /// A long string has up to so many letters.
+    pub long: usize,
 }
 
 impl Scale {
     /// A few dozen values.
-    pub const SMALL: Self = Self { nodes: 100, elements: 6, fields: 6, depth: 5, wide_one_in: 60 };
+    pub const SMALL: Self =
+        Self { nodes: 100, elements: 6, fields: 6, depth: 5, wide_one_in: 60, long: 6_000 };
+    /// As small, with strings that are stored apart and fill files.
+    pub const HEAVY: Self = Self { long: 60_000, ..Self::SMALL };
     /// A few values until hundreds of fields are added, so that objects become maps.
-    pub const WIDE: Self = Self { nodes: 64, elements: 2, fields: 6, depth: 3, wide_one_in: 3 };
+    pub const WIDE: Self =
+        Self { nodes: 64, elements: 2, fields: 6, depth: 3, wide_one_in: 3, ..Self::SMALL };
     /// Up to ten thousand values, a thousand elements, five hundred fields.
-    pub const LARGE: Self =
-        Self { nodes: 10_000, elements: 1_000, fields: 500, depth: 12, wide_one_in: 12 };
+    pub const LARGE: Self = Self {
+        nodes: 10_000,
+        elements: 1_000,
+        fields: 500,
+        depth: 12,
+        wide_one_in: 12,
+        ..Self::SMALL
+    };
 }
 
 const NAMES: [&str; 14] =
@@ -164,7 +176,10 @@ impl<'r> Samples<'r> {
 
     fn text(&mut self) -> String {
         match self.random.below(40) {
-            0 => "long ".repeat(800 + self.random.index(400)),
+            0 => {
+                let words = self.scale.long / 5;
+                "long ".repeat(words - self.random.index(words / 3))
+            }
             1 => "\u{1f333}\n".repeat(800 + self.random.index(400)),
             _ => self.random.choose(&TEXTS).to_owned(),
         }

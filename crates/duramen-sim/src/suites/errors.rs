@@ -3,7 +3,7 @@
 use crate::expectation::Check;
 use crate::life::Life;
 use crate::report::Report;
-use crate::rounds::{Tally, run};
+use crate::rounds::{Suite, Tally, run};
 use crate::{FaultKind, FaultPlan, Operation};
 
 /// Kinds of faults: with those of 2 and of lasting or not, a number of 8 times `n` names a round.
@@ -25,7 +25,7 @@ pub(super) fn suite(n: u64, fresh: u64) -> Report {
     // The seed's low bits say which fault, so a fresh half keeps them.
     let base = (fresh >> 24) << 16;
     let seeds: Vec<u64> = (0..count).map(|at| if at % 16 < 8 { at } else { at ^ base }).collect();
-    run("errors", &seeds, &|seed| super::Replay::Error { seed }.round())
+    run(Suite::gated("errors"), &seeds, &|seed| super::Replay::Error { seed }.round())
 }
 
 /// The round of a seed: its low 16 bits are the fault.
@@ -49,5 +49,6 @@ pub(super) fn round(seed: u64) -> Check<Tally> {
     drop(life.recover()?);
     life.seen.insert(name);
     let trace = life.trace();
-    Ok(Tally { losses: 1, checkpoints: life.checkpoints, seen: life.seen, trace })
+    let Life { checkpoints, seen, coverage, .. } = life;
+    Ok(Tally { losses: 1, checkpoints, seen, coverage, trace })
 }

@@ -4,7 +4,7 @@ use crate::Profile;
 use crate::expectation::Check;
 use crate::life::Life;
 use crate::report::Report;
-use crate::rounds::{Tally, run};
+use crate::rounds::{Suite, Tally, run};
 
 const TRANSACTIONS: u64 = 40;
 /// Subsets of ten pending changes.
@@ -20,7 +20,7 @@ pub(super) fn suite(images: u64) -> Report {
     let each = (images / points.len() as u64).clamp(2, IMAGES_MAX);
     let seeds: Vec<u64> =
         points.iter().map(|(number, crash)| crash << 32 | number << 16 | each).collect();
-    run("exhaustive", &seeds, &|seed| super::Replay::Image { seed }.round())
+    run(Suite::gated("exhaustive"), &seeds, &|seed| super::Replay::Image { seed }.round())
 }
 
 /// A script until it crashes at a change.
@@ -37,7 +37,8 @@ fn script(number: u64, crash: u64) -> Check<Life> {
 pub(super) fn round(seed: u64) -> Check<Tally> {
     let life = script(seed >> 16 & 0xffff, seed >> 32)?;
     let images = usize::try_from(seed & 0xffff).unwrap_or(0);
-    let mut tally = Tally { seen: life.seen.clone(), ..Tally::default() };
+    let mut tally =
+        Tally { seen: life.seen.clone(), coverage: life.coverage.clone(), ..Tally::default() };
     for image in life.device.images(images) {
         life.after(image).recover_once()?;
         tally.losses += 1;

@@ -11,7 +11,7 @@ use crate::Random;
 use crate::expectation::Check;
 use crate::oracle::said;
 use crate::report::Report;
-use crate::rounds::{Tally, run};
+use crate::rounds::{Suite, Tally, run};
 use crate::stopwatch::wait;
 
 /// Kills of one database, one after the other.
@@ -20,7 +20,7 @@ const NAMES: [&str; 2] = ["left", "right"];
 
 /// Kills child processes, half of them with `Interval` commits.
 pub(super) fn suite(kills: u64, fresh: u64) -> Report {
-    run("kills", &super::seeds(kills / KILLS, fresh), &round)
+    run(Suite::new("kills"), &super::seeds(kills / KILLS, fresh), &round)
 }
 
 fn round(seed: u64) -> Check<Tally> {

@@ -38,5 +38,6 @@ pub(super) fn round(seed: u64, profile: Option<Profile>) -> Check<Tally> {
     }
     drop(open);
     let trace = life.trace();
-    Ok(Tally { losses, checkpoints: life.checkpoints, seen: life.seen, trace })
+    let Life { checkpoints, seen, coverage, .. } = life;
+    Ok(Tally { losses, checkpoints, seen, coverage, trace })
 }

@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use crate::arguments::Disk;
 use crate::expectation::Check;
-use crate::rounds::{Tally, run as run_rounds};
+use crate::rounds::{Suite, Tally, run as run_rounds};
 
 /// The defects that `--cfg duramen_teeth` plants.
 const DEFECTS: [&str; 6] = [
@@ -15,6 +15,8 @@ const DEFECTS: [&str; 6] = [
     "recycle_early",
     "drop_conflict_check",
 ];
+/// A round is a process that runs a whole suite, as often as it takes.
+const SUITE: Suite = Suite { round_seconds_max: 1_200.0, ..Suite::new("teeth") };
 /// Rounds within which each must be found.
 const QUOTA: u64 = 4_000;
 /// Rounds between two looks at what was found, and all of them without a defect.
@@ -23,7 +25,7 @@ const ROUNDS_AT_A_TIME: u64 = 200;
 /// Whether every planted defect was found, and nothing without one.
 pub(crate) fn run() -> bool {
     let numbers: Vec<u64> = (0..=DEFECTS.len() as u64).collect();
-    let report = run_rounds("teeth", &numbers, &|number| {
+    let report = run_rounds(SUITE, &numbers, &|number| {
         let defect = usize::try_from(number).ok().and_then(|at| DEFECTS.get(at)).copied();
         bite(defect)
     });

@@ -1,18 +1,21 @@
 //! The engine against a naive model that keeps every revision in full.
 
+mod cases;
 mod compare;
 mod paths;
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use duramen::{CommitOptions, Database, JsonPointer, Micros, Options, Outcome, Result, Revision};
-use duramen_sim::model::{Call, Model, Plan, Step, Time};
+use duramen_sim::model::Model;
+use duramen_sim::operation::Operation;
+use duramen_sim::plan::{Frame, Plan, Step};
 use duramen_sim::samples::Scale;
-use duramen_sim::{Random, SimulatedClock};
+use duramen_sim::{Coverage, Random, SimulatedClock};
 use proptest::prelude::*;
-use proptest::test_runner::{Config, RngSeed};
-use proptest_state_machine::{ReferenceStateMachine, StateMachineTest, prop_state_machine};
+use proptest_state_machine::{ReferenceStateMachine, StateMachineTest};
 
 /// What is done next; the rest of the choice follows from the seed and the model.
 #[derive(Debug, Clone)]
@@ -74,10 +77,13 @@ impl<const SCALE: usize> ReferenceStateMachine for Documents<SCALE> {
 
     fn apply(mut state: Reference, transition: &Transition) -> Reference {
         state.plan = match *transition {
-            Transition::Change(seed) => Some(state.model.change(seed, false)),
-            Transition::Transact(seed) => Some(state.model.change(seed, true)),
+            Transition::Change(seed) => Some(Plan::call(&state.model, seed)),
+            Transition::Transact(seed) => Some(Plan::transaction(&state.model, seed)),
             _ => None,
         };
+        if let Some(plan) = &state.plan {
+            state.model.commit(plan);
+        }
         state
     }
 }
@@ -91,7 +97,13 @@ pub(crate) struct Subject {
     db: Option<Database>,
     /// The revision timestamps of each document.
     times: BTreeMap<String, Vec<Micros>>,
+    coverage: Coverage,
     script: Script,
+}
+
+thread_local! {
+    /// What the cases of this thread's test have done.
+    static COVERAGE: RefCell<Coverage> = RefCell::default();
 }
 
 /// What was done, printed if the test fails.
@@ -136,6 +148,7 @@ impl<const SCALE: usize> StateMachineTest for Documents<SCALE> {
         compare::everything(subject.db(), &reference.model, &subject.times);
         let report = subject.db().check().unwrap();
         assert!(report.is_clean(), "{report:?}");
+        COVERAGE.with_borrow_mut(|coverage| coverage.add(&subject.coverage));
     }
 }
 
@@ -147,6 +160,7 @@ impl Subject {
             memory_bytes,
             db: None,
             times: BTreeMap::new(),
+            coverage: Coverage::default(),
             script: Script::default(),
         };
         subject.db = Some(subject.open(false));
@@ -189,14 +203,16 @@ impl Subject {
         let options = CommitOptions {
             author: plan.author.clone(),
             message: plan.message.clone(),
-            timestamp: self.timestamp(&plan.time),
-            expect_revision: plan.based_on,
+            timestamp: plan.timestamp(|name| self.times.get(name)?.last().copied()),
             ..CommitOptions::default()
         };
-        let result = if plan.is_transaction {
-            self.transact(plan, &options)
-        } else {
-            self.call(&plan.steps[0], &options)
+        self.coverage.drawn(plan);
+        let result = match plan.frame {
+            Frame::Call { based_on } => {
+                let options = CommitOptions { expect_revision: based_on, ..options.clone() };
+                self.call(&plan.steps[0], &options)
+            }
+            Frame::Commit | Frame::Rollback => self.transact(plan, &options),
         };
         let result = result.map_err(|error| error.kind());
         let revisions = result.as_ref().map(|(revisions, _)| revisions.clone());
@@ -210,19 +226,7 @@ impl Subject {
         for step in &plan.steps {
             compare::head(self.db(), model, &step.name);
         }
-    }
-
-    fn timestamp(&self, time: &Time) -> Option<Micros> {
-        let last = |times: &Vec<Micros>| times.last().copied();
-        match time {
-            Time::Now => None,
-            Time::Past => {
-                let newest = self.times.values().filter_map(last).max();
-                Some(Micros(newest.map_or(1, |newest| newest.0 + 1)))
-            }
-            Time::LastOf(name) => last(&self.times[name]),
-            Time::Future => Some(Micros(2_000_000_000_000_000)),
-        }
+        self.coverage.carried_out(plan);
     }
 
     /// One change outside a transaction.
@@ -231,17 +235,19 @@ impl Subject {
         step: &Step,
         options: &CommitOptions,
     ) -> Result<(Vec<(String, Revision)>, Micros)> {
-        if step.call == Call::Create {
+        if step.operation == Operation::Create {
             let document = self.db().create_document(&step.name)?;
             assert_eq!(document.head_revision().unwrap(), Revision(0));
             return Ok((Vec::new(), Micros(0)));
         }
         let document = self.db().document(&step.name)?;
-        let outcome = match &step.call {
-            Call::Put(text) => document.put(text, options),
-            Call::Set(at, text) => document.set(&JsonPointer::parse(at)?, text, options),
-            Call::Remove(at) => document.remove(&JsonPointer::parse(at)?, options),
-            other => panic!("{other:?} belongs into a transaction"),
+        let outcome = match &step.operation {
+            Operation::Put { value } => document.put(value, options),
+            Operation::Set { at, value } => document.set(&JsonPointer::parse(at)?, value, options),
+            Operation::Remove { at } => document.remove(&JsonPointer::parse(at)?, options),
+            Operation::Create | Operation::Expect { .. } | Operation::Get { .. } => {
+                panic!("{step:?} is no call of a document")
+            }
         }?;
         assert_eq!(outcome.revision(), document.head_revision()?);
         Ok(match outcome {
@@ -259,21 +265,7 @@ impl Subject {
     ) -> Result<(Vec<(String, Revision)>, Micros)> {
         let mut transaction = self.db().transaction();
         for step in &plan.steps {
-            let name = step.name.as_str();
-            let result = match &step.call {
-                Call::Create => transaction.create_document(name),
-                Call::Put(text) => transaction.put(name, text.as_bytes()),
-                Call::Set(at, text) => {
-                    transaction.set(name, &JsonPointer::parse(at)?, text.as_bytes())
-                }
-                Call::Remove(at) => transaction.remove(name, &JsonPointer::parse(at)?),
-                Call::Expect(revision) => transaction.expect(name, *revision),
-                Call::Get(at, expected) => {
-                    transaction.get(name, &JsonPointer::parse(at)?).map(|found| {
-                        assert_eq!(found, *expected, "{step:?} of {plan:#?}");
-                    })
-                }
-            };
+            let result = step.operation.stage(&step.name, &mut transaction);
             assert_eq!(
                 result.map_err(|error| error.kind()),
                 step.expected,
@@ -284,69 +276,11 @@ impl Subject {
                 self.db().checkpoint()?;
             }
         }
-        if plan.is_rolled_back {
+        if plan.frame == Frame::Rollback {
             transaction.rollback();
             return Ok((Vec::new(), Micros(0)));
         }
         let committed = transaction.commit(options)?;
         Ok((committed.revisions, committed.timestamp))
     }
-}
-
-fn config(cases: u32, rng_seed: RngSeed) -> Config {
-    Config {
-        cases,
-        rng_seed,
-        max_shrink_iters: 4_000,
-        failure_persistence: None,
-        ..Config::default()
-    }
-}
-
-prop_state_machine! {
-    #![proptest_config(config(1_000, RngSeed::Fixed(1)))]
-    #[test]
-    fn small_documents_are_as_the_model_says(
-        sequential 1..100 => Documents<SMALL>
-    );
-}
-
-prop_state_machine! {
-    #![proptest_config(config(1_000, RngSeed::Random))]
-    #[test]
-    fn small_documents_are_as_the_model_says_for_fresh_seeds(
-        sequential 1..100 => Documents<SMALL>
-    );
-}
-
-prop_state_machine! {
-    #![proptest_config(config(300, RngSeed::Fixed(1)))]
-    #[test]
-    fn wide_documents_are_as_the_model_says(
-        sequential 1..60 => Documents<WIDE>
-    );
-}
-
-prop_state_machine! {
-    #![proptest_config(config(300, RngSeed::Random))]
-    #[test]
-    fn wide_documents_are_as_the_model_says_for_fresh_seeds(
-        sequential 1..60 => Documents<WIDE>
-    );
-}
-
-prop_state_machine! {
-    #![proptest_config(config(200, RngSeed::Fixed(1)))]
-    #[test]
-    fn large_documents_are_as_the_model_says(
-        sequential 1..30 => Documents<LARGE>
-    );
-}
-
-prop_state_machine! {
-    #![proptest_config(config(200, RngSeed::Random))]
-    #[test]
-    fn large_documents_are_as_the_model_says_for_fresh_seeds(
-        sequential 1..30 => Documents<LARGE>
-    );
 }

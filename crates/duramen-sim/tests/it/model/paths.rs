@@ -3,6 +3,7 @@
 use duramen_sim::Random;
 use duramen_sim::json::Json;
 use duramen_sim::model::Model;
+use duramen_sim::plan::Plan;
 use duramen_sim::samples::{Samples, Scale};
 
 use super::{Subject, compare};
@@ -32,19 +33,20 @@ fn run(versions: Vec<Json>, seed: u64, cases: usize) -> u64 {
     let mut random = Random::new(seed);
     let mut subject = Subject::new(256 << 20);
     for version in versions {
-        let plan = model.put("many", version);
-        subject.carry_out(&plan, &model);
+        let plan = Plan::put(&model, "many", &version);
+        save(&mut subject, &mut model, &plan);
     }
     for case in 0..cases {
-        let mut next = model.documents()["many"].last().unwrap().json.clone();
+        let mut next = model.versions("many").last().unwrap().json.clone();
         for _ in 0..10 {
             edit(&mut next, &format!("new{case}"), &mut random);
         }
-        let plan = model.put("many", next);
-        subject.carry_out(&plan, &model);
+        let plan = Plan::put(&model, "many", &next);
+        save(&mut subject, &mut model, &plan);
         for _ in 0..5 {
-            let plan = model.change(random.bits(), random.one_in(2));
-            subject.carry_out(&plan, &model);
+            let draw = random.choose(&[Plan::call, Plan::transaction]);
+            let plan = draw(&model, random.bits());
+            save(&mut subject, &mut model, &plan);
         }
         if case % 4 == 3 {
             subject.reopen(random.one_in(2));
@@ -53,6 +55,11 @@ fn run(versions: Vec<Json>, seed: u64, cases: usize) -> u64 {
     compare::values(subject.db(), &model, &subject.times);
     assert!(subject.db().check().unwrap().is_clean());
     subject.db().document("many").unwrap().stats().unwrap().opaque_nodes
+}
+
+fn save(subject: &mut Subject, model: &mut Model, plan: &Plan) {
+    model.commit(plan);
+    subject.carry_out(plan, model);
 }
 
 /// Edits a document, and adds an object with paths of its own somewhere.
