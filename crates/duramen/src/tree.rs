@@ -241,7 +241,13 @@ impl Tree {
         if let Some(changed) = self.data.read().rows.changed(revision) {
             return Ok(changed.to_vec());
         }
-        self.cells.changed(revision)
+        let changed = self.cells.changed(revision)?;
+        let schema = Arc::clone(&self.data.read().schema);
+        if let Some(node) = changed.iter().find(|node| !schema.has_path(node.path())) {
+            let message = format!("revision {revision} changed node {node}, which is not there");
+            return Err(Error::new(ErrorKind::Corrupt, message));
+        }
+        Ok(changed)
     }
 
     /// The first revision up to `last` whose row `is_past` says so of, by bisection; the one

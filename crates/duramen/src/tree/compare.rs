@@ -266,7 +266,9 @@ impl Writer {
 
     fn is_named(&self, path: PathId, item: Item, name: &[u8]) -> Result<bool> {
         self.tree.read(|data| match item {
-            Item::Field(field) => Ok(data.schema.label(field) == Label::Field(name)),
+            Item::Field(field) => {
+                Ok(data.schema.has_path(field) && data.schema.label(field) == Label::Field(name))
+            }
             Item::Ordinal(ordinal) => {
                 let space = data.schema.path(path).space;
                 Ok(data.key(space, ordinal.0)? == Datum::Text { bytes: name, plain: true })

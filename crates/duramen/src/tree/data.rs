@@ -270,7 +270,9 @@ impl TreeData {
     /// The ordinal of the array or map that an element or entry is in.
     pub(crate) fn parent_ordinal(&self, space: SpaceId, ordinal: u64) -> Result<u64, Fault> {
         match self.state_at(space, ColumnId::Parent, ordinal, u32::MAX)? {
-            Datum::Int(parent) => Ok(parent.cast_unsigned()),
+            Datum::Int(parent) if (0..ORDINALS_MAX.cast_signed()).contains(&parent) => {
+                Ok(parent.cast_unsigned())
+            }
             other => Err(missing(format!("the parent of ordinal {ordinal} is {other:?}")).into()),
         }
     }
@@ -283,8 +285,16 @@ impl TreeData {
     /// The node of an item of an array or a map.
     pub(crate) fn item_node(&self, parent: NodeId, is_map: bool, item: Item) -> Result<NodeId> {
         let ordinal = match item {
-            Item::Field(path) => return Ok(node(path, parent.ordinal().0)),
-            Item::Ordinal(ordinal) => ordinal,
+            Item::Field(path) if self.schema.has_path(path) => {
+                return Ok(node(path, parent.ordinal().0));
+            }
+            Item::Field(path) => {
+                return Err(missing(format!("{parent} has a field of path {}", path.0)));
+            }
+            Item::Ordinal(ordinal) if ordinal.0 < ORDINALS_MAX => ordinal,
+            Item::Ordinal(ordinal) => {
+                return Err(missing(format!("{parent} has an item of ordinal {}", ordinal.0)));
+            }
         };
         let info = self.schema.path(parent.path());
         let path = if is_map { info.entry } else { info.element };

@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use crate::encoding::{Column, decode_order_block, encode_column, encode_order_block};
 use crate::error::{Error, Result};
-use crate::limits::ROW_GROUP_SLOTS;
+use crate::limits::{ORDINALS_MAX, ROW_GROUP_SLOTS};
 use crate::node::{NodeId, PathId};
 use crate::state::{
     ApartKind, BlobId, DECIMAL_SCALE_MAX, Datum, Extent, OrderId, Sequence, ShapeId,
@@ -253,7 +253,7 @@ fn decode_datum<'a>(reader: &mut Reader<'a>) -> Result<Datum<'a>> {
 
 fn decode_extent(reader: &mut Reader<'_>) -> Result<Sequence> {
     let (first, count) = (reader.varint()?, reader.varint_u32()?);
-    if first >= 1 << 40 || count >= 1 << 24 {
+    if first >= ORDINALS_MAX || count >= 1 << 24 || first + u64::from(count) > ORDINALS_MAX {
         return Err(reader.corrupt("an extent is out of range"));
     }
     Ok(Sequence::Extent(Extent { first, count }))
@@ -281,6 +281,9 @@ pub(crate) fn decode_paths(data: &mut TreeData, reader: &mut Reader<'_>) -> Resu
         let parent = PathId(reader.varint_u32()?);
         if !data.schema.has_path(parent) {
             return Err(reader.corrupt("a path has a parent that is not there"));
+        }
+        if data.schema.is_full() {
+            return Err(reader.corrupt("there are more paths than a schema has"));
         }
         let label = match kind {
             1 => Label::Field(reader.bytes()?),
@@ -352,7 +355,7 @@ fn apply_group_births(
             return Err(reader.corrupt("first states lie outside their row group"));
         }
         for (index, ordinal) in (0..states.len()).zip(start + first..) {
-            let state = states.get(index)?;
+            let state = data.schema.extent().vet(states.get(index)?)?;
             // That of the element or entry itself tells the revision in which it was born.
             if state.is_absent() && column != ColumnId::Value(0) {
                 continue;
@@ -380,7 +383,7 @@ fn apply_changes(data: &mut TreeData, reader: &mut Reader<'_>) -> Result<Vec<Nod
         if ordinal >= data.spaces[space.0 as usize].committed {
             return Err(reader.corrupt("a change names an ordinal that is not there"));
         }
-        let state = decode_datum(reader)?;
+        let state = data.schema.extent().vet(decode_datum(reader)?)?;
         data.set_change(space, column, ordinal, (state, revision))?;
         changed.push(crate::tree::data::node(path, ordinal));
     }

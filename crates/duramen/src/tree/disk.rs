@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 use crate::encoding::{Column, RevisionRowsBlock};
 use crate::error::{Error, ErrorKind, Result};
-use crate::limits::ROW_GROUP_SLOTS;
+use crate::limits::{ORDINALS_MAX, ROW_GROUP_SLOTS};
 use crate::node::{NodeId, PathId};
 use crate::revision::Revision;
 use crate::state::Datum;
@@ -23,6 +23,8 @@ use crate::tree::schema::Schema;
 
 mod large;
 mod runs;
+#[cfg(test)]
+mod tests;
 mod whole;
 
 pub(crate) use large::{Directory, LargeGroup};
@@ -85,12 +87,11 @@ impl TreeCells {
         let Some(cell) = self.get(&cell_key::entry(self.tree, path, map, key))? else {
             return Ok(None);
         };
-        let ordinal = (&*cell).try_into().map(u64::from_le_bytes).map_err(|_| {
-            let message =
-                format!("an index entry of tree {} has {} bytes", self.tree.0, cell.len());
-            Error::new(ErrorKind::Corrupt, message)
-        })?;
-        Ok(Some(ordinal))
+        let ordinal = (&*cell).try_into().map(u64::from_le_bytes).ok();
+        let ordinal = ordinal.filter(|&ordinal| ordinal < ORDINALS_MAX);
+        ordinal.map(Some).ok_or_else(|| {
+            corrupt(format!("an entry of the index of tree {} is {cell:02x?}", self.tree.0))
+        })
     }
 
     /// The row of a revision on disk.
@@ -199,17 +200,15 @@ impl Place {
         })?;
         Ok(first..end)
     }
+}
 
-    /// The revision that a state of a cell of births is.
-    fn revision(&self, state: Datum<'_>) -> Result<u32> {
-        let revision = match state {
-            Datum::Int(revision) => u32::try_from(revision).ok().filter(|&revision| revision > 0),
-            _ => None,
-        };
-        let slot = self.number;
-        revision
-            .ok_or_else(|| corrupt(format!("a slot after {slot} was born in revision {state:?}")))
-    }
+/// The revision that a state of a cell of births says.
+fn revision_of_birth(state: Datum<'_>) -> Result<u32> {
+    let revision = match state {
+        Datum::Int(revision) => u32::try_from(revision).ok().filter(|&revision| revision > 0),
+        _ => None,
+    };
+    revision.ok_or_else(|| corrupt(format!("a slot was born in revision {state:?}")))
 }
 
 /// The error for a cell that verifies and says what cannot be.

@@ -10,7 +10,7 @@ use rustc_hash::FxHashSet;
 
 use crate::error::Result;
 use crate::json::number;
-use crate::node::{NodeId, PathId};
+use crate::node::NodeId;
 use crate::order::OrderCursor;
 use crate::revision::Revision;
 use crate::state::{ApartKind, BlobId, Datum, Sequence};
@@ -18,7 +18,7 @@ use crate::tree::Tree;
 use crate::tree::data::{TreeData, node};
 use crate::tree::group::Fault;
 use crate::tree::locate::parent_of;
-use crate::tree::schema::{Label, index_u32};
+use crate::tree::schema::index_u32;
 use crate::tree::serialize::{Format, write_scalar};
 
 /// A JSON value.
@@ -270,8 +270,10 @@ impl Tree {
         })
     }
 
-    /// The spans up to `until` in which some ancestor of a node was not there, or could not hold
-    /// it.
+    /// The spans up to `until` in which some ancestor of a node was not there. One that is there
+    /// holds what is not marked as removed: see [`Writer::erase_children`].
+    ///
+    /// [`Writer::erase_children`]: crate::tree::writer::Writer::erase_children
     fn gaps(&self, node: NodeId, until: u32) -> Result<Vec<(u32, u32)>> {
         let mut gaps = Vec::new();
         let mut at = node;
@@ -279,7 +281,7 @@ impl Tree {
             let found = self.read(|data| {
                 let (mut found, mut end) = (Vec::new(), until);
                 data.versions(parent, until, &mut |set, state| {
-                    if !may_hold(data, &state, at) {
+                    if state.is_absent() {
                         found.push((set, end));
                     }
                     end = set - 1;
@@ -313,10 +315,13 @@ impl Tree {
             let (set, fields, sequences) = self.read(|data| below(data, next, until))?;
             changes.extend(set);
             waiting.extend(fields);
-            for (path, sequence) in sequences {
+            for (is_map, sequence) in sequences {
                 let mut cursor = OrderCursor::new(sequence);
                 while let Some(extent) = cursor.next(&&self.orders)? {
-                    waiting.extend(extent_nodes(path, next, extent));
+                    let data = self.data.read();
+                    for index in 0..extent.items() {
+                        waiting.push(data.item_node(next, is_map, extent.item(index))?);
+                    }
                 }
             }
         }
@@ -326,24 +331,12 @@ impl Tree {
     }
 }
 
-fn extent_nodes(
-    path: PathId,
-    container: NodeId,
-    extent: crate::state::Extent,
-) -> impl Iterator<Item = NodeId> {
-    (0..extent.items()).map(move |index| match extent.item(index) {
-        crate::order::Item::Ordinal(ordinal) => NodeId::new(path, ordinal),
-        crate::order::Item::Field(field) => NodeId::new(field, container.ordinal()),
-    })
-}
-
-/// The revisions that set a node, its children by shape, and its orders.
-type Below = (Vec<u32>, FxHashSet<NodeId>, FxHashSet<(PathId, Sequence)>);
+/// The revisions that set a node, its children by shape, and its orders as an array or a map.
+type Below = (Vec<u32>, FxHashSet<NodeId>, FxHashSet<(bool, Sequence)>);
 
 fn below(data: &TreeData, at: NodeId, until: u32) -> Result<Below, Fault> {
     let (mut set, mut fields, mut sequences) =
         (Vec::new(), FxHashSet::default(), FxHashSet::default());
-    let info = data.schema.path(at.path());
     data.versions(at, until, &mut |revision, state| {
         set.push(revision);
         match state {
@@ -352,28 +345,16 @@ fn below(data: &TreeData, at: NodeId, until: u32) -> Result<Below, Fault> {
                 fields.extend(paths.map(|path| node(path, at.ordinal().0)));
             }
             Datum::Array(sequence) => {
-                sequences.extend(info.element.map(|path| (path, sequence)));
+                sequences.insert((false, sequence));
             }
             Datum::Map(sequence) => {
-                sequences.extend(info.entry.map(|path| (path, sequence)));
+                sequences.insert((true, sequence));
             }
             _ => {}
         }
         ControlFlow::Continue(())
     })?;
     Ok((set, fields, sequences))
-}
-
-/// Whether a parent in this state may have the child: only what is removed itself is marked so, not
-/// what is below a value that became another.
-fn may_hold(data: &TreeData, parent: &Datum<'_>, child: NodeId) -> bool {
-    match (parent, data.schema.label(child.path())) {
-        (Datum::Object(shape), Label::Field(_)) => {
-            data.schema.shape(*shape).iter().any(|field| field.path == child.path())
-        }
-        (Datum::Array(_), Label::Element) | (Datum::Map(_), Label::Entry | Label::Field(_)) => true,
-        _ => false,
-    }
 }
 
 fn is_gap_or_container(state: &Datum<'_>) -> bool {

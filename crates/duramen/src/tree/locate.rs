@@ -94,11 +94,7 @@ impl Tree {
         let Some(item) = order::get(&&self.orders, sequence, index as u64)? else {
             return Ok(None);
         };
-        let element = self.data.read().schema.path(array.path()).element;
-        Ok(match (item, element) {
-            (Item::Ordinal(ordinal), Some(path)) => Some(NodeId::new(path, ordinal)),
-            _ => None,
-        })
+        self.data.read().item_node(array, false, item).map(Some)
     }
 
     /// The entry of a map that has a key at a revision.

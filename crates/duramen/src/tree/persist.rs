@@ -7,7 +7,9 @@ use twox_hash::XxHash3_128;
 
 use crate::encoding::{RevisionRows, encode_column, encode_order_block, encode_run};
 use crate::error::{Error, ErrorKind, Result};
-use crate::limits::{REVISION_ROWS_MAX, ROW_GROUP_SLOTS, RUN_PIECE_CHANGES_MAX};
+use crate::limits::{
+    ORDINALS_MAX, REVISION_ROWS_MAX, REVISIONS_MAX, ROW_GROUP_SLOTS, RUN_PIECE_CHANGES_MAX,
+};
 use crate::node::PathId;
 use crate::revision::Revision;
 use crate::state::{BlobId, Datum, OrderId};
@@ -66,7 +68,10 @@ impl Meta {
         let schema = schema.map_err(|_| reader.corrupt("expected 16 bytes"))?;
         let (revisions, orders, blobs) = (reader.varint()?, reader.varint()?, reader.varint()?);
         let spaces = reader.count()?;
-        let high_waters = (0..spaces).map(|_| reader.varint()).collect::<Result<_>>()?;
+        let high_waters = (0..spaces).map(|_| reader.varint()).collect::<Result<Vec<_>>>()?;
+        if revisions > REVISIONS_MAX || high_waters.iter().any(|&next| next > ORDINALS_MAX) {
+            return Err(reader.corrupt("more revisions or ordinals than a tree has"));
+        }
         reader.end()?;
         Ok(Self { revisions, schema, orders, blobs, high_waters })
     }

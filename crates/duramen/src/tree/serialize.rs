@@ -7,6 +7,7 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::{escape, number};
+use crate::limits::ORDINALS_MAX;
 use crate::node::{NodeId, NodeKind, PathId};
 use crate::order::OrderCursor;
 use crate::state::{ApartKind, BlobId, Datum, Extent, Sequence, ShapeId};
@@ -244,6 +245,9 @@ impl<'f> Serializer<'f> {
                 return Ok(None);
             }
             let (path, ordinal) = items.next();
+            if !data.schema.has_path(path) || ordinal >= ORDINALS_MAX {
+                return Err(Fault::Error(impossible_item(path, ordinal)).into());
+            }
             let info = data.schema.path(path);
             let column = ColumnId::Value(info.column);
             let state = data.state_at(info.space, column, ordinal, revision)?;
@@ -554,6 +558,12 @@ fn indent(levels: usize, out: &mut Vec<u8>) {
 
 fn index_of(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+#[cold]
+fn impossible_item(path: PathId, ordinal: u64) -> Error {
+    let message = format!("an array or map has an item of path {} and ordinal {ordinal}", path.0);
+    Error::new(ErrorKind::Corrupt, message)
 }
 
 fn missing_row(ordinal: u64) -> Error {

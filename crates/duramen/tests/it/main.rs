@@ -8,4 +8,5 @@ mod documents;
 mod format;
 mod large_groups;
 mod limits;
+mod lives;
 mod regressions;

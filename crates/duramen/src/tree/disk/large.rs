@@ -14,7 +14,7 @@ use crate::state::Datum;
 use crate::store::LiveSegments;
 use crate::tree::cell_key::{self, GroupCell, TreeId};
 use crate::tree::disk::runs::{KnownRuns, Wanted};
-use crate::tree::disk::{Load, Place, TreeCells, corrupt};
+use crate::tree::disk::{Load, Place, TreeCells, corrupt, revision_of_birth};
 use crate::tree::group::{ColumnId, Fault, GroupId};
 use crate::tree::schema::{Schema, SchemaExtent};
 use crate::tree::serialize::write_scalar;
@@ -170,6 +170,15 @@ impl Directory {
         Ok(Some(piece))
     }
 
+    /// Takes a change, unless it cannot be.
+    #[inline]
+    fn vet<'a>(&self, set: u32, state: Datum<'a>) -> Result<Datum<'a>> {
+        if set == 0 {
+            return Err(corrupt(format!("a change of row group {:?} is of revision 0", self.id)));
+        }
+        self.known.vet(state)
+    }
+
     fn bases(&self, column: ColumnId) -> &[Base] {
         match column {
             ColumnId::Value(index) => {
@@ -241,7 +250,7 @@ impl LargeGroup {
         for piece in runs.back_from(revision) {
             let piece = piece.map_err(|wanted| self.missing_run(index, wanted))?;
             if let Some((set, state)) = piece.at(slot, revision)? {
-                return Ok(Some((set, self.disk.known.vet(state)?)));
+                return Ok(Some((set, self.disk.vet(set, state)?)));
             }
         }
         Ok(None)
@@ -314,7 +323,7 @@ impl LargeGroup {
                 let piece = piece.map_err(|wanted| self.missing_run(index, wanted))?;
                 for index in piece.run(slot)?.rev() {
                     let (set, state) = piece.change(index)?;
-                    let state = self.disk.known.vet(state)?;
+                    let state = self.disk.vet(set, state)?;
                     if set <= revision && visit(set, state).is_break() {
                         return Ok(());
                     }
@@ -348,8 +357,8 @@ impl LargeGroup {
     /// The revision in which the element or entry of a slot was born.
     pub(crate) fn born(&self, slot: u16) -> Result<Option<u32>, Fault> {
         match self.disk.first_state(&self.disk.born, slot)? {
-            Datum::Int(born) => Ok(u32::try_from(born).ok()),
-            _ => Ok(None),
+            Datum::Absent => Ok(None),
+            state => Ok(Some(revision_of_birth(state)?)),
         }
     }
 }

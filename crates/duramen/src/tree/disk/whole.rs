@@ -6,7 +6,7 @@ use crate::limits::ROW_GROUP_SLOTS;
 use crate::segment::CellHandle;
 use crate::state::Datum;
 use crate::tree::cell_key::GroupCell;
-use crate::tree::disk::{Place, corrupt};
+use crate::tree::disk::{Place, corrupt, revision_of_birth};
 use crate::tree::group::{ColumnId, RowGroup};
 use crate::tree::schema::SchemaExtent;
 
@@ -62,8 +62,9 @@ impl WholeGroup {
         for (place, piece) in &self.runs {
             for index in 0..piece.len() {
                 let (slot, revision, state) = piece.entry(index)?;
-                if u64::from(slot) >= ROW_GROUP_SLOTS {
-                    return Err(corrupt(format!("a change names slot {slot} of a row group")));
+                if u64::from(slot) >= ROW_GROUP_SLOTS || revision == 0 {
+                    let message = format!("slot {slot} of a row group changed in {revision}");
+                    return Err(corrupt(message));
                 }
                 group.add_newer(place.column_id(), slot, known.vet(state)?, revision)?;
             }
@@ -79,7 +80,7 @@ impl WholeGroup {
             let slots = place.slots(column)?;
             born.resize(born.len().max(usize::from(slots.end)), 0);
             for (slot, state) in slots.zip(column.iter()) {
-                let revision = place.revision(state?)?;
+                let revision = revision_of_birth(state?)?;
                 born[usize::from(slot)] = revision;
                 // An element or entry that its own commit removed was born as well.
                 group.set_birth(ColumnId::Value(0), slot, Datum::Absent, revision)?;
