@@ -1,16 +1,26 @@
 //! The command line: its commands, and the arguments that several of them share.
 
+pub(crate) mod database;
+pub(crate) mod edit;
+pub(crate) mod moment;
+pub(crate) mod place;
+
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
 
-use clap::{Args, Parser, Subcommand};
-use duramen::{CommitOptions, Database, Document, Durability, JsonPointer, Options, Revision};
+use clap::{Parser, Subcommand};
 
-use crate::commands::{check, demo, diff, get, history, import, init, log, ls, put, stat};
-use crate::commands::{remove, set};
+pub(crate) use self::database::{ReadDatabase, ReadDocument, WriteDatabase};
+pub(crate) use self::edit::Edit;
+pub(crate) use self::moment::At;
+pub(crate) use self::place::Place;
+use crate::commands::{
+    check, completions, demo, diff, export, get, history, import, init, log, ls, man, put, remove,
+    set, shell, show, stat,
+};
 use crate::exit::Success;
 use crate::output::Output;
-use crate::{Result, extension, moment};
+use crate::session::Session;
+use crate::{Result, extension};
 
 const AFTER_HELP: &str = "\
 DB is the database's folder and DOC the name of a document in it. A POINTER is a JSON Pointer,
@@ -46,154 +56,44 @@ pub(crate) enum Command {
     Set(set::Set),
     Remove(remove::Remove),
     Log(log::Log),
+    Show(show::Show),
     Diff(diff::Diff),
     History(history::History),
     Ls(ls::Ls),
+    Export(export::Export),
     Import(import::Import),
     Stat(stat::Stat),
     Check(check::Check),
+    Shell(shell::Shell),
+    Completions(completions::Completions),
+    Man(man::Man),
     Demo(demo::Demo),
     #[command(external_subcommand)]
     Extension(Vec<OsString>),
 }
 
 impl Command {
-    pub(crate) fn run(&self, output: &mut Output) -> Result<Success> {
+    pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
         match self {
-            Self::Init(command) => command.run(output),
-            Self::Put(command) => command.run(output),
-            Self::Get(command) => command.run(output),
-            Self::Set(command) => command.run(output),
-            Self::Remove(command) => command.run(output),
-            Self::Log(command) => command.run(output),
-            Self::Diff(command) => command.run(output),
-            Self::History(command) => command.run(output),
-            Self::Ls(command) => command.run(output),
-            Self::Import(command) => command.run(output),
-            Self::Stat(command) => command.run(output),
-            Self::Check(command) => command.run(output),
-            Self::Demo(command) => command.run(output),
-            Self::Extension(words) => extension::run(words),
+            Self::Init(command) => command.run(session, output),
+            Self::Put(command) => command.run(session, output),
+            Self::Get(command) => command.run(session, output),
+            Self::Set(command) => command.run(session, output),
+            Self::Remove(command) => command.run(session, output),
+            Self::Log(command) => command.run(session, output),
+            Self::Diff(command) => command.run(session, output),
+            Self::History(command) => command.run(session, output),
+            Self::Ls(command) => command.run(session, output),
+            Self::Import(command) => command.run(session, output),
+            Self::Stat(command) => command.run(session, output),
+            Self::Check(command) => command.run(session, output),
+            Self::Show(command) => command.run(session, output),
+            Self::Export(command) => command.run(session, output),
+            Self::Shell(command) => command.run(session, output),
+            Self::Completions(command) => command.run(session, output),
+            Self::Man(command) => command.run(session, output),
+            Self::Demo(command) => command.run(session, output),
+            Self::Extension(words) => extension::run(words, session, output),
         }
-    }
-}
-
-/// A database that is read.
-#[derive(Debug, Args)]
-pub(crate) struct ReadDatabase {
-    /// The database's folder
-    #[arg(value_name = "DB")]
-    database: PathBuf,
-}
-
-impl ReadDatabase {
-    /// Opens it beside a process that may be writing.
-    pub(crate) fn open(&self) -> Result<Database> {
-        let options = Options { create: false, read_only: true, ..Options::default() };
-        Ok(Database::open(&self.database, options)?)
-    }
-
-    /// Its folder.
-    pub(crate) fn folder(&self) -> &Path {
-        &self.database
-    }
-}
-
-/// A document that is read.
-#[derive(Debug, Args)]
-pub(crate) struct ReadDocument {
-    #[command(flatten)]
-    database: ReadDatabase,
-    /// The document's name
-    #[arg(value_name = "DOC")]
-    name: String,
-}
-
-impl ReadDocument {
-    pub(crate) fn open(&self) -> Result<Document> {
-        Ok(self.database.open()?.document(&self.name)?)
-    }
-}
-
-/// A database that is written.
-#[derive(Debug, Args)]
-pub(crate) struct WriteDatabase {
-    /// The database's folder
-    #[arg(value_name = "DB")]
-    database: PathBuf,
-    /// Wait this long for another writing process to end, instead of failing at once
-    #[arg(long, value_name = "SECONDS", default_value_t = 0, hide_default_value = true)]
-    wait: u64,
-}
-
-impl WriteDatabase {
-    /// Opens it if it is there.
-    pub(crate) fn open(&self) -> Result<Database> {
-        self.open_with(false, Durability::Sync)
-    }
-
-    /// Opens it, creates it if it is missing, and says so.
-    pub(crate) fn open_or_create(&self, durability: Durability) -> Result<Database> {
-        let database = self.open_with(true, durability)?;
-        if database.was_created() {
-            eprintln!("created the database {}", self.folder());
-        }
-        Ok(database)
-    }
-
-    /// Opens it, and creates it if it is missing.
-    pub(crate) fn open_with(&self, create: bool, durability: Durability) -> Result<Database> {
-        let wait_ms = self.wait.saturating_mul(1000);
-        let options = Options { create, durability, wait_ms, ..Options::default() };
-        Ok(Database::open(&self.database, options)?)
-    }
-
-    /// Its folder as text.
-    pub(crate) fn folder(&self) -> String {
-        self.database.display().to_string()
-    }
-}
-
-/// What goes with a commit.
-#[derive(Debug, Args)]
-pub(crate) struct CommitArguments {
-    /// What changed and why
-    #[arg(long)]
-    message: Option<String>,
-    /// Who made the change
-    #[arg(long)]
-    author: Option<String>,
-    /// When the revision was made, if not now: after the revision before it, to load old history
-    #[arg(long, value_name = "TIME")]
-    timestamp: Option<String>,
-    /// Fail unless the newest revision is this one; 0 means that there is none yet
-    #[arg(long, value_name = "REVISION")]
-    expect_revision: Option<u64>,
-}
-
-impl CommitArguments {
-    pub(crate) fn options(&self) -> Result<CommitOptions> {
-        let timestamp = self.timestamp.as_deref().map(moment::parse_time).transpose()?;
-        Ok(CommitOptions {
-            author: self.author.clone(),
-            message: self.message.clone(),
-            timestamp,
-            expect_revision: self.expect_revision.map(Revision),
-            ..CommitOptions::default()
-        })
-    }
-}
-
-/// A place in a document.
-#[derive(Debug, Args)]
-pub(crate) struct Place {
-    /// A JSON Pointer, such as /players/3/name; '' is the whole document
-    #[arg(value_name = "POINTER")]
-    pointer: String,
-}
-
-impl Place {
-    pub(crate) fn pointer(&self) -> Result<JsonPointer> {
-        Ok(JsonPointer::parse(&self.pointer)?)
     }
 }

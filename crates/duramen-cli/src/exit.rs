@@ -14,8 +14,8 @@ pub(crate) enum Success {
     Done,
     /// `check` found damage, or `diff --exit-code` a difference.
     Found,
-    /// The program that ran in place of a built-in command ended with this code.
-    Extension(u8),
+    /// What ran in place of a built-in command ended with this code.
+    Code(u8),
 }
 
 /// A command that did not run to its end.
@@ -45,7 +45,7 @@ impl From<io::Error> for Failure {
 
 impl Failure {
     /// Whether whoever read the output went away, as `head` does when it has enough.
-    fn is_broken_pipe(&self) -> bool {
+    pub(crate) fn is_broken_pipe(&self) -> bool {
         let cause = match self {
             Self::Output(error) => Some(error),
             Self::Engine(error) => error.source().and_then(|source| source.downcast_ref()),
@@ -102,38 +102,54 @@ fn code_of(kind: ErrorKind) -> u8 {
     }
 }
 
-/// Reports what failed on standard error and gives the exit code.
+/// Ends the process.
 pub(crate) fn finish(result: Result<Success, Failure>, json: bool) -> ExitCode {
-    let failure = match result {
-        Ok(Success::Done) => return ExitCode::SUCCESS,
-        Ok(Success::Found) => return ExitCode::from(1),
-        Ok(Success::Extension(code)) => return ExitCode::from(code),
-        Err(failure) if failure.is_broken_pipe() => return ExitCode::SUCCESS,
-        Err(failure) => failure,
-    };
+    ExitCode::from(match result {
+        Ok(success) => code(success),
+        Err(failure) if failure.is_broken_pipe() => 0,
+        Err(failure) => report(&failure, json),
+    })
+}
+
+/// The exit code of a command that ran to its end.
+pub(crate) fn code(success: Success) -> u8 {
+    match success {
+        Success::Done => 0,
+        Success::Found => 1,
+        Success::Code(code) => code,
+    }
+}
+
+/// Reports what failed on standard error and gives the exit code.
+pub(crate) fn report(failure: &Failure, json: bool) -> u8 {
     let report = failure.report();
     if json {
         eprintln!("{}", serde_json::json!({ "error": report }));
     } else {
         eprintln!("duramen: {}", report.message);
     }
-    ExitCode::from(failure.code())
+    failure.code()
 }
 
 /// Prints the help that was asked for, or what is wrong with the command line.
-pub(crate) fn refuse(error: &clap::Error) -> ExitCode {
+pub(crate) fn refuse(error: &clap::Error) -> u8 {
     if !error.use_stderr() {
         // Nobody is left to be told when even this cannot be printed.
         let _ = error.print();
-        return ExitCode::SUCCESS;
+        return 0;
     }
     if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         let _ = error.print();
-        return ExitCode::from(2);
+        return 2;
     }
+    eprint!("duramen: {}", text(error));
+    2
+}
+
+/// What is wrong with the command line, as clap tells it.
+pub(crate) fn text(error: &clap::Error) -> String {
     let text = error.render().to_string();
-    eprint!("duramen: {}", text.strip_prefix("error: ").unwrap_or(&text));
-    ExitCode::from(2)
+    text.strip_prefix("error: ").map(str::to_owned).unwrap_or(text)
 }
 
 #[cfg(test)]

@@ -3,31 +3,43 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use clap::CommandFactory;
+use clap::{CommandFactory, Parser};
 use duramen::Error;
 
 use crate::Result;
 use crate::arguments::Arguments;
-use crate::exit::{Failure, Success};
+use crate::exit::{self, Failure, Success};
+use crate::output::Output;
+use crate::session::Session;
 
 /// How alike a mistyped command and the one that was meant are at least.
 const LIKENESS_MIN: f64 = 0.75;
 
-/// Runs the program for the first word with the other words, and ends as it ends.
-pub(crate) fn run(words: &[OsString]) -> Result<Success> {
+/// Runs the program for the first word with the other words, and ends as it ends. A word that
+/// names a database starts the shell on it.
+pub(crate) fn run(words: &[OsString], session: &Session, output: &mut Output) -> Result<Success> {
     let Some((name, arguments)) = words.split_first() else {
         return Err(Failure::Usage("a command is missing; see duramen help".to_owned()));
     };
-    let program = find(name).ok_or_else(|| Failure::Usage(missing(&name.to_string_lossy())))?;
+    let program = find(name);
+    if program.is_none() && is_path(name) {
+        let shell = [OsStr::new("duramen"), OsStr::new("shell")];
+        let line = shell.into_iter().map(OsStr::to_owned).chain(words.iter().cloned());
+        let arguments = Arguments::try_parse_from(line)
+            .map_err(|error| Failure::Usage(exit::text(&error).trim_end().to_owned()))?;
+        output.style.json |= arguments.json;
+        return arguments.command.run(session, output);
+    }
+    let program = program.ok_or_else(|| Failure::Usage(missing(&name.to_string_lossy())))?;
     let status = Command::new(&program).args(arguments).status();
     let status = status
         .map_err(|error| Error::io(format_args!("cannot run {}", program.display()), error))?;
     // A program that a signal ended has no code of its own.
     let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(130);
-    Ok(Success::Extension(code))
+    Ok(Success::Code(code))
 }
 
 fn find(name: &OsStr) -> Option<PathBuf> {
@@ -44,6 +56,12 @@ fn find(name: &OsStr) -> Option<PathBuf> {
     folders.find_map(|folder| Some(folder.join(&file)).filter(|program| program.is_file()))
 }
 
+/// Whether a word that is no command can be meant as the folder of a database.
+fn is_path(name: &OsStr) -> bool {
+    let path = Path::new(name);
+    path.is_dir() || path.components().count() > 1 || path.extension().is_some()
+}
+
 fn missing(name: &str) -> String {
     if name == "bench" {
         return "the benchmarks are a program of their own, duramen-bench, which does not lie \
@@ -57,7 +75,8 @@ fn missing(name: &str) -> String {
     format!("there is no command {name:?}, and no program duramen-{name}; {hint}")
 }
 
-fn similar(name: &str) -> Option<String> {
+/// The command that a mistyped one is most like.
+pub(crate) fn similar(name: &str) -> Option<String> {
     let command = Arguments::command();
     let alike = command
         .get_subcommands()

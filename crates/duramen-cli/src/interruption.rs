@@ -1,12 +1,15 @@
 //! Ctrl-C for commands that have to put something in order before they stop.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use duramen::{Error, Result};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
+
+/// One for the process: what is registered for a signal stays registered.
+static ASKED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
 /// Whether the user asked to stop.
 #[derive(Debug)]
@@ -17,6 +20,9 @@ pub(crate) struct Interruption {
 impl Interruption {
     /// From now on Ctrl-C is noted; a second one ends the process at once.
     pub(crate) fn watch() -> Result<Self> {
+        if let Some(asked) = ASKED.get() {
+            return Ok(Self { asked: Arc::clone(asked) });
+        }
         let asked = Arc::new(AtomicBool::new(false));
         let register = |signal| -> io::Result<()> {
             // The order matters: the first signal finds the flag down, the second finds it up.
@@ -26,11 +32,16 @@ impl Interruption {
         };
         let registered = register(SIGINT).and_then(|()| register(SIGTERM));
         registered.map_err(|error| Error::io("cannot watch for Ctrl-C", error))?;
-        Ok(Self { asked })
+        Ok(Self { asked: Arc::clone(ASKED.get_or_init(|| asked)) })
     }
 
     /// Whether Ctrl-C was pressed.
     pub(crate) fn is_asked(&self) -> bool {
         self.asked.load(Ordering::Relaxed)
+    }
+
+    /// Forgets that it was; returns whether it was.
+    pub(crate) fn forget(&self) -> bool {
+        self.asked.swap(false, Ordering::Relaxed)
     }
 }

@@ -3,14 +3,19 @@
 //! This is the library part of the binary `duramen`, and no interface for others.
 
 mod arguments;
+mod change;
 mod commands;
 mod exit;
 mod extension;
+mod history_line;
 mod input;
 mod interruption;
 mod moment;
+mod outfile;
 mod output;
 mod progress;
+mod session;
+mod written;
 
 use std::io;
 use std::process::ExitCode;
@@ -20,17 +25,18 @@ use clap::Parser;
 use arguments::Arguments;
 use exit::Failure;
 use output::{Output, Style};
+use session::Session;
 
 /// Runs the command line that the process was given.
 pub fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
-        Err(error) => return exit::refuse(&error),
+        Err(error) => return exit::refuse(&error).into(),
     };
     let style = Style::of_standard_output(arguments.json);
     let mut stream = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
     let mut output = Output::new(&mut stream, style);
-    let result = arguments.command.run(&mut output);
+    let result = arguments.command.run(&Session::default(), &mut output);
     exit::finish(result.and_then(|success| output.flush().map(|()| success)), arguments.json)
 }
 

@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::arguments::ReadDatabase;
 use crate::exit::{Failure, Success};
 use crate::output::{Output, Palette, Record, one_line};
+use crate::session::Session;
 use crate::{Result, progress};
 
 const EXAMPLES: &str = "\
@@ -27,9 +28,9 @@ pub(crate) struct Check {
 }
 
 impl Check {
-    pub(crate) fn run(&self, output: &mut Output) -> Result<Success> {
+    pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
         let spinner = progress::spinner("checking");
-        let checked = self.check();
+        let checked = self.check(session);
         spinner.finish_and_clear();
         let findings = checked?;
         for finding in &findings {
@@ -48,8 +49,8 @@ impl Check {
     }
 
     /// What is damaged. A database too damaged to open is a finding too.
-    fn check(&self) -> Result<Vec<Line>> {
-        let checked = self.database.open().and_then(|database| Ok(database.check()?));
+    fn check(&self, session: &Session) -> Result<Vec<Line>> {
+        let checked = self.database.open(session).and_then(|database| Ok(database.check()?));
         match checked {
             Ok(report) => Ok(report.findings.into_iter().map(Line::from).collect()),
             Err(Failure::Engine(error)) if error.kind() == ErrorKind::Corrupt => {

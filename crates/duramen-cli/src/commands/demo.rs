@@ -9,9 +9,11 @@ use duramen::{CommitOptions, Database, Error, Options, Outcome};
 use indicatif::HumanCount;
 
 use self::registry::{Version, versions};
+use super::shell::words::quoted;
 use crate::arguments::Arguments;
 use crate::exit::{Failure, Success};
 use crate::output::{Output, Style};
+use crate::session::Session;
 use crate::{Result, input, progress};
 
 const EXAMPLES: &str = "\
@@ -51,7 +53,7 @@ const TOUR: &[Step] = &[
 ];
 
 impl Demo {
-    pub(crate) fn run(&self, output: &mut Output) -> Result<Success> {
+    pub(crate) fn run(&self, _session: &Session, output: &mut Output) -> Result<Success> {
         let folder = match &self.dir {
             Some(folder) => folder.clone(),
             None => temporary_folder()?,
@@ -134,20 +136,12 @@ fn show(output: &mut Output, folder: &Path, command: &str, arguments: &[&str]) -
     output.line(format_args!("{heading}$ {}{heading:#}", typed(&words)))?;
     let arguments =
         Arguments::try_parse_from(&words).map_err(|error| Failure::Usage(error.to_string()))?;
-    arguments.command.run(output).map(drop)
+    arguments.command.run(&Session::default(), output).map(drop)
 }
 
 /// The words of a command as a shell reads them.
 fn typed(words: &[&str]) -> String {
-    let is_plain = |character: char| character.is_alphanumeric() || "/~-_.=:".contains(character);
-    let quoted = words.iter().map(|word| {
-        if !word.is_empty() && word.chars().all(is_plain) {
-            (*word).to_owned()
-        } else {
-            format!("'{}'", word.replace('\'', r"'\''"))
-        }
-    });
-    quoted.collect::<Vec<_>>().join(" ")
+    words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
 }
 
 /// Compares the sizes and says how to go on.

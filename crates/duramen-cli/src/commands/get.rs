@@ -1,12 +1,13 @@
 //! `duramen get`: a document, or a part of it, as it is or was.
 
 use clap::Args;
-use duramen::{Document, Error, ErrorKind, Format, JsonPointer, Micros, Moment, Snapshot};
+use duramen::{Format, Target};
 
-use crate::arguments::ReadDocument;
+use crate::Result;
+use crate::arguments::{At, ReadDocument};
 use crate::exit::Success;
 use crate::output::Output;
-use crate::{Result, moment};
+use crate::session::Session;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -24,10 +25,9 @@ Prints compact JSON, and indents it on a terminal.";
 pub(crate) struct Get {
     #[command(flatten)]
     document: ReadDocument,
-    /// As it was at this revision or time; a date alone is 00:00 UTC of that day
-    #[arg(long, value_name = "REVISION|TIME")]
-    at: Option<String>,
-    /// Only the value that this JSON Pointer leads to, such as /players/3/name
+    #[command(flatten)]
+    at: At,
+    /// Only the value at this JSON Pointer, such as /players/3/name, or with this id, such as #12
     #[arg(long, value_name = "POINTER", default_value = "", hide_default_value = true)]
     path: String,
     /// Go this many levels deep
@@ -45,10 +45,10 @@ pub(crate) struct Get {
 }
 
 impl Get {
-    pub(crate) fn run(&self, output: &mut Output) -> Result<Success> {
-        let at = self.at.as_deref().map(moment::parse).transpose()?;
-        let pointer = JsonPointer::parse(&self.path)?;
-        let snapshot = snapshot(&self.document.open()?, at)?;
+    pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
+        let target = Target::parse(&self.path)?;
+        let snapshot = self.at.snapshot(&self.document.open(session)?)?;
+        let pointer = snapshot.resolve(&target)?;
         let format = Format {
             pretty: self.pretty || output.style.terminal && !output.style.json,
             max_level: self.max_level,
@@ -59,28 +59,4 @@ impl Get {
         output.line("")?;
         Ok(Success::Done)
     }
-}
-
-/// The document at a moment of its history, or as it is now.
-pub(super) fn snapshot(document: &Document, at: Option<Moment>) -> Result<Snapshot> {
-    Ok(match at {
-        None => document.head()?,
-        Some(Moment::Revision(revision)) => document.at(revision)?,
-        Some(Moment::Time(time)) => at_time(document, time)?,
-    })
-}
-
-/// The document at a time; that history begins later is told in the form that people write.
-pub(super) fn at_time(document: &Document, time: Micros) -> Result<Snapshot> {
-    let first = || document.timestamps().ok()?.first().copied();
-    document.at_time(time).map_err(|error| match (error.kind(), first()) {
-        (ErrorKind::NotFound, Some(first)) => {
-            let name = document.name();
-            let (time, first) = (moment::format(time), moment::format(first));
-            let message =
-                format!("document {name:?} was not there at {time}: it begins at {first}");
-            Error::new(ErrorKind::NotFound, message).into()
-        }
-        _ => error.into(),
-    })
 }

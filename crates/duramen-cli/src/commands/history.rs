@@ -3,21 +3,24 @@
 use std::io::{self, Write};
 
 use clap::Args;
-use duramen::{Micros, ValueRun};
+use duramen::{Document, ValueRun};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::get::snapshot;
-use crate::arguments::{Place, ReadDocument};
+use crate::arguments::{At, Place, ReadDocument};
 use crate::exit::Success;
 use crate::output::{Output, Palette, Record, shortened};
+use crate::session::Session;
 use crate::{Result, moment};
 
 const EXAMPLES: &str = "\
 Examples:
   duramen history shop.duramen config /opening/sunday
   duramen history shop.duramen config /price --limit 5 --json
-  duramen history shop.duramen config /price --at 2024-05-01";
+  duramen history shop.duramen config /price --at 2024-05-01
+  duramen history shop.duramen config '#12'
+
+The value is followed wherever it is moved. With --at it is the one that was at that place then.";
 
 /// List the values that one place of a document had, newest first
 #[derive(Debug, Args)]
@@ -30,20 +33,18 @@ pub(crate) struct History {
     /// At most this many
     #[arg(long, value_name = "COUNT")]
     limit: Option<usize>,
-    /// Follow the value that was at this place at that revision or time
-    #[arg(long, value_name = "REVISION|TIME")]
-    at: Option<String>,
+    #[command(flatten)]
+    at: At,
 }
 
 impl History {
-    pub(crate) fn run(&self, output: &mut Output) -> Result<Success> {
-        let at = self.at.as_deref().map(moment::parse).transpose()?;
-        let pointer = self.place.pointer()?;
-        let document = self.document.open()?;
-        let runs = snapshot(&document, at)?.history(&pointer)?;
-        let timestamps = document.timestamps()?;
+    pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
+        let target = self.place.target()?;
+        let document = self.document.open(session)?;
+        let snapshot = self.at.snapshot(&document)?;
+        let runs = snapshot.history(&snapshot.resolve(&target)?)?;
         for run in runs.take(self.limit.unwrap_or(usize::MAX)) {
-            output.record(&Line::new(&run?, &timestamps)?)?;
+            output.record(&Line::new(&run?, &document)?)?;
         }
         Ok(Success::Done)
     }
@@ -53,19 +54,17 @@ impl History {
 struct Line {
     first: u64,
     last: u64,
-    timestamp: Option<String>,
+    timestamp: String,
     value: Box<RawValue>,
 }
 
 impl Line {
-    fn new(run: &ValueRun, timestamps: &[Micros]) -> Result<Self> {
-        let index = usize::try_from(run.first.0).ok().and_then(|first| first.checked_sub(1));
-        let timestamp = index.and_then(|index| timestamps.get(index));
+    fn new(run: &ValueRun, document: &Document) -> Result<Self> {
         let value = RawValue::from_string(run.value.to_string()).map_err(io::Error::from)?;
         Ok(Self {
             first: run.first.0,
             last: run.last.0,
-            timestamp: timestamp.copied().map(moment::format),
+            timestamp: moment::format(document.at(run.first)?.timestamp()?),
             value,
         })
     }
@@ -78,7 +77,7 @@ impl Record for Line {
             last if last == self.first => last.to_string(),
             last => format!("{}..{last}", self.first),
         };
-        let time = self.timestamp.as_deref().unwrap_or_default();
+        let time = &self.timestamp;
         let value = shortened(self.value.get());
         writeln!(out, "{r}{revisions:>10}{r:#}  {t}{time}{t:#}  {value}")
     }

@@ -1,12 +1,13 @@
 //! `duramen import`: many files, or the lines of one, as revisions of a document.
 
+mod history;
 mod loader;
 mod source;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, ValueHint};
 use duramen::{CommitOptions, Durability, JsonPointer, ParseOptions, Result as EngineResult};
 use serde::Serialize;
 
@@ -16,6 +17,7 @@ use crate::arguments::WriteDatabase;
 use crate::exit::{Failure, Success};
 use crate::interruption::Interruption;
 use crate::output::{Output, Palette, Record};
+use crate::session::Session;
 use crate::{Result, progress};
 
 const EXAMPLES: &str = "\
@@ -24,11 +26,17 @@ Examples:
   duramen import shop.duramen players --ndjson players.ndjson --timestamp-field /updated
   zcat players.ndjson.gz | duramen import shop.duramen players --ndjson -
   duramen import shop.duramen players --ndjson players.ndjson --skip 5000
+  duramen import shop.duramen events --ndjson events.ndjson --as-array
+  duramen import shop.duramen config --history config.ndjson
 
 What is equal to the revision before it makes no revision and is counted. The times of --timestamps-
 from-mtime and --timestamp-field have to rise; one in the same second as the revision before, but
 not after it, counts as a microsecond after it. Ctrl-C stops behind a whole revision, makes sure
 that all until there is on the device, and tells the --skip to go on with.
+
+--history takes over what `export --history` wrote: the same revisions with the same timestamps,
+authors and messages. Revisions that are there already have to be the first ones of the history, so
+that the same command goes on where an earlier one stopped.
 A missing database or document is created.";
 
 /// How long the device may lag behind, and how many revisions at most.
@@ -45,11 +53,20 @@ pub(crate) struct Import {
     #[arg(value_name = "DOC")]
     document: String,
     /// Files with JSON text, each a revision, in this order
-    #[arg(value_name = "FILE", required_unless_present = "ndjson", conflicts_with = "ndjson")]
+    #[arg(value_name = "FILE", required_unless_present_any = ["ndjson", "history"],
+        conflicts_with_all = ["ndjson", "history"], value_hint = ValueHint::FilePath)]
     files: Vec<PathBuf>,
     /// A file with a JSON text on each line, each a revision; - is standard input
     #[arg(long, value_name = "FILE")]
     ndjson: Option<PathBuf>,
+    /// All lines are the elements of one array, and one revision
+    #[arg(long, requires = "ndjson",
+        conflicts_with_all = ["files", "skip", "timestamp_field"])]
+    as_array: bool,
+    /// A history that `export --history` wrote; - is standard input
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["ndjson", "skip", "timestamp_field",
+        "timestamps_from_mtime", "message", "author", "strict"])]
+    history: Option<PathBuf>,
     /// Pass over this many files or lines, which an earlier import has loaded
     #[arg(long, value_name = "COUNT", default_value_t = 0, hide_default_value = true)]
     skip: u64,
@@ -91,11 +108,18 @@ enum Ended {
 }
 
 impl Import {
-    pub(crate) fn run(&self, output: &mut Output) -> Result<Success> {
+    pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
         let interruption = Interruption::watch()?;
-        let mut source = Source::open(&self.files, self.ndjson.as_deref())?;
+        if let Some(path) = &self.history {
+            let database = self.database.open_or_create(session)?;
+            let durability = Some(Durability::Interval(SYNC_INTERVAL_MS));
+            let import = database.import_history(&self.document, durability)?;
+            let target = (&database, self.document.as_str());
+            return history::run(target, import, path, (&interruption, output));
+        }
+        let mut source = self.source()?;
         let clock = self.clock()?;
-        let database = self.database.open_or_create(Durability::Interval(SYNC_INTERVAL_MS))?;
+        let database = self.database.open_or_create(session)?;
         let parse = ParseOptions { strict: self.strict };
         let mut loader = Loader::new(&database, &self.document, clock, parse)?;
 
@@ -123,7 +147,7 @@ impl Import {
         output.record(&Summary {
             document: &self.document,
             unit,
-            read: loader.loaded,
+            read: source.elements().unwrap_or(loader.loaded),
             revisions: loader.revisions,
             unchanged: loader.loaded - loader.revisions,
             revision: loader.head.0,
@@ -141,28 +165,35 @@ impl Import {
         let options = CommitOptions {
             author: self.author.clone(),
             message: self.message.clone(),
+            durability: Some(Durability::Interval(SYNC_INTERVAL_MS)),
             ..CommitOptions::default()
         };
         source.skip(self.skip)?;
         let bar = progress::bar("importing", source.total());
         bar.set_position(source.position());
         let ended = loop {
+            let item = source.next()?;
+            // Ctrl-C also ends the program at the other end of a pipe: what came last may be cut.
             if interruption.is_asked() {
-                break Ok(Ended::ByInterruption);
+                break Ended::ByInterruption;
             }
-            match source.load_next(|item| loader.load(item, options.clone())) {
-                Ok(true) => bar.set_position(source.position()),
-                // Ctrl-C also ends the program at the other end of a pipe.
-                Ok(false) if interruption.is_asked() => break Ok(Ended::ByInterruption),
-                Ok(false) => break Ok(Ended::AtTheEnd),
-                Err(error) => break Err(error),
-            }
+            let Some(item) = item else { break Ended::AtTheEnd };
+            source.load(&item, |item| loader.load(item, options.clone()))?;
+            bar.set_position(source.position());
             if source.position().is_multiple_of(REVISIONS_PER_SYNC) {
                 loader.flush()?;
             }
         };
         bar.finish_and_clear();
-        ended
+        Ok(ended)
+    }
+
+    fn source(&self) -> Result<Source> {
+        Ok(match &self.ndjson {
+            None => Source::of_files(&self.files),
+            Some(path) if self.as_array => Source::of_array(path),
+            Some(path) => Source::of_lines(path)?,
+        })
     }
 
     fn clock(&self) -> Result<Clock> {

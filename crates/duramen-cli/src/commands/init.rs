@@ -1,12 +1,12 @@
 //! `duramen init`: an empty database.
 
 use clap::Args;
-use duramen::Durability;
 
 use crate::Result;
 use crate::arguments::WriteDatabase;
 use crate::exit::Success;
 use crate::output::Output;
+use crate::session::Session;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -23,8 +23,8 @@ pub(crate) struct Init {
 }
 
 impl Init {
-    pub(crate) fn run(&self, output: &mut Output) -> Result<Success> {
-        let database = self.database.open_with(true, Durability::Sync)?;
+    pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
+        let database = self.database.open_with(session, true)?;
         let (folder, created) = (self.database.folder(), database.was_created());
         if output.style.json {
             output.line(serde_json::json!({ "database": folder, "created": created }))?;

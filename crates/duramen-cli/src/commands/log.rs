@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::arguments::ReadDocument;
 use crate::exit::Success;
 use crate::output::{Output, Palette, Record, one_line};
+use crate::session::Session;
 use crate::{Result, moment};
 
 const EXAMPLES: &str = "\
@@ -43,7 +44,7 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    pub(crate) fn run(&self, output: &mut Output) -> Result<Success> {
+    pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
         let query = LogQuery {
             limit: self.limit,
             before: self.before.map(Revision),
@@ -51,21 +52,22 @@ impl Log {
             to: self.to.as_deref().map(moment::parse).transpose()?,
             author: self.author.clone(),
         };
-        for entry in self.document.open()?.log(&query)? {
+        for entry in self.document.open(session)?.log(&query)? {
             output.record(&Line::from(entry?))?;
         }
         Ok(Success::Done)
     }
 }
 
+/// One revision.
 #[derive(Debug, Serialize)]
-struct Line {
-    revision: u64,
-    timestamp: String,
-    committed: String,
+pub(super) struct Line {
+    pub(super) revision: u64,
+    pub(super) timestamp: String,
+    pub(super) committed: String,
     sequence: u64,
-    author: Option<String>,
-    message: Option<String>,
+    pub(super) author: Option<String>,
+    pub(super) message: Option<String>,
     changes: u64,
 }
 

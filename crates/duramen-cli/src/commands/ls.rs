@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::arguments::ReadDatabase;
 use crate::exit::Success;
 use crate::output::{Output, Palette, Record};
+use crate::session::Session;
 use crate::{Result, moment};
 
 const EXAMPLES: &str = "\
@@ -25,8 +26,8 @@ pub(crate) struct Ls {
 }
 
 impl Ls {
-    pub(crate) fn run(&self, output: &mut Output) -> Result<Success> {
-        let database = self.database.open()?;
+    pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
+        let database = self.database.open(session)?;
         for name in database.documents()? {
             let line = if output.style.json {
                 Line::with_head(&database, name)?

@@ -2,11 +2,11 @@
 
 use clap::Args;
 
-use super::written::Written;
 use crate::Result;
-use crate::arguments::{CommitArguments, Place, WriteDatabase};
+use crate::arguments::{Edit, Place};
 use crate::exit::Success;
 use crate::output::Output;
+use crate::session::Session;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -20,23 +20,14 @@ Earlier revisions keep the value.";
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Remove {
     #[command(flatten)]
-    database: WriteDatabase,
-    /// The document's name
-    #[arg(value_name = "DOC")]
-    document: String,
+    edit: Edit,
     #[command(flatten)]
     place: Place,
-    #[command(flatten)]
-    commit: CommitArguments,
 }
 
 impl Remove {
-    pub(crate) fn run(&self, output: &mut Output) -> Result<Success> {
-        let options = self.commit.options()?;
-        let pointer = self.place.pointer()?;
-        let database = self.database.open()?;
-        let outcome = database.document(&self.document)?.remove(&pointer, &options)?;
-        output.record(&Written::new(&self.document, &outcome, &options))?;
-        Ok(Success::Done)
+    pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
+        let target = self.place.pointer()?;
+        self.edit.run((session, output), |transaction, name| transaction.remove(name, &target))
     }
 }

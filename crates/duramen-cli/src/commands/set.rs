@@ -4,10 +4,10 @@ use clap::Args;
 use duramen::{Error, ErrorKind};
 use serde::de::IgnoredAny;
 
-use super::written::Written;
-use crate::arguments::{CommitArguments, Place, WriteDatabase};
+use crate::arguments::{Edit, Place};
 use crate::exit::Success;
 use crate::output::Output;
+use crate::session::Session;
 use crate::{Result, input};
 
 const EXAMPLES: &str = "\
@@ -22,33 +22,24 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Set {
     #[command(flatten)]
-    database: WriteDatabase,
-    /// The document's name
-    #[arg(value_name = "DOC")]
-    document: String,
+    edit: Edit,
     #[command(flatten)]
     place: Place,
     /// The value as JSON: 9.90, true, '"text"', '{"a":1}'; - is standard input
     #[arg(allow_negative_numbers = true)]
     value: String,
-    #[command(flatten)]
-    commit: CommitArguments,
 }
 
 impl Set {
-    pub(crate) fn run(&self, output: &mut Output) -> Result<Success> {
-        let options = self.commit.options()?;
-        let pointer = self.place.pointer()?;
+    pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
+        let target = self.place.pointer()?;
         let value = match self.value.as_str() {
             "-" => input::read("-".as_ref())?,
             value => value.as_bytes().to_vec(),
         };
-        let database = self.database.open()?;
-        let document = database.document(&self.document)?;
-        let outcome =
-            document.set(&pointer, &value, &options).map_err(|error| hint(error, &value))?;
-        output.record(&Written::new(&self.document, &outcome, &options))?;
-        Ok(Success::Done)
+        self.edit.run((session, output), |transaction, name| {
+            transaction.set(name, &target, &value).map_err(|error| hint(error, &value))
+        })
     }
 }
 

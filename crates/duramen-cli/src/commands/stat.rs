@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::arguments::ReadDatabase;
 use crate::exit::Success;
 use crate::output::{Output, Palette, Record};
+use crate::session::Session;
 use crate::{Result, input};
 
 const EXAMPLES: &str = "\
@@ -30,8 +31,8 @@ pub(crate) struct Stat {
 }
 
 impl Stat {
-    pub(crate) fn run(&self, output: &mut Output) -> Result<Success> {
-        let database = self.database.open()?;
+    pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
+        let database = self.database.open(session)?;
         match &self.document {
             None => output.record(&Whole::new(&database.stats()?, self.database.folder())?)?,
             Some(name) => output.record(&Part::from(&database.document(name)?.stats()?))?,

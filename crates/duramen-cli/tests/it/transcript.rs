@@ -93,7 +93,10 @@ macro_rules! sessions {
     };
 }
 
-sessions!(check_and_stat demo diff get help history import init log put set_and_remove wrong);
+sessions!(
+    check_and_stat demo diff export get help history import init log pages put set_and_remove shell
+    show wrong
+);
 
 #[test]
 fn readme_shows_what_its_commands_print() {

@@ -58,6 +58,9 @@ pub struct Change {
 pub struct Diff {
     /// The changes, in an order in which they can be applied.
     pub changes: Vec<Change>,
+    /// The JSON Patch makes the second value to the character: members that were added stand
+    /// behind those that stayed, and these in their order.
+    pub is_exact: bool,
 }
 
 impl Diff {
@@ -106,6 +109,7 @@ struct Walk<'t> {
     touched: Option<Touched>,
     pointer: JsonPointer,
     changes: Vec<Change>,
+    is_exact: bool,
 }
 
 /// A node's state at both revisions, as far as the walk needs it.
@@ -139,9 +143,10 @@ impl Tree {
             touched: self.touched_between(before.min(after), before.max(after))?,
             pointer: JsonPointer::default(),
             changes: Vec::new(),
+            is_exact: true,
         };
         walk.compare(node(ROOT, 0))?;
-        Ok(Diff { changes: walk.changes })
+        Ok(Diff { changes: walk.changes, is_exact: walk.is_exact })
     }
 
     /// The nodes changed after `from` up to `to`, with those they are in; none if the lists of
@@ -411,7 +416,10 @@ impl Walk<'_> {
         let (mut removed, mut added) = (Vec::new(), Vec::new());
         for edit in edits {
             match edit {
-                Edit::Keep(items) => (old, new) = (old + items, new + items),
+                Edit::Keep(items) => {
+                    self.is_exact &= added.is_empty();
+                    (old, new) = (old + items, new + items);
+                }
                 Edit::Remove(items) => {
                     for index in old..old + items {
                         removed.push(self.item(map, true, (before, index))?);
@@ -488,6 +496,8 @@ impl Walk<'_> {
         for &child in new.iter().filter(|child| !old_set.contains(child)) {
             self.push_member(ChangeKind::Added, child)?;
         }
+        let is_kept = |child: &NodeId| old_set.contains(child);
+        self.is_exact &= new.iter().skip_while(|child| is_kept(child)).all(|child| !is_kept(child));
         let kept_before = old.iter().filter(|child| new_set.contains(child));
         let kept_after = new.iter().filter(|child| old_set.contains(child));
         if !kept_before.eq(kept_after) {
@@ -497,6 +507,7 @@ impl Walk<'_> {
     }
 
     fn push_reordered(&mut self, at: NodeId) {
+        self.is_exact = false;
         let pointer = self.pointer.clone();
         let kind = ChangeKind::Reordered;
         self.changes.push(Change { kind, pointer, node: at, before: None, after: None });

@@ -7,7 +7,7 @@ use duramen::{
 
 use super::Unit;
 use super::source::Item;
-use crate::commands::put;
+use crate::arguments::edit;
 use crate::{input, moment};
 
 /// What says when a revision was made.
@@ -44,7 +44,7 @@ impl<'a> Loader<'a> {
         clock: Clock,
         parse: ParseOptions,
     ) -> Result<Self> {
-        let head = put::head(database, document)?;
+        let head = edit::head(database, document)?;
         let newest = match head {
             None | Some(Revision(0)) => None,
             Some(_) => Some(database.document(document)?.head()?.timestamp()?),

@@ -4,6 +4,7 @@ use std::io::BufRead;
 use std::path::{Path, PathBuf};
 
 use duramen::{Error, ErrorKind, Result};
+use serde::de::IgnoredAny;
 
 use crate::input;
 
@@ -25,20 +26,38 @@ pub(super) struct Source {
 
 enum Kind {
     Files(Vec<PathBuf>),
-    Lines { name: String, path: PathBuf, lines: Box<dyn BufRead> },
+    Lines {
+        name: String,
+        path: PathBuf,
+        lines: Box<dyn BufRead>,
+    },
+    /// All lines as the elements of one array; how many were read.
+    Array {
+        path: PathBuf,
+        elements: u64,
+    },
 }
 
 impl Source {
-    pub(super) fn open(files: &[PathBuf], ndjson: Option<&Path>) -> Result<Self> {
-        let kind = match ndjson {
-            None => Kind::Files(files.to_vec()),
-            Some(path) => Kind::Lines {
-                name: input::name(path),
-                path: path.to_path_buf(),
-                lines: input::lines(path)?,
-            },
-        };
-        Ok(Self { position: 0, kind })
+    pub(super) fn of_files(files: &[PathBuf]) -> Self {
+        Self { position: 0, kind: Kind::Files(files.to_vec()) }
+    }
+
+    pub(super) fn of_lines(path: &Path) -> Result<Self> {
+        let (name, lines) = (input::name(path), input::lines(path)?);
+        Ok(Self { position: 0, kind: Kind::Lines { name, path: path.to_path_buf(), lines } })
+    }
+
+    pub(super) fn of_array(path: &Path) -> Self {
+        Self { position: 0, kind: Kind::Array { path: path.to_path_buf(), elements: 0 } }
+    }
+
+    /// How many lines became elements of one array; none if each is a revision.
+    pub(super) fn elements(&self) -> Option<u64> {
+        match self.kind {
+            Kind::Array { elements, .. } => Some(elements),
+            Kind::Files(_) | Kind::Lines { .. } => None,
+        }
     }
 
     /// How many texts were loaded or passed over.
@@ -50,7 +69,7 @@ impl Source {
     pub(super) fn total(&self) -> Option<u64> {
         match &self.kind {
             Kind::Files(files) => u64::try_from(files.len()).ok(),
-            Kind::Lines { .. } => None,
+            Kind::Lines { .. } | Kind::Array { .. } => None,
         }
     }
 
@@ -58,7 +77,7 @@ impl Source {
     pub(super) fn unit(&self) -> &'static str {
         match &self.kind {
             Kind::Files(_) => "files",
-            Kind::Lines { .. } => "lines",
+            Kind::Lines { .. } | Kind::Array { .. } => "lines",
         }
     }
 
@@ -67,7 +86,7 @@ impl Source {
         while self.position < count {
             let there_is_one = match &self.kind {
                 Kind::Files(files) => self.position < u64::try_from(files.len()).unwrap_or(0),
-                Kind::Lines { .. } => self.next()?.is_some(),
+                Kind::Lines { .. } | Kind::Array { .. } => self.next()?.is_some(),
             };
             if !there_is_one {
                 let (position, unit) = (self.position, self.unit());
@@ -79,17 +98,21 @@ impl Source {
         Ok(())
     }
 
-    /// Gives the next text to `load`; false if there is none. A text counts once it is loaded.
-    pub(super) fn load_next(&mut self, load: impl FnOnce(&Item) -> Result<()>) -> Result<bool> {
-        let Some(item) = self.next()? else { return Ok(false) };
+    /// Gives a text that was read to `load`, which counts it. A blank line is passed over.
+    pub(super) fn load(
+        &mut self,
+        item: &Item,
+        load: impl FnOnce(&Item) -> Result<()>,
+    ) -> Result<()> {
         if !item.json.iter().all(u8::is_ascii_whitespace) || item.file.is_some() {
-            load(&item).map_err(|error| error.in_context(&item.place))?;
+            load(item).map_err(|error| error.in_context(&item.place))?;
         }
         self.position += 1;
-        Ok(true)
+        Ok(())
     }
 
-    fn next(&mut self) -> Result<Option<Item>> {
+    /// Reads the next text, if there is one.
+    pub(super) fn next(&mut self) -> Result<Option<Item>> {
         let index = usize::try_from(self.position).unwrap_or(usize::MAX);
         match &mut self.kind {
             Kind::Files(files) => {
@@ -108,6 +131,44 @@ impl Source {
                 let place = format!("{name}, line {}", self.position + 1);
                 Ok((length > 0).then_some(Item { json, file: None, place }))
             }
+            Kind::Array { path, elements } => {
+                if self.position > 0 {
+                    return Ok(None);
+                }
+                let json;
+                (json, *elements) = read_array(path)?;
+                Ok(Some(Item { json, file: None, place: input::name(path) }))
+            }
         }
     }
+}
+
+/// The lines of a file as one array, and their number. A line break stands where the file has one,
+/// so that an error tells the line.
+fn read_array(path: &Path) -> Result<(Vec<u8>, u64)> {
+    let mut lines = input::lines(path)?;
+    let (mut json, mut elements) = (Vec::new(), 0);
+    let mut line = Vec::new();
+    for number in 1_u64.. {
+        line.clear();
+        let length = lines.read_until(b'\n', &mut line);
+        if length.map_err(|error| input::failure(path, error))? == 0 {
+            break;
+        }
+        json.extend((number > 1).then_some(b'\n'));
+        let text = line.trim_ascii();
+        if text.is_empty() {
+            continue;
+        }
+        // Alone, or `1,2` would be two elements.
+        if let Err(error) = serde_json::from_slice::<IgnoredAny>(text) {
+            let message = format!("{}, line {number}: {error}", input::name(path));
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
+        json.push(if elements == 0 { b'[' } else { b',' });
+        json.extend_from_slice(text);
+        elements += 1;
+    }
+    json.extend_from_slice(if elements == 0 { b"[]" } else { b"]" });
+    Ok((json, elements))
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use duramen::{CommitOptions, Micros, Outcome, Revision};
+use duramen::{Micros, Revision};
 use serde::Serialize;
 
 use crate::moment;
@@ -10,7 +10,7 @@ use crate::output::{Palette, Record};
 
 /// The outcome of a commit to one document.
 #[derive(Debug, Serialize)]
-pub(super) struct Written<'a> {
+pub(crate) struct Written<'a> {
     document: &'a str,
     revision: u64,
     changed: bool,
@@ -19,25 +19,14 @@ pub(super) struct Written<'a> {
 }
 
 impl<'a> Written<'a> {
-    /// The outcome of a commit with `options`.
-    pub(super) fn new(document: &'a str, outcome: &Outcome, options: &CommitOptions) -> Self {
-        match outcome {
-            Outcome::Committed(commit) => {
-                let timestamp = options.timestamp.unwrap_or(commit.timestamp);
-                Self::changed(document, commit.revision, timestamp)
-            }
-            Outcome::Unchanged(revision) => Self::unchanged(document, *revision),
-        }
-    }
-
     /// A new revision with its revision timestamp.
-    pub(super) fn changed(document: &'a str, revision: Revision, timestamp: Micros) -> Self {
+    pub(crate) fn changed(document: &'a str, revision: Revision, timestamp: Micros) -> Self {
         let timestamp = Some(moment::format(timestamp));
         Self { document, revision: revision.0, changed: true, timestamp }
     }
 
     /// A commit that changed nothing.
-    pub(super) fn unchanged(document: &'a str, revision: Revision) -> Self {
+    pub(crate) fn unchanged(document: &'a str, revision: Revision) -> Self {
         Self { document, revision: revision.0, changed: false, timestamp: None }
     }
 }

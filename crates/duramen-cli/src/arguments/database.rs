@@ -1,0 +1,83 @@
+//! The database and the document that a command is about.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use duramen::{Database, Document, Options};
+
+use crate::Result;
+use crate::session::Session;
+
+/// A database that is read.
+#[derive(Debug, Args)]
+pub(crate) struct ReadDatabase {
+    /// The database's folder
+    #[arg(value_name = "DB")]
+    database: PathBuf,
+}
+
+impl ReadDatabase {
+    /// Opens it beside a process that may be writing.
+    pub(crate) fn open(&self, session: &Session) -> Result<Database> {
+        session.reader(&self.database)
+    }
+
+    /// Its folder.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.database
+    }
+}
+
+/// A document that is read.
+#[derive(Debug, Args)]
+pub(crate) struct ReadDocument {
+    #[command(flatten)]
+    database: ReadDatabase,
+    /// The document's name
+    #[arg(value_name = "DOC")]
+    name: String,
+}
+
+impl ReadDocument {
+    pub(crate) fn open(&self, session: &Session) -> Result<Document> {
+        Ok(self.database.open(session)?.document(&self.name)?)
+    }
+}
+
+/// A database that is written.
+#[derive(Debug, Args)]
+pub(crate) struct WriteDatabase {
+    /// The database's folder
+    #[arg(value_name = "DB")]
+    database: PathBuf,
+    /// Wait this long for another writing process to end, instead of failing at once
+    #[arg(long, value_name = "SECONDS", default_value_t = 0, hide_default_value = true)]
+    wait: u64,
+}
+
+impl WriteDatabase {
+    /// Opens it if it is there.
+    pub(crate) fn open(&self, session: &Session) -> Result<Database> {
+        self.open_with(session, false)
+    }
+
+    /// Opens it, creates it if it is missing, and says so.
+    pub(crate) fn open_or_create(&self, session: &Session) -> Result<Database> {
+        let database = self.open_with(session, true)?;
+        if database.was_created() {
+            eprintln!("created the database {}", self.folder());
+        }
+        Ok(database)
+    }
+
+    /// Opens it, and creates it if that is wanted.
+    pub(crate) fn open_with(&self, session: &Session, create: bool) -> Result<Database> {
+        let wait_ms = self.wait.saturating_mul(1000);
+        session.writer(&self.database, Options { create, wait_ms, ..Options::default() })
+    }
+
+    /// Its folder as text.
+    pub(crate) fn folder(&self) -> String {
+        self.database.display().to_string()
+    }
+}

@@ -1,0 +1,129 @@
+//! A change of one document: what every command that makes one takes, does and says.
+
+use clap::Args;
+use duramen::{CommitOptions, Database, ErrorKind, Revision, Transaction};
+
+use super::WriteDatabase;
+use crate::exit::Success;
+use crate::output::Output;
+use crate::session::Session;
+use crate::written::Written;
+use crate::{Result, moment};
+
+/// A document that is changed, and what goes with the commit.
+#[derive(Debug, Args)]
+pub(crate) struct Edit {
+    #[command(flatten)]
+    database: WriteDatabase,
+    /// The document's name
+    #[arg(value_name = "DOC")]
+    document: String,
+    #[command(flatten)]
+    commit: CommitArguments,
+}
+
+/// A change that has begun.
+pub(crate) struct Editing<'a> {
+    name: &'a str,
+    database: Database,
+    options: CommitOptions,
+    /// The newest revision before the change; none if there is no such document.
+    head: Option<Revision>,
+}
+
+impl Edit {
+    /// Opens the database and changes the document.
+    pub(crate) fn run(
+        &self,
+        (session, output): (&Session, &mut Output),
+        change: impl FnOnce(&mut Transaction, &str) -> duramen::Result<()>,
+    ) -> Result<Success> {
+        // What is wrong with the command line is told before anything is opened.
+        let options = self.commit.options()?;
+        self.begin(self.database.open(session)?, options)?.finish(output, change)
+    }
+
+    /// The same; a missing database is created.
+    pub(crate) fn run_or_create(
+        &self,
+        (session, output): (&Session, &mut Output),
+        change: impl FnOnce(&mut Transaction, &str) -> duramen::Result<()>,
+    ) -> Result<Success> {
+        let options = self.commit.options()?;
+        self.begin(self.database.open_or_create(session)?, options)?.finish(output, change)
+    }
+
+    fn begin(&self, database: Database, options: CommitOptions) -> Result<Editing<'_>> {
+        let head = head(&database, &self.document)?;
+        Ok(Editing { name: &self.document, database, options, head })
+    }
+}
+
+impl Editing<'_> {
+    /// Commits what `change` does as one revision, and says so.
+    fn finish(
+        mut self,
+        output: &mut Output,
+        change: impl FnOnce(&mut Transaction, &str) -> duramen::Result<()>,
+    ) -> Result<Success> {
+        let mut transaction = self.database.transaction();
+        // A document that is not there meets the expectation of none.
+        let expected = self.options.expect_revision.take();
+        if let Some(expected) = expected.filter(|expected| self.head.is_some() || expected.0 > 0) {
+            transaction.expect(self.name, expected)?;
+        }
+        change(&mut transaction, self.name)?;
+        let committed = transaction.commit(&self.options)?;
+        drop(self.database);
+
+        if self.head.is_none() {
+            eprintln!("created the document {}", self.name);
+        }
+        let timestamp = self.options.timestamp.unwrap_or(committed.timestamp);
+        let revision = committed.revisions.iter().find(|(name, _)| name == self.name);
+        output.record(&match revision {
+            Some((_, revision)) => Written::changed(self.name, *revision, timestamp),
+            None => Written::unchanged(self.name, self.head.unwrap_or_default()),
+        })?;
+        Ok(Success::Done)
+    }
+}
+
+/// The newest revision of a document; none if there is no such document.
+pub(crate) fn head(database: &Database, name: &str) -> duramen::Result<Option<Revision>> {
+    match database.document(name) {
+        Ok(document) => Ok(Some(document.head_revision()?)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// What goes with a commit.
+#[derive(Debug, Args)]
+pub(crate) struct CommitArguments {
+    /// What changed and why
+    #[arg(long)]
+    message: Option<String>,
+    /// Who made the change
+    #[arg(long)]
+    author: Option<String>,
+    /// When the revision was made, if not now: after the revision before it, to load old history
+    #[arg(long, value_name = "TIME")]
+    timestamp: Option<String>,
+    /// Fail unless the newest revision is this one; 0 means that there is none yet
+    #[arg(long, value_name = "REVISION")]
+    expect_revision: Option<u64>,
+}
+
+impl CommitArguments {
+    pub(crate) fn options(&self) -> Result<CommitOptions> {
+        let timestamp = self.timestamp.as_deref().map(moment::parse_time).transpose()?;
+        Ok(CommitOptions {
+            author: self.author.clone(),
+            message: self.message.clone(),
+            timestamp,
+            expect_revision: self.expect_revision.map(Revision),
+            ..CommitOptions::default()
+        })
+    }
+}

@@ -1,0 +1,54 @@
+//! When: a moment of a document's history.
+
+use clap::Args;
+use duramen::{Document, Error, ErrorKind, Micros, Moment, Revision, Snapshot};
+
+use crate::{Result, moment};
+
+/// The document as it is, or as it was.
+#[derive(Debug, Args)]
+pub(crate) struct At {
+    /// As of this revision or time; a date alone is 00:00 UTC of that day
+    #[arg(long, value_name = "REVISION|TIME")]
+    at: Option<String>,
+}
+
+impl At {
+    pub(crate) fn snapshot(&self, document: &Document) -> Result<Snapshot> {
+        match &self.at {
+            None => Ok(document.head()?),
+            Some(text) => snapshot(document, text),
+        }
+    }
+}
+
+/// The document at a moment of its history.
+pub(crate) fn snapshot(document: &Document, text: &str) -> Result<Snapshot> {
+    Ok(match moment::parse(text)? {
+        Moment::Revision(revision) => document.at(revision)?,
+        Moment::Time(time) => at_time(document, time)?,
+    })
+}
+
+/// The revision at a moment of the document's history, there or not.
+pub(crate) fn revision(document: &Document, text: &str) -> Result<Revision> {
+    Ok(match moment::parse(text)? {
+        Moment::Revision(revision) => revision,
+        Moment::Time(time) => at_time(document, time)?.revision(),
+    })
+}
+
+/// The document at a time; that history begins later is told in the form that people write.
+fn at_time(document: &Document, time: Micros) -> Result<Snapshot> {
+    let first = || document.at(Revision(1)).ok()?.timestamp().ok();
+    document.at_time(time).map_err(|error| match (error.kind(), first()) {
+        (ErrorKind::NotFound, Some(first)) => {
+            let name = document.name();
+            let (time, first) = (moment::format(time), moment::format(first));
+            let message =
+                format!("document {name:?} was not there at {time}: it begins at {first}");
+            Error::new(ErrorKind::NotFound, message).into()
+        }
+        _ => error.into(),
+    })
+}

@@ -1,0 +1,81 @@
+//! `duramen export`: one revision, or all of them, for other programs and other databases.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+use duramen::{Document, Format, JsonPointer};
+
+use crate::arguments::{At, ReadDocument};
+use crate::exit::{Failure, Success};
+use crate::interruption::Interruption;
+use crate::output::Output;
+use crate::session::Session;
+use crate::{Result, history_line, outfile, progress};
+
+const EXAMPLES: &str = "\
+Examples:
+  duramen export shop.duramen config > config.json
+  duramen export shop.duramen config --at 2024-05-01 --out config.json
+  duramen export shop.duramen config --history --out config.ndjson
+  duramen export shop.duramen config --history | duramen import new.duramen config --history -
+
+With --history each line is a revision, oldest first: revision, timestamp, committed, author,
+message, and patch, a JSON Patch (RFC 6902) to the revision before, or value where a patch would
+not give the same text. `import --history` makes the same revisions with the same timestamps.";
+
+/// Write one revision of a document as JSON, or its whole history as NDJSON
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Export {
+    #[command(flatten)]
+    document: ReadDocument,
+    #[command(flatten)]
+    at: At,
+    /// All revisions up to the newest, one a line
+    #[arg(long, conflicts_with = "at")]
+    history: bool,
+    /// Write to this file, which is replaced once all is written
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    out: Option<PathBuf>,
+}
+
+impl Export {
+    pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
+        let document = self.document.open(session)?;
+        match self.out.as_deref().filter(|path| path.as_os_str() != "-") {
+            None => self.write(&document, output.stream())?,
+            Some(path) => {
+                let interruption = Interruption::watch()?;
+                outfile::replace(path, |out| {
+                    self.write(&document, out)?;
+                    if interruption.is_asked() {
+                        let message = format!("interrupted: {} is as it was", path.display());
+                        return Err(Failure::Interrupted(message));
+                    }
+                    Ok(())
+                })?;
+            }
+        }
+        Ok(Success::Done)
+    }
+
+    fn write(&self, document: &Document, out: &mut dyn Write) -> Result<()> {
+        if self.history {
+            return write_history(document, out);
+        }
+        let snapshot = self.at.snapshot(document)?;
+        snapshot.write_json(&JsonPointer::root(), &Format::default(), out)?;
+        Ok(out.write_all(b"\n")?)
+    }
+}
+
+fn write_history(document: &Document, out: &mut dyn Write) -> Result<()> {
+    let history = document.export()?;
+    let bar = progress::bar("exporting", Some(history.remaining()));
+    for revision in bar.wrap_iter(history) {
+        history_line::write(&revision?, out)?;
+    }
+    bar.finish_and_clear();
+    Ok(())
+}

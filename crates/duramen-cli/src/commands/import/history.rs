@@ -1,0 +1,99 @@
+//! The revisions of an exported history, taken over as they are.
+
+use std::io::{self, BufRead, Write};
+use std::path::Path;
+
+use duramen::{Database, HistoryImport, Result as EngineResult};
+use serde::Serialize;
+
+use crate::exit::{Failure, Success};
+use crate::interruption::Interruption;
+use crate::output::{Output, Palette, Record};
+use crate::{Result, history_line, input, progress};
+
+/// Reads the history in `path` into the document that `import` is about.
+pub(super) fn run(
+    (database, document): (&Database, &str),
+    mut import: HistoryImport,
+    path: &Path,
+    (interruption, output): (&Interruption, &mut Output),
+) -> Result<Success> {
+    let mut counts = Counts::default();
+    let loaded = load(&mut import, path, &mut counts, interruption);
+    // Whatever the end, what was loaded is made safe before anything is said about it.
+    database.flush()?;
+    if loaded.is_err() && counts.made > 0 {
+        eprintln!("the first {} revisions are safe; the same command goes on", counts.read);
+    }
+    if !loaded? {
+        let message = format!(
+            "interrupted: the first {} revisions are safe; the same command goes on",
+            counts.read
+        );
+        return Err(Failure::Interrupted(message));
+    }
+    let revision = import.finish()?.0;
+    let Counts { read, made } = counts;
+    output.record(&Summary { document, read, revisions: made, present: read - made, revision })?;
+    Ok(Success::Done)
+}
+
+#[derive(Default)]
+struct Counts {
+    read: u64,
+    made: u64,
+}
+
+/// Takes one revision after the other; false if the user stopped it.
+fn load(
+    import: &mut HistoryImport,
+    path: &Path,
+    counts: &mut Counts,
+    interruption: &Interruption,
+) -> EngineResult<bool> {
+    let mut lines = input::lines(path)?;
+    let bar = progress::bar("importing", None);
+    let mut line = Vec::new();
+    for number in 1_u64.. {
+        line.clear();
+        let length = lines.read_until(b'\n', &mut line);
+        let length = length.map_err(|error| input::failure(path, error))?;
+        if interruption.is_asked() {
+            return Ok(false);
+        }
+        if length == 0 {
+            break;
+        }
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        let pushed = history_line::parse(&line).and_then(|revision| import.push(&revision));
+        let context = format_args!("{}, line {number}", input::name(path));
+        counts.made += u64::from(pushed.map_err(|error| error.in_context(context))?);
+        counts.read += 1;
+        bar.set_position(counts.read);
+    }
+    bar.finish_and_clear();
+    Ok(true)
+}
+
+#[derive(Debug, Serialize)]
+struct Summary<'a> {
+    document: &'a str,
+    read: u64,
+    revisions: u64,
+    present: u64,
+    revision: u64,
+}
+
+impl Record for Summary<'_> {
+    fn print(&self, palette: &Palette, out: &mut dyn Write) -> io::Result<()> {
+        let Self { document, read, revisions, present, revision } = self;
+        let color = palette.revision;
+        writeln!(
+            out,
+            "{document}: revisions read: {read}, made: {revisions}, there before: {present}; now \
+             at revision {color}{revision}{color:#}"
+        )
+    }
+}

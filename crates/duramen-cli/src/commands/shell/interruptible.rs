@@ -1,0 +1,25 @@
+//! Output that Ctrl-C stops.
+
+use std::io::{self, Write};
+
+use crate::interruption::Interruption;
+
+/// Passes on what is written until Ctrl-C is pressed.
+pub(super) struct Interruptible<'a> {
+    pub(super) stream: &'a mut dyn Write,
+    pub(super) interruption: &'a Interruption,
+}
+
+impl Write for Interruptible<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.interruption.is_asked() {
+            // Not the kind `Interrupted`, which means to try again.
+            return Err(io::Error::other("interrupted"));
+        }
+        self.stream.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}

@@ -1,0 +1,114 @@
+//! What a shell is about: its database, and the document and moment in use.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+
+use clap::{Arg, Command};
+use duramen::{Document, Snapshot};
+
+use crate::Result;
+use crate::arguments::moment;
+use crate::output::one_line;
+use crate::session::Session;
+
+/// Shared by the shell and its completion.
+#[derive(Debug)]
+pub(super) struct Setting {
+    folder: PathBuf,
+    pub(super) session: Session,
+    /// The document that commands are about without naming it.
+    document: RefCell<Option<String>>,
+    /// The moment that commands look at unless they say otherwise.
+    at: RefCell<Option<String>>,
+}
+
+impl Setting {
+    pub(super) fn open(folder: &Path) -> Result<Self> {
+        let session = Session::open(folder)?;
+        let (folder, document, at) = (folder.to_path_buf(), RefCell::default(), RefCell::default());
+        Ok(Self { folder, session, document, at })
+    }
+
+    /// Takes a document that is there, or none.
+    pub(super) fn use_document(&self, name: Option<&str>) -> Result<()> {
+        if let Some(name) = name {
+            self.session.reader(&self.folder)?.document(name)?;
+        }
+        self.document.replace(name.map(str::to_owned));
+        self.at.replace(None);
+        Ok(())
+    }
+
+    /// Takes a moment, or the present.
+    pub(super) fn use_moment(&self, text: Option<&str>) -> Result<()> {
+        if let (Some(text), Some(name)) = (text, self.document.borrow().as_deref()) {
+            self.look(name, Some(text))?;
+        }
+        self.at.replace(text.map(str::to_owned));
+        Ok(())
+    }
+
+    pub(super) fn document(&self) -> Option<String> {
+        self.document.borrow().clone()
+    }
+
+    /// The names of the documents.
+    pub(super) fn documents(&self) -> Result<Vec<String>> {
+        Ok(self.session.reader(&self.folder)?.documents()?)
+    }
+
+    /// A document as commands see it by default.
+    pub(super) fn snapshot(&self, name: &str) -> Result<Snapshot> {
+        self.look(name, self.at.borrow().as_deref())
+    }
+
+    fn look(&self, name: &str, at: Option<&str>) -> Result<Snapshot> {
+        let document: Document = self.session.reader(&self.folder)?.document(name)?;
+        match at {
+            None => Ok(document.head()?),
+            Some(text) => moment::snapshot(&document, text),
+        }
+    }
+
+    /// What stands in front of a line.
+    pub(super) fn prompt(&self) -> String {
+        let folder = self.folder.file_name().unwrap_or(self.folder.as_os_str()).to_string_lossy();
+        let mut prompt = folder.into_owned();
+        if let Some(document) = &*self.document.borrow() {
+            prompt = format!("{prompt} {document}");
+        }
+        if let Some(at) = &*self.at.borrow() {
+            prompt = format!("{prompt} at {at}");
+        }
+        format!("{}> ", one_line(&prompt))
+    }
+
+    /// The whole command line that `words`, which begin with the name of `command`, stand for.
+    pub(super) fn command_line(&self, command: &Command, words: &[String]) -> Vec<String> {
+        let mut line = vec!["duramen".to_owned(), command.get_name().to_owned()];
+        let rest = words.get(1..).unwrap_or_default();
+        let at = self.at.borrow().clone().filter(|_| takes_moment(command) && !names_moment(rest));
+        line.extend(at.map(|at| format!("--at={at}")));
+        let mut positionals = command.get_positionals();
+        if positionals.next().is_some_and(|argument| is(argument, "DB")) {
+            line.push(self.folder.display().to_string());
+            let is_document = positionals.next().is_some_and(|argument| is(argument, "DOC"));
+            line.extend(self.document().filter(|_| is_document));
+        }
+        line.extend(rest.iter().cloned());
+        line
+    }
+}
+
+/// Whether help calls an argument's value by this name.
+pub(super) fn is(argument: &Arg, name: &str) -> bool {
+    argument.get_value_names().unwrap_or_default().iter().any(|known| known.as_str() == name)
+}
+
+fn takes_moment(command: &Command) -> bool {
+    command.get_opts().any(|option| option.get_long() == Some("at"))
+}
+
+fn names_moment(words: &[String]) -> bool {
+    words.iter().any(|word| word == "--at" || word.starts_with("--at="))
+}

@@ -1,0 +1,95 @@
+//! `duramen show`: one revision and what it changed.
+
+use std::io::{self, Write};
+
+use clap::Args;
+use duramen::{Change, ChangeKind, Document, JsonPointer, LogEntry, LogQuery, Revision};
+use serde::Serialize;
+
+use super::log;
+use crate::Result;
+use crate::arguments::{ReadDocument, moment};
+use crate::change::ChangeLine;
+use crate::exit::Success;
+use crate::output::{Output, Palette, Record, one_line};
+use crate::session::Session;
+
+const EXAMPLES: &str = "\
+Examples:
+  duramen show shop.duramen config 7
+  duramen show shop.duramen config 2024-05-01
+  duramen show shop.duramen config 7 --json | jq '.diff[].pointer'";
+
+/// Show one revision: when, who, why, and what it changed
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Show {
+    #[command(flatten)]
+    document: ReadDocument,
+    /// A revision, or a time for the one that was the newest then; without it the newest
+    #[arg(value_name = "REVISION|TIME")]
+    revision: Option<String>,
+}
+
+impl Show {
+    pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
+        let document = self.document.open(session)?;
+        let revision = match &self.revision {
+            None => document.head()?.revision(),
+            Some(text) => moment::snapshot(&document, text)?.revision(),
+        };
+        let changes = changes(&document, revision)?;
+        let diff = changes.iter().map(ChangeLine::try_from).collect::<Result<_>>()?;
+        output.record(&Shown { entry: entry(&document, revision)?.into(), diff })?;
+        Ok(Success::Done)
+    }
+}
+
+/// The entry of a revision that is there.
+fn entry(document: &Document, revision: Revision) -> duramen::Result<LogEntry> {
+    let query = LogQuery { limit: Some(1), before: Some(revision.next()), ..LogQuery::default() };
+    document.log(&query)?.next().unwrap_or_else(|| {
+        let message = format!("revision {revision} is not in the log");
+        Err(duramen::Error::new(duramen::ErrorKind::Internal, message))
+    })
+}
+
+/// What a revision changed; the first one added the whole document.
+fn changes(document: &Document, revision: Revision) -> duramen::Result<Vec<Change>> {
+    if revision.0 > 1 {
+        return Ok(document.diff(Revision(revision.0 - 1), revision)?.changes);
+    }
+    let first = document.at(revision)?;
+    let pointer = JsonPointer::root();
+    let node = first.node(&pointer)?.id;
+    let after = Some(first.to_json()?);
+    Ok(vec![Change { kind: ChangeKind::Added, pointer, node, before: None, after }])
+}
+
+#[derive(Debug, Serialize)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    entry: log::Line,
+    diff: Vec<ChangeLine<'a>>,
+}
+
+impl Record for Shown<'_> {
+    fn print(&self, palette: &Palette, out: &mut dyn Write) -> io::Result<()> {
+        let Palette { revision: r, time: t, heading: h, .. } = palette;
+        let log::Line { revision, timestamp, committed, author, message, .. } = &self.entry;
+        writeln!(out, "{r}revision {revision}{r:#}")?;
+        writeln!(out, "timestamp  {t}{timestamp}{t:#}")?;
+        if committed != timestamp {
+            writeln!(out, "committed  {committed}")?;
+        }
+        if let Some(author) = author {
+            writeln!(out, "author     {h}{}{h:#}", one_line(author))?;
+        }
+        for (index, line) in message.iter().flat_map(|message| message.lines()).enumerate() {
+            let heading = if index == 0 { "message" } else { "" };
+            writeln!(out, "{}", format!("{heading:<10} {}", one_line(line)).trim_end())?;
+        }
+        writeln!(out)?;
+        self.diff.iter().try_for_each(|change| change.print(palette, out))
+    }
+}
