@@ -195,6 +195,11 @@ pub(crate) fn entry(tree: TreeId, space: PathId, map: u64, name: &[u8]) -> Vec<u
     key
 }
 
+/// Whether the cell's key has a hash of an entry's key instead of the whole.
+pub(crate) fn is_entry_key_hashed(name: &[u8]) -> bool {
+    name.len() > ENTRY_KEY_BYTES_MAX
+}
+
 /// A value stored apart.
 pub(crate) fn blob(tree: TreeId, id: BlobId) -> Vec<u8> {
     let mut key = start(tree, 6);

@@ -324,7 +324,7 @@ impl TreeData {
         match loaded {
             Loaded::Small(mut whole) => {
                 if let Some(younger) = &groups[index] {
-                    whole.add_younger(younger)?;
+                    whole.add_after(0, younger)?;
                 }
                 groups[index] = Some(Box::new(whole));
             }

@@ -301,20 +301,20 @@ impl RowGroup {
         Ok(())
     }
 
-    /// Takes over what another row group has that is younger.
-    pub(crate) fn add_younger(&mut self, younger: &Self) -> Result<()> {
-        let values = (0..).map(ColumnId::Value).zip(&younger.columns);
-        let special = [(ColumnId::Parent, &younger.parent), (ColumnId::Key, &younger.key)];
+    /// Takes over the births and changes that another row group has of revisions after `after`.
+    pub(crate) fn add_after(&mut self, after: u32, other: &Self) -> Result<()> {
+        let values = (0..).map(ColumnId::Value).zip(&other.columns);
+        let special = [(ColumnId::Parent, &other.parent), (ColumnId::Key, &other.key)];
         for (id, column) in values.chain(special) {
             let (first, births) = column.births();
             for (slot, &birth) in (first..).zip(births) {
-                if birth.revision > 0 {
-                    self.set_birth(id, slot, younger.heap.unpack(birth), birth.revision)?;
+                if birth.revision > after {
+                    self.set_birth(id, slot, other.heap.unpack(birth), birth.revision)?;
                 }
             }
             for (slot, run) in column.changed() {
-                for &change in run {
-                    self.add_newer(id, slot, younger.heap.unpack(change), change.revision)?;
+                for &change in run.iter().filter(|change| change.revision > after) {
+                    self.add_newer(id, slot, other.heap.unpack(change), change.revision)?;
                 }
             }
         }
@@ -371,21 +371,6 @@ impl RowGroup {
     pub(crate) fn prune(&mut self, id: GroupId, revision: u32) -> Result<()> {
         let old = std::mem::take(self);
         self.disk = DiskPart::NotLoaded(id);
-        let values = (0..).map(ColumnId::Value).zip(&old.columns);
-        let special = [(ColumnId::Parent, &old.parent), (ColumnId::Key, &old.key)];
-        for (id, column) in values.chain(special) {
-            let (first, births) = column.births();
-            for (slot, &birth) in (first..).zip(births) {
-                if birth.revision > revision {
-                    self.set_birth(id, slot, old.heap.unpack(birth), birth.revision)?;
-                }
-            }
-            for (slot, run) in column.changed() {
-                for &change in run.iter().filter(|change| change.revision > revision) {
-                    self.add_newer(id, slot, old.heap.unpack(change), change.revision)?;
-                }
-            }
-        }
-        Ok(())
+        self.add_after(revision, &old)
     }
 }

@@ -2,10 +2,11 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::{ArrayIndex, JsonPointer};
-use crate::node::NodeId;
+use crate::node::{NodeId, PathId};
 use crate::order::{self, Item};
 use crate::state::{ApartKind, Datum, Sequence};
 use crate::tree::Tree;
+use crate::tree::cell_key;
 use crate::tree::data::{TreeData, node};
 use crate::tree::group::Fault;
 use crate::tree::schema::{Label, ROOT};
@@ -97,6 +98,27 @@ impl Tree {
         self.data.read().item_node(array, false, item).map(Some)
     }
 
+    /// The ordinal of a map's entry by its key, as of the last checkpoint.
+    pub(crate) fn disk_entry(&self, path: PathId, map: NodeId, key: &[u8]) -> Result<Option<u64>> {
+        let found = self.cells.entry(path, map.ordinal().0, key)?;
+        let Some(ordinal) = found.filter(|_| cell_key::is_entry_key_hashed(key)) else {
+            return Ok(found);
+        };
+        // A long key is found by a hash, and equal hashes are no proof.
+        let is_same = self.read(|data| {
+            let stored = data.key(data.schema.path(path).space, ordinal)?;
+            Ok(matches!(stored, Datum::Text { bytes, .. } if bytes == key))
+        })?;
+        if is_same {
+            return Ok(Some(ordinal));
+        }
+        let message = format!(
+            "a name of {} bytes has the hash of another name of the same object: change the name",
+            key.len()
+        );
+        Err(Error::new(ErrorKind::Unsupported, message))
+    }
+
     /// The entry of a map that has a key at a revision.
     pub(crate) fn entry_node(
         &self,
@@ -111,7 +133,7 @@ impl Tree {
         };
         let found = match young {
             Some(ordinal) => Some(ordinal),
-            None => self.cells.entry(path, map.ordinal().0, key)?,
+            None => self.disk_entry(path, map, key)?,
         };
         let Some(ordinal) = found else { return Ok(None) };
         let entry = node(path, ordinal);
