@@ -115,6 +115,9 @@ enum Pair {
     Arrays(Sequence, Sequence),
     /// Objects of which at least one is a map.
     Members(Members, Members),
+    /// The document was deleted at one of them.
+    Appeared,
+    Vanished,
     Differ,
 }
 
@@ -185,6 +188,8 @@ impl Walk<'_> {
     fn compare(&mut self, at: NodeId) -> Result<()> {
         match self.tree.read(|data| self.pair(data, at))? {
             Pair::Same => Ok(()),
+            Pair::Appeared => self.push(ChangeKind::Added, at),
+            Pair::Vanished => self.push(ChangeKind::Removed, at),
             Pair::Differ => self.push(ChangeKind::Replaced, at),
             Pair::Arrays(before, after) => self.compare_arrays(at, before, after),
             Pair::Objects(before, after) if before == after => {
@@ -215,6 +220,8 @@ impl Walk<'_> {
                 Pair::Members(Members::Sequence(before), Members::Shape(after))
             }
             (before, after) if before == after => Pair::Same,
+            (Datum::Absent, _) => Pair::Appeared,
+            (_, Datum::Absent) => Pair::Vanished,
             _ => Pair::Differ,
         })
     }

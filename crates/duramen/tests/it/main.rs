@@ -4,8 +4,11 @@
 
 mod concurrency;
 mod damage;
+mod declared;
 mod documents;
 mod format;
 mod large_groups;
+mod lifecycle;
 mod limits;
 mod regressions;
+mod tags;
