@@ -35,6 +35,8 @@ pub struct CheckReport {
     pub findings: Vec<Finding>,
 }
 
+mod facts;
+
 /// Revisions of each document that are read whole: the first, the last, and some between.
 const WHOLE_READS: u64 = 16;
 
@@ -53,11 +55,17 @@ pub(crate) fn check(engine: &Engine) -> Result<CheckReport> {
         report.check_tree("catalogue", &tree, published);
     }
     let names = report.found("catalogue", view.names(published))?.unwrap_or_default();
-    for name in names {
-        report.documents += 1;
+    report.check_names(&names);
+    for (name, found) in names {
         let place = format!("document {name:?}");
-        if let Some(Some(tree)) = report.found(&place, view.document(&name, published))? {
+        let Some(tree) = report.found(&place, view.tree(found.tree))? else { continue };
+        if found.is_free() {
+            report.check_free(&name, tree.head_at(published)?);
+        } else {
+            report.documents += 1;
             report.check_tree(&place, &tree, published);
+            let checked = report.check_facts(&place, (&view, published), (&tree, found));
+            report.found(&place, checked)?;
         }
     }
     Ok(report)
@@ -123,6 +131,9 @@ impl CheckReport {
 
 /// The value of a revision prints, and what it prints is JSON.
 fn check_value(tree: &Tree, revision: Revision) -> Result<()> {
+    if tree.deleted_in(short(revision))?.is_some() {
+        return Ok(());
+    }
     let mut text = Vec::new();
     tree.append_json((node(ROOT, 0), short(revision)), &Format::default(), &mut text)?;
     Tape::parse(&text, ParseOptions::default()).map(drop)

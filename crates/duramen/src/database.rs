@@ -6,7 +6,6 @@ use std::sync::Arc;
 use crate::check::CheckReport;
 use crate::document::Document;
 use crate::engine::Engine;
-use crate::engine::catalogue::no_document;
 use crate::engine::options::{CommitOptions, Options};
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Device, DirectoryDevice, MemoryDevice};
@@ -29,7 +28,7 @@ use crate::transaction::Transaction;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Database {
-    engine: Arc<Engine>,
+    pub(crate) engine: Arc<Engine>,
 }
 
 /// All documents as of one commit.
@@ -55,7 +54,7 @@ pub struct Counters {
 /// The size of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DatabaseStats {
-    /// Documents that exist.
+    /// Documents that exist and are not deleted.
     pub documents: u64,
     /// The last commit.
     pub sequence: CommitSequence,
@@ -100,7 +99,7 @@ impl Database {
         self.engine.was_created
     }
 
-    /// Makes a document without revisions; `Conflict` if there is one of that name.
+    /// Makes a document without revisions; `Conflict` if there is one of that name, deleted or not.
     pub fn create_document(&self, name: &str) -> Result<Document> {
         let mut transaction = self.transaction();
         transaction.create_document(name)?;
@@ -108,15 +107,15 @@ impl Database {
         self.document(name)
     }
 
-    /// A document; `NotFound` if there is none of that name.
+    /// A document, deleted or not; `NotFound` if there is none of that name.
     pub fn document(&self, name: &str) -> Result<Document> {
         let tree = self.engine.document(name)?;
         Ok(Document::new(Arc::clone(&self.engine), tree, name))
     }
 
-    /// The names of the documents, sorted.
+    /// The names of the documents, sorted; deleted ones left out.
     pub fn documents(&self) -> Result<Vec<String>> {
-        self.engine.view().names(self.engine.published())
+        self.engine.view().documents(self.engine.published())
     }
 
     /// Begins a transaction over any number of documents.
@@ -197,13 +196,12 @@ impl DatabaseSnapshot {
     /// A document as of that commit.
     pub fn document(&self, name: &str) -> Result<Snapshot> {
         let tree = self.engine.view().document(name, self.sequence)?;
-        let tree = tree.ok_or_else(|| no_document(name))?;
         let head = tree.head_at(self.sequence)?;
         Snapshot::new(tree, (head, head), name)
     }
 
-    /// The names of the documents as of that commit, sorted.
+    /// The names of the documents as of that commit, sorted; those deleted then left out.
     pub fn documents(&self) -> Result<Vec<String>> {
-        self.engine.view().names(self.sequence)
+        self.engine.view().documents(self.sequence)
     }
 }

@@ -8,12 +8,20 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::json::{JsonPointer, ParseOptions};
 use crate::log::{Log, LogQuery};
 use crate::revision::{CommitSequence, Micros, Revision};
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Snapshot, check_revision};
 use crate::transaction::{Committed, Transaction};
 use crate::tree::Tree;
 use crate::tree::difference::Diff;
 
-/// A document of an open database. Clones are handles to the same one.
+mod declarations;
+mod lifecycle;
+mod tags;
+
+pub use lifecycle::DeletedDocument;
+pub use tags::Tag;
+
+/// A document of an open database. Clones are handles to the same one, and stay with it when it
+/// gets another name.
 #[derive(Debug, Clone)]
 pub struct Document {
     engine: Arc<Engine>,
@@ -83,7 +91,8 @@ impl Document {
         &self.name
     }
 
-    /// Saves a whole JSON value; only what differs from the head is committed.
+    /// Saves a whole JSON value; only what differs from the head is committed. A deleted document
+    /// lives again and goes on counting its revisions.
     pub fn put(&self, json: impl AsRef<[u8]>, options: &CommitOptions) -> Result<Outcome> {
         self.put_with(json, ParseOptions::default(), options)
     }
@@ -138,13 +147,13 @@ impl Document {
         self.tree.head_at(self.engine.published())
     }
 
-    /// The document now; `NotFound` if it has no revision yet.
+    /// The document now; `NotFound` if it has no revision yet, or is deleted.
     pub fn head(&self) -> Result<Snapshot> {
         let head = self.head_revision()?;
         Snapshot::new(Arc::clone(&self.tree), (head, head), &self.name)
     }
 
-    /// The document as of a revision.
+    /// The document as of a revision; `NotFound` if it has no such revision, or was deleted in it.
     pub fn at(&self, revision: Revision) -> Result<Snapshot> {
         Snapshot::new(Arc::clone(&self.tree), (revision, self.head_revision()?), &self.name)
     }
@@ -174,11 +183,12 @@ impl Document {
         Log::new(Arc::clone(&self.tree), query, self.head_revision()?)
     }
 
-    /// What turns one revision into another, in either direction.
+    /// What turns one revision into another, in either direction. Where the document was deleted
+    /// the whole value was removed.
     pub fn diff(&self, before: Revision, after: Revision) -> Result<Diff> {
         let head = self.head_revision()?;
         for revision in [before, after] {
-            Snapshot::new(Arc::clone(&self.tree), (revision, head), &self.name)?;
+            check_revision((revision, head), &self.name)?;
         }
         self.tree.diff(before, after)
     }

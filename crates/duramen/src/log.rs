@@ -2,9 +2,13 @@
 
 use std::sync::Arc;
 
+use crate::content_hash::ContentHash;
 use crate::error::Result;
 use crate::revision::{CommitSequence, Micros, Revision};
 use crate::tree::Tree;
+use crate::tree::data::node;
+use crate::tree::history::short;
+use crate::tree::schema::ROOT;
 
 /// Which revisions to list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -19,6 +23,8 @@ pub struct LogQuery {
     pub to: Option<Moment>,
     /// Only those of this author.
     pub author: Option<String>,
+    /// Whether entries have the hash of the document: each costs a read of it.
+    pub hash: bool,
 }
 
 /// A point in a document's history.
@@ -47,6 +53,10 @@ pub struct LogEntry {
     pub message: Option<String>,
     /// How many nodes of earlier revisions it changed; new elements are not counted.
     pub changes: u64,
+    /// Whether the document was deleted in it.
+    pub deleted: bool,
+    /// The hash of the document, if the query asks for it and it was not deleted.
+    pub hash: Option<ContentHash>,
 }
 
 /// The revisions that a query lists, newest first.
@@ -58,6 +68,7 @@ pub struct Log {
     first: u64,
     left: usize,
     author: Option<String>,
+    hash: bool,
 }
 
 impl Log {
@@ -77,7 +88,7 @@ impl Log {
             last = last.min(before.0.saturating_sub(1));
         }
         let left = query.limit.unwrap_or(usize::MAX);
-        Ok(Self { tree, next: last, first, left, author: query.author.clone() })
+        Ok(Self { tree, next: last, first, left, author: query.author.clone(), hash: query.hash })
     }
 
     fn entry(&self, revision: Revision) -> Result<Option<LogEntry>> {
@@ -85,7 +96,11 @@ impl Log {
         if self.author.is_some() && row.author.as_deref() != self.author.as_deref() {
             return Ok(None);
         }
-        let changes = self.tree.changed(revision)?.len() as u64;
+        let changed = self.tree.changed(revision)?;
+        // Deleting changes the root, which is the first of the nodes that a revision lists.
+        let deleted = changed.first() == Some(&node(ROOT, 0))
+            && self.tree.deleted_in(short(revision))?.is_some();
+        let hash = (self.hash && !deleted).then(|| self.tree.content_hash(short(revision)));
         Ok(Some(LogEntry {
             revision,
             timestamp: row.timestamp,
@@ -93,7 +108,9 @@ impl Log {
             sequence: row.sequence,
             author: row.author.map(Into::into),
             message: row.message.map(Into::into),
-            changes,
+            changes: changed.len() as u64,
+            deleted,
+            hash: hash.transpose()?,
         }))
     }
 }

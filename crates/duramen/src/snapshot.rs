@@ -55,16 +55,21 @@ impl Snapshot {
         (revision, head): (Revision, Revision),
         name: &str,
     ) -> Result<Self> {
-        if revision.0 == 0 || revision > head {
-            let message = match head.0 {
-                0 => format!("document {name:?} has no revision yet: put a value first"),
-                _ => format!(
-                    "document {name:?} has no revision {revision}: it has revisions 1 to {head}"
-                ),
-            };
+        check_revision((revision, head), name)?;
+        if let Some(deleted) = tree.deleted_in(short(revision))? {
+            let message = format!(
+                "document {name:?} was deleted in revision {deleted}: read an earlier one (--at \
+                 {before}, at()), or put a value to go on with it",
+                before = deleted.0 - 1
+            );
             return Err(Error::new(ErrorKind::NotFound, message));
         }
         Ok(Self { tree, revision, head })
+    }
+
+    /// The tree and the revision in it.
+    pub(crate) fn place(&self) -> (&Tree, u32) {
+        (&self.tree, short(self.revision))
     }
 
     /// The revision it shows.
@@ -178,6 +183,18 @@ impl Snapshot {
             }
         }
     }
+}
+
+/// Refuses a revision that a document does not have.
+pub(crate) fn check_revision((revision, head): (Revision, Revision), name: &str) -> Result<()> {
+    if revision.0 > 0 && revision <= head {
+        return Ok(());
+    }
+    let message = match head.0 {
+        0 => format!("document {name:?} has no revision yet: put a value first"),
+        _ => format!("document {name:?} has no revision {revision}: it has revisions 1 to {head}"),
+    };
+    Err(Error::new(ErrorKind::NotFound, message))
 }
 
 impl History {

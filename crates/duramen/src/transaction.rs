@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::engine::catalogue::{self, check_name, no_document};
 use crate::engine::options::CommitOptions;
 use crate::engine::record::{Facts, Prepared};
 use crate::engine::{CATALOGUE, Engine};
@@ -16,6 +15,8 @@ use crate::tree::cell_key::TreeId;
 use crate::tree::locate::{Place, not_found};
 use crate::tree::serialize::Format;
 use crate::tree::writer::Writer;
+
+mod names;
 
 /// Changes that are staged one by one, seen by this transaction alone, and committed together.
 /// Dropped without a commit, it is rolled back.
@@ -47,8 +48,8 @@ pub struct Transaction {
 /// What a transaction's commit made.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Committed {
-    /// The documents that changed, by name, with their new revisions. Empty if nothing changed:
-    /// then there was no commit.
+    /// The documents that changed, by name, with their new revisions. Empty if nothing changed,
+    /// or only names, tags or options.
     pub revisions: Vec<(String, Revision)>,
     /// The commit's sequence; 0 if there was none.
     pub sequence: CommitSequence,
@@ -64,21 +65,6 @@ impl Transaction {
     /// Knows a document that was looked up before.
     pub(crate) fn adopt(&mut self, name: &str, tree: &Tree) {
         self.names.insert(name.to_owned(), tree.id());
-    }
-
-    /// Makes a document without revisions; `Conflict` if there is one of that name.
-    pub fn create_document(&mut self, name: &str) -> Result<()> {
-        if self.find(name)?.is_none() {
-            let (_, is_made) = self.create(name)?;
-            if is_made {
-                return Ok(());
-            }
-            // Another commit made it: what it says counts once it is published.
-            let catalogue = self.engine.view().tree(CATALOGUE)?;
-            self.wait_published(&catalogue)?;
-        }
-        let message = format!("there is a document {name:?} already");
-        Err(Error::new(ErrorKind::Conflict, message))
     }
 
     /// `Conflict` unless a document is at this revision; 0 means that it has none yet. Nobody
@@ -103,7 +89,7 @@ impl Transaction {
     }
 
     /// Saves a whole JSON value over a document, made if it is missing; only what differs is
-    /// committed.
+    /// committed. A deleted document lives again and goes on counting its revisions.
     pub fn put(&mut self, name: &str, json: &[u8]) -> Result<()> {
         self.put_with(name, json, ParseOptions::default())
     }
@@ -115,7 +101,7 @@ impl Transaction {
             Some(id) => id,
             None => self.create(name)?.0,
         };
-        let put = self.take(id)?.put_root(&tape);
+        let put = self.open(id)?.put_root(&tape).and_then(|()| self.revive(id));
         self.note(put)
     }
 
@@ -124,19 +110,19 @@ impl Transaction {
     pub fn set(&mut self, name: &str, pointer: &JsonPointer, json: &[u8]) -> Result<()> {
         let tape = Tape::parse(json, ParseOptions::default())?;
         check_depth(pointer, &tape)?;
-        let set = self.writer(name)?.set(pointer, &tape);
+        let set = self.live_writer(name)?.set(pointer, &tape);
         self.note(set)
     }
 
     /// Removes what a pointer names in a document.
     pub fn remove(&mut self, name: &str, pointer: &JsonPointer) -> Result<()> {
-        let removed = self.writer(name)?.remove(pointer);
+        let removed = self.live_writer(name)?.remove(pointer);
         self.note(removed)
     }
 
     /// What a pointer names in a document, as this transaction has made it, as compact JSON.
     pub fn get(&mut self, name: &str, pointer: &JsonPointer) -> Result<String> {
-        let writer = self.writer(name)?;
+        let writer = self.live_writer(name)?;
         let place = writer.tree.locate(pointer, writer.revision)?;
         let mut text = Vec::new();
         match place {
@@ -246,52 +232,8 @@ impl Transaction {
         Ok(())
     }
 
-    fn wait_published(&self, tree: &Tree) -> Result<()> {
+    pub(crate) fn wait_published(&self, tree: &Tree) -> Result<()> {
         self.engine.journal()?.wait_published(tree.newest_sequence()?)
-    }
-
-    /// The writer of a document that exists.
-    fn writer(&mut self, name: &str) -> Result<&Writer> {
-        let id = self.find(name)?.ok_or_else(|| no_document(name))?;
-        self.take(id)
-    }
-
-    fn find(&mut self, name: &str) -> Result<Option<TreeId>> {
-        check_name(name)?;
-        self.engine.journal()?;
-        if let Some(&id) = self.names.get(name) {
-            return Ok(Some(id));
-        }
-        let view = self.engine.view();
-        let catalogue = view.tree(CATALOGUE)?;
-        let head = catalogue.head_at(self.engine.published())?;
-        let found = catalogue::find(&catalogue, name, crate::tree::history::short(head))?;
-        if let Some(id) = found {
-            self.names.insert(name.to_owned(), id);
-        }
-        Ok(found)
-    }
-
-    /// Makes a document, unless a commit not yet published has made it; whether it was made now.
-    fn create(&mut self, name: &str) -> Result<(TreeId, bool)> {
-        let writer = self.take(CATALOGUE)?;
-        let staged = if writer.is_new() { writer.revision } else { writer.revision - 1 };
-        let found = catalogue::find(&writer.tree, name, staged)?;
-        let id = if let Some(id) = found {
-            id
-        } else {
-            if !writer.has_root() {
-                writer.put_root(&Tape::parse(b"{}", ParseOptions::default())?)?;
-            }
-            let mut pointer = JsonPointer::root();
-            pointer.push(name);
-            let record = Tape::parse(catalogue::record().as_bytes(), ParseOptions::default())?;
-            writer.set(&pointer, &record)?;
-            let made = catalogue::find(&writer.tree, name, writer.revision)?;
-            made.ok_or_else(|| no_document(name))?
-        };
-        self.names.insert(name.to_owned(), id);
-        Ok((id, found.is_none()))
     }
 
     /// The writer of a tree, its turn taken if it is not yet.
@@ -301,7 +243,8 @@ impl Transaction {
             // Whoever waits holds only trees with lower numbers, so nobody waits in a circle.
             let in_order = self.writers.keys().next_back().is_none_or(|&last| last < id);
             let turn = tree.turn(if in_order { TURN_WAIT_MS } else { 0 }).ok_or_else(busy)?;
-            self.writers.insert(id, Writer::new(tree, turn)?);
+            let options = self.options(id)?;
+            self.writers.insert(id, Writer::new(tree, turn, options)?);
         }
         Ok(&self.writers[&id])
     }

@@ -36,6 +36,7 @@ pub(crate) mod blobs;
 pub(crate) mod cell_key;
 pub(crate) mod compare;
 pub(crate) mod data;
+pub(crate) mod declared;
 pub(crate) mod delta;
 pub(crate) mod difference;
 pub(crate) mod disk;

@@ -43,6 +43,13 @@ pub(crate) fn write_text(bytes: &[u8], plain: bool, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
+/// A string as JSON.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut out = Vec::new();
+    write_text(text.as_bytes(), false, &mut out);
+    String::from_utf8_lossy(&out).into_owned()
+}
+
 fn write_escaped(mut rest: &[u8], out: &mut Vec<u8>) {
     while let Some((run, tail)) = rest.split_at_checked(plain_prefix(rest)) {
         out.extend_from_slice(run);

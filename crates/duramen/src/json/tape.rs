@@ -120,6 +120,16 @@ impl Node {
     }
 }
 
+impl<'t> Item<'t> {
+    /// The text of a string.
+    pub(crate) fn text(&self) -> Option<&'t str> {
+        match self {
+            Self::Text { bytes, .. } => std::str::from_utf8(bytes).ok(),
+            _ => None,
+        }
+    }
+}
+
 impl<'t> Tape<'t> {
     /// Reads one JSON value.
     ///

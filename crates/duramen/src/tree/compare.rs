@@ -29,6 +29,14 @@ struct Field<'t> {
     value: TapeIndex,
 }
 
+/// An array, the path of its elements, and the value that it is to be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Elements<'t> {
+    array: NodeId,
+    path: PathId,
+    pub(crate) tape: &'t Tape<'t>,
+}
+
 impl Writer {
     /// Makes a node the value at `at`; what is equal already stays.
     pub(crate) fn put(&self, node: NodeId, tape: &Tape<'_>, at: TapeIndex) -> Result<()> {
@@ -101,14 +109,31 @@ impl Writer {
         let (prefix, suffix) = self.common_ends(&olds, tape, new)?;
         let olds = &olds[prefix..olds.len() - suffix];
         let new = &new[prefix..new.len() - suffix];
-        let mut order = Extents::default();
+        let elements = Elements { array, path, tape };
+        let ordinals = match self.id_field(array.path()).filter(|_| !olds.is_empty()) {
+            Some(field) => self.put_identified(elements, &field, olds, new)?,
+            None => self.put_aligned(elements, olds, new)?,
+        };
+        self.place(old, prefix, olds, &ordinals)
+    }
+
+    /// Makes elements, by their content and places, those of the new value; their ordinals in its
+    /// order.
+    pub(crate) fn put_aligned(
+        &self,
+        elements: Elements<'_>,
+        olds: &[NodeId],
+        new: &[TapeIndex],
+    ) -> Result<Vec<u64>> {
+        let tape = elements.tape;
+        let mut ordinals = Vec::with_capacity(new.len());
         for pairing in self.pair(olds, tape, new)? {
             match pairing {
                 // Equal hashes are no proof: what they say is equal is compared as well.
                 Pairing::Same { old, new: at, items } | Pairing::Update { old, new: at, items } => {
                     for index in 0..items {
                         self.put(olds[old + index], tape, new[at + index])?;
-                        order.push(olds[old + index].ordinal().0);
+                        ordinals.push(olds[old + index].ordinal().0);
                     }
                 }
                 Pairing::Remove { old, items } => {
@@ -116,17 +141,47 @@ impl Writer {
                 }
                 Pairing::Insert { new: at, items } => {
                     for &at in &new[at..at + items] {
-                        let ordinal = self.tree.change(|data| {
-                            let space = data.schema.path(path).space;
-                            data.bear(space, array.ordinal().0, None)
-                        })?;
-                        self.put(node(path, ordinal), tape, at)?;
-                        order.push(ordinal);
+                        ordinals.push(self.bear_element(elements, at)?);
                     }
                 }
             }
         }
-        self.splice(old, (prefix as u64, olds.len() as u64), &order.0)
+        Ok(ordinals)
+    }
+
+    /// Makes a new element of an array; its ordinal.
+    pub(crate) fn bear_element(&self, elements: Elements<'_>, at: TapeIndex) -> Result<u64> {
+        let Elements { array, path, tape } = elements;
+        let ordinal = self.tree.change(|data| {
+            let space = data.schema.path(path).space;
+            data.bear(space, array.ordinal().0, None)
+        })?;
+        self.put(node(path, ordinal), tape, at)?;
+        Ok(ordinal)
+    }
+
+    /// The order in which `ordinals` stand for the elements `olds`, of which the first is at
+    /// `start`.
+    fn place(
+        &self,
+        order: Sequence,
+        start: usize,
+        olds: &[NodeId],
+        ordinals: &[u64],
+    ) -> Result<Sequence> {
+        let is_kept = |(old, new): &(&NodeId, &u64)| old.ordinal().0 == **new;
+        let prefix = olds.iter().zip(ordinals).take_while(is_kept).count();
+        let (olds, ordinals) = (&olds[prefix..], &ordinals[prefix..]);
+        let suffix = olds.iter().rev().zip(ordinals.iter().rev()).take_while(is_kept).count();
+        let (removed, ordinals) = (olds.len() - suffix, &ordinals[..ordinals.len() - suffix]);
+        if removed == 0 && ordinals.is_empty() {
+            return Ok(order);
+        }
+        let mut extents = Extents::default();
+        for &ordinal in ordinals {
+            extents.push(ordinal);
+        }
+        self.splice(order, ((start + prefix) as u64, removed as u64), &extents.0)
     }
 
     /// How many elements at the start and at the end are equal.
@@ -181,7 +236,8 @@ impl Writer {
             let old = self.items(sequence)?;
             return self.put_map(object, (&old, Some(sequence)), tape, (at, &fields));
         }
-        let Some(paths) = self.field_paths(object, &fields)? else {
+        let has_shape = matches!(prior, Prior::Object(_));
+        let Some(paths) = self.field_paths((object, has_shape), &fields)? else {
             let old = match prior {
                 Prior::Object(shape) => {
                     self.shape_paths(shape)?.into_iter().map(Item::Field).collect()
@@ -213,14 +269,29 @@ impl Writer {
         self.tree.change(|data| Ok(data.shape_or_add(paths)))
     }
 
-    /// The paths of an object's fields; none if the object has to be a map.
-    fn field_paths(&self, object: NodeId, fields: &[Field<'_>]) -> Result<Option<Vec<PathId>>> {
+    /// The paths of an object's fields; none if the object has to be a map. One that is declared a
+    /// map is, unless it has a shape already and the new value no new name.
+    fn field_paths(
+        &self,
+        (object, has_shape): (NodeId, bool),
+        fields: &[Field<'_>],
+    ) -> Result<Option<Vec<PathId>>> {
+        let path = object.path();
+        let is_declared = self.is_declared_map(path);
+        if is_declared && !has_shape {
+            return Ok(None);
+        }
         self.tree.change(|data| {
-            let is_map = data.schema.path(object.path()).always_map;
-            if is_map || fields.len() > OBJECT_FIELDS_MAX {
+            if data.schema.path(path).always_map || fields.len() > OBJECT_FIELDS_MAX {
                 return Ok(None);
             }
-            let paths = fields.iter().map(|field| data.field_or_add(object.path(), field.name));
+            let paths = fields.iter().map(|field| {
+                if is_declared {
+                    data.schema.field(path, field.name)
+                } else {
+                    data.field_or_add(path, field.name)
+                }
+            });
             let paths: Option<Vec<PathId>> = paths.collect();
             Ok(paths.filter(|paths| data.schema.has_room_for_shape(paths)))
         })

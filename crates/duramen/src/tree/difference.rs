@@ -119,6 +119,9 @@ enum Pair {
     Arrays(Sequence, Sequence),
     /// Objects of which at least one is a map.
     Members(Members, Members),
+    /// The document was deleted at one of them.
+    Appeared,
+    Vanished,
     Differ,
 }
 
@@ -190,6 +193,8 @@ impl Walk<'_> {
     fn compare(&mut self, at: NodeId) -> Result<()> {
         match self.tree.read(|data| self.pair(data, at))? {
             Pair::Same => Ok(()),
+            Pair::Appeared => self.push(ChangeKind::Added, at),
+            Pair::Vanished => self.push(ChangeKind::Removed, at),
             Pair::Differ => self.push(ChangeKind::Replaced, at),
             Pair::Arrays(before, after) => self.compare_arrays(at, before, after),
             Pair::Objects(before, after) if before == after => {
@@ -220,6 +225,8 @@ impl Walk<'_> {
                 Pair::Members(Members::Sequence(before), Members::Shape(after))
             }
             (before, after) if before == after => Pair::Same,
+            (Datum::Absent, _) => Pair::Appeared,
+            (_, Datum::Absent) => Pair::Vanished,
             _ => Pair::Differ,
         })
     }

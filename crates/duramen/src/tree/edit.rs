@@ -94,8 +94,7 @@ impl Writer {
         name: &str,
         value: &Tape<'_>,
     ) -> Result<()> {
-        let path =
-            self.tree.change(|data| Ok(data.field_or_add(object.path(), name.as_bytes())))?;
+        let path = self.field_path(object.path(), name.as_bytes())?;
         let mut paths = self.shape_paths(shape)?;
         let Some(path) = path else {
             let items: Vec<Extent> = paths.into_iter().map(Extent::field).collect();

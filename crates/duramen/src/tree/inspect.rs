@@ -171,7 +171,7 @@ impl Tree {
             let extent = self.data.read().committed_schema();
             (stats.paths, stats.shapes) = (u64::from(extent.paths), u64::from(extent.shapes));
         }
-        if revision.0 == 0 {
+        if revision.0 == 0 || self.deleted_in(short(revision))?.is_some() {
             return Ok(stats);
         }
         let root = node(ROOT, 0);

@@ -10,6 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::json::Tape;
 use crate::limits::{INLINE_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::node::{NodeId, PathId};
+use crate::options::DocumentOptions;
 use crate::order::{self, Item, OrderCursor};
 use crate::state::{ApartKind, BlobId, Datum, Extent, Sequence, ShapeId};
 use crate::tree::data::{TreeData, node};
@@ -22,6 +23,8 @@ use crate::tree::{Tree, Turn};
 pub(crate) struct Writer {
     pub(crate) tree: Arc<Tree>,
     pub(crate) revision: u32,
+    /// What is declared of the document, if anything is.
+    pub(crate) options: Option<Arc<DocumentOptions>>,
     _turn: Turn,
     is_done: bool,
 }
@@ -37,11 +40,15 @@ pub(crate) enum Prior {
 }
 
 impl Writer {
-    /// Begins to write a tree whose turn was taken.
-    pub(crate) fn new(tree: Arc<Tree>, turn: Turn) -> Result<Self> {
+    /// Begins to write a tree whose turn was taken and of which `options` are declared.
+    pub(crate) fn new(
+        tree: Arc<Tree>,
+        turn: Turn,
+        options: Option<Arc<DocumentOptions>>,
+    ) -> Result<Self> {
         tree.check_revisions()?;
         let revision = tree.data.read().staged_revision();
-        Ok(Self { tree, revision, _turn: turn, is_done: false })
+        Ok(Self { tree, revision, options, _turn: turn, is_done: false })
     }
 
     /// Whether the tree had no revision before.
@@ -251,6 +258,13 @@ impl Writer {
         }
     }
 
+    /// Takes back everything staged.
+    pub(crate) fn take_back(&self) {
+        self.tree.data.write().rollback();
+        self.tree.orders.rollback();
+        self.tree.blobs.rollback();
+    }
+
     /// What was staged has become a revision.
     pub(crate) fn finish(mut self) {
         self.is_done = true;
@@ -260,9 +274,7 @@ impl Writer {
 impl Drop for Writer {
     fn drop(&mut self) {
         if !self.is_done {
-            self.tree.data.write().rollback();
-            self.tree.orders.rollback();
-            self.tree.blobs.rollback();
+            self.take_back();
         }
     }
 }

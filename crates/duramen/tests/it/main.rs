@@ -4,9 +4,12 @@
 
 mod concurrency;
 mod damage;
+mod declared;
 mod documents;
 mod format;
 mod large_groups;
+mod lifecycle;
 mod limits;
 mod lives;
 mod regressions;
+mod tags;

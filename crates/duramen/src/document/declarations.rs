@@ -1,0 +1,42 @@
+//! The options of a document: what is declared of its values.
+
+use crate::database::Database;
+use crate::document::Document;
+use crate::engine::catalogue::facts;
+use crate::engine::options::CommitOptions;
+use crate::error::Result;
+use crate::options::DocumentOptions;
+use crate::transaction::Committed;
+
+impl Database {
+    /// Makes a document without revisions of which something is declared; `Conflict` if there is
+    /// one of that name, deleted or not.
+    pub fn create_document_with(&self, name: &str, declared: &DocumentOptions) -> Result<Document> {
+        declared.check()?;
+        let mut transaction = self.transaction();
+        transaction.create_document(name)?;
+        transaction.declare(name, declared)?;
+        transaction.commit(&CommitOptions::default())?;
+        self.document(name)
+    }
+}
+
+impl Document {
+    /// What is declared of the document.
+    pub fn options(&self) -> Result<DocumentOptions> {
+        let (catalogue, head) = self.engine.view().catalogue(self.engine.published())?;
+        Ok(facts::options(&catalogue, self.tree.id(), head)?.unwrap_or_default())
+    }
+
+    /// Declares other options, for what is put from then on; what is stored stays as it is.
+    pub fn set_options(
+        &self,
+        declared: &DocumentOptions,
+        options: &CommitOptions,
+    ) -> Result<Committed> {
+        declared.check()?;
+        let mut transaction = self.catalogue_transaction()?;
+        transaction.declare(&self.name, declared)?;
+        transaction.commit(options)
+    }
+}

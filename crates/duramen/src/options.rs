@@ -1,0 +1,123 @@
+//! What is declared of a document: the id fields of its arrays, and which of its objects are maps.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::PathId;
+use crate::error::{Error, ErrorKind, Result};
+use crate::json::escape::quoted;
+use crate::json::{ParseOptions, Tape, TapeIndex};
+use crate::label_path::LabelPath;
+use crate::limits::DECLARED_PATHS_MAX;
+use crate::tree::compare::check_member_name;
+use crate::tree::schema::Schema;
+
+/// What is declared of a document, when it is made or later.
+///
+/// It says how values are taken in from then on; nothing that is stored is converted.
+///
+/// ```
+/// use duramen::{CommitOptions, Database, DocumentOptions, JsonPointer};
+///
+/// let db = Database::memory()?;
+/// let options = DocumentOptions {
+///     ids: [("$.list".parse()?, "id".to_owned())].into(),
+///     ..DocumentOptions::default()
+/// };
+/// let list = db.create_document_with("list", &options)?;
+/// list.put(r#"{"list":[{"id":1,"n":"a"},{"id":2,"n":"b"}]}"#, &CommitOptions::default())?;
+/// let a = list.head()?.node(&JsonPointer::parse("/list/0")?)?.id;
+/// list.put(r#"{"list":[{"id":2,"n":"b"},{"id":1,"n":"A"}]}"#, &CommitOptions::default())?;
+/// assert_eq!(list.head()?.pointer(a)?.to_string(), "/list/1");
+/// # Ok::<(), duramen::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DocumentOptions {
+    /// Arrays whose elements are told apart by a field, and its name: an element of a new value is
+    /// the element that had its id, wherever it stood, whatever else changed in it. Elements
+    /// without the field, or with an id that another one has too, are compared as in any array.
+    pub ids: BTreeMap<LabelPath, String>,
+    /// Objects whose members are entries of a map from the first on: for names that are data.
+    /// Where an object had fields before, these stay, and new names become entries.
+    pub maps: BTreeSet<LabelPath>,
+}
+
+impl DocumentOptions {
+    /// Whether nothing is declared.
+    pub fn is_empty(&self) -> bool {
+        self.ids.is_empty() && self.maps.is_empty()
+    }
+
+    /// Refuses more paths than can be looked at with every value, and names no field can have.
+    pub(crate) fn check(&self) -> Result<()> {
+        let declared = self.ids.len() + self.maps.len();
+        if declared > DECLARED_PATHS_MAX {
+            let message =
+                format!("{declared} paths are declared: at most {DECLARED_PATHS_MAX} can be");
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
+        self.ids.values().try_for_each(|field| check_member_name(field.as_bytes()))
+    }
+
+    /// The field that tells the elements of the arrays at a path apart.
+    pub(crate) fn id_field(&self, schema: &Schema, path: PathId) -> Option<&str> {
+        let found = self.ids.iter().find(|(array, _)| array.is_at(schema, path));
+        found.map(|(_, field)| field.as_str())
+    }
+
+    /// Whether objects at a path are maps from their first field.
+    pub(crate) fn is_map(&self, schema: &Schema, path: PathId) -> bool {
+        self.maps.iter().any(|map| map.is_at(schema, path))
+    }
+
+    /// The options as the catalogue keeps them.
+    pub(crate) fn to_json(&self) -> String {
+        let pair = |(path, field): (&LabelPath, &String)| {
+            format!("{}:{}", quoted(&path.to_string()), quoted(field))
+        };
+        let ids: Vec<String> = self.ids.iter().map(pair).collect();
+        let maps: Vec<String> = self.maps.iter().map(|path| quoted(&path.to_string())).collect();
+        format!("{{\"ids\":{{{}}},\"maps\":[{}]}}", ids.join(","), maps.join(","))
+    }
+
+    /// The options that [`Self::to_json`] gave.
+    pub(crate) fn from_json(text: &[u8]) -> Result<Self> {
+        let tape = Tape::parse(text, ParseOptions::default())?;
+        let member = |name: &str| {
+            let found = tape.fields(tape.root()).find(|(found, _)| found.text() == Some(name));
+            found.map(|(_, value)| value)
+        };
+        let text_at = |at: TapeIndex| -> Result<String> {
+            let text = tape.item(at).text().map(str::to_owned);
+            text.ok_or_else(|| Error::new(ErrorKind::Invalid, "an option is no string"))
+        };
+        let mut options = Self::default();
+        for (path, field) in member("ids").into_iter().flat_map(|ids| tape.fields(ids)) {
+            let path = path.text().unwrap_or_default().parse()?;
+            options.ids.insert(path, text_at(field)?);
+        }
+        for path in member("maps").into_iter().flat_map(|maps| tape.elements(maps)) {
+            options.maps.insert(text_at(path)?.parse()?);
+        }
+        Ok(options)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_kept_as_they_were_given() {
+        let options = DocumentOptions {
+            ids: [
+                (r#"$["a.b"][*]"#.parse().unwrap(), "\"id\"".to_owned()),
+                ("$".parse().unwrap(), String::new()),
+            ]
+            .into(),
+            maps: ["$.players{*}".parse().unwrap(), "$".parse().unwrap()].into(),
+        };
+        assert_eq!(DocumentOptions::from_json(options.to_json().as_bytes()).unwrap(), options);
+        let none = DocumentOptions::default();
+        assert_eq!(DocumentOptions::from_json(none.to_json().as_bytes()).unwrap(), none);
+    }
+}

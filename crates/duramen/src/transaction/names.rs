@@ -1,0 +1,307 @@
+//! Names in a transaction: making, deleting and renaming documents.
+//!
+//! The catalogue's turn comes before that of any document, so whoever may have to write both
+//! takes it first.
+
+use std::sync::Arc;
+
+use crate::engine::CATALOGUE;
+use crate::engine::catalogue::{self, Name, Status, check_name, facts, no_document};
+use crate::error::{Error, ErrorKind, Result};
+use crate::json::escape::quoted;
+use crate::json::{JsonPointer, ParseOptions, Tape};
+use crate::options::DocumentOptions;
+use crate::revision::Revision;
+use crate::transaction::Transaction;
+use crate::tree::Tree;
+use crate::tree::cell_key::TreeId;
+use crate::tree::data::node;
+use crate::tree::schema::ROOT;
+use crate::tree::writer::Writer;
+
+impl Transaction {
+    /// Makes a document without revisions; `Conflict` if there is one of that name, deleted or
+    /// not.
+    pub fn create_document(&mut self, name: &str) -> Result<()> {
+        if self.find(name)?.is_none() {
+            let (_, is_made) = self.create(name)?;
+            if is_made {
+                return Ok(());
+            }
+            // Another commit made it: what it says counts once it is published.
+            let catalogue = self.engine.view().tree(CATALOGUE)?;
+            self.wait_published(&catalogue)?;
+        }
+        let (catalogue, revision) = self.names_now()?;
+        let message = match catalogue::find(&catalogue, name, revision)?.map(|name| name.status) {
+            Some(Status::Deleted(revision)) => format!(
+                "document {name:?} was deleted in revision {revision} and keeps its past: put a \
+                 value to go on with it, or rename it to free the name"
+            ),
+            _ => format!("there is a document {name:?} already"),
+        };
+        Err(Error::new(ErrorKind::Conflict, message))
+    }
+
+    /// Deletes a document: it is not there from its next revision on, and every revision before
+    /// stays readable. A `put` of the same name goes on counting.
+    ///
+    /// `NotFound` if it has no revision, or is deleted already.
+    ///
+    /// ```
+    /// use duramen::{CommitOptions, Database, ErrorKind, Revision};
+    ///
+    /// let db = Database::memory()?;
+    /// let note = db.create_document("note")?;
+    /// note.put("1", &CommitOptions::default())?;
+    /// let mut transaction = db.transaction();
+    /// transaction.delete_document("note")?;
+    /// transaction.commit(&CommitOptions::default())?;
+    /// assert_eq!(note.head().unwrap_err().kind(), ErrorKind::NotFound);
+    /// assert_eq!(note.at(Revision(1))?.to_json()?, "1");
+    /// note.put("3", &CommitOptions::default())?;
+    /// assert_eq!(note.head()?.revision(), Revision(3));
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    pub fn delete_document(&mut self, name: &str) -> Result<()> {
+        let id = self.find(name)?.ok_or_else(|| self.missing(name))?;
+        self.catalogue()?;
+        let writer = self.live_writer(name)?;
+        if writer.is_new() {
+            let message =
+                format!("document {name:?} has no revision yet: there is nothing to delete");
+            return Err(Error::new(ErrorKind::NotFound, message));
+        }
+        let deleted = writer.delete();
+        let told = deleted.and_then(|revision| {
+            let revision = revision.to_string();
+            self.writers[&CATALOGUE].set_of_tree(id, "deleted", Some(&revision))
+        });
+        self.note(told)
+    }
+
+    /// Gives a document another name. Its revisions, tags and options stay with it; the old name
+    /// is free again, and finds the document still in snapshots of the database taken before.
+    ///
+    /// `Conflict` if a document has the new name, deleted or not.
+    ///
+    /// ```
+    /// use duramen::{CommitOptions, Database, Revision};
+    ///
+    /// let db = Database::memory()?;
+    /// db.create_document("draft")?.put("1", &CommitOptions::default())?;
+    /// let before = db.snapshot();
+    /// let mut transaction = db.transaction();
+    /// transaction.rename_document("draft", "final")?;
+    /// transaction.commit(&CommitOptions::default())?;
+    /// assert_eq!(db.document("final")?.at(Revision(1))?.to_json()?, "1");
+    /// assert_eq!(before.document("draft")?.to_json()?, "1");
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    pub fn rename_document(&mut self, from: &str, to: &str) -> Result<()> {
+        check_name(to)?;
+        self.find(from)?.ok_or_else(|| self.missing(from))?;
+        let writer = self.take(CATALOGUE)?;
+        let (catalogue, revision) = (Arc::clone(&writer.tree), writer.revision);
+        // Another commit may have renamed it, or taken the new name: that counts once published.
+        let Some(source) = used(&catalogue, from, revision)? else {
+            self.wait_published(&catalogue)?;
+            return Err(catalogue::missing(&catalogue, from, revision)?);
+        };
+        if let Some(target) = used(&catalogue, to, revision)? {
+            self.wait_published(&catalogue)?;
+            let is =
+                if target.status == Status::Live { "is" } else { "is, deleted but with a past," };
+            let message = format!(
+                "there {is} a document {to:?} already: give {from:?} another name, or rename \
+                 that one first"
+            );
+            return Err(Error::new(ErrorKind::Conflict, message));
+        }
+        let renamed = self.writers[&CATALOGUE].rename((from, source), to);
+        if renamed.is_ok() {
+            self.names.remove(from);
+            self.names.insert(to.to_owned(), source.tree);
+        }
+        self.note(renamed)
+    }
+
+    /// The writer of the catalogue: taken before any document's.
+    pub(crate) fn catalogue(&mut self) -> Result<&Writer> {
+        self.engine.journal()?;
+        self.take(CATALOGUE)
+    }
+
+    /// Declares the options of a document.
+    pub(crate) fn declare(&mut self, name: &str, declared: &DocumentOptions) -> Result<()> {
+        let id = self.find(name)?.ok_or_else(|| self.missing(name))?;
+        let json = (!declared.is_empty()).then(|| declared.to_json());
+        let told = self.catalogue()?.set_of_tree(id, "options", json.as_deref());
+        self.note(told)
+    }
+
+    /// The writer of a document, deleted or not.
+    pub(super) fn writer(&mut self, name: &str) -> Result<&Writer> {
+        let id = self.find(name)?.ok_or_else(|| self.missing(name))?;
+        self.open(id)
+    }
+
+    /// The writer of a document that is not deleted.
+    pub(super) fn live_writer(&mut self, name: &str) -> Result<&Writer> {
+        let writer = self.writer(name)?;
+        let Some(revision) = writer.deleted()? else { return self.writer(name) };
+        let tree = Arc::clone(&writer.tree);
+        self.wait_published(&tree)?;
+        let message = format!(
+            "document {name:?} was deleted in revision {revision}: put a value to go on with it"
+        );
+        Err(Error::new(ErrorKind::NotFound, message))
+    }
+
+    /// The writer of a document's tree. That of a deleted document comes with the catalogue's,
+    /// which says that it is deleted and may have to say otherwise.
+    pub(super) fn open(&mut self, id: TreeId) -> Result<&Writer> {
+        let is_first = !self.writers.contains_key(&id);
+        let is_alone = !self.writers.contains_key(&CATALOGUE);
+        if self.take(id)?.deleted()?.is_some() && is_first && is_alone {
+            self.writers.remove(&id);
+            self.take(CATALOGUE)?;
+        }
+        self.take(id)
+    }
+
+    /// Has the catalogue say that a document, which was put, is there.
+    pub(super) fn revive(&mut self, id: TreeId) -> Result<()> {
+        match self.writers.get(&CATALOGUE) {
+            Some(catalogue) => catalogue.set_of_tree(id, "deleted", None),
+            // Then it was not deleted: `open` would have taken the catalogue's turn.
+            None => Ok(()),
+        }
+    }
+
+    /// The tree that has a name, as far as this transaction sees.
+    pub(super) fn find(&mut self, name: &str) -> Result<Option<TreeId>> {
+        check_name(name)?;
+        self.engine.journal()?;
+        if let Some(&id) = self.names.get(name) {
+            return Ok(Some(id));
+        }
+        let (catalogue, revision) = self.names_now()?;
+        let found = used(&catalogue, name, revision)?.map(|found| found.tree);
+        if let Some(id) = found {
+            self.names.insert(name.to_owned(), id);
+        }
+        Ok(found)
+    }
+
+    /// The catalogue and its revision that this transaction sees: what it staged itself, else
+    /// what is published.
+    fn names_now(&self) -> Result<(Arc<Tree>, u32)> {
+        match self.writers.get(&CATALOGUE) {
+            Some(writer) => Ok((Arc::clone(&writer.tree), writer.revision)),
+            None => self.engine.view().catalogue(self.engine.published()),
+        }
+    }
+
+    fn missing(&self, name: &str) -> Error {
+        let told = self
+            .names_now()
+            .and_then(|(catalogue, revision)| catalogue::missing(&catalogue, name, revision));
+        told.unwrap_or_else(|_| no_document(name))
+    }
+
+    /// What is declared of a tree's document, as of the catalogue's newest revision.
+    pub(super) fn options(&self, id: TreeId) -> Result<Option<Arc<DocumentOptions>>> {
+        if id == CATALOGUE {
+            return Ok(Some(facts::catalogue_options()));
+        }
+        let catalogue = self.engine.view().tree(CATALOGUE)?;
+        let staged = self.writers.get(&CATALOGUE).map(|writer| writer.revision);
+        let revision = staged.unwrap_or_else(|| catalogue.data.read().staged_revision() - 1);
+        Ok(facts::options(&catalogue, id, revision)?.map(Arc::new))
+    }
+
+    /// Makes a document, unless a commit not yet published has made it; whether it was made now.
+    pub(super) fn create(&mut self, name: &str) -> Result<(TreeId, bool)> {
+        let writer = self.take(CATALOGUE)?;
+        let found = catalogue::find(&writer.tree, name, writer.revision)?;
+        let (id, is_made) = match found {
+            Some(found) if !found.is_free() => (found.tree, false),
+            Some(free) => {
+                writer.write_name(name, &Name { status: Status::Live, ..free }, None)?;
+                (free.tree, true)
+            }
+            None => (writer.add_name(name)?.tree, true),
+        };
+        self.names.insert(name.to_owned(), id);
+        Ok((id, is_made))
+    }
+}
+
+/// What a name stands for if a document has it.
+fn used(catalogue: &Tree, name: &str, revision: u32) -> Result<Option<Name>> {
+    Ok(catalogue::find(catalogue, name, revision)?.filter(|found| !found.is_free()))
+}
+
+impl Writer {
+    /// The revision in which the document was deleted, if it is.
+    pub(crate) fn deleted(&self) -> Result<Option<Revision>> {
+        self.tree.deleted_in(self.revision)
+    }
+
+    /// Removes the whole value; the revision from which on it is not there.
+    fn delete(&self) -> Result<Revision> {
+        if let Some(before) = self.tree.deleted_in(self.revision - 1)? {
+            // What this transaction put after that was never there.
+            self.take_back();
+            return Ok(before);
+        }
+        self.erase(node(ROOT, 0))?;
+        Ok(Revision(self.revision.into()))
+    }
+
+    /// Adds a name that the catalogue never had.
+    fn add_name(&self, name: &str) -> Result<Name> {
+        if !self.has_root() {
+            self.put_root(&Tape::parse(b"{}", ParseOptions::default())?)?;
+        }
+        let mut pointer = JsonPointer::root();
+        pointer.push(name);
+        let record = Tape::parse(catalogue::record().as_bytes(), ParseOptions::default())?;
+        self.set(&pointer, &record)?;
+        catalogue::find(&self.tree, name, self.revision)?.ok_or_else(|| no_document(name))
+    }
+
+    /// Exchanges the trees of a name in use and one that is not.
+    fn rename(&self, (from, source): (&str, Name), to: &str) -> Result<()> {
+        let target = match catalogue::find(&self.tree, to, self.revision)? {
+            Some(free) => free,
+            None => self.add_name(to)?,
+        };
+        let freed = Name { tree: target.tree, status: Status::Free, ..source };
+        self.write_name(from, &freed, Some(to))?;
+        self.write_name(to, &Name { tree: source.tree, status: source.status, ..target }, None)
+    }
+
+    /// Writes what a name stands for; a free one says what its document was renamed to.
+    fn write_name(&self, name: &str, is: &Name, renamed: Option<&str>) -> Result<()> {
+        let kind = if is.is_free() { "\"free\"" } else { "\"document\"" };
+        let tree = (is.tree != is.own).then(|| is.tree.0.to_string());
+        self.set_of_name(name, "kind", Some(kind))?;
+        self.set_of_name(name, "tree", tree.as_deref())?;
+        self.set_of_name(name, "renamed", renamed.map(quoted).as_deref())
+    }
+}
+
+impl Tree {
+    /// The revision in which the document was deleted, if it is not there at a revision.
+    pub(crate) fn deleted_in(&self, revision: u32) -> Result<Option<Revision>> {
+        let root = node(ROOT, 0);
+        self.read(|data| {
+            Ok(match data.version(root, revision)? {
+                Some((set, state)) if state.is_absent() && set > 1 => Some(Revision(set.into())),
+                _ => None,
+            })
+        })
+    }
+}
