@@ -6,6 +6,7 @@ mod concurrency;
 mod damage;
 mod documents;
 mod format;
+mod jsonpath;
 mod large_groups;
 mod limits;
 mod lives;
