@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::json::JsonPointer;
 use crate::node::NodeId;
 use crate::snapshot::Snapshot;
+use crate::transaction::Transaction;
 use crate::tree::Tree;
 use crate::tree::history::short;
 
@@ -103,6 +104,27 @@ impl Snapshot {
     /// ```
     pub fn query(&self, path: &JsonPath) -> Result<Matches> {
         Matches::new(Arc::clone(&self.tree), short(self.revision), path)
+    }
+}
+
+impl Transaction {
+    /// The places of the values that a query finds in a document as this transaction has made it.
+    ///
+    /// A value that the query names twice is there twice.
+    ///
+    /// ```
+    /// use duramen::{Database, JsonPath};
+    ///
+    /// let db = Database::memory()?;
+    /// let mut change = db.transaction();
+    /// change.put("list", b"[1,5,9]")?;
+    /// let found = change.query("list", &JsonPath::parse("$[?@ > 3]")?)?;
+    /// assert_eq!(found.iter().map(ToString::to_string).collect::<Vec<_>>(), ["/1", "/2"]);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    pub fn query(&mut self, name: &str, path: &JsonPath) -> Result<Vec<JsonPointer>> {
+        let writer = self.writer(name)?;
+        pointers(&writer.tree, writer.revision, path)
     }
 }
 

@@ -251,7 +251,7 @@ impl Transaction {
     }
 
     /// The writer of a document that exists.
-    fn writer(&mut self, name: &str) -> Result<&Writer> {
+    pub(crate) fn writer(&mut self, name: &str) -> Result<&Writer> {
         let id = self.find(name)?.ok_or_else(|| no_document(name))?;
         self.take(id)
     }

@@ -157,7 +157,8 @@ impl Column {
     /// The states of all slots in the form that takes the least time to go through.
     pub(crate) fn stretch(&self) -> Stretch<'_> {
         if let Some(numbers) = self.numbers.filter(|numbers| numbers.values.len() == self.len()) {
-            let is_one = numbers.counts.is_none() && numbers.values.line().is_some_and(|(_, step)| step == 0);
+            let is_one = numbers.counts.is_none()
+                && numbers.values.line().is_some_and(|(_, step)| step == 0);
             match numbers.tags.constant() {
                 Some(_) if is_one => return self.read(0).map_or(Stretch::Mixed, Stretch::Same),
                 Some(tag) if tag::scale(tag) == Some(0) => {

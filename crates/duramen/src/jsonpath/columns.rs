@@ -104,13 +104,8 @@ impl Scan {
         let path = if is_map { info.entry } else { info.element };
         let (Some(path), true) = (path, len >= SCANNED_ITEMS_MIN) else { return Ok(None) };
         let Some(condition) = Condition::of(context, filter)? else { return Ok(None) };
-        let hits = Hits {
-            candidates: Bits::none(),
-            is_unsure: Bits::none(),
-            word: 0,
-            first: 0,
-            index: 0,
-        };
+        let hits =
+            Hits { candidates: Bits::none(), is_unsure: Bits::none(), word: 0, first: 0, index: 0 };
         Ok(Some(Self { condition, items, path, ahead: 0..0, index: 0, hits }))
     }
 
@@ -161,7 +156,8 @@ impl Scan {
                 let revision = view.revision;
                 let slots = slots.clone();
                 let levels = Vec::new();
-                Group { data, path: self.path, group, slots, revision, levels }.judge(&self.condition)
+                Group { data, path: self.path, group, slots, revision, levels }
+                    .judge(&self.condition)
             })?
         };
         let range = Bits::of(&slots);
@@ -203,7 +199,9 @@ impl Condition {
         Ok(match filter {
             Logical::Or(parts) => each(parts)?.map(Self::Any),
             Logical::And(parts) => each(parts)?.map(Self::All),
-            Logical::Not(inner) => Self::of(context, inner)?.map(|inner| Self::Not(Box::new(inner))),
+            Logical::Not(inner) => {
+                Self::of(context, inner)?.map(|inner| Self::Not(Box::new(inner)))
+            }
             Logical::Exists(path) if path.origin == Origin::Root => {
                 Some(Self::Always(filter.holds(context, context.root)?))
             }
@@ -287,8 +285,7 @@ impl Group<'_> {
                 Verdict { holds: Bits::of(&self.slots).without(&holds), is_unsure }
             }
             Condition::All(parts) => {
-                let mut all =
-                    Verdict { holds: Bits::of(&self.slots), is_unsure: Bits::none() };
+                let mut all = Verdict { holds: Bits::of(&self.slots), is_unsure: Bits::none() };
                 for part in parts {
                     let one = self.judge(part)?;
                     all.holds = all.holds.and(&one.holds);
@@ -363,7 +360,8 @@ impl Group<'_> {
             if code != last.0 {
                 let shape = Levels::shape(code);
                 let holds = shape.zip(field);
-                last = (code, holds.is_some_and(|(shape, field)| has_field(self.data, shape, field)));
+                last =
+                    (code, holds.is_some_and(|(shape, field)| has_field(self.data, shape, field)));
             }
             has.assign(slot, last.1);
             if code == Levels::UNKNOWN {
@@ -394,9 +392,9 @@ impl Levels {
     fn code(state: Datum<'_>) -> u32 {
         match state {
             Datum::Object(shape) => shape.0 + 2,
-            Datum::Map(_)
-            | Datum::Opaque(_)
-            | Datum::Apart { kind: ApartKind::Opaque, .. } => Self::UNKNOWN,
+            Datum::Map(_) | Datum::Opaque(_) | Datum::Apart { kind: ApartKind::Opaque, .. } => {
+                Self::UNKNOWN
+            }
             _ => Self::NOTHING,
         }
     }

@@ -116,7 +116,9 @@ impl Singular {
             let opened = context.view.open(&at)?;
             let next = match step {
                 SingularStep::Name(name) => context.view.member(&opened, name)?,
-                SingularStep::Index(index) => context.view.indexed(&opened, *index)?.map(|found| found.0),
+                SingularStep::Index(index) => {
+                    context.view.indexed(&opened, *index)?.map(|found| found.0)
+                }
             };
             match next {
                 Some(next) => at = next,

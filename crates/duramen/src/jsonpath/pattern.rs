@@ -44,8 +44,7 @@ impl Pattern {
         if is_whole {
             translated = format!(r"\A(?:{translated})\z");
         }
-        let built =
-            RegexBuilder::new(&translated).size_limit(JSONPATH_PATTERN_BYTES_MAX).build();
+        let built = RegexBuilder::new(&translated).size_limit(JSONPATH_PATTERN_BYTES_MAX).build();
         match built {
             Ok(regex) => Ok(Self(Some(regex))),
             Err(regex::Error::CompiledTooBig(_)) => {

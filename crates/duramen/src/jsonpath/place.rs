@@ -134,7 +134,8 @@ impl View<'_> {
             Opened::Object(object, shape) => (*object, Some(*shape)),
             Opened::Map(map, _) => (*map, None),
             Opened::Inside(tape, index) => {
-                let named = tape.fields(*index).find(|(_, value)| tape.name_before(*value) == bytes);
+                let named =
+                    tape.fields(*index).find(|(_, value)| tape.name_before(*value) == bytes);
                 return Ok(named.map(|(_, value)| At::Inside(Arc::clone(tape), value)));
             }
             Opened::Leaf | Opened::Array(..) => return Ok(None),
@@ -178,9 +179,7 @@ impl View<'_> {
     pub(super) fn indexed(&self, opened: &Opened, index: i64) -> Result<Option<(At, u64)>> {
         let from_begin = match u64::try_from(index) {
             Ok(index) => Some(index),
-            Err(_) => {
-                self.array_len(opened)?.and_then(|len| len.checked_sub(index.unsigned_abs()))
-            }
+            Err(_) => self.array_len(opened)?.and_then(|len| len.checked_sub(index.unsigned_abs())),
         };
         let Some(index) = from_begin else { return Ok(None) };
         Ok(self.element(opened, index)?.map(|at| (at, index)))

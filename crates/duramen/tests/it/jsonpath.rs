@@ -6,8 +6,6 @@ use duramen::{
 };
 use serde_json::{Value, json};
 
-mod naive;
-
 fn plain() -> CommitOptions {
     CommitOptions::default()
 }

@@ -129,8 +129,7 @@ impl Parser<'_> {
     /// `true`, `false`, `null` or a function.
     fn word(&mut self) -> Parsed<Operand> {
         let start = self.rest.len();
-        let word =
-            self.take_while(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+        let word = self.take_while(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
         if self.take("(") {
             self.skip_space();
             return self.nested(|parser| parser.function(word, start));
@@ -177,10 +176,8 @@ impl Parser<'_> {
         let pattern = match self.value_argument()? {
             Comparable::Literal(Value::Text(pattern)) => {
                 let pattern = String::from_utf8_lossy(&pattern);
-                let pattern = Pattern::new(&pattern, is_whole).map_err(|error| Fault {
-                    rest: start,
-                    what: error.message().to_owned(),
-                })?;
+                let pattern = Pattern::new(&pattern, is_whole)
+                    .map_err(|error| Fault { rest: start, what: error.message().to_owned() })?;
                 PatternSource::Literal(Arc::new(pattern))
             }
             other => PatternSource::Found(other),

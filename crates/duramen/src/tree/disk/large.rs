@@ -263,10 +263,7 @@ impl LargeGroup {
     }
 
     /// The first slot and the first states of each cell of a column.
-    pub(crate) fn bases(
-        &self,
-        column: ColumnId,
-    ) -> Result<SmallVec<[(u16, &Column); 1]>, Fault> {
+    pub(crate) fn bases(&self, column: ColumnId) -> Result<SmallVec<[(u16, &Column); 1]>, Fault> {
         let found = self.disk.bases(column).iter().map(|base| {
             let decoded = self.disk.cells[base.cell].decoded.get();
             let missing = || Fault::load(Load::Base(Arc::clone(&self.disk), base.cell));
@@ -276,11 +273,7 @@ impl LargeGroup {
     }
 
     /// The run pieces of a column that begin at or before a revision, newest first.
-    pub(crate) fn pieces(
-        &self,
-        column: ColumnId,
-        revision: u32,
-    ) -> Result<Vec<&RunPiece>, Fault> {
+    pub(crate) fn pieces(&self, column: ColumnId, revision: u32) -> Result<Vec<&RunPiece>, Fault> {
         let Some((index, runs)) = self.runs(column) else { return Ok(Vec::new()) };
         let pieces = runs.back_from(revision);
         pieces.map(|piece| piece.map_err(|wanted| self.missing_run(index, wanted))).collect()
