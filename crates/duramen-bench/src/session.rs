@@ -58,6 +58,8 @@ pub(crate) struct Scale {
     pub(crate) histories: Vec<u64>,
     /// Bytes of the document of S2.
     pub(crate) put_bytes: u64,
+    /// Records of J1.
+    pub(crate) records: u64,
     /// Rounds of comparisons.
     pub(crate) rounds: Rounds,
 }
@@ -88,6 +90,7 @@ impl Scale {
             documents: vec![(2_400, 5_000), (100_000, 1_000), (1_000_000, 200), (10_000_000, 50)],
             histories: vec![200, 1_000, 10_000, 100_000, 1_000_000],
             put_bytes: 15_000_000,
+            records: 1_000_000,
             rounds,
         }
     }
@@ -102,6 +105,7 @@ impl Scale {
             documents: vec![(2_400, 100), (20_000, 20)],
             histories: vec![200, 1_000],
             put_bytes: 1_500_000,
+            records: 20_000,
             rounds: Rounds { measured: rounds.measured.min(5), ..rounds },
         }
     }

@@ -3,6 +3,7 @@
 mod commits;
 mod history;
 mod large_history;
+mod queries;
 mod reads;
 mod sizes;
 mod space;
@@ -44,6 +45,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
     Workload { id: "V7", what: "commits, reads and space by size", run: sizes::run },
     Workload { id: "S1", what: "fresh processes, empty database", run: startup::processes },
     Workload { id: "S2", what: "memory of a large put", run: startup::large_put },
+    Workload { id: "J1", what: "JSONPath filters over an array", run: queries::filters },
     Workload { id: "H", what: "a large history, warm and cold", run: large_history::run },
 ];
 

@@ -11,4 +11,4 @@ mod tape;
 pub use pointer::{ArrayIndex, JsonPointer};
 
 pub use parse::ParseOptions;
-pub(crate) use tape::{Item, Tape, TapeIndex};
+pub(crate) use tape::{Item, Tape, TapeCursor, TapeIndex};

@@ -62,3 +62,9 @@ pub const SHAPES_MAX: usize = 1 << 18;
 /// Bytes of field names of one document: beyond these a subtree is stored whole, as one opaque
 /// node.
 pub const SCHEMA_TEXT_BYTES_MAX: usize = 64 << 20;
+/// Bytes of a query (JSONPath).
+pub const JSONPATH_BYTES_MAX: usize = 64 << 10;
+/// Filters, parentheses and functions inside each other in a query, and groups in a pattern.
+pub const JSONPATH_DEPTH_MAX: usize = 64;
+/// Bytes that a compiled pattern of a query takes.
+pub const JSONPATH_PATTERN_BYTES_MAX: usize = 1 << 20;

@@ -16,8 +16,8 @@ use crate::tree::serialize::Format;
 /// A document at one revision.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
-    tree: Arc<Tree>,
-    revision: Revision,
+    pub(crate) tree: Arc<Tree>,
+    pub(crate) revision: Revision,
     /// The newest revision when the snapshot was taken.
     head: Revision,
 }

@@ -22,7 +22,7 @@ use crate::revision::{CommitSequence, Revision};
 use crate::tree::blobs::Blobs;
 use crate::tree::cell_key::TreeId;
 use crate::tree::data::TreeData;
-use crate::tree::disk::{Load, TreeCells};
+use crate::tree::disk::{Load, Loaded, TreeCells};
 use crate::tree::group::Fault;
 use crate::tree::orders::Orders;
 use crate::tree::rows::Row;
@@ -48,6 +48,7 @@ pub(crate) mod locate;
 pub(crate) mod orders;
 pub(crate) mod persist;
 pub(crate) mod rows;
+pub(crate) mod scan;
 pub(crate) mod schema;
 pub(crate) mod serialize;
 pub(crate) mod verify;
@@ -147,6 +148,15 @@ impl Tree {
                 let found = disk.find_run(column, wanted)?;
                 self.data.write().attach_run((&disk, column), wanted, found);
                 Ok(())
+            }
+            Load::Directory(id) => {
+                let (schema, before) = {
+                    let data = self.data.read();
+                    (Arc::clone(&data.schema), data.rows.before())
+                };
+                let newest = history::short(Revision(before));
+                let directory = self.cells.load_directory(id, &schema, newest)?;
+                self.data.write().attach(id, Loaded::Large(directory), before)
             }
         }
     }

@@ -166,6 +166,24 @@ impl RunPiece {
         }
     }
 
+    /// The slots, rising, each with its newest state at or before `revision`; none where the slot
+    /// changed only later.
+    pub(crate) fn states(
+        &self,
+        revision: u32,
+    ) -> impl Iterator<Item = Result<Option<(u16, Datum<'_>)>>> {
+        let revision = i64::from(revision);
+        (0..self.slots.len()).map(move |place| {
+            let (slot, span) = (self.slot(place)?, self.span(place)?);
+            let start = span.start;
+            let after = self.revisions.partition_point(&self.cell, span, |other| other <= revision);
+            match after.checked_sub(1).filter(|index| *index >= start) {
+                Some(index) => Ok(Some((slot, self.values.get(index)?))),
+                None => Ok(None),
+            }
+        })
+    }
+
     /// The indices of the changes of `slot`, oldest first; empty if there are none.
     #[inline]
     pub(crate) fn run(&self, slot: u16) -> Result<Range<usize>> {

@@ -14,6 +14,8 @@
     clippy::arithmetic_side_effects
 )]
 
+use std::borrow::Cow;
+
 use super::escape;
 use super::parse::{self, ParseOptions};
 use crate::error::Result;
@@ -22,7 +24,7 @@ use crate::limits::COMMIT_BYTES_MAX;
 /// A parsed JSON text.
 #[derive(Debug)]
 pub(crate) struct Tape<'t> {
-    text: &'t [u8],
+    text: Cow<'t, [u8]>,
     unescaped: Vec<u8>,
     nodes: Vec<Node>,
 }
@@ -140,7 +142,13 @@ impl<'t> Tape<'t> {
 
     /// A tape of `text` without nodes yet.
     pub(super) fn empty(text: &'t [u8]) -> Self {
-        Self { text, unescaped: Vec::new(), nodes: Vec::new() }
+        Self { text: Cow::Borrowed(text), unescaped: Vec::new(), nodes: Vec::new() }
+    }
+
+    /// The same with a text of its own.
+    pub(crate) fn into_owned(self) -> Tape<'static> {
+        let text = Cow::Owned(self.text.into_owned());
+        Tape { text, unescaped: self.unescaped, nodes: self.nodes }
     }
 
     /// The whole value.
@@ -166,6 +174,29 @@ impl<'t> Tape<'t> {
     ) -> impl ExactSizeIterator<Item = (Item<'_>, TapeIndex)> {
         self.children(index, Kind::Object)
             .map(|value| (self.item_of(self.node(value.at().saturating_sub(1))), value))
+    }
+
+    /// Stands before the first child of the array or object at `index`; a scalar has none.
+    pub(crate) fn below(&self, index: TapeIndex) -> TapeCursor {
+        let node = self.node(index.at());
+        let kind = node.kind();
+        let left = if matches!(kind, Kind::Array | Kind::Object) { node.first() } else { 0 };
+        let next = index.at().saturating_add(1);
+        TapeCursor { next, left, taken: 0, is_object: kind == Kind::Object }
+    }
+
+    /// The next child of the container that the cursor came from.
+    pub(crate) fn advance(&self, cursor: &mut TapeCursor) -> Option<TapeIndex> {
+        cursor.left = cursor.left.checked_sub(1)?;
+        let at = cursor.next.saturating_add(usize::from(cursor.is_object));
+        cursor.next = at.saturating_add(self.nodes.get(at)?.span());
+        cursor.taken = cursor.taken.saturating_add(1);
+        Some(TapeIndex(narrow(at)))
+    }
+
+    /// The name of the member of an object whose value is at `index`.
+    pub(crate) fn name_before(&self, index: TapeIndex) -> &[u8] {
+        self.bytes(self.node(index.at().saturating_sub(1)))
     }
 
     /// How many arrays and objects lie inside each other; 0 for a scalar.
@@ -244,7 +275,7 @@ impl<'t> Tape<'t> {
     pub(super) fn bytes(&self, node: Node) -> &[u8] {
         let source = match node.kind() {
             Kind::Unescaped | Kind::Special => &self.unescaped,
-            _ => self.text,
+            _ => &*self.text,
         };
         let tail = source.get(node.first()..).unwrap_or_default();
         tail.get(..node.second()).unwrap_or_default()
@@ -276,6 +307,22 @@ fn finish_child(open: &mut [(Kind, usize)], out: &mut Vec<u8>) {
         out.push(b':');
     } else if *due > 0 {
         out.push(b',');
+    }
+}
+
+/// A place among the children of an array or object, which borrows nothing.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TapeCursor {
+    next: usize,
+    left: usize,
+    taken: u64,
+    is_object: bool,
+}
+
+impl TapeCursor {
+    /// The index of the next child; none in an object.
+    pub(crate) fn index(self) -> Option<u64> {
+        (!self.is_object).then_some(self.taken)
     }
 }
 

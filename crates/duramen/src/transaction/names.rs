@@ -141,7 +141,7 @@ impl Transaction {
     }
 
     /// The writer of a document, deleted or not.
-    pub(super) fn writer(&mut self, name: &str) -> Result<&Writer> {
+    pub(crate) fn writer(&mut self, name: &str) -> Result<&Writer> {
         let id = self.find(name)?.ok_or_else(|| self.missing(name))?;
         self.open(id)
     }

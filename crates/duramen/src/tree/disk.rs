@@ -35,6 +35,8 @@ use whole::WholeGroup;
 #[derive(Debug)]
 pub(crate) enum Load {
     Group(GroupId),
+    /// The directory of a row group, whatever its size.
+    Directory(GroupId),
     /// A cell of first states.
     Base(Arc<Directory>, usize),
     /// A run piece of a column.
@@ -162,6 +164,16 @@ impl TreeCells {
             }
         }
         whole.unpack(schema.extent()).map(Loaded::Small)
+    }
+
+    /// The directory of the cells of a row group, whatever its size.
+    pub(crate) fn load_directory(
+        &self,
+        id: GroupId,
+        schema: &Schema,
+        newest: u32,
+    ) -> Result<LargeGroup> {
+        LargeGroup::read(self, self.store.live(), (id, schema), newest)
     }
 }
 

@@ -7,6 +7,7 @@ mod damage;
 mod declared;
 mod documents;
 mod format;
+mod jsonpath;
 mod large_groups;
 mod lifecycle;
 mod limits;

@@ -6,6 +6,8 @@
 use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
 
+use smallvec::SmallVec;
+
 use crate::encoding::{Column, RunPiece};
 use crate::error::Result;
 use crate::node::PathId;
@@ -258,6 +260,29 @@ impl LargeGroup {
 
     fn first_state(&self, column: ColumnId, slot: u16) -> Result<Datum<'_>, Fault> {
         self.disk.first_state(self.disk.bases(column), slot)
+    }
+
+    /// The first slot and the first states of each cell of a column.
+    pub(crate) fn bases(&self, column: ColumnId) -> Result<SmallVec<[(u16, &Column); 1]>, Fault> {
+        let found = self.disk.bases(column).iter().map(|base| {
+            let decoded = self.disk.cells[base.cell].decoded.get();
+            let missing = || Fault::load(Load::Base(Arc::clone(&self.disk), base.cell));
+            decoded.map(|column| (base.first_slot, &**column)).ok_or_else(missing)
+        });
+        found.collect()
+    }
+
+    /// The run pieces of a column that begin at or before a revision, newest first.
+    pub(crate) fn pieces(&self, column: ColumnId, revision: u32) -> Result<Vec<&RunPiece>, Fault> {
+        let Some((index, runs)) = self.runs(column) else { return Ok(Vec::new()) };
+        let pieces = runs.back_from(revision);
+        pieces.map(|piece| piece.map_err(|wanted| self.missing_run(index, wanted))).collect()
+    }
+
+    /// Refuses a state that names what the schema does not have.
+    #[inline]
+    pub(crate) fn vet<'a>(&self, state: Datum<'a>) -> Result<Datum<'a>> {
+        self.disk.known.vet(state)
     }
 
     /// The state of a slot at a revision.

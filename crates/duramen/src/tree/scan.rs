@@ -1,0 +1,135 @@
+//! Reads one column of a row group in bulk, at a revision.
+//!
+//! A row group that was not in use is attached as a directory of cells, whatever its size, so that
+//! a scan reads the cells of its columns and no others.
+
+use std::ops::Range;
+
+use crate::encoding::{Column, Stretch};
+use crate::error::Result;
+use crate::state::Datum;
+use crate::tree::data::TreeData;
+use crate::tree::disk::{LargeGroup, Load};
+use crate::tree::group::{ColumnId, DiskPart, Fault, GroupId, RowGroup};
+use crate::tree::young::YoungColumn;
+
+/// Takes the states of slots. A slot that comes again has the state that comes last; a slot that
+/// never comes has none.
+pub(crate) trait Visitor {
+    /// The state of one slot.
+    fn state(&mut self, slot: u16, state: Datum<'_>);
+
+    /// The state of consecutive slots.
+    fn same(&mut self, slots: Range<u16>, state: Datum<'_>) {
+        slots.for_each(|slot| self.state(slot, state));
+    }
+
+    /// The integers of consecutive slots, from `first` on.
+    fn integers(&mut self, first: u16, values: &[i64]) {
+        for (slot, &value) in (first..).zip(values) {
+            self.state(slot, Datum::Int(value));
+        }
+    }
+}
+
+/// The states of one column in a row group.
+#[derive(Debug, Clone)]
+pub(crate) struct ColumnScan {
+    pub(crate) group: GroupId,
+    pub(crate) column: u32,
+    pub(crate) slots: Range<u16>,
+    pub(crate) revision: u32,
+}
+
+impl TreeData {
+    /// Visits the states of a column.
+    pub(crate) fn scan(&self, scan: &ColumnScan, visitor: &mut impl Visitor) -> Result<(), Fault> {
+        let GroupId { space, group } = scan.group;
+        let found = match self.group(space, group as usize) {
+            Ok(None) => return Ok(()),
+            Ok(Some(found)) => found,
+            Err(Fault::Load(_)) => return Err(Fault::load(Load::Directory(scan.group))),
+            Err(fault) => return Err(fault),
+        };
+        let disk = match &found.disk {
+            DiskPart::None => None,
+            DiskPart::Loaded(disk) => Some(disk),
+            DiskPart::NotLoaded(_) => return Err(Fault::load(Load::Directory(scan.group))),
+        };
+        if let Some(disk) = disk {
+            scan_disk(disk, scan, visitor)?;
+        }
+        if let Some(young) = found.young_column(ColumnId::Value(scan.column)) {
+            scan_young((found, young), scan, visitor);
+        }
+        Ok(())
+    }
+}
+
+fn scan_disk(
+    disk: &LargeGroup,
+    scan: &ColumnScan,
+    visitor: &mut impl Visitor,
+) -> Result<(), Fault> {
+    let column = ColumnId::Value(scan.column);
+    let pieces = disk.pieces(column, scan.revision)?;
+    for (first, base) in disk.bases(column)? {
+        let end = first.saturating_add(u16::try_from(base.len()).unwrap_or(u16::MAX));
+        let slots = scan.slots.start.max(first)..scan.slots.end.min(end);
+        if !slots.is_empty() {
+            scan_base(disk, (first, base), slots, visitor)?;
+        }
+    }
+    for piece in pieces.into_iter().rev() {
+        for change in piece.states(scan.revision) {
+            if let Some((slot, state)) = change?
+                && scan.slots.contains(&slot)
+            {
+                visitor.state(slot, disk.vet(state)?);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn scan_base(
+    disk: &LargeGroup,
+    (first, base): (u16, &Column),
+    slots: Range<u16>,
+    visitor: &mut impl Visitor,
+) -> Result<()> {
+    let at = |slot: u16| usize::from(slot - first);
+    match base.stretch() {
+        Stretch::Same(state) => visitor.same(slots, disk.vet(state)?),
+        Stretch::Integers(values) => {
+            visitor.integers(slots.start, &values[at(slots.start)..at(slots.end)]);
+        }
+        Stretch::Mixed => {
+            for slot in slots {
+                visitor.state(slot, disk.vet(base.get(at(slot))?)?);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn scan_young(
+    (group, young): (&RowGroup, &YoungColumn),
+    scan: &ColumnScan,
+    visitor: &mut impl Visitor,
+) {
+    let (first, births) = young.births();
+    let skipped = usize::from(scan.slots.start.saturating_sub(first));
+    let from = first.max(scan.slots.start);
+    for (slot, &birth) in (from..scan.slots.end).zip(births.iter().skip(skipped)) {
+        let is_born = birth.revision <= scan.revision;
+        visitor.state(slot, if is_born { group.unpack(birth) } else { Datum::Absent });
+    }
+    for (slot, _) in young.changed() {
+        if scan.slots.contains(&slot)
+            && let Some(state) = young.at(slot, scan.revision)
+        {
+            visitor.state(slot, group.unpack(state));
+        }
+    }
+}
