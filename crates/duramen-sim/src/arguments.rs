@@ -16,6 +16,8 @@ pub(crate) enum Command {
     Teeth,
     /// Power losses in a build with a planted defect; for the parent process.
     Bite,
+    /// A round that does not end; for the parent process.
+    Hang,
     /// Commits until it is killed; for the parent process.
     Child { folder: String, durability: String },
 }
@@ -67,6 +69,7 @@ impl Command {
             }
             ["teeth"] => Some(Self::Teeth),
             ["bite"] => Some(Self::Bite),
+            ["hang"] => Some(Self::Hang),
             ["child", folder, durability] => Some(Self::Child {
                 folder: (*folder).to_owned(),
                 durability: (*durability).to_owned(),

@@ -57,6 +57,7 @@ pub fn run() -> ExitCode {
         },
         Some(Command::Teeth) => !suites::teeth(),
         Some(Command::Bite) => !suites::bite(),
+        Some(Command::Hang) => !suites::hang(),
         Some(Command::Child { folder, durability }) => !suites::child(&folder, &durability),
     };
     if failed { ExitCode::from(FAILED) } else { ExitCode::SUCCESS }

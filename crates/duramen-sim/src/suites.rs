@@ -5,11 +5,13 @@ mod exhaustive;
 mod kills;
 mod power_loss;
 mod teeth;
+mod watchdog;
 
 use std::collections::BTreeSet;
 
 pub(crate) use kills::child;
 pub(crate) use teeth::{power_losses as bite, run as teeth};
+pub(crate) use watchdog::hang;
 
 use crate::arguments::{Disk, Tier};
 use crate::expectation::Check;
@@ -25,6 +27,7 @@ pub(crate) fn all(tier: Tier, fresh: u64) -> usize {
     let scale = tier.scale();
     let passed = [
         canary().print(),
+        watchdog::suite().print(),
         stored().print(),
         power_losses(20_000 * scale, fresh, Disk::Random).print(),
         exhaustive::suite(30_000).print(),

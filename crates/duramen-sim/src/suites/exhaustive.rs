@@ -9,7 +9,7 @@ use crate::rounds::{Suite, Tally, run};
 const TRANSACTIONS: u64 = 40;
 /// Subsets of ten pending changes.
 const IMAGES_MAX: u64 = 1 << 10;
-const SCRIPTS: u64 = 8;
+const SCRIPTS: u64 = 14;
 
 /// Every crash point of every script, with about `images` images in all at the most.
 pub(super) fn suite(images: u64) -> Report {
