@@ -200,6 +200,11 @@ fn deletions_outlive_checkpoints_and_reopening() {
                 r#"{"n":1,"l":[1,2]}"#
             );
             assert_eq!(db.deleted_documents().unwrap()[0].revision, Revision(4));
+            let mut log = document.log(&LogQuery::default()).unwrap();
+            assert!(log.next().unwrap().unwrap().deleted);
+            assert!(!log.next().unwrap().unwrap().deleted);
+            let patch = document.diff(Revision(1), Revision(4)).unwrap().to_json_patch();
+            assert_eq!(patch, r#"[{"op":"remove","path":""}]"#);
             assert_not_found(db.snapshot().document("d"), "was deleted in revision 4");
         }
         let document = db.document("d").unwrap();
@@ -324,6 +329,41 @@ fn deleting_and_putting_from_many_threads_counts_every_revision() {
         threads.into_iter().map(|thread| thread.join().unwrap()).sum()
     });
     assert_eq!(db.document("d").unwrap().head_revision().unwrap(), Revision(made + 1));
+    assert!(db.check().unwrap().is_clean(), "{:?}", db.check());
+}
+
+/// A put finds a name, or makes it, before or after it is renamed; it is never lost.
+#[test]
+fn renaming_and_putting_from_many_threads_loses_no_revision() {
+    let db = Database::memory().unwrap();
+    db.create_document("a").unwrap();
+    let work = |thread: u64, round: u64| {
+        let done = match thread {
+            0 => db.rename_document("a", "b", &plain()).map(|_| 0),
+            1 => db.rename_document("b", "a", &plain()).map(|_| 0),
+            _ => {
+                let mut put = db.transaction();
+                let value = (thread * 1000 + round).to_string();
+                let staged = put.put(["a", "b"][usize::from(thread == 3)], value.as_bytes());
+                staged.and_then(|()| put.commit(&plain())).map(|done| done.revisions.len() as u64)
+            }
+        };
+        done.unwrap_or_else(|error| {
+            let is_order = matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Conflict);
+            assert!(is_order && thread < 2, "{error}");
+            0
+        })
+    };
+    let made: u64 = std::thread::scope(|scope| {
+        let each = |thread| move || (0..200).map(|round| work(thread, round)).sum::<u64>();
+        let threads: Vec<_> = (0..4).map(|thread| scope.spawn(each(thread))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+    });
+    let heads = ["a", "b"].map(|name| match db.document(name) {
+        Ok(document) => document.head_revision().unwrap().0,
+        Err(_) => 0,
+    });
+    assert_eq!(heads.iter().sum::<u64>(), made);
     assert!(db.check().unwrap().is_clean(), "{:?}", db.check());
 }
 
