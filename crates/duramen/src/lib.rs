@@ -16,8 +16,11 @@
 //! ```
 
 mod alignment;
+mod blame;
 mod check;
 mod clock;
+mod condition;
+mod cursor;
 mod damage;
 mod database;
 mod document;
@@ -43,12 +46,16 @@ mod subsequence;
 mod target;
 #[cfg(duramen_teeth)]
 mod teeth;
+mod timeline;
 mod transaction;
 mod tree;
 mod wire;
 
+pub use blame::{Blame, BlameEntry, BlameOptions};
 pub use check::{CheckReport, Finding};
 pub use clock::{Clock, SystemClock};
+pub use condition::{Condition, Spell, When};
+pub use cursor::{Cursor, Descendants};
 pub use database::{Counters, Database, DatabaseSnapshot, DatabaseStats};
 pub use document::{Commit, Document, DocumentStats, Outcome};
 pub use durability::Durability;
@@ -61,5 +68,9 @@ pub use node::{NodeId, NodeKind, Ordinal, PathId};
 pub use revision::{CommitSequence, Micros, Revision};
 pub use snapshot::{History, Node, Snapshot};
 pub use target::Target;
+pub use timeline::{NodeChanges, Timeline};
 pub use transaction::{Committed, Transaction};
-pub use tree::{Change, ChangeKind, Diff, Format, Value, ValueRun};
+pub use tree::{
+    Change, ChangeKind, Diff, DiffCounts, DiffOptions, DiffStat, Format, NodeChange, Scope, Value,
+    ValueRun,
+};

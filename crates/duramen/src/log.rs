@@ -4,7 +4,11 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::revision::{CommitSequence, Micros, Revision};
+use crate::snapshot::Snapshot;
+use crate::target::Target;
 use crate::tree::Tree;
+use crate::tree::changes::{ChangeSearch, Scope};
+use crate::tree::history::short;
 
 /// Which revisions to list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -19,6 +23,9 @@ pub struct LogQuery {
     pub to: Option<Moment>,
     /// Only those of this author.
     pub author: Option<String>,
+    /// Only those that changed this value or anything below it. A pointer names what is there at
+    /// the newest revision up to `to`; an id names a value that any revision has.
+    pub path: Option<Target>,
 }
 
 /// A point in a document's history.
@@ -58,10 +65,16 @@ pub struct Log {
     first: u64,
     left: usize,
     author: Option<String>,
+    /// The changes of the value that is asked for.
+    search: Option<ChangeSearch>,
 }
 
 impl Log {
-    pub(crate) fn new(tree: Arc<Tree>, query: &LogQuery, head: Revision) -> Result<Self> {
+    pub(crate) fn new(
+        (tree, name): (Arc<Tree>, &str),
+        query: &LogQuery,
+        head: Revision,
+    ) -> Result<Self> {
         let first = match query.from {
             None => 1,
             Some(Moment::Revision(revision)) => revision.0.max(1),
@@ -73,11 +86,36 @@ impl Log {
             Some(Moment::Revision(revision)) => revision.0.min(head.0),
             Some(Moment::Time(time)) => tree.first_after(time, head)?.0 - 1,
         };
+        let mut search = None;
+        if let Some(path) = &query.path
+            && last > 0
+        {
+            let snapshot = Snapshot::new(Arc::clone(&tree), (Revision(last), head), name)?;
+            let node = snapshot.find_ever(path)?;
+            search = Some(tree.change_search(node, Scope::Subtree, short(Revision(last)))?);
+        }
         if let Some(before) = query.before {
             last = last.min(before.0.saturating_sub(1));
         }
         let left = query.limit.unwrap_or(usize::MAX);
-        Ok(Self { tree, next: last, first, left, author: query.author.clone() })
+        Ok(Self { tree, next: last, first, left, author: query.author.clone(), search })
+    }
+
+    /// The next revision to look at; none at the end.
+    fn step(&mut self) -> Result<Option<Revision>> {
+        if self.left == 0 || self.next < self.first || self.next == 0 {
+            return Ok(None);
+        }
+        if let Some(search) = &mut self.search {
+            let change = self.tree.change_before(search, short(Revision(self.next)))?;
+            self.next = change.map_or(0, |change| change.revision.0);
+            if self.next < self.first || self.next == 0 {
+                return Ok(None);
+            }
+        }
+        let revision = Revision(self.next);
+        self.next -= 1;
+        Ok(Some(revision))
     }
 
     fn entry(&self, revision: Revision) -> Result<Option<LogEntry>> {
@@ -102,10 +140,13 @@ impl Iterator for Log {
     type Item = Result<LogEntry>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        while self.left > 0 && self.next >= self.first && self.next > 0 {
-            let revision = Revision(self.next);
-            self.next -= 1;
-            match self.entry(revision) {
+        loop {
+            let entry = match self.step() {
+                Ok(None) => return None,
+                Ok(Some(revision)) => self.entry(revision),
+                Err(error) => Err(error),
+            };
+            match entry {
                 Ok(None) => {}
                 Ok(Some(entry)) => {
                     self.left -= 1;
@@ -117,6 +158,5 @@ impl Iterator for Log {
                 }
             }
         }
-        None
     }
 }

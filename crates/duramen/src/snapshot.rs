@@ -16,10 +16,10 @@ use crate::tree::serialize::Format;
 /// A document at one revision.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
-    tree: Arc<Tree>,
-    revision: Revision,
+    pub(crate) tree: Arc<Tree>,
+    pub(crate) revision: Revision,
     /// The newest revision when the snapshot was taken.
-    head: Revision,
+    pub(crate) head: Revision,
 }
 
 /// A node of a snapshot.
@@ -165,7 +165,7 @@ impl Snapshot {
         Ok(History { tree, trail, page: Vec::new().into_iter(), is_at_end: false })
     }
 
-    fn locate(&self, pointer: &JsonPointer) -> Result<NodeId> {
+    pub(crate) fn locate(&self, pointer: &JsonPointer) -> Result<NodeId> {
         match self.tree.locate(pointer, short(self.revision))? {
             Place::Node(node) => Ok(node),
             Place::Missing(_, depth) => Err(not_found(pointer, depth)),

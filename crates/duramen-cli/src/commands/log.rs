@@ -51,6 +51,7 @@ impl Log {
             from: self.from.as_deref().map(moment::parse).transpose()?,
             to: self.to.as_deref().map(moment::parse).transpose()?,
             author: self.author.clone(),
+            path: None,
         };
         for entry in self.document.open(session)?.log(&query)? {
             output.record(&Line::from(entry?))?;

@@ -97,6 +97,20 @@ impl Tree {
         self.data.read().item_node(array, false, item).map(Some)
     }
 
+    /// The member of an object that has a name at a revision.
+    pub(crate) fn member(
+        &self,
+        object: NodeId,
+        name: &[u8],
+        revision: u32,
+    ) -> Result<Option<NodeId>> {
+        match self.read(|data| step(data, object, name, revision))? {
+            Step::To(member) => Ok(Some(member)),
+            Step::Entry => self.entry_node(object, name, revision),
+            Step::Element(_) | Step::Inside | Step::Nowhere => Ok(None),
+        }
+    }
+
     /// The entry of a map that has a key at a revision.
     pub(crate) fn entry_node(
         &self,

@@ -9,4 +9,5 @@ mod format;
 mod large_groups;
 mod limits;
 mod lives;
+mod navigation;
 mod regressions;

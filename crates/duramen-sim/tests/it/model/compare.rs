@@ -160,6 +160,7 @@ impl<'a> Pair<'a> {
             from: moment(random),
             to: moment(random),
             author: random.one_in(2).then(|| random.choose(&["ann", "bob", "eve"]).to_owned()),
+            path: None,
         };
         let expected = (1..=self.versions.len()).rev().filter(|&r| self.is_listed(&query, r));
         let expected: Vec<usize> = expected.take(query.limit.unwrap_or(usize::MAX)).collect();
