@@ -6,15 +6,15 @@
 //! first goes on until it has cost as much as the second is allowed to, and what that is allowed
 //! to doubles each time. So a search costs at most a small multiple of the cheaper way.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 use rustc_hash::FxHashSet;
 
 use crate::error::Result;
 use crate::node::{NodeId, PathId};
-use crate::order::{Item, OrderCursor};
+use crate::order::{self, Edit, Item, OrderCursor};
 use crate::revision::Revision;
-use crate::state::{Datum, Extent, Sequence};
+use crate::state::{Datum, Sequence};
 use crate::tree::Tree;
 use crate::tree::children::{is_there, is_within};
 use crate::tree::data::{TreeData, node};
@@ -236,7 +236,8 @@ impl Tree {
     }
 
     /// The revisions up to `until` that set a node or anything that was ever below it, rising; none
-    /// if that means to look at more than so many nodes and changes.
+    /// if that means to look at more than so many nodes and changes. Of each older order of an array
+    /// or map only what the next newer one has not is looked at.
     pub(crate) fn gather(
         &self,
         node: NodeId,
@@ -256,13 +257,22 @@ impl Tree {
             let below = self.read(|data| Below::read(data, next, until, allowed))?;
             changes.extend(below.set);
             waiting.extend(below.fields);
+            let mut newer: Option<(PathId, Sequence)> = None;
             for (path, sequence) in below.sequences {
-                let mut cursor = OrderCursor::new(sequence);
-                while let Some(extent) = cursor.next(&&self.orders)? {
-                    if extent.items() > allowed || is_too_much(&changes, &waiting, &seen) {
-                        return Ok(None);
+                let more = match newer {
+                    Some((other, newer)) if other == path => {
+                        order::difference(&&self.orders, newer, sequence)?
                     }
-                    waiting.extend(extent_nodes(path, next, extent));
+                    _ => vec![Edit::Insert(order::len(&&self.orders, sequence)?)],
+                };
+                newer = Some((path, sequence));
+                if inserted(&more).any(|range| range.end - range.start > allowed)
+                    || is_too_much(&changes, &waiting, &seen)
+                {
+                    return Ok(None);
+                }
+                for range in inserted(&more) {
+                    self.add_items((path, next), (sequence, range), &mut waiting)?;
                 }
             }
             if is_too_much(&changes, &waiting, &seen) {
@@ -273,6 +283,45 @@ impl Tree {
         changes.dedup();
         Ok(Some(changes))
     }
+
+    /// Adds the nodes of a range of a container's order.
+    fn add_items(
+        &self,
+        (path, container): (PathId, NodeId),
+        (sequence, range): (Sequence, Range<u64>),
+        nodes: &mut Vec<NodeId>,
+    ) -> Result<()> {
+        let mut cursor = OrderCursor::new(sequence);
+        cursor.seek(&&self.orders, range.start)?;
+        let mut left = range.end - range.start;
+        while left > 0
+            && let Some(extent) = cursor.next(&&self.orders)?
+        {
+            let items = extent.items().min(left);
+            nodes.extend((0..items).map(|index| match extent.item(index) {
+                Item::Ordinal(ordinal) => NodeId::new(path, ordinal),
+                Item::Field(field) => NodeId::new(field, container.ordinal()),
+            }));
+            left -= items;
+        }
+        Ok(())
+    }
+}
+
+/// The ranges of the newer sequence that edits insert.
+fn inserted(edits: &[Edit]) -> impl Iterator<Item = Range<u64>> {
+    let mut at = 0;
+    edits.iter().filter_map(move |edit| match *edit {
+        Edit::Remove(_) => None,
+        Edit::Keep(items) => {
+            at += items;
+            None
+        }
+        Edit::Insert(items) => {
+            at += items;
+            Some(at - items..at)
+        }
+    })
 }
 
 /// What a node was, and held, up to a revision.
@@ -282,8 +331,8 @@ struct Below {
     set: Vec<u32>,
     /// Its children by shape.
     fields: FxHashSet<NodeId>,
-    /// Its orders, with the path of the items.
-    sequences: FxHashSet<(PathId, Sequence)>,
+    /// Its orders, newest first, with the path of the items.
+    sequences: Vec<(PathId, Sequence)>,
 }
 
 impl Below {
@@ -314,13 +363,6 @@ impl Below {
         })?;
         Ok(below)
     }
-}
-
-fn extent_nodes(path: PathId, container: NodeId, extent: Extent) -> impl Iterator<Item = NodeId> {
-    (0..extent.items()).map(move |index| match extent.item(index) {
-        Item::Ordinal(ordinal) => NodeId::new(path, ordinal),
-        Item::Field(field) => NodeId::new(field, container.ordinal()),
-    })
 }
 
 /// Where gaps begin, and where they have ended.

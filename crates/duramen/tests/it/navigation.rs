@@ -150,9 +150,9 @@ fn changes_of(states: &[Option<String>]) -> Vec<NodeChange> {
     changes.collect()
 }
 
-fn check_timelines(specimen: &Specimen) {
+fn check_timelines(specimen: &Specimen, nodes: &[NodeId]) {
     let head = specimen.document.head().unwrap();
-    for node in specimen.nodes() {
+    for &node in nodes {
         for scope in [Scope::Node, Scope::Subtree] {
             let states = specimen.states(node, |value| match scope {
                 Scope::Node => value.own.clone(),
@@ -401,7 +401,33 @@ fn cursors_walk_large_arrays_and_maps() {
 
 #[test]
 fn timelines_name_the_revisions_that_changed_a_value() {
-    (0..60).for_each(|seed| check_timelines(&history(seed, 30)));
+    for seed in 0..60 {
+        let specimen = history(seed, 30);
+        check_timelines(&specimen, &specimen.nodes());
+    }
+}
+
+/// Long enough that both ways of searching are taken, and left for the other one.
+#[test]
+fn timelines_of_long_histories_are_whole() {
+    for seed in 0..4 {
+        let mut specimen = Specimen::new(Database::memory().unwrap(), r#"{"a":[],"b":{},"c":0}"#);
+        let mut random = Random(seed);
+        while specimen.copies.len() < 300 {
+            specimen.change_below(&pointer(*random.choose(&["/a", "/b", "/c"])), &mut random);
+        }
+        let nodes = specimen.nodes();
+        let sample: Vec<NodeId> = nodes.iter().step_by(1 + nodes.len() / 30).copied().collect();
+        check_timelines(&specimen, &sample);
+        let parts = ["", "/a", "/b", "/c"].map(|part| {
+            specimen.document.head().unwrap().cursor(&target(&pointer(part))).unwrap().node()
+        });
+        check_timelines(&specimen, &parts);
+        for _ in 0..10 {
+            let to = 1 + random.below(specimen.head());
+            check_log(&specimen, to, &mut random);
+        }
+    }
 }
 
 #[test]

@@ -251,6 +251,32 @@ impl Specimen {
         }
     }
 
+    /// Changes something below a container, which stays one; sets what is a scalar.
+    pub(crate) fn change_below(&mut self, top: &JsonPointer, random: &mut Random) {
+        let copy = self.copies.last().unwrap();
+        let text = format!("{top}/");
+        let below = copy.0.iter().filter(|value| value.pointer.to_string().starts_with(&text));
+        let below: Vec<JsonPointer> = below.map(|value| value.pointer.clone()).collect();
+        let kind = copy.0.iter().find(|value| value.pointer == *top).unwrap().kind.clone();
+        let options = options("below");
+        let outcome = if below.len() > 12 || (!below.is_empty() && random.below(3) == 0) {
+            self.document.remove(random.choose(&below), &options)
+        } else if !below.is_empty() && random.below(2) == 0 {
+            self.document.set(random.choose(&below), random.value(2), &options)
+        } else {
+            let mut at = top.clone();
+            match kind.as_str() {
+                "array" => at.push("-"),
+                "object" => at.push(*random.choose(&["a", "b", "c", "d", "e"])),
+                _ => {}
+            }
+            let depth = if kind == "number" { 0 } else { 2 };
+            let value = if depth == 0 { random.below(99).to_string() } else { random.value(depth) };
+            self.document.set(&at, value, &options)
+        };
+        self.committed(&outcome.unwrap());
+    }
+
     /// All ids of all revisions.
     pub(crate) fn nodes(&self) -> Vec<NodeId> {
         let nodes = self.copies.iter().flat_map(|copy| copy.0.iter().map(|value| value.node));
