@@ -571,6 +571,42 @@ fn what_is_not_there_is_told_apart() {
     assert_eq!(error.kind(), ErrorKind::Invalid);
 }
 
+/// They are others, but a patch that replaces a value by an equal one would say nothing.
+#[test]
+fn equal_elements_that_took_the_place_of_others_do_not_replace_what_they_are_in() {
+    let database = Database::memory().unwrap();
+    let document = database.create_document("d").unwrap();
+    document.put("[[1,2]]", &CommitOptions::default()).unwrap();
+    let mut transaction = database.transaction();
+    transaction.remove("d", &pointer("/0/1")).unwrap();
+    transaction.set("d", &pointer("/0/-"), b"2").unwrap();
+    transaction.commit(&CommitOptions::default()).unwrap();
+    let diff = |depth| {
+        let options = DiffOptions { start: None, depth };
+        document.diff_with(Revision(1), Revision(2), &options).unwrap().changes.len()
+    };
+    assert_eq!([diff(None), diff(Some(2)), diff(Some(1)), diff(Some(0))], [2, 2, 0, 0]);
+}
+
+/// Such a commit marks what was below as gone, which it was.
+#[test]
+fn what_a_commit_brings_back_and_removes_again_is_no_change() {
+    let database = Database::memory().unwrap();
+    let mut specimen = Specimen::new(database, r#"{"t":{"k":0,"a":{"b":1}}}"#);
+    specimen.put(r#"{"t":{"k":0}}"#, "gone");
+    let mut transaction = specimen.database.transaction();
+    transaction.set("d", &pointer("/t/a"), br#"{"b":5}"#).unwrap();
+    transaction.remove("d", &pointer("/t/a")).unwrap();
+    transaction.set("d", &pointer("/z"), b"1").unwrap();
+    transaction.commit(&CommitOptions::default()).unwrap();
+    specimen.copies.push(Copy::take(&specimen.document, 3));
+    let t = target(&pointer("/t"));
+    let changes = specimen.document.head().unwrap().timeline(&t, Scope::Subtree).unwrap().changes();
+    let changes: Vec<u64> = changes.map(|change| change.unwrap().revision.0).collect();
+    assert_eq!(changes, [2, 1]);
+    check_timelines(&specimen, &specimen.nodes());
+}
+
 #[test]
 fn log_of_a_path_before_the_first_revision_is_empty() {
     let specimen = history(4, 5);

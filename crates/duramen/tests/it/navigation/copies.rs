@@ -223,7 +223,8 @@ impl Specimen {
         let copy = self.copies.last().unwrap();
         let pointer = random.choose(&copy.0).pointer.clone();
         let options = options(&format!("change {revision}"));
-        match random.below(12) {
+        match random.below(15) {
+            12.. => self.change_twice(&pointer, random),
             0 => self.database.checkpoint().unwrap(),
             1 => {
                 let text = random.choose(&self.copies[1..]).0[0].text.clone();
@@ -248,6 +249,27 @@ impl Specimen {
                 let outcome = self.document.set(&pointer, random.value(3), &options).unwrap();
                 self.committed(&outcome);
             }
+        }
+    }
+
+    /// Sets and removes places in one commit, some of which were gone before.
+    fn change_twice(&mut self, pointer: &JsonPointer, random: &mut Random) {
+        let gone = random.choose(&self.copies[1..]).0.clone();
+        let places = [pointer.clone(), random.choose(&gone).pointer.clone()];
+        let mut transaction = self.database.transaction();
+        for place in &places {
+            // What leads nowhere any more ends the attempt.
+            if transaction.set("d", place, random.value(2).as_bytes()).is_err() {
+                return;
+            }
+            if !place.is_root() && random.below(3) > 0 {
+                transaction.remove("d", place).unwrap();
+            }
+        }
+        let committed = transaction.commit(&options("twice")).unwrap();
+        if let Some((_, revision)) = committed.revisions.first() {
+            assert_eq!(revision.0, self.copies.len() as u64);
+            self.copies.push(Copy::take(&self.document, revision.0));
         }
     }
 
