@@ -171,7 +171,7 @@ impl Document {
 
     /// The revisions, newest first.
     pub fn log(&self, query: &LogQuery) -> Result<Log> {
-        Log::new((Arc::clone(&self.tree), &self.name), query, self.head_revision()?)
+        Log::new(Arc::clone(&self.tree), query, self.head_revision()?)
     }
 
     /// What turns one revision into another, in either direction.
@@ -200,8 +200,11 @@ impl Document {
         options: &DiffOptions,
     ) -> Result<Diff> {
         let head = self.head_revision()?;
-        let at = |revision| Snapshot::new(Arc::clone(&self.tree), (revision, head), &self.name);
-        Snapshot::diff(&at(before)?, &at(after)?, options)
+        for revision in [before, after] {
+            Snapshot::new(Arc::clone(&self.tree), (revision, head), &self.name)?;
+        }
+        let at = |revision| Snapshot { tree: Arc::clone(&self.tree), revision, head };
+        Snapshot::diff(&at(before), &at(after), options)
     }
 
     /// The size of the document.

@@ -70,11 +70,7 @@ pub struct Log {
 }
 
 impl Log {
-    pub(crate) fn new(
-        (tree, name): (Arc<Tree>, &str),
-        query: &LogQuery,
-        head: Revision,
-    ) -> Result<Self> {
+    pub(crate) fn new(tree: Arc<Tree>, query: &LogQuery, head: Revision) -> Result<Self> {
         let first = match query.from {
             None => 1,
             Some(Moment::Revision(revision)) => revision.0.max(1),
@@ -90,8 +86,8 @@ impl Log {
         if let Some(path) = &query.path
             && last > 0
         {
-            let snapshot = Snapshot::new(Arc::clone(&tree), (Revision(last), head), name)?;
-            let node = snapshot.find_ever(path)?;
+            let revision = Revision(last);
+            let node = Snapshot { tree: Arc::clone(&tree), revision, head }.find_ever(path)?;
             search = Some(tree.change_search(node, Scope::Subtree, short(Revision(last)))?);
         }
         if let Some(before) = query.before {

@@ -8,7 +8,9 @@ use crate::revision::Revision;
 use crate::snapshot::Snapshot;
 use crate::target::Target;
 use crate::tree::changes::{ChangeSearch, NodeChange, Scope};
+use crate::tree::data::node;
 use crate::tree::history::short;
+use crate::tree::schema::ROOT;
 use crate::tree::{Tree, children};
 
 /// The changes of one value, up to the newest revision when the snapshot was taken.
@@ -71,6 +73,8 @@ impl Snapshot {
     /// The node that a pointer names at this revision, or that an id names in any one.
     pub(crate) fn find_ever(&self, target: &Target) -> Result<NodeId> {
         let node = match target {
+            // The document itself may be deleted at this revision.
+            Target::Pointer(pointer) if pointer.is_root() => node(ROOT, 0),
             Target::Pointer(pointer) => return self.locate(pointer),
             Target::Node(node) => *node,
         };

@@ -11,8 +11,8 @@ use std::ops::{ControlFlow, Range};
 use rustc_hash::FxHashSet;
 
 use crate::error::Result;
-use crate::node::{NodeId, PathId};
-use crate::order::{self, Edit, Item, OrderCursor};
+use crate::node::NodeId;
+use crate::order::{self, Edit, OrderCursor};
 use crate::revision::Revision;
 use crate::state::{Datum, Sequence};
 use crate::tree::Tree;
@@ -236,8 +236,8 @@ impl Tree {
     }
 
     /// The revisions up to `until` that set a node or anything that was ever below it, rising; none
-    /// if that means to look at more than so many nodes and changes. Of each older order of an array
-    /// or map only what the next newer one has not is looked at.
+    /// if that means to look at more than so many nodes and changes. Of each older order of an
+    /// array or map only what the next newer one has not is looked at.
     pub(crate) fn gather(
         &self,
         node: NodeId,
@@ -257,22 +257,22 @@ impl Tree {
             let below = self.read(|data| Below::read(data, next, until, allowed))?;
             changes.extend(below.set);
             waiting.extend(below.fields);
-            let mut newer: Option<(PathId, Sequence)> = None;
-            for (path, sequence) in below.sequences {
+            let mut newer: Option<(bool, Sequence)> = None;
+            for (is_map, sequence) in below.sequences {
                 let more = match newer {
-                    Some((other, newer)) if other == path => {
+                    Some((other, newer)) if other == is_map => {
                         order::difference(&&self.orders, newer, sequence)?
                     }
                     _ => vec![Edit::Insert(order::len(&&self.orders, sequence)?)],
                 };
-                newer = Some((path, sequence));
+                newer = Some((is_map, sequence));
                 if inserted(&more).any(|range| range.end - range.start > allowed)
                     || is_too_much(&changes, &waiting, &seen)
                 {
                     return Ok(None);
                 }
                 for range in inserted(&more) {
-                    self.add_items((path, next), (sequence, range), &mut waiting)?;
+                    self.add_items((next, is_map), (sequence, range), &mut waiting)?;
                 }
             }
             if is_too_much(&changes, &waiting, &seen) {
@@ -287,7 +287,7 @@ impl Tree {
     /// Adds the nodes of a range of a container's order.
     fn add_items(
         &self,
-        (path, container): (PathId, NodeId),
+        (container, is_map): (NodeId, bool),
         (sequence, range): (Sequence, Range<u64>),
         nodes: &mut Vec<NodeId>,
     ) -> Result<()> {
@@ -298,10 +298,10 @@ impl Tree {
             && let Some(extent) = cursor.next(&&self.orders)?
         {
             let items = extent.items().min(left);
-            nodes.extend((0..items).map(|index| match extent.item(index) {
-                Item::Ordinal(ordinal) => NodeId::new(path, ordinal),
-                Item::Field(field) => NodeId::new(field, container.ordinal()),
-            }));
+            let data = self.data.read();
+            for index in 0..items {
+                nodes.push(data.item_node(container, is_map, extent.item(index))?);
+            }
             left -= items;
         }
         Ok(())
@@ -331,15 +331,14 @@ struct Below {
     set: Vec<u32>,
     /// Its children by shape.
     fields: FxHashSet<NodeId>,
-    /// Its orders, newest first, with the path of the items.
-    sequences: Vec<(PathId, Sequence)>,
+    /// Its orders, newest first, and whether each is that of a map.
+    sequences: Vec<(bool, Sequence)>,
 }
 
 impl Below {
     /// Reads a little more than `allowed` changes at most.
     fn read(data: &TreeData, at: NodeId, until: u32, allowed: u64) -> Result<Self, Fault> {
         let mut below = Self::default();
-        let info = data.schema.path(at.path());
         data.versions(at, until, &mut |revision, state| {
             below.set.push(revision);
             match state {
@@ -347,12 +346,8 @@ impl Below {
                     let paths = data.schema.shape(shape).iter().map(|field| field.path);
                     below.fields.extend(paths.map(|path| node(path, at.ordinal().0)));
                 }
-                Datum::Array(sequence) => {
-                    below.sequences.extend(info.element.map(|path| (path, sequence)));
-                }
-                Datum::Map(sequence) => {
-                    below.sequences.extend(info.entry.map(|path| (path, sequence)));
-                }
+                Datum::Array(sequence) => below.sequences.push((false, sequence)),
+                Datum::Map(sequence) => below.sequences.push((true, sequence)),
                 _ => {}
             }
             if below.set.len() as u64 > allowed {
