@@ -11,7 +11,7 @@ use crate::revision::{CommitSequence, Micros, Revision};
 use crate::snapshot::{Snapshot, check_revision};
 use crate::transaction::{Committed, Transaction};
 use crate::tree::Tree;
-use crate::tree::difference::Diff;
+use crate::tree::difference::{Diff, DiffOptions};
 
 mod declarations;
 mod lifecycle;
@@ -186,11 +186,35 @@ impl Document {
     /// What turns one revision into another, in either direction. Where the document was deleted
     /// the whole value was removed.
     pub fn diff(&self, before: Revision, after: Revision) -> Result<Diff> {
+        self.diff_with(before, after, &DiffOptions::default())
+    }
+
+    /// The same for a part of the document, or down to a depth.
+    ///
+    /// ```
+    /// use duramen::{CommitOptions, Database, DiffOptions, JsonPointer, Revision};
+    ///
+    /// let doc = Database::memory()?.create_document("d")?;
+    /// doc.put(r#"{"a":{"b":{"c":1},"d":2}}"#, &CommitOptions::default())?;
+    /// doc.put(r#"{"a":{"b":{"c":3},"d":4}}"#, &CommitOptions::default())?;
+    /// let start = Some(JsonPointer::parse("/a/b")?.into());
+    /// let options = DiffOptions { start, depth: Some(0) };
+    /// let patch = doc.diff_with(Revision(1), Revision(2), &options)?.to_json_patch();
+    /// assert_eq!(patch, r#"[{"op":"replace","path":"/a/b","value":{"c":3}}]"#);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    pub fn diff_with(
+        &self,
+        before: Revision,
+        after: Revision,
+        options: &DiffOptions,
+    ) -> Result<Diff> {
         let head = self.head_revision()?;
         for revision in [before, after] {
             check_revision((revision, head), &self.name)?;
         }
-        self.tree.diff(before, after)
+        let at = |revision| Snapshot { tree: Arc::clone(&self.tree), revision, head };
+        Snapshot::diff(&at(before), &at(after), options)
     }
 
     /// The size of the document.

@@ -16,9 +16,12 @@
 //! ```
 
 mod alignment;
+mod blame;
 mod check;
 mod clock;
+mod condition;
 mod content_hash;
+mod cursor;
 mod damage;
 mod database;
 mod document;
@@ -47,13 +50,17 @@ mod subsequence;
 mod target;
 #[cfg(duramen_teeth)]
 mod teeth;
+mod timeline;
 mod transaction;
 mod tree;
 mod wire;
 
+pub use blame::{Blame, BlameEntry, BlameOptions};
 pub use check::{CheckReport, Finding};
 pub use clock::{Clock, SystemClock};
+pub use condition::{Condition, Spell, When};
 pub use content_hash::ContentHash;
+pub use cursor::{Cursor, Descendants};
 pub use database::{Counters, Database, DatabaseSnapshot, DatabaseStats};
 pub use document::{Commit, DeletedDocument, Document, DocumentStats, Outcome, Tag};
 pub use durability::Durability;
@@ -69,5 +76,9 @@ pub use options::DocumentOptions;
 pub use revision::{CommitSequence, Micros, Revision};
 pub use snapshot::{History, Node, Snapshot};
 pub use target::Target;
+pub use timeline::{NodeChanges, Timeline};
 pub use transaction::{Committed, Transaction};
-pub use tree::{Change, ChangeKind, Diff, Format, Value, ValueRun};
+pub use tree::{
+    Change, ChangeKind, Diff, DiffCounts, DiffOptions, DiffStat, Format, NodeChange, Scope, Value,
+    ValueRun,
+};

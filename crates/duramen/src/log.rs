@@ -5,7 +5,10 @@ use std::sync::Arc;
 use crate::content_hash::ContentHash;
 use crate::error::Result;
 use crate::revision::{CommitSequence, Micros, Revision};
+use crate::snapshot::Snapshot;
+use crate::target::Target;
 use crate::tree::Tree;
+use crate::tree::changes::{ChangeSearch, Scope};
 use crate::tree::data::node;
 use crate::tree::history::short;
 use crate::tree::schema::ROOT;
@@ -25,6 +28,9 @@ pub struct LogQuery {
     pub author: Option<String>,
     /// Whether entries have the hash of the document: each costs a read of it.
     pub hash: bool,
+    /// Only those that changed this value or anything below it. A pointer names what is there at
+    /// the newest revision up to `to`; an id names a value that any revision has.
+    pub path: Option<Target>,
 }
 
 /// A point in a document's history.
@@ -69,6 +75,8 @@ pub struct Log {
     left: usize,
     author: Option<String>,
     hash: bool,
+    /// The changes of the value that is asked for.
+    search: Option<ChangeSearch>,
 }
 
 impl Log {
@@ -84,11 +92,37 @@ impl Log {
             Some(Moment::Revision(revision)) => revision.0.min(head.0),
             Some(Moment::Time(time)) => tree.first_after(time, head)?.0 - 1,
         };
+        let mut search = None;
+        if let Some(path) = &query.path
+            && last > 0
+        {
+            let revision = Revision(last);
+            let node = Snapshot { tree: Arc::clone(&tree), revision, head }.find_ever(path)?;
+            search = Some(tree.change_search(node, Scope::Subtree, short(Revision(last)))?);
+        }
         if let Some(before) = query.before {
             last = last.min(before.0.saturating_sub(1));
         }
         let left = query.limit.unwrap_or(usize::MAX);
-        Ok(Self { tree, next: last, first, left, author: query.author.clone(), hash: query.hash })
+        let (author, hash) = (query.author.clone(), query.hash);
+        Ok(Self { tree, next: last, first, left, author, hash, search })
+    }
+
+    /// The next revision to look at; none at the end.
+    fn step(&mut self) -> Result<Option<Revision>> {
+        if self.left == 0 || self.next < self.first || self.next == 0 {
+            return Ok(None);
+        }
+        if let Some(search) = &mut self.search {
+            let change = self.tree.change_before(search, short(Revision(self.next)))?;
+            self.next = change.map_or(0, |change| change.revision.0);
+            if self.next < self.first || self.next == 0 {
+                return Ok(None);
+            }
+        }
+        let revision = Revision(self.next);
+        self.next -= 1;
+        Ok(Some(revision))
     }
 
     fn entry(&self, revision: Revision) -> Result<Option<LogEntry>> {
@@ -119,10 +153,13 @@ impl Iterator for Log {
     type Item = Result<LogEntry>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        while self.left > 0 && self.next >= self.first && self.next > 0 {
-            let revision = Revision(self.next);
-            self.next -= 1;
-            match self.entry(revision) {
+        loop {
+            let entry = match self.step() {
+                Ok(None) => return None,
+                Ok(Some(revision)) => self.entry(revision),
+                Err(error) => Err(error),
+            };
+            match entry {
                 Ok(None) => {}
                 Ok(Some(entry)) => {
                     self.left -= 1;
@@ -134,6 +171,5 @@ impl Iterator for Log {
                 }
             }
         }
-        None
     }
 }

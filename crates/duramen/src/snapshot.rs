@@ -19,7 +19,7 @@ pub struct Snapshot {
     pub(crate) tree: Arc<Tree>,
     pub(crate) revision: Revision,
     /// The newest revision when the snapshot was taken.
-    head: Revision,
+    pub(crate) head: Revision,
 }
 
 /// A node of a snapshot.
@@ -170,7 +170,7 @@ impl Snapshot {
         Ok(History { tree, trail, page: Vec::new().into_iter(), is_at_end: false })
     }
 
-    fn locate(&self, pointer: &JsonPointer) -> Result<NodeId> {
+    pub(crate) fn locate(&self, pointer: &JsonPointer) -> Result<NodeId> {
         match self.tree.locate(pointer, short(self.revision))? {
             Place::Node(node) => Ok(node),
             Place::Missing(_, depth) => Err(not_found(pointer, depth)),

@@ -28,12 +28,15 @@ use crate::tree::orders::Orders;
 use crate::tree::rows::Row;
 use crate::tree::serialize::{Serializer, Stop};
 
-pub use difference::{Change, ChangeKind, Diff};
+pub use changes::{NodeChange, Scope};
+pub use difference::{Change, ChangeKind, Diff, DiffCounts, DiffOptions, DiffStat};
 pub use history::{Value, ValueRun};
 pub use serialize::Format;
 
 pub(crate) mod blobs;
 pub(crate) mod cell_key;
+pub(crate) mod changes;
+pub(crate) mod children;
 pub(crate) mod compare;
 pub(crate) mod data;
 pub(crate) mod declared;

@@ -10,19 +10,25 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::json::JsonPointer;
 use crate::node::NodeId;
 use crate::order::{self, Edit, Item, OrderCursor};
 use crate::revision::Revision;
+use crate::snapshot::Snapshot;
 use crate::state::{Datum, Sequence, ShapeId};
+use crate::target::Target;
 use crate::tree::Tree;
+use crate::tree::children::is_there;
 use crate::tree::data::{TreeData, node};
 use crate::tree::group::Fault;
 use crate::tree::history::short;
 use crate::tree::locate::parent_of;
-use crate::tree::schema::{Label, ROOT};
 use crate::tree::serialize::{Format, write_scalar};
+
+pub use stat::{DiffCounts, DiffStat};
+
+mod stat;
 
 /// What happened at one place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,10 +59,26 @@ pub struct Change {
     pub after: Option<String>,
 }
 
+/// Which part of two revisions to compare, and how closely.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DiffOptions {
+    /// Only this value and what is below it; the whole document if none. It is looked for at the
+    /// revision before and, if it is not there, at the one after; then the value is followed, not
+    /// the place.
+    pub start: Option<Target>,
+    /// So many levels below the start; what differs below that makes the whole value at that level
+    /// replaced. 0 says only whether the start differs.
+    pub depth: Option<usize>,
+}
+
 /// The differences between two revisions.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Diff {
-    /// The changes, in an order in which they can be applied.
+    /// Where the comparison began: the place of the start in the revision before, or, if it is not
+    /// there, in the one after.
+    pub start: JsonPointer,
+    /// The changes, in an order in which they can be applied. Their pointers are from the root of
+    /// the document, as if nothing outside the start had changed.
     pub changes: Vec<Change>,
     /// The JSON Patch makes the second value to the character: members that were added stand
     /// behind those that stayed, and these in their order.
@@ -108,8 +130,20 @@ struct Walk<'t> {
     after: u32,
     touched: Option<Touched>,
     pointer: JsonPointer,
+    /// Tokens of the longest pointer that a change may have.
+    deepest: usize,
+    /// While the walk is below that: what it has found, which is not listed.
+    found: Option<Found>,
     changes: Vec<Change>,
     is_exact: bool,
+}
+
+/// What differs below the deepest level that is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Found {
+    Nothing,
+    Reordered,
+    Changed,
 }
 
 /// A node's state at both revisions, as far as the walk needs it.
@@ -136,22 +170,42 @@ const LISTED_PER_NODE: u64 = 1;
 /// Change lists of so many entries are always used.
 const LISTED_MIN: u64 = 64;
 
-impl Tree {
-    /// What turns revision `before` into revision `after`.
-    pub(crate) fn diff(&self, before: Revision, after: Revision) -> Result<Diff> {
+impl Snapshot {
+    /// What turns one snapshot of a document into another.
+    pub(crate) fn diff(before: &Self, after: &Self, options: &DiffOptions) -> Result<Diff> {
+        let tree = &*before.tree;
+        let (from, to) = (before.revision, after.revision);
+        let target = options.start.clone().unwrap_or_else(|| JsonPointer::root().into());
+        let at = match before.find(&target) {
+            Err(missing) if missing.kind() == ErrorKind::NotFound => match after.find(&target) {
+                // A document that is deleted at both revisions does not differ.
+                Err(_) if options.start.is_none() => return Ok(Diff::default()),
+                found => found?,
+            },
+            found => found?,
+        };
+        let start = match tree.pointer_of(at, short(from))? {
+            Some(start) => start,
+            None => after.pointer(at)?,
+        };
+        let deepest = start.tokens().len().saturating_add(options.depth.unwrap_or(usize::MAX));
         let mut walk = Walk {
-            tree: self,
-            before: short(before),
-            after: short(after),
-            touched: self.touched_between(before.min(after), before.max(after))?,
-            pointer: JsonPointer::default(),
+            tree,
+            before: short(from),
+            after: short(to),
+            touched: tree.touched_between(from.min(to), from.max(to))?,
+            pointer: start.clone(),
+            deepest,
+            found: None,
             changes: Vec::new(),
             is_exact: true,
         };
-        walk.compare(node(ROOT, 0))?;
-        Ok(Diff { changes: walk.changes, is_exact: walk.is_exact })
+        walk.compare_start(at)?;
+        Ok(Diff { start, changes: walk.changes, is_exact: walk.is_exact })
     }
+}
 
+impl Tree {
     /// The nodes changed after `from` up to `to`, with those they are in; none if the lists of
     /// changes are longer than the tree.
     fn touched_between(&self, from: Revision, to: Revision) -> Result<Option<Touched>> {
@@ -190,7 +244,44 @@ impl Tree {
 }
 
 impl Walk<'_> {
+    fn compare_start(&mut self, at: NodeId) -> Result<()> {
+        let (before, after) = self
+            .tree
+            .read(|data| Ok((is_there(data, at, self.before)?, is_there(data, at, self.after)?)))?;
+        match (before, after) {
+            (true, true) => self.compare(at),
+            (true, false) => self.push(ChangeKind::Removed, at),
+            (false, true) => self.push(ChangeKind::Added, at),
+            (false, false) => Ok(()),
+        }
+    }
+
+    /// Compares what is at the pointer, as closely as the level allows.
     fn compare(&mut self, at: NodeId) -> Result<()> {
+        if self.found.is_some() || self.pointer.tokens().len() < self.deepest {
+            return self.compare_below(at);
+        }
+        // What is not told does not make the patch less exact.
+        let is_exact = self.is_exact;
+        self.found = Some(Found::Nothing);
+        self.compare_below(at)?;
+        self.is_exact = is_exact;
+        match self.found.take() {
+            Some(Found::Changed) => {
+                self.push(ChangeKind::Replaced, at)?;
+                // Elements that others have taken the place of can be equal to them.
+                self.changes.pop_if(|change| change.before == change.after);
+                Ok(())
+            }
+            Some(Found::Reordered) => {
+                self.push_reordered(at);
+                Ok(())
+            }
+            Some(Found::Nothing) | None => Ok(()),
+        }
+    }
+
+    fn compare_below(&mut self, at: NodeId) -> Result<()> {
         match self.tree.read(|data| self.pair(data, at))? {
             Pair::Same => Ok(()),
             Pair::Appeared => self.push(ChangeKind::Added, at),
@@ -253,25 +344,11 @@ impl Walk<'_> {
 
     /// Compares a field, or an entry, that is there at both revisions.
     fn compare_field(&mut self, child: NodeId) -> Result<()> {
-        let Some(name) = self.name(child)? else { return Ok(()) };
+        let Some(name) = self.tree.name_of(child)? else { return Ok(()) };
         self.pointer.push(name);
         self.compare(child)?;
         self.pointer.pop();
         Ok(())
-    }
-
-    fn name(&self, child: NodeId) -> Result<Option<String>> {
-        self.tree.read(|data| {
-            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-            Ok(match data.schema.label(child.path()) {
-                Label::Field(name) => Some(text(name)),
-                Label::Entry => match data.key(data.address(child).space, child.ordinal().0)? {
-                    Datum::Text { bytes, .. } => Some(text(bytes)),
-                    _ => None,
-                },
-                Label::Root | Label::Element => None,
-            })
-        })
     }
 
     fn compare_arrays(&mut self, array: NodeId, before: Sequence, after: Sequence) -> Result<()> {
@@ -368,11 +445,12 @@ impl Walk<'_> {
             return Ok(());
         }
         self.pointer.push(index.to_string());
+        let is_deepest = self.found.is_none() && self.pointer.tokens().len() >= self.deepest;
         match children {
-            Some(children) => {
+            Some(children) if !is_deepest => {
                 children.into_iter().try_for_each(|child| self.compare_field(child))?;
             }
-            None => self.compare(element)?,
+            _ => self.compare(element)?,
         }
         self.pointer.pop();
         Ok(())
@@ -514,6 +592,10 @@ impl Walk<'_> {
     }
 
     fn push_reordered(&mut self, at: NodeId) {
+        if let Some(found) = &mut self.found {
+            *found = Found::Reordered.max(*found);
+            return;
+        }
         self.is_exact = false;
         let pointer = self.pointer.clone();
         let kind = ChangeKind::Reordered;
@@ -521,7 +603,7 @@ impl Walk<'_> {
     }
 
     fn push_member(&mut self, kind: ChangeKind, child: NodeId) -> Result<()> {
-        match self.name(child)? {
+        match self.tree.name_of(child)? {
             Some(name) => self.push_below(kind, child, name),
             None => Ok(()),
         }
@@ -535,6 +617,10 @@ impl Walk<'_> {
     }
 
     fn push(&mut self, kind: ChangeKind, at: NodeId) -> Result<()> {
+        if let Some(found) = &mut self.found {
+            *found = Found::Changed;
+            return Ok(());
+        }
         let text = |revision: u32| -> Result<String> {
             let mut text = Vec::new();
             self.tree.append_json((at, revision), &Format::default(), &mut text)?;

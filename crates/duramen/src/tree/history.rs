@@ -6,16 +6,13 @@
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
 
-use rustc_hash::FxHashSet;
-
 use crate::error::Result;
 use crate::json::number;
 use crate::node::NodeId;
-use crate::order::OrderCursor;
 use crate::revision::Revision;
-use crate::state::{ApartKind, BlobId, Datum, Sequence};
+use crate::state::{ApartKind, BlobId, Datum};
 use crate::tree::Tree;
-use crate::tree::data::{TreeData, node};
+use crate::tree::data::TreeData;
 use crate::tree::group::Fault;
 use crate::tree::locate::parent_of;
 use crate::tree::schema::index_u32;
@@ -144,7 +141,7 @@ impl Tree {
             })?;
             Ok(found)
         })?;
-        let below = if ever_container { Some(self.changes_below(node, until)?) } else { None };
+        let below = if ever_container { self.gather(node, until, u64::MAX)? } else { None };
         Ok(Trail { node, until, gaps, below })
     }
 
@@ -224,7 +221,7 @@ impl Tree {
         }
         trail.until = until;
         if turned_container {
-            trail.below = Some(self.changes_below(node, until)?);
+            trail.below = self.gather(node, until, u64::MAX)?;
         }
         Ok(())
     }
@@ -256,7 +253,7 @@ impl Tree {
     }
 
     /// The value of a node at a revision, ancestors not asked.
-    fn json_at(&self, node: NodeId, revision: u32) -> Result<Option<Value>> {
+    pub(crate) fn json_at(&self, node: NodeId, revision: u32) -> Result<Option<Value>> {
         let found = self.read(|data| Ok(found(data.state(node, revision)?)))?;
         Ok(match found {
             None => None,
@@ -274,7 +271,7 @@ impl Tree {
     /// holds what is not marked as removed: see [`Writer::erase_children`].
     ///
     /// [`Writer::erase_children`]: crate::tree::writer::Writer::erase_children
-    fn gaps(&self, node: NodeId, until: u32) -> Result<Vec<(u32, u32)>> {
+    pub(crate) fn gaps(&self, node: NodeId, until: u32) -> Result<Vec<(u32, u32)>> {
         let mut gaps = Vec::new();
         let mut at = node;
         while let Some(parent) = self.read(|data| parent_of(data, at))? {
@@ -302,59 +299,6 @@ impl Tree {
         }
         Ok(apart)
     }
-
-    /// The revisions up to `until` that changed a node or anything that was ever below it.
-    fn changes_below(&self, node: NodeId, until: u32) -> Result<Vec<u32>> {
-        let mut changes = Vec::new();
-        let mut waiting = vec![node];
-        let mut seen = FxHashSet::default();
-        while let Some(next) = waiting.pop() {
-            if !seen.insert(next) {
-                continue;
-            }
-            let (set, fields, sequences) = self.read(|data| below(data, next, until))?;
-            changes.extend(set);
-            waiting.extend(fields);
-            for (is_map, sequence) in sequences {
-                let mut cursor = OrderCursor::new(sequence);
-                while let Some(extent) = cursor.next(&&self.orders)? {
-                    let data = self.data.read();
-                    for index in 0..extent.items() {
-                        waiting.push(data.item_node(next, is_map, extent.item(index))?);
-                    }
-                }
-            }
-        }
-        changes.sort_unstable();
-        changes.dedup();
-        Ok(changes)
-    }
-}
-
-/// The revisions that set a node, its children by shape, and its orders as an array or a map.
-type Below = (Vec<u32>, FxHashSet<NodeId>, FxHashSet<(bool, Sequence)>);
-
-fn below(data: &TreeData, at: NodeId, until: u32) -> Result<Below, Fault> {
-    let (mut set, mut fields, mut sequences) =
-        (Vec::new(), FxHashSet::default(), FxHashSet::default());
-    data.versions(at, until, &mut |revision, state| {
-        set.push(revision);
-        match state {
-            Datum::Object(shape) => {
-                let paths = data.schema.shape(shape).iter().map(|field| field.path);
-                fields.extend(paths.map(|path| node(path, at.ordinal().0)));
-            }
-            Datum::Array(sequence) => {
-                sequences.insert((false, sequence));
-            }
-            Datum::Map(sequence) => {
-                sequences.insert((true, sequence));
-            }
-            _ => {}
-        }
-        ControlFlow::Continue(())
-    })?;
-    Ok((set, fields, sequences))
 }
 
 fn is_gap_or_container(state: &Datum<'_>) -> bool {

@@ -7,6 +7,7 @@ use crate::order::{self, Item};
 use crate::state::{ApartKind, Datum, Sequence};
 use crate::tree::Tree;
 use crate::tree::cell_key;
+use crate::tree::children::is_known;
 use crate::tree::data::{TreeData, node};
 use crate::tree::group::Fault;
 use crate::tree::schema::{Label, ROOT};
@@ -183,11 +184,7 @@ enum Hold {
 /// The node that a node is in, and whether that holds it; none for the root and for numbers that
 /// are no node's.
 fn hold(data: &TreeData, at: NodeId, revision: u32) -> Result<Option<(NodeId, Hold)>, Fault> {
-    let is_born = data.schema.has_path(at.path()) && {
-        let space = data.schema.path(at.path()).space;
-        at.ordinal().0 < data.spaces[space.0 as usize].next
-    };
-    if !is_born {
+    if !is_known(data, at) {
         return Ok(None);
     }
     let Some(parent) = parent_of(data, at)? else { return Ok(None) };

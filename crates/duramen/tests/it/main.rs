@@ -12,5 +12,6 @@ mod large_groups;
 mod lifecycle;
 mod limits;
 mod lives;
+mod navigation;
 mod regressions;
 mod tags;
