@@ -27,8 +27,6 @@ mod parse;
 mod pattern;
 mod place;
 mod syntax;
-#[cfg(test)]
-mod tests;
 mod value;
 mod walk;
 
@@ -156,6 +154,9 @@ impl Iterator for Matches {
 
     fn next(&mut self) -> Option<Self::Item> {
         let Search { root, memo, walk } = self.search.as_mut()?;
+        if let Some(found) = walk.next_sure(&self.segments) {
+            return Some(Ok(Match(found)));
+        }
         let view = View { tree: &self.tree, revision: self.revision };
         let found = walk.next(Context { view, root, memo }, &self.segments);
         Some(found.transpose()?.map(Match))

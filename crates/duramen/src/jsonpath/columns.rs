@@ -140,6 +140,17 @@ impl Scan {
         }
     }
 
+    /// The next element that the columns have chosen already, with its index.
+    #[inline]
+    pub(super) fn next_sure(&mut self) -> Option<(At, u64)> {
+        if self.items.is_map {
+            return None;
+        }
+        let slot = self.hits.next_sure()?;
+        let at = At::Node(node(self.path, self.hits.first + slot));
+        Some((at, self.hits.index.wrapping_add(slot)))
+    }
+
     /// Looks at the part of what is ahead that lies in one row group.
     fn look(&mut self, view: View<'_>) -> Result<()> {
         let group = self.ahead.start / ROW_GROUP_SLOTS;
@@ -175,6 +186,18 @@ impl Scan {
 }
 
 impl Hits {
+    /// The next candidate's slot, if it is in the word looked at and need not be looked at itself.
+    #[inline]
+    fn next_sure(&mut self) -> Option<u64> {
+        let word = self.candidates.0.get_mut(self.word).filter(|word| **word != 0)?;
+        let bit = word.trailing_zeros();
+        if self.is_unsure.0[self.word] >> bit & 1 != 0 {
+            return None;
+        }
+        *word &= *word - 1;
+        Some(self.word as u64 * 64 + u64::from(bit))
+    }
+
     /// The next candidate's slot, and whether it has to be looked at.
     fn next(&mut self) -> Option<(u64, bool)> {
         loop {
@@ -481,8 +504,15 @@ impl Visitor for Judge<'_> {
             }
             return;
         };
-        for (slot, other) in (first..).zip(values) {
-            self.holds.assign(slot, operator.accepts(other.cmp(value)));
+        self.holds.fill(first, values.iter().map(|other| operator.accepts(other.cmp(value))));
+    }
+
+    fn coded(&mut self, first: u16, codes: &[i64], states: &[Datum<'_>]) {
+        let verdicts = states.iter().map(|state| self.verdict(*state)).collect::<Vec<_>>();
+        let verdict = |code: &i64| usize::try_from(*code).ok().and_then(|code| verdicts[code]);
+        self.holds.fill(first, codes.iter().map(|code| verdict(code) == Some(true)));
+        if verdicts.contains(&None) {
+            self.is_unsure.fill(first, codes.iter().map(|code| verdict(code).is_none()));
         }
     }
 }
@@ -506,6 +536,23 @@ impl Bits {
         let word = &mut self.0[usize::from(slot) / 64];
         let bit = slot % 64;
         *word = *word & !(1 << bit) | u64::from(is_set) << bit;
+    }
+
+    /// Assigns consecutive slots.
+    fn fill(&mut self, first: u16, bits: impl Iterator<Item = bool>) {
+        let mut at = usize::from(first);
+        let mut word = self.0[at / 64];
+        for is_set in bits {
+            word = word & !(1 << (at % 64)) | u64::from(is_set) << (at % 64);
+            at += 1;
+            if at.is_multiple_of(64) {
+                self.0[at / 64 - 1] = word;
+                word = self.0.get(at / 64).copied().unwrap_or(0);
+            }
+        }
+        if let Some(last) = self.0.get_mut(at / 64) {
+            *last = word;
+        }
     }
 
     fn and(&self, other: &Self) -> Self {

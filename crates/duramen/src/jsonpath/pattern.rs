@@ -240,3 +240,77 @@ impl Translation<'_> {
         is_next
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matches(pattern: &str, text: &str) -> bool {
+        Pattern::new(pattern, true).unwrap().matches(text)
+    }
+
+    #[test]
+    fn patterns_of_the_rfc_match_what_it_says() {
+        let cases = [
+            ("a.c", "abc", true),
+            ("a.c", "a\nc", false),
+            ("a.c", "a\u{2028}c", true),
+            ("(ab|c)*d", "abcabd", true),
+            ("[^a-c]{2,3}", "xyz", true),
+            ("[-a]+", "a-a", true),
+            ("[a-]+", "a-a", true),
+            ("[a&&b]+", "a&b", true),
+            ("x{2}", "xxx", false),
+            ("x{2,}", "xxx", true),
+            ("\\p{Lu}\\P{Lu}", "\u{c9}e", true),
+            ("[\\p{Nd}_]+", "\u{661}_", true),
+            ("\\.\\*\\t", ".*\t", true),
+            ("^a$|b", "b", true),
+            ("", "", true),
+            ("a|", "", true),
+        ];
+        for (pattern, text, expected) in cases {
+            assert_eq!(matches(pattern, text), expected, "{pattern} {text:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_i_regexp_matches_nothing() {
+        let wrong = [
+            "(",
+            ")",
+            "a)",
+            "[",
+            "[]",
+            "[]a]",
+            "[a",
+            "*",
+            "a**",
+            "a{",
+            "a{,2}",
+            "a{2,1}",
+            "\\d",
+            "\\w",
+            "\\",
+            "\\p",
+            "\\p{",
+            "\\p{Xx}",
+            "\\p{Greek}",
+            "(?i)a",
+            "(?:a)",
+            "[a-\\p{L}]",
+            "[b-a]",
+            "[[a]]",
+            "a??",
+            "\\b",
+            "]",
+            "}",
+        ];
+        for pattern in wrong {
+            for text in ["", "a", "aa", "d", "(", pattern] {
+                assert!(!matches(pattern, text), "{pattern} {text:?}");
+            }
+        }
+        assert!(!matches(&"(".repeat(100_000), "a"));
+    }
+}
