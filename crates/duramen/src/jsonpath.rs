@@ -4,7 +4,7 @@
 //! they are stored (`walk`, `place`), never over a JSON value built for it. Filters over the
 //! elements of one array go by column (`columns`).
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -194,7 +194,7 @@ impl Match {
                     name.chars().for_each(|c| push_normalized(c, &mut path));
                     path.push_str("']");
                 }
-                Step::Index(index) => path.push_str(&format!("[{index}]")),
+                Step::Index(index) => path.push_str(&["[", &index.to_string(), "]"].concat()),
             }
         }
         path
@@ -210,7 +210,10 @@ fn push_normalized(c: char, path: &mut String) {
         '\r' => path.push_str("\\r"),
         '\'' => path.push_str("\\'"),
         '\\' => path.push_str("\\\\"),
-        '\0'..' ' => path.push_str(&format!("\\u{:04x}", u32::from(c))),
+        '\0'..' ' => {
+            // Writing into text cannot fail.
+            let _ = write!(path, "\\u{:04x}", u32::from(c));
+        }
         c => path.push(c),
     }
 }

@@ -27,7 +27,10 @@ use crate::tree::schema::index_u32;
 /// Fewer children than these are looked at one by one.
 const SCANNED_ITEMS_MIN: u64 = 32;
 
-const SLOTS: usize = ROW_GROUP_SLOTS as usize;
+/// Slots of a row group.
+const SLOTS: usize = 4_096;
+
+const _: () = assert!(SLOTS as u64 == ROW_GROUP_SLOTS);
 
 /// A bit for each slot of a row group.
 #[derive(Debug, Clone)]
@@ -163,12 +166,11 @@ impl Scan {
         } else {
             view.tree.read(|data| {
                 let space = data.schema.path(self.path).space;
-                let group = GroupId { space, group: index_u32(index_of(group)) };
+                let id = GroupId { space, group: index_u32(index_of(group)) };
                 let revision = view.revision;
                 let slots = slots.clone();
                 let levels = Vec::new();
-                Group { data, path: self.path, group, slots, revision, levels }
-                    .judge(&self.condition)
+                Group { data, path: self.path, id, slots, revision, levels }.judge(&self.condition)
             })?
         };
         let range = Bits::of(&slots);
@@ -289,7 +291,7 @@ struct Group<'a> {
     data: &'a TreeData,
     /// The path of the children.
     path: PathId,
-    group: GroupId,
+    id: GroupId,
     slots: Range<u16>,
     revision: u32,
     /// What has been read of paths on the way to a field.
@@ -396,7 +398,7 @@ impl Group<'_> {
 
     fn column(&self, path: PathId) -> ColumnScan {
         ColumnScan {
-            group: self.group,
+            group: self.id,
             column: self.data.schema.path(path).column,
             slots: self.slots.clone(),
             revision: self.revision,
@@ -449,19 +451,19 @@ impl Judge<'_> {
     /// Whether the test holds; none if the state does not tell.
     #[inline]
     fn verdict(&self, state: Datum<'_>) -> Option<bool> {
+        let is_container =
+            matches!(state, Datum::Opaque(_) | Datum::Apart { kind: ApartKind::Opaque, .. });
         match (self.test, state) {
             (Test::Compare(operator, Value::Int(value)), Datum::Int(state)) => {
                 Some(operator.accepts(state.cmp(value)))
             }
-            (_, Datum::Apart { kind: ApartKind::Opaque, .. }) => Some(self.of_container()),
+            _ if is_container || state.is_container() => Some(self.of_container()),
             (_, Datum::Apart { .. }) => None,
             (Test::Exists, state) => Some(!state.is_absent()),
             (Test::Matches(pattern), Datum::Text { bytes, .. }) => {
                 Some(pattern.matches(&String::from_utf8_lossy(bytes)))
             }
             (Test::Matches(_), _) => Some(false),
-            (Test::Compare(..), Datum::Opaque(_)) => Some(self.of_container()),
-            (Test::Compare(..), state) if state.is_container() => Some(self.of_container()),
             (Test::Compare(operator, value), state) => {
                 value.datum().map(|value| operator.holds(state, value))
             }
@@ -479,19 +481,14 @@ impl Visitor for Judge<'_> {
     fn state(&mut self, slot: u16, state: Datum<'_>) {
         let verdict = self.verdict(state);
         self.holds.assign(slot, verdict == Some(true));
-        if verdict.is_none() {
-            self.is_unsure.assign(slot, true);
-        } else {
-            self.is_unsure.assign(slot, false);
-        }
+        self.is_unsure.assign(slot, verdict.is_none());
     }
 
     fn same(&mut self, slots: Range<u16>, state: Datum<'_>) {
         let verdict = self.verdict(state);
         let range = Bits::of(&slots);
-        let assigned = |bits: &Bits, is_set| match is_set {
-            true => bits.or(&range),
-            false => bits.without(&range),
+        let assigned = |bits: &Bits, is_set: bool| {
+            if is_set { bits.or(&range) } else { bits.without(&range) }
         };
         self.holds = assigned(&self.holds, verdict == Some(true));
         self.is_unsure = assigned(&self.is_unsure, verdict.is_none());

@@ -131,9 +131,10 @@ impl Translation<'_> {
     fn escape(&mut self) -> Option<()> {
         match self.rest.next()? {
             kind @ ('p' | 'P') => self.category(kind),
-            'n' => self.push_str("\\n"),
-            'r' => self.push_str("\\r"),
-            't' => self.push_str("\\t"),
+            c @ ('n' | 'r' | 't') => {
+                self.out.extend(['\\', c]);
+                Some(())
+            }
             c @ ('('..='+' | '-' | '.' | '?' | '['..='^' | '{'..='}') => {
                 self.literal(c);
                 Some(())
@@ -168,7 +169,10 @@ impl Translation<'_> {
         if letters.next().is_some_and(|letter| !minor.contains(letter)) {
             return None;
         }
-        self.push_str(&format!("\\{kind}{{{name}}}"))
+        self.out.extend(['\\', kind, '{']);
+        self.out.push_str(&name);
+        self.out.push('}');
+        Some(())
     }
 
     /// A class behind its bracket.
@@ -182,11 +186,15 @@ impl Translation<'_> {
         }
         loop {
             match self.rest.next()? {
-                ']' if !is_empty => return self.push_str("]"),
+                ']' if !is_empty => {
+                    self.out.push(']');
+                    return Some(());
+                }
                 '-' => {
                     // Only at the end.
                     self.literal('-');
-                    return (self.rest.next()? == ']').then(|| self.out.push(']'));
+                    self.out.push(']');
+                    return (self.rest.next()? == ']').then_some(());
                 }
                 '\\' if matches!(self.rest.peek(), Some('p' | 'P')) => self.escape()?,
                 first => self.range(first)?,
@@ -225,11 +233,6 @@ impl Translation<'_> {
     fn literal(&mut self, c: char) {
         let mut buffer = [0; 4];
         self.out.push_str(&regex::escape(c.encode_utf8(&mut buffer)));
-    }
-
-    fn push_str(&mut self, text: &str) -> Option<()> {
-        self.out.push_str(text);
-        Some(())
     }
 
     fn copy(&mut self, c: char) -> bool {

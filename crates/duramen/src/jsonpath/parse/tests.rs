@@ -2,7 +2,7 @@ use super::*;
 use crate::jsonpath::JsonPath;
 
 fn error(text: &str) -> String {
-    JsonPath::parse(text).expect_err(text).message().to_owned()
+    JsonPath::parse(text).unwrap_err().message().to_owned()
 }
 
 #[test]

@@ -125,7 +125,7 @@ impl Chooser {
     }
 
     pub(super) fn query(&mut self) -> Query {
-        Query { is_root: true, segments: (0..1 + self.below(3)).map(|_| self.segment(3)).collect() }
+        Query { is_root: true, segments: (0..=self.below(3)).map(|_| self.segment(3)).collect() }
     }
 
     fn segment(&mut self, depth: usize) -> (bool, Vec<Selector>) {
@@ -210,7 +210,9 @@ impl Query {
             for node in nodes {
                 let from = if *is_descendant { node.descendants() } else { vec![node] };
                 for node in from {
-                    selectors.iter().for_each(|selector| selector.select(root, &node, &mut next));
+                    for selector in selectors {
+                        selector.select(root, &node, &mut next);
+                    }
                 }
             }
             nodes = next;
@@ -385,7 +387,7 @@ impl Json {
             Self::Number(text) => out.push_str(text),
             Self::Text(text) => write!(out, "{}", serde_json::json!(text)).unwrap(),
             Self::Array(items) => {
-                joined(items, out, ('[', ']'), |item, out| item.write(out));
+                joined(items, out, ('[', ']'), Json::write);
             }
             Self::Object(members) => joined(members, out, ('{', '}'), |(name, value), out| {
                 write!(out, "{}:", serde_json::json!(name)).unwrap();
