@@ -65,7 +65,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", value_delimiter = ',')]
     pub(crate) workers: Vec<u32>,
 
-    /// Runs these subjects only: duramen, postgresql, postgresql-statements, sqlite, serde_json.
+    /// Runs these subjects only: duramen, postgresql, postgresql-statements, sqlite, parsed.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     store: Vec<String>,
 

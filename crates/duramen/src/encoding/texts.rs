@@ -88,6 +88,21 @@ impl Texts {
         let at = self.bytes_at as usize;
         cell.get(at.checked_add(span.start)?..at.checked_add(span.end)?)
     }
+
+    /// The distinct strings and which of them each is, all codes in range, if they are kept so.
+    pub(super) fn coded<'a>(&self, cell: &'a [u8]) -> Option<(Vec<i64>, Vec<&'a [u8]>)> {
+        let Form::Dictionary { codes, ends } = &self.form else { return None };
+        let text = |code| {
+            let (span, at) = (ends.span(cell, code)?, self.bytes_at as usize);
+            cell.get(at.checked_add(span.start)?..at.checked_add(span.end)?)
+        };
+        let distinct = (0..ends.len()).map(text).collect::<Option<Vec<_>>>()?;
+        let mut decoded = Vec::with_capacity(self.len());
+        codes.decode_into(cell, &mut decoded);
+        let is_known = |code: &i64| usize::try_from(*code).is_ok_and(|code| code < distinct.len());
+        let are_known = decoded.len() == self.len() && decoded.iter().all(is_known);
+        are_known.then_some((decoded, distinct))
+    }
 }
 
 /// A single count or length, in one to nine bytes.

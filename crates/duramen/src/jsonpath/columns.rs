@@ -27,7 +27,10 @@ use crate::tree::schema::index_u32;
 /// Fewer children than these are looked at one by one.
 const SCANNED_ITEMS_MIN: u64 = 32;
 
-const SLOTS: usize = ROW_GROUP_SLOTS as usize;
+/// Slots of a row group.
+const SLOTS: usize = 4_096;
+
+const _: () = assert!(SLOTS as u64 == ROW_GROUP_SLOTS);
 
 /// A bit for each slot of a row group.
 #[derive(Debug, Clone)]
@@ -140,6 +143,17 @@ impl Scan {
         }
     }
 
+    /// The next element that the columns have chosen already, with its index.
+    #[inline]
+    pub(super) fn next_sure(&mut self) -> Option<(At, u64)> {
+        if self.items.is_map {
+            return None;
+        }
+        let slot = self.hits.next_sure()?;
+        let at = At::Node(node(self.path, self.hits.first + slot));
+        Some((at, self.hits.index.wrapping_add(slot)))
+    }
+
     /// Looks at the part of what is ahead that lies in one row group.
     fn look(&mut self, view: View<'_>) -> Result<()> {
         let group = self.ahead.start / ROW_GROUP_SLOTS;
@@ -152,12 +166,11 @@ impl Scan {
         } else {
             view.tree.read(|data| {
                 let space = data.schema.path(self.path).space;
-                let group = GroupId { space, group: index_u32(index_of(group)) };
+                let id = GroupId { space, group: index_u32(index_of(group)) };
                 let revision = view.revision;
                 let slots = slots.clone();
                 let levels = Vec::new();
-                Group { data, path: self.path, group, slots, revision, levels }
-                    .judge(&self.condition)
+                Group { data, path: self.path, id, slots, revision, levels }.judge(&self.condition)
             })?
         };
         let range = Bits::of(&slots);
@@ -175,6 +188,18 @@ impl Scan {
 }
 
 impl Hits {
+    /// The next candidate's slot, if it is in the word looked at and need not be looked at itself.
+    #[inline]
+    fn next_sure(&mut self) -> Option<u64> {
+        let word = self.candidates.0.get_mut(self.word).filter(|word| **word != 0)?;
+        let bit = word.trailing_zeros();
+        if self.is_unsure.0[self.word] >> bit & 1 != 0 {
+            return None;
+        }
+        *word &= *word - 1;
+        Some(self.word as u64 * 64 + u64::from(bit))
+    }
+
     /// The next candidate's slot, and whether it has to be looked at.
     fn next(&mut self) -> Option<(u64, bool)> {
         loop {
@@ -266,7 +291,7 @@ struct Group<'a> {
     data: &'a TreeData,
     /// The path of the children.
     path: PathId,
-    group: GroupId,
+    id: GroupId,
     slots: Range<u16>,
     revision: u32,
     /// What has been read of paths on the way to a field.
@@ -373,7 +398,7 @@ impl Group<'_> {
 
     fn column(&self, path: PathId) -> ColumnScan {
         ColumnScan {
-            group: self.group,
+            group: self.id,
             column: self.data.schema.path(path).column,
             slots: self.slots.clone(),
             revision: self.revision,
@@ -426,19 +451,19 @@ impl Judge<'_> {
     /// Whether the test holds; none if the state does not tell.
     #[inline]
     fn verdict(&self, state: Datum<'_>) -> Option<bool> {
+        let is_container =
+            matches!(state, Datum::Opaque(_) | Datum::Apart { kind: ApartKind::Opaque, .. });
         match (self.test, state) {
             (Test::Compare(operator, Value::Int(value)), Datum::Int(state)) => {
                 Some(operator.accepts(state.cmp(value)))
             }
-            (_, Datum::Apart { kind: ApartKind::Opaque, .. }) => Some(self.of_container()),
+            _ if is_container || state.is_container() => Some(self.of_container()),
             (_, Datum::Apart { .. }) => None,
             (Test::Exists, state) => Some(!state.is_absent()),
             (Test::Matches(pattern), Datum::Text { bytes, .. }) => {
                 Some(pattern.matches(&String::from_utf8_lossy(bytes)))
             }
             (Test::Matches(_), _) => Some(false),
-            (Test::Compare(..), Datum::Opaque(_)) => Some(self.of_container()),
-            (Test::Compare(..), state) if state.is_container() => Some(self.of_container()),
             (Test::Compare(operator, value), state) => {
                 value.datum().map(|value| operator.holds(state, value))
             }
@@ -456,19 +481,14 @@ impl Visitor for Judge<'_> {
     fn state(&mut self, slot: u16, state: Datum<'_>) {
         let verdict = self.verdict(state);
         self.holds.assign(slot, verdict == Some(true));
-        if verdict.is_none() {
-            self.is_unsure.assign(slot, true);
-        } else {
-            self.is_unsure.assign(slot, false);
-        }
+        self.is_unsure.assign(slot, verdict.is_none());
     }
 
     fn same(&mut self, slots: Range<u16>, state: Datum<'_>) {
         let verdict = self.verdict(state);
         let range = Bits::of(&slots);
-        let assigned = |bits: &Bits, is_set| match is_set {
-            true => bits.or(&range),
-            false => bits.without(&range),
+        let assigned = |bits: &Bits, is_set: bool| {
+            if is_set { bits.or(&range) } else { bits.without(&range) }
         };
         self.holds = assigned(&self.holds, verdict == Some(true));
         self.is_unsure = assigned(&self.is_unsure, verdict.is_none());
@@ -481,8 +501,15 @@ impl Visitor for Judge<'_> {
             }
             return;
         };
-        for (slot, other) in (first..).zip(values) {
-            self.holds.assign(slot, operator.accepts(other.cmp(value)));
+        self.holds.fill(first, values.iter().map(|other| operator.accepts(other.cmp(value))));
+    }
+
+    fn coded(&mut self, first: u16, codes: &[i64], states: &[Datum<'_>]) {
+        let verdicts = states.iter().map(|state| self.verdict(*state)).collect::<Vec<_>>();
+        let verdict = |code: &i64| usize::try_from(*code).ok().and_then(|code| verdicts[code]);
+        self.holds.fill(first, codes.iter().map(|code| verdict(code) == Some(true)));
+        if verdicts.contains(&None) {
+            self.is_unsure.fill(first, codes.iter().map(|code| verdict(code).is_none()));
         }
     }
 }
@@ -506,6 +533,23 @@ impl Bits {
         let word = &mut self.0[usize::from(slot) / 64];
         let bit = slot % 64;
         *word = *word & !(1 << bit) | u64::from(is_set) << bit;
+    }
+
+    /// Assigns consecutive slots.
+    fn fill(&mut self, first: u16, bits: impl Iterator<Item = bool>) {
+        let mut at = usize::from(first);
+        let mut word = self.0[at / 64];
+        for is_set in bits {
+            word = word & !(1 << (at % 64)) | u64::from(is_set) << (at % 64);
+            at += 1;
+            if at.is_multiple_of(64) {
+                self.0[at / 64 - 1] = word;
+                word = self.0.get(at / 64).copied().unwrap_or(0);
+            }
+        }
+        if let Some(last) = self.0.get_mut(at / 64) {
+            *last = word;
+        }
     }
 
     fn and(&self, other: &Self) -> Self {

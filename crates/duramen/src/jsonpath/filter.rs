@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use super::pattern::Pattern;
-use super::place::{At, Children, Opened, View};
+use super::place::{At, Child, Children, Opened, View};
 use super::syntax::{
     Comparable, Logical, Matching, Operator, Origin, Path, PatternSource, Singular, SingularStep,
 };
@@ -21,7 +21,10 @@ pub(super) struct Context<'a> {
 
 /// The pattern found last: one that is the same for every value is translated once.
 #[derive(Debug, Default)]
-pub(super) struct Memo(RefCell<Option<(Box<[u8]>, bool, Pattern)>>);
+pub(super) struct Memo(RefCell<Option<Known>>);
+
+/// A pattern by its text and whether it has to cover what it matches.
+type Known = (Box<[u8]>, bool, Pattern);
 
 impl Logical {
     /// Whether it is true of a value.
@@ -173,7 +176,7 @@ fn is_same(view: View<'_>, left: &At, right: &At) -> Result<bool> {
                 None => None,
                 Some(child) => match view.member(right, &view.name(&child.at)?)? {
                     None => return Ok(false),
-                    Some(at) => Some((child, super::place::Child { at, index: None })),
+                    Some(at) => Some((child, Child { at, index: None })),
                 },
             },
         };
@@ -182,18 +185,15 @@ fn is_same(view: View<'_>, left: &At, right: &At) -> Result<bool> {
             continue;
         };
         let (left, right) = (view.value(&left.at)?, view.value(&right.at)?);
-        match (&left, &right) {
-            (Value::Container(left), Value::Container(right)) => {
-                match self::rest(view, left, right)? {
-                    None => return Ok(false),
-                    Some(rest) => stack.push(rest),
-                }
+        if let (Value::Container(left), Value::Container(right)) = (&left, &right) {
+            match self::rest(view, left, right)? {
+                None => return Ok(false),
+                Some(rest) => stack.push(rest),
             }
-            _ => {
-                let scalars = left.datum().zip(right.datum());
-                if !scalars.is_some_and(|(left, right)| is_equal(left, right)) {
-                    return Ok(false);
-                }
+        } else {
+            let scalars = left.datum().zip(right.datum());
+            if !scalars.is_some_and(|(left, right)| is_equal(left, right)) {
+                return Ok(false);
             }
         }
     }
@@ -208,9 +208,10 @@ fn rest(view: View<'_>, left: &At, right: &At) -> Result<Option<Rest>> {
         return Ok(None);
     }
     let children = Children::of(&left);
-    Ok(Some(match arrays {
-        true => Rest::Elements(children, Children::of(&right)),
-        false => Rest::Members(children, right),
+    Ok(Some(if arrays {
+        Rest::Elements(children, Children::of(&right))
+    } else {
+        Rest::Members(children, right)
     }))
 }
 

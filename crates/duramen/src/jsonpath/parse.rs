@@ -246,5 +246,4 @@ impl<'q> Parser<'q> {
 }
 
 #[cfg(test)]
-#[expect(clippy::arithmetic_side_effects, clippy::indexing_slicing, reason = "a test may panic")]
 mod tests;

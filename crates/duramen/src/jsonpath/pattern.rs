@@ -131,9 +131,10 @@ impl Translation<'_> {
     fn escape(&mut self) -> Option<()> {
         match self.rest.next()? {
             kind @ ('p' | 'P') => self.category(kind),
-            'n' => self.push_str("\\n"),
-            'r' => self.push_str("\\r"),
-            't' => self.push_str("\\t"),
+            c @ ('n' | 'r' | 't') => {
+                self.out.extend(['\\', c]);
+                Some(())
+            }
             c @ ('('..='+' | '-' | '.' | '?' | '['..='^' | '{'..='}') => {
                 self.literal(c);
                 Some(())
@@ -168,7 +169,10 @@ impl Translation<'_> {
         if letters.next().is_some_and(|letter| !minor.contains(letter)) {
             return None;
         }
-        self.push_str(&format!("\\{kind}{{{name}}}"))
+        self.out.extend(['\\', kind, '{']);
+        self.out.push_str(&name);
+        self.out.push('}');
+        Some(())
     }
 
     /// A class behind its bracket.
@@ -182,11 +186,15 @@ impl Translation<'_> {
         }
         loop {
             match self.rest.next()? {
-                ']' if !is_empty => return self.push_str("]"),
+                ']' if !is_empty => {
+                    self.out.push(']');
+                    return Some(());
+                }
                 '-' => {
                     // Only at the end.
                     self.literal('-');
-                    return (self.rest.next()? == ']').then(|| self.out.push(']'));
+                    self.out.push(']');
+                    return (self.rest.next()? == ']').then_some(());
                 }
                 '\\' if matches!(self.rest.peek(), Some('p' | 'P')) => self.escape()?,
                 first => self.range(first)?,
@@ -227,16 +235,85 @@ impl Translation<'_> {
         self.out.push_str(&regex::escape(c.encode_utf8(&mut buffer)));
     }
 
-    fn push_str(&mut self, text: &str) -> Option<()> {
-        self.out.push_str(text);
-        Some(())
-    }
-
     fn copy(&mut self, c: char) -> bool {
         let is_next = self.rest.next_if_eq(&c).is_some();
         if is_next {
             self.out.push(c);
         }
         is_next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matches(pattern: &str, text: &str) -> bool {
+        Pattern::new(pattern, true).unwrap().matches(text)
+    }
+
+    #[test]
+    fn patterns_of_the_rfc_match_what_it_says() {
+        let cases = [
+            ("a.c", "abc", true),
+            ("a.c", "a\nc", false),
+            ("a.c", "a\u{2028}c", true),
+            ("(ab|c)*d", "abcabd", true),
+            ("[^a-c]{2,3}", "xyz", true),
+            ("[-a]+", "a-a", true),
+            ("[a-]+", "a-a", true),
+            ("[a&&b]+", "a&b", true),
+            ("x{2}", "xxx", false),
+            ("x{2,}", "xxx", true),
+            ("\\p{Lu}\\P{Lu}", "\u{c9}e", true),
+            ("[\\p{Nd}_]+", "\u{661}_", true),
+            ("\\.\\*\\t", ".*\t", true),
+            ("^a$|b", "b", true),
+            ("", "", true),
+            ("a|", "", true),
+        ];
+        for (pattern, text, expected) in cases {
+            assert_eq!(matches(pattern, text), expected, "{pattern} {text:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_i_regexp_matches_nothing() {
+        let wrong = [
+            "(",
+            ")",
+            "a)",
+            "[",
+            "[]",
+            "[]a]",
+            "[a",
+            "*",
+            "a**",
+            "a{",
+            "a{,2}",
+            "a{2,1}",
+            "\\d",
+            "\\w",
+            "\\",
+            "\\p",
+            "\\p{",
+            "\\p{Xx}",
+            "\\p{Greek}",
+            "(?i)a",
+            "(?:a)",
+            "[a-\\p{L}]",
+            "[b-a]",
+            "[[a]]",
+            "a??",
+            "\\b",
+            "]",
+            "}",
+        ];
+        for pattern in wrong {
+            for text in ["", "a", "aa", "d", "(", pattern] {
+                assert!(!matches(pattern, text), "{pattern} {text:?}");
+            }
+        }
+        assert!(!matches(&"(".repeat(100_000), "a"));
     }
 }

@@ -30,6 +30,14 @@ pub(crate) trait Visitor {
             self.state(slot, Datum::Int(value));
         }
     }
+
+    /// The states of consecutive slots, from `first` on, by their indexes in a list.
+    fn coded(&mut self, first: u16, codes: &[i64], states: &[Datum<'_>]) {
+        for (slot, &code) in (first..).zip(codes) {
+            let state = usize::try_from(code).ok().and_then(|code| states.get(code));
+            self.state(slot, *state.unwrap_or(&Datum::Absent));
+        }
+    }
 }
 
 /// The states of one column in a row group.
@@ -103,6 +111,10 @@ fn scan_base(
         Stretch::Same(state) => visitor.same(slots, disk.vet(state)?),
         Stretch::Integers(values) => {
             visitor.integers(slots.start, &values[at(slots.start)..at(slots.end)]);
+        }
+        Stretch::Coded(codes, states) => {
+            // Neither text nor what carries nothing names anything of the schema.
+            visitor.coded(slots.start, &codes[at(slots.start)..at(slots.end)], &states);
         }
         Stretch::Mixed => {
             for slot in slots {

@@ -60,10 +60,7 @@ impl Parser<'_> {
         if is_negated {
             self.skip_space();
         }
-        let negated = |logical| match is_negated {
-            true => Logical::Not(Box::new(logical)),
-            false => logical,
-        };
+        let negated = |logical| if is_negated { Logical::Not(Box::new(logical)) } else { logical };
         if self.take("(") {
             self.skip_space();
             let inner = self.logical()?;
