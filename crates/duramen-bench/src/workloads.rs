@@ -1,6 +1,7 @@
 //! The workloads, by id.
 
 mod commits;
+mod hashes;
 mod history;
 mod large_history;
 mod queries;
@@ -43,6 +44,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
     Workload { id: "V1g", what: "commits of several writers", run: writers::run },
     Workload { id: "V2w", what: "V2 after changes everywhere", run: reads::after_wide_changes },
     Workload { id: "V7", what: "commits, reads and space by size", run: sizes::run },
+    Workload { id: "X1", what: "content hash of a document", run: hashes::run },
     Workload { id: "S1", what: "fresh processes, empty database", run: startup::processes },
     Workload { id: "S2", what: "memory of a large put", run: startup::large_put },
     Workload { id: "J1", what: "JSONPath filters over an array", run: queries::filters },

@@ -70,7 +70,7 @@ impl Transaction {
     /// `Conflict` unless a document is at this revision; 0 means that it has none yet. Nobody
     /// else can change it before this transaction ends.
     pub fn expect(&mut self, name: &str, revision: Revision) -> Result<()> {
-        let writer = self.writer(name)?;
+        let writer = self.any_writer(name)?;
         let actual = Revision(u64::from(writer.revision) - 1);
         #[cfg(duramen_teeth)]
         if crate::teeth::bites("drop_conflict_check") {
@@ -101,7 +101,7 @@ impl Transaction {
             Some(id) => id,
             None => self.create(name)?.0,
         };
-        let put = self.open(id)?.put_root(&tape).and_then(|()| self.revive(id));
+        let put = self.open(id)?.put_root(&tape);
         self.note(put)
     }
 
@@ -110,19 +110,19 @@ impl Transaction {
     pub fn set(&mut self, name: &str, pointer: &JsonPointer, json: &[u8]) -> Result<()> {
         let tape = Tape::parse(json, ParseOptions::default())?;
         check_depth(pointer, &tape)?;
-        let set = self.live_writer(name)?.set(pointer, &tape);
+        let set = self.writer(name)?.set(pointer, &tape);
         self.note(set)
     }
 
     /// Removes what a pointer names in a document.
     pub fn remove(&mut self, name: &str, pointer: &JsonPointer) -> Result<()> {
-        let removed = self.live_writer(name)?.remove(pointer);
+        let removed = self.writer(name)?.remove(pointer);
         self.note(removed)
     }
 
     /// What a pointer names in a document, as this transaction has made it, as compact JSON.
     pub fn get(&mut self, name: &str, pointer: &JsonPointer) -> Result<String> {
-        let writer = self.live_writer(name)?;
+        let writer = self.writer(name)?;
         let place = writer.tree.locate(pointer, writer.revision)?;
         let mut text = Vec::new();
         match place {
@@ -153,6 +153,7 @@ impl Transaction {
         }
         check_text("author", options.author.as_deref())?;
         check_text("message", options.message.as_deref())?;
+        self.tell_deletions()?;
         let mut newest = CommitSequence(0);
         let mut unchanged = Vec::new();
         for (&id, writer) in &mut self.writers {

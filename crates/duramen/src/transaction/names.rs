@@ -64,20 +64,16 @@ impl Transaction {
     /// # Ok::<(), duramen::Error>(())
     /// ```
     pub fn delete_document(&mut self, name: &str) -> Result<()> {
-        let id = self.find(name)?.ok_or_else(|| self.missing(name))?;
+        self.find(name)?.ok_or_else(|| self.missing(name))?;
         self.catalogue()?;
-        let writer = self.live_writer(name)?;
+        let writer = self.writer(name)?;
         if writer.is_new() {
             let message =
                 format!("document {name:?} has no revision yet: there is nothing to delete");
             return Err(Error::new(ErrorKind::NotFound, message));
         }
         let deleted = writer.delete();
-        let told = deleted.and_then(|revision| {
-            let revision = revision.to_string();
-            self.writers[&CATALOGUE].set_of_tree(id, "deleted", Some(&revision))
-        });
-        self.note(told)
+        self.note(deleted)
     }
 
     /// Gives a document another name. Its revisions, tags and options stay with it; the old name
@@ -141,15 +137,15 @@ impl Transaction {
     }
 
     /// The writer of a document, deleted or not.
-    pub(crate) fn writer(&mut self, name: &str) -> Result<&Writer> {
+    pub(super) fn any_writer(&mut self, name: &str) -> Result<&Writer> {
         let id = self.find(name)?.ok_or_else(|| self.missing(name))?;
         self.open(id)
     }
 
     /// The writer of a document that is not deleted.
-    pub(super) fn live_writer(&mut self, name: &str) -> Result<&Writer> {
-        let writer = self.writer(name)?;
-        let Some(revision) = writer.deleted()? else { return self.writer(name) };
+    pub(crate) fn writer(&mut self, name: &str) -> Result<&Writer> {
+        let writer = self.any_writer(name)?;
+        let Some(revision) = writer.deleted()? else { return self.any_writer(name) };
         let tree = Arc::clone(&writer.tree);
         self.wait_published(&tree)?;
         let message = format!(
@@ -170,13 +166,20 @@ impl Transaction {
         self.take(id)
     }
 
-    /// Has the catalogue say that a document, which was put, is there.
-    pub(super) fn revive(&mut self, id: TreeId) -> Result<()> {
-        match self.writers.get(&CATALOGUE) {
-            Some(catalogue) => catalogue.set_of_tree(id, "deleted", None),
-            // Then it was not deleted: `open` would have taken the catalogue's turn.
-            None => Ok(()),
+    /// Has the catalogue say which of the documents written are deleted. Those whose deletion
+    /// this transaction can have changed come with the catalogue's writer.
+    pub(super) fn tell_deletions(&self) -> Result<()> {
+        let Some(catalogue) = self.writers.get(&CATALOGUE) else { return Ok(()) };
+        for (&id, writer) in self.writers.iter().filter(|&(&id, _)| id != CATALOGUE) {
+            let revision = catalogue.revision;
+            let told = catalogue.tree.read(|data| facts::deleted(data, id, revision))?;
+            let deleted = writer.deleted()?;
+            if told != deleted {
+                let deleted = deleted.map(|revision| revision.to_string());
+                catalogue.set_of_tree(id, "deleted", deleted.as_deref())?;
+            }
         }
+        Ok(())
     }
 
     /// The tree that has a name, as far as this transaction sees.
@@ -249,15 +252,14 @@ impl Writer {
         self.tree.deleted_in(self.revision)
     }
 
-    /// Removes the whole value; the revision from which on it is not there.
-    fn delete(&self) -> Result<Revision> {
-        if let Some(before) = self.tree.deleted_in(self.revision - 1)? {
-            // What this transaction put after that was never there.
+    /// Removes the whole value.
+    fn delete(&self) -> Result<()> {
+        if self.tree.deleted_in(self.revision - 1)?.is_some() {
+            // It was not there before this transaction, so what it put since was never there.
             self.take_back();
-            return Ok(before);
+            return Ok(());
         }
-        self.erase(node(ROOT, 0))?;
-        Ok(Revision(self.revision.into()))
+        self.erase(node(ROOT, 0))
     }
 
     /// Adds a name that the catalogue never had.
@@ -298,6 +300,10 @@ impl Tree {
     pub(crate) fn deleted_in(&self, revision: u32) -> Result<Option<Revision>> {
         let root = node(ROOT, 0);
         self.read(|data| {
+            // Most are there, which the state alone says soonest.
+            if !data.state(root, revision)?.is_absent() {
+                return Ok(None);
+            }
             Ok(match data.version(root, revision)? {
                 Some((set, state)) if state.is_absent() && set > 1 => Some(Revision(set.into())),
                 _ => None,
