@@ -46,16 +46,28 @@ pub struct Version {
     pub author: Option<String>,
     /// Why.
     pub message: Option<String>,
+    /// Whether several changes made it: what is there before and after may have been away.
+    pub is_compound: bool,
 }
 
 impl Document {
     /// The revisions around one in which what a path of names leads to was there all the time, as
     /// indexes.
     pub fn presence(&self, path: &[String], around: usize) -> Range<usize> {
-        let is_there = |version: &&Arc<Version>| version.json.at_names(path).is_some();
-        let (before, after) = self.versions.split_at(around);
-        let since = before.iter().rev().take_while(is_there).count();
-        around - since..around + after.iter().take_while(is_there).count()
+        let goes_on = |index: usize| {
+            let is_there = |version: &Version| version.json.at_names(path).is_some();
+            let version = &self.versions[index];
+            is_there(&self.versions[index - 1]) && is_there(version) && !version.is_compound
+        };
+        let mut first = around;
+        while first > 0 && goes_on(first) {
+            first -= 1;
+        }
+        let mut end = around + 1;
+        while end < self.versions.len() && goes_on(end) {
+            end += 1;
+        }
+        first..end
     }
 }
 
@@ -120,7 +132,7 @@ impl Model {
         for (name, value) in &plan.staged {
             let fresh = || Document { created: sequence, has_map: false, versions: Vec::new() };
             let document = self.documents.entry(name.clone()).or_insert_with(fresh);
-            document.has_map |= plan.maps.contains(name);
+            document.has_map |= plan.traits.maps.contains(name);
             let Some(json) = value else { continue };
             document.versions.push(Arc::new(Version {
                 sequence,
@@ -128,6 +140,7 @@ impl Model {
                 text: json.to_string(),
                 author: plan.author.clone(),
                 message: plan.message.clone(),
+                is_compound: plan.traits.compound.contains(name),
             }));
         }
     }
@@ -147,14 +160,23 @@ impl Model {
 pub(crate) struct Staging<'m> {
     model: &'m Model,
     changed: Values,
-    /// Documents that had a map at some moment.
-    maps: BTreeSet<String>,
+    /// Facts of them that the nodes they are made of depend on.
+    traits: Traits,
+}
+
+/// What documents went through in a transaction.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Traits {
+    /// Those that had a map at some moment.
+    pub(crate) maps: BTreeSet<String>,
+    /// Those that were changed more than once.
+    pub(crate) compound: BTreeSet<String>,
 }
 
 impl<'m> Staging<'m> {
     /// A transaction that has changed nothing.
     pub(crate) fn new(model: &'m Model) -> Self {
-        Self { model, changed: Values::new(), maps: BTreeSet::new() }
+        Self { model, changed: Values::new(), traits: Traits::default() }
     }
 
     /// What is committed.
@@ -178,9 +200,11 @@ impl<'m> Staging<'m> {
     /// Gives a document a value, or makes one without.
     pub(crate) fn set(&mut self, name: &str, value: Option<Json>) {
         if value.as_ref().is_some_and(Json::has_map) {
-            self.maps.insert(name.to_owned());
+            self.traits.maps.insert(name.to_owned());
         }
-        self.changed.insert(name.to_owned(), value);
+        if self.changed.insert(name.to_owned(), value).is_some() {
+            self.traits.compound.insert(name.to_owned());
+        }
     }
 
     /// Changes the value of a document in place.
@@ -200,12 +224,15 @@ impl<'m> Staging<'m> {
         self.value(name) != self.model.value(name)
     }
 
-    /// The documents that a commit would change or make, and those that had a map.
-    pub(crate) fn into_changes(self) -> (Values, BTreeSet<String>) {
+    /// The documents that a commit would change or make, and what they went through.
+    pub(crate) fn into_changes(self) -> (Values, Traits) {
         let model = self.model;
         let is_new = |name: &String| !model.documents.contains_key(name);
         let changes = self.changed.into_iter();
         let differs = |name: &String, value: &Option<Json>| value.as_ref() != model.value(name);
-        (changes.filter(|(name, value)| is_new(name) || differs(name, value)).collect(), self.maps)
+        (
+            changes.filter(|(name, value)| is_new(name) || differs(name, value)).collect(),
+            self.traits,
+        )
     }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use duramen::{ErrorKind, Micros, Revision};
 
 use crate::json::Json;
-use crate::model::{Model, Staging, Values};
+use crate::model::{Model, Staging, Traits, Values};
 use crate::operation::{Kind, Operation};
 use crate::random::Random;
 
@@ -29,8 +29,8 @@ pub struct Plan {
     pub expected: Result<Vec<(String, Revision)>, ErrorKind>,
     /// The documents that the commit changes or makes; empty if there is none.
     pub(crate) staged: Values,
-    /// Those that had a map at some moment of it.
-    pub(crate) maps: BTreeSet<String>,
+    /// What the documents went through.
+    pub(crate) traits: Traits,
 }
 
 /// What surrounds the steps of a plan.
@@ -175,7 +175,7 @@ impl Plan {
             message: None,
             expected: Ok(Vec::new()),
             staged: Values::new(),
-            maps: BTreeSet::new(),
+            traits: Traits::default(),
         }
     }
 
@@ -227,7 +227,7 @@ impl Plan {
             return;
         }
         let model = staging.model();
-        (self.staged, self.maps) = staging.into_changes();
+        (self.staged, self.traits) = staging.into_changes();
         let changed = self.staged.iter().filter(|(_, value)| value.is_some());
         *revisions =
             changed.map(|(name, _)| (name.clone(), Revision(model.head(name) + 1))).collect();

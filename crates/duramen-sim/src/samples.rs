@@ -18,14 +18,23 @@ pub struct Scale {
     pub wide_one_in: u64,
     /// A long string has up to so many letters.
     pub long: usize,
+    /// One string in so many is long.
+    pub long_one_in: u64,
 }
 
 impl Scale {
     /// A few dozen values.
-    pub const SMALL: Self =
-        Self { nodes: 100, elements: 6, fields: 6, depth: 5, wide_one_in: 60, long: 6_000 };
+    pub const SMALL: Self = Self {
+        nodes: 100,
+        elements: 6,
+        fields: 6,
+        depth: 5,
+        wide_one_in: 60,
+        long: 6_000,
+        long_one_in: 20,
+    };
     /// As small, with strings that are stored apart and fill files.
-    pub const HEAVY: Self = Self { long: 60_000, ..Self::SMALL };
+    pub const HEAVY: Self = Self { long: 60_000, long_one_in: 4, ..Self::SMALL };
     /// A few values until hundreds of fields are added, so that objects become maps.
     pub const WIDE: Self =
         Self { nodes: 64, elements: 2, fields: 6, depth: 3, wide_one_in: 3, ..Self::SMALL };
@@ -175,14 +184,14 @@ impl<'r> Samples<'r> {
     }
 
     fn text(&mut self) -> String {
-        match self.random.below(40) {
-            0 => {
-                let words = self.scale.long / 5;
-                "long ".repeat(words - self.random.index(words / 3))
-            }
-            1 => "\u{1f333}\n".repeat(800 + self.random.index(400)),
-            _ => self.random.choose(&TEXTS).to_owned(),
+        if !self.random.one_in(self.scale.long_one_in) {
+            return self.random.choose(&TEXTS).to_owned();
         }
+        if self.random.one_in(2) {
+            return "\u{1f333}\n".repeat(800 + self.random.index(400));
+        }
+        let words = self.scale.long / 5;
+        "long ".repeat(words - self.random.index(words / 3))
     }
 
     fn name(&mut self) -> String {
