@@ -91,7 +91,8 @@ impl Snapshot {
     /// use duramen::{CommitOptions, Database, JsonPath, Revision};
     ///
     /// let doc = Database::memory()?.create_document("players")?;
-    /// doc.put(r#"[{"name":"ann","score":1},{"name":"bob","score":5}]"#, &CommitOptions::default())?;
+    /// let players = r#"[{"name":"ann","score":1},{"name":"bob","score":5}]"#;
+    /// doc.put(players, &CommitOptions::default())?;
     /// let good = JsonPath::parse("$[?@.score > 3].name")?;
     /// for found in doc.at(Revision(1))?.query(&good)? {
     ///     let found = found?;

@@ -153,11 +153,15 @@ fn queries(chooser: &mut Chooser) -> Vec<(Query, JsonPath)> {
         query.write(&mut text);
         (query, path(&text))
     };
-    (0..12).map(|_| one(chooser)).collect()
+    (0..8).map(|_| one(chooser)).collect()
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 32,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     /// Young, at older revisions, partly on disk, and opened again.
     #[test]

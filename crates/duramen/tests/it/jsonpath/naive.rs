@@ -70,7 +70,7 @@ impl Chooser {
     /// A list of records and other things, long enough to be read by column.
     pub(super) fn document(&mut self) -> Json {
         let mut rows = Vec::new();
-        for _ in 0..30 + self.below(60) {
+        for _ in 0..34 + self.below(30) {
             rows.push(match self.below(12) {
                 0 => self.value(2),
                 _ => self.record(),
