@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::engine::Engine;
 use crate::engine::options::CommitOptions;
 use crate::error::{Error, ErrorKind, Result};
-use crate::json::{JsonPointer, ParseOptions};
+use crate::json::ParseOptions;
 use crate::log::{Log, LogQuery};
 use crate::revision::{CommitSequence, Micros, Revision};
 use crate::snapshot::{Snapshot, check_revision};
@@ -14,6 +14,7 @@ use crate::tree::Tree;
 use crate::tree::difference::{Diff, DiffOptions};
 
 mod declarations;
+mod edits;
 mod lifecycle;
 mod tags;
 
@@ -105,22 +106,6 @@ impl Document {
         options: &CommitOptions,
     ) -> Result<Outcome> {
         self.commit(options, |transaction| transaction.put_with(&self.name, json.as_ref(), parse))
-    }
-
-    /// Sets what a pointer names: replaces the value there, adds a field, or adds an element at
-    /// the end of an array (`/list/-`).
-    pub fn set(
-        &self,
-        pointer: &JsonPointer,
-        json: impl AsRef<[u8]>,
-        options: &CommitOptions,
-    ) -> Result<Outcome> {
-        self.commit(options, |transaction| transaction.set(&self.name, pointer, json.as_ref()))
-    }
-
-    /// Removes what a pointer names.
-    pub fn remove(&self, pointer: &JsonPointer, options: &CommitOptions) -> Result<Outcome> {
-        self.commit(options, |transaction| transaction.remove(&self.name, pointer))
     }
 
     fn commit(

@@ -1,5 +1,6 @@
 //! JSON text in and out: reading into a tape, exact numbers, escapes and JSON Pointer.
 
+pub(crate) mod equality;
 pub(crate) mod escape;
 mod fault;
 mod names;

@@ -18,6 +18,14 @@ pub struct Ordinal(pub u64);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct NodeId(u64);
 
+/// A node that was made of another one: the top node of a subtree where it is now, and the one it
+/// was before. A rename, or a move to another path, makes new nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Move {
+    pub(crate) to: NodeId,
+    pub(crate) from: NodeId,
+}
+
 /// What kind of JSON value a node holds at a revision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NodeKind {

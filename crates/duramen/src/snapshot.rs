@@ -10,7 +10,7 @@ use crate::revision::{Micros, Revision};
 use crate::target::Target;
 use crate::tree::Tree;
 use crate::tree::history::{Trail, ValueRun, short};
-use crate::tree::locate::{Place, not_found};
+use crate::tree::locate::Place;
 use crate::tree::serialize::Format;
 
 /// A document at one revision.
@@ -103,7 +103,7 @@ impl Snapshot {
             Place::Inside(node, depth) => {
                 self.tree.append_inside((node, revision), (pointer, depth), format, out)
             }
-            Place::Missing(_, depth) => Err(not_found(pointer, depth)),
+            Place::Missing(node, depth) => Err(self.tree.missing(pointer, (node, depth), revision)),
         }
     }
 
@@ -123,7 +123,7 @@ impl Snapshot {
                 self.tree.append_inside((node, revision), (pointer, depth), format, &mut text)?;
                 out.write_all(&text).map_err(|error| Error::io("cannot write the output", error))
             }
-            Place::Missing(_, depth) => Err(not_found(pointer, depth)),
+            Place::Missing(node, depth) => Err(self.tree.missing(pointer, (node, depth), revision)),
         }
     }
 
@@ -173,7 +173,9 @@ impl Snapshot {
     pub(crate) fn locate(&self, pointer: &JsonPointer) -> Result<NodeId> {
         match self.tree.locate(pointer, short(self.revision))? {
             Place::Node(node) => Ok(node),
-            Place::Missing(_, depth) => Err(not_found(pointer, depth)),
+            Place::Missing(node, depth) => {
+                Err(self.tree.missing(pointer, (node, depth), short(self.revision)))
+            }
             Place::Inside(_, depth) => {
                 let message = format!(
                     "\"{pointer}\" is inside a value that is stored whole, because the document \

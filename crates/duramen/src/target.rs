@@ -76,6 +76,12 @@ impl From<&Self> for Target {
     }
 }
 
+impl From<&NodeId> for Target {
+    fn from(node: &NodeId) -> Self {
+        Self::Node(*node)
+    }
+}
+
 impl From<NodeId> for Target {
     fn from(node: NodeId) -> Self {
         Self::Node(node)

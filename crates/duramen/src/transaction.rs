@@ -8,14 +8,13 @@ use crate::engine::record::{Facts, Prepared};
 use crate::engine::{CATALOGUE, Engine};
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::{JsonPointer, ParseOptions, Tape};
-use crate::limits::{COMMIT_TEXT_BYTES_MAX, JSON_DEPTH_MAX, TURN_WAIT_MS};
+use crate::limits::{COMMIT_TEXT_BYTES_MAX, TURN_WAIT_MS};
 use crate::revision::{CommitSequence, Micros, Revision};
 use crate::tree::Tree;
 use crate::tree::cell_key::TreeId;
-use crate::tree::locate::{Place, not_found};
-use crate::tree::serialize::Format;
 use crate::tree::writer::Writer;
 
+mod edits;
 mod names;
 
 /// Changes that are staged one by one, seen by this transaction alone, and committed together.
@@ -101,41 +100,13 @@ impl Transaction {
             Some(id) => id,
             None => self.create(name)?.0,
         };
-        let put = self.open(id)?.put_root(&tape);
-        self.note(put)
-    }
-
-    /// Sets what a pointer names in a document: replaces the value there, adds a field, or adds
-    /// an element at the end of an array (`/list/-`).
-    pub fn set(&mut self, name: &str, pointer: &JsonPointer, json: &[u8]) -> Result<()> {
-        let tape = Tape::parse(json, ParseOptions::default())?;
-        check_depth(pointer, &tape)?;
-        let set = self.writer(name)?.set(pointer, &tape);
-        self.note(set)
-    }
-
-    /// Removes what a pointer names in a document.
-    pub fn remove(&mut self, name: &str, pointer: &JsonPointer) -> Result<()> {
-        let removed = self.writer(name)?.remove(pointer);
-        self.note(removed)
+        self.open(id)?;
+        self.change(id, |writer| writer.put_root(&tape))
     }
 
     /// What a pointer names in a document, as this transaction has made it, as compact JSON.
     pub fn get(&mut self, name: &str, pointer: &JsonPointer) -> Result<String> {
-        let writer = self.writer(name)?;
-        let place = writer.tree.locate(pointer, writer.revision)?;
-        let mut text = Vec::new();
-        match place {
-            Place::Node(node) => {
-                let root = (node, writer.revision);
-                writer.tree.append_json(root, &Format::default(), &mut text)?;
-            }
-            Place::Inside(node, depth) => {
-                let root = (node, writer.revision);
-                writer.tree.append_inside(root, (pointer, depth), &Format::default(), &mut text)?;
-            }
-            Place::Missing(_, depth) => return Err(not_found(pointer, depth)),
-        }
+        let text = self.writer(name)?.text(pointer)?;
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
 
@@ -190,12 +161,26 @@ impl Transaction {
         Ok(Committed { revisions, sequence: ticket.sequence, timestamp: ticket.timestamp })
     }
 
-    /// Notes whether a change left something half done. What is not there, or not allowed, is
-    /// found out before anything is staged.
+    /// Changes a tree. A change that fails before it has staged anything leaves the transaction as
+    /// it was; one that fails half done leaves it of no use.
+    fn change<T>(&mut self, id: TreeId, change: impl FnOnce(&Writer) -> Result<T>) -> Result<T> {
+        let writer = self.take(id)?;
+        let tree = Arc::clone(&writer.tree);
+        let before = tree.data.read().stagings;
+        let result = change(writer);
+        if let Err(error) = &result {
+            self.is_broken |= tree.data.read().stagings != before;
+            if error.kind() == ErrorKind::Conflict {
+                // What it is about counts once it is published.
+                self.wait_published(&tree)?;
+            }
+        }
+        result
+    }
+
+    /// Notes whether one of several steps of a change failed, so that it is half done.
     fn note(&mut self, result: Result<()>) -> Result<()> {
-        use ErrorKind::{Invalid, NotFound};
-        self.is_broken |=
-            result.as_ref().is_err_and(|error| !matches!(error.kind(), Invalid | NotFound));
+        self.is_broken |= result.is_err();
         result
     }
 
@@ -249,17 +234,6 @@ impl Transaction {
         }
         Ok(&self.writers[&id])
     }
-}
-
-/// Refuses to nest a value so deep in a document that the document could not be read back.
-fn check_depth(pointer: &JsonPointer, tape: &Tape<'_>) -> Result<()> {
-    let depth = pointer.tokens().len() + tape.depth();
-    if depth <= JSON_DEPTH_MAX {
-        return Ok(());
-    }
-    let message =
-        format!("the document would be {depth} levels deep: at most {JSON_DEPTH_MAX} are kept");
-    Err(Error::new(ErrorKind::Invalid, message))
 }
 
 /// Refuses an author or a message that is no short text.

@@ -17,7 +17,7 @@ use parking_lot::{ArcMutexGuard, Mutex, RawMutex, RwLock};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::REVISIONS_MAX;
-use crate::node::NodeId;
+use crate::node::{Move, NodeId};
 use crate::revision::{CommitSequence, Revision};
 use crate::tree::blobs::Blobs;
 use crate::tree::cell_key::TreeId;
@@ -48,6 +48,7 @@ pub(crate) mod group;
 pub(crate) mod history;
 pub(crate) mod inspect;
 pub(crate) mod locate;
+pub(crate) mod missing;
 pub(crate) mod orders;
 pub(crate) mod persist;
 pub(crate) mod rows;
@@ -250,10 +251,17 @@ impl Tree {
         self.cells.row(revision)
     }
 
-    /// The nodes that a revision changed; births left out.
+    /// The nodes that a revision, or the staged transaction after the last one, changed; births
+    /// left out.
     pub(crate) fn changed(&self, revision: Revision) -> Result<Vec<NodeId>> {
-        if let Some(changed) = self.data.read().rows.changed(revision) {
-            return Ok(changed.to_vec());
+        {
+            let data = self.data.read();
+            if let Some(changed) = data.rows.changed(revision) {
+                return Ok(changed.to_vec());
+            }
+            if revision.0 > data.rows.last() {
+                return Ok(data.touched().to_vec());
+            }
         }
         let changed = self.cells.changed(revision)?;
         let schema = Arc::clone(&self.data.read().schema);
@@ -262,6 +270,14 @@ impl Tree {
             return Err(Error::new(ErrorKind::Corrupt, message));
         }
         Ok(changed)
+    }
+
+    /// The subtrees that a revision moved to other paths, or renamed.
+    pub(crate) fn moves(&self, revision: Revision) -> Result<Vec<Move>> {
+        if let Some(moves) = self.data.read().rows.moves(revision) {
+            return Ok(moves.to_vec());
+        }
+        self.cells.moves(revision)
     }
 
     /// The first revision up to `last` whose row `is_past` says so of, by bisection; the one

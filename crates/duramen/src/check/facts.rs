@@ -109,7 +109,9 @@ mod tests {
 
     fn set(catalogue: &Writer, at: &str, json: &str) {
         let tape = Tape::parse(json.as_bytes(), ParseOptions::default()).unwrap();
-        catalogue.set(&JsonPointer::parse(at).unwrap(), &tape).unwrap();
+        catalogue
+            .set(&JsonPointer::parse(at).unwrap(), crate::tree::edit::Given::whole(&tape))
+            .unwrap();
     }
 
     #[test]

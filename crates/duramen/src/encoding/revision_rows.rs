@@ -1,5 +1,7 @@
 //! Blocks of revision rows: what is kept of each commit to a tree, columnar.
 
+use std::ops::Range;
+
 use bytes::Bytes;
 
 use super::integers::Integers;
@@ -7,7 +9,7 @@ use super::reader::{Parsed, Reader, corrupt, unreadable};
 use super::texts::Texts;
 use crate::error::{Error, Result};
 use crate::limits::{ORDINALS_MAX, REVISION_ROWS_MAX};
-use crate::node::{NodeId, Ordinal, PathId};
+use crate::node::{Move, NodeId, Ordinal, PathId};
 use crate::revision::{CommitSequence, Micros};
 
 /// The rows of consecutive revisions, a vector for each column.
@@ -31,6 +33,10 @@ pub(crate) struct RevisionRows {
     pub(crate) changed: Vec<NodeId>,
     /// Where each row ends in `changed`.
     pub(crate) changed_ends: Vec<u32>,
+    /// The moved subtrees.
+    pub(crate) moves: Vec<Move>,
+    /// Where each row ends in `moves`.
+    pub(crate) moves_ends: Vec<u32>,
 }
 
 impl RevisionRows {
@@ -51,8 +57,10 @@ impl RevisionRows {
         write(self.messages.iter().copied(), out);
         Texts::encode(&self.strings.iter().map(Vec::as_slice).collect::<Vec<_>>(), out);
         write(self.changed_ends.iter().copied(), out);
-        write(self.changed.iter().map(|node| node.path().0), out);
-        write(self.changed.iter().map(|node| node.ordinal().0.cast_signed()), out);
+        write_nodes(self.changed.iter().copied(), out);
+        write(self.moves_ends.iter().copied(), out);
+        write_nodes(self.moves.iter().map(|moved| moved.to), out);
+        write_nodes(self.moves.iter().map(|moved| moved.from), out);
     }
 
     fn check(&self) {
@@ -65,11 +73,15 @@ impl RevisionRows {
             self.authors.len(),
             self.messages.len(),
             self.changed_ends.len(),
+            self.moves_ends.len(),
         ];
-        assert_eq!(lens, [len; 5], "revision rows of different lengths");
-        let last = self.changed_ends.last().copied().unwrap_or_default() as usize;
-        let is_whole = self.changed_ends.is_sorted() && last == self.changed.len();
-        assert!(is_whole, "revision rows end elsewhere");
+        assert_eq!(lens, [len; 6], "revision rows of different lengths");
+        let lists =
+            [(&self.changed_ends, self.changed.len()), (&self.moves_ends, self.moves.len())];
+        for (ends, len) in lists {
+            let last = ends.last().copied().unwrap_or_default() as usize;
+            assert!(ends.is_sorted() && last == len, "revision rows end elsewhere");
+        }
         let places = self.authors.iter().chain(&self.messages);
         let named = places.copied().max().unwrap_or_default() as usize;
         assert!(named <= self.strings.len(), "revision rows name string {named}");
@@ -78,6 +90,18 @@ impl RevisionRows {
 
 fn write<T: Into<i64>>(values: impl Iterator<Item = T>, out: &mut Vec<u8>) {
     Integers::encode(&values.map(Into::into).collect::<Vec<_>>(), out);
+}
+
+fn write_nodes(nodes: impl Iterator<Item = NodeId> + Clone, out: &mut Vec<u8>) {
+    write(nodes.clone().map(|node| node.path().0), out);
+    write(nodes.map(|node| node.ordinal().0.cast_signed()), out);
+}
+
+/// A view of the nodes of a block: their paths and their ordinals.
+#[derive(Debug, Clone)]
+struct Nodes {
+    paths: Integers,
+    ordinals: Integers,
 }
 
 /// A view of an encoded block of revision rows.
@@ -92,8 +116,10 @@ pub(crate) struct RevisionRowsBlock {
     messages: Integers,
     strings: Texts,
     changed_ends: Integers,
-    paths: Integers,
-    ordinals: Integers,
+    changed: Nodes,
+    moves_ends: Integers,
+    moved_to: Nodes,
+    moved_from: Nodes,
 }
 
 impl RevisionRowsBlock {
@@ -113,8 +139,10 @@ impl RevisionRowsBlock {
         let messages = Integers::parse(r, len)?;
         let strings = Texts::parse(r, strings)?;
         let (changed_ends, total) = parse_ends(r, len)?;
-        let paths = Integers::parse(r, total)?;
-        let ordinals = Integers::parse(r, total)?;
+        let changed = Nodes::parse(r, total)?;
+        let (moves_ends, total) = parse_ends(r, len)?;
+        let moved_to = Nodes::parse(r, total)?;
+        let moved_from = Nodes::parse(r, total)?;
         reader.finish()?;
         Ok(Self {
             cell,
@@ -125,8 +153,10 @@ impl RevisionRowsBlock {
             messages,
             strings,
             changed_ends,
-            paths,
-            ordinals,
+            changed,
+            moves_ends,
+            moved_to,
+            moved_from,
         })
     }
 
@@ -172,10 +202,17 @@ impl RevisionRowsBlock {
         &self,
         row: usize,
     ) -> Result<impl ExactSizeIterator<Item = Result<NodeId>>> {
-        let span = self.changed_ends.span(&self.cell, row);
-        let span = span.filter(|span| span.end <= self.paths.len());
-        let span = span.ok_or_else(|| self.unreadable(row))?;
-        Ok(span.map(move |index| self.node(index).ok_or_else(|| self.unreadable(row))))
+        let span = self.span((&self.changed_ends, &self.changed), row)?;
+        Ok(span.map(move |index| self.node(&self.changed, (index, row))))
+    }
+
+    /// The subtrees that a row moved.
+    pub(crate) fn moves(&self, row: usize) -> Result<impl ExactSizeIterator<Item = Result<Move>>> {
+        let span = self.span((&self.moves_ends, &self.moved_to), row)?;
+        Ok(span.map(move |index| {
+            let to = self.node(&self.moved_to, (index, row))?;
+            Ok(Move { to, from: self.node(&self.moved_from, (index, row))? })
+        }))
     }
 
     /// Refuses a block of which a row does not decode, or whose changed nodes are not its rows'.
@@ -185,15 +222,9 @@ impl RevisionRowsBlock {
             self.sequence(row)?;
             self.author(row)?;
             self.message(row)?;
-            let mut changed = self.changed(row)?;
-            // Nodes on a line take no bytes however many they are: its ends answer for them.
-            if self.paths.line().is_some() && self.ordinals.line().is_some() {
-                let last = changed.len().saturating_sub(2);
-                changed.next().transpose()?;
-                changed.nth(last).transpose()?;
-            } else {
-                changed.try_for_each(|node| node.map(drop))?;
-            }
+            check_all(self.changed(row)?, self.changed.is_line())?;
+            let is_line = self.moved_to.is_line() && self.moved_from.is_line();
+            check_all(self.moves(row)?, is_line)?;
         }
         Ok(())
     }
@@ -205,16 +236,47 @@ impl RevisionRowsBlock {
         string.map(Some).ok_or_else(|| self.unreadable(row))
     }
 
-    fn node(&self, index: usize) -> Option<NodeId> {
-        let path = u32::try_from(self.paths.get(&self.cell, index)?).ok()?;
-        let ordinal = self.ordinals.get_unsigned(&self.cell, index)?;
-        let valid = path < 1 << 24 && ordinal < ORDINALS_MAX;
-        valid.then(|| NodeId::new(PathId(path), Ordinal(ordinal)))
+    /// The part of a list of nodes that is a row's.
+    fn span(&self, (ends, nodes): (&Integers, &Nodes), row: usize) -> Result<Range<usize>> {
+        let span = ends.span(&self.cell, row).filter(|span| span.end <= nodes.paths.len());
+        span.ok_or_else(|| self.unreadable(row))
+    }
+
+    fn node(&self, nodes: &Nodes, (index, row): (usize, usize)) -> Result<NodeId> {
+        nodes.get(&self.cell, index).ok_or_else(|| self.unreadable(row))
     }
 
     #[cold]
     fn unreadable(&self, row: usize) -> Error {
         unreadable(row, self.len(), "revision row")
+    }
+}
+
+/// Reads all of a row's nodes. On a line they take no bytes however many they are: then its ends
+/// answer for them.
+fn check_all<T>(mut nodes: impl ExactSizeIterator<Item = Result<T>>, is_line: bool) -> Result<()> {
+    if !is_line {
+        return nodes.try_for_each(|node| node.map(drop));
+    }
+    let last = nodes.len().saturating_sub(2);
+    nodes.next().transpose()?;
+    nodes.nth(last).transpose().map(drop)
+}
+
+impl Nodes {
+    fn is_line(&self) -> bool {
+        self.paths.line().is_some() && self.ordinals.line().is_some()
+    }
+
+    fn parse(reader: &mut Reader<'_>, len: usize) -> Parsed<Self> {
+        Ok(Self { paths: Integers::parse(reader, len)?, ordinals: Integers::parse(reader, len)? })
+    }
+
+    fn get(&self, cell: &[u8], index: usize) -> Option<NodeId> {
+        let path = u32::try_from(self.paths.get(cell, index)?).ok()?;
+        let ordinal = self.ordinals.get_unsigned(cell, index)?;
+        let valid = path < 1 << 24 && ordinal < ORDINALS_MAX;
+        valid.then(|| NodeId::new(PathId(path), Ordinal(ordinal)))
     }
 }
 

@@ -19,7 +19,7 @@ use super::summary::Summary;
 use super::tags::Tags;
 use super::texts::Texts;
 use super::*;
-use crate::node::NodeId;
+use crate::node::{Move, NodeId};
 use crate::order::OrderBlock;
 use crate::revision::{CommitSequence, Micros};
 use crate::state::{ApartKind, BlobId, Datum, Extent, OrderId, Sequence, ShapeId};
@@ -292,6 +292,9 @@ proptest! {
             prop_assert_eq!(block.committed(index).unwrap(), row.committed);
             let changed = block.changed(index).unwrap().map(|node| node.unwrap().number());
             prop_assert_eq!(&changed.collect::<Vec<_>>(), &row.changed);
+            let moves = block.moves(index).unwrap().map(Result::unwrap);
+            let moves = moves.map(|moved| (moved.to.number(), moved.from.number()));
+            prop_assert_eq!(&moves.collect::<Vec<_>>(), &row.moves);
         }
         prop_assert!(block.timestamp(rows.len()).is_err());
     }
@@ -305,6 +308,7 @@ struct Row {
     message: Option<Vec<u8>>,
     committed: Micros,
     changed: Vec<u64>,
+    moves: Vec<(u64, u64)>,
 }
 
 fn any_row() -> impl Strategy<Value = Row> {
@@ -315,14 +319,16 @@ fn any_row() -> impl Strategy<Value = Row> {
         prop::option::of(any_bytes()),
         any_integer().prop_map(Micros),
         vec(any::<u64>(), 0..5),
+        vec(any::<(u64, u64)>(), 0..3),
     )
-        .prop_map(|(timestamp, sequence, author, message, committed, changed)| Row {
+        .prop_map(|(timestamp, sequence, author, message, committed, changed, moves)| Row {
             timestamp,
             sequence,
             author,
             message,
             committed,
             changed,
+            moves,
         })
 }
 
@@ -347,6 +353,11 @@ fn revision_rows(rows: &[Row]) -> RevisionRows {
         plain.committed.push(row.committed);
         plain.changed.extend(row.changed.iter().map(|node| NodeId::from_number(*node)));
         plain.changed_ends.push(plain.changed.len() as u32);
+        plain.moves.extend(row.moves.iter().map(|&(to, from)| Move {
+            to: NodeId::from_number(to),
+            from: NodeId::from_number(from),
+        }));
+        plain.moves_ends.push(plain.moves.len() as u32);
     }
     plain
 }

@@ -84,6 +84,22 @@ impl JsonPointer {
         Some(Self { tokens: tokens.to_vec() })
     }
 
+    /// The field or element that the unescaped `token` names, one level down.
+    pub(crate) fn child(&self, token: impl Into<String>) -> Self {
+        self.below(&[token.into()])
+    }
+
+    /// The place that further tokens lead to.
+    pub(crate) fn below(&self, tokens: &[String]) -> Self {
+        Self { tokens: [self.tokens.as_slice(), tokens].concat() }
+    }
+
+    /// The tokens that lead on from `ancestor`, none if it is this place; nothing if this place is
+    /// not in it.
+    pub(crate) fn tokens_from(&self, ancestor: &Self) -> Option<&[String]> {
+        self.tokens.strip_prefix(ancestor.tokens.as_slice())
+    }
+
     /// The last token, unescaped; nothing for the root.
     pub fn last(&self) -> Option<&str> {
         self.tokens.last().map(String::as_str)

@@ -18,6 +18,7 @@ use std::borrow::Cow;
 
 use super::escape;
 use super::parse::{self, ParseOptions};
+use super::pointer::ArrayIndex;
 use crate::error::Result;
 use crate::limits::COMMIT_BYTES_MAX;
 
@@ -199,12 +200,27 @@ impl<'t> Tape<'t> {
         self.bytes(self.node(index.at().saturating_sub(1)))
     }
 
-    /// How many arrays and objects lie inside each other; 0 for a scalar.
-    pub(crate) fn depth(&self) -> usize {
+    /// The field or element of the value at `index` that a token of a JSON Pointer names.
+    pub(crate) fn child(&self, index: TapeIndex, token: &str) -> Option<TapeIndex> {
+        match self.item(index) {
+            Item::Object { .. } => self.fields(index).find_map(|(name, value)| {
+                let is_it = matches!(name, Item::Text { bytes, .. } if bytes == token.as_bytes());
+                is_it.then_some(value)
+            }),
+            Item::Array { .. } => match ArrayIndex::parse(token)? {
+                ArrayIndex::At(at) => self.elements(index).nth(at),
+                ArrayIndex::End => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// How many arrays and objects lie inside each other in the value at `index`; 0 for a scalar.
+    pub(crate) fn depth(&self, index: TapeIndex) -> usize {
         let mut depth = 0;
         // Where the containers end that are open at a node.
         let mut ends: Vec<usize> = Vec::new();
-        for (at, node) in self.nodes.iter().enumerate() {
+        for (at, node) in self.subtree(index).iter().enumerate() {
             while ends.pop_if(|end| *end <= at).is_some() {}
             if matches!(node.kind(), Kind::Array | Kind::Object) {
                 ends.push(at.saturating_add(node.span()));

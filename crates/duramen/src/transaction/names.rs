@@ -16,6 +16,7 @@ use crate::transaction::Transaction;
 use crate::tree::Tree;
 use crate::tree::cell_key::TreeId;
 use crate::tree::data::node;
+use crate::tree::edit::Given;
 use crate::tree::schema::ROOT;
 use crate::tree::writer::Writer;
 
@@ -270,7 +271,7 @@ impl Writer {
         let mut pointer = JsonPointer::root();
         pointer.push(name);
         let record = Tape::parse(catalogue::record().as_bytes(), ParseOptions::default())?;
-        self.set(&pointer, &record)?;
+        self.set(&pointer, Given::whole(&record))?;
         catalogue::find(&self.tree, name, self.revision)?.ok_or_else(|| no_document(name))
     }
 

@@ -181,7 +181,7 @@ impl Writer {
         for &ordinal in ordinals {
             extents.push(ordinal);
         }
-        self.splice(order, ((start + prefix) as u64, removed as u64), &extents.0)
+        self.splice_items(order, ((start + prefix) as u64, removed as u64), &extents.0)
     }
 
     /// How many elements at the start and at the end are equal.
@@ -391,12 +391,9 @@ impl Writer {
         }
         let mut order = Extents::default();
         for &item in items {
-            match item {
-                Item::Field(path) => order.0.push(Extent::field(path)),
-                Item::Ordinal(ordinal) => order.push(ordinal.0),
-            }
+            order.push_item(item);
         }
-        self.splice(from, (prefix as u64, old.len() as u64), &order.0)
+        self.splice_items(from, (prefix as u64, old.len() as u64), &order.0)
     }
 }
 
@@ -406,6 +403,13 @@ pub(crate) struct Extents(pub(crate) Vec<Extent>);
 
 impl Extents {
     const COUNT_MAX: u32 = (1 << 24) - 1;
+
+    pub(crate) fn push_item(&mut self, item: Item) {
+        match item {
+            Item::Field(path) => self.0.push(Extent::field(path)),
+            Item::Ordinal(ordinal) => self.push(ordinal.0),
+        }
+    }
 
     pub(crate) fn push(&mut self, ordinal: u64) {
         match self.0.last_mut() {

@@ -13,7 +13,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::encoding::RunPiece;
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::{ORDINALS_MAX, ROW_GROUP_SLOTS};
-use crate::node::{NodeId, Ordinal, PathId};
+use crate::node::{Move, NodeId, Ordinal, PathId};
 use crate::order::Item;
 use crate::state::{Datum, ShapeId};
 use crate::tree::disk::{Directory, Load, Loaded, Wanted};
@@ -44,6 +44,10 @@ pub(crate) struct TreeData {
     pub(crate) rows: YoungRows,
     /// Nodes of earlier revisions that the staged transaction changed.
     touched: Vec<NodeId>,
+    /// Subtrees that the staged transaction moved to other paths.
+    pub(crate) moves: Vec<Move>,
+    /// Rises with everything that is staged, so that a change which did nothing is known.
+    pub(crate) stagings: u64,
     /// Keys of entries born in the staged transaction.
     staged_keys: Vec<(SpaceId, Box<[u8]>)>,
     /// The schema as of the last commit.
@@ -74,6 +78,8 @@ impl TreeData {
             spaces: Vec::new(),
             rows: YoungRows::default(),
             touched: Vec::new(),
+            moves: Vec::new(),
+            stagings: 0,
             staged_keys: Vec::new(),
             committed_schema: schema.extent(),
             disk_schema: None,
@@ -365,6 +371,7 @@ impl TreeData {
             return Err(Error::new(ErrorKind::Full, message).into());
         }
         self.spaces[space.0 as usize].next += 1;
+        self.stagings += 1;
         if space.0 != 0 {
             let parent = Datum::Int(parent.cast_signed());
             self.set_birth(space, ColumnId::Parent, ordinal, (parent, revision))?;
@@ -400,12 +407,14 @@ impl TreeData {
         let revision = self.staged_revision();
         let Address { space, column, ordinal } = self.address(node);
         if ordinal >= self.spaces[space.0 as usize].committed {
+            self.stagings += 1;
             self.set_birth(space, column, ordinal, (datum, revision))?;
             return Ok(());
         }
         if self.state(node, revision)? == datum {
             return Ok(());
         }
+        self.stagings += 1;
         if self.set_change(space, column, ordinal, (datum, revision))? {
             self.touched.push(node);
         }
@@ -469,7 +478,7 @@ impl TreeData {
 
     /// Ends what replay staged: it is the revision of `row`, which changed these nodes.
     pub(crate) fn commit_replayed(&mut self, row: &Row, changed: &[NodeId]) {
-        self.rows.push(row, changed);
+        self.rows.push(row, changed, &std::mem::take(&mut self.moves));
         for space in &mut self.spaces {
             space.committed = space.next;
         }
@@ -480,6 +489,7 @@ impl TreeData {
     /// Takes the staged transaction back.
     pub(crate) fn rollback(&mut self) {
         let revision = self.staged_revision();
+        self.moves.clear();
         for node in std::mem::take(&mut self.touched) {
             self.pop_change(node, revision);
         }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use crate::encoding::{Column, decode_order_block, encode_column, encode_order_block};
 use crate::error::{Error, Result};
 use crate::limits::{ORDINALS_MAX, ROW_GROUP_SLOTS};
-use crate::node::{NodeId, PathId};
+use crate::node::{Move, NodeId, PathId};
 use crate::state::{
     ApartKind, BlobId, DECIMAL_SCALE_MAX, Datum, Extent, OrderId, Sequence, ShapeId,
 };
@@ -44,6 +44,7 @@ pub(crate) fn encode(data: &TreeData, orders: &Orders, blobs: &Blobs, out: &mut 
         put_bytes(out, blob);
     }
     encode_changes(data, out);
+    encode_moves(data, out);
 }
 
 fn encode_schema(data: &TreeData, out: &mut Vec<u8>) {
@@ -154,6 +155,14 @@ fn encode_changes(data: &TreeData, out: &mut Vec<u8>) {
         put_varint(out, node.ordinal().0);
         let state = data.state(node, revision).unwrap_or(Datum::Absent);
         encode_datum(state, out);
+    }
+}
+
+fn encode_moves(data: &TreeData, out: &mut Vec<u8>) {
+    put_varint(out, data.moves.len() as u64);
+    for node in data.moves.iter().flat_map(|moved| [moved.to, moved.from]) {
+        put_varint(out, u64::from(node.path().0));
+        put_varint(out, node.ordinal().0);
     }
 }
 
@@ -271,7 +280,9 @@ pub(crate) fn apply(parts: &mut Parts<'_>, reader: &mut Reader<'_>) -> Result<Ve
     for _ in 0..reader.count()? {
         parts.blobs.add(Bytes::copy_from_slice(reader.bytes()?));
     }
-    apply_changes(parts.data, reader)
+    let changed = apply_changes(parts.data, reader)?;
+    apply_moves(parts.data, reader)?;
+    Ok(changed)
 }
 
 /// Adds the paths that [`encode_paths`] wrote.
@@ -388,6 +399,29 @@ fn apply_changes(data: &mut TreeData, reader: &mut Reader<'_>) -> Result<Vec<Nod
         changed.push(crate::tree::data::node(path, ordinal));
     }
     Ok(changed)
+}
+
+fn apply_moves(data: &mut TreeData, reader: &mut Reader<'_>) -> Result<()> {
+    for _ in 0..reader.count()? {
+        let to = decode_node(data, reader)?;
+        let from = decode_node(data, reader)?;
+        data.moves.push(Move { to, from });
+    }
+    Ok(())
+}
+
+/// A node of which the path is there and the ordinal was given out.
+fn decode_node(data: &TreeData, reader: &mut Reader<'_>) -> Result<NodeId> {
+    let path = PathId(reader.varint_u32()?);
+    let ordinal = reader.varint()?;
+    let is_there = data.schema.has_path(path) && {
+        let space = data.schema.path(path).space;
+        ordinal < data.spaces[space.0 as usize].next
+    };
+    if !is_there {
+        return Err(reader.corrupt("a move names a node that is not there"));
+    }
+    Ok(crate::tree::data::node(path, ordinal))
 }
 
 /// Births are young, so reading them loads nothing.

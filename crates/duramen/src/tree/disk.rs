@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use crate::encoding::{Column, RevisionRowsBlock};
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::{ORDINALS_MAX, ROW_GROUP_SLOTS};
-use crate::node::{NodeId, PathId};
+use crate::node::{Move, NodeId, PathId};
 use crate::revision::Revision;
 use crate::state::Datum;
 use crate::store::Store;
@@ -116,6 +116,12 @@ impl TreeCells {
     pub(crate) fn changed(&self, revision: Revision) -> Result<Vec<NodeId>> {
         let (block, index) = self.rows_of(revision)?;
         block.changed(index)?.collect()
+    }
+
+    /// The subtrees that a revision on disk moved to other paths.
+    pub(crate) fn moves(&self, revision: Revision) -> Result<Vec<Move>> {
+        let (block, index) = self.rows_of(revision)?;
+        block.moves(index)?.collect()
     }
 
     /// Appends the timestamps of all revisions on disk.

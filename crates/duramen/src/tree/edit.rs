@@ -1,236 +1,229 @@
-//! Changes of one place of a tree, named by a JSON Pointer.
+//! Changes of single places of a tree.
+//!
+//! All of them come down to three: a value is put where one is, members of an array or object make
+//! way for new ones (`splice`), and a member goes to another place among them (`shift`). Each
+//! knows the forms that members are kept in: a shape, the order of a map or array, and the text of
+//! a subtree stored whole.
+//!
+//! Invariant: what is not there or not allowed is found out before anything is staged.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::json::{ArrayIndex, Item, JsonPointer, ParseOptions, Tape, TapeIndex, escape};
-use crate::node::{NodeId, Ordinal, PathId};
-use crate::order;
-use crate::state::{ApartKind, Datum, Extent, Sequence, ShapeId};
-use crate::tree::compare::{check_member_name, name_of};
-use crate::tree::data::node;
-use crate::tree::locate::{Place, not_found};
-use crate::tree::writer::{Prior, Writer};
+use crate::json::{ArrayIndex, JsonPointer, Tape, TapeIndex};
+use crate::limits::JSON_DEPTH_MAX;
+use crate::tree::compare::check_member_name;
+use crate::tree::locate::Place;
+use crate::tree::serialize::Format;
+use crate::tree::writer::Writer;
 
-/// What happens at a place inside a subtree stored whole.
-enum Change<'a> {
-    Set(&'a Tape<'a>),
-    Remove,
+mod holder;
+mod inside;
+mod members;
+mod moves;
+mod place;
+mod relocate;
+mod undo;
+
+use holder::{Form, Holder};
+
+/// A value of a text that was read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Given<'t> {
+    pub(crate) tape: &'t Tape<'t>,
+    pub(crate) at: TapeIndex,
+}
+
+/// A new member: an element, or with a name a field.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct New<'t> {
+    pub(crate) name: Option<&'t str>,
+    pub(crate) value: Given<'t>,
+}
+
+/// A range of members: the first one, and how many.
+type Range = (u64, u64);
+
+impl<'t> Given<'t> {
+    /// All of a text.
+    pub(crate) fn whole(tape: &'t Tape<'t>) -> Self {
+        Self { tape, at: tape.root() }
+    }
 }
 
 impl Writer {
     /// Sets what a pointer names: replaces the value there, adds a field to an object, or adds
     /// an element at the end of an array (`-`, or the index after the last).
-    pub(crate) fn set(&self, pointer: &JsonPointer, value: &Tape<'_>) -> Result<()> {
-        let Some((parent, token)) = split_last(pointer) else { return self.put_root(value) };
-        check_member_name(token.as_bytes())?;
-        match self.tree.locate(&parent, self.revision)? {
-            Place::Missing(_, depth) => Err(not_found(pointer, depth)),
-            Place::Inside(at, depth) => self.edit_opaque(at, (pointer, depth), &Change::Set(value)),
-            Place::Node(parent) if !self.has_room(parent, token)? => {
-                self.store_whole(parent)?;
-                let depth = pointer.tokens().len() - 1;
-                self.edit_opaque(parent, (pointer, depth), &Change::Set(value))
-            }
-            Place::Node(parent) => match self.prior(parent)?.0 {
-                Prior::Object(shape) => self.set_field((parent, shape), token, value),
-                Prior::Map(sequence) => self.set_entry((parent, sequence), token, value),
-                Prior::Array(sequence) => {
-                    self.set_element((parent, sequence), (pointer, token), value)
-                }
-                Prior::Never | Prior::Scalar => {
-                    let depth = pointer.tokens().count() - 1;
-                    if self.is_opaque(parent)? {
-                        return self.edit_opaque(parent, (pointer, depth), &Change::Set(value));
-                    }
-                    Err(not_found(pointer, depth))
-                }
-            },
+    pub(crate) fn set(&self, pointer: &JsonPointer, value: Given<'_>) -> Result<()> {
+        check_depth(pointer, value)?;
+        if self.put_at(pointer, value)? {
+            return Ok(());
         }
+        let Some((container, token)) = split_last(pointer) else {
+            return self.put(self.root()?, value.tape, value.at);
+        };
+        let holder = self.holder(&container)?;
+        if holder.is_object {
+            let new = New { name: Some(token), value };
+            return self.splice((&container, holder), (holder.len, 0), &[new]);
+        }
+        if token != "-" && index_of(token) != Some(holder.len) {
+            return Err(no_element(pointer, holder.len));
+        }
+        self.splice((&container, holder), (holder.len, 0), &[New { name: None, value }])
+    }
+
+    /// Sets what a pointer names, which has to be there.
+    pub(crate) fn replace(&self, pointer: &JsonPointer, value: Given<'_>) -> Result<()> {
+        check_depth(pointer, value)?;
+        if self.put_at(pointer, value)? {
+            return Ok(());
+        }
+        Err(self.missing(pointer))
+    }
+
+    /// Adds a value as JSON Patch does: a field is set, an element moves those behind it up.
+    pub(crate) fn add(&self, pointer: &JsonPointer, value: Given<'_>) -> Result<()> {
+        let Some((container, token)) = split_last(pointer) else { return self.set(pointer, value) };
+        let holder = self.holder(&container)?;
+        if holder.is_object {
+            return self.set(pointer, value);
+        }
+        check_depth(pointer, value)?;
+        let index = if token == "-" { Some(holder.len) } else { index_of(token) };
+        let index = index.filter(|&index| index <= holder.len);
+        let index = index.ok_or_else(|| no_element(pointer, holder.len))?;
+        self.splice((&container, holder), (index, 0), &[New { name: None, value }])
     }
 
     /// Removes what a pointer names; elements behind it move up.
     pub(crate) fn remove(&self, pointer: &JsonPointer) -> Result<()> {
-        let Some((parent, token)) = split_last(pointer) else {
+        let Some((container, token)) = split_last(pointer) else {
             let message = "the root cannot be removed: remove a member of it, or put a new value";
             return Err(Error::new(ErrorKind::Invalid, message));
         };
-        let depth = pointer.tokens().count();
-        let at = match self.tree.locate(pointer, self.revision)? {
-            Place::Missing(_, depth) => return Err(not_found(pointer, depth)),
-            Place::Inside(at, depth) => {
-                return self.edit_opaque(at, (pointer, depth), &Change::Remove);
-            }
-            Place::Node(at) => at,
-        };
-        let Place::Node(parent) = self.tree.locate(&parent, self.revision)? else {
-            return Err(not_found(pointer, depth - 1));
-        };
-        match self.prior(parent)?.0 {
-            Prior::Object(shape) => {
-                let mut paths = self.shape_paths(shape)?;
-                paths.retain(|&path| path != at.path());
-                let shape = self.shape(&paths)?;
-                self.stage(parent, Datum::Object(shape))?;
-            }
-            Prior::Map(sequence) => {
-                let item = self.item_of(parent, at);
-                let index = self.items(sequence)?.iter().position(|&other| other == item);
-                let index = index.ok_or_else(|| not_found(pointer, depth - 1))? as u64;
-                let sequence = self.splice(sequence, (index, 1), &[])?;
-                self.stage(parent, Datum::Map(sequence))?;
-            }
-            Prior::Array(sequence) => {
-                let index = index_of(token).ok_or_else(|| not_found(pointer, depth - 1))?;
-                let sequence = self.splice(sequence, (index, 1), &[])?;
-                self.stage(parent, Datum::Array(sequence))?;
-            }
-            Prior::Never | Prior::Scalar => return Err(not_found(pointer, depth - 1)),
-        }
-        self.erase(at)
+        let holder = self.holder(&container)?;
+        let index = self.index((&container, holder), token)?;
+        let index = index.ok_or_else(|| self.missing(pointer))?;
+        self.splice((&container, holder), (index, 1), &[])
     }
 
-    fn set_field(
+    /// Whether a pointer names anything.
+    pub(crate) fn is_there(&self, pointer: &JsonPointer) -> Result<bool> {
+        Ok(match self.tree.locate(pointer, self.revision)? {
+            Place::Node(_) => true,
+            Place::Missing(..) => false,
+            Place::Inside(node, depth) => self.read_inside(node, |tape| {
+                let mut at = Some(tape.root());
+                for token in pointer.tokens().skip(depth) {
+                    at = at.and_then(|at| tape.child(at, token));
+                }
+                Ok(at.is_some())
+            })?,
+        })
+    }
+
+    /// Whether a pointer names an object.
+    pub(crate) fn is_object(&self, pointer: &JsonPointer) -> Result<bool> {
+        match self.holder(pointer) {
+            Ok(holder) => Ok(holder.is_object),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What a pointer names, as compact JSON.
+    pub(crate) fn text(&self, pointer: &JsonPointer) -> Result<Vec<u8>> {
+        let mut text = Vec::new();
+        match self.tree.locate(pointer, self.revision)? {
+            Place::Node(node) => {
+                self.tree.append_json((node, self.revision), &Format::default(), &mut text)?;
+            }
+            Place::Inside(node, depth) => {
+                let root = (node, self.revision);
+                let format = Format::default();
+                self.tree.append_inside(root, (pointer, depth), &format, &mut text)?;
+            }
+            Place::Missing(node, depth) => {
+                return Err(self.tree.missing(pointer, (node, depth), self.revision));
+            }
+        }
+        Ok(text)
+    }
+
+    /// Puts a value where one is; whether there is one.
+    fn put_at(&self, pointer: &JsonPointer, value: Given<'_>) -> Result<bool> {
+        match self.tree.locate(pointer, self.revision)? {
+            Place::Missing(..) => Ok(false),
+            Place::Node(node) => self.put(node, value.tape, value.at).map(|()| true),
+            Place::Inside(node, depth) => {
+                let Some((container, token)) = split_last(pointer) else { return Ok(false) };
+                let holder = self.holder_inside((node, depth), &container)?;
+                let Some(index) = self.index((&container, holder), token)? else {
+                    return Ok(false);
+                };
+                let change = inside::Change::Put(index, value);
+                self.edit_inside((node, depth), &container, change).map(|()| true)
+            }
+        }
+    }
+
+    /// The error for a pointer that names nothing.
+    fn missing(&self, pointer: &JsonPointer) -> Error {
+        match self.text(pointer) {
+            Err(error) => error,
+            Ok(_) => Error::new(ErrorKind::Internal, format!("\"{pointer}\" was not found")),
+        }
+    }
+
+    /// Replaces members of an array or object by new ones.
+    fn splice(
         &self,
-        (object, shape): (NodeId, ShapeId),
-        name: &str,
-        value: &Tape<'_>,
+        (container, holder): (&JsonPointer, Holder),
+        range: Range,
+        new: &[New<'_>],
     ) -> Result<()> {
-        let path = self.field_path(object.path(), name.as_bytes())?;
-        let mut paths = self.shape_paths(shape)?;
-        let Some(path) = path else {
-            let items: Vec<Extent> = paths.into_iter().map(Extent::field).collect();
-            let sequence = self.splice(Sequence::EMPTY, (0, 0), &items)?;
-            return self.set_entry((object, sequence), name, value);
+        new.iter().filter_map(|new| new.name).try_for_each(|n| check_member_name(n.as_bytes()))?;
+        let is_done = match holder.form {
+            Form::Array(sequence) => self.splice_array((holder.node, sequence), range, new)?,
+            Form::Object(shape) => self.splice_object((holder.node, shape), range, new)?,
+            Form::Map(sequence) => self.splice_map((holder.node, sequence), range, new)?,
+            Form::Inside { .. } => false,
         };
-        self.put(node(path, object.ordinal().0), value, value.root())?;
-        if !paths.contains(&path) {
-            paths.push(path);
-            let shape = self.shape(&paths)?;
-            self.stage(object, Datum::Object(shape))?;
+        if is_done {
+            return Ok(());
         }
-        Ok(())
+        self.change_inside((container, holder), inside::Change::Splice(range, new))
     }
 
-    fn set_entry(
+    /// Moves one member of an array or object to another place among them: `to` counts without it.
+    fn shift(&self, (container, holder): (&JsonPointer, Holder), from: u64, to: u64) -> Result<()> {
+        let is_done = match holder.form {
+            Form::Array(sequence) | Form::Map(sequence) => {
+                let is_map = matches!(holder.form, Form::Map(_));
+                self.shift_item((holder.node, sequence), is_map, (from, to))?
+            }
+            Form::Object(shape) => self.shift_field((holder.node, shape), (from, to))?,
+            Form::Inside { .. } => false,
+        };
+        if is_done {
+            return Ok(());
+        }
+        self.change_inside((container, holder), inside::Change::Shift(from, to))
+    }
+
+    /// Changes the members of what is, or for want of paths becomes, a part of a subtree stored
+    /// whole.
+    fn change_inside(
         &self,
-        (map, sequence): (NodeId, Sequence),
-        name: &str,
-        value: &Tape<'_>,
+        (container, holder): (&JsonPointer, Holder),
+        change: inside::Change<'_>,
     ) -> Result<()> {
-        let path = self.tree.change(|data| Ok(data.entry_or_add(map.path())))?;
-        let path = path.ok_or_else(|| no_room(map))?;
-        let plain = escape::is_plain(name.as_bytes());
-        let item = self.item_or_bear((map, path), name.as_bytes(), plain)?;
-        let child = self.item_node(map, true, item)?;
-        let is_there = self.tree.read(|data| Ok(!data.state(child, self.revision)?.is_absent()))?;
-        self.put(child, value, value.root())?;
-        if is_there {
-            return self.stage(map, Datum::Map(sequence));
-        }
-        let extent = match item {
-            order::Item::Field(path) => Extent::field(path),
-            order::Item::Ordinal(ordinal) => Extent { first: ordinal.0, count: 1 },
-        };
-        let end = order::len(&&self.tree.orders, sequence)?;
-        let sequence = self.splice(sequence, (end, 0), &[extent])?;
-        self.stage(map, Datum::Map(sequence))
-    }
-
-    fn set_element(
-        &self,
-        (array, sequence): (NodeId, Sequence),
-        (pointer, token): (&JsonPointer, &str),
-        value: &Tape<'_>,
-    ) -> Result<()> {
-        let len = order::len(&&self.tree.orders, sequence)?;
-        let index = if token == "-" { Some(len) } else { index_of(token) };
-        let Some(index) = index.filter(|&index| index <= len) else {
-            let message = format!(
-                "\"{pointer}\" is not there: the array has {len} elements; use an index up to \
-                 {len}, or \"-\" to add one at the end"
-            );
-            return Err(Error::new(ErrorKind::NotFound, message));
-        };
-        if index < len {
-            let Some(order::Item::Ordinal(ordinal)) =
-                order::get(&&self.tree.orders, sequence, index)?
-            else {
-                return Err(not_found(pointer, 0));
-            };
-            let element = self.item_node(array, false, order::Item::Ordinal(ordinal))?;
-            return self.put(element, value, value.root());
-        }
-        let path = self.element_path(array)?;
-        let ordinal = self.tree.change(|data| {
-            let space = data.schema.path(path).space;
-            data.bear(space, array.ordinal().0, None)
-        })?;
-        self.put(node(path, ordinal), value, value.root())?;
-        let extent = Extent { first: ordinal, count: 1 };
-        let sequence = self.splice(sequence, (len, 0), &[extent])?;
-        self.stage(array, Datum::Array(sequence))
-    }
-
-    fn element_path(&self, array: NodeId) -> Result<PathId> {
-        let path = self.tree.change(|data| Ok(data.element_or_add(array.path())))?;
-        path.ok_or_else(|| no_room(array))
-    }
-
-    /// The item of a map that a child of it is.
-    fn item_of(&self, map: NodeId, child: NodeId) -> order::Item {
-        let entry = self.tree.data.read().schema.path(map.path()).entry;
-        if entry == Some(child.path()) {
-            order::Item::Ordinal(Ordinal(child.ordinal().0))
+        let depth = if let Form::Inside { depth } = holder.form {
+            depth
         } else {
-            order::Item::Field(child.path())
-        }
-    }
-
-    fn is_opaque(&self, at: NodeId) -> Result<bool> {
-        self.tree.read(|data| {
-            let state = data.state(at, self.revision)?;
-            Ok(matches!(state, Datum::Opaque(_) | Datum::Apart { kind: ApartKind::Opaque, .. }))
-        })
-    }
-
-    /// Whether an array or object can get a member of this name, now that paths are numbered.
-    fn has_room(&self, container: NodeId, token: &str) -> Result<bool> {
-        self.tree.read(|data| {
-            let (schema, path) = (&data.schema, container.path());
-            let info = schema.path(path);
-            Ok(!schema.is_full()
-                || match data.state(container, self.revision)? {
-                    Datum::Array(_) => info.element.is_some(),
-                    Datum::Object(_) | Datum::Map(_) => {
-                        info.entry.is_some() || schema.field(path, token.as_bytes()).is_some()
-                    }
-                    _ => true,
-                })
-        })
-    }
-
-    /// Makes an array or object a subtree stored whole, for want of paths.
-    fn store_whole(&self, container: NodeId) -> Result<()> {
-        let mut text = Vec::new();
-        let root = (container, self.revision);
-        self.tree.append_json(root, &crate::Format::default(), &mut text)?;
-        self.erase_children(container)?;
-        self.stage_bytes(container, ApartKind::Opaque, &text)
-    }
-
-    fn edit_opaque(
-        &self,
-        at: NodeId,
-        (pointer, depth): (&JsonPointer, usize),
-        change: &Change<'_>,
-    ) -> Result<()> {
-        let mut text = Vec::new();
-        self.tree.append_json((at, self.revision), &crate::Format::default(), &mut text)?;
-        let tape = Tape::parse(&text, ParseOptions::default())?;
-        let tokens: Vec<&str> = pointer.tokens().skip(depth).collect();
-        let mut edited = Vec::with_capacity(text.len());
-        write_changed(&tape, tape.root(), (&tokens, change), &mut edited)
-            .ok_or_else(|| not_found(pointer, depth))?;
-        self.stage_bytes(at, ApartKind::Opaque, &edited)
+            self.store_whole(holder.node)?;
+            container.tokens().len()
+        };
+        self.edit_inside((holder.node, depth), container, change)
     }
 }
 
@@ -247,105 +240,21 @@ fn index_of(token: &str) -> Option<u64> {
     }
 }
 
-/// Prints a value with one place in it changed; none if the place is not there.
-fn write_changed(
-    tape: &Tape<'_>,
-    at: TapeIndex,
-    (tokens, change): (&[&str], &Change<'_>),
-    out: &mut Vec<u8>,
-) -> Option<()> {
-    let Some((&token, rest)) = tokens.split_first() else {
-        let Change::Set(value) = change else { return None };
-        value.write(value.root(), out);
-        return Some(());
-    };
-    let mut members = Members { tape, rest, change, found: false, is_first: true };
-    match tape.item(at) {
-        Item::Object { .. } => {
-            out.push(b'{');
-            for (name, value) in tape.fields(at) {
-                let (name, plain) = name_of(name);
-                let is_it = name == token.as_bytes();
-                members.write(is_it, value, out, |out| write_name(name, plain, out))?;
-            }
-            members.write_new(true, out, |out| {
-                let name = token.as_bytes();
-                write_name(name, escape::is_plain(name), out);
-            });
-            out.push(b'}');
-        }
-        Item::Array { len } => {
-            let len = u64::from(len);
-            let index = if token == "-" { len } else { index_of(token)? };
-            out.push(b'[');
-            for (number, value) in (0..).zip(tape.elements(at)) {
-                members.write(number == index, value, out, |_| {})?;
-            }
-            members.write_new(index == len, out, |_| {});
-            out.push(b']');
-        }
-        _ => return None,
-    }
-    members.found.then_some(())
+fn no_element(pointer: &JsonPointer, len: u64) -> Error {
+    let message = format!(
+        "\"{pointer}\" is not there: the array has {len} elements; use an index up to {len}, or \
+         \"-\" to add one at the end"
+    );
+    Error::new(ErrorKind::NotFound, message)
 }
 
-fn write_name(name: &[u8], plain: bool, out: &mut Vec<u8>) {
-    escape::write_text(name, plain, out);
-    out.push(b':');
-}
-
-/// The members of one array or object while it is printed with a change below it.
-struct Members<'a> {
-    tape: &'a Tape<'a>,
-    /// The tokens below the member that the change is at or in.
-    rest: &'a [&'a str],
-    change: &'a Change<'a>,
-    found: bool,
-    is_first: bool,
-}
-
-impl Members<'_> {
-    /// Prints a member, changed if it is the one; none if the place is not in it.
-    fn write(
-        &mut self,
-        is_it: bool,
-        value: TapeIndex,
-        out: &mut Vec<u8>,
-        name: impl FnOnce(&mut Vec<u8>),
-    ) -> Option<()> {
-        self.found |= is_it;
-        if is_it && self.rest.is_empty() && matches!(self.change, Change::Remove) {
-            return Some(());
-        }
-        self.separate(out);
-        name(out);
-        if is_it {
-            return write_changed(self.tape, value, (self.rest, self.change), out);
-        }
-        self.tape.write(value, out);
-        Some(())
+/// Refuses to nest a value so deep in a document that the document could not be read back.
+fn check_depth(pointer: &JsonPointer, value: Given<'_>) -> Result<()> {
+    let depth = pointer.tokens().len() + value.tape.depth(value.at);
+    if depth <= JSON_DEPTH_MAX {
+        return Ok(());
     }
-
-    /// Prints the new member at the end, if the change is one and it has its place there.
-    fn write_new(&mut self, is_at_end: bool, out: &mut Vec<u8>, name: impl FnOnce(&mut Vec<u8>)) {
-        let ([], Change::Set(value), false, true) = (self.rest, self.change, self.found, is_at_end)
-        else {
-            return;
-        };
-        self.separate(out);
-        name(out);
-        value.write(value.root(), out);
-        self.found = true;
-    }
-
-    fn separate(&mut self, out: &mut Vec<u8>) {
-        if !std::mem::take(&mut self.is_first) {
-            out.push(b',');
-        }
-    }
-}
-
-/// Whether there is room has been asked before.
-fn no_room(container: NodeId) -> Error {
-    Error::new(ErrorKind::Internal, format!("{container} has no path for what it is to hold"))
+    let message =
+        format!("the document would be {depth} levels deep: at most {JSON_DEPTH_MAX} are kept");
+    Err(Error::new(ErrorKind::Invalid, message))
 }

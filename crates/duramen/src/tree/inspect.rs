@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use crate::document::DocumentStats;
 use crate::error::{Error, ErrorKind, Result};
-use crate::json::{ArrayIndex, Item, JsonPointer, ParseOptions, Tape};
+use crate::json::{JsonPointer, ParseOptions, Tape};
 use crate::node::{NodeId, NodeKind};
 use crate::order::{self, OrderCursor};
 use crate::revision::{CommitSequence, Micros, Revision};
@@ -150,15 +150,7 @@ impl Tree {
         let tape = Tape::parse(&text, ParseOptions::default())?;
         let mut at = tape.root();
         for (level, token) in pointer.tokens().enumerate().skip(depth) {
-            let next = match (tape.item(at), ArrayIndex::parse(token)) {
-                (Item::Object { .. }, _) => tape.fields(at).find_map(|(name, value)| {
-                    let (name, _) = crate::tree::compare::name_of(name);
-                    (name == token.as_bytes()).then_some(value)
-                }),
-                (Item::Array { .. }, Some(ArrayIndex::At(index))) => tape.elements(at).nth(index),
-                _ => None,
-            };
-            at = next.ok_or_else(|| not_found(pointer, level))?;
+            at = tape.child(at, token).ok_or_else(|| not_found(pointer, level))?;
         }
         tape.write(at, out);
         Ok(())

@@ -179,9 +179,8 @@ fn put_rows(data: &TreeData, tree: TreeId, cells: &mut Cells) {
                 break;
             }
             last = revision.0;
-            let (Some(row), Some(changed)) = (rows.get(revision), rows.changed(revision)) else {
-                continue;
-            };
+            let row = (rows.get(revision), rows.changed(revision), rows.moves(revision));
+            let (Some(row), Some(changed), Some(moves)) = row else { continue };
             block.timestamps.push(row.timestamp);
             block.committed.push(row.committed);
             block.sequences.push(row.sequence);
@@ -189,6 +188,8 @@ fn put_rows(data: &TreeData, tree: TreeId, cells: &mut Cells) {
             block.messages.push(intern(row.message, &mut block.strings));
             block.changed.extend_from_slice(changed);
             block.changed_ends.push(index_u32(block.changed.len()));
+            block.moves.extend_from_slice(moves);
+            block.moves_ends.push(index_u32(block.moves.len()));
         }
         let mut cell = Vec::new();
         block.encode(&mut cell);

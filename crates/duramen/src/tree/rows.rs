@@ -3,9 +3,11 @@
 //! Invariants: revisions are consecutive; revision timestamps, commit timestamps and commit
 //! sequences rise strictly; a row's commit sequence decides who may see it.
 
+use std::collections::BTreeMap;
+
 use rustc_hash::FxHashMap;
 
-use crate::node::NodeId;
+use crate::node::{Move, NodeId};
 use crate::revision::{CommitSequence, Micros, Revision};
 
 /// What a commit says of one revision it makes.
@@ -32,6 +34,8 @@ pub(crate) struct YoungRows {
     messages: Vec<u32>,
     changed_ends: Vec<usize>,
     changed: Vec<NodeId>,
+    /// The moves of the revisions that have some.
+    moves: BTreeMap<u64, Box<[Move]>>,
     texts: Vec<Box<str>>,
     numbers: FxHashMap<Box<str>, u32>,
 }
@@ -52,8 +56,8 @@ impl YoungRows {
         self.before + self.timestamps.len() as u64
     }
 
-    /// Adds the next revision's row with the nodes it changed.
-    pub(crate) fn push(&mut self, row: &Row, changed: &[NodeId]) {
+    /// Adds the next revision's row with the nodes it changed and the subtrees it moved.
+    pub(crate) fn push(&mut self, row: &Row, changed: &[NodeId], moves: &[Move]) {
         assert_eq!(row.revision.0, self.last() + 1, "revisions are consecutive");
         self.timestamps.push(row.timestamp.0);
         self.committed.push(row.committed.0);
@@ -64,6 +68,9 @@ impl YoungRows {
         self.messages.push(message);
         self.changed.extend_from_slice(changed);
         self.changed_ends.push(self.changed.len());
+        if !moves.is_empty() {
+            self.moves.insert(row.revision.0, moves.into());
+        }
     }
 
     /// The newest young revision of a commit at or before `sequence`, or the last one on disk.
@@ -105,6 +112,12 @@ impl YoungRows {
         Some(&self.changed[start..self.changed_ends[index]])
     }
 
+    /// The subtrees that a young revision moved to other paths.
+    pub(crate) fn moves(&self, revision: Revision) -> Option<&[Move]> {
+        self.index(revision)?;
+        Some(self.moves.get(&revision.0).map_or(&[], |moves| moves))
+    }
+
     /// The timestamps of the young revisions.
     pub(crate) fn timestamps(&self) -> &[i64] {
         &self.timestamps
@@ -114,9 +127,10 @@ impl YoungRows {
     pub(crate) fn prune(&mut self, revision: Revision) {
         let mut rest = Self::after(revision.0);
         for later in revision.0 + 1..=self.last() {
-            let (row, changed) = (self.get(Revision(later)), self.changed(Revision(later)));
-            if let (Some(row), Some(changed)) = (row, changed) {
-                rest.push(&row, changed);
+            let later = Revision(later);
+            let row = (self.get(later), self.changed(later), self.moves(later));
+            if let (Some(row), Some(changed), Some(moves)) = row {
+                rest.push(&row, changed, moves);
             }
         }
         *self = rest;

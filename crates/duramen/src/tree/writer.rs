@@ -204,7 +204,7 @@ impl Writer {
     }
 
     /// The order with a range of items replaced.
-    pub(crate) fn splice(
+    pub(crate) fn splice_items(
         &self,
         sequence: Sequence,
         (at, remove): (u64, u64),
@@ -223,6 +223,7 @@ impl Writer {
             }
         }
         let unchanged: Vec<NodeId> = unchanged.into_iter().collect();
+        self.settle_moves()?;
         let mut data = self.tree.data.write();
         data.settle(&unchanged);
         let is_born = self.revision == 1 && data.spaces[0].next > 0;

@@ -44,6 +44,7 @@ fn visit_revision_rows(cell: Bytes) {
         // A damaged end may span many values without a byte each; they are read one by one.
         let _ = block.committed(row).is_ok();
         let _ = block.changed(row).map(|all| all.take(100).flatten().count());
+        let _ = block.moves(row).map(|all| all.take(100).flatten().count());
     }
     let _ = block.check().is_ok();
 }
@@ -129,6 +130,7 @@ fn damaged_revision_rows_never_panic() {
         message: Some(vec![b'm'; i as usize]),
         committed: Micros(i.cast_signed() * 1_000 + 9),
         changed: vec![i << 40 | 5, 9],
+        moves: vec![(i << 41 | 3, i); i as usize % 3],
     });
     let mut cell = Vec::new();
     revision_rows(&rows.collect::<Vec<_>>()).encode(&mut cell);

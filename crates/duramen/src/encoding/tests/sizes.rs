@@ -80,6 +80,7 @@ fn revision_rows_of_single_changes_take_few_bytes_each() {
         plain.committed.push(Micros(1_700_000_000_000_000 + i64::from(row) * 1_000_000));
         plain.changed.push(NodeId::from_number(u64::from(row % 50) << 40 | u64::from(row * 7)));
         plain.changed_ends.push(row + 1);
+        plain.moves_ends.push(0);
     }
     let mut out = Vec::new();
     plain.encode(&mut out);

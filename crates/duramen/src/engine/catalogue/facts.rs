@@ -14,6 +14,7 @@ use crate::state::Datum;
 use crate::tree::Tree;
 use crate::tree::cell_key::TreeId;
 use crate::tree::data::{TreeData, node};
+use crate::tree::edit::Given;
 use crate::tree::group::Fault;
 use crate::tree::schema::ROOT;
 use crate::tree::serialize::Format;
@@ -206,7 +207,8 @@ impl Writer {
         record.push(member);
         match value {
             Some(value) => {
-                self.set(&record, &Tape::parse(value.as_bytes(), ParseOptions::default())?)
+                let tape = Tape::parse(value.as_bytes(), ParseOptions::default())?;
+                self.set(&record, Given::whole(&tape))
             }
             None => match self.remove(&record) {
                 Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
