@@ -264,12 +264,22 @@ impl Tree {
             }
         }
         let changed = self.cells.changed(revision)?;
-        let schema = Arc::clone(&self.data.read().schema);
-        if let Some(node) = changed.iter().find(|node| !schema.has_path(node.path())) {
-            let message = format!("revision {revision} changed node {node}, which is not there");
-            return Err(Error::new(ErrorKind::Corrupt, message));
-        }
+        self.check_paths(revision, changed.iter())?;
         Ok(changed)
+    }
+
+    /// Refuses nodes of paths that the tree does not have.
+    fn check_paths<'n>(
+        &self,
+        revision: Revision,
+        mut nodes: impl Iterator<Item = &'n NodeId>,
+    ) -> Result<()> {
+        let data = self.data.read();
+        let Some(node) = nodes.find(|node| !data.schema.has_path(node.path())) else {
+            return Ok(());
+        };
+        let message = format!("revision {revision} changed node {node}, which is not there");
+        Err(Error::new(ErrorKind::Corrupt, message))
     }
 
     /// The subtrees that a revision moved to other paths, or renamed.
@@ -277,7 +287,9 @@ impl Tree {
         if let Some(moves) = self.data.read().rows.moves(revision) {
             return Ok(moves.to_vec());
         }
-        self.cells.moves(revision)
+        let moves = self.cells.moves(revision)?;
+        self.check_paths(revision, moves.iter().flat_map(|moved| [&moved.to, &moved.from]))?;
+        Ok(moves)
     }
 
     /// The first revision up to `last` whose row `is_past` says so of, by bisection; the one

@@ -271,3 +271,6 @@ impl Document {
         self.commit(options, |transaction| transaction.revert_to(&self.name, revision))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,6 +6,7 @@ use crate::node::NodeId;
 use crate::order::{self, Item, OrderCursor};
 use crate::state::{Datum, Sequence};
 use crate::tree::Tree;
+use crate::tree::data::TreeData;
 use crate::tree::group::Fault;
 use crate::tree::schema::Label;
 use crate::tree::serialize::Format;
@@ -97,27 +98,26 @@ impl Tree {
             let left = (NAMES_COMPARED_MAX - names.len()) as u64;
             names.extend(self.read(|data| {
                 let items = (0..extent.items().min(left)).map(|index| extent.item(index));
-                let name = |item| -> Result<String, Fault> {
-                    let child = data.item_node(map, true, item)?;
-                    let text = match item {
-                        Item::Field(path) => match data.schema.label(path) {
-                            Label::Field(name) => name,
-                            _ => b"",
-                        },
-                        Item::Ordinal(ordinal) => {
-                            match data.key(data.address(child).space, ordinal.0)? {
-                                Datum::Text { bytes, .. } => bytes,
-                                _ => b"",
-                            }
-                        }
-                    };
-                    Ok(String::from_utf8_lossy(text).into_owned())
-                };
-                items.map(name).collect::<Result<Vec<_>, Fault>>()
+                items.map(|item| name_of(data, map, item)).collect::<Result<Vec<_>, Fault>>()
             })?);
         }
         Ok(names)
     }
+}
+
+/// The name of a member of a map.
+fn name_of(data: &TreeData, map: NodeId, item: Item) -> Result<String, Fault> {
+    let name = match (item, data.item_node(map, true, item)?) {
+        (Item::Field(path), _) => match data.schema.label(path) {
+            Label::Field(name) => name,
+            _ => b"",
+        },
+        (Item::Ordinal(ordinal), child) => match data.key(data.address(child).space, ordinal.0)? {
+            Datum::Text { bytes, .. } => bytes,
+            _ => b"",
+        },
+    };
+    Ok(String::from_utf8_lossy(name).into_owned())
 }
 
 /// The name that is most like a token, if one is.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use duramen::io::{Device, MemoryDevice};
 use duramen::{
-    ChangeKind, CommitOptions, Database, Document, ErrorKind, JsonPointer, Options, Position,
-    Revision, Target,
+    ChangeKind, CommitOptions, Database, Document, ErrorKind, JsonPointer, Options, Outcome,
+    Position, Revision, Target,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -48,6 +48,9 @@ fn any_draw() -> impl Strategy<Value = Draw> {
         |(kind, from, to, place, name, value)| Draw { kind, from, to, place, name, value },
     )
 }
+
+/// What the model and the document made of a change.
+type Made = (Result<(), Refused>, duramen::Result<Outcome>);
 
 /// A document and its model, version by version.
 struct Pair {
@@ -166,15 +169,7 @@ impl Pair {
                 slot.and_then(|slot| next.relocate(from, slot, name)),
                 document.move_to(&source, &position, name, &plain()),
             ),
-            8 => {
-                let copy = next.at(from).cloned();
-                let kept = slot.as_ref().ok().and_then(|slot| next.kept_name(from, slot));
-                let name = name.map(str::to_owned).or(kept);
-                let made = document.copy(&source, &position, name_of(draw), &plain());
-                let model =
-                    slot.and_then(|slot| next.insert(&slot, name.as_deref(), copy.unwrap()));
-                (model, made)
-            }
+            8 => self.copy(next, (from, slot), (&source, &position), name),
             9 => {
                 let name = name.unwrap_or("z");
                 (next.rename(from, name), document.rename_field(&source, name, &plain()))
@@ -185,16 +180,31 @@ impl Pair {
                 let target = self.target(&path, false);
                 (next.set(&path, json), document.set(&target, &new, &plain()))
             }
-            _ => {
-                let mut patch = json;
-                for token in self.top.iter().rev() {
-                    patch = Json::Object(vec![(token.clone(), patch)]);
-                }
-                next.merge(&patch);
-                (Ok(()), document.merge_patch(patch.to_string(), &plain()))
-            }
+            _ => self.merge(next, json),
         };
         (model, made.map(|outcome| outcome.is_committed()))
+    }
+
+    fn copy(
+        &self,
+        next: &mut Json,
+        (from, slot): (&Path, Result<model::Slot, Refused>),
+        (source, position): (&Target, &Position),
+        name: Option<&str>,
+    ) -> Made {
+        let copy = next.at(from).cloned();
+        let kept = slot.as_ref().ok().and_then(|slot| next.kept_name(from, slot));
+        let new_name = name.map(str::to_owned).or(kept);
+        let model = slot.and_then(|slot| next.insert(&slot, new_name.as_deref(), copy?));
+        (model, self.document.copy(source, position, name, &plain()))
+    }
+
+    fn merge(&self, next: &mut Json, mut patch: Json) -> Made {
+        for token in self.top.iter().rev() {
+            patch = Json::Object(vec![(token.clone(), patch)]);
+        }
+        next.merge(&patch);
+        (Ok(()), self.document.merge_patch(patch.to_string(), &plain()))
     }
 
     /// Undoes a revision, or goes back to one.
@@ -299,10 +309,6 @@ impl Pair {
     }
 }
 
-fn name_of(draw: &Draw) -> Option<&'static str> {
-    ["a", "b", "new", "n"].get(usize::from(draw.name)).copied()
-}
-
 /// Makes changes in a document and reopens the database, with and without a checkpoint.
 fn run(json: &str, draws: &[Draw]) {
     let device: Arc<dyn Device> = Arc::new(MemoryDevice::default());
@@ -334,8 +340,12 @@ fn wide() -> String {
     format!(r#"{{{},"a":{{"b":[1,2]}}}}"#, fields.join(","))
 }
 
+fn cases(cases: u32) -> ProptestConfig {
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(150))]
 
     #[test]
     fn changes_do_what_the_model_says(draws in vec(any_draw(), 1..25)) {
@@ -344,7 +354,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 15, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(15))]
 
     #[test]
     fn changes_of_maps_do_what_the_model_says(draws in vec(any_draw(), 1..15)) {
@@ -364,12 +374,14 @@ fn run_full(top: &str, draws: &[Draw]) {
     let document = Database::memory().unwrap().create_document("d").unwrap();
     let mut pair = Pair::new(document, &json, &[top]);
     assert!(pair.document.stats().unwrap().opaque_nodes > 0);
-    draws.iter().for_each(|draw| pair.step(draw));
+    for draw in draws {
+        pair.step(draw);
+    }
     pair.check_versions(&pair.document);
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 5, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(5))]
 
     #[test]
     fn changes_inside_what_is_stored_whole_do_what_the_model_says(draws in vec(any_draw(), 12)) {

@@ -4,13 +4,13 @@ use crate::Micros;
 use crate::encoding::{RevisionRows, encode_column, encode_run};
 use crate::io::Device;
 use crate::manifest::Manifest;
-use crate::node::Ordinal;
+use crate::node::{Move, Ordinal};
 use crate::segment::tests::device::TestDevice;
 use crate::segment::tests::{Cells, write};
 use crate::state::{Extent, Sequence, ShapeId};
 use crate::store::Store;
 use crate::tree::Tree;
-use crate::tree::data::TreeData;
+use crate::tree::data::{TreeData, node};
 use crate::tree::group::Fault;
 use crate::tree::locate::parent_of;
 use crate::tree::schema::{Label, ROOT, SpaceId};
@@ -198,6 +198,8 @@ fn rows_that_name_paths_or_entries_that_name_ordinals_of_no_tree_are_errors() {
         messages: vec![0],
         changed: vec![NodeId::new(PathId(9), Ordinal(0))],
         changed_ends: vec![1],
+        moves: vec![Move { to: node(ROOT, 0), from: NodeId::new(PathId(9), Ordinal(0)) }],
+        moves_ends: vec![1],
         ..RevisionRows::default()
     };
     rows.encode(&mut row);
@@ -206,6 +208,7 @@ fn rows_that_name_paths_or_entries_that_name_ordinals_of_no_tree_are_errors() {
     cells.insert(key, (1_u64 << 40).to_le_bytes().to_vec());
     let tree = tree(&sound(false), cells);
     assert_eq!(tree.changed(Revision(1)).unwrap_err().kind(), ErrorKind::Corrupt);
+    assert_eq!(tree.moves(Revision(1)).unwrap_err().kind(), ErrorKind::Corrupt);
     assert_eq!(tree.cells.entry(ELEMENT, 0, b"key").unwrap_err().kind(), ErrorKind::Corrupt);
 }
 
