@@ -60,7 +60,7 @@ impl Writer {
         let Some((container, token)) = split_last(pointer) else {
             return self.put(self.root()?, value.tape, value.at);
         };
-        let holder = self.holder(&container)?;
+        let holder = self.holder_of(pointer, &container)?;
         if holder.is_object {
             let new = New { name: Some(token), value };
             return self.splice((&container, holder), (holder.len, 0), &[new]);
@@ -83,7 +83,7 @@ impl Writer {
     /// Adds a value as JSON Patch does: a field is set, an element moves those behind it up.
     pub(crate) fn add(&self, pointer: &JsonPointer, value: Given<'_>) -> Result<()> {
         let Some((container, token)) = split_last(pointer) else { return self.set(pointer, value) };
-        let holder = self.holder(&container)?;
+        let holder = self.holder_of(pointer, &container)?;
         if holder.is_object {
             return self.set(pointer, value);
         }
@@ -100,7 +100,7 @@ impl Writer {
             let message = "the root cannot be removed: remove a member of it, or put a new value";
             return Err(Error::new(ErrorKind::Invalid, message));
         };
-        let holder = self.holder(&container)?;
+        let holder = self.holder_of(pointer, &container)?;
         let index = self.index((&container, holder), token)?;
         let index = index.ok_or_else(|| self.missing(pointer))?;
         self.splice((&container, holder), (index, 1), &[])

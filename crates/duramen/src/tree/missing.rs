@@ -71,7 +71,8 @@ impl Tree {
             There::Map(sequence) => self.names(node, sequence)?,
             There::Array(sequence) => {
                 let len = order::len(&&self.orders, sequence)?;
-                return Ok(format!("{shown} is an array of {len} elements"));
+                let elements = if len == 1 { "element" } else { "elements" };
+                return Ok(format!("{shown} is an array of {len} {elements}"));
             }
             There::Nothing => return Ok("there is no value".to_owned()),
             There::Scalar => {

@@ -113,7 +113,7 @@ fn a_patch_that_fails_names_the_operation_and_the_reason() {
         (
             r#"[{"op":"remove","path":"/a/name/0"}]"#,
             ErrorKind::NotFound,
-            "\"/a/name\" is the string \"x\": only arrays and objects have something in them",
+            "\"/a/name/0\" is not there: \"/a/name\" is the string \"x\"",
         ),
         (
             r#"[{"op":"add","path":"/b/3","value":1}]"#,

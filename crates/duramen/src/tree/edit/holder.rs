@@ -58,6 +58,14 @@ impl Writer {
         Ok(Holder { node, form, is_object: !matches!(form, Form::Array(_)), len })
     }
 
+    /// The array or object that a place is in; an error is about the place.
+    pub(super) fn holder_of(&self, place: &JsonPointer, container: &JsonPointer) -> Result<Holder> {
+        self.holder(container).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => self.missing(place),
+            _ => error,
+        })
+    }
+
     /// The same inside a subtree stored whole.
     pub(super) fn holder_inside(
         &self,
