@@ -3,6 +3,7 @@
 use crate::document::{Document, Outcome};
 use crate::engine::options::CommitOptions;
 use crate::error::Result;
+use crate::jsonpath::JsonPath;
 use crate::position::Position;
 use crate::revision::Revision;
 use crate::snapshot::Snapshot;
@@ -48,6 +49,45 @@ impl Document {
         &'t T: Into<Target>,
     {
         self.commit(options, |transaction| transaction.remove(&self.name, target))
+    }
+
+    /// Replaces everything that a path finds by a value, in one commit, and says how many places
+    /// that was. What is found in something else that is found goes with it.
+    ///
+    /// ```
+    /// use duramen::{CommitOptions, Database, JsonPath};
+    ///
+    /// let shop = Database::memory()?.create_document("shop")?;
+    /// let options = CommitOptions::default();
+    /// shop.put(r#"[{"price":5},{"price":80},{"price":90}]"#, &options)?;
+    /// let dear = JsonPath::parse("$[?@.price > 50].price")?;
+    /// let (outcome, places) = shop.set_all(&dear, "50", &options)?;
+    /// assert_eq!((outcome.is_committed(), places), (true, 2));
+    /// assert_eq!(shop.head()?.to_json()?, r#"[{"price":5},{"price":50},{"price":50}]"#);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    pub fn set_all(
+        &self,
+        path: &JsonPath,
+        json: impl AsRef<[u8]>,
+        options: &CommitOptions,
+    ) -> Result<(Outcome, u64)> {
+        let mut places = 0;
+        let outcome = self.commit(options, |transaction| {
+            places = transaction.set_all(&self.name, path, json.as_ref())?;
+            Ok(())
+        })?;
+        Ok((outcome, places))
+    }
+
+    /// Removes everything that a path finds, in one commit, and says how many places that was.
+    pub fn remove_all(&self, path: &JsonPath, options: &CommitOptions) -> Result<(Outcome, u64)> {
+        let mut places = 0;
+        let outcome = self.commit(options, |transaction| {
+            places = transaction.remove_all(&self.name, path)?;
+            Ok(())
+        })?;
+        Ok((outcome, places))
     }
 
     /// Adds an element to an array, or with a `member` name a field to an object; `Conflict` if

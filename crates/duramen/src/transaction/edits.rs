@@ -2,7 +2,8 @@
 
 use crate::engine::catalogue::no_document;
 use crate::error::Result;
-use crate::json::{ParseOptions, Tape};
+use crate::json::{ArrayIndex, JsonPointer, ParseOptions, Tape};
+use crate::jsonpath::{self, JsonPath};
 use crate::patch;
 use crate::position::Position;
 use crate::revision::Revision;
@@ -45,6 +46,25 @@ impl Transaction {
     {
         let target = target.into();
         self.change_document(name, |writer| writer.remove(&writer.resolve(&target)?))
+    }
+
+    /// Replaces everything that a path finds by a value; how many places that was. What is found
+    /// in something else that is found goes with it.
+    pub fn set_all(&mut self, name: &str, path: &JsonPath, json: &[u8]) -> Result<u64> {
+        self.edit(name, json, |writer, value| {
+            let places = places(writer, path)?;
+            places.iter().try_for_each(|place| writer.replace(place, value))?;
+            Ok(places.len() as u64)
+        })
+    }
+
+    /// Removes everything that a path finds; how many places that was.
+    pub fn remove_all(&mut self, name: &str, path: &JsonPath) -> Result<u64> {
+        self.change_document(name, |writer| {
+            let places = places(writer, path)?;
+            places.iter().try_for_each(|place| writer.remove(place))?;
+            Ok(places.len() as u64)
+        })
     }
 
     /// Adds an element to an array, or with a `member` name a field to an object; `Conflict` if
@@ -172,12 +192,12 @@ impl Transaction {
         self.change(id, |writer| writer.revert_to(revision))
     }
 
-    fn edit(
+    fn edit<T>(
         &mut self,
         name: &str,
         json: &[u8],
-        edit: impl FnOnce(&Writer, Given<'_>) -> Result<()>,
-    ) -> Result<()> {
+        edit: impl FnOnce(&Writer, Given<'_>) -> Result<T>,
+    ) -> Result<T> {
         let tape = Tape::parse(json, ParseOptions::default())?;
         self.change_document(name, |writer| edit(writer, Given::whole(&tape)))
     }
@@ -192,4 +212,28 @@ impl Transaction {
         let id = self.find(name)?.ok_or_else(|| no_document(name))?;
         self.change(id, change)
     }
+}
+
+/// The places that a path finds and that are in no other one of them; the last comes first, so
+/// that removing it moves none of the others.
+fn places(writer: &Writer, path: &JsonPath) -> Result<Vec<JsonPointer>> {
+    let mut found = jsonpath::pointers(&writer.tree, writer.revision, path)?;
+    found.sort_by_cached_key(|place| place.tokens().map(in_order).collect::<Vec<_>>());
+    let mut places: Vec<JsonPointer> = Vec::with_capacity(found.len());
+    for place in found {
+        if places.last().is_none_or(|last| place.tokens_from(last).is_none()) {
+            places.push(place);
+        }
+    }
+    places.reverse();
+    Ok(places)
+}
+
+/// A key that sorts tokens so that indexes rise.
+fn in_order(token: &str) -> (Option<usize>, String) {
+    let index = match ArrayIndex::parse(token) {
+        Some(ArrayIndex::At(index)) => Some(index),
+        _ => None,
+    };
+    (index, token.to_owned())
 }

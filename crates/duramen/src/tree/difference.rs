@@ -24,6 +24,7 @@ use crate::tree::data::{TreeData, node};
 use crate::tree::group::Fault;
 use crate::tree::history::short;
 use crate::tree::locate::parent_of;
+use crate::tree::schema::ROOT;
 use crate::tree::serialize::{Format, write_scalar};
 
 pub use stat::{DiffCounts, DiffStat};
@@ -189,23 +190,20 @@ impl Snapshot {
             None => after.pointer(at)?,
         };
         let deepest = start.tokens().len().saturating_add(options.depth.unwrap_or(usize::MAX));
-        let mut walk = Walk {
-            tree,
-            before: short(from),
-            after: short(to),
-            touched: tree.touched_between(from.min(to), from.max(to))?,
-            pointer: start.clone(),
-            deepest,
-            found: None,
-            changes: Vec::new(),
-            is_exact: true,
-        };
+        let mut walk = Walk::new(tree, (from, to), (start.clone(), deepest))?;
         walk.compare_start(at)?;
         Ok(Diff { start, changes: walk.changes, is_exact: walk.is_exact })
     }
 }
 
 impl Tree {
+    /// What turns one revision into another; the later one may be staged.
+    pub(crate) fn changes(&self, before: Revision, after: Revision) -> Result<Vec<Change>> {
+        let mut walk = Walk::new(self, (before, after), (JsonPointer::root(), usize::MAX))?;
+        walk.compare_start(node(ROOT, 0))?;
+        Ok(walk.changes)
+    }
+
     /// The nodes changed after `from` up to `to`, with those they are in; none if the lists of
     /// changes are longer than the tree.
     fn touched_between(&self, from: Revision, to: Revision) -> Result<Option<Touched>> {
@@ -243,7 +241,25 @@ impl Tree {
     }
 }
 
-impl Walk<'_> {
+impl<'t> Walk<'t> {
+    fn new(
+        tree: &'t Tree,
+        (from, to): (Revision, Revision),
+        (start, deepest): (JsonPointer, usize),
+    ) -> Result<Self> {
+        Ok(Self {
+            tree,
+            before: short(from),
+            after: short(to),
+            touched: tree.touched_between(from.min(to), from.max(to))?,
+            pointer: start,
+            deepest,
+            found: None,
+            changes: Vec::new(),
+            is_exact: true,
+        })
+    }
+
     fn compare_start(&mut self, at: NodeId) -> Result<()> {
         let (before, after) = self
             .tree

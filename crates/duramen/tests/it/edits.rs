@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use duramen::io::{Device, MemoryDevice};
 use duramen::{
-    ChangeKind, CommitOptions, Database, Document, ErrorKind, JsonPointer, Options, Outcome,
-    Position, Revision, Target,
+    ChangeKind, CommitOptions, Database, Document, ErrorKind, JsonPath, JsonPointer, Options,
+    Outcome, Position, Revision, Target,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -582,4 +582,54 @@ fn a_put_that_fails_half_done_leaves_nothing_to_commit() {
     assert_eq!(transaction.put("d", json.as_bytes()).unwrap_err().kind(), ErrorKind::Invalid);
     assert_eq!(transaction.commit(&plain()).unwrap_err().kind(), ErrorKind::Invalid);
     assert_eq!(text(&db.document("d").unwrap()), r#"{"a":1}"#);
+}
+
+#[test]
+fn what_a_path_finds_is_changed_everywhere_in_one_commit() {
+    let path = |text: &str| JsonPath::parse(text).unwrap();
+    let json = r#"{"a":[1,2,3,4,5,6,7,8,9,10,11,12],"b":{"a":[1],"b":{"a":0}},"10":{"a":2}}"#;
+    let cases = [
+        ("$..a", r#"{"a":0,"b":{"a":0,"b":{"a":0}},"10":{"a":0}}"#, 4),
+        ("$.b..*", r#"{"a":LIST,"b":{"a":0,"b":0},"10":{"a":2}}"#, 2),
+        ("$.a[0,0,1]", r#"{"a":[0,0,REST],"b":{"a":[1],"b":{"a":0}},"10":{"a":2}}"#, 2),
+        ("$", "0", 1),
+        ("$.c", json, 0),
+    ];
+    let rest = "3,4,5,6,7,8,9,10,11,12";
+    for (found, expected, count) in cases {
+        let document = document(json);
+        let (outcome, places) = document.set_all(&path(found), "0", &plain()).unwrap();
+        assert_eq!((places, outcome.is_committed()), (count, count > 0), "{found}");
+        let expected = expected.replace("LIST", &format!("[1,2,{rest}]")).replace("REST", rest);
+        assert_eq!(text(&document), expected, "{found}");
+    }
+    let removed = [
+        ("$..a", r#"{"b":{"b":{}},"10":{}}"#, 4),
+        ("$.a[?@ > 1]", r#"{"a":[1],"b":{"a":[1],"b":{"a":0}},"10":{"a":2}}"#, 11),
+        ("$.a[1:9:3,9]", r#"{"a":[1,3,4,6,7,9,11,12],"b":{"a":[1],"b":{"a":0}},"10":{"a":2}}"#, 4),
+    ];
+    for (found, expected, count) in removed {
+        let document = document(json);
+        let (outcome, places) = document.remove_all(&path(found), &plain()).unwrap();
+        assert_eq!((places, outcome.revision()), (count, Revision(2)), "{found}");
+        assert_eq!(text(&document), expected, "{found}");
+    }
+    let error = document(json).remove_all(&path("$"), &plain()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+}
+
+#[test]
+fn a_deleted_document_is_reverted_to_life_and_its_end_is_not_undone() {
+    let db = Database::memory().unwrap();
+    let document = db.create_document("d").unwrap();
+    document.put(r#"{"a":[1,{"b":2}]}"#, &plain()).unwrap();
+    let id = document.head().unwrap().node(&pointer("/a/1/b")).unwrap().id;
+    db.delete_document("d", &plain()).unwrap();
+    assert_eq!(document.undo(Revision(1), &plain()).unwrap_err().kind(), ErrorKind::NotFound);
+    document.revert_to(Revision(1), &plain()).unwrap();
+    assert_eq!(text(&document), r#"{"a":[1,{"b":2}]}"#);
+    assert_eq!(document.head().unwrap().pointer(id).unwrap(), pointer("/a/1/b"));
+    assert_eq!(document.undo(Revision(2), &plain()).unwrap_err().kind(), ErrorKind::Invalid);
+    assert_eq!(document.revert_to(Revision(2), &plain()).unwrap_err().kind(), ErrorKind::NotFound);
+    assert!(db.check().unwrap().is_clean());
 }

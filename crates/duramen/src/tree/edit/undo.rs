@@ -5,8 +5,6 @@
 //! gets its earlier order as it was; else the members that are to go and to come are woven into
 //! what there is now.
 
-use std::sync::Arc;
-
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -14,10 +12,9 @@ use crate::json::JsonPointer;
 use crate::node::{Move, NodeId};
 use crate::order::Item;
 use crate::revision::Revision;
-use crate::snapshot::Snapshot;
 use crate::state::Datum;
 use crate::tree::compare::Extents;
-use crate::tree::difference::{Change, ChangeKind, DiffOptions};
+use crate::tree::difference::{Change, ChangeKind};
 use crate::tree::history::short;
 use crate::tree::locate::{Place, parent_of};
 use crate::tree::schema::Label;
@@ -66,7 +63,7 @@ impl Writer {
             );
             return Err(Error::new(ErrorKind::Invalid, message));
         }
-        let changes = self.changes((Revision(revision.0 - 1), revision))?;
+        let changes = self.tree.changes(Revision(revision.0 - 1), revision)?;
         let inversion = Inversion::new(self, (before, before + 1), &changes)?;
         inversion.check(revision, &changes)?;
         inversion.apply()?;
@@ -87,15 +84,8 @@ impl Writer {
         if !self.has_value(now)? {
             return self.restore(self.root()?, short(revision));
         }
-        let changes = self.changes((revision, Revision(u64::from(now))))?;
+        let changes = self.tree.changes(revision, Revision(u64::from(now)))?;
         Inversion::new(self, (short(revision), now), &changes)?.apply()
-    }
-
-    /// What turns one revision into another; the last may be the staged one.
-    fn changes(&self, (before, after): (Revision, Revision)) -> Result<Vec<Change>> {
-        let head = Revision(u64::from(self.revision));
-        let at = |revision| Snapshot { tree: Arc::clone(&self.tree), revision, head };
-        Ok(Snapshot::diff(&at(before), &at(after), &DiffOptions::default())?.changes)
     }
 
     fn has_value(&self, revision: u32) -> Result<bool> {
