@@ -4,6 +4,7 @@ pub(crate) mod database;
 pub(crate) mod edit;
 pub(crate) mod moment;
 pub(crate) mod place;
+pub(crate) mod value;
 
 use std::ffi::OsString;
 
@@ -12,11 +13,15 @@ use clap::{Parser, Subcommand};
 pub(crate) use self::database::{ReadDatabase, ReadDocument, WriteDatabase};
 pub(crate) use self::edit::Edit;
 pub(crate) use self::moment::At;
-pub(crate) use self::place::Place;
+pub(crate) use self::place::{Destination, Place};
 use crate::commands::{
-    check, completions, demo, diff, export, get, history, import, init, log, ls, man, put, remove,
-    set, shell, show, stat,
+    append, copy, insert, movement, patch, rename, replace, revert, splice, undo,
 };
+use crate::commands::{
+    blame, check, completions, demo, diff, export, get, history, import, init, log, ls, man, put,
+    query, remove, set, shell, show, stat, when,
+};
+use crate::commands::{delete, options, rename_document, tag, untag};
 use crate::exit::Success;
 use crate::output::Output;
 use crate::session::Session;
@@ -55,10 +60,28 @@ pub(crate) enum Command {
     Get(get::Get),
     Set(set::Set),
     Remove(remove::Remove),
+    Insert(insert::Insert),
+    Append(append::Append),
+    Splice(splice::Splice),
+    Replace(replace::Replace),
+    Move(movement::Move),
+    Copy(copy::Copy),
+    Rename(rename::Rename),
+    Patch(patch::Patch),
+    Undo(undo::Undo),
+    Revert(revert::Revert),
+    Tag(tag::Tag),
+    Untag(untag::Untag),
+    Delete(delete::Delete),
+    RenameDocument(rename_document::RenameDocument),
+    Options(options::Options),
     Log(log::Log),
     Show(show::Show),
     Diff(diff::Diff),
     History(history::History),
+    Query(query::Query),
+    Blame(blame::Blame),
+    When(when::When),
     Ls(ls::Ls),
     Export(export::Export),
     Import(import::Import),
@@ -79,6 +102,21 @@ impl Command {
             Self::Put(command) => command.run(session, output),
             Self::Get(command) => command.run(session, output),
             Self::Set(command) => command.run(session, output),
+            Self::Append(command) => command.run(session, output),
+            Self::Copy(command) => command.run(session, output),
+            Self::Insert(command) => command.run(session, output),
+            Self::Move(command) => command.run(session, output),
+            Self::Patch(command) => command.run(session, output),
+            Self::Rename(command) => command.run(session, output),
+            Self::Replace(command) => command.run(session, output),
+            Self::Revert(command) => command.run(session, output),
+            Self::Splice(command) => command.run(session, output),
+            Self::Undo(command) => command.run(session, output),
+            Self::Tag(command) => command.run(session, output),
+            Self::Untag(command) => command.run(session, output),
+            Self::Delete(command) => command.run(session, output),
+            Self::RenameDocument(command) => command.run(session, output),
+            Self::Options(command) => command.run(session, output),
             Self::Remove(command) => command.run(session, output),
             Self::Log(command) => command.run(session, output),
             Self::Diff(command) => command.run(session, output),
@@ -87,6 +125,9 @@ impl Command {
             Self::Import(command) => command.run(session, output),
             Self::Stat(command) => command.run(session, output),
             Self::Check(command) => command.run(session, output),
+            Self::Query(command) => command.run(session, output),
+            Self::Blame(command) => command.run(session, output),
+            Self::When(command) => command.run(session, output),
             Self::Show(command) => command.run(session, output),
             Self::Export(command) => command.run(session, output),
             Self::Shell(command) => command.run(session, output),

@@ -1,7 +1,11 @@
 //! The commands, one a module: each parses, calls the engine once, and renders.
 
+pub(crate) mod append;
+pub(crate) mod blame;
 pub(crate) mod check;
 pub(crate) mod completions;
+pub(crate) mod copy;
+pub(crate) mod delete;
 pub(crate) mod demo;
 pub(crate) mod diff;
 pub(crate) mod export;
@@ -9,12 +13,26 @@ pub(crate) mod get;
 pub(crate) mod history;
 pub(crate) mod import;
 pub(crate) mod init;
+pub(crate) mod insert;
 pub(crate) mod log;
 pub(crate) mod ls;
 pub(crate) mod man;
+pub(crate) mod movement;
+pub(crate) mod options;
+pub(crate) mod patch;
 pub(crate) mod put;
+pub(crate) mod query;
 pub(crate) mod remove;
+pub(crate) mod rename;
+pub(crate) mod rename_document;
+pub(crate) mod replace;
+pub(crate) mod revert;
 pub(crate) mod set;
 pub(crate) mod shell;
 pub(crate) mod show;
+pub(crate) mod splice;
 pub(crate) mod stat;
+pub(crate) mod tag;
+pub(crate) mod undo;
+pub(crate) mod untag;
+pub(crate) mod when;

@@ -22,6 +22,8 @@ struct Line<'a> {
     value: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "raw", skip_serializing_if = "Option::is_none")]
     patch: Option<&'a RawValue>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    deleted: bool,
 }
 
 /// A document can be `null`, which is not the same as no value.
@@ -34,6 +36,7 @@ pub(crate) fn write(exported: &ExportedRevision, out: &mut dyn Write) -> Result<
     let (value, patch) = match &exported.content {
         ExportedContent::Value(json) => (Some(json), None),
         ExportedContent::Patch(json) => (None, Some(json)),
+        ExportedContent::Deleted => (None, None),
     };
     let line = Line {
         revision: exported.revision.0,
@@ -43,6 +46,7 @@ pub(crate) fn write(exported: &ExportedRevision, out: &mut dyn Write) -> Result<
         message: exported.message.as_deref().map(Cow::Borrowed),
         value: value.map(|json| borrowed(json)).transpose()?,
         patch: patch.map(|json| borrowed(json)).transpose()?,
+        deleted: exported.content == ExportedContent::Deleted,
     };
     serde_json::to_writer(&mut *out, &line).map_err(io::Error::from)?;
     Ok(out.write_all(b"\n")?)
@@ -56,10 +60,11 @@ fn borrowed(json: &str) -> io::Result<&RawValue> {
 pub(crate) fn parse(text: &[u8]) -> duramen::Result<ExportedRevision> {
     let line: Line = serde_json::from_slice(text)
         .map_err(|error| invalid(format_args!("not a line of an exported history: {error}")))?;
-    let content = match (line.value, line.patch) {
-        (Some(value), None) => ExportedContent::Value(value.get().to_owned()),
-        (None, Some(patch)) => ExportedContent::Patch(patch.get().to_owned()),
-        _ => return Err(invalid("a line has either a value or a patch")),
+    let content = match (line.value, line.patch, line.deleted) {
+        (Some(value), None, false) => ExportedContent::Value(value.get().to_owned()),
+        (None, Some(patch), false) => ExportedContent::Patch(patch.get().to_owned()),
+        (None, None, true) => ExportedContent::Deleted,
+        _ => return Err(invalid("a line has one of value, patch and deleted")),
     };
     let timestamp = moment::parse_time(&line.timestamp)?;
     let committed = line.committed.as_deref().map_or(Ok(timestamp), moment::parse_time)?;
@@ -89,6 +94,7 @@ mod tests {
             ExportedContent::Value("null".to_owned()),
             ExportedContent::Value(r#"{"a":1.10,"b":1E22}"#.to_owned()),
             ExportedContent::Patch(r#"[{"op":"remove","path":"/a"}]"#.to_owned()),
+            ExportedContent::Deleted,
         ] {
             let exported = ExportedRevision {
                 revision: Revision(7),

@@ -38,6 +38,8 @@ pub enum ExportedContent {
     Value(String),
     /// A JSON Patch (RFC 6902) to the revision before.
     Patch(String),
+    /// It deleted the document.
+    Deleted,
 }
 
 /// The revisions of a document as they are exported, oldest first.
@@ -89,8 +91,10 @@ impl Document {
     }
 
     fn exported(&self, revision: Revision) -> Result<ExportedRevision> {
-        let LogEntry { timestamp, committed, author, message, .. } = self.log_entry(revision)?;
-        let content = self.exported_content(revision)?;
+        let LogEntry { timestamp, committed, author, message, deleted, .. } =
+            self.log_entry(revision)?;
+        let content =
+            if deleted { ExportedContent::Deleted } else { self.exported_content(revision)? };
         Ok(ExportedRevision { revision, timestamp, committed, author, message, content })
     }
 
@@ -104,6 +108,13 @@ impl Document {
     }
 
     fn exported_content(&self, revision: Revision) -> Result<ExportedContent> {
+        let before = Revision(revision.0 - 1);
+        if before.0 > 0 && !self.log_entry(before)?.deleted {
+            let diff = self.diff(before, revision)?;
+            if diff.is_exact {
+                return Ok(ExportedContent::Patch(diff.to_json_patch()));
+            }
+        }
         Ok(ExportedContent::Value(self.at(revision)?.to_json()?))
     }
 }
@@ -210,18 +221,21 @@ impl HistoryImport {
 
     fn commit(&self, given: &ExportedRevision) -> Result<()> {
         let mut transaction = self.database.transaction();
+        let name = self.name.as_str();
+        if matches!(given.content, ExportedContent::Deleted) {
+            // Documents come after the catalogue in the order in which they are locked.
+            transaction.catalogue()?;
+        }
         // Made in the same commit, so that a refused value leaves no document behind.
         if self.is_missing && self.taken.0 == 0 {
-            transaction.create_document(&self.name)?;
+            transaction.create_document(name)?;
         } else {
-            transaction.expect(&self.name, self.taken)?;
+            transaction.expect(name, self.taken)?;
         }
         match &given.content {
-            ExportedContent::Value(json) => transaction.put(&self.name, json.as_bytes())?,
-            ExportedContent::Patch(_) => {
-                let message = "a history with patches cannot be imported: export it with values";
-                return Err(Error::new(ErrorKind::Unsupported, message));
-            }
+            ExportedContent::Value(json) => transaction.put(name, json.as_bytes())?,
+            ExportedContent::Patch(patch) => transaction.patch(name, patch.as_bytes())?,
+            ExportedContent::Deleted => transaction.delete_document(name)?,
         }
         let committed = transaction.commit(&CommitOptions {
             author: given.author.clone(),

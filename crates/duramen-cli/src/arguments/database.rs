@@ -56,6 +56,11 @@ pub(crate) struct WriteDatabase {
 }
 
 impl WriteDatabase {
+    /// Opens it for reading, where there is nothing to write.
+    pub(crate) fn read(&self, session: &Session) -> Result<Database> {
+        session.reader(&self.database)
+    }
+
     /// Opens it if it is there.
     pub(crate) fn open(&self, session: &Session) -> Result<Database> {
         self.open_with(session, false)

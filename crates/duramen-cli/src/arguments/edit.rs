@@ -1,7 +1,7 @@
 //! A change of one document: what every command that makes one takes, does and says.
 
 use clap::Args;
-use duramen::{CommitOptions, Database, ErrorKind, Revision, Transaction};
+use duramen::{CommitOptions, Database, Document, ErrorKind, Revision, Transaction};
 
 use super::WriteDatabase;
 use crate::exit::Success;
@@ -38,33 +38,66 @@ impl Edit {
         (session, output): (&Session, &mut Output),
         change: impl FnOnce(&mut Transaction, &str) -> duramen::Result<()>,
     ) -> Result<Success> {
-        // What is wrong with the command line is told before anything is opened.
-        let options = self.commit.options()?;
-        self.begin(self.database.open(session)?, options)?.finish(output, change)
+        self.begin(session)?.finish(output, change)
     }
 
-    /// The same; a missing database is created.
-    pub(crate) fn run_or_create(
+    /// The same with a change that counts places.
+    pub(crate) fn run_counted(
         &self,
         (session, output): (&Session, &mut Output),
-        change: impl FnOnce(&mut Transaction, &str) -> duramen::Result<()>,
+        change: impl FnOnce(&mut Transaction, &str) -> duramen::Result<u64>,
     ) -> Result<Success> {
-        let options = self.commit.options()?;
-        self.begin(self.database.open_or_create(session)?, options)?.finish(output, change)
+        self.begin(session)?.commit(output, |transaction, name| change(transaction, name).map(Some))
     }
 
-    fn begin(&self, database: Database, options: CommitOptions) -> Result<Editing<'_>> {
+    /// Opens the database.
+    pub(crate) fn begin(&self, session: &Session) -> Result<Editing<'_>> {
+        // What is wrong with the command line is told before anything is opened.
+        let options = self.commit.options()?;
+        self.editing(self.database.open(session)?, options)
+    }
+
+    /// Opens the database, or creates it.
+    pub(crate) fn begin_or_create(&self, session: &Session) -> Result<Editing<'_>> {
+        let options = self.commit.options()?;
+        self.editing(self.database.open_or_create(session)?, options)
+    }
+
+    fn editing(&self, database: Database, options: CommitOptions) -> Result<Editing<'_>> {
         let head = head(&database, &self.document)?;
         Ok(Editing { name: &self.document, database, options, head })
     }
 }
 
 impl Editing<'_> {
+    /// The document as it is before the change.
+    pub(crate) fn document(&self) -> Result<Document> {
+        self.other(self.name)
+    }
+
+    /// Another document of the database.
+    pub(crate) fn other(&self, name: &str) -> Result<Document> {
+        Ok(self.database.document(name)?)
+    }
+
+    /// Whether there is no such document yet.
+    pub(crate) fn is_new(&self) -> bool {
+        self.head.is_none()
+    }
+
     /// Commits what `change` does as one revision, and says so.
-    fn finish(
-        mut self,
+    pub(crate) fn finish(
+        self,
         output: &mut Output,
         change: impl FnOnce(&mut Transaction, &str) -> duramen::Result<()>,
+    ) -> Result<Success> {
+        self.commit(output, |transaction, name| change(transaction, name).map(|()| None))
+    }
+
+    fn commit(
+        mut self,
+        output: &mut Output,
+        change: impl FnOnce(&mut Transaction, &str) -> duramen::Result<Option<u64>>,
     ) -> Result<Success> {
         let mut transaction = self.database.transaction();
         // A document that is not there meets the expectation of none.
@@ -72,7 +105,7 @@ impl Editing<'_> {
         if let Some(expected) = expected.filter(|expected| self.head.is_some() || expected.0 > 0) {
             transaction.expect(self.name, expected)?;
         }
-        change(&mut transaction, self.name)?;
+        let places = change(&mut transaction, self.name)?;
         let committed = transaction.commit(&self.options)?;
         drop(self.database);
 
@@ -81,10 +114,11 @@ impl Editing<'_> {
         }
         let timestamp = self.options.timestamp.unwrap_or(committed.timestamp);
         let revision = committed.revisions.iter().find(|(name, _)| name == self.name);
-        output.record(&match revision {
+        let written = match revision {
             Some((_, revision)) => Written::changed(self.name, *revision, timestamp),
             None => Written::unchanged(self.name, self.head.unwrap_or_default()),
-        })?;
+        };
+        output.record(&written.with_places(places))?;
         Ok(Success::Done)
     }
 }
@@ -101,12 +135,8 @@ pub(crate) fn head(database: &Database, name: &str) -> duramen::Result<Option<Re
 /// What goes with a commit.
 #[derive(Debug, Args)]
 pub(crate) struct CommitArguments {
-    /// What changed and why
-    #[arg(long)]
-    message: Option<String>,
-    /// Who made the change
-    #[arg(long)]
-    author: Option<String>,
+    #[command(flatten)]
+    note: Note,
     /// When the revision was made, if not now: after the revision before it, to load old history
     #[arg(long, value_name = "TIME")]
     timestamp: Option<String>,
@@ -118,12 +148,25 @@ pub(crate) struct CommitArguments {
 impl CommitArguments {
     pub(crate) fn options(&self) -> Result<CommitOptions> {
         let timestamp = self.timestamp.as_deref().map(moment::parse_time).transpose()?;
-        Ok(CommitOptions {
-            author: self.author.clone(),
-            message: self.message.clone(),
-            timestamp,
-            expect_revision: self.expect_revision.map(Revision),
-            ..CommitOptions::default()
-        })
+        let expect_revision = self.expect_revision.map(Revision);
+        Ok(CommitOptions { timestamp, expect_revision, ..self.note.options() })
+    }
+}
+
+/// Who and why.
+#[derive(Debug, Args)]
+pub(crate) struct Note {
+    /// What changed and why
+    #[arg(long)]
+    message: Option<String>,
+    /// Who made the change
+    #[arg(long)]
+    author: Option<String>,
+}
+
+impl Note {
+    pub(crate) fn options(&self) -> CommitOptions {
+        let (author, message) = (self.author.clone(), self.message.clone());
+        CommitOptions { author, message, ..CommitOptions::default() }
     }
 }

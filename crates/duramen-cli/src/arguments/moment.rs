@@ -8,8 +8,8 @@ use crate::{Result, moment};
 /// The document as it is, or as it was.
 #[derive(Debug, Args)]
 pub(crate) struct At {
-    /// As of this revision or time; a date alone is 00:00 UTC of that day
-    #[arg(long, value_name = "REVISION|TIME")]
+    /// As of this revision, time or tag; a date alone is 00:00 UTC of that day
+    #[arg(long, value_name = "REVISION|TIME|TAG")]
     at: Option<String>,
 }
 
@@ -24,7 +24,7 @@ impl At {
 
 /// The document at a moment of its history.
 pub(crate) fn snapshot(document: &Document, text: &str) -> Result<Snapshot> {
-    Ok(match moment::parse(text)? {
+    Ok(match point(document, text)? {
         Moment::Revision(revision) => document.at(revision)?,
         Moment::Time(time) => at_time(document, time)?,
     })
@@ -32,17 +32,39 @@ pub(crate) fn snapshot(document: &Document, text: &str) -> Result<Snapshot> {
 
 /// The revision at a moment of the document's history, there or not.
 pub(crate) fn revision(document: &Document, text: &str) -> Result<Revision> {
-    Ok(match moment::parse(text)? {
+    Ok(match point(document, text)? {
         Moment::Revision(revision) => revision,
         Moment::Time(time) => at_time(document, time)?.revision(),
     })
+}
+
+/// The revision or time that a text means; a tag is the revision it names, `head` the newest.
+pub(crate) fn point(document: &Document, text: &str) -> Result<Moment> {
+    if let Some(moment) = moment::parse(text) {
+        return Ok(moment);
+    }
+    if text == "head" {
+        return Ok(Moment::Revision(document.head_revision()?));
+    }
+    let tagged = document.tagged(text).map(Moment::Revision);
+    Ok(tagged.map_err(|error| match error.kind() {
+        ErrorKind::NotFound => {
+            let name = document.name();
+            let message = format!(
+                "{text:?} is neither a revision, such as 7, nor a time, such as 2024-05-01 or \
+                 2024-05-01T12:30:00Z, nor a tag of document {name:?}: \"duramen tag\" lists those"
+            );
+            Error::new(ErrorKind::NotFound, message)
+        }
+        _ => error,
+    })?)
 }
 
 /// The document at a time; that history begins later is told in the form that people write.
 fn at_time(document: &Document, time: Micros) -> Result<Snapshot> {
     let first = || document.at(Revision(1)).ok()?.timestamp().ok();
     document.at_time(time).map_err(|error| match (error.kind(), first()) {
-        (ErrorKind::NotFound, Some(first)) => {
+        (ErrorKind::NotFound, Some(first)) if time < first => {
             let name = document.name();
             let (time, first) = (moment::format(time), moment::format(first));
             let message =

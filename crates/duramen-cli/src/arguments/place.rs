@@ -1,7 +1,7 @@
-//! Where: a value of a document.
+//! Where: values of a document, and places for new ones.
 
 use clap::Args;
-use duramen::{JsonPointer, Target};
+use duramen::{JsonPath, Position, Target};
 
 use crate::Result;
 
@@ -17,8 +17,75 @@ impl Place {
     pub(crate) fn target(&self) -> Result<Target> {
         Ok(Target::parse(&self.place)?)
     }
+}
 
-    pub(crate) fn pointer(&self) -> Result<JsonPointer> {
-        Ok(JsonPointer::parse(&self.place)?)
+/// One value, or all that a query finds.
+#[derive(Debug, Args)]
+pub(crate) struct Places {
+    /// A JSON Pointer, such as /players/3/name, # and a value's id, or a JSONPath for all values
+    /// that it finds, such as '$.players[*].score'; '' is the whole document
+    #[arg(value_name = "PLACE")]
+    places: String,
+}
+
+/// What [`Places`] names.
+pub(crate) enum Named {
+    One(Target),
+    All(JsonPath),
+}
+
+impl Places {
+    pub(crate) fn named(&self) -> Result<Named> {
+        Ok(if self.places.starts_with('$') {
+            Named::All(JsonPath::parse(&self.places)?)
+        } else {
+            Named::One(Target::parse(&self.places)?)
+        })
+    }
+}
+
+/// A place for a value among others.
+#[derive(Debug, Args)]
+pub(crate) struct Destination {
+    #[command(flatten)]
+    position: Positions,
+    /// The name it gets in an object; a value that had one keeps it
+    #[arg(long)]
+    name: Option<String>,
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+struct Positions {
+    /// In front of this element or member
+    #[arg(long, value_name = "POINTER")]
+    before: Option<String>,
+    /// Behind this element or member
+    #[arg(long, value_name = "POINTER")]
+    after: Option<String>,
+    /// The first in this array or object
+    #[arg(long, value_name = "POINTER")]
+    first: Option<String>,
+    /// The last in this array or object
+    #[arg(long, value_name = "POINTER")]
+    last: Option<String>,
+}
+
+impl Destination {
+    pub(crate) fn position(&self) -> Result<Position> {
+        let Positions { before, after, first, last } = &self.position;
+        let given = [
+            (before, Position::Before as fn(Target) -> Position),
+            (after, Position::After),
+            (first, Position::First),
+            (last, Position::Last),
+        ];
+        let given = given.into_iter().find_map(|(text, make)| Some((text.as_deref()?, make)));
+        let (text, make) = given.unwrap_or(("", Position::Last));
+        Ok(make(Target::parse(text)?))
+    }
+
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.name.as_deref()
     }
 }

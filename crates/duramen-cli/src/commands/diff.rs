@@ -1,6 +1,9 @@
 //! `duramen diff`: what changed between two revisions.
 
+mod stat;
+
 use clap::Args;
+use duramen::{DiffOptions, Target};
 
 use crate::Result;
 use crate::arguments::ReadDocument;
@@ -14,21 +17,33 @@ const EXAMPLES: &str = "\
 Examples:
   duramen diff shop.duramen config 7 8
   duramen diff shop.duramen config 2024-01-01 2024-07-01
+  duramen diff shop.duramen config v1.0 head
   duramen diff shop.duramen config 7 8 --patch > changes.json
+  duramen diff shop.duramen config 1 8 --stat
+  duramen diff shop.duramen config 7 8 --path /opening --depth 1
   duramen diff shop.duramen config 7 8 --exit-code && echo 'the same'";
 
-/// Show what changed from one revision or time to another
+/// Show what changed from one revision, time or tag to another
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Diff {
     #[command(flatten)]
     document: ReadDocument,
-    /// From this revision or time
+    /// From this revision, time or tag
     #[arg(value_name = "A")]
     from: String,
-    /// To this revision or time
+    /// To this revision, time or tag
     #[arg(value_name = "B")]
     to: String,
+    /// Only what changed at or below this JSON Pointer or id, looked for at A, then at B
+    #[arg(long, value_name = "POINTER")]
+    path: Option<String>,
+    /// Tell changes down to this many levels; below that the whole value there is replaced
+    #[arg(long, value_name = "LEVELS")]
+    depth: Option<usize>,
+    /// Count the changes, in all and by the members they are in
+    #[arg(long, conflicts_with = "patch")]
+    stat: bool,
     /// Print a JSON Patch (RFC 6902) that turns A into B
     #[arg(long)]
     patch: bool,
@@ -41,9 +56,12 @@ impl Diff {
     pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
         let document = self.document.open(session)?;
         let (from, to) = (revision(&document, &self.from)?, revision(&document, &self.to)?);
-        let diff = document.diff(from, to)?;
+        let start = self.path.as_deref().map(Target::parse).transpose()?;
+        let diff = document.diff_with(from, to, &DiffOptions { start, depth: self.depth })?;
         if self.patch {
             output.line(diff.to_json_patch())?;
+        } else if self.stat {
+            stat::print(&diff, output)?;
         } else {
             for change in &diff.changes {
                 output.record(&ChangeLine::try_from(change)?)?;

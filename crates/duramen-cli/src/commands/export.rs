@@ -22,7 +22,8 @@ Examples:
 
 With --history each line is a revision, oldest first: revision, timestamp, committed, author,
 message, and patch, a JSON Patch (RFC 6902) to the revision before, or value where a patch would
-not give the same text. `import --history` makes the same revisions with the same timestamps.";
+not give the same text, or deleted. `import --history` makes the same revisions with the same
+timestamps.";
 
 /// Write one revision of a document as JSON, or its whole history as NDJSON
 #[derive(Debug, Args)]

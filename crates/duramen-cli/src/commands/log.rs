@@ -3,14 +3,14 @@
 use std::io::{self, Write};
 
 use clap::Args;
-use duramen::{LogEntry, LogQuery, Revision};
+use duramen::{LogEntry, LogQuery, Revision, Target};
 use serde::Serialize;
 
-use crate::arguments::ReadDocument;
+use crate::arguments::{ReadDocument, moment};
 use crate::exit::Success;
 use crate::output::{Output, Palette, Record, one_line};
 use crate::session::Session;
-use crate::{Result, moment};
+use crate::{Result, moment as times};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -18,7 +18,12 @@ Examples:
   duramen log shop.duramen config --limit 10
   duramen log shop.duramen config --limit 10 --before 52
   duramen log shop.duramen config --from 2024-01-01 --to 2024-06-30T23:59:59Z
-  duramen log shop.duramen config --author ann --json";
+  duramen log shop.duramen config --path /opening
+  duramen log shop.duramen config --limit 10 --hash
+  duramen log shop.duramen config --author ann --json
+
+The hash is the SHA-256 of what `duramen get` prints, without the end of the line: equal texts have
+equal hashes, in any database. --json has all of it.";
 
 /// List the revisions of a document, newest first
 #[derive(Debug, Args)]
@@ -32,33 +37,47 @@ pub(crate) struct Log {
     /// Only revisions before this one: the next page
     #[arg(long, value_name = "REVISION")]
     before: Option<u64>,
-    /// Only this revision or time, and later ones
-    #[arg(long, value_name = "REVISION|TIME")]
+    /// Only this revision, time or tag, and later ones
+    #[arg(long, value_name = "REVISION|TIME|TAG")]
     from: Option<String>,
-    /// Only this revision or time, and earlier ones
-    #[arg(long, value_name = "REVISION|TIME")]
+    /// Only this revision, time or tag, and earlier ones
+    #[arg(long, value_name = "REVISION|TIME|TAG")]
     to: Option<String>,
+    /// Only revisions that changed what is at this JSON Pointer, or has this id, or anything in it
+    #[arg(long, value_name = "POINTER")]
+    path: Option<String>,
     /// Only revisions of this author
     #[arg(long)]
     author: Option<String>,
+    /// Tell the hash of each revision's text; the whole document is read for each
+    #[arg(long)]
+    hash: bool,
 }
 
 impl Log {
     pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
+        let document = self.document.open(session)?;
+        let point = |text: &Option<String>| {
+            text.as_deref().map(|text| moment::point(&document, text)).transpose()
+        };
         let query = LogQuery {
+            path: self.path.as_deref().map(Target::parse).transpose()?,
             limit: self.limit,
             before: self.before.map(Revision),
-            from: self.from.as_deref().map(moment::parse).transpose()?,
-            to: self.to.as_deref().map(moment::parse).transpose()?,
+            from: point(&self.from)?,
+            to: point(&self.to)?,
             author: self.author.clone(),
-            ..LogQuery::default()
+            hash: self.hash,
         };
-        for entry in self.document.open(session)?.log(&query)? {
+        for entry in document.log(&query)? {
             output.record(&Line::from(entry?))?;
         }
         Ok(Success::Done)
     }
 }
+
+/// How many digits of a hash people see.
+const HASH_DIGITS: usize = 12;
 
 /// One revision.
 #[derive(Debug, Serialize)]
@@ -70,18 +89,24 @@ pub(super) struct Line {
     pub(super) author: Option<String>,
     pub(super) message: Option<String>,
     changes: u64,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) deleted: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) hash: Option<String>,
 }
 
 impl From<LogEntry> for Line {
     fn from(entry: LogEntry) -> Self {
         Self {
             revision: entry.revision.0,
-            timestamp: moment::format(entry.timestamp),
-            committed: moment::format(entry.committed),
+            timestamp: times::format(entry.timestamp),
+            committed: times::format(entry.committed),
             sequence: entry.sequence.0,
             author: entry.author,
             message: entry.message,
             changes: entry.changes,
+            deleted: entry.deleted,
+            hash: entry.hash.map(|hash| hash.to_string()),
         }
     }
 }
@@ -91,11 +116,18 @@ impl Record for Line {
         let Palette { revision: r, time: t, heading: h, .. } = palette;
         let Self { revision, timestamp, changes, .. } = self;
         write!(out, "{r}{revision:>6}{r:#}  {t}{timestamp}{t:#}")?;
-        let is_last = self.author.is_none() && self.message.is_none();
+        if let Some(hash) = &self.hash {
+            write!(out, "  {}", hash.get(..HASH_DIGITS).unwrap_or(hash))?;
+        }
+        let is_last = !self.deleted && self.author.is_none() && self.message.is_none();
         match changes {
             0 if is_last => {}
             0 => write!(out, "{:16}", "")?,
             _ => write!(out, "  {changes:>6} changed")?,
+        }
+        if self.deleted {
+            let color = palette.removed;
+            write!(out, "  {color}deleted{color:#}")?;
         }
         if let Some(author) = &self.author {
             write!(out, "  {h}{}{h:#}", one_line(author))?;

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use duramen::ParseOptions;
+use duramen::{DocumentOptions, Error, ErrorKind, ParseOptions};
 
+use super::options::Declarations;
 use crate::arguments::Edit;
 use crate::exit::Success;
 use crate::output::Output;
@@ -16,6 +17,7 @@ Examples:
   duramen put shop.duramen config config.json
   duramen put shop.duramen config config.json --author ann --message 'open on Sundays'
   duramen put shop.duramen config old.json --timestamp 2023-11-05T09:00:00Z
+  duramen put shop.duramen items items.json --id '$=sku' --map '$[*].prices'
   curl -s https://example.org/config | duramen put shop.duramen config -
 
 Only what differs from the newest revision is stored; nothing different makes no revision.
@@ -32,14 +34,28 @@ pub(crate) struct Put {
     /// Refuse what RFC 8259 leaves open, such as a name that occurs twice in an object
     #[arg(long)]
     strict: bool,
+    #[command(flatten)]
+    declarations: Declarations,
 }
 
 impl Put {
     pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
         let json = input::read(&self.file)?;
         let parse = ParseOptions { strict: self.strict };
+        let mut declared = DocumentOptions::default();
+        self.declarations.add_to(&mut declared)?;
+        let editing = self.edit.begin_or_create(session)?;
+        if !declared.is_empty() && !editing.is_new() {
+            let message = "--id and --map are for a new document: \"duramen options\" changes what \
+                           is declared of one that is there";
+            return Err(Error::new(ErrorKind::Conflict, message).into());
+        }
         // One transaction, so that refused text leaves no empty document behind.
-        self.edit.run_or_create((session, output), |transaction, name| {
+        editing.finish(output, |transaction, name| {
+            if !declared.is_empty() {
+                transaction.create_document(name)?;
+                transaction.declare(name, &declared)?;
+            }
             let put = transaction.put_with(name, &json, parse);
             put.map_err(|error| error.in_context(input::name(&self.file)))
         })

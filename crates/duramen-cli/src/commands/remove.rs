@@ -1,9 +1,10 @@
-//! `duramen remove`: one value out of a document.
+//! `duramen remove`: one value out of a document, or all that a query finds.
 
 use clap::Args;
 
 use crate::Result;
-use crate::arguments::{Edit, Place};
+use crate::arguments::Edit;
+use crate::arguments::place::{Named, Places};
 use crate::exit::Success;
 use crate::output::Output;
 use crate::session::Session;
@@ -12,22 +13,29 @@ const EXAMPLES: &str = "\
 Examples:
   duramen remove shop.duramen config /opening/sunday
   duramen remove shop.duramen config /tags/0 --message 'the first tag was wrong'
+  duramen remove shop.duramen config '$.items[?@.price == null]'
 
 Earlier revisions keep the value.";
 
-/// Remove one value from a document
+/// Remove one value from a document, or all that a JSONPath finds
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Remove {
     #[command(flatten)]
     edit: Edit,
     #[command(flatten)]
-    place: Place,
+    places: Places,
 }
 
 impl Remove {
     pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
-        let target = self.place.pointer()?;
-        self.edit.run((session, output), |transaction, name| transaction.remove(name, &target))
+        match self.places.named()? {
+            Named::One(target) => self
+                .edit
+                .run((session, output), |transaction, name| transaction.remove(name, &target)),
+            Named::All(path) => self.edit.run_counted((session, output), |transaction, name| {
+                transaction.remove_all(name, &path)
+            }),
+        }
     }
 }

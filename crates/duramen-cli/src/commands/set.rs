@@ -1,70 +1,48 @@
-//! `duramen set`: one value of a document.
+//! `duramen set`: one value of a document, or all that a query finds.
 
 use clap::Args;
-use duramen::{Error, ErrorKind};
-use serde::de::IgnoredAny;
 
-use crate::arguments::{Edit, Place};
+use crate::Result;
+use crate::arguments::Edit;
+use crate::arguments::place::{Named, Places};
+use crate::arguments::value::{ValueText, hint};
 use crate::exit::Success;
 use crate::output::Output;
 use crate::session::Session;
-use crate::{Result, input};
 
 const EXAMPLES: &str = "\
 Examples:
   duramen set shop.duramen config /opening/sunday true
   duramen set shop.duramen config /name '\"The corner shop\"'
   duramen set shop.duramen config /tags/- '\"new at the end of a list\"'
-  duramen set shop.duramen config /price 9.90 --expect-revision 7";
+  duramen set shop.duramen config '#4398046511104' 5
+  duramen set shop.duramen config '$.items[?@.price > 10].sale' true
+  duramen set shop.duramen config /price 9.90 --expect-revision 7
 
-/// Set one value of a document
+A JSONPath sets values that are there; a pointer also adds a member, or an element at the end.";
+
+/// Set one value of a document, or all that a JSONPath finds
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Set {
     #[command(flatten)]
     edit: Edit,
     #[command(flatten)]
-    place: Place,
-    /// The value as JSON: 9.90, true, '"text"', '{"a":1}'; - is standard input
-    #[arg(allow_negative_numbers = true)]
-    value: String,
+    places: Places,
+    #[command(flatten)]
+    value: ValueText,
 }
 
 impl Set {
     pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
-        let target = self.place.pointer()?;
-        let value = match self.value.as_str() {
-            "-" => input::read("-".as_ref())?,
-            value => value.as_bytes().to_vec(),
-        };
-        self.edit.run((session, output), |transaction, name| {
-            transaction.set(name, &target, &value).map_err(|error| hint(error, &value))
-        })
-    }
-}
-
-/// Most values that are no JSON are text whose quotes the shell has eaten.
-fn hint(error: Error, value: &[u8]) -> Error {
-    let is_json = serde_json::from_slice::<IgnoredAny>(value).is_ok();
-    if error.kind() != ErrorKind::Invalid || is_json {
-        return error;
-    }
-    let quoted = serde_json::Value::from(String::from_utf8_lossy(value)).to_string();
-    let quoted = quoted.replace('\'', r"'\''");
-    let message = format!("the value is not JSON: {error}; to set it as a string write '{quoted}'");
-    Error::new(ErrorKind::Invalid, message)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_bare_word_is_shown_with_the_quotes_it_needs() {
-        let error = || Error::new(ErrorKind::Invalid, "column 1");
-        let expected = "the value is not JSON: column 1; to set it as a string write '\"red\"'";
-        assert_eq!(hint(error(), b"red").message(), expected);
-        assert!(hint(error(), b"it's").message().ends_with(r#"write '"it'\''s"'"#));
-        assert_eq!(hint(error(), b"1").message(), "column 1");
+        let value = self.value.read()?;
+        match self.places.named()? {
+            Named::One(target) => self.edit.run((session, output), |transaction, name| {
+                transaction.set(name, &target, &value).map_err(|error| hint(error, &value))
+            }),
+            Named::All(path) => self.edit.run_counted((session, output), |transaction, name| {
+                transaction.set_all(name, &path, &value).map_err(|error| hint(error, &value))
+            }),
+        }
     }
 }

@@ -3,7 +3,9 @@
 use std::io::{self, Write};
 
 use clap::Args;
-use duramen::{Change, ChangeKind, Document, JsonPointer, LogEntry, LogQuery, Revision};
+use duramen::{
+    Change, ChangeKind, Document, Error, ErrorKind, JsonPointer, LogEntry, LogQuery, Revision,
+};
 use serde::Serialize;
 
 use super::log;
@@ -26,8 +28,8 @@ Examples:
 pub(crate) struct Show {
     #[command(flatten)]
     document: ReadDocument,
-    /// A revision, or a time for the one that was the newest then; without it the newest
-    #[arg(value_name = "REVISION|TIME")]
+    /// A revision, a tag, or a time for the one that was the newest then; without it the newest
+    #[arg(value_name = "REVISION|TIME|TAG")]
     revision: Option<String>,
 }
 
@@ -35,8 +37,8 @@ impl Show {
     pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
         let document = self.document.open(session)?;
         let revision = match &self.revision {
-            None => document.head()?.revision(),
-            Some(text) => moment::snapshot(&document, text)?.revision(),
+            None => document.head_revision()?,
+            Some(text) => moment::revision(&document, text)?,
         };
         let changes = changes(&document, revision)?;
         let diff = changes.iter().map(ChangeLine::try_from).collect::<Result<_>>()?;
@@ -47,11 +49,20 @@ impl Show {
 
 /// The entry of a revision that is there.
 fn entry(document: &Document, revision: Revision) -> duramen::Result<LogEntry> {
-    let query = LogQuery { limit: Some(1), before: Some(revision.next()), ..LogQuery::default() };
-    document.log(&query)?.next().unwrap_or_else(|| {
-        let message = format!("revision {revision} is not in the log");
-        Err(duramen::Error::new(duramen::ErrorKind::Internal, message))
-    })
+    let query = LogQuery {
+        limit: Some(1),
+        before: Some(revision.next()),
+        hash: true,
+        ..LogQuery::default()
+    };
+    let entry = document.log(&query)?.next().transpose()?;
+    entry
+        .filter(|entry| entry.revision == revision)
+        .map_or_else(|| Err(document.at(revision).err().unwrap_or_else(|| missing(revision))), Ok)
+}
+
+fn missing(revision: Revision) -> Error {
+    Error::new(ErrorKind::Internal, format!("revision {revision} is not in the log"))
 }
 
 /// What a revision changed; the first one added the whole document.
@@ -88,6 +99,12 @@ impl Record for Shown<'_> {
         for (index, line) in message.iter().flat_map(|message| message.lines()).enumerate() {
             let heading = if index == 0 { "message" } else { "" };
             writeln!(out, "{}", format!("{heading:<10} {}", one_line(line)).trim_end())?;
+        }
+        if let Some(hash) = &self.entry.hash {
+            writeln!(out, "hash       {hash}")?;
+        }
+        if self.entry.deleted {
+            writeln!(out, "deleted")?;
         }
         writeln!(out)?;
         self.diff.iter().try_for_each(|change| change.print(palette, out))

@@ -94,8 +94,8 @@ macro_rules! sessions {
 }
 
 sessions!(
-    check_and_stat demo diff export get help history import init log pages put set_and_remove shell
-    show wrong
+    check_and_stat demo diff editing_help edits export get help history import init lifecycle
+    lifecycle_help log pages put reading reading_help set_and_remove shell show wrong
 );
 
 #[test]

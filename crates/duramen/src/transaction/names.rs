@@ -129,8 +129,10 @@ impl Transaction {
         self.take(CATALOGUE)
     }
 
-    /// Declares the options of a document.
-    pub(crate) fn declare(&mut self, name: &str, declared: &DocumentOptions) -> Result<()> {
+    /// Declares the options of a document, for what is put after this commit or, in a document
+    /// that this transaction makes, with it.
+    pub fn declare(&mut self, name: &str, declared: &DocumentOptions) -> Result<()> {
+        declared.check()?;
         let id = self.find(name)?.ok_or_else(|| self.missing(name))?;
         let json = (!declared.is_empty()).then(|| declared.to_json());
         let told = self.catalogue()?.set_of_tree(id, "options", json.as_deref());

@@ -7,6 +7,7 @@ mod damage;
 mod declared;
 mod documents;
 mod edits;
+mod export;
 mod format;
 mod jsonpath;
 mod large_groups;

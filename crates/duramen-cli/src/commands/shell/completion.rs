@@ -17,7 +17,7 @@ use super::words::{quoted, split};
 use crate::arguments::Arguments;
 
 /// How many members of an object or array are looked at.
-const MEMBERS_MAX: u64 = 1000;
+const MEMBERS_MAX: u64 = 10_000;
 
 /// The names by which help calls the value of an argument that is a place.
 const PLACES: &[&str] = &["POINTER", "PLACE", "JSONPATH"];
@@ -38,7 +38,7 @@ impl Completion {
         match name.as_str() {
             "use" => return Some(self.documents()),
             "help" => return Some(commands()),
-            "at" => return Some(vec!["head".to_owned()]),
+            "at" => return Some(self.moments(words)),
             _ => {}
         }
         let root = Arguments::command();
@@ -56,6 +56,9 @@ impl Completion {
         }
         if is(argument, "DOC") {
             return Some(self.documents());
+        }
+        if is(argument, "REVISION|TIME|TAG") || is(argument, "TAG") {
+            return Some(self.moments(words));
         }
         let is_place = PLACES.iter().any(|name| is(argument, name));
         Some(if is_place { self.places(words, partial) } else { Vec::new() })
@@ -90,8 +93,19 @@ impl Completion {
         self.setting.documents().unwrap_or_default()
     }
 
+    /// The document that a command is about.
+    fn document(&self, words: &[String]) -> Option<String> {
+        self.setting.document().or_else(|| words.get(1).cloned())
+    }
+
+    fn moments(&self, words: &[String]) -> Vec<String> {
+        let name = self.document(words);
+        let tags = name.and_then(|name| self.setting.tags(&name).ok()).unwrap_or_default();
+        tags.into_iter().chain(["head".to_owned()]).collect()
+    }
+
     fn places(&self, words: &[String], partial: &str) -> Vec<String> {
-        let name = self.setting.document().or_else(|| words.get(1).cloned());
+        let name = self.document(words);
         let snapshot = name.and_then(|name| self.setting.snapshot(&name).ok());
         snapshot.map_or_else(Vec::new, |snapshot| places(&snapshot, partial))
     }

@@ -52,6 +52,12 @@ impl Setting {
         self.document.borrow().clone()
     }
 
+    /// The tags of a document.
+    pub(super) fn tags(&self, name: &str) -> Result<Vec<String>> {
+        let tags = self.session.reader(&self.folder)?.document(name)?.tags()?;
+        Ok(tags.into_iter().map(|tag| tag.name).collect())
+    }
+
     /// The names of the documents.
     pub(super) fn documents(&self) -> Result<Vec<String>> {
         Ok(self.session.reader(&self.folder)?.documents()?)
@@ -106,7 +112,8 @@ pub(super) fn is(argument: &Arg, name: &str) -> bool {
 }
 
 fn takes_moment(command: &Command) -> bool {
-    command.get_opts().any(|option| option.get_long() == Some("at"))
+    let has = |name| command.get_opts().any(|option| option.get_long() == Some(name));
+    has("at") && !has("wait")
 }
 
 fn names_moment(words: &[String]) -> bool {

@@ -1,0 +1,112 @@
+//! `duramen blame`: who set what is there.
+
+use std::io::{self, Write};
+
+use clap::Args;
+use duramen::{BlameEntry, BlameOptions, Format, NodeKind, Snapshot};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::arguments::{At, Place, ReadDocument};
+use crate::exit::Success;
+use crate::output::{Output, Palette, Record, one_line, shortened};
+use crate::session::Session;
+use crate::{Result, moment};
+
+const EXAMPLES: &str = "\
+Examples:
+  duramen blame shop.duramen config /opening
+  duramen blame shop.duramen config '' --depth 1
+  duramen blame shop.duramen config /price --at 2024-05-01 --json
+
+An array or object is blamed on the revision that last gave or took a child or changed their order;
+at --depth, where what is in it is not listed, on the newest that changed anything in it.";
+
+/// Tell for each value at a place who set it, when and why
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Blame {
+    #[command(flatten)]
+    document: ReadDocument,
+    #[command(flatten)]
+    place: Place,
+    #[command(flatten)]
+    at: At,
+    /// List values down to this many levels below the place
+    #[arg(long, value_name = "LEVELS")]
+    depth: Option<usize>,
+}
+
+impl Blame {
+    pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
+        let target = self.place.target()?;
+        let snapshot = self.at.snapshot(&self.document.open(session)?)?;
+        for entry in snapshot.blame(&target, &BlameOptions { depth: self.depth })? {
+            output.record(&Line::new(&snapshot, entry?)?)?;
+        }
+        Ok(Success::Done)
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Line {
+    pointer: String,
+    node: u64,
+    revision: u64,
+    timestamp: String,
+    author: Option<String>,
+    message: Option<String>,
+    kind: &'static str,
+    /// None of an array or object whose children have lines of their own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<Box<RawValue>>,
+}
+
+impl Line {
+    fn new(snapshot: &Snapshot, entry: BlameEntry) -> Result<Self> {
+        let (kind, is_container) = match entry.kind {
+            NodeKind::Object => ("object", true),
+            NodeKind::Array => ("array", true),
+            NodeKind::String => ("string", false),
+            NodeKind::Number => ("number", false),
+            NodeKind::Boolean => ("boolean", false),
+            NodeKind::Null => ("null", false),
+        };
+        let mut value = None;
+        if entry.is_whole || !is_container {
+            let mut text = Vec::new();
+            snapshot.append_json(&entry.pointer, &Format::default(), &mut text)?;
+            value = Some(serde_json::from_slice(&text).map_err(io::Error::from)?);
+        }
+        Ok(Self {
+            pointer: entry.pointer.to_string(),
+            node: entry.node.number(),
+            revision: entry.revision.0,
+            timestamp: moment::format(entry.timestamp),
+            author: entry.author.map(|author| author.to_string()),
+            message: entry.message.map(|message| message.to_string()),
+            kind,
+            value,
+        })
+    }
+}
+
+impl Record for Line {
+    fn print(&self, palette: &Palette, out: &mut dyn Write) -> io::Result<()> {
+        let Palette { revision: r, time: t, heading: h, .. } = palette;
+        let Self { revision, timestamp, .. } = self;
+        let author = one_line(self.author.as_deref().unwrap_or("-"));
+        let value = match &self.value {
+            Some(value) => shortened(value.get()),
+            None if self.kind == "array" => "[...]".into(),
+            None => "{...}".into(),
+        };
+        let pointer = if self.pointer.is_empty() { "''" } else { &self.pointer };
+        writeln!(
+            out,
+            "{r}{revision:>6}{r:#}  {t}{timestamp}{t:#}  {author:<10}  {h}{}{h:#}  {}",
+            one_line(pointer),
+            value
+        )
+    }
+}

@@ -1,0 +1,66 @@
+//! `duramen copy`: a value copied to another place.
+
+use clap::Args;
+use duramen::Snapshot;
+
+use crate::Result;
+use crate::arguments::edit::Editing;
+use crate::arguments::{Destination, Edit, Place, moment};
+use crate::exit::Success;
+use crate::output::Output;
+use crate::session::Session;
+
+const EXAMPLES: &str = "\
+Examples:
+  duramen copy shop.duramen config /opening/monday --after /opening/monday --name tuesday
+  duramen copy shop.duramen config /tags/0 --last /tags --at 2024-05-01
+  duramen copy shop.duramen config /owner --last '' --from defaults";
+
+/// Copy a value to another place, also from another revision or document
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Copy {
+    #[command(flatten)]
+    edit: Edit,
+    #[command(flatten)]
+    place: Place,
+    #[command(flatten)]
+    destination: Destination,
+    /// Copy what was there at this revision, time or tag
+    #[arg(long, value_name = "REVISION|TIME|TAG")]
+    at: Option<String>,
+    /// Copy from this document
+    #[arg(long, value_name = "DOC")]
+    from: Option<String>,
+}
+
+impl Copy {
+    pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
+        let (target, position) = (self.place.target()?, self.destination.position()?);
+        let member = self.destination.name();
+        let editing = self.edit.begin(session)?;
+        let Some(source) = self.source(&editing)? else {
+            return editing.finish(output, |transaction, name| {
+                transaction.copy(name, &target, &position, member)
+            });
+        };
+        editing.finish(output, |transaction, name| {
+            transaction.copy_from(name, (&source, &target), &position, member)
+        })
+    }
+
+    /// Where it is copied from, if not from the document as it is.
+    fn source(&self, editing: &Editing) -> Result<Option<Snapshot>> {
+        if self.at.is_none() && self.from.is_none() {
+            return Ok(None);
+        }
+        let document = match &self.from {
+            Some(name) => editing.other(name)?,
+            None => editing.document()?,
+        };
+        Ok(Some(match &self.at {
+            Some(text) => moment::snapshot(&document, text)?,
+            None => document.head()?,
+        }))
+    }
+}
