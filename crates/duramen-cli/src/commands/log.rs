@@ -19,11 +19,11 @@ Examples:
   duramen log shop.duramen config --limit 10 --before 52
   duramen log shop.duramen config --from 2024-01-01 --to 2024-06-30T23:59:59Z
   duramen log shop.duramen config --path /opening
-  duramen log shop.duramen config --limit 10 --hash
+  duramen log shop.duramen archive --no-hash
   duramen log shop.duramen config --author ann --json
 
 The hash is the SHA-256 of what `duramen get` prints, without the end of the line: equal texts have
-equal hashes, in any database. --json has all of it.";
+equal hashes, in any database. --json has all its digits.";
 
 /// List the revisions of a document, newest first
 #[derive(Debug, Args)]
@@ -49,9 +49,9 @@ pub(crate) struct Log {
     /// Only revisions of this author
     #[arg(long)]
     author: Option<String>,
-    /// Tell the hash of each revision's text; the whole document is read for each
+    /// Leave out the hash of each revision's text, for which the whole document is read each time
     #[arg(long)]
-    hash: bool,
+    no_hash: bool,
 }
 
 impl Log {
@@ -67,7 +67,7 @@ impl Log {
             from: point(&self.from)?,
             to: point(&self.to)?,
             author: self.author.clone(),
-            hash: self.hash,
+            hash: !self.no_hash,
         };
         for entry in document.log(&query)? {
             output.record(&Line::from(entry?))?;
