@@ -132,6 +132,18 @@ impl Snapshot {
         self.tree.node((self.locate(pointer)?, self.revision))
     }
 
+    /// Whether a pointer names an object.
+    pub(crate) fn is_object(&self, pointer: &JsonPointer) -> Result<bool> {
+        match self.tree.locate(pointer, short(self.revision))? {
+            Place::Inside(..) => {
+                let mut text = Vec::new();
+                self.append_json(pointer, &Format::default(), &mut text)?;
+                Ok(text.starts_with(b"{"))
+            }
+            _ => Ok(self.node(pointer)?.kind == NodeKind::Object),
+        }
+    }
+
     /// Where a node is; `NotFound` if it is not there at this revision.
     ///
     /// ```

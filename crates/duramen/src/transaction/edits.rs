@@ -138,7 +138,8 @@ impl Transaction {
         self.change_document(name, |writer| writer.copy(&from, position, member))
     }
 
-    /// Copies a value of another document, or of another revision, to a place in this document.
+    /// Copies a value of another document, or of another revision, to a place in this document; in
+    /// an object under the name `member` (none keeps its name).
     pub fn copy_from<'t, T>(
         &mut self,
         name: &str,
@@ -152,7 +153,14 @@ impl Transaction {
         let from = other.resolve(&from.into())?;
         let mut text = Vec::new();
         other.append_json(&from, &crate::Format::default(), &mut text)?;
-        self.insert(name, position, member, &text)
+        let is_field = match from.parent() {
+            Some(parent) => other.is_object(&parent)?,
+            None => false,
+        };
+        let own_name = from.last().filter(|_| is_field);
+        self.edit(name, &text, |writer, value| {
+            writer.insert_copy((value, own_name), position, member)
+        })
     }
 
     /// Gives a field another name, in its place; `Conflict` if there is a field of that name.

@@ -633,3 +633,24 @@ fn a_deleted_document_is_reverted_to_life_and_its_end_is_not_undone() {
     assert_eq!(document.revert_to(Revision(2), &plain()).unwrap_err().kind(), ErrorKind::NotFound);
     assert!(db.check().unwrap().is_clean());
 }
+
+#[test]
+fn a_copy_of_another_document_keeps_its_name_in_an_object_and_has_none_in_an_array() {
+    let db = Database::memory().unwrap();
+    let options = CommitOptions::default();
+    let defaults = db.create_document("defaults").unwrap();
+    defaults.put(r#"{"owner":"ann","list":[7]}"#, &options).unwrap();
+    let config = db.create_document("config").unwrap();
+    config.put(r#"{"list":[]}"#, &options).unwrap();
+    let source = defaults.head().unwrap();
+    let pointer = |text: &str| JsonPointer::parse(text).unwrap();
+    let root = Position::Last(pointer("").into());
+    let list = Position::Last(pointer("/list").into());
+    config.copy_from((&source, &pointer("/owner")), &root, None, &options).unwrap();
+    config.copy_from((&source, &pointer("/owner")), &list, None, &options).unwrap();
+    config.copy_from((&source, &pointer("/list/0")), &root, Some("n"), &options).unwrap();
+    let unnamed = config.copy_from((&source, &pointer("/list/0")), &root, None, &options);
+    assert_eq!(unnamed.unwrap_err().kind(), ErrorKind::Invalid);
+    let json = config.head().unwrap().to_json().unwrap();
+    assert_eq!(json, r#"{"list":["ann"],"owner":"ann","n":7}"#);
+}

@@ -236,11 +236,11 @@ proptest! {
     ) {
         let source = Database::memory().unwrap();
         let old = source.create_document("d").unwrap();
-        for (number, step) in steps.iter().enumerate() {
+        for (number, step) in (0..).zip(&steps) {
             let options = CommitOptions {
                 author: (number % 3 > 0).then(|| format!("author {}", number % 3)),
                 message: (number % 2 > 0).then(|| format!("step {number}")),
-                ..with_time(number as i64 + 1)
+                ..with_time(number + 1)
             };
             apply((&source, &old), step, &options);
         }

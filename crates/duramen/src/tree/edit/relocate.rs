@@ -111,15 +111,26 @@ impl Writer {
     ) -> Result<()> {
         let from = self.resolve(from)?;
         let text = self.text(&from)?;
-        let slot = self.slot(position)?;
-        let token = match split_last(&from) {
+        let own_name = match split_last(&from) {
             Some((source, token)) if self.holder(&source)?.is_object => Some(token),
             _ => None,
         };
-        let name = name.or(token.filter(|_| slot.holder.is_object));
         let tape = Tape::parse(&text, ParseOptions::default())?;
+        self.insert_copy((Given::whole(&tape), own_name), position, name)
+    }
+
+    /// Adds a copy of a value to an array, or to an object under `name` or else the name that it
+    /// has where it comes from.
+    pub(crate) fn insert_copy(
+        &self,
+        (value, own_name): (Given<'_>, Option<&str>),
+        position: &Position,
+        name: Option<&str>,
+    ) -> Result<()> {
+        let slot = self.slot(position)?;
+        let name = name.or(own_name.filter(|_| slot.holder.is_object));
         self.check_name(&slot, name)?;
-        self.fill(&slot, New { name, value: Given::whole(&tape) })
+        self.fill(&slot, New { name, value })
     }
 
     /// Copies a value as JSON Patch does: what is there is added in another place.
