@@ -2,7 +2,7 @@
 //!
 //! Every key begins with the tree (8 bytes) and a class (1 byte). `docs/format.md` lists them.
 
-use twox_hash::XxHash3_128;
+use sha2::{Digest, Sha256};
 
 use crate::node::PathId;
 use crate::state::{BlobId, OrderId};
@@ -190,14 +190,9 @@ pub(crate) fn entry(tree: TreeId, space: PathId, map: u64, name: &[u8]) -> Vec<u
         key.extend_from_slice(name);
     } else {
         key.extend_from_slice(&name[..ENTRY_KEY_BYTES_MAX]);
-        key.extend(XxHash3_128::oneshot(name).to_be_bytes());
+        key.extend(Sha256::digest(name));
     }
     key
-}
-
-/// Whether the cell's key has a hash of an entry's key instead of the whole.
-pub(crate) fn is_entry_key_hashed(name: &[u8]) -> bool {
-    name.len() > ENTRY_KEY_BYTES_MAX
 }
 
 /// A value stored apart.
@@ -207,7 +202,14 @@ pub(crate) fn blob(tree: TreeId, id: BlobId) -> Vec<u8> {
     key
 }
 
-/// A schema that trees share, by its content.
+/// The number of a schema that trees share: the first half of its cell's SHA-256, so that nobody can
+/// make two with one number.
+pub(crate) fn schema_number(cell: &[u8]) -> u128 {
+    let digest: [u8; 32] = Sha256::digest(cell).into();
+    digest.first_chunk().map_or(0, |first| u128::from_be_bytes(*first))
+}
+
+/// A schema that trees share, by its number.
 pub(crate) fn schema(content: u128) -> Vec<u8> {
     let mut key = start(SCHEMAS, 0);
     key.extend(content.to_be_bytes());

@@ -2,11 +2,10 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::{ArrayIndex, JsonPointer};
-use crate::node::{NodeId, PathId};
+use crate::node::NodeId;
 use crate::order::{self, Item};
 use crate::state::{ApartKind, Datum, Sequence};
 use crate::tree::Tree;
-use crate::tree::cell_key;
 use crate::tree::children::is_known;
 use crate::tree::data::{TreeData, node};
 use crate::tree::group::Fault;
@@ -99,27 +98,6 @@ impl Tree {
         self.data.read().item_node(array, false, item).map(Some)
     }
 
-    /// The ordinal of a map's entry by its key, as of the last checkpoint.
-    pub(crate) fn disk_entry(&self, path: PathId, map: NodeId, key: &[u8]) -> Result<Option<u64>> {
-        let found = self.cells.entry(path, map.ordinal().0, key)?;
-        let Some(ordinal) = found.filter(|_| cell_key::is_entry_key_hashed(key)) else {
-            return Ok(found);
-        };
-        // A long key is found by a hash, and equal hashes are no proof.
-        let is_same = self.read(|data| {
-            let stored = data.key(data.schema.path(path).space, ordinal)?;
-            Ok(matches!(stored, Datum::Text { bytes, .. } if bytes == key))
-        })?;
-        if is_same {
-            return Ok(Some(ordinal));
-        }
-        let message = format!(
-            "a name of {} bytes has the hash of another name of the same object: change the name",
-            key.len()
-        );
-        Err(Error::new(ErrorKind::Unsupported, message))
-    }
-
     /// The member of an object that has a name at a revision.
     pub(crate) fn member(
         &self,
@@ -148,7 +126,7 @@ impl Tree {
         };
         let found = match young {
             Some(ordinal) => Some(ordinal),
-            None => self.disk_entry(path, map, key)?,
+            None => self.cells.entry(path, map.ordinal().0, key)?,
         };
         let Some(ordinal) = found else { return Ok(None) };
         let entry = node(path, ordinal);

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use twox_hash::XxHash3_128;
 
 use crate::encoding::{RevisionRows, encode_column, encode_order_block, encode_run};
 use crate::error::{Error, ErrorKind, Result};
@@ -146,7 +145,7 @@ fn put_schema(data: &TreeData, tree: TreeId, extent: SchemaExtent, cells: &mut C
         let mut cell = vec![u8::from(data.schema.path(PathId(0)).always_map)];
         encode_paths(data, 1..extent.paths, &mut cell);
         encode_shapes(data, 0..extent.shapes, &mut cell);
-        let content = XxHash3_128::oneshot(&cell);
+        let content = cell_key::schema_number(&cell);
         cells.push((cell_key::schema(content), cell));
         return content;
     };

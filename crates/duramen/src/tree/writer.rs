@@ -198,7 +198,7 @@ impl Writer {
             Ok((data.young_entry(space, map.ordinal().0, key), none_on_disk))
         })?;
         match young {
-            (None, false) => self.tree.disk_entry(path, map, key),
+            (None, false) => self.tree.cells.entry(path, map.ordinal().0, key),
             (found, _) => Ok(found),
         }
     }

@@ -211,25 +211,3 @@ fn rows_that_name_paths_or_entries_that_name_ordinals_of_no_tree_are_errors() {
     assert_eq!(tree.moves(Revision(1)).unwrap_err().kind(), ErrorKind::Corrupt);
     assert_eq!(tree.cells.entry(ELEMENT, 0, b"key").unwrap_err().kind(), ErrorKind::Corrupt);
 }
-
-/// The index of entries as it is when two long keys have one hash.
-#[test]
-fn a_long_key_that_leads_to_the_entry_of_another_is_an_error() {
-    let (long, other) = ("k".repeat(600), format!("{}x", "k".repeat(599)));
-    let mut keys = vec![Datum::Text { bytes: long.as_bytes(), plain: true }; SLOTS.into()];
-    keys[1] = Datum::Text { bytes: other.as_bytes(), plain: true };
-    let mut group = sound(false);
-    group.push((ELEMENT, GroupCell::Key, 0, column(&keys)));
-    let mut index = Cells::new();
-    let mut point = |key: &str, ordinal: u64| {
-        let key = cell_key::entry(TREE, ELEMENT, 0, key.as_bytes());
-        index.insert(key, ordinal.to_le_bytes().to_vec());
-    };
-    point(&long, 0);
-    point(&other, 0);
-    let tree = tree(&group, index);
-    let find = |key: &str| tree.disk_entry(ELEMENT, NodeId::new(ROOT, Ordinal(0)), key.as_bytes());
-    assert_eq!(find(&long).unwrap(), Some(0));
-    assert_eq!(find(&other).unwrap_err().kind(), ErrorKind::Unsupported);
-    assert_eq!(find(&"z".repeat(600)).unwrap(), None);
-}
