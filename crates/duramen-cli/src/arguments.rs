@@ -29,9 +29,10 @@ use crate::{Result, extension};
 
 const AFTER_HELP: &str = "\
 DB is the database's folder and DOC the name of a document in it. A POINTER is a JSON Pointer,
-such as /players/3/name; inside a name write ~1 for / and ~0 for ~. A REVISION is a number, a TIME
-is in RFC 3339 form: 2024-05-01T12:30:00+02:00. A time without a zone is UTC, and a date alone is
-its first moment, 00:00 UTC. A FILE called - is standard input.
+such as /players/3/name; inside a name write ~1 for / and ~0 for ~. In its place stand also # and
+the id of a value, which finds it wherever it is, and a JSONPath (RFC 9535), which begins with $.
+A REVISION is a number, a TIME is in RFC 3339 form: 2024-05-01T12:30:00+02:00. A time without a zone
+is UTC, and a date alone is its first moment, 00:00 UTC. A FILE called - is standard input.
 
 Examples:
   duramen put shop.duramen config config.json --message 'first version'

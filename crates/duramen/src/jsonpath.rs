@@ -8,7 +8,7 @@ use std::fmt::{self, Write as _};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::json::JsonPointer;
 use crate::node::NodeId;
 use crate::snapshot::Snapshot;
@@ -136,6 +136,30 @@ pub(crate) fn pointers(
 ) -> Result<Vec<JsonPointer>> {
     let matches = Matches::new(Arc::clone(tree), revision, path)?;
     matches.map(|found| found.map(|found| found.pointer())).collect()
+}
+
+/// The place of the one value that a query finds at a revision, the staged one included.
+pub(crate) fn only_pointer(
+    tree: &Arc<Tree>,
+    revision: u32,
+    path: &JsonPath,
+) -> Result<JsonPointer> {
+    let mut places = Matches::new(Arc::clone(tree), revision, path)?
+        .map(|found| found.map(|found| found.pointer()));
+    let Some(only) = places.next().transpose()? else {
+        let message = format!("{path} finds nothing: `duramen query` tells what a path finds");
+        return Err(Error::new(ErrorKind::NotFound, message));
+    };
+    for place in places {
+        let place = place?;
+        if place != only {
+            let message = format!(
+                "{path} finds several values, such as \"{only}\" and \"{place}\": name one"
+            );
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
+    }
+    Ok(only)
 }
 
 impl Matches {

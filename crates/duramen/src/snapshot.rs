@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::JsonPointer;
+use crate::jsonpath;
 use crate::node::{NodeId, NodeKind};
 use crate::revision::{Micros, Revision};
 use crate::target::Target;
@@ -169,6 +170,7 @@ impl Snapshot {
         match target {
             Target::Pointer(pointer) => Ok(pointer.clone()),
             Target::Node(node) => self.pointer(*node),
+            Target::Path(path) => jsonpath::only_pointer(&self.tree, short(self.revision), path),
         }
     }
 

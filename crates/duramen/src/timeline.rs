@@ -67,6 +67,7 @@ impl Snapshot {
         match target {
             Target::Pointer(pointer) => self.locate(pointer),
             Target::Node(node) => self.pointer(*node).map(|_| *node),
+            Target::Path(_) => self.locate(&self.resolve(target)?),
         }
     }
 
@@ -76,6 +77,7 @@ impl Snapshot {
             // The document itself may be deleted at this revision.
             Target::Pointer(pointer) if pointer.is_root() => node(ROOT, 0),
             Target::Pointer(pointer) => return self.locate(pointer),
+            Target::Path(_) => return self.locate(&self.resolve(target)?),
             Target::Node(node) => *node,
         };
         let created = self.tree.read(|data| {

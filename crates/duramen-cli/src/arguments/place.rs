@@ -8,7 +8,8 @@ use crate::Result;
 /// One value of a document.
 #[derive(Debug, Args)]
 pub(crate) struct Place {
-    /// A JSON Pointer, such as /players/3/name, or # and a value's id; '' is the whole document
+    /// A JSON Pointer, such as /players/3/name, # and a value's id, or a JSONPath that finds one
+    /// value, such as '$.players[-1]'; '' is the whole document
     #[arg(value_name = "POINTER")]
     place: String,
 }
@@ -28,7 +29,7 @@ pub(crate) struct Places {
     places: String,
 }
 
-/// What [`Places`] names.
+/// What a text names: one value, or all that a query finds.
 pub(crate) enum Named {
     One(Target),
     All(JsonPath),
@@ -36,10 +37,15 @@ pub(crate) enum Named {
 
 impl Places {
     pub(crate) fn named(&self) -> Result<Named> {
-        Ok(if self.places.starts_with('$') {
-            Named::All(JsonPath::parse(&self.places)?)
-        } else {
-            Named::One(Target::parse(&self.places)?)
+        Named::parse(&self.places)
+    }
+}
+
+impl Named {
+    pub(crate) fn parse(text: &str) -> Result<Self> {
+        Ok(match Target::parse(text)? {
+            Target::Path(path) => Self::All(path),
+            target => Self::One(target),
         })
     }
 }

@@ -1,9 +1,10 @@
 //! `duramen get`: a document, or a part of it, as it is or was.
 
 use clap::Args;
-use duramen::{Format, Target};
+use duramen::{Format, JsonPointer, Snapshot};
 
 use crate::Result;
+use crate::arguments::place::Named;
 use crate::arguments::{At, ReadDocument};
 use crate::exit::Success;
 use crate::output::Output;
@@ -13,6 +14,7 @@ const EXAMPLES: &str = "\
 Examples:
   duramen get shop.duramen config
   duramen get shop.duramen config --path /opening/sunday
+  duramen get shop.duramen config --path '$.opening[*][0]'
   duramen get shop.duramen config --at 7
   duramen get shop.duramen config --at 2024-05-01T12:00:00+02:00 | jq .opening
   duramen get shop.duramen config --max-level 1 --metadata
@@ -27,7 +29,8 @@ pub(crate) struct Get {
     document: ReadDocument,
     #[command(flatten)]
     at: At,
-    /// Only the value at this JSON Pointer, such as /players/3/name, or with this id, such as #12
+    /// Only the value at this JSON Pointer, such as /players/3/name, or with this id, such as #12, or
+    /// the values that a JSONPath finds, one a line
     #[arg(long, value_name = "POINTER", default_value = "", hide_default_value = true)]
     path: String,
     /// Go this many levels deep
@@ -46,17 +49,28 @@ pub(crate) struct Get {
 
 impl Get {
     pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
-        let target = Target::parse(&self.path)?;
+        let named = Named::parse(&self.path)?;
         let snapshot = self.at.snapshot(&self.document.open(session)?)?;
-        let pointer = snapshot.resolve(&target)?;
+        match named {
+            Named::One(target) => self.print(&snapshot, &snapshot.resolve(&target)?, output)?,
+            Named::All(path) => {
+                for found in snapshot.query(&path)? {
+                    self.print(&snapshot, &found?.pointer(), output)?;
+                }
+            }
+        }
+        Ok(Success::Done)
+    }
+
+    fn print(&self, at: &Snapshot, pointer: &JsonPointer, output: &mut Output) -> Result<()> {
         let format = Format {
             pretty: self.pretty || output.style.terminal && !output.style.json,
             max_level: self.max_level,
             max_children: self.max_children,
             metadata: self.metadata,
         };
-        snapshot.write_json(&pointer, &format, output.stream())?;
+        at.write_json(pointer, &format, output.stream())?;
         output.line("")?;
-        Ok(Success::Done)
+        Ok(())
     }
 }

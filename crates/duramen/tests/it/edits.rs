@@ -654,3 +654,25 @@ fn a_copy_of_another_document_keeps_its_name_in_an_object_and_has_none_in_an_arr
     let json = config.head().unwrap().to_json().unwrap();
     assert_eq!(json, r#"{"list":["ann"],"owner":"ann","n":7}"#);
 }
+
+#[test]
+fn a_path_that_finds_one_value_names_it_and_any_other_path_is_refused() {
+    let document = Database::memory().unwrap().create_document("d").unwrap();
+    document.put(r#"{"list":[{"n":1},{"n":2}]}"#, &plain()).unwrap();
+    let path = |text: &str| text.parse::<Target>().unwrap();
+    document.set(&path("$.list[?@.n == 2].n"), "5", &plain()).unwrap();
+    document.append(&path("$..list"), "7", &plain()).unwrap();
+    let last = path("$.list[-1]");
+    let head = document.head().unwrap();
+    assert_eq!(head.to_json().unwrap(), r#"{"list":[{"n":1},{"n":5},7]}"#);
+    assert_eq!(head.resolve(&last).unwrap().to_string(), "/list/2");
+    assert_eq!(head.cursor(&last).unwrap().to_json().unwrap(), "7");
+    // What is found twice is still one value.
+    assert_eq!(head.resolve(&path("$.list[2,-1]")).unwrap().to_string(), "/list/2");
+    for (text, kind) in [("$.list[*].n", ErrorKind::Invalid), ("$.none", ErrorKind::NotFound)] {
+        assert_eq!(head.resolve(&path(text)).unwrap_err().kind(), kind, "{text}");
+        let removed = document.remove(&path(text), &plain());
+        assert_eq!(removed.unwrap_err().kind(), kind, "{text}");
+    }
+    assert_eq!(document.head_revision().unwrap(), Revision(3));
+}

@@ -341,6 +341,7 @@ fn check_diff(specimen: &Specimen, random: &mut Random) {
     let diff = specimen.document.diff_with(from, to, &options).unwrap();
     let find = |copy: &Copy| match &start {
         Target::Node(node) => copy.find(*node).map(|value| value.node),
+        Target::Path(_) => unreachable!("starts are drawn as places and ids"),
         Target::Pointer(at) => copy.0.iter().find(|v| v.pointer == *at).map(|value| value.node),
     };
     let (before, after) = (&specimen.copies[a], &specimen.copies[b]);

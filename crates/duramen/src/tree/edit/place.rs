@@ -2,6 +2,7 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::{Item, JsonPointer};
+use crate::jsonpath;
 use crate::position::Position;
 use crate::target::Target;
 use crate::tree::compare::check_member_name;
@@ -23,6 +24,7 @@ impl Writer {
     pub(crate) fn resolve(&self, target: &Target) -> Result<JsonPointer> {
         let node = match target {
             Target::Pointer(pointer) => return Ok(pointer.clone()),
+            Target::Path(path) => return jsonpath::only_pointer(&self.tree, self.revision, path),
             Target::Node(node) => *node,
         };
         self.tree.pointer_of(node, self.revision)?.ok_or_else(|| {
