@@ -29,8 +29,8 @@ pub(crate) struct Get {
     document: ReadDocument,
     #[command(flatten)]
     at: At,
-    /// Only the value at this JSON Pointer, such as /players/3/name, or with this id, such as #12, or
-    /// the values that a JSONPath finds, one a line
+    /// Only the value at this JSON Pointer, such as /players/3/name, or with this id, such as #12,
+    /// or the values that a JSONPath finds, one a line
     #[arg(long, value_name = "POINTER", default_value = "", hide_default_value = true)]
     path: String,
     /// Go this many levels deep

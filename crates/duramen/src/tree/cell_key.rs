@@ -202,8 +202,8 @@ pub(crate) fn blob(tree: TreeId, id: BlobId) -> Vec<u8> {
     key
 }
 
-/// The number of a schema that trees share: the first half of its cell's SHA-256, so that nobody can
-/// make two with one number.
+/// The number of a schema that trees share: the first half of its cell's SHA-256, so that nobody
+/// can make two with one number.
 pub(crate) fn schema_number(cell: &[u8]) -> u128 {
     let digest: [u8; 32] = Sha256::digest(cell).into();
     digest.first_chunk().map_or(0, |first| u128::from_be_bytes(*first))
