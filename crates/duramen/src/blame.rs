@@ -7,18 +7,25 @@ use rustc_hash::FxHashMap;
 use crate::cursor::{Cursor, Descendants};
 use crate::error::Result;
 use crate::json::JsonPointer;
-use crate::node::{NodeId, NodeKind};
+use crate::node::{Move, NodeId, NodeKind};
 use crate::revision::{Micros, Revision};
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Node, Snapshot};
 use crate::target::Target;
 use crate::tree::Tree;
+use crate::tree::moved::{self, MovedFrom};
 
-/// How far down blame looks at each value by itself.
+/// How far down blame looks at each value by itself, and whether past moves.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BlameOptions {
     /// So many levels below the target. An array or object at that level answers for all that is
     /// in it; 0 says who was the last to change anything in the target.
     pub depth: Option<usize>,
+    /// Whether a revision that only moved or renamed a value, or something it is in, passes the
+    /// blame on to the one that set it where it was before.
+    ///
+    /// What is in a moved value is found by the same names and indexes. An array passes it on if it
+    /// had as many elements there, an object if it had the same names in the same order.
+    pub follow: bool,
 }
 
 /// The revision that set one value as it is.
@@ -36,6 +43,9 @@ pub struct BlameEntry {
     /// The revision that set it: of an array or object the one that last gave it another child,
     /// took one or changed their order; of a whole one the newest that set anything in it.
     pub revision: Revision,
+    /// Where the value was before, if the revision that set it here moved or renamed it. What is
+    /// in it came along, and is not told.
+    pub moved_from: Option<MovedFrom>,
     /// The revision's timestamp.
     pub timestamp: Micros,
     /// Who made the revision.
@@ -51,6 +61,7 @@ pub struct Blame {
     start: Option<Cursor>,
     rest: Descendants,
     deepest: Option<usize>,
+    follow: bool,
     origins: FxHashMap<Revision, Origin>,
 }
 
@@ -60,6 +71,7 @@ struct Origin {
     timestamp: Micros,
     author: Option<Arc<str>>,
     message: Option<Arc<str>>,
+    moves: Arc<[Move]>,
 }
 
 /// Revisions kept at hand while a subtree is walked.
@@ -95,6 +107,7 @@ impl Snapshot {
             rest: start.descendants(options.depth),
             start: Some(start),
             deepest,
+            follow: options.follow,
             origins: FxHashMap::default(),
         })
     }
@@ -105,23 +118,43 @@ impl Blame {
         let details = cursor.details()?;
         let is_whole =
             self.deepest == Some(cursor.depth()) && details.children.is_some_and(|n| n > 0);
-        let mut revision = details.changed;
+        let moved_from = self.moved_from(&details)?;
+        let mut revision = self.set_in(&details)?;
         if is_whole {
             for inner in cursor.descendants(None) {
-                revision = revision.max(inner?.details()?.changed);
+                revision = revision.max(self.set_in(&inner?.details()?)?);
             }
         }
-        let Origin { timestamp, author, message } = self.origin(revision)?;
+        let Origin { timestamp, author, message, .. } = self.origin(revision)?;
         Ok(BlameEntry {
             pointer: cursor.pointer()?,
             node: details.id,
             kind: details.kind,
             is_whole,
             revision,
+            moved_from,
             timestamp,
             author,
             message,
         })
+    }
+
+    /// The revision to blame for the value alone.
+    fn set_in(&mut self, value: &Node) -> Result<Revision> {
+        if !self.follow {
+            return Ok(value.changed);
+        }
+        let tree = Arc::clone(&self.tree);
+        let moves_of = |revision| Ok(self.origin(revision)?.moves);
+        tree.set_before_moves((value.id, value.changed), moves_of)
+    }
+
+    fn moved_from(&mut self, value: &Node) -> Result<Option<MovedFrom>> {
+        let moves = self.origin(value.changed)?.moves;
+        if moved::source(value.id, &moves).is_none() {
+            return Ok(None);
+        }
+        self.tree.moved_from(value.id, value.changed, &moves)
     }
 
     fn origin(&mut self, revision: Revision) -> Result<Origin> {
@@ -136,6 +169,7 @@ impl Blame {
             timestamp: row.timestamp,
             author: row.author.map(Into::into),
             message: row.message.map(Into::into),
+            moves: self.tree.moves(revision)?.into(),
         };
         self.origins.insert(revision, origin.clone());
         Ok(origin)

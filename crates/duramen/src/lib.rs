@@ -82,6 +82,6 @@ pub use target::Target;
 pub use timeline::{NodeChanges, Timeline};
 pub use transaction::{Committed, Transaction};
 pub use tree::{
-    Change, ChangeKind, Diff, DiffCounts, DiffOptions, DiffStat, Format, NodeChange, Scope, Value,
-    ValueRun,
+    Change, ChangeKind, Diff, DiffCounts, DiffOptions, DiffStat, Format, MovedFrom, NodeChange,
+    Scope, Value, ValueRun,
 };

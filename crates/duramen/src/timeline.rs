@@ -10,6 +10,7 @@ use crate::target::Target;
 use crate::tree::changes::{ChangeSearch, NodeChange, Scope};
 use crate::tree::data::node;
 use crate::tree::history::short;
+use crate::tree::moved::MovedFrom;
 use crate::tree::schema::ROOT;
 use crate::tree::{Tree, children};
 
@@ -39,6 +40,9 @@ use crate::tree::{Tree, children};
 #[derive(Debug)]
 pub struct Timeline {
     tree: Arc<Tree>,
+    node: NodeId,
+    /// That of the snapshot.
+    revision: Revision,
     search: ChangeSearch,
 }
 
@@ -59,7 +63,8 @@ impl Snapshot {
     pub fn timeline(&self, target: &Target, scope: Scope) -> Result<Timeline> {
         let node = self.find_ever(target)?;
         let search = self.tree.change_search(node, scope, short(self.head))?;
-        Ok(Timeline { tree: Arc::clone(&self.tree), search })
+        let (tree, revision) = (Arc::clone(&self.tree), self.revision);
+        Ok(Timeline { tree, node, revision, search })
     }
 
     /// The node that a target names at this revision.
@@ -114,6 +119,37 @@ impl Timeline {
         self.tree.change_after(&mut self.search, from)
     }
 
+    /// Where the value was before the revision that brought it, if that moved or renamed it or
+    /// something it is in. Asked of the value it was then, it goes on to the place before that.
+    ///
+    /// A value that came more than once was brought by the newest such revision up to the
+    /// snapshot's. In a moved value what is in it is found by the same names and indexes: something
+    /// else, or nothing, if the same revision gave an array in between other elements. A value that
+    /// was there before is not made by moving another one onto it, as JSON Patch can.
+    ///
+    /// ```
+    /// use duramen::{CommitOptions, Database, JsonPointer, Scope};
+    ///
+    /// let options = CommitOptions::default();
+    /// let doc = Database::memory()?.create_document("d")?;
+    /// doc.put(r#"{"a":{"x":1}}"#, &options)?;
+    /// doc.rename_field(&JsonPointer::parse("/a")?, "b", &options)?;
+    /// let x = JsonPointer::parse("/b/x")?;
+    /// let origin = doc.head()?.timeline(&x.into(), Scope::Node)?.moved_from()?;
+    /// let origin = origin.expect("it was renamed");
+    /// assert_eq!((origin.pointer.to_string().as_str(), origin.revision.0), ("/a/x", 2));
+    /// let before = doc.head()?.timeline(&origin.node.into(), Scope::Node)?;
+    /// assert_eq!(before.moved_from()?, None);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    pub fn moved_from(&self) -> Result<Option<MovedFrom>> {
+        let Some(began) = self.tree.beginning(self.node, short(self.revision))? else {
+            return Ok(None);
+        };
+        let began = Revision(u64::from(began));
+        self.tree.moved_from(self.node, began, &self.tree.moves(began)?)
+    }
+
     /// All changes, newest first.
     pub fn changes(self) -> NodeChanges {
         NodeChanges { timeline: self, until: u32::MAX }
@@ -124,7 +160,7 @@ impl Iterator for NodeChanges {
     type Item = Result<NodeChange>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let Timeline { tree, search } = &mut self.timeline;
+        let Timeline { tree, search, .. } = &mut self.timeline;
         let change = tree.change_before(search, self.until);
         self.until = match &change {
             Ok(Some(change)) => short(change.revision) - 1,

@@ -31,6 +31,7 @@ use crate::tree::serialize::{Serializer, Stop};
 pub use changes::{NodeChange, Scope};
 pub use difference::{Change, ChangeKind, Diff, DiffCounts, DiffOptions, DiffStat};
 pub use history::{Value, ValueRun};
+pub use moved::MovedFrom;
 pub use serialize::Format;
 
 pub(crate) mod blobs;
@@ -49,6 +50,7 @@ pub(crate) mod history;
 pub(crate) mod inspect;
 pub(crate) mod locate;
 pub(crate) mod missing;
+pub(crate) mod moved;
 pub(crate) mod orders;
 pub(crate) mod persist;
 pub(crate) mod rows;

@@ -272,12 +272,16 @@ impl Tree {
     ///
     /// [`Writer::erase_children`]: crate::tree::writer::Writer::erase_children
     pub(crate) fn gaps(&self, node: NodeId, until: u32) -> Result<Vec<(u32, u32)>> {
+        self.absences(self.read(|data| parent_of(data, node))?, until)
+    }
+
+    /// The spans up to `until` in which a node, or some ancestor of it, was marked as removed.
+    pub(crate) fn absences(&self, mut at: Option<NodeId>, until: u32) -> Result<Vec<(u32, u32)>> {
         let mut gaps = Vec::new();
-        let mut at = node;
-        while let Some(parent) = self.read(|data| parent_of(data, at))? {
+        while let Some(node) = at {
             let found = self.read(|data| {
                 let (mut found, mut end) = (Vec::new(), until);
-                data.versions(parent, until, &mut |set, state| {
+                data.versions(node, until, &mut |set, state| {
                     if state.is_absent() {
                         found.push((set, end));
                     }
@@ -287,7 +291,7 @@ impl Tree {
                 Ok(found)
             })?;
             gaps.extend(found);
-            at = parent;
+            at = self.read(|data| parent_of(data, node))?;
         }
         gaps.sort_unstable();
         let mut apart: Vec<(u32, u32)> = Vec::with_capacity(gaps.len());

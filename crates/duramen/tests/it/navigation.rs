@@ -12,6 +12,7 @@ use duramen::{
 };
 
 mod copies;
+mod moves;
 
 fn pointer(text: &str) -> JsonPointer {
     JsonPointer::parse(text).unwrap()
@@ -180,7 +181,7 @@ fn check_blame(specimen: &Specimen, revision: usize) {
     let (copy, snapshot) =
         (&specimen.copies[revision], specimen.document.at(Revision(revision as u64)).unwrap());
     let blame = |depth| {
-        let blame = snapshot.blame(&root(), &BlameOptions { depth }).unwrap();
+        let blame = snapshot.blame(&root(), &BlameOptions { depth, follow: false }).unwrap();
         blame.map(Result::unwrap).collect::<Vec<_>>()
     };
     let full = blame(None);
