@@ -18,9 +18,12 @@ Examples:
   duramen blame shop.duramen config /opening
   duramen blame shop.duramen config '' --depth 1
   duramen blame shop.duramen config /price --at 2024-05-01 --json
+  duramen blame shop.duramen config /prices --follow
 
 An array or object is blamed on the revision that last gave or took a child or changed their order;
-at --depth, where what is in it is not listed, on the newest that changed anything in it.";
+at --depth, where what is in it is not listed, on the newest that changed anything in it. What was
+moved or renamed is blamed on the revision that did it, with the place where it was, unless --follow
+looks past that.";
 
 /// Tell for each value at a place who set it, when and why
 #[derive(Debug, Args)]
@@ -35,13 +38,17 @@ pub(crate) struct Blame {
     /// List values down to this many levels below the place
     #[arg(long, value_name = "LEVELS")]
     depth: Option<usize>,
+    /// Look past moves and new names: who set the value where it was before?
+    #[arg(long)]
+    follow: bool,
 }
 
 impl Blame {
     pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
         let target = self.place.target()?;
         let snapshot = self.at.snapshot(&self.document.open(session)?)?;
-        for entry in snapshot.blame(&target, &BlameOptions { depth: self.depth })? {
+        let options = BlameOptions { depth: self.depth, follow: self.follow };
+        for entry in snapshot.blame(&target, &options)? {
             output.record(&Line::new(&snapshot, entry?)?)?;
         }
         Ok(Success::Done)
@@ -60,6 +67,16 @@ struct Line {
     /// None of an array or object whose children have lines of their own.
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    moved_from: Option<Origin>,
+}
+
+/// Where a moved value was before.
+#[derive(Debug, Serialize)]
+struct Origin {
+    pointer: String,
+    node: u64,
+    revision: u64,
 }
 
 impl Line {
@@ -87,6 +104,11 @@ impl Line {
             message: entry.message.map(|message| message.to_string()),
             kind,
             value,
+            moved_from: entry.moved_from.map(|moved| Origin {
+                pointer: moved.pointer.to_string(),
+                node: moved.node.number(),
+                revision: moved.revision.0,
+            }),
         })
     }
 }
@@ -102,11 +124,15 @@ impl Record for Line {
             None => "{...}".into(),
         };
         let pointer = if self.pointer.is_empty() { "''" } else { &self.pointer };
-        writeln!(
+        write!(
             out,
             "{r}{revision:>6}{r:#}  {t}{timestamp}{t:#}  {author:<10}  {h}{}{h:#}  {}",
             one_line(pointer),
             value
-        )
+        )?;
+        match &self.moved_from {
+            Some(moved) => writeln!(out, "  (was {})", one_line(&moved.pointer)),
+            None => writeln!(out),
+        }
     }
 }
