@@ -5,6 +5,10 @@
 
 use std::fmt;
 
+mod changes;
+
+pub use changes::Side;
+
 /// A JSON value that keeps the order of fields and the text of numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Json {
@@ -30,8 +34,12 @@ const FIELDS_MAX: usize = 256;
 pub enum Refusal {
     /// Nothing is there.
     Missing,
-    /// The root cannot be removed.
+    /// The root is in nothing: it cannot be removed, moved or named.
     Root,
+    /// It would fit into nothing there.
+    Unfit,
+    /// Something else is there.
+    Taken,
 }
 
 impl Json {

@@ -162,6 +162,8 @@ pub(crate) struct Staging<'m> {
     changed: Values,
     /// Facts of them that the nodes they are made of depend on.
     traits: Traits,
+    /// Whether a change failed half done: then there is no commit.
+    is_broken: bool,
 }
 
 /// What documents went through in a transaction.
@@ -176,7 +178,7 @@ pub(crate) struct Traits {
 impl<'m> Staging<'m> {
     /// A transaction that has changed nothing.
     pub(crate) fn new(model: &'m Model) -> Self {
-        Self { model, changed: Values::new(), traits: Traits::default() }
+        Self { model, changed: Values::new(), traits: Traits::default(), is_broken: false }
     }
 
     /// What is committed.
@@ -207,16 +209,30 @@ impl<'m> Staging<'m> {
         }
     }
 
+    /// Whether a change failed half done.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.is_broken
+    }
+
     /// Changes the value of a document in place.
     pub(crate) fn edit(
         &mut self,
         name: &str,
         edit: impl FnOnce(&mut Json) -> Result<(), Refusal>,
     ) -> Result<(), ErrorKind> {
-        let mut value = self.value(name).ok_or(ErrorKind::NotFound)?.clone();
-        edit(&mut value)?;
+        let before = self.value(name).ok_or(ErrorKind::NotFound)?;
+        let mut value = before.clone();
+        if let Err(refusal) = edit(&mut value) {
+            self.is_broken |= value != *before;
+            return Err(refusal.into());
+        }
         self.set(name, Some(value));
         Ok(())
+    }
+
+    /// A document went through several changes in one step.
+    pub(crate) fn compound(&mut self, name: &str) {
+        self.traits.compound.insert(name.to_owned());
     }
 
     /// Whether a document's value is another than the committed one.

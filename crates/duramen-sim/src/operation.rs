@@ -4,8 +4,9 @@
 //! the rest: no match over either has a wildcard. The gate of [`Coverage`](crate::Coverage) fails
 //! until the suites draw it often enough for it to take effect.
 
-use duramen::{ErrorKind, JsonPointer, Revision, Transaction};
+use duramen::{CommitOptions, Document, ErrorKind, JsonPointer, Outcome, Revision, Transaction};
 
+use crate::edit::{Edit, Shape};
 use crate::json::{Json, Refusal, pointer, tokens};
 use crate::model::Staging;
 use crate::random::Random;
@@ -53,6 +54,24 @@ kinds! {
     Expect "expect" 1
     /// What a pointer names is read, with what the transaction has changed.
     Get "get" 2
+    /// An element or field is put at a place.
+    Insert "insert" 2
+    /// An element is put at the end of an array.
+    Append "append" 2
+    /// Elements of an array are replaced by others.
+    Splice "splice" 2
+    /// What is there is replaced.
+    Replace "replace" 2
+    /// A value goes to another place.
+    Move "move" 2
+    /// A value comes to another place too.
+    Copy "copy" 2
+    /// A field gets another name.
+    RenameField "rename field" 2
+    /// A JSON Merge Patch is applied.
+    Merge "merge patch" 2
+    /// A JSON Patch is applied.
+    Patch "patch" 2
 }
 
 /// What is done to a document. Pointers and values are text, as the engine is given them.
@@ -89,6 +108,8 @@ pub enum Operation {
         /// What should be there.
         value: String,
     },
+    /// A single place of it changes.
+    Edit(Edit),
 }
 
 impl Kind {
@@ -108,8 +129,20 @@ impl Kind {
     /// Whether it can be done outside a transaction.
     pub(crate) fn stands_alone(self) -> bool {
         match self {
-            Self::Create | Self::Put | Self::Set | Self::Remove => true,
             Self::Expect | Self::Get => false,
+            Self::Create
+            | Self::Put
+            | Self::Set
+            | Self::Remove
+            | Self::Insert
+            | Self::Append
+            | Self::Splice
+            | Self::Replace
+            | Self::Move
+            | Self::Copy
+            | Self::RenameField
+            | Self::Merge
+            | Self::Patch => true,
         }
     }
 
@@ -117,8 +150,38 @@ impl Kind {
     pub(crate) fn only_reads(self) -> bool {
         match self {
             Self::Expect | Self::Get => true,
-            Self::Create | Self::Put | Self::Set | Self::Remove => false,
+            Self::Create
+            | Self::Put
+            | Self::Set
+            | Self::Remove
+            | Self::Insert
+            | Self::Append
+            | Self::Splice
+            | Self::Replace
+            | Self::Move
+            | Self::Copy
+            | Self::RenameField
+            | Self::Merge
+            | Self::Patch => false,
         }
+    }
+
+    /// The change of a single place that it is.
+    fn shape(self) -> Option<Shape> {
+        Some(match self {
+            Self::Create | Self::Put | Self::Set | Self::Remove | Self::Expect | Self::Get => {
+                return None;
+            }
+            Self::Insert => Shape::Insert,
+            Self::Append => Shape::Append,
+            Self::Splice => Shape::Splice,
+            Self::Replace => Shape::Replace,
+            Self::Move => Shape::Move,
+            Self::Copy => Shape::Copy,
+            Self::RenameField => Shape::RenameField,
+            Self::Merge => Shape::Merge,
+            Self::Patch => Shape::Patch,
+        })
     }
 }
 
@@ -132,6 +195,15 @@ impl Operation {
             Self::Remove { .. } => Kind::Remove,
             Self::Expect { .. } => Kind::Expect,
             Self::Get { .. } => Kind::Get,
+            Self::Edit(Edit::Insert { .. }) => Kind::Insert,
+            Self::Edit(Edit::Append { .. }) => Kind::Append,
+            Self::Edit(Edit::Splice { .. }) => Kind::Splice,
+            Self::Edit(Edit::Replace { .. }) => Kind::Replace,
+            Self::Edit(Edit::Move { .. }) => Kind::Move,
+            Self::Edit(Edit::Copy { .. }) => Kind::Copy,
+            Self::Edit(Edit::RenameField { .. }) => Kind::RenameField,
+            Self::Edit(Edit::Merge { .. }) => Kind::Merge,
+            Self::Edit(Edit::Patch { .. }) => Kind::Patch,
         }
     }
 
@@ -157,7 +229,35 @@ impl Operation {
                 let value = value.at(&path).map(Json::to_string).unwrap_or_default();
                 Self::Get { at: pointer(&path), value }
             }
+            Kind::Insert
+            | Kind::Append
+            | Kind::Splice
+            | Kind::Replace
+            | Kind::Move
+            | Kind::Copy
+            | Kind::RenameField
+            | Kind::Merge
+            | Kind::Patch => Self::draw_edit(kind, name, staging, random),
         }
+    }
+
+    /// Draws a change of a single place. One that comes to the same value is replaced: whether it
+    /// is a revision depends on whether what is there now is the same or only looks the same.
+    fn draw_edit(kind: Kind, name: &str, staging: &Staging, random: &mut Random) -> Self {
+        let scale = staging.model().scale();
+        let shape = kind.shape().expect("a change of a single place");
+        let value = staging.value(name);
+        if value.is_none() && kind == Kind::Patch {
+            let patch = r#"[{"op":"test","path":"","value":null}]"#.to_owned();
+            return Self::Edit(Edit::Patch { patch });
+        }
+        let edit = Edit::draw(shape, value.unwrap_or(&Json::Null), random, scale);
+        let Some(value) = value else { return Self::Edit(edit) };
+        let mut next = value.clone();
+        if edit.apply(&mut next).is_ok() && next == *value {
+            return Self::Put { value: Json::Array(vec![Json::Null, next]).to_string() };
+        }
+        Self::Edit(edit)
     }
 
     /// Does it in the model.
@@ -192,6 +292,18 @@ impl Operation {
                 let found = staging.value(name).and_then(|value| value.at(&tokens(at)));
                 found.map(drop).ok_or(ErrorKind::NotFound)
             }
+            Self::Edit(Edit::Merge { patch }) if staging.value(name).is_none() => {
+                let mut value = Json::Null;
+                value.merge(&Json::parse(patch));
+                staging.set(name, Some(value));
+                Ok(())
+            }
+            Self::Edit(edit) if staging.value(name).is_none() => Err(edit.refusal_of_nothing()),
+            Self::Edit(edit) => {
+                staging.edit(name, |document| edit.apply(document))?;
+                staging.compound(name);
+                Ok(())
+            }
         }
     }
 
@@ -216,6 +328,26 @@ impl Operation {
                 assert_eq!(found, *value, "{at:?} of {name:?} in a transaction");
                 Ok(())
             }
+            Self::Edit(edit) => edit.stage(name, transaction),
+        }
+    }
+
+    /// Does it to a document, as a commit of its own.
+    ///
+    /// # Errors
+    /// Those of the commit.
+    ///
+    /// # Panics
+    /// If it does not stand alone.
+    pub fn call(&self, to: &Document, options: &CommitOptions) -> duramen::Result<Outcome> {
+        match self {
+            Self::Put { value } => to.put(value, options),
+            Self::Set { at, value } => to.set(&JsonPointer::parse(at)?, value, options),
+            Self::Remove { at } => to.remove(&JsonPointer::parse(at)?, options),
+            Self::Edit(edit) => edit.call(to, options),
+            Self::Create | Self::Expect { .. } | Self::Get { .. } => {
+                panic!("{self:?} is no call of a document")
+            }
         }
     }
 }
@@ -224,7 +356,8 @@ impl From<Refusal> for ErrorKind {
     fn from(refusal: Refusal) -> Self {
         match refusal {
             Refusal::Missing => Self::NotFound,
-            Refusal::Root => Self::Invalid,
+            Refusal::Root | Refusal::Unfit => Self::Invalid,
+            Refusal::Taken => Self::Conflict,
         }
     }
 }

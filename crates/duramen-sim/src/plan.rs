@@ -141,6 +141,12 @@ impl Plan {
             if staging.differs(name) {
                 moved.insert(name);
             }
+            if staging.is_broken() {
+                if frame == Frame::Commit {
+                    plan.expected = Err(ErrorKind::Invalid);
+                }
+                return plan;
+            }
         }
         plan.keep_away(&moved, &mut staging);
         plan.draw_time(&staging, &mut random);
