@@ -1,10 +1,11 @@
 //! Changes of single places: what each is made of, what it does to a value, how it is done.
 
 use duramen::{
-    CommitOptions, Document, ErrorKind, JsonPointer, Outcome, Position, Target, Transaction,
+    CommitOptions, Document, ErrorKind, JsonPath, JsonPointer, Outcome, Position, Target,
+    Transaction,
 };
 
-use crate::json::{Json, Refusal, Side, pointer, tokens};
+use crate::json::{Json, Refusal, Segment, Selector, Side, pointer, query, tokens};
 use crate::random::Random;
 use crate::samples::{Samples, Scale};
 
@@ -72,6 +73,18 @@ pub enum Edit {
         /// The patch.
         patch: String,
     },
+    /// Everything that a JSONPath finds is replaced.
+    SetAll {
+        /// The path.
+        query: Vec<Segment>,
+        /// The value.
+        value: String,
+    },
+    /// Everything that a JSONPath finds is removed.
+    RemoveAll {
+        /// The path.
+        query: Vec<Segment>,
+    },
 }
 
 /// Where a new member goes, and what it is called.
@@ -97,6 +110,8 @@ pub(crate) enum Shape {
     RenameField,
     Merge,
     Patch,
+    SetAll,
+    RemoveAll,
 }
 
 const SIDES: [Side; 4] = [Side::Before, Side::After, Side::First, Side::Last];
@@ -163,6 +178,8 @@ impl Edit {
             }
             Shape::Merge => Self::Merge { patch: merge(value, random, scale).to_string() },
             Shape::Patch => Self::Patch { patch: patch(value, random, scale) },
+            Shape::SetAll => Self::SetAll { query: query(random), value: small(random) },
+            Shape::RemoveAll => Self::RemoveAll { query: query(random) },
         }
     }
 
@@ -198,15 +215,21 @@ impl Edit {
                 }
                 other => panic!("{other} is no patch"),
             },
+            Self::SetAll { query, value: new } => value.set_all(query, &Json::parse(new)),
+            Self::RemoveAll { query } => value.remove_all(query),
         }
     }
 
-    /// The error where there is no value at all: what is asked of the root may make no sense.
-    pub(crate) fn refusal_of_nothing(&self) -> ErrorKind {
-        let is_copy = matches!(self, Self::Copy { .. });
-        match self.apply(&mut Json::Null) {
-            Err(Refusal::Root) if !is_copy => ErrorKind::Invalid,
-            _ => ErrorKind::NotFound,
+    /// What comes of it where there is no value at all: what is asked of the root may make no
+    /// sense, and a path finds nothing.
+    pub(crate) fn apply_to_nothing(&self) -> Result<(), ErrorKind> {
+        match self {
+            Self::SetAll { .. } | Self::RemoveAll { .. } => Ok(()),
+            Self::Copy { .. } => Err(ErrorKind::NotFound),
+            edit => match edit.apply(&mut Json::Null) {
+                Err(Refusal::Root) => Err(ErrorKind::Invalid),
+                _ => Err(ErrorKind::NotFound),
+            },
         }
     }
 
@@ -230,6 +253,10 @@ impl Edit {
             Self::RenameField { at, name: new } => to.rename_field(name, &target(at)?, new),
             Self::Merge { patch } => to.merge_patch(name, patch.as_bytes()),
             Self::Patch { patch } => to.patch(name, patch.as_bytes()),
+            Self::SetAll { query, value } => {
+                to.set_all(name, &path(query)?, value.as_bytes()).map(drop)
+            }
+            Self::RemoveAll { query } => to.remove_all(name, &path(query)?).map(drop),
         }
     }
 
@@ -253,12 +280,36 @@ impl Edit {
             Self::RenameField { at, name } => to.rename_field(&target(at)?, name, options),
             Self::Merge { patch } => to.merge_patch(patch, options),
             Self::Patch { patch } => to.patch(patch, options),
+            Self::SetAll { query, value } => {
+                to.set_all(&path(query)?, value, options).map(|(outcome, _)| outcome)
+            }
+            Self::RemoveAll { query } => {
+                to.remove_all(&path(query)?, options).map(|(outcome, _)| outcome)
+            }
         }
     }
 }
 
 fn target(pointer: &str) -> duramen::Result<Target> {
     JsonPointer::parse(pointer).map(Target::from)
+}
+
+fn path(query: &[Segment]) -> duramen::Result<JsonPath> {
+    JsonPath::parse(&query::text(query))
+}
+
+fn query(random: &mut Random) -> Vec<Segment> {
+    let names = ["a", "b", "c", "id", "name"];
+    (0..=random.below(2))
+        .map(|_| Segment {
+            is_descendant: random.one_in(3),
+            selector: match random.below(4) {
+                0 => Selector::All,
+                1 | 2 => Selector::Name(random.choose(&names)),
+                _ => Selector::Index(random.index(3)),
+            },
+        })
+        .collect()
 }
 
 /// A path to what is mostly an array.

@@ -6,8 +6,10 @@
 use std::fmt;
 
 mod changes;
+pub(crate) mod query;
 
 pub use changes::Side;
+pub use query::{Segment, Selector};
 
 /// A JSON value that keeps the order of fields and the text of numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]

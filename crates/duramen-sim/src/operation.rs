@@ -4,7 +4,9 @@
 //! the rest: no match over either has a wildcard. The gate of [`Coverage`](crate::Coverage) fails
 //! until the suites draw it often enough for it to take effect.
 
-use duramen::{CommitOptions, Document, ErrorKind, JsonPointer, Outcome, Revision, Transaction};
+use duramen::{
+    CommitOptions, Database, Document, ErrorKind, JsonPointer, Outcome, Revision, Transaction,
+};
 
 use crate::edit::{Edit, Shape};
 use crate::json::{Json, Refusal, pointer, tokens};
@@ -72,6 +74,16 @@ kinds! {
     Merge "merge patch" 2
     /// A JSON Patch is applied.
     Patch "patch" 2
+    /// Everything that a JSONPath finds is replaced.
+    SetAll "set all" 2
+    /// Everything that a JSONPath finds is removed.
+    RemoveAll "remove all" 2
+    /// What a revision changed is taken back.
+    Undo "undo" 2
+    /// A document becomes what it was at a revision.
+    Revert "revert" 2
+    /// A document is deleted.
+    Delete "delete" 1
 }
 
 /// What is done to a document. Pointers and values are text, as the engine is given them.
@@ -110,6 +122,18 @@ pub enum Operation {
     },
     /// A single place of it changes.
     Edit(Edit),
+    /// What a revision changed is taken back.
+    Undo {
+        /// The revision.
+        revision: Revision,
+    },
+    /// It becomes what it was at a revision.
+    Revert {
+        /// The revision.
+        revision: Revision,
+    },
+    /// It is deleted.
+    Delete,
 }
 
 impl Kind {
@@ -142,7 +166,12 @@ impl Kind {
             | Self::Copy
             | Self::RenameField
             | Self::Merge
-            | Self::Patch => true,
+            | Self::Patch
+            | Self::SetAll
+            | Self::RemoveAll
+            | Self::Undo
+            | Self::Revert
+            | Self::Delete => true,
         }
     }
 
@@ -162,7 +191,12 @@ impl Kind {
             | Self::Copy
             | Self::RenameField
             | Self::Merge
-            | Self::Patch => false,
+            | Self::Patch
+            | Self::SetAll
+            | Self::RemoveAll
+            | Self::Undo
+            | Self::Revert
+            | Self::Delete => false,
         }
     }
 
@@ -172,6 +206,7 @@ impl Kind {
             Self::Create | Self::Put | Self::Set | Self::Remove | Self::Expect | Self::Get => {
                 return None;
             }
+            Self::Undo | Self::Revert | Self::Delete => return None,
             Self::Insert => Shape::Insert,
             Self::Append => Shape::Append,
             Self::Splice => Shape::Splice,
@@ -181,6 +216,8 @@ impl Kind {
             Self::RenameField => Shape::RenameField,
             Self::Merge => Shape::Merge,
             Self::Patch => Shape::Patch,
+            Self::SetAll => Shape::SetAll,
+            Self::RemoveAll => Shape::RemoveAll,
         })
     }
 }
@@ -204,6 +241,11 @@ impl Operation {
             Self::Edit(Edit::RenameField { .. }) => Kind::RenameField,
             Self::Edit(Edit::Merge { .. }) => Kind::Merge,
             Self::Edit(Edit::Patch { .. }) => Kind::Patch,
+            Self::Edit(Edit::SetAll { .. }) => Kind::SetAll,
+            Self::Edit(Edit::RemoveAll { .. }) => Kind::RemoveAll,
+            Self::Undo { .. } => Kind::Undo,
+            Self::Revert { .. } => Kind::Revert,
+            Self::Delete => Kind::Delete,
         }
     }
 
@@ -229,6 +271,8 @@ impl Operation {
                 let value = value.at(&path).map(Json::to_string).unwrap_or_default();
                 Self::Get { at: pointer(&path), value }
             }
+            Kind::Undo | Kind::Revert => Self::draw_return(kind, name, staging, random),
+            Kind::Delete => Self::Delete,
             Kind::Insert
             | Kind::Append
             | Kind::Splice
@@ -237,7 +281,31 @@ impl Operation {
             | Kind::Copy
             | Kind::RenameField
             | Kind::Merge
-            | Kind::Patch => Self::draw_edit(kind, name, staging, random),
+            | Kind::Patch
+            | Kind::SetAll
+            | Kind::RemoveAll => Self::draw_edit(kind, name, staging, random),
+        }
+    }
+
+    /// Draws a way back to an earlier revision.
+    ///
+    /// Only of the newest revision, and with nothing changed since, is it known without nodes
+    /// what undoing it makes.
+    fn draw_return(kind: Kind, name: &str, staging: &Staging, random: &mut Random) -> Self {
+        let head = staging.model().head(name);
+        if kind == Kind::Undo {
+            let others = [0, 1.min(head), head + 1];
+            let is_other = random.one_in(8) || staging.is_touched(name);
+            let is_known = |revision: &u64| *revision != head || !staging.is_touched(name);
+            let other = Some(random.choose(&others)).filter(is_known).unwrap_or(0);
+            return Self::Undo { revision: Revision(if is_other { other } else { head }) };
+        }
+        let revision = Revision(random.below(head + 2));
+        let back = staging.model().value_at(name, revision);
+        match back.filter(|&back| Some(back) == staging.value(name)) {
+            // It may be of other nodes now, which would make a revision.
+            Some(_) => Self::Revert { revision: Revision(0) },
+            None => Self::Revert { revision },
         }
     }
 
@@ -274,6 +342,26 @@ impl Operation {
                 Ok(())
             }
             _ if !is_there => Err(ErrorKind::NotFound),
+            Self::Expect { revision } if revision.0 == staging.model().head(name) => Ok(()),
+            Self::Expect { .. } => Err(ErrorKind::Conflict),
+            Self::Revert { revision } => {
+                let back = staging.model().value_at(name, *revision).cloned();
+                staging.set(name, Some(back.ok_or(ErrorKind::NotFound)?));
+                staging.compound(name);
+                Ok(())
+            }
+            _ if staging.is_deleted(name) => Err(ErrorKind::NotFound),
+            Self::Delete if staging.model().head(name) == 0 => Err(ErrorKind::NotFound),
+            Self::Delete => {
+                staging.set(name, None);
+                Ok(())
+            }
+            Self::Undo { revision } => {
+                let back = staging.undone(name, *revision)?;
+                staging.set(name, Some(back));
+                staging.compound(name);
+                Ok(())
+            }
             Self::Set { at, value } => {
                 let value = Json::parse(value);
                 if at.is_empty() {
@@ -286,8 +374,6 @@ impl Operation {
             Self::Remove { at } => {
                 staging.edit(name, |document| document.remove(&tokens(at)).map(drop))
             }
-            Self::Expect { revision } if revision.0 == staging.model().head(name) => Ok(()),
-            Self::Expect { .. } => Err(ErrorKind::Conflict),
             Self::Get { at, .. } => {
                 let found = staging.value(name).and_then(|value| value.at(&tokens(at)));
                 found.map(drop).ok_or(ErrorKind::NotFound)
@@ -298,7 +384,7 @@ impl Operation {
                 staging.set(name, Some(value));
                 Ok(())
             }
-            Self::Edit(edit) if staging.value(name).is_none() => Err(edit.refusal_of_nothing()),
+            Self::Edit(edit) if staging.value(name).is_none() => edit.apply_to_nothing(),
             Self::Edit(edit) => {
                 staging.edit(name, |document| edit.apply(document))?;
                 staging.compound(name);
@@ -329,6 +415,9 @@ impl Operation {
                 Ok(())
             }
             Self::Edit(edit) => edit.stage(name, transaction),
+            Self::Undo { revision } => transaction.undo(name, *revision),
+            Self::Revert { revision } => transaction.revert_to(name, *revision),
+            Self::Delete => transaction.delete_document(name),
         }
     }
 
@@ -339,8 +428,16 @@ impl Operation {
     ///
     /// # Panics
     /// If it does not stand alone.
-    pub fn call(&self, to: &Document, options: &CommitOptions) -> duramen::Result<Outcome> {
+    pub fn call(
+        &self,
+        db: &Database,
+        to: &Document,
+        options: &CommitOptions,
+    ) -> duramen::Result<Outcome> {
         match self {
+            Self::Undo { revision } => to.undo(*revision, options),
+            Self::Revert { revision } => to.revert_to(*revision, options),
+            Self::Delete => db.delete_document(to.name(), options),
             Self::Put { value } => to.put(value, options),
             Self::Set { at, value } => to.set(&JsonPointer::parse(at)?, value, options),
             Self::Remove { at } => to.remove(&JsonPointer::parse(at)?, options),
@@ -372,7 +469,10 @@ fn next_value(name: &str, staging: &Staging, random: &mut Random) -> Json {
     let versions = staging.model().versions(name);
     let mut next = match choice {
         1 => return value.clone(),
-        2..=4 if !versions.is_empty() => random.choose(versions).json.clone(),
+        2..=4 if !versions.is_empty() => {
+            let older = random.choose(versions).json.clone();
+            older.unwrap_or_else(|| value.clone())
+        }
         _ => value.clone(),
     };
     if choice > 3 {

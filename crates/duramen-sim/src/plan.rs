@@ -234,7 +234,10 @@ impl Plan {
         }
         let model = staging.model();
         (self.staged, self.traits) = staging.into_changes();
-        let changed = self.staged.iter().filter(|(_, value)| value.is_some());
+        let is_revision = |(name, value): &(&String, &Option<Json>)| {
+            value.is_some() || model.value(name).is_some()
+        };
+        let changed = self.staged.iter().filter(is_revision);
         *revisions =
             changed.map(|(name, _)| (name.clone(), Revision(model.head(name) + 1))).collect();
     }

@@ -241,7 +241,7 @@ impl Subject {
             return Ok((Vec::new(), Micros(0)));
         }
         let document = self.db().document(&step.name)?;
-        let outcome = step.operation.call(&document, options)?;
+        let outcome = step.operation.call(self.db(), &document, options)?;
         assert_eq!(outcome.revision(), document.head_revision()?);
         Ok(match outcome {
             Outcome::Committed(commit) => {
