@@ -77,7 +77,7 @@ kinds! {
     /// Everything that a JSONPath finds is replaced.
     SetAll "set all" 2
     /// Everything that a JSONPath finds is removed.
-    RemoveAll "remove all" 2
+    RemoveAll "remove all" 5
     /// What a revision changed is taken back.
     Undo "undo" 2
     /// A document becomes what it was at a revision.
