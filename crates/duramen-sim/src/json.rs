@@ -5,6 +5,12 @@
 
 use std::fmt;
 
+mod changes;
+pub(crate) mod query;
+
+pub use changes::Side;
+pub use query::{Segment, Selector};
+
 /// A JSON value that keeps the order of fields and the text of numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Json {
@@ -30,8 +36,12 @@ const FIELDS_MAX: usize = 256;
 pub enum Refusal {
     /// Nothing is there.
     Missing,
-    /// The root cannot be removed.
+    /// The root is in nothing: it cannot be removed, moved or named.
     Root,
+    /// It would fit into nothing there.
+    Unfit,
+    /// Something else is there.
+    Taken,
 }
 
 impl Json {

@@ -6,6 +6,7 @@ mod arguments;
 mod clock;
 mod coverage;
 mod device;
+mod edit;
 mod expectation;
 pub mod json;
 mod life;

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use duramen::ErrorKind;
+use duramen::{ErrorKind, Revision};
 
 use crate::json::{Json, Refusal};
 use crate::plan::Plan;
@@ -38,8 +38,8 @@ pub struct Document {
 pub struct Version {
     /// The commit that made it.
     pub sequence: u64,
-    /// Its value.
-    pub json: Json,
+    /// Its value; none if the document was deleted in it.
+    pub json: Option<Json>,
     /// The same as compact JSON.
     pub text: String,
     /// Who made it.
@@ -51,11 +51,16 @@ pub struct Version {
 }
 
 impl Document {
+    /// Whether it is deleted.
+    pub fn is_deleted(&self) -> bool {
+        self.versions.last().is_some_and(|version| version.json.is_none())
+    }
+
     /// The revisions around one in which what a path of names leads to was there all the time, as
     /// indexes.
     pub fn presence(&self, path: &[String], around: usize) -> Range<usize> {
         let goes_on = |index: usize| {
-            let is_there = |version: &Version| version.json.at_names(path).is_some();
+            let is_there = |version: &Version| version.at_names(path).is_some();
             let version = &self.versions[index];
             is_there(&self.versions[index - 1]) && is_there(version) && !version.is_compound
         };
@@ -71,7 +76,14 @@ impl Document {
     }
 }
 
-/// Documents and their values; none where there is no value yet.
+impl Version {
+    /// What a path of names leads to.
+    pub fn at_names(&self, path: &[String]) -> Option<&Json> {
+        self.json.as_ref().and_then(|json| json.at_names(path))
+    }
+}
+
+/// Documents and their values; none where there is no value yet, or no more.
 pub(crate) type Values = BTreeMap<String, Option<Json>>;
 
 impl Model {
@@ -119,7 +131,13 @@ impl Model {
 
     /// The newest value of a document.
     pub(crate) fn value(&self, name: &str) -> Option<&Json> {
-        self.versions(name).last().map(|version| &version.json)
+        self.versions(name).last().and_then(|version| version.json.as_ref())
+    }
+
+    /// The value of a document at a revision.
+    pub(crate) fn value_at(&self, name: &str, revision: Revision) -> Option<&Json> {
+        let index = usize::try_from(revision.0).ok()?.checked_sub(1)?;
+        self.versions(name).get(index)?.json.as_ref()
     }
 
     /// What a plan leads to happens: one commit, or none if nothing comes of it.
@@ -133,11 +151,13 @@ impl Model {
             let fresh = || Document { created: sequence, has_map: false, versions: Vec::new() };
             let document = self.documents.entry(name.clone()).or_insert_with(fresh);
             document.has_map |= plan.traits.maps.contains(name);
-            let Some(json) = value else { continue };
+            if value.is_none() && document.versions.is_empty() {
+                continue;
+            }
             document.versions.push(Arc::new(Version {
                 sequence,
-                json: json.clone(),
-                text: json.to_string(),
+                json: value.clone(),
+                text: value.as_ref().map(Json::to_string).unwrap_or_default(),
                 author: plan.author.clone(),
                 message: plan.message.clone(),
                 is_compound: plan.traits.compound.contains(name),
@@ -162,6 +182,8 @@ pub(crate) struct Staging<'m> {
     changed: Values,
     /// Facts of them that the nodes they are made of depend on.
     traits: Traits,
+    /// Whether a change failed half done: then there is no commit.
+    is_broken: bool,
 }
 
 /// What documents went through in a transaction.
@@ -176,7 +198,7 @@ pub(crate) struct Traits {
 impl<'m> Staging<'m> {
     /// A transaction that has changed nothing.
     pub(crate) fn new(model: &'m Model) -> Self {
-        Self { model, changed: Values::new(), traits: Traits::default() }
+        Self { model, changed: Values::new(), traits: Traits::default(), is_broken: false }
     }
 
     /// What is committed.
@@ -187,6 +209,27 @@ impl<'m> Staging<'m> {
     /// Whether a document is there, with a value or without.
     pub(crate) fn is_there(&self, name: &str) -> bool {
         self.changed.contains_key(name) || self.model.documents.contains_key(name)
+    }
+
+    /// Whether a document was changed, perhaps back.
+    pub(crate) fn is_touched(&self, name: &str) -> bool {
+        self.changed.contains_key(name)
+    }
+
+    /// Whether a document is there by name, but deleted.
+    pub(crate) fn is_deleted(&self, name: &str) -> bool {
+        self.value(name).is_none() && self.model.head(name) > 0
+    }
+
+    /// What undoing the last revision of a document makes of it.
+    pub(crate) fn undone(&self, name: &str, revision: Revision) -> Result<Json, ErrorKind> {
+        let head = self.model.head(name);
+        if revision.0 == 0 || revision.0 > head {
+            return Err(ErrorKind::NotFound);
+        }
+        let before = self.model.value_at(name, Revision(revision.0 - 1));
+        let before = before.filter(|_| self.model.value_at(name, revision).is_some());
+        before.cloned().ok_or(ErrorKind::Invalid)
     }
 
     /// The value of a document.
@@ -207,16 +250,30 @@ impl<'m> Staging<'m> {
         }
     }
 
+    /// Whether a change failed half done.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.is_broken
+    }
+
     /// Changes the value of a document in place.
     pub(crate) fn edit(
         &mut self,
         name: &str,
         edit: impl FnOnce(&mut Json) -> Result<(), Refusal>,
     ) -> Result<(), ErrorKind> {
-        let mut value = self.value(name).ok_or(ErrorKind::NotFound)?.clone();
-        edit(&mut value)?;
+        let before = self.value(name).ok_or(ErrorKind::NotFound)?;
+        let mut value = before.clone();
+        if let Err(refusal) = edit(&mut value) {
+            self.is_broken |= value != *before;
+            return Err(refusal.into());
+        }
         self.set(name, Some(value));
         Ok(())
+    }
+
+    /// A document went through several changes in one step.
+    pub(crate) fn compound(&mut self, name: &str) {
+        self.traits.compound.insert(name.to_owned());
     }
 
     /// Whether a document's value is another than the committed one.

@@ -1,7 +1,8 @@
 //! Compares a database with its model: every document, every revision, rows, histories, times.
 
 use duramen::{
-    CommitSequence, Database, Document, JsonPointer, LogEntry, LogQuery, Micros, Revision,
+    CommitSequence, Database, Document, ErrorKind, JsonPointer, LogEntry, LogQuery, Micros,
+    Revision,
 };
 
 use crate::Random;
@@ -45,9 +46,16 @@ pub(crate) fn compare(expectation: &mut Expectation, db: &Database) -> Check {
     let sequence = said("stats", db.stats())?.sequence.0;
     equal("the last commit", &sequence, &expectation.model.sequence())?;
     let names = said("documents", db.documents())?;
-    let expected: Vec<String> = expectation.model.documents().keys().cloned().collect();
-    equal("documents", &names, &expected)?;
-    for name in names {
+    let all = expectation.model.documents().clone();
+    let those = |is_deleted: bool| {
+        let some = all.iter().filter(move |(_, document)| document.is_deleted() == is_deleted);
+        some.map(|(name, _)| name.clone()).collect::<Vec<_>>()
+    };
+    equal("documents", &names, &those(false))?;
+    let deleted = said("deleted documents", db.deleted_documents())?;
+    let deleted: Vec<String> = deleted.into_iter().map(|deleted| deleted.name).collect();
+    equal("deleted documents", &deleted, &those(true))?;
+    for name in all.into_keys() {
         let found = said("document", db.document(&name))?;
         compare_document(expectation, &name, &found)
             .map_err(|what| format!("document {name:?}: {what}"))?;
@@ -87,7 +95,13 @@ fn compare_document(expectation: &mut Expectation, name: &str, found: &Document)
     let expected: Vec<Micros> = entries.iter().rev().map(|entry| entry.timestamp).collect();
     equal("timestamps", &timestamps, &expected)?;
     for (number, version) in (1..).map(Revision).zip(&versions) {
-        let text = said("at", found.at(number).and_then(|snapshot| snapshot.to_json()))?;
+        let read = found.at(number).and_then(|snapshot| snapshot.to_json());
+        if version.json.is_none() {
+            let kind = read.map_err(|error| error.kind());
+            equal(&format!("deleted revision {number}"), &kind, &Err(ErrorKind::NotFound))?;
+            continue;
+        }
+        let text = said("at", read)?;
         equal(&format!("revision {number}"), &text, &version.text)?;
     }
     Ok(())
@@ -108,12 +122,16 @@ fn compare_history(model: &model::Document, found: &Document, random: &mut Rando
     let Some(head) = versions.last() else { return Ok(()) };
     let revision = random.index(versions.len());
     let time = said("timestamps", found.timestamps())?[revision];
-    let by_time = said("at_time", found.at_time(time))?.revision();
-    equal("revision at its time", &by_time.0, &(revision as u64 + 1))?;
+    let by_time = found.at_time(time).map(|snapshot| snapshot.revision().0);
+    let by_time = by_time.map_err(|error| error.kind());
+    let is_there = versions[revision].json.is_some();
+    let expected = if is_there { Ok(revision as u64 + 1) } else { Err(ErrorKind::NotFound) };
+    equal("revision at its time", &by_time, &expected)?;
 
-    let path = Samples::new(random, Scale::SMALL).path(&head.json);
+    let Some(value) = &head.json else { return Ok(()) };
+    let path = Samples::new(random, Scale::SMALL).path(value);
     // An element may move.
-    if head.json.at_names(&path).is_none() {
+    if value.at_names(&path).is_none() {
         return Ok(());
     }
     let at = pointer(&path);
@@ -135,7 +153,7 @@ fn compare_history(model: &model::Document, found: &Document, random: &mut Rando
         if model.has_map && values[index].is_none() && !certain.contains(&index) {
             continue;
         }
-        let expected = version.json.at_names(&path).map(Json::to_string);
+        let expected = version.at_names(&path).map(Json::to_string);
         equal(&format!("history of {at} at revision {}", index + 1), &values[index], &expected)?;
     }
     Ok(())

@@ -141,6 +141,12 @@ impl Plan {
             if staging.differs(name) {
                 moved.insert(name);
             }
+            if staging.is_broken() {
+                if frame == Frame::Commit {
+                    plan.expected = Err(ErrorKind::Invalid);
+                }
+                return plan;
+            }
         }
         plan.keep_away(&moved, &mut staging);
         plan.draw_time(&staging, &mut random);
@@ -228,7 +234,10 @@ impl Plan {
         }
         let model = staging.model();
         (self.staged, self.traits) = staging.into_changes();
-        let changed = self.staged.iter().filter(|(_, value)| value.is_some());
+        let is_revision = |(name, value): &(&String, &Option<Json>)| {
+            value.is_some() || model.value(name).is_some()
+        };
+        let changed = self.staged.iter().filter(is_revision);
         *revisions =
             changed.map(|(name, _)| (name.clone(), Revision(model.head(name) + 1))).collect();
     }

@@ -194,7 +194,8 @@ impl<'r> Samples<'r> {
         "long ".repeat(words - self.random.index(words / 3))
     }
 
-    fn name(&mut self) -> String {
+    /// A name of a field.
+    pub(crate) fn name(&mut self) -> String {
         match self.random.below(4) {
             0 => format!("k{}", self.random.below(20)),
             _ => self.random.choose(&NAMES).to_owned(),

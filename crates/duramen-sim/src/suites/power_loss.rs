@@ -6,7 +6,7 @@ use crate::life::Life;
 use crate::rounds::Tally;
 
 const LIVES_MAX: u64 = 3;
-const TRANSACTIONS_MAX: u64 = 40;
+const TRANSACTIONS_MAX: u64 = 52;
 const CRASHES_IN_RECOVERY_MAX: u64 = 3;
 
 /// One run of a seed on a disk of a profile, drawn if none is given.

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use duramen::{CommitOptions, Database, JsonPointer, Micros, Options, Outcome, Result, Revision};
+use duramen::{CommitOptions, Database, Micros, Options, Outcome, Result, Revision};
 use duramen_sim::model::Model;
 use duramen_sim::operation::Operation;
 use duramen_sim::plan::{Frame, Plan, Step};
@@ -241,14 +241,7 @@ impl Subject {
             return Ok((Vec::new(), Micros(0)));
         }
         let document = self.db().document(&step.name)?;
-        let outcome = match &step.operation {
-            Operation::Put { value } => document.put(value, options),
-            Operation::Set { at, value } => document.set(&JsonPointer::parse(at)?, value, options),
-            Operation::Remove { at } => document.remove(&JsonPointer::parse(at)?, options),
-            Operation::Create | Operation::Expect { .. } | Operation::Get { .. } => {
-                panic!("{step:?} is no call of a document")
-            }
-        }?;
+        let outcome = step.operation.call(self.db(), &document, options)?;
         assert_eq!(outcome.revision(), document.head_revision()?);
         Ok(match outcome {
             Outcome::Committed(commit) => {

@@ -15,6 +15,7 @@ use crate::order::{self, Item, OrderCursor};
 use crate::state::{ApartKind, BlobId, Datum, Extent, Sequence, ShapeId};
 use crate::tree::data::{TreeData, node};
 use crate::tree::group::Fault;
+use crate::tree::locate::parent_of;
 use crate::tree::schema::{ROOT, SpaceId};
 use crate::tree::{Tree, Turn};
 
@@ -216,9 +217,18 @@ impl Writer {
     /// Ends staging: takes back what came to nothing. Whether anything is left to commit.
     pub(crate) fn settle(&mut self) -> Result<bool> {
         let touched = self.tree.data.read().touched().to_vec();
-        let mut unchanged = BTreeSet::new();
-        for node in touched {
+        let (mut unchanged, mut gone) = (BTreeSet::new(), BTreeSet::new());
+        for &node in &touched {
             if self.is_unchanged(node)? {
+                unchanged.insert(node);
+                if self.tree.read(|data| Ok(data.state(node, self.revision)?.is_absent()))? {
+                    gone.insert(node);
+                }
+            }
+        }
+        // What was set below something that came and went was not there before, and is not now.
+        for node in touched.into_iter().filter(|_| !gone.is_empty()) {
+            if self.is_below(node, &gone)? {
                 unchanged.insert(node);
             }
         }
@@ -257,6 +267,20 @@ impl Writer {
             Found::Sequences(a, b) => order::same_items(&&self.tree.orders, a, b),
             Found::Blobs(a, b) => Ok(a == b || self.tree.blobs.get(a)? == self.tree.blobs.get(b)?),
         }
+    }
+
+    /// Whether a node is below one of some others.
+    fn is_below(&self, node: NodeId, others: &BTreeSet<NodeId>) -> Result<bool> {
+        self.tree.read(|data| {
+            let mut at = node;
+            while let Some(parent) = parent_of(data, at)? {
+                if others.contains(&parent) {
+                    return Ok(true);
+                }
+                at = parent;
+            }
+            Ok(false)
+        })
     }
 
     /// Takes back everything staged.

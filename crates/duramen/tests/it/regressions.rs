@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use duramen::io::MemoryDevice;
 use duramen::{
-    CommitOptions, Database, Document, ErrorKind, JsonPointer, Micros, Options, Revision,
+    CommitOptions, Database, Document, ErrorKind, JsonPointer, Micros, Options, Position, Revision,
 };
 
 fn pointer(text: &str) -> JsonPointer {
@@ -179,4 +179,30 @@ fn a_document_made_by_a_commit_of_the_past_leaves_the_catalogue_in_order() {
     transaction.commit(&past).unwrap();
     let report = db.check().unwrap();
     assert!(report.is_clean(), "{report:?}");
+}
+
+/// An element that moves within its array could be given its own index as a name.
+#[test]
+fn no_element_that_moves_takes_its_index_as_a_name() {
+    let db = Database::memory().unwrap();
+    let document = document(&db, &["[1,2]"]);
+    let last = Position::Last(pointer("").into());
+    let moved = document.move_to(&pointer("/0"), &last, Some("0"), &plain());
+    assert_eq!(moved.unwrap_err().kind(), ErrorKind::Invalid);
+    assert_eq!(document.head().unwrap().to_json().unwrap(), "[1,2]");
+}
+
+/// What a commit set anew below a value and removed with it was counted as a change.
+#[test]
+fn what_is_set_and_removed_again_below_a_removed_value_is_no_revision() {
+    let db = Database::memory().unwrap();
+    let document = document(&db, &[r#"{"a":{"b":1}}"#, "{}"]);
+    let mut transaction = db.transaction();
+    transaction.set("d", &pointer("/a"), br#"{"b":5}"#).unwrap();
+    transaction.remove("d", &pointer("/a")).unwrap();
+    assert_eq!(transaction.commit(&plain()).unwrap().revisions, []);
+    assert_eq!(document.head_revision().unwrap(), Revision(2));
+    document.put(r#"{"a":{"c":2}}"#, &plain()).unwrap();
+    assert_eq!(document.head().unwrap().to_json().unwrap(), r#"{"a":{"c":2}}"#);
+    assert!(db.check().unwrap().is_clean());
 }

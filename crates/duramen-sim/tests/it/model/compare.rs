@@ -33,15 +33,22 @@ pub(crate) fn head(db: &Database, model: &Model, name: &str) {
     let document = db.document(name).unwrap();
     assert_eq!(document.head_revision().unwrap(), Revision(versions.len() as u64), "{name}");
     match versions.last() {
-        None => assert_eq!(document.head().unwrap_err().kind(), ErrorKind::NotFound),
-        Some(version) => assert_eq!(document.head().unwrap().to_json().unwrap(), version.text),
+        Some(version) if version.json.is_some() => {
+            assert_eq!(document.head().unwrap().to_json().unwrap(), version.text);
+        }
+        _ => assert_eq!(document.head().unwrap_err().kind(), ErrorKind::NotFound),
     }
 }
 
 /// The newest revisions of all documents.
 pub(crate) fn heads(db: &Database, model: &Model) {
-    let names: Vec<&String> = model.documents().keys().collect();
+    let is_live = |name: &&String| !model.documents()[*name].is_deleted();
+    let names: Vec<&String> = model.documents().keys().filter(is_live).collect();
     assert_eq!(db.documents().unwrap().iter().collect::<Vec<_>>(), names);
+    let deleted: Vec<String> =
+        db.deleted_documents().unwrap().into_iter().map(|deleted| deleted.name).collect();
+    let expected = model.documents().keys().filter(|name| !is_live(name));
+    assert!(deleted.iter().eq(expected), "{deleted:?}");
     assert_eq!(db.stats().unwrap().sequence.0, model.sequence());
     for name in names {
         head(db, model, name);
@@ -62,12 +69,13 @@ pub(crate) fn everything(db: &Database, model: &Model, times: &Times) {
     for (name, expected) in model.histories() {
         let pair = Pair::new(db, name, expected, times);
         let versions = &expected.versions;
-        for revision in 1..=versions.len() {
-            let read = pair.at(revision).to_json().unwrap();
-            assert_eq!(read, versions[revision - 1].text, "{name} at {revision}");
+        pair.compare_revisions(name);
+        let read = snapshot.document(name).and_then(|read| read.to_json());
+        let expected = &versions[versions.len() - 1];
+        match &expected.json {
+            Some(_) => assert_eq!(read.unwrap(), expected.text),
+            None => assert_eq!(read.unwrap_err().kind(), ErrorKind::NotFound),
         }
-        let read = snapshot.document(name).unwrap().to_json().unwrap();
-        assert_eq!(read, versions[versions.len() - 1].text);
         assert_eq!(pair.document.timestamps().unwrap(), pair.times);
         for _ in 0..30 {
             pair.something(&mut random);
@@ -81,11 +89,7 @@ pub(crate) fn values(db: &Database, model: &Model, times: &Times) {
     let mut random = Random::new(0);
     for (name, expected) in model.histories() {
         let pair = Pair::new(db, name, expected, times);
-        let versions = &expected.versions;
-        for revision in 1..=versions.len() {
-            let read = pair.at(revision).to_json().unwrap();
-            assert_eq!(read, versions[revision - 1].text, "{name} at {revision}");
-        }
+        pair.compare_revisions(name);
         for _ in 0..10 {
             pair.compare_times(&mut random);
             pair.compare_log(&mut random);
@@ -99,6 +103,17 @@ impl<'a> Pair<'a> {
     fn new(db: &Database, name: &str, model: &'a model::Document, times: &'a Times) -> Self {
         let document = db.document(name).unwrap();
         Self { document, model, versions: &model.versions, times: &times[name] }
+    }
+
+    /// Every revision; nothing is there where it was deleted.
+    fn compare_revisions(&self, name: &str) {
+        for (number, version) in (1..).map(Revision).zip(self.versions) {
+            let read = self.document.at(number).and_then(|snapshot| snapshot.to_json());
+            match &version.json {
+                Some(_) => assert_eq!(read.unwrap(), version.text, "{name} at {number}"),
+                None => assert_eq!(read.unwrap_err().kind(), ErrorKind::NotFound, "{name}"),
+            }
+        }
     }
 
     fn something(&self, random: &mut Random) {
@@ -116,13 +131,20 @@ impl<'a> Pair<'a> {
         self.document.at(Revision(revision as u64)).unwrap()
     }
 
+    /// The value at a revision in which it was there.
     fn json(&self, revision: usize) -> &'a Json {
-        &self.versions[revision - 1].json
+        self.versions[revision - 1].json.as_ref().unwrap()
+    }
+
+    /// A revision in which it was there: the first one always is.
+    fn revision(&self, random: &mut Random) -> usize {
+        let revision = 1 + random.index(self.versions.len());
+        if self.versions[revision - 1].json.is_some() { revision } else { 1 }
     }
 
     /// A revision and a path that leads somewhere in it.
     fn place(&self, random: &mut Random) -> (usize, Vec<String>) {
-        let revision = 1 + random.index(self.versions.len());
+        let revision = self.revision(random);
         let path = Samples::new(random, Scale::SMALL).path(self.json(revision));
         (revision, path)
     }
@@ -137,7 +159,10 @@ impl<'a> Pair<'a> {
                 assert_eq!(snapshot.timestamp().unwrap(), self.times[visible - 1]);
                 assert_eq!(snapshot.to_json().unwrap(), self.versions[visible - 1].text);
             }
-            Err(error) => assert_eq!((error.kind(), visible), (ErrorKind::NotFound, 0)),
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::NotFound);
+                assert!(visible == 0 || self.versions[visible - 1].json.is_none());
+            }
         }
         let beyond = Revision(self.versions.len() as u64 + 1);
         assert_eq!(self.document.at(beyond).unwrap_err().kind(), ErrorKind::NotFound);
@@ -197,12 +222,15 @@ impl<'a> Pair<'a> {
 
     /// The patch, applied by the letter, gives the other revision.
     fn compare_diff(&self, random: &mut Random) {
-        let a = 1 + random.index(self.versions.len());
+        let a = self.revision(random);
         let b = match random.below(3) {
             0 => (a + 1).min(self.versions.len()),
             1 => a.saturating_sub(1).max(1),
-            _ => 1 + random.index(self.versions.len()),
+            _ => self.revision(random),
         };
+        if self.versions[b - 1].json.is_none() {
+            return;
+        }
         let diff = self.document.diff(Revision(a as u64), Revision(b as u64)).unwrap();
         let patch = diff.to_json_patch();
         let Json::Array(operations) = Json::parse(&patch) else { panic!("{patch}") };
@@ -259,7 +287,7 @@ impl<'a> Pair<'a> {
         let mut runs: Vec<((usize, usize), String)> = Vec::new();
         let mut before: Option<&Json> = None;
         for revision in 1..=self.versions.len() {
-            let value = self.json(revision).at_names(path);
+            let value = self.versions[revision - 1].at_names(path);
             match (value, runs.last_mut()) {
                 (Some(_), Some(run)) if value == before => run.0.1 = revision,
                 (Some(value), _) => runs.push(((revision, revision), value.to_string())),
@@ -311,7 +339,7 @@ impl<'a> Pair<'a> {
     }
 
     fn compare_formats(&self, random: &mut Random) {
-        let revision = 1 + random.index(self.versions.len());
+        let revision = self.revision(random);
         let path = Samples::new(random, Scale::SMALL).any_path(self.json(revision));
         let format = Format {
             pretty: random.one_in(2),

@@ -37,7 +37,8 @@ fn run(versions: Vec<Json>, seed: u64, cases: usize) -> u64 {
         save(&mut subject, &mut model, &plan);
     }
     for case in 0..cases {
-        let mut next = model.versions("many").last().unwrap().json.clone();
+        let mut versions = model.versions("many").iter().rev();
+        let mut next = versions.find_map(|version| version.json.clone()).unwrap();
         for _ in 0..10 {
             edit(&mut next, &format!("new{case}"), &mut random);
         }

@@ -58,7 +58,8 @@ impl Writer {
         let Slot { container, holder, index: place } = slot;
         let index = self.index((container, *holder), token)?;
         let index = index.ok_or_else(|| self.missing(from))?;
-        if name != Some(token) {
+        // An element has an index, which is no name that it could keep.
+        if !(holder.is_object && name == Some(token)) {
             self.check_name(slot, name)?;
         }
         let to = if *place > index { place - 1 } else { *place };
