@@ -24,7 +24,7 @@ use crate::tree::data::{TreeData, node};
 use crate::tree::group::Fault;
 use crate::tree::history::short;
 use crate::tree::locate::parent_of;
-use crate::tree::schema::ROOT;
+use crate::tree::schema::{Label, ROOT};
 use crate::tree::serialize::{Format, write_scalar};
 
 pub use stat::{DiffCounts, DiffStat};
@@ -341,7 +341,13 @@ impl<'t> Walk<'t> {
     /// The fields of an object of one shape that can differ, looked at under one lock.
     fn children_to_compare(&self, object: NodeId, shape: ShapeId) -> Result<Vec<NodeId>> {
         if let Some(touched) = &self.touched {
-            return Ok(touched.get(&object).cloned().unwrap_or_default());
+            let mut children = touched.get(&object).cloned().unwrap_or_default();
+            if children.len() > 1 {
+                let listed: FxHashSet<NodeId> = children.drain(..).collect();
+                let fields = self.members(object, Members::Shape(shape))?;
+                children.extend(fields.into_iter().filter(|field| listed.contains(field)));
+            }
+            return Ok(children);
         }
         self.tree.read(|data| {
             let mut children = Vec::new();
@@ -496,11 +502,31 @@ impl<'t> Walk<'t> {
             (before, after, &self.touched)
         {
             let children = touched.get(&at).cloned().unwrap_or_default();
+            let children = self.in_order(b, children)?;
             return self.edit_map(at, (a, b), children);
         }
         let old = self.members(at, before)?;
         let new = self.members(at, after)?;
         self.compare_lists(at, &old, &new)
+    }
+
+    /// Members of a map in its order, so that the changes do not tell how it is stored.
+    fn in_order(&self, sequence: Sequence, members: Vec<NodeId>) -> Result<Vec<NodeId>> {
+        if members.len() <= 1 {
+            return Ok(members);
+        }
+        let mut placed = Vec::with_capacity(members.len());
+        for member in members {
+            let item = self.tree.read(|data| {
+                Ok(match data.schema.label(member.path()) {
+                    Label::Entry => Item::Ordinal(member.ordinal()),
+                    _ => Item::Field(member.path()),
+                })
+            })?;
+            placed.push((order::position(&&self.tree.orders, sequence, item)?, member));
+        }
+        placed.sort_unstable();
+        Ok(placed.into_iter().map(|(_, member)| member).collect())
     }
 
     /// Compares two orders of a map's items, looking at kept items only if they were touched.

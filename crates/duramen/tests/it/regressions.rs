@@ -206,3 +206,17 @@ fn what_is_set_and_removed_again_below_a_removed_value_is_no_revision() {
     assert_eq!(document.head().unwrap().to_json().unwrap(), r#"{"a":{"c":2}}"#);
     assert!(db.check().unwrap().is_clean());
 }
+
+/// The changes of a diff came in the order of the numbers that paths happened to have.
+#[test]
+fn changes_of_one_object_come_in_the_order_of_its_members() {
+    let wide = (0..300).map(|n| format!(r#""k{n}":0"#)).collect::<Vec<_>>().join(",");
+    for first in [r#"{"e":null,"b":[null]}"#, &format!("{{{wide}}}")] {
+        let db = Database::memory().unwrap();
+        let document = document(&db, &[first, "null", r#"{"b":[null],"e":null}"#]);
+        document.put(r#"{"b":[true],"e":true}"#, &plain()).unwrap();
+        let patch = document.diff(Revision(3), Revision(4)).unwrap().to_json_patch();
+        let (b, e) = (patch.find("/b/0").unwrap(), patch.find("/e").unwrap());
+        assert!(b < e, "{patch}");
+    }
+}
