@@ -22,8 +22,6 @@ pub(crate) struct Report {
 
 /// From so many checkpoints on a database has aged.
 const MANY_CHECKPOINTS: u64 = 3;
-/// A gated suite commits each kind of operation at least once in so many rounds.
-const ROUNDS_PER_EFFECT: u64 = 8;
 
 impl Report {
     pub(crate) fn new(suite: Suite) -> Self {
@@ -56,8 +54,8 @@ impl Report {
     /// The suite is over: kinds of operations that hardly took effect are failures.
     pub(crate) fn close(&mut self, seconds: f64) {
         self.seconds = seconds;
-        if self.suite.is_gated {
-            self.failures.extend(self.coverage.gaps(self.rounds / ROUNDS_PER_EFFECT));
+        if let Some(rounds) = self.suite.rounds_per_effect {
+            self.failures.extend(self.coverage.gaps(self.rounds / rounds));
         }
     }
 
@@ -70,7 +68,7 @@ impl Report {
             println!("FAILED {suite}: {failure}");
         }
         let share = 100 * checkpointed / (*rounds).max(1);
-        if self.suite.is_gated {
+        if self.suite.rounds_per_effect.is_some() {
             print!("{}", self.coverage);
         }
         println!(

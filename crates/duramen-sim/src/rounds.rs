@@ -21,19 +21,22 @@ pub(crate) struct Suite {
     pub(crate) name: &'static str,
     /// How long one round may take: far more than any does.
     pub(crate) round_seconds_max: f64,
-    /// Whether each kind of operation must have taken effect often enough.
-    pub(crate) is_gated: bool,
+    /// Each kind of operation must have taken effect at least once in so many rounds.
+    pub(crate) rounds_per_effect: Option<u64>,
 }
+
+/// Rounds with a life of their own, in which every kind of operation takes effect at least once.
+const ROUNDS_PER_EFFECT: u64 = 8;
 
 impl Suite {
     /// A suite that draws no operations, or too few to tell.
     pub(crate) const fn new(name: &'static str) -> Self {
-        Self { name, round_seconds_max: 300.0, is_gated: false }
+        Self { name, round_seconds_max: 300.0, rounds_per_effect: None }
     }
 
     /// A suite that every kind of operation must take effect in.
     pub(crate) const fn gated(name: &'static str) -> Self {
-        Self { is_gated: true, ..Self::new(name) }
+        Self { rounds_per_effect: Some(ROUNDS_PER_EFFECT), ..Self::new(name) }
     }
 }
 

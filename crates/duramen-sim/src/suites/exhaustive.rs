@@ -20,7 +20,9 @@ pub(super) fn suite(images: u64) -> Report {
     let each = (images / points.len() as u64).clamp(2, IMAGES_MAX);
     let seeds: Vec<u64> =
         points.iter().map(|(number, crash)| crash << 32 | number << 16 | each).collect();
-    run(Suite::gated("exhaustive"), &seeds, &|seed| super::Replay::Image { seed }.round())
+    // Few scripts are lived through again and again, up to another point each time.
+    let suite = Suite { rounds_per_effect: Some(32), ..Suite::gated("exhaustive") };
+    run(suite, &seeds, &|seed| super::Replay::Image { seed }.round())
 }
 
 /// A script until it crashes at a change.
