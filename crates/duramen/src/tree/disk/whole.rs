@@ -15,7 +15,7 @@ const SMALL_GROUP_BYTES: usize = 64 << 10;
 
 /// Changes up to which a row group is read whole. Cells of many can be small (a counter takes a
 /// few bytes for 4,096 changes), but unpacked each change takes time.
-const SMALL_GROUP_CHANGES: usize = 1_024;
+const SMALL_GROUP_CHANGES: usize = 8_192;
 
 /// The cells of a row group, as long as they are few.
 #[derive(Debug, Default)]
