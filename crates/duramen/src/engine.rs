@@ -4,9 +4,10 @@
 //! - a tree has at most one object in memory, and only the holder of its turn changes it;
 //! - commits are queued in the order of their sequence, with the rows of all their trees in place,
 //!   so that a reader who sees the sequence sees all of it;
-//! - a checkpoint happens between commits: what it writes is what was published then.
+//! - a checkpoint begins between commits: what it writes is what was published then.
 
 use std::borrow::Cow;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -28,20 +29,38 @@ use crate::tree::persist;
 use crate::tree::schema::Schema;
 use crate::{Clock, Durability};
 
+mod background;
 pub(crate) mod catalogue;
 mod checkpoint;
 pub(crate) mod options;
 pub(crate) mod record;
 mod recovery;
 
+use background::{Signal, Worker};
 use options::Options;
 
 /// The tree of the catalogue.
 pub(crate) const CATALOGUE: TreeId = TreeId(0);
 
-/// One open database.
+/// A handle to one open database.
 #[derive(Debug)]
 pub(crate) struct Engine {
+    shared: Arc<Shared>,
+    owner: Owner,
+}
+
+/// Who ends the database when the handle is dropped.
+#[derive(Debug)]
+enum Owner {
+    /// Somebody else: it is the handle of the thread of the database.
+    Other,
+    /// This handle, and with it the thread, if there is one.
+    This(Option<Worker>),
+}
+
+/// One open database.
+#[derive(Debug)]
+pub(crate) struct Shared {
     pub(crate) device: Arc<dyn Device>,
     pub(crate) options: Options,
     pub(crate) id: u128,
@@ -50,9 +69,13 @@ pub(crate) struct Engine {
     /// None if opened for reading.
     journal: Option<Journal>,
     view: RwLock<Arc<View>>,
+    /// What the manifest says. It is not held for longer than writing it takes.
     manifest: Mutex<Manifest>,
-    /// Commits are queued with it shared; a checkpoint takes it alone.
+    /// Held by whoever moves the checkpoint.
+    checkpoints: Mutex<()>,
+    /// Commits are queued with it shared; a checkpoint takes it alone to begin.
     gate: RwLock<()>,
+    signal: Arc<Signal>,
     /// Approximate bytes of what no checkpoint has written.
     young_bytes: AtomicUsize,
     _lock: Option<Box<dyn Lock>>,
@@ -173,6 +196,7 @@ impl Engine {
     /// Queues a commit of staged trees; the ticket says when it is acknowledged.
     pub(crate) fn queue(&self, prepared: &Prepared<'_>, durability: Durability) -> Result<Ticket> {
         let journal = self.journal()?;
+        self.wait_for_room()?;
         let _between_checkpoints = self.gate.read();
         let bytes = COMMIT_BYTES + prepared.young_bytes();
         let body = Cow::Borrowed(prepared.body.as_slice());
@@ -183,24 +207,31 @@ impl Engine {
         Ok(ticket)
     }
 
-    /// Waits until a queued commit is acknowledged; then writes a checkpoint if one is due.
+    /// Waits until a queued commit is acknowledged; then has done what is due.
     pub(crate) fn acknowledge(&self, ticket: Ticket) -> Result<()> {
         self.journal()?.wait(ticket)?;
-        if self.is_checkpoint_due() {
-            // The commit itself is safe; a checkpoint that fails is tried again with the next.
-            let _ = self.checkpoint();
-        }
+        self.work_if_due();
         Ok(())
     }
 
-    fn is_checkpoint_due(&self) -> bool {
-        let young = self.young_bytes.load(Ordering::Relaxed);
-        if young >= self.options.memory_bytes / 2 {
-            return true;
+    /// Whether a thread does what is due beside the commits.
+    fn has_worker(&self) -> bool {
+        self.options.background && self.journal.is_some()
+    }
+
+    /// Ends the work in order.
+    pub(crate) fn close(mut self) -> Result<()> {
+        self.end_worker();
+        self.shut()
+    }
+
+    /// Ends the thread of the database, if this handle has one.
+    fn end_worker(&mut self) {
+        if let Owner::This(worker) = &mut self.owner
+            && let Some(worker) = worker.take()
+        {
+            worker.end();
         }
-        // Asking the journal takes its lock, so it is asked only now and then.
-        let journal_max = self.options.checkpoint_journal_bytes;
-        young >= journal_max / 4 && self.journal_bytes() >= journal_max
     }
 
     /// Bytes of the journal since the last checkpoint.
@@ -224,9 +255,20 @@ impl Engine {
     }
 }
 
+impl Deref for Engine {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.shared
+    }
+}
+
 impl Drop for Engine {
     fn drop(&mut self) {
-        // Without it the next open replays more and reports as after a crash; nothing is lost.
-        let _ = self.shut();
+        self.end_worker();
+        if let Owner::This(_) = self.owner {
+            // Without it the next open replays more and reports as after a crash; nothing is lost.
+            let _ = self.shut();
+        }
     }
 }

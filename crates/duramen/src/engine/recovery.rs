@@ -5,8 +5,9 @@ use std::sync::atomic::AtomicUsize;
 
 use parking_lot::{Mutex, RwLock};
 
+use crate::engine::background::Worker;
 use crate::engine::options::Options;
-use crate::engine::{Engine, View, record};
+use crate::engine::{Engine, Owner, Shared, View, record};
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Device, Lock};
 use crate::journal::{self, Journal, JournalSettings};
@@ -50,7 +51,8 @@ impl Engine {
         }
         let store = Store::open(&device, &manifest, cache_bytes(&options))?;
         let view = View::new(Arc::new(store));
-        Ok(Self::assemble((device, options), (Some(journal), Some(lock)), (view, manifest), true))
+        let parts = (Some(journal), Some(lock));
+        Self::assemble((device, options), parts, (view, manifest), true).started()
     }
 
     fn open_to_write(
@@ -81,7 +83,7 @@ impl Engine {
             // what was found is made durable in another place before anyone sees it.
             engine.checkpoint()?;
         }
-        Ok(engine)
+        engine.started()
     }
 
     fn open_to_read(device: Arc<dyn Device>, options: Options) -> Result<Self> {
@@ -95,7 +97,7 @@ impl Engine {
         (view, manifest): (View, Manifest),
         was_created: bool,
     ) -> Self {
-        Self {
+        let shared = Shared {
             device,
             options,
             id: manifest.database_id,
@@ -103,10 +105,23 @@ impl Engine {
             journal,
             view: RwLock::new(Arc::new(view)),
             manifest: Mutex::new(manifest),
+            checkpoints: Mutex::default(),
             gate: RwLock::new(()),
+            signal: Arc::default(),
             young_bytes: AtomicUsize::new(0),
             _lock: lock,
+        };
+        Self { shared: Arc::new(shared), owner: Owner::This(None) }
+    }
+
+    /// Starts the thread, if there is to be one.
+    fn started(mut self) -> Result<Self> {
+        if self.has_worker() {
+            let shared = Arc::clone(&self.shared);
+            let worker = Worker::start(Self { shared, owner: Owner::Other })?;
+            self.owner = Owner::This(Some(worker));
         }
+        Ok(self)
     }
 
     /// Goes to the newest state of the writer, if opened for reading.

@@ -548,10 +548,9 @@ impl TreeData {
         })
     }
 
-    /// The keys of young entries below an ordinal, with their ordinals.
-    pub(crate) fn young_keys(&self, space: SpaceId) -> impl Iterator<Item = (&[u8], u64)> {
-        let keys = &self.spaces[space.0 as usize].keys;
-        keys.iter().map(|(key, &ordinal)| (&**key, ordinal))
+    /// A row group as far as it is in memory.
+    pub(crate) fn young_group(&self, id: GroupId) -> Option<&RowGroup> {
+        self.spaces.get(id.space.0 as usize)?.groups.get(id.group as usize)?.as_deref()
     }
 
     /// Drops what a checkpoint at `revision` has written: it is read from disk from now on.

@@ -66,10 +66,17 @@ impl Orders {
         blocks.young.truncate(committed);
     }
 
-    /// The committed young blocks with the number of the first.
-    pub(crate) fn young(&self) -> (u64, Vec<Arc<OrderBlock>>) {
+    /// How many blocks belong to commits; the numbers of all these are below it.
+    pub(crate) fn committed(&self) -> u64 {
         let blocks = self.blocks.read();
-        (blocks.first, blocks.young[..blocks.committed].to_vec())
+        blocks.first + blocks.committed as u64
+    }
+
+    /// The young blocks with numbers below `end`, with the number of the first.
+    pub(crate) fn young(&self, end: u64) -> (u64, Vec<Arc<OrderBlock>>) {
+        let blocks = self.blocks.read();
+        let count = usize::try_from(end.saturating_sub(blocks.first)).unwrap_or(usize::MAX);
+        (blocks.first, blocks.young[..count.min(blocks.committed)].to_vec())
     }
 
     /// Drops the blocks below `first`, which a checkpoint has written.
