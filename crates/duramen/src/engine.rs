@@ -9,7 +9,6 @@
 use std::borrow::Cow;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
@@ -19,6 +18,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Device, Lock};
 use crate::journal::{Journal, Ticket};
 use crate::manifest::Manifest;
+use crate::memory::Memory;
 use crate::revision::{CommitSequence, Micros};
 use crate::store::Store;
 use crate::tree::Tree;
@@ -76,8 +76,8 @@ pub(crate) struct Shared {
     /// Commits are queued with it shared; a checkpoint takes it alone to begin.
     gate: RwLock<()>,
     signal: Arc<Signal>,
-    /// Approximate bytes of what no checkpoint has written.
-    young_bytes: AtomicUsize,
+    /// The budget for what no checkpoint has written and for what is decoded.
+    memory: Arc<Memory>,
     _lock: Option<Box<dyn Lock>>,
 }
 
@@ -99,6 +99,8 @@ struct Trees {
     alike: FxHashMap<u64, Arc<Schema>>,
     /// Rises when idle trees are dropped.
     generation: u64,
+    /// How many trees there were after idle ones were last dropped for others to be opened.
+    kept: usize,
 }
 
 /// Approximate bytes that a commit takes in memory beside its states.
@@ -129,6 +131,10 @@ impl View {
                 continue;
             }
             trees.schemas.extend(schemas);
+            if trees.open.len() > 2 * trees.kept + self.store.memory().idle_trees() {
+                trees.drop_idle();
+                trees.kept = trees.open.len();
+            }
             return Ok(Arc::clone(trees.open.entry(id).or_insert_with(|| Arc::new(tree))));
         }
     }
@@ -148,11 +154,23 @@ impl View {
 
     /// Drops the trees that nobody holds and that have nothing to write.
     fn drop_idle(&self) {
-        let mut trees = self.trees.lock();
-        trees.generation += 1;
-        trees.open.retain(|_, tree| Arc::strong_count(tree) > 1 || tree.is_dirty());
-        trees.schemas.retain(|_, schema| Arc::strong_count(schema) > 1);
-        trees.alike.retain(|_, schema| Arc::strong_count(schema) > 1);
+        self.trees.lock().drop_idle();
+    }
+
+    /// Approximate bytes of what replaying the journal has put into trees.
+    fn take_young_bytes(&self) -> usize {
+        let taken = |tree: Arc<Tree>| std::mem::take(&mut tree.data.write().young_bytes);
+        self.open_trees().into_iter().map(taken).sum()
+    }
+}
+
+impl Trees {
+    fn drop_idle(&mut self) {
+        self.generation += 1;
+        self.open.retain(|_, tree| Arc::strong_count(tree) > 1 || tree.is_dirty());
+        self.schemas.retain(|_, schema| Arc::strong_count(schema) > 1);
+        self.alike.retain(|_, schema| Arc::strong_count(schema) > 1);
+        self.open.shrink_to_fit();
     }
 }
 
@@ -203,7 +221,7 @@ impl Engine {
         let ticket = journal.append(body, durability, |sequence, committed, _| {
             prepared.stage(sequence, committed);
         })?;
-        self.young_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.memory.add_young(bytes);
         Ok(ticket)
     }
 

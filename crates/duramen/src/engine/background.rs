@@ -4,7 +4,6 @@
 //! without it the committing threads do the same work in the same order when it is due.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -124,13 +123,11 @@ impl Engine {
     /// Waits while what is young takes three quarters of the memory: until a checkpoint that is
     /// being written is, or one is written at once. `Full`, or what else it was, if that fails.
     pub(super) fn wait_for_room(&self) -> Result<()> {
-        let is_room =
-            || self.young_bytes.load(Ordering::Relaxed) < self.options.memory_bytes / 4 * 3;
-        if is_room() {
+        if !self.memory.is_full_of_young() {
             return Ok(());
         }
         let turn = self.checkpoint_turn();
-        if is_room() {
+        if !self.memory.is_full_of_young() {
             return Ok(());
         }
         self.checkpoint_in_turn(&turn).map_err(|error| {
@@ -141,12 +138,11 @@ impl Engine {
     /// Whether a checkpoint should be written: at half of the memory, or at a length of the
     /// journal.
     fn is_checkpoint_due(&self) -> bool {
-        let young = self.young_bytes.load(Ordering::Relaxed);
-        if young >= self.options.memory_bytes / 2 {
+        if self.memory.is_half_young() {
             return true;
         }
         // Asking the journal takes its lock, so it is asked only now and then.
         let journal_max = self.options.checkpoint_journal_bytes;
-        young >= journal_max / 4 && self.journal_bytes() >= journal_max
+        self.memory.young() >= journal_max / 4 && self.journal_bytes() >= journal_max
     }
 }

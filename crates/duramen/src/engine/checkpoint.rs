@@ -7,7 +7,6 @@
 //!   as on a full disk, has done nothing, and another one writes the same again.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use parking_lot::MutexGuard;
 
@@ -53,7 +52,7 @@ impl Engine {
             tree.checkpointed(frozen, schema)?;
         }
         drop(young.trees);
-        self.young_bytes.fetch_sub(young.bytes, Ordering::Relaxed);
+        self.memory.remove_young(young.bytes);
         self.view().drop_idle();
         journal.checkpointed(young.tail.position)
     }
@@ -72,7 +71,7 @@ impl Engine {
         }
         let frozen = |tree: Arc<Tree>| tree.freeze().map(|frozen| (tree, frozen));
         let trees = self.view().open_trees().into_iter().filter_map(frozen).collect();
-        let bytes = self.young_bytes.load(Ordering::Relaxed);
+        let bytes = self.memory.young();
         Ok(Some(Young { from, tail, trees, bytes }))
     }
 

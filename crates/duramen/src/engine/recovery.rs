@@ -1,7 +1,6 @@
 //! Opening a database: a new one, one to write, or one to read beside its writer.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 
 use parking_lot::{Mutex, RwLock};
 
@@ -13,6 +12,7 @@ use crate::io::{Device, Lock};
 use crate::journal::{self, Journal, JournalSettings};
 use crate::limits::LOCK_RETRY_MS;
 use crate::manifest::Manifest;
+use crate::memory::Memory;
 use crate::store::{self, Store};
 
 const LOCK: &str = "LOCK";
@@ -49,7 +49,7 @@ impl Engine {
             journal.abandon(&error);
             return Err(error);
         }
-        let store = Store::open(&device, &manifest, cache_bytes(&options))?;
+        let store = Store::open(&device, &manifest, &Memory::new(options.memory_bytes))?;
         let view = View::new(Arc::new(store));
         let parts = (Some(journal), Some(lock));
         Self::assemble((device, options), parts, (view, manifest), true).started()
@@ -62,7 +62,7 @@ impl Engine {
         lock: Box<dyn Lock>,
     ) -> Result<Self> {
         manifest.check_writable()?;
-        let store = Store::open(&device, &manifest, cache_bytes(&options))?;
+        let store = Store::open(&device, &manifest, &Memory::new(options.memory_bytes))?;
         let view = View::new(Arc::new(store));
         let start = manifest.checkpoint;
         let settings = settings(&device, &options, &manifest);
@@ -97,6 +97,8 @@ impl Engine {
         (view, manifest): (View, Manifest),
         was_created: bool,
     ) -> Self {
+        let memory = Arc::clone(view.store.memory());
+        memory.add_young(view.take_young_bytes());
         let shared = Shared {
             device,
             options,
@@ -108,7 +110,7 @@ impl Engine {
             checkpoints: Mutex::default(),
             gate: RwLock::new(()),
             signal: Arc::default(),
-            young_bytes: AtomicUsize::new(0),
+            memory,
             _lock: lock,
         };
         Self { shared: Arc::new(shared), owner: Owner::This(None) }
@@ -147,7 +149,7 @@ fn read(device: &Arc<dyn Device>, options: &Options) -> Result<(View, Manifest)>
         let Some(manifest) = Manifest::load(device.as_ref())? else {
             return Err(nothing_there());
         };
-        let store = Store::open(device, &manifest, cache_bytes(options))?;
+        let store = Store::open(device, &manifest, &Memory::new(options.memory_bytes))?;
         let mut view = View::new(Arc::new(store));
         let tail = journal::read_tail(
             Arc::clone(device),
@@ -178,11 +180,6 @@ fn settings(device: &Arc<dyn Device>, options: &Options, manifest: &Manifest) ->
         database: manifest.database_id,
         background: options.background,
     }
-}
-
-/// A quarter of the memory caches blocks; half is for what is not in segments.
-fn cache_bytes(options: &Options) -> u64 {
-    options.memory_bytes as u64 / 4
 }
 
 fn nothing_there() -> Error {

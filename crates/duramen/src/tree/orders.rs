@@ -6,7 +6,6 @@
 use std::sync::Arc;
 
 use parking_lot::RwLock;
-use rustc_hash::FxHashMap;
 
 use crate::encoding::decode_order_block;
 use crate::error::{Error, ErrorKind, Result};
@@ -28,11 +27,7 @@ struct Blocks {
     young: Vec<Arc<OrderBlock>>,
     /// How many of the young ones belong to commits.
     committed: usize,
-    loaded: FxHashMap<OrderId, Arc<OrderBlock>>,
 }
-
-/// Order blocks kept decoded beside the young ones; enough for the paths through large arrays.
-const LOADED_MAX: usize = 4_096;
 
 impl Orders {
     /// The order blocks of a tree of which the first `first` are on disk.
@@ -99,17 +94,14 @@ impl OrderBlocks for &Orders {
             if let Some(index) = young {
                 return blocks.young.get(index).cloned().ok_or_else(|| missing(id));
             }
-            if let Some(block) = blocks.loaded.get(&id) {
-                return Ok(Arc::clone(block));
-            }
         }
-        let cell = self.cells.get(&cell_key::order(self.cells.tree(), id))?;
+        let (tree, memory) = (self.cells.tree(), self.cells.memory());
+        if let Some(block) = memory.order(tree, id) {
+            return Ok(block);
+        }
+        let cell = self.cells.get(&cell_key::order(tree, id))?;
         let block = Arc::new(decode_order_block(&cell.ok_or_else(|| missing(id))?)?);
-        let mut blocks = self.blocks.write();
-        if blocks.loaded.len() >= LOADED_MAX {
-            blocks.loaded.clear();
-        }
-        blocks.loaded.insert(id, Arc::clone(&block));
+        memory.keep_order(tree, id, &block);
         Ok(block)
     }
 }
