@@ -121,16 +121,16 @@ impl View {
                 }
                 trees.generation
             };
-            let mut schemas = self.trees.lock().schemas.clone();
-            let tree = match persist::open(id, &self.store, &mut schemas)? {
-                Some(tree) => tree,
-                None => self.new_tree(id),
+            let known = |schema| self.trees.lock().schemas.get(&schema).cloned();
+            let (tree, schema) = match persist::open(id, &self.store, known)? {
+                Some((tree, schema)) => (tree, Some(schema)),
+                None => (self.new_tree(id), None),
             };
             let mut trees = self.trees.lock();
             if trees.generation != generation {
                 continue;
             }
-            trees.schemas.extend(schemas);
+            trees.schemas.extend(schema);
             if trees.open.len() > 2 * trees.kept + self.store.memory().idle_trees() {
                 trees.drop_idle();
                 trees.kept = trees.open.len();

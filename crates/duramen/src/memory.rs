@@ -197,3 +197,6 @@ impl Drop for Hold<'_> {
         self.0.holds.fetch_sub(1, Ordering::Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests;

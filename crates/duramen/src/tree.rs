@@ -9,8 +9,8 @@
 
 use std::fmt;
 use std::io::Write;
-use std::sync::{Arc, Weak};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::{ArcMutexGuard, Mutex, RawMutex, RwLock};

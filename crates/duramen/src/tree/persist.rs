@@ -8,11 +8,12 @@ use rustc_hash::FxHashMap;
 use crate::encoding::{RevisionRows, encode_column, encode_order_block, encode_run};
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::{
-    ORDINALS_MAX, REVISION_ROWS_MAX, REVISIONS_MAX, ROW_GROUP_SLOTS, RUN_PIECE_CHANGES_MAX,
+    BASE_BYTES_MAX, ORDINALS_MAX, REVISION_ROWS_MAX, REVISIONS_MAX, ROW_GROUP_SLOTS,
+    RUN_PIECE_CHANGES_MAX,
 };
 use crate::node::PathId;
 use crate::revision::Revision;
-use crate::segment::{SegmentInfo, SegmentWriter};
+use crate::segment::{self, SegmentInfo, SegmentWriter};
 use crate::state::{BlobId, Datum, OrderId};
 use crate::store::Store;
 use crate::tree::Tree;
@@ -58,6 +59,8 @@ impl CellSink {
     /// Writes what was gathered, in order.
     fn push_gathered(&mut self) -> Result<()> {
         self.gathered.sort_unstable();
+        let bytes = self.gathered.iter().map(|(key, cell)| segment::cell_bytes(key, cell)).sum();
+        self.segment.keep_together(bytes)?;
         self.gathered.drain(..).try_for_each(|(key, cell)| self.segment.push(&key, &cell))
     }
 }
@@ -222,12 +225,7 @@ fn spaces_of(data: &TreeData, extent: SchemaExtent) -> usize {
 }
 
 /// Writes what the schema has beyond the last checkpoint; the shared part's content hash.
-fn put_schema(
-    data: &TreeData,
-    tree: TreeId,
-    extent: SchemaExtent,
-    out: &mut CellSink,
-) -> u128 {
+fn put_schema(data: &TreeData, tree: TreeId, extent: SchemaExtent, out: &mut CellSink) -> u128 {
     let Some(before) = data.disk_schema else {
         let mut cell = vec![u8::from(data.schema.path(PathId(0)).always_map)];
         encode_paths(data, 1..extent.paths, &mut cell);
@@ -346,10 +344,30 @@ impl GroupWriter<'_> {
             return;
         }
         let states: Vec<Datum<'_>> = births.iter().map(|&birth| self.group.unpack(birth)).collect();
+        self.put_states((path, kind), (first, &states), cells);
+    }
+
+    /// Writes first states, cut at slots so that each cell fits a block: a read of one record
+    /// should not read the states of all.
+    fn put_states(
+        &self,
+        (path, kind): (PathId, GroupCell),
+        (first, states): (u16, &[Datum<'_>]),
+        cells: &mut Cells,
+    ) {
         let mut cell = Vec::new();
-        encode_column(&states, &mut cell);
-        let key = cell_key::group_cell(self.tree, self.id, path, (kind, u32::from(first)));
-        cells.push((key, cell));
+        encode_column(states, &mut cell);
+        if cell.len() <= BASE_BYTES_MAX || states.len() == 1 {
+            let kind = (kind, u32::from(first));
+            cells.push((cell_key::group_cell(self.tree, self.id, path, kind), cell));
+            return;
+        }
+        let most = states.len().div_ceil(cell.len().div_ceil(BASE_BYTES_MAX));
+        for (piece, states) in (0_u16..).zip(states.chunks(most.max(1))) {
+            let before = usize::from(piece) * most;
+            let first = first + u16::try_from(before).unwrap_or(u16::MAX);
+            self.put_states((path, kind), (first, states), cells);
+        }
     }
 
     fn put_born(&self, path: PathId, cells: &mut Cells) {
@@ -359,10 +377,7 @@ impl GroupWriter<'_> {
         let Some((first, births)) = births else { return };
         let states: Vec<Datum<'_>> =
             births.iter().map(|birth| Datum::Int(i64::from(birth.revision))).collect();
-        let mut cell = Vec::new();
-        encode_column(&states, &mut cell);
-        let kind = (GroupCell::Born, u32::from(first));
-        cells.push((cell_key::group_cell(self.tree, self.id, path, kind), cell));
+        self.put_states((path, GroupCell::Born), (first, &states), cells);
     }
 
     /// Writes the committed changes of a column in pieces, each of whole revisions.
@@ -397,24 +412,24 @@ impl GroupWriter<'_> {
     }
 }
 
-/// Opens a tree as of the last checkpoint; none if there was none of it then. Trees with the same
-/// shared schema share it in memory through `schemas`.
+/// A schema that trees share, with its number on disk.
+pub(crate) type SharedSchema = (u128, Arc<Schema>);
+
+/// Opens a tree as of the last checkpoint; none if there was none of it then. The schema that it
+/// shares is one that is `known`, or read.
 pub(crate) fn open(
     tree: TreeId,
     store: &Arc<Store>,
-    schemas: &mut FxHashMap<u128, Arc<Schema>>,
-) -> Result<Option<Tree>> {
+    known: impl FnOnce(u128) -> Option<Arc<Schema>>,
+) -> Result<Option<(Tree, SharedSchema)>> {
     let cells = TreeCells::new(tree, Arc::clone(store));
     let Some(cell) = cells.get(&cell_key::meta(tree))? else { return Ok(None) };
     let meta = Meta::decode(&cell)?;
-    let schema = if let Some(schema) = schemas.get(&meta.schema) {
-        Arc::clone(schema)
-    } else {
-        let schema = read_schema(&cells, meta.schema)?;
-        schemas.insert(meta.schema, Arc::clone(&schema));
-        schema
+    let schema = match known(meta.schema) {
+        Some(schema) => schema,
+        None => read_schema(&cells, meta.schema)?,
     };
-    let mut whole = TreeData::new(schema);
+    let mut whole = TreeData::new(Arc::clone(&schema));
     for found in store.live().scan(&cell_key::schema_pieces(tree))? {
         let cell = found?.1.load()?;
         let mut reader = Reader::new(&cell);
@@ -425,7 +440,8 @@ pub(crate) fn open(
     let mut data = TreeData::from_disk(whole.schema, meta.revisions, &meta.high_waters);
     data.disk_schema = Some(data.schema.extent());
     data.shared_schema = meta.schema;
-    Ok(Some(Tree::new(cells, data, meta.orders, meta.blobs)))
+    let tree = Tree::new(cells, data, meta.orders, meta.blobs);
+    Ok(Some((tree, (meta.schema, schema))))
 }
 
 /// The schema that trees share on disk, by its content.

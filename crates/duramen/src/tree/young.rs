@@ -175,7 +175,8 @@ impl Runs {
     }
 
     fn bytes(&self) -> usize {
-        let spilled = |run: &Run| if run.spilled() { run.capacity() * size_of::<Packed>() } else { 0 };
+        let spilled =
+            |run: &Run| if run.spilled() { run.capacity() * size_of::<Packed>() } else { 0 };
         let runs = self.runs.capacity() * size_of::<Run>();
         self.places.bytes() + runs + self.runs.iter().map(spilled).sum::<usize>()
     }
