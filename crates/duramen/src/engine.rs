@@ -30,10 +30,12 @@ use crate::{Clock, Durability};
 
 pub(crate) mod catalogue;
 mod checkpoint;
+mod compaction;
 pub(crate) mod options;
 pub(crate) mod record;
 mod recovery;
 
+use compaction::Compaction;
 use options::Options;
 
 /// The tree of the catalogue.
@@ -55,6 +57,7 @@ pub(crate) struct Engine {
     gate: RwLock<()>,
     /// Approximate bytes of what no checkpoint has written.
     young_bytes: AtomicUsize,
+    compaction: Mutex<Option<Compaction>>,
     _lock: Option<Box<dyn Lock>>,
 }
 

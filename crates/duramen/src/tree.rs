@@ -49,6 +49,7 @@ pub(crate) mod group;
 pub(crate) mod history;
 pub(crate) mod inspect;
 pub(crate) mod locate;
+pub(crate) mod merge;
 pub(crate) mod missing;
 pub(crate) mod moved;
 pub(crate) mod orders;

@@ -19,8 +19,17 @@ struct Young {
 }
 
 impl Engine {
-    /// Writes everything published and not yet in a segment into one.
+    /// Writes everything published and not yet in a segment into one, and merges segments if there
+    /// are many by now.
     pub(crate) fn checkpoint(&self) -> Result<()> {
+        self.write_checkpoint()?;
+        // Nothing depends on it: a compaction that fails is tried again after the next checkpoint.
+        let _ = self.compact_due();
+        Ok(())
+    }
+
+    /// Writes everything published and not yet in a segment into one.
+    pub(super) fn write_checkpoint(&self) -> Result<()> {
         let young_bytes = self.young_bytes.load(Ordering::Relaxed);
         let result = self.write_young();
         if result.is_err() {
@@ -105,7 +114,7 @@ impl Engine {
             return Err(poisoned);
         }
         if self.journal_bytes() >= CLOSING_CHECKPOINT_JOURNAL_BYTES {
-            self.checkpoint()?;
+            self.write_checkpoint()?;
         }
         journal.close()
     }

@@ -24,7 +24,7 @@ use crate::tree::young::Packed;
 use crate::wire::{Reader, put_varint};
 
 /// Changed nodes from which on a block of revision rows ends early.
-const ROWS_CHANGED_MAX: usize = 1 << 20;
+pub(crate) const ROWS_CHANGED_MAX: usize = 1 << 20;
 
 /// Cells with their keys.
 pub(crate) type Cells = Vec<(Vec<u8>, Vec<u8>)>;
@@ -130,6 +130,11 @@ impl Tree {
         self.orders.prune(written.orders);
         self.blobs.prune(written.blobs);
         Ok(())
+    }
+
+    /// Drops from memory what was read from disk: the segments it holds open may be gone.
+    pub(crate) fn release_decoded(&self) -> Result<()> {
+        self.data.write().release_decoded()
     }
 }
 
