@@ -389,10 +389,10 @@ impl LargeGroup {
                 if visit(set, self.disk.vet(set, state)?).is_break() {
                     return Ok(ControlFlow::Break(()));
                 }
-                up_to = set - 1;
+                up_to = set.saturating_sub(1);
             }
             if piece.is_complete() {
-                if up_to >= piece.first_revision() - 1 {
+                if up_to >= piece.first_revision().saturating_sub(1) {
                     // It repeats no change of the slot, so there was none before.
                     break;
                 }
