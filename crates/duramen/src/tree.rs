@@ -46,6 +46,7 @@ pub(crate) mod difference;
 pub(crate) mod disk;
 pub(crate) mod edit;
 pub(crate) mod group;
+pub(crate) mod hashes;
 pub(crate) mod history;
 pub(crate) mod inspect;
 pub(crate) mod locate;
