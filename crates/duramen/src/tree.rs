@@ -29,7 +29,7 @@ use crate::tree::rows::Row;
 use crate::tree::serialize::{Serializer, Stop};
 
 pub use changes::{NodeChange, Scope};
-pub use difference::{Change, ChangeKind, Diff, DiffCounts, DiffOptions, DiffStat};
+pub use difference::{Change, ChangeKind, Diff, DiffCounts, DiffOptions, DiffStat, MemberMove};
 pub use history::{Value, ValueRun};
 pub use moved::MovedFrom;
 pub use serialize::Format;
