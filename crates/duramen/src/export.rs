@@ -2,7 +2,8 @@
 //!
 //! Invariants:
 //! - a revision is a JSON Patch to the one before it, and the members that then go to other places
-//!   among their siblings; at first, and where these take more room than the value, it is the value;
+//!   among their siblings; at first, and where such moves make it longer than the value, it is the
+//!   value;
 //! - taking over a history gives the same revisions with the same revision timestamps, or fails
 //!   at the first that differs and takes nothing of it, so it can be begun again at any time.
 

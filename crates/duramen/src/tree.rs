@@ -18,6 +18,7 @@ use parking_lot::{ArcMutexGuard, Mutex, RawMutex, RwLock};
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::REVISIONS_MAX;
 use crate::node::{Move, NodeId};
+use crate::options::LastOptions;
 use crate::revision::{CommitSequence, Revision};
 use crate::tree::blobs::Blobs;
 use crate::tree::cell_key::TreeId;
@@ -72,6 +73,7 @@ pub(crate) struct Tree {
     pub(crate) data: RwLock<TreeData>,
     pub(crate) orders: Orders,
     pub(crate) blobs: Blobs,
+    pub(crate) options: LastOptions,
     turn: Arc<Mutex<()>>,
     /// Bytes of the last whole value printed: the room that the next one is given at once.
     printed_bytes: AtomicUsize,
@@ -96,6 +98,7 @@ impl Tree {
             blobs: Blobs::new(cells.clone(), blobs),
             cells,
             data: RwLock::new(data),
+            options: LastOptions::default(),
             turn: Arc::default(),
             printed_bytes: AtomicUsize::new(0),
         }

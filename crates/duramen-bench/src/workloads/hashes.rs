@@ -82,7 +82,7 @@ fn checkpoints(session: &Session, document: &Document) -> Result<Vec<f64>> {
     let samples = interleave(&mut [()], session.scale.rounds, |(), _| {
         let (micros, ()) = sampling::repeated(|| {
             counter += 1;
-            stored.set(&at, &counter.to_string(), &CommitOptions::default())?;
+            stored.set(&at, counter.to_string(), &CommitOptions::default())?;
             Ok(database.checkpoint()?)
         })?;
         Ok(micros)

@@ -186,6 +186,9 @@ fn a_document_without_revisions_is_taken_over_with_its_options() {
     );
 }
 
+/// What makes facts wrong.
+type Change = fn(&mut ExportedFacts);
+
 #[test]
 fn options_and_tags_that_do_not_fit_are_refused_and_no_tag_is_set() {
     let (_db, doc) = three_revisions();
@@ -193,7 +196,6 @@ fn options_and_tags_that_do_not_fit_are_refused_and_no_tag_is_set() {
     doc.tag("v", Some(Revision(2)), &CommitOptions::default()).unwrap();
     let facts = doc.export().unwrap().facts().unwrap();
     let history = exported(&doc);
-    type Change = fn(&mut ExportedFacts);
     let changes: [(Change, ErrorKind); 4] = [
         (|facts| facts.tags[1].hash = ContentHash::of_json(b"0"), ErrorKind::Corrupt),
         (|facts| facts.tags[1].revision = Revision(4), ErrorKind::Invalid),
