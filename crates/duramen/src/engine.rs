@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 use crate::engine::record::Prepared;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Device, Lock};
-use crate::journal::{Journal, Ticket};
+use crate::journal::{Journal, JournalPosition, Ticket};
 use crate::manifest::Manifest;
 use crate::revision::{CommitSequence, Micros};
 use crate::store::Store;
@@ -203,12 +203,23 @@ impl Engine {
         }
         // Asking the journal takes its lock, so it is asked only now and then.
         let journal_max = self.options.checkpoint_journal_bytes;
-        young >= journal_max / 4 && self.journal_bytes() >= journal_max
+        if young < journal_max / 4 {
+            return false;
+        }
+        // Whoever writes a checkpoint has the manifest: another one is not due meanwhile, and the
+        // commit does not wait for it.
+        let manifest = self.manifest.try_lock();
+        let position = manifest.map(|manifest| manifest.checkpoint.position);
+        position.is_some_and(|position| self.journal_bytes_since(position) >= journal_max)
     }
 
     /// Bytes of the journal since the last checkpoint.
     pub(crate) fn journal_bytes(&self) -> usize {
         let position = self.manifest.lock().checkpoint.position;
+        self.journal_bytes_since(position)
+    }
+
+    fn journal_bytes_since(&self, position: JournalPosition) -> usize {
         let bytes = self.journal.as_ref().map_or(0, |journal| journal.bytes_since(position));
         usize::try_from(bytes).unwrap_or(usize::MAX)
     }

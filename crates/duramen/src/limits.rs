@@ -66,6 +66,8 @@ pub const TURN_WAIT_MS: u64 = 10_000;
 pub const LOCK_RETRY_MS: u64 = 20;
 /// Journal since the last checkpoint from which on closing writes one, in bytes.
 pub const CLOSING_CHECKPOINT_JOURNAL_BYTES: usize = 64 << 10;
+/// Bytes of JSON text up to which a checkpoint keeps the content hash of a document.
+pub const KEPT_HASH_TEXT_BYTES_MAX: usize = 1 << 20;
 /// Bytes of the name of an object's member.
 pub const MEMBER_NAME_BYTES_MAX: usize = 32 << 10;
 /// Shapes of one document: an object that would need one more is stored as a map.

@@ -5,11 +5,15 @@ use std::sync::atomic::Ordering;
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::journal::JournalPoint;
-use crate::limits::CLOSING_CHECKPOINT_JOURNAL_BYTES;
+use crate::limits::{CLOSING_CHECKPOINT_JOURNAL_BYTES, KEPT_HASH_TEXT_BYTES_MAX};
 use crate::segment::{Encoding, SegmentInfo, SegmentMeta, SegmentWriter};
 use crate::tree::Tree;
 use crate::tree::persist::{Cells, Written};
 use std::sync::Arc;
+
+/// One in so many bytes of the database's memory may be read for content hashes by a checkpoint:
+/// half is for what is young, a quarter caches blocks.
+const HASHED_SHARE: usize = 4;
 
 /// What a checkpoint is to write.
 struct Young {
@@ -43,6 +47,7 @@ impl Engine {
         let journal = self.journal()?;
         let mut manifest = self.manifest.lock();
         let Some(mut young) = self.collect(manifest.checkpoint)? else { return Ok(()) };
+        self.keep_hashes(&mut young);
         young.cells.sort_unstable();
         // Two trees may bring the same schema.
         young.cells.dedup_by(|a, b| a.0 == b.0);
@@ -97,6 +102,26 @@ impl Engine {
             }
         }
         Ok(Some(Young { tail, cells, trees }))
+    }
+
+    /// Adds the content hashes of the newest revisions, which are read beside new commits. One
+    /// that cannot be read is left out: damage elsewhere is no reason to lose what is young, and
+    /// `check` tells it.
+    fn keep_hashes(&self, young: &mut Young) {
+        // What is read of documents stays in memory until the checkpoint ends.
+        let mut bytes_left = self.options.memory_bytes / HASHED_SHARE;
+        // Trees take turns at being the first, so that none goes without for ever.
+        let turn = usize::try_from(young.tail.sequence.0).unwrap_or(usize::MAX);
+        let (later, first) = young.trees.split_at(turn.checked_rem(young.trees.len()).unwrap_or(0));
+        for (tree, written) in first.iter().chain(later) {
+            if bytes_left == 0 {
+                break;
+            }
+            let bytes_max = bytes_left.min(KEPT_HASH_TEXT_BYTES_MAX);
+            let (cell, bytes) = tree.hash_cell(written.revision, bytes_max);
+            bytes_left = bytes_left.saturating_sub(bytes);
+            young.cells.extend(cell.ok().flatten());
+        }
     }
 
     fn write_segment(&self, number: u64, meta: SegmentMeta, cells: &Cells) -> Result<SegmentInfo> {

@@ -15,7 +15,7 @@ use crate::limits::{ORDINALS_MAX, ROW_GROUP_SLOTS};
 use crate::node::{Move, NodeId, PathId};
 use crate::revision::Revision;
 use crate::state::Datum;
-use crate::store::Store;
+use crate::store::{Scan, Store};
 use crate::tree::cell_key::{self, GroupCell, TreeId};
 use crate::tree::group::{ColumnId, GroupId, RowGroup};
 use crate::tree::rows::Row;
@@ -130,6 +130,11 @@ impl TreeCells {
             RevisionRowsBlock::parse(found?.1.load()?)?.timestamps_into(out);
         }
         Ok(())
+    }
+
+    /// The cells whose keys begin with `prefix`, in key order.
+    pub(crate) fn scan(&self, prefix: &[u8]) -> Result<Scan> {
+        self.store.live().scan(prefix)
     }
 
     fn rows_of(&self, revision: Revision) -> Result<(Arc<RevisionRowsBlock>, usize)> {

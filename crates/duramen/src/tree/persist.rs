@@ -32,7 +32,8 @@ pub(crate) type Cells = Vec<(Vec<u8>, Vec<u8>)>;
 /// What a checkpoint wrote of one tree.
 #[derive(Debug)]
 pub(crate) struct Written {
-    revision: u32,
+    /// The newest revision in it.
+    pub(crate) revision: u32,
     high_waters: Vec<u64>,
     orders: u64,
     blobs: u64,
