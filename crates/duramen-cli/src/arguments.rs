@@ -21,7 +21,7 @@ use crate::commands::{
     blame, check, completions, demo, diff, export, get, history, import, init, log, ls, man, put,
     query, remove, set, shell, show, stat, when,
 };
-use crate::commands::{delete, options, rename_document, tag, untag};
+use crate::commands::{compact, delete, options, rename_document, tag, untag};
 use crate::exit::Success;
 use crate::output::Output;
 use crate::session::Session;
@@ -88,6 +88,7 @@ pub(crate) enum Command {
     Import(import::Import),
     Stat(stat::Stat),
     Check(check::Check),
+    Compact(compact::Compact),
     Shell(shell::Shell),
     Completions(completions::Completions),
     Man(man::Man),
@@ -126,6 +127,7 @@ impl Command {
             Self::Import(command) => command.run(session, output),
             Self::Stat(command) => command.run(session, output),
             Self::Check(command) => command.run(session, output),
+            Self::Compact(command) => command.run(session, output),
             Self::Query(command) => command.run(session, output),
             Self::Blame(command) => command.run(session, output),
             Self::When(command) => command.run(session, output),

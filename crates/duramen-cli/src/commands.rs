@@ -3,6 +3,7 @@
 pub(crate) mod append;
 pub(crate) mod blame;
 pub(crate) mod check;
+pub(crate) mod compact;
 pub(crate) mod completions;
 pub(crate) mod copy;
 pub(crate) mod delete;

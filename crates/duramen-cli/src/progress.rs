@@ -13,6 +13,12 @@ pub(crate) fn bar(what: &str, total: Option<u64>) -> ProgressBar {
     styled(bar, template).with_message(what.to_owned())
 }
 
+/// A bar of bytes, with their rate and the time left, up to a length that is set later.
+pub(crate) fn bytes(what: &str) -> ProgressBar {
+    let template = "{msg} {wide_bar} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
+    styled(ProgressBar::new(0), template).with_message(what.to_owned())
+}
+
 /// A sign of life for work that tells nothing on its way.
 pub(crate) fn spinner(what: &str) -> ProgressBar {
     let spinner = styled(ProgressBar::no_length(), "{spinner} {msg} {elapsed}");

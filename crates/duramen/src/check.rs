@@ -31,11 +31,14 @@ pub struct CheckReport {
     pub documents: u64,
     /// Revisions whose rows were read.
     pub revisions: u64,
+    /// Content hashes that checkpoints and tags had kept, and that were made again.
+    pub hashes: u64,
     /// Everything that does not verify; empty if all is well.
     pub findings: Vec<Finding>,
 }
 
 mod facts;
+mod hashes;
 
 /// Revisions of each document that are read whole: the first, the last, and some between.
 const WHOLE_READS: u64 = 16;
@@ -103,7 +106,7 @@ impl CheckReport {
                     self.add(&format!("{place}, revision {revision}"), &error);
                 }
             }
-            Ok(())
+            self.check_hashes(place, tree)
         });
         if let Err(error) = checked {
             self.add(place, &error);

@@ -38,6 +38,11 @@ impl ContentHash {
         Self(Sha256::digest(text).into())
     }
 
+    /// The hash that has these bytes.
+    pub(crate) fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
     /// The 32 bytes.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
@@ -78,11 +83,34 @@ impl FromStr for ContentHash {
 }
 
 /// Hashes what is written to it.
-struct Hasher(Sha256);
+struct Hasher {
+    digest: Sha256,
+    bytes: usize,
+    /// From more bytes on nothing more is taken.
+    bytes_max: usize,
+}
+
+impl Hasher {
+    fn new(bytes_max: usize) -> Self {
+        Self { digest: Sha256::new(), bytes: 0, bytes_max }
+    }
+
+    fn is_over(&self) -> bool {
+        self.bytes > self.bytes_max
+    }
+
+    fn finish(self) -> ContentHash {
+        ContentHash(self.digest.finalize().into())
+    }
+}
 
 impl Write for Hasher {
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        self.0.update(buf);
+        self.bytes = self.bytes.saturating_add(buf.len());
+        if self.is_over() {
+            return Err(io::Error::other("the text is longer than what is hashed"));
+        }
+        self.digest.update(buf);
         Ok(buf.len())
     }
 
@@ -94,14 +122,31 @@ impl Write for Hasher {
 impl Tree {
     /// The hash of the whole value at a revision, printed piece by piece (benchmark X1).
     pub(crate) fn content_hash(&self, revision: u32) -> Result<ContentHash> {
-        let mut hasher = Hasher(Sha256::new());
+        let mut hasher = Hasher::new(usize::MAX);
         self.write_json((node(ROOT, 0), revision), &Format::default(), &mut hasher)?;
-        Ok(ContentHash(hasher.0.finalize().into()))
+        Ok(hasher.finish())
+    }
+
+    /// The same if the text has at most so many bytes, and how many bytes were printed for it.
+    pub(crate) fn content_hash_within(
+        &self,
+        revision: u32,
+        bytes_max: usize,
+    ) -> (Result<Option<ContentHash>>, usize) {
+        let mut hasher = Hasher::new(bytes_max);
+        let root = (node(ROOT, 0), revision);
+        let written = self.write_json(root, &Format::default(), &mut hasher);
+        let bytes = hasher.bytes;
+        match written {
+            Err(_) if hasher.is_over() => (Ok(None), bytes),
+            written => (written.map(|()| Some(hasher.finish())), bytes),
+        }
     }
 }
 
 impl Snapshot {
-    /// The hash of the whole document. Nothing keeps it: the document is read for it.
+    /// The hash of the whole document, which is read for it: what checkpoints and tags keep is
+    /// there to be compared with.
     pub fn content_hash(&self) -> Result<ContentHash> {
         let (tree, revision) = self.place();
         tree.content_hash(revision)

@@ -1,5 +1,6 @@
 //! A database: a folder of documents, opened by one process for writing.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -137,6 +138,27 @@ impl Database {
     /// Writes what is only in the journal into a segment, so that opening replays nothing.
     pub fn checkpoint(&self) -> Result<()> {
         self.engine.checkpoint()
+    }
+
+    /// Writes what is only in the journal into a segment and merges all segments into one, so that
+    /// the space of what was superseded comes back.
+    ///
+    /// Reading and writing go on meanwhile; it takes room for the new segment beside the old ones.
+    /// `progress` is told the bytes read and those to read, and may stop it.
+    ///
+    /// # Errors
+    /// `Cancelled` if `progress` stopped it and `Full` if there is no room: then the database is as
+    /// it was before. `Denied` if it was opened for reading.
+    ///
+    /// ```
+    /// # use std::ops::ControlFlow;
+    /// # let db = duramen::Database::memory()?;
+    /// db.compact(&mut |_read, _total| ControlFlow::Continue(()))?;
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    pub fn compact(&self, progress: &mut dyn FnMut(u64, u64) -> ControlFlow<()>) -> Result<()> {
+        self.engine.checkpoint()?;
+        self.engine.compact_all(progress)
     }
 
     /// Goes to the newest state of the writer, if opened for reading. Documents and snapshots

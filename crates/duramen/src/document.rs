@@ -20,6 +20,7 @@ mod tags;
 
 pub use lifecycle::DeletedDocument;
 pub use tags::Tag;
+pub(crate) use tags::check_tag;
 
 /// A document of an open database. Clones are handles to the same one, and stay with it when it
 /// gets another name.

@@ -38,4 +38,4 @@ mod tests;
 pub(crate) use column::{Column, Stretch, encode_column};
 pub(crate) use order::{decode_order_block, encode_order_block};
 pub(crate) use revision_rows::{RevisionRows, RevisionRowsBlock};
-pub(crate) use run::{RunPiece, encode_run};
+pub(crate) use run::{RunChange, RunPiece, encode_complete_run, encode_run};

@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 use crate::engine::record::Prepared;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Device, Lock};
-use crate::journal::{Journal, Ticket};
+use crate::journal::{Journal, JournalPosition, Ticket};
 use crate::manifest::Manifest;
 use crate::memory::Memory;
 use crate::revision::{CommitSequence, Micros};
@@ -32,11 +32,13 @@ use crate::{Clock, Durability};
 mod background;
 pub(crate) mod catalogue;
 mod checkpoint;
+mod compaction;
 pub(crate) mod options;
 pub(crate) mod record;
 mod recovery;
 
 use background::{Signal, Worker};
+use compaction::Compaction;
 use options::Options;
 
 /// The tree of the catalogue.
@@ -78,6 +80,7 @@ pub(crate) struct Shared {
     signal: Arc<Signal>,
     /// The budget for what no checkpoint has written and for what is decoded.
     memory: Arc<Memory>,
+    compaction: Mutex<Option<Compaction>>,
     _lock: Option<Box<dyn Lock>>,
 }
 
@@ -255,6 +258,10 @@ impl Engine {
     /// Bytes of the journal since the last checkpoint.
     pub(crate) fn journal_bytes(&self) -> usize {
         let position = self.manifest.lock().checkpoint.position;
+        self.journal_bytes_since(position)
+    }
+
+    fn journal_bytes_since(&self, position: JournalPosition) -> usize {
         let bytes = self.journal.as_ref().map_or(0, |journal| journal.bytes_since(position));
         usize::try_from(bytes).unwrap_or(usize::MAX)
     }

@@ -1,18 +1,27 @@
 //! The whole history of a document, revision by revision, for another database to take over.
 //!
 //! Invariants:
-//! - a revision is a JSON Patch to the one before it only where the patch gives that value to the
-//!   character; elsewhere, and at first, it is the value;
+//! - a revision is a JSON Patch to the one before it, and the members that then go to other places
+//!   among their siblings; at first, and where such moves make it longer than the value, it is the
+//!   value;
 //! - taking over a history gives the same revisions with the same revision timestamps, or fails
-//!   at the first that differs, so it can be begun again at any time.
+//!   at the first that differs and takes nothing of it, so it can be begun again at any time.
 
+use crate::content_hash::ContentHash;
 use crate::database::Database;
 use crate::document::Document;
 use crate::durability::Durability;
 use crate::engine::options::CommitOptions;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::{LogEntry, LogQuery};
+use crate::position::Position;
 use crate::revision::{Micros, Revision};
+use crate::transaction::Transaction;
+use crate::tree::MemberMove;
+
+pub use facts::ExportedFacts;
+
+mod facts;
 
 /// One revision of an exported history.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +38,8 @@ pub struct ExportedRevision {
     pub message: Option<String>,
     /// What it made of the document.
     pub content: ExportedContent,
+    /// The hash of the value, which is compared with when the revision is taken over.
+    pub hash: Option<ContentHash>,
 }
 
 /// What a revision made of a document.
@@ -36,8 +47,13 @@ pub struct ExportedRevision {
 pub enum ExportedContent {
     /// The whole value, as JSON.
     Value(String),
-    /// A JSON Patch (RFC 6902) to the revision before.
-    Patch(String),
+    /// What changed in the revision before.
+    Patch {
+        /// A JSON Patch (RFC 6902).
+        patch: String,
+        /// Members that go to other places then, one after the other: a patch says nothing of it.
+        moves: Vec<MemberMove>,
+    },
     /// It deleted the document.
     Deleted,
 }
@@ -60,6 +76,8 @@ pub struct HistoryImport {
     present: Option<HistoryExport>,
     /// There was no such document.
     is_missing: bool,
+    /// What the history says of the document.
+    facts: ExportedFacts,
     /// The newest revision of the document when it began.
     head: Revision,
     /// The last revision that was taken.
@@ -93,9 +111,13 @@ impl Document {
     fn exported(&self, revision: Revision) -> Result<ExportedRevision> {
         let LogEntry { timestamp, committed, author, message, deleted, .. } =
             self.log_entry(revision)?;
-        let content =
-            if deleted { ExportedContent::Deleted } else { self.exported_content(revision)? };
-        Ok(ExportedRevision { revision, timestamp, committed, author, message, content })
+        let (content, hash) = if deleted {
+            (ExportedContent::Deleted, None)
+        } else {
+            let (content, hash) = self.exported_content(revision)?;
+            (content, Some(hash))
+        };
+        Ok(ExportedRevision { revision, timestamp, committed, author, message, content, hash })
     }
 
     fn log_entry(&self, revision: Revision) -> Result<LogEntry> {
@@ -107,16 +129,35 @@ impl Document {
         })
     }
 
-    fn exported_content(&self, revision: Revision) -> Result<ExportedContent> {
+    fn exported_content(&self, revision: Revision) -> Result<(ExportedContent, ContentHash)> {
         let before = Revision(revision.0 - 1);
-        if before.0 > 0 && !self.log_entry(before)?.deleted {
-            let diff = self.diff(before, revision)?;
-            if diff.is_exact {
-                return Ok(ExportedContent::Patch(diff.to_json_patch()));
-            }
+        let snapshot = self.at(revision)?;
+        if before.0 == 0 || self.log_entry(before)?.deleted {
+            let value = snapshot.to_json()?;
+            let hash = ContentHash::of_json(value.as_bytes());
+            return Ok((ExportedContent::Value(value), hash));
         }
-        Ok(ExportedContent::Value(self.at(revision)?.to_json()?))
+        let diff = self.diff(before, revision)?;
+        let patch = diff.to_json_patch();
+        if diff.moves.is_empty() {
+            let hash = snapshot.content_hash()?;
+            return Ok((ExportedContent::Patch { patch, moves: diff.moves }, hash));
+        }
+        let value = snapshot.to_json()?;
+        let hash = ContentHash::of_json(value.as_bytes());
+        let bytes = diff.moves.iter().map(bytes_of).fold(patch.len(), usize::saturating_add);
+        if bytes < value.len() {
+            return Ok((ExportedContent::Patch { patch, moves: diff.moves }, hash));
+        }
+        Ok((ExportedContent::Value(value), hash))
     }
+}
+
+/// About as many bytes as a move takes as text.
+fn bytes_of(moved: &MemberMove) -> usize {
+    const NAMES: usize = r#"{"path":"","before":""},"#.len();
+    let before = moved.before.as_ref().map_or(0, String::len);
+    NAMES + moved.member.to_string().len() + before
 }
 
 impl HistoryExport {
@@ -157,7 +198,8 @@ impl Database {
         let head = present.as_ref().map_or(Revision(0), |present| present.last);
         let (database, name) = (self.clone(), name.to_owned());
         let (is_missing, taken) = (present.is_none(), Revision(0));
-        Ok(HistoryImport { database, name, durability, present, is_missing, head, taken })
+        let facts = ExportedFacts::default();
+        Ok(HistoryImport { database, name, durability, present, is_missing, facts, head, taken })
     }
 }
 
@@ -166,7 +208,8 @@ impl HistoryImport {
     /// Returns whether it was committed.
     ///
     /// `Conflict` if the document has another one, or if somebody else changes it meanwhile;
-    /// `Invalid` if it does not follow the one before.
+    /// `Invalid` if it does not follow the one before; `Corrupt` if it has not the hash that it is
+    /// to have. Nothing of it is committed then.
     pub fn push(&mut self, revision: &ExportedRevision) -> Result<bool> {
         if revision.revision != self.taken.next() {
             let message = format!(
@@ -186,10 +229,14 @@ impl HistoryImport {
         Ok(present.is_none())
     }
 
-    /// Ends it and tells the newest revision; `Conflict` if the document has revisions that were
-    /// not in the history.
+    /// Ends it, sets the tags of the history, and tells the newest revision.
+    ///
+    /// `Conflict` if the document has revisions that were not in the history, or a tag of the same
+    /// name at another one; `Invalid` if a tag is of a revision that was not in it; `Corrupt` if
+    /// its revision has not the hash that it is to have. No tag is set then.
     pub fn finish(self) -> Result<Revision> {
         if self.taken >= self.head {
+            self.finish_facts()?;
             return Ok(self.taken);
         }
         let message = format!(
@@ -206,7 +253,7 @@ impl HistoryImport {
             "author"
         } else if present.message != given.message {
             "message"
-        } else if present.content != given.content {
+        } else if !present.has_content_of(given) {
             "content"
         } else {
             return Ok(());
@@ -229,14 +276,11 @@ impl HistoryImport {
         // Made in the same commit, so that a refused value leaves no document behind.
         if self.is_missing && self.taken.0 == 0 {
             transaction.create_document(name)?;
+            transaction.declare(name, &self.facts.options)?;
         } else {
             transaction.expect(name, self.taken)?;
         }
-        match &given.content {
-            ExportedContent::Value(json) => transaction.put(name, json.as_bytes())?,
-            ExportedContent::Patch(patch) => transaction.patch(name, patch.as_bytes())?,
-            ExportedContent::Deleted => transaction.delete_document(name)?,
-        }
+        given.stage(&mut transaction, name)?;
         let committed = transaction.commit(&CommitOptions {
             author: given.author.clone(),
             message: given.message.clone(),
@@ -253,4 +297,54 @@ impl HistoryImport {
         );
         Err(Error::new(ErrorKind::Invalid, message))
     }
+}
+
+impl ExportedRevision {
+    /// Whether this revision, as a document has it, is what another one is to make.
+    fn has_content_of(&self, given: &Self) -> bool {
+        let told = given.hash.or_else(|| match &given.content {
+            ExportedContent::Value(json) => Some(ContentHash::of_json(json.as_bytes())),
+            _ => None,
+        });
+        match (self.hash, told) {
+            (Some(present), Some(told)) => present == told,
+            _ => self.content == given.content,
+        }
+    }
+
+    /// Makes of a document what the revision is, and holds that against its hash.
+    fn stage(&self, transaction: &mut Transaction, name: &str) -> Result<()> {
+        match &self.content {
+            ExportedContent::Value(json) => transaction.put(name, json.as_bytes())?,
+            ExportedContent::Patch { patch, moves } => {
+                transaction.patch(name, patch.as_bytes())?;
+                moves.iter().try_for_each(|moved| place(transaction, name, moved))?;
+            }
+            ExportedContent::Deleted => return transaction.delete_document(name),
+        }
+        let Some(expected) = self.hash else { return Ok(()) };
+        let writer = transaction.writer(name)?;
+        let found = writer.tree.content_hash(writer.revision)?;
+        if found == expected {
+            return Ok(());
+        }
+        let message = format!(
+            "revision {} is to have the hash {expected}, but has {found}: it, or one before it, \
+             was changed after it was exported; export the history again",
+            self.revision
+        );
+        Err(Error::new(ErrorKind::Corrupt, message))
+    }
+}
+
+/// Moves a member of an object to its place.
+fn place(transaction: &mut Transaction, name: &str, moved: &MemberMove) -> Result<()> {
+    let object = moved.member.parent().ok_or_else(|| {
+        Error::new(ErrorKind::Invalid, "the root has no place: a move is of a member of an object")
+    })?;
+    let position = match &moved.before {
+        Some(sibling) => Position::Before(object.child(sibling).into()),
+        None => Position::Last(object.into()),
+    };
+    transaction.move_to(name, &moved.member, &position, None)
 }

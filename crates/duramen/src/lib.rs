@@ -69,7 +69,7 @@ pub use document::{Commit, DeletedDocument, Document, DocumentStats, Outcome, Ta
 pub use durability::Durability;
 pub use engine::options::{CommitOptions, Options};
 pub use error::{Error, ErrorKind, Result};
-pub use export::{ExportedContent, ExportedRevision, HistoryExport, HistoryImport};
+pub use export::{ExportedContent, ExportedFacts, ExportedRevision, HistoryExport, HistoryImport};
 pub use json::{ArrayIndex, JsonPointer, ParseOptions};
 pub use jsonpath::{JsonPath, Match, Matches};
 pub use label_path::LabelPath;
@@ -83,6 +83,6 @@ pub use target::Target;
 pub use timeline::{NodeChanges, Timeline};
 pub use transaction::{Committed, Transaction};
 pub use tree::{
-    Change, ChangeKind, Diff, DiffCounts, DiffOptions, DiffStat, Format, MovedFrom, NodeChange,
-    Scope, Value, ValueRun,
+    Change, ChangeKind, Diff, DiffCounts, DiffOptions, DiffStat, Format, MemberMove, MovedFrom,
+    NodeChange, Scope, Value, ValueRun,
 };

@@ -13,6 +13,17 @@ pub const OBJECT_FIELDS_MAX: usize = 256;
 pub const ROW_GROUP_SLOTS: u64 = 4_096;
 /// Changes in one run piece.
 pub const RUN_PIECE_CHANGES_MAX: usize = 4_096;
+/// Changes of a column from which on compaction begins a new span of its history: so many a read
+/// goes back over at most, beside those that are not compacted yet.
+pub const SPAN_CHANGES_MAX: usize = 32_768;
+/// Bytes of run pieces from which on it does so too, if it repeats few states.
+pub const SPAN_BYTES_MIN: usize = 64 << 10;
+/// Young segments from which on compaction merges them.
+pub const YOUNG_SEGMENTS_MAX: usize = 4;
+/// Levels below the young segments, each one segment.
+pub const LEVELS_MAX: u8 = 4;
+/// Bytes of cells that one step of compaction merges.
+pub const COMPACTION_STEP_BYTES: usize = 8 << 20;
 /// Rows of one block of revision rows.
 pub const REVISION_ROWS_MAX: usize = 1_024;
 /// Extents of one order block.
@@ -60,6 +71,8 @@ pub const CLOSING_CHECKPOINT_JOURNAL_BYTES: usize = 64 << 10;
 /// How long the thread of a database waits before it tries again what failed, such as a checkpoint
 /// on a full disk.
 pub const BACKGROUND_RETRY_MS: u64 = 1_000;
+/// Bytes of JSON text up to which a checkpoint keeps the content hash of a document.
+pub const KEPT_HASH_TEXT_BYTES_MAX: usize = 1 << 20;
 /// Bytes of the name of an object's member.
 pub const MEMBER_NAME_BYTES_MAX: usize = 32 << 10;
 /// Shapes of one document: an object that would need one more is stored as a map.

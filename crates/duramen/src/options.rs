@@ -1,6 +1,9 @@
 //! What is declared of a document: the id fields of its arrays, and which of its objects are maps.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::PathId;
 use crate::error::{Error, ErrorKind, Result};
@@ -39,6 +42,29 @@ pub struct DocumentOptions {
     /// Objects whose members are entries of a map from the first on: for names that are data.
     /// Where an object had fields before, these stay, and new names become entries.
     pub maps: BTreeSet<LabelPath>,
+}
+
+/// What was declared of a document at the committed revision of the catalogue that was asked for
+/// last, so that commits do not read it each time.
+#[derive(Debug, Default)]
+pub(crate) struct LastOptions(Mutex<Option<(u32, Option<Arc<DocumentOptions>>)>>);
+
+impl LastOptions {
+    /// What is declared at a revision; `read` if another one was asked for last.
+    pub(crate) fn at(
+        &self,
+        revision: u32,
+        read: impl FnOnce() -> Result<Option<DocumentOptions>>,
+    ) -> Result<Option<Arc<DocumentOptions>>> {
+        if let Some((last, options)) = &*self.0.lock()
+            && *last == revision
+        {
+            return Ok(options.clone());
+        }
+        let options = read()?.map(Arc::new);
+        *self.0.lock() = Some((revision, options.clone()));
+        Ok(options)
+    }
 }
 
 impl DocumentOptions {

@@ -94,6 +94,7 @@ pub(crate) fn file_name(number: u64) -> String {
     format!("{number:08}.segment")
 }
 
-fn path(number: u64) -> String {
+/// The file of a segment, relative to the database.
+pub(crate) fn path(number: u64) -> String {
     format!("{DIRECTORY}/{}", file_name(number))
 }

@@ -81,6 +81,17 @@ impl Store {
         *live = Arc::new(LiveSegments { segments, cache: Arc::clone(&live.cache) });
     }
 
+    /// Puts a segment in the place of those it was made of, which follow each other.
+    pub(crate) fn replace(&self, made_of: &[u64], made: Option<Arc<Segment>>) {
+        let mut live = self.live.write();
+        let mut segments = live.segments.clone();
+        let is_replaced = |segment: &Arc<Segment>| made_of.contains(&segment.info().number);
+        let at = segments.iter().position(is_replaced).unwrap_or(segments.len());
+        segments.retain(|segment| !is_replaced(segment));
+        segments.splice(at..at, made);
+        *live = Arc::new(LiveSegments { segments, cache: Arc::clone(&live.cache) });
+    }
+
     /// What the manifest is to say of the live segments, newest first.
     pub(crate) fn infos(&self) -> Vec<SegmentInfo> {
         self.live().segments.iter().map(|segment| *segment.info()).collect()
@@ -103,6 +114,12 @@ impl LiveSegments {
     /// The segments, newest first.
     pub(crate) fn segments(&self) -> &[Arc<Segment>] {
         &self.segments
+    }
+
+    /// Some of the segments, newest first, with a cache of their own of so many bytes.
+    pub(crate) fn part(&self, part: std::ops::Range<usize>, cache_bytes: u64) -> Self {
+        let segments = self.segments.get(part).unwrap_or_default().to_vec();
+        Self { segments, cache: Arc::new(BlockCache::new(cache_bytes)) }
     }
 
     /// The cache of their blocks.

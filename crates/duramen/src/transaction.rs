@@ -229,7 +229,7 @@ impl Transaction {
             // Whoever waits holds only trees with lower numbers, so nobody waits in a circle.
             let in_order = self.writers.keys().next_back().is_none_or(|&last| last < id);
             let turn = tree.turn(if in_order { TURN_WAIT_MS } else { 0 }).ok_or_else(busy)?;
-            let options = self.options(id)?;
+            let options = self.options(&tree)?;
             self.writers.insert(id, Writer::new(tree, turn, options)?);
         }
         Ok(&self.writers[&id])

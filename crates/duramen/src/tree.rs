@@ -19,6 +19,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::limits::REVISIONS_MAX;
 use crate::memory::{Hold, Resident};
 use crate::node::{Move, NodeId};
+use crate::options::LastOptions;
 use crate::revision::{CommitSequence, Revision};
 use crate::tree::blobs::Blobs;
 use crate::tree::cell_key::TreeId;
@@ -30,7 +31,7 @@ use crate::tree::rows::Row;
 use crate::tree::serialize::{Serializer, Stop};
 
 pub use changes::{NodeChange, Scope};
-pub use difference::{Change, ChangeKind, Diff, DiffCounts, DiffOptions, DiffStat};
+pub use difference::{Change, ChangeKind, Diff, DiffCounts, DiffOptions, DiffStat, MemberMove};
 pub use history::{Value, ValueRun};
 pub use moved::MovedFrom;
 pub use serialize::Format;
@@ -47,9 +48,11 @@ pub(crate) mod difference;
 pub(crate) mod disk;
 pub(crate) mod edit;
 pub(crate) mod group;
+pub(crate) mod hashes;
 pub(crate) mod history;
 pub(crate) mod inspect;
 pub(crate) mod locate;
+pub(crate) mod merge;
 pub(crate) mod missing;
 pub(crate) mod moved;
 pub(crate) mod orders;
@@ -78,6 +81,7 @@ pub(crate) struct Tree {
     pub(crate) data: Arc<RwLock<TreeData>>,
     pub(crate) orders: Orders,
     pub(crate) blobs: Blobs,
+    pub(crate) options: LastOptions,
     turn: Arc<Mutex<()>>,
     /// Bytes of the last whole value printed: the room that the next one is given at once.
     printed_bytes: AtomicUsize,
@@ -120,6 +124,7 @@ impl Tree {
             blobs: Blobs::new(cells.clone(), blobs),
             cells,
             data: Arc::new(RwLock::new(data)),
+            options: LastOptions::default(),
             turn: Arc::default(),
             printed_bytes: AtomicUsize::new(0),
         }

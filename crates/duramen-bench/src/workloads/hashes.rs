@@ -1,9 +1,10 @@
-//! X1: the price of a content hash, beside reading the document that it is made of.
+//! X1: the price of a content hash, beside reading the document that it is made of, and beside the
+//! checkpoint that keeps it.
 
 use std::hint::black_box;
 
 use anyhow::{Result, ensure};
-use duramen::{CommitOptions, ContentHash, Database, Snapshot};
+use duramen::{CommitOptions, ContentHash, Database, JsonPointer, Snapshot};
 use sha2::{Digest, Sha256};
 use twox_hash::XxHash3_128;
 
@@ -13,7 +14,8 @@ use crate::sampling::{self, interleave};
 use crate::session::Session;
 use crate::subject::DURAMEN;
 
-const LARGE_BYTES: usize = 1 << 20;
+/// The largest document of which a checkpoint keeps a hash has a little more.
+const LARGE_BYTES: usize = 1_000_000;
 
 /// What is timed of a document and its text.
 type Work = fn(&Snapshot, &[u8]) -> Result<()>;
@@ -62,6 +64,28 @@ pub(crate) fn run(session: &mut Session) -> Result<()> {
             let measure = Measure::cost("X1", "time", "us").case(format!("{size}, {what}"));
             session.figures.add(&measure, &[(subject, samples)]);
         }
+        let samples = checkpoints(session, &document)?;
+        let measure = Measure::cost("X1", "time", "us").case(format!("{size}, checkpoint"));
+        session.figures.add(&measure, &[(DURAMEN, samples)]);
     }
     Ok(())
+}
+
+/// Times of changing a scalar and writing a checkpoint, in memory: what a device takes is left
+/// out. The document is read from segments for its hash each time.
+fn checkpoints(session: &Session, document: &Document) -> Result<Vec<f64>> {
+    let database = Database::memory()?;
+    let stored = database.create_document("d")?;
+    stored.put(document.render(), &CommitOptions::default())?;
+    let at = JsonPointer::parse("/counter")?;
+    let mut counter = 0_u64;
+    let samples = interleave(&mut [()], session.scale.rounds, |(), _| {
+        let (micros, ()) = sampling::repeated(|| {
+            counter += 1;
+            stored.set(&at, counter.to_string(), &CommitOptions::default())?;
+            Ok(database.checkpoint()?)
+        })?;
+        Ok(micros)
+    })?;
+    Ok(samples.into_iter().flatten().collect())
 }

@@ -21,9 +21,16 @@ Examples:
   duramen export shop.duramen config --history | duramen import new.duramen config --history -
 
 With --history each line is a revision, oldest first: revision, timestamp, committed, author,
-message, and patch, a JSON Patch (RFC 6902) to the revision before, or value where a patch would
-not give the same text, or deleted. `import --history` makes the same revisions with the same
-timestamps.";
+message, hash as in `duramen log`, and one of
+  value    the whole value
+  patch    a JSON Patch (RFC 6902) to the revision before, which leaves open where members stand;
+           order lists those that go elsewhere then, one after the other: {\"path\": \"/a/x\",
+           \"before\": \"y\"}, without before to be the last
+  deleted  true
+If the document has options or tags, a line before them tells these: {\"options\": {\"ids\": {PATH:
+FIELD}, \"maps\": [PATH]}, \"tags\": [{name, revision, hash, timestamp, author, message}]}.
+`import --history` makes the same revisions with the same timestamps, and refuses one that has not
+its hash.";
 
 /// Write one revision of a document as JSON, or its whole history as NDJSON
 #[derive(Debug, Args)]
@@ -73,6 +80,7 @@ impl Export {
 
 fn write_history(document: &Document, out: &mut dyn Write) -> Result<()> {
     let history = document.export()?;
+    history_line::write_facts(&history.facts()?, out)?;
     let bar = progress::bar("exporting", Some(history.remaining()));
     for revision in bar.wrap_iter(history) {
         history_line::write(&revision?, out)?;

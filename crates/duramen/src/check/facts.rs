@@ -61,6 +61,7 @@ impl CheckReport {
         }
         facts::options(&catalogue, tree.id(), now)?;
         for tag in facts::tags(&catalogue, tree.id(), now)? {
+            self.hashes += 1;
             if let Some(message) = wrong_tag(tree, head, &tag)? {
                 let place = format!("{place}, tag {:?}", tag.name);
                 self.findings.push(Finding { place, message });

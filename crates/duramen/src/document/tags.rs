@@ -172,7 +172,7 @@ impl Document {
 }
 
 /// Refuses what is no name, and names that mean something else where a revision is named.
-fn check_tag(name: &str) -> Result<()> {
+pub(crate) fn check_tag(name: &str) -> Result<()> {
     check_name(name)?;
     let unsigned = name.strip_prefix(['+', '-']).unwrap_or(name);
     let is_number = !unsigned.is_empty() && unsigned.bytes().all(|byte| byte.is_ascii_digit());

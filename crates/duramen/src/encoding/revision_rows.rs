@@ -165,6 +165,11 @@ impl RevisionRowsBlock {
         self.timestamps.len()
     }
 
+    /// How many changed nodes all rows list.
+    pub(crate) fn changed_len(&self) -> usize {
+        self.changed.paths.len()
+    }
+
     /// The revision timestamp of a row.
     pub(crate) fn timestamp(&self, row: usize) -> Result<Micros> {
         self.timestamps.get(&self.cell, row).map(Micros).ok_or_else(|| self.unreadable(row))

@@ -1,6 +1,12 @@
 //! Run pieces: changes of the slots of one chunk, by slot and then by revision.
 //!
-//! Invariant: an encoded piece has at least one change and no slot changes twice in a revision.
+//! A *complete* piece begins a span of revisions: beside its own changes it repeats the newest
+//! earlier change of every slot that has one. So a read that comes to it has its answer, and a
+//! history goes on from there at the revision of that change, however many pieces lie between.
+//!
+//! Invariants:
+//! - an encoded piece has at least one change of its own and no slot changes twice in a revision;
+//! - of each slot a complete piece repeats one change at most, and it is the slot's first.
 
 use std::ops::Range;
 
@@ -10,20 +16,28 @@ use super::column::{Column, encode_column};
 use super::integers::Integers;
 use super::reader::{Parsed, Reader, corrupt, unreadable};
 use crate::error::{Error, ErrorKind, Result};
-use crate::limits::RUN_PIECE_CHANGES_MAX;
+use crate::limits::{ROW_GROUP_SLOTS, RUN_PIECE_CHANGES_MAX};
 use crate::state::Datum;
 
 /// Counts of changes and slots take two bytes each, else one.
 const WIDE: u8 = 1;
 /// Slots change several times, so that the piece says where the run of each ends.
 const RUNS: u8 = 1 << 1;
-/// Changes are of several revisions, so that the piece names the first and the last.
+/// Changes are of several revisions, so that the piece names the first and the last of its own.
 const REVISIONS: u8 = 1 << 2;
+/// The piece repeats the newest change of each slot before its own first revision.
+const COMPLETE: u8 = 1 << 3;
+
+/// Changes that a piece can have: its own and those it repeats.
+const CHANGES_MAX: usize = 2 * RUN_PIECE_CHANGES_MAX;
+
+const _: () = assert!(ROW_GROUP_SLOTS == RUN_PIECE_CHANGES_MAX as u64);
 
 /// A view of an encoded run piece.
 #[derive(Debug, Clone)]
 pub(crate) struct RunPiece {
     cell: Bytes,
+    is_complete: bool,
     first_revision: u32,
     last_revision: u32,
     slots: Integers,
@@ -33,26 +47,46 @@ pub(crate) struct RunPiece {
     values: Column,
 }
 
-/// Appends the encoding of changes (slot, revision, state from then on).
+/// A change in a run piece: slot, revision, state from then on.
+pub(crate) type RunChange<'a> = (u16, u32, Datum<'a>);
+
+/// Appends the encoding of changes.
 ///
 /// # Panics
 /// If there are none or more than [`RUN_PIECE_CHANGES_MAX`], or they are not in rising order of
 /// slot and revision.
-pub(crate) fn encode_run(changes: &[(u16, u32, Datum<'_>)], out: &mut Vec<u8>) {
+pub(crate) fn encode_run(changes: &[RunChange<'_>], out: &mut Vec<u8>) {
+    let first = changes.iter().map(|change| change.1).min().unwrap_or_default();
+    encode(changes, (first, false), out);
+}
+
+/// Appends the encoding of a complete piece: the changes from revision `first` on, and of each
+/// slot that changed before the newest such change.
+///
+/// # Panics
+/// As [`encode_run`], where only changes from `first` on count, or if one of these is not in it.
+pub(crate) fn encode_complete_run(changes: &[RunChange<'_>], first: u32, out: &mut Vec<u8>) {
+    assert!(changes.iter().any(|change| change.1 == first), "no change of revision {first}");
+    encode(changes, (first, true), out);
+}
+
+fn encode(changes: &[RunChange<'_>], (first, is_complete): (u32, bool), out: &mut Vec<u8>) {
     let len = u16::try_from(changes.len()).unwrap_or(u16::MAX);
-    assert!((1..=RUN_PIECE_CHANGES_MAX).contains(&usize::from(len)), "{len} changes in a piece");
+    let own = changes.iter().filter(|change| change.1 >= first).count();
+    assert!((1..=RUN_PIECE_CHANGES_MAX).contains(&own), "{own} changes in a piece");
     let in_order = changes.is_sorted_by(|a, b| (a.0, a.1) < (b.0, b.1));
     assert!(in_order, "the changes of a run piece are not in order");
     let runs = || changes.chunk_by(|a, b| a.0 == b.0);
     let slots = runs().filter_map(|run| run.first()).map(|change| i64::from(change.0));
     let slots = slots.collect::<Vec<_>>();
     let revisions = changes.iter().map(|change| i64::from(change.1)).collect::<Vec<_>>();
-    let first = revisions.iter().copied().min().unwrap_or_default();
     let last = revisions.iter().copied().max().unwrap_or_default();
     let several = slots.len() < changes.len();
     let wide = len > u16::from(u8::MAX);
+    let has_bounds = is_complete || i64::from(first) < last;
     let flag = |has: bool, flag: u8| if has { flag } else { 0 };
-    out.push(flag(wide, WIDE) | flag(several, RUNS) | flag(first < last, REVISIONS));
+    let bounds = flag(has_bounds, REVISIONS) | flag(is_complete, COMPLETE);
+    out.push(flag(wide, WIDE) | flag(several, RUNS) | bounds);
     let count_bytes = 1_usize.saturating_add(usize::from(wide));
     out.extend(len.to_le_bytes().iter().take(count_bytes));
     if several {
@@ -68,8 +102,8 @@ pub(crate) fn encode_run(changes: &[(u16, u32, Datum<'_>)], out: &mut Vec<u8>) {
         Integers::encode(&ends.collect::<Vec<_>>(), out);
     }
     Integers::encode(&revisions, out);
-    if first < last {
-        Integers::encode(&[first, last], out);
+    if has_bounds {
+        Integers::encode(&[i64::from(first), last], out);
     }
     encode_column(&changes.iter().map(|change| change.2).collect::<Vec<_>>(), out);
 }
@@ -79,11 +113,11 @@ impl RunPiece {
     pub(crate) fn parse(cell: Bytes) -> Result<Self> {
         let mut reader = Reader::new(&cell)?;
         let head = reader.u8()?;
-        if head & !(WIDE | RUNS | REVISIONS) != 0 {
+        if head & !(WIDE | RUNS | REVISIONS | COMPLETE) != 0 {
             return Err(corrupt(0, "no such head of a run piece").into());
         }
         let has = |part: u8| head & part != 0;
-        let len = parse_count(&mut reader, has(WIDE), RUN_PIECE_CHANGES_MAX)?;
+        let len = parse_count(&mut reader, has(WIDE), CHANGES_MAX)?;
         let distinct = if has(RUNS) { parse_count(&mut reader, has(WIDE), len)? } else { len };
         let slots = Integers::parse(&mut reader, distinct)?;
         let mut ends = None;
@@ -101,15 +135,45 @@ impl RunPiece {
         if values.len() != len {
             return Err(corrupt(reader.position(), "as many states as changes are missing").into());
         }
-        Ok(Self { cell, first_revision, last_revision, slots, ends, revisions, values })
+        let is_complete = has(COMPLETE);
+        Ok(Self {
+            cell,
+            is_complete,
+            first_revision,
+            last_revision,
+            slots,
+            ends,
+            revisions,
+            values,
+        })
     }
 
-    /// How many changes.
+    /// Whether the piece repeats the newest earlier change of each slot, so that a slot that is not
+    /// in it never changed before its last revision.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    /// How many changes, those of earlier revisions counted in.
     pub(crate) fn len(&self) -> usize {
         self.revisions.len()
     }
 
-    /// The revision of the earliest change.
+    /// How many changes of its own.
+    pub(crate) fn own_len(&self) -> Result<usize> {
+        if !self.is_complete {
+            return Ok(self.len());
+        }
+        let mut own = self.len();
+        for place in 0..self.slots.len() {
+            if self.revision(self.span(place)?.start)? < self.first_revision {
+                own = own.saturating_sub(1);
+            }
+        }
+        Ok(own)
+    }
+
+    /// The revision of the earliest change of its own.
     pub(crate) fn first_revision(&self) -> u32 {
         self.first_revision
     }
@@ -119,8 +183,8 @@ impl RunPiece {
         self.last_revision
     }
 
-    /// Refuses a piece of which a change does not decode or is out of order, or that names other
-    /// bounds than its changes have.
+    /// Refuses a piece of which a change does not decode or is out of order, that names other
+    /// bounds than its changes have, or repeats what it should not.
     pub(crate) fn check(&self) -> Result<()> {
         self.values.check()?;
         let mut bounds = (u32::MAX, 0);
@@ -138,8 +202,14 @@ impl RunPiece {
                 if before >= Some(revision) {
                     return Err(disorder("revisions"));
                 }
+                let is_own = revision >= self.first_revision;
+                if !is_own && (before.is_some() || !self.is_complete) {
+                    return Err(disorder("repeated changes"));
+                }
                 before = Some(revision);
-                bounds = (bounds.0.min(revision), bounds.1.max(revision));
+                if is_own {
+                    bounds = (bounds.0.min(revision), bounds.1.max(revision));
+                }
             }
         }
         if end != self.len() || bounds != (self.first_revision, self.last_revision) {

@@ -46,6 +46,10 @@ impl Signal {
         }
     }
 
+    fn is_ending(&self) -> bool {
+        *self.wanted.lock() == Wanted::End
+    }
+
     /// Waits for work; false at the end.
     fn wait(&self) -> bool {
         let mut wanted = self.wanted.lock();
@@ -101,10 +105,15 @@ impl Worker {
 impl Engine {
     /// Does what is due, one step after the other.
     pub(super) fn work(&self) -> Result<()> {
-        if self.is_checkpoint_due() {
-            self.checkpoint()?;
+        loop {
+            if self.is_checkpoint_due() {
+                self.write_checkpoint()?;
+            }
+            // Merging takes longer than a checkpoint can wait, so it is done in steps between them.
+            if self.signal.is_ending() || !self.compact_step()? {
+                return Ok(());
+            }
         }
-        Ok(())
     }
 
     /// Has done what is due: by the thread, if there is one, else at once.
@@ -143,6 +152,12 @@ impl Engine {
         }
         // Asking the journal takes its lock, so it is asked only now and then.
         let journal_max = self.options.checkpoint_journal_bytes;
-        self.memory.young() >= journal_max / 4 && self.journal_bytes() >= journal_max
+        if self.memory.young() < journal_max / 4 {
+            return false;
+        }
+        // Whoever writes the manifest has it: no commit waits for that.
+        let manifest = self.manifest.try_lock();
+        let position = manifest.map(|manifest| manifest.checkpoint.position);
+        position.is_some_and(|position| self.journal_bytes_since(position) >= journal_max)
     }
 }

@@ -9,17 +9,22 @@
 use std::sync::Arc;
 
 use parking_lot::MutexGuard;
+use rustc_hash::FxHashMap;
 
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::journal::JournalPoint;
-use crate::limits::CLOSING_CHECKPOINT_JOURNAL_BYTES;
+use crate::limits::{CLOSING_CHECKPOINT_JOURNAL_BYTES, KEPT_HASH_TEXT_BYTES_MAX};
 use crate::segment::{Encoding, SegmentInfo, SegmentMeta, SegmentWriter};
 use crate::tree::Tree;
-use crate::tree::persist::{CellSink, Frozen};
+use crate::tree::cell_key::TreeId;
+use crate::tree::persist::{Cell, CellSink, Frozen};
 
 /// The right to move the checkpoint: to write one, or to commit without the journal.
 pub(crate) type CheckpointTurn<'e> = MutexGuard<'e, ()>;
+
+/// One in so many bytes of the database's memory may be read for content hashes by a checkpoint.
+const HASHED_SHARE: usize = 4;
 
 /// What a checkpoint is to write.
 struct Young {
@@ -32,8 +37,17 @@ struct Young {
 }
 
 impl Engine {
-    /// Writes everything published and not yet in a segment into one.
+    /// Writes everything published and not yet in a segment into one, and merges segments if there
+    /// are many by now.
     pub(crate) fn checkpoint(&self) -> Result<()> {
+        self.write_checkpoint()?;
+        // Nothing depends on it: a compaction that fails is tried again after the next checkpoint.
+        let _ = self.compact_due();
+        Ok(())
+    }
+
+    /// Writes everything published and not yet in a segment into one.
+    pub(super) fn write_checkpoint(&self) -> Result<()> {
         self.checkpoint_in_turn(&self.checkpoint_turn())
     }
 
@@ -77,6 +91,7 @@ impl Engine {
 
     /// Writes a segment; the numbers of the schemas of its trees go to `schemas`.
     fn write_young(&self, young: &Young, schemas: &mut Vec<u128>) -> Result<SegmentInfo> {
+        let mut hashes = self.hash_cells(young);
         let (number, epoch) = self.next_segment();
         let meta = SegmentMeta {
             database_id: self.id,
@@ -88,16 +103,29 @@ impl Engine {
         };
         let mut out = CellSink::new(SegmentWriter::create(&self.device, number, meta)?);
         for (tree, frozen) in &young.trees {
-            schemas.push(tree.write_frozen(frozen, &mut out)?);
+            schemas.push(tree.write_frozen(frozen, hashes.remove(&tree.id()), &mut out)?);
         }
         out.finish()
     }
 
-    /// The number of a segment to be written, given to no other one, and the epoch.
-    fn next_segment(&self) -> (u64, u64) {
-        let mut manifest = self.manifest.lock();
-        manifest.next_segment += 1;
-        (manifest.next_segment - 1, manifest.epoch)
+    /// The cells of the content hashes of the newest revisions. One that cannot be read is left
+    /// out: damage elsewhere is no reason to lose what is young, and `check` tells it.
+    fn hash_cells(&self, young: &Young) -> FxHashMap<TreeId, Cell> {
+        let mut cells = FxHashMap::default();
+        let mut bytes_left = self.options.memory_bytes / HASHED_SHARE;
+        // Trees take turns at being the first, so that none goes without for ever.
+        let turn = usize::try_from(young.tail.sequence.0).unwrap_or(usize::MAX);
+        let (later, first) = young.trees.split_at(turn.checked_rem(young.trees.len()).unwrap_or(0));
+        for (tree, frozen) in first.iter().chain(later) {
+            if bytes_left == 0 {
+                break;
+            }
+            let bytes_max = bytes_left.min(KEPT_HASH_TEXT_BYTES_MAX);
+            let (cell, bytes) = tree.hash_cell(frozen.revision, bytes_max);
+            bytes_left = bytes_left.saturating_sub(bytes);
+            cells.extend(cell.ok().flatten().map(|cell| (tree.id(), cell)));
+        }
+        cells
     }
 
     /// Makes a segment the newest, and the checkpoint the place up to which it has the commits.
@@ -125,7 +153,7 @@ impl Engine {
             return Err(poisoned);
         }
         if self.journal_bytes() >= CLOSING_CHECKPOINT_JOURNAL_BYTES {
-            self.checkpoint()?;
+            self.write_checkpoint()?;
         }
         journal.close()
     }

@@ -81,7 +81,7 @@ impl Engine {
             // After a failed sync the operating system may hold pages of the journal as clean that
             // never reached the device, and writing them again could damage those that did. So
             // what was found is made durable in another place before anyone sees it.
-            engine.checkpoint()?;
+            engine.write_checkpoint()?;
         }
         engine.started()
     }
@@ -111,6 +111,7 @@ impl Engine {
             gate: RwLock::new(()),
             signal: Arc::default(),
             memory,
+            compaction: Mutex::new(None),
             _lock: lock,
         };
         Self { shared: Arc::new(shared), owner: Owner::This(None) }
@@ -149,7 +150,13 @@ fn read(device: &Arc<dyn Device>, options: &Options) -> Result<(View, Manifest)>
         let Some(manifest) = Manifest::load(device.as_ref())? else {
             return Err(nothing_there());
         };
-        let store = Store::open(device, &manifest, &Memory::new(options.memory_bytes))?;
+        let store = match Store::open(device, &manifest, &Memory::new(options.memory_bytes)) {
+            // Segments that a compaction replaced meanwhile are gone.
+            Err(_) if Manifest::load(device.as_ref())?.is_some_and(|now| now != manifest) => {
+                continue;
+            }
+            opened => opened?,
+        };
         let mut view = View::new(Arc::new(store));
         let tail = journal::read_tail(
             Arc::clone(device),

@@ -27,7 +27,7 @@ impl Transaction {
         &'t T: Into<Target>,
     {
         let target = target.into();
-        self.edit(name, json, |writer, value| writer.set(&writer.resolve(&target)?, value))
+        self.edit(name, json, |writer, value| writer.set(&*writer.resolve(&target)?, value))
     }
 
     /// Replaces what a target names; `NotFound` if it is not there.
@@ -36,7 +36,7 @@ impl Transaction {
         &'t T: Into<Target>,
     {
         let target = target.into();
-        self.edit(name, json, |writer, value| writer.replace(&writer.resolve(&target)?, value))
+        self.edit(name, json, |writer, value| writer.replace(&*writer.resolve(&target)?, value))
     }
 
     /// Removes what a target names; elements behind it move up.
@@ -45,7 +45,7 @@ impl Transaction {
         &'t T: Into<Target>,
     {
         let target = target.into();
-        self.change_document(name, |writer| writer.remove(&writer.resolve(&target)?))
+        self.change_document(name, |writer| writer.remove(&*writer.resolve(&target)?))
     }
 
     /// Replaces everything that a path finds by a value; how many places that was. What is found

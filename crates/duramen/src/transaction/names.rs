@@ -217,14 +217,18 @@ impl Transaction {
     }
 
     /// What is declared of a tree's document, as of the catalogue's newest revision.
-    pub(super) fn options(&self, id: TreeId) -> Result<Option<Arc<DocumentOptions>>> {
+    pub(super) fn options(&self, tree: &Tree) -> Result<Option<Arc<DocumentOptions>>> {
+        let id = tree.id();
         if id == CATALOGUE {
             return Ok(Some(facts::catalogue_options()));
         }
+        if let Some(writer) = self.writers.get(&CATALOGUE) {
+            // What this transaction has staged may be taken back, so it is not remembered.
+            return Ok(facts::options(&writer.tree, id, writer.revision)?.map(Arc::new));
+        }
         let catalogue = self.engine.view().tree(CATALOGUE)?;
-        let staged = self.writers.get(&CATALOGUE).map(|writer| writer.revision);
-        let revision = staged.unwrap_or_else(|| catalogue.data.read().staged_revision() - 1);
-        Ok(facts::options(&catalogue, id, revision)?.map(Arc::new))
+        let newest = catalogue.data.read().staged_revision() - 1;
+        tree.options.at(newest, || facts::options(&catalogue, id, newest))
     }
 
     /// Makes a document, unless a commit not yet published has made it; whether it was made now.

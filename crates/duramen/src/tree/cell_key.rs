@@ -124,6 +124,7 @@ pub(crate) enum CellKey {
     Order(OrderId),
     Entry { space: PathId },
     Blob(BlobId),
+    Hash { revision: u64 },
     Schema(u128),
 }
 
@@ -155,6 +156,7 @@ pub(crate) fn parse(key: &[u8]) -> Option<(TreeId, CellKey)> {
             CellKey::Entry { space: PathId(space) }
         }
         6 => CellKey::Blob(BlobId(long()?)),
+        7 => CellKey::Hash { revision: long()? },
         _ => return None,
     };
     Some((tree, cell))
@@ -200,6 +202,18 @@ pub(crate) fn blob(tree: TreeId, id: BlobId) -> Vec<u8> {
     let mut key = start(tree, 6);
     key.extend(id.0.to_be_bytes());
     key
+}
+
+/// The content hash of a revision.
+pub(crate) fn hash(tree: TreeId, revision: u64) -> Vec<u8> {
+    let mut key = hashes(tree);
+    key.extend(revision.to_be_bytes());
+    key
+}
+
+/// All content hashes of a tree.
+pub(crate) fn hashes(tree: TreeId) -> Vec<u8> {
+    start(tree, 7)
 }
 
 /// The number of a schema that trees share: the first half of its cell's SHA-256, so that nobody

@@ -586,23 +586,38 @@ impl TreeData {
 
     /// Drops what a checkpoint at `revision` has written: it is read from disk from now on.
     pub(crate) fn prune(&mut self, revision: u32, high_waters: &[u64]) -> Result<()> {
-        for (index, space) in (0..).zip(&mut self.spaces) {
-            space.on_disk = high_waters.get(index as usize).copied().unwrap_or(0);
+        for (index, space) in self.spaces.iter_mut().enumerate() {
+            space.on_disk = high_waters.get(index).copied().unwrap_or(0);
             let on_disk = space.on_disk;
             space.keys.retain(|_, ordinal| *ordinal >= on_disk);
             space.keys.shrink_to_fit();
+        }
+        self.drop_on_disk(revision)?;
+        self.rows.prune(crate::Revision(u64::from(revision)));
+        self.young_bytes = 0;
+        Ok(())
+    }
+
+    /// Drops what holds the segments open that it was read from.
+    pub(crate) fn release_decoded(&mut self) -> Result<()> {
+        let held = self.groups().filter(|(_, group)| matches!(group.disk, DiskPart::Loaded(_)));
+        let held: Vec<GroupId> = held.map(|(id, _)| id).collect();
+        held.into_iter().try_for_each(|id| self.evict(id))
+    }
+
+    /// Drops the states that the disk has, which are those up to `revision`.
+    fn drop_on_disk(&mut self, revision: u32) -> Result<()> {
+        for (index, space) in (0..).zip(&mut self.spaces) {
             for (group, slot) in (0..).zip(&mut space.groups) {
                 let Some(found) = slot else { continue };
                 found.prune(GroupId { space: SpaceId(index), group }, revision)?;
-                if u64::from(group) * ROW_GROUP_SLOTS >= on_disk {
+                if u64::from(group) * ROW_GROUP_SLOTS >= space.on_disk {
                     found.disk = DiskPart::None;
                 } else if found.is_young_empty() {
                     *slot = None;
                 }
             }
         }
-        self.rows.prune(crate::Revision(u64::from(revision)));
-        self.young_bytes = 0;
         Ok(())
     }
 }

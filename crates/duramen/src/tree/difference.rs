@@ -27,8 +27,10 @@ use crate::tree::locate::parent_of;
 use crate::tree::schema::{Label, ROOT};
 use crate::tree::serialize::{Format, write_scalar};
 
+pub use places::MemberMove;
 pub use stat::{DiffCounts, DiffStat};
 
+mod places;
 mod stat;
 
 /// What happened at one place.
@@ -81,9 +83,9 @@ pub struct Diff {
     /// The changes, in an order in which they can be applied. Their pointers are from the root of
     /// the document, as if nothing outside the start had changed.
     pub changes: Vec<Change>,
-    /// The JSON Patch makes the second value to the character: members that were added stand
-    /// behind those that stayed, and these in their order.
-    pub is_exact: bool,
+    /// What makes the second value to the character once the JSON Patch was applied, which cannot
+    /// state an order: members of objects that go to other places, one after the other.
+    pub moves: Vec<MemberMove>,
 }
 
 impl Diff {
@@ -136,7 +138,7 @@ struct Walk<'t> {
     /// While the walk is below that: what it has found, which is not listed.
     found: Option<Found>,
     changes: Vec<Change>,
-    is_exact: bool,
+    moves: Vec<MemberMove>,
 }
 
 /// What differs below the deepest level that is told.
@@ -192,7 +194,7 @@ impl Snapshot {
         let deepest = start.tokens().len().saturating_add(options.depth.unwrap_or(usize::MAX));
         let mut walk = Walk::new(tree, (from, to), (start.clone(), deepest))?;
         walk.compare_start(at)?;
-        Ok(Diff { start, changes: walk.changes, is_exact: walk.is_exact })
+        Ok(Diff { start, changes: walk.changes, moves: walk.moves })
     }
 }
 
@@ -256,7 +258,7 @@ impl<'t> Walk<'t> {
             deepest,
             found: None,
             changes: Vec::new(),
-            is_exact: true,
+            moves: Vec::new(),
         })
     }
 
@@ -277,11 +279,8 @@ impl<'t> Walk<'t> {
         if self.found.is_some() || self.pointer.tokens().len() < self.deepest {
             return self.compare_below(at);
         }
-        // What is not told does not make the patch less exact.
-        let is_exact = self.is_exact;
         self.found = Some(Found::Nothing);
         self.compare_below(at)?;
-        self.is_exact = is_exact;
         match self.found.take() {
             Some(Found::Changed) => {
                 self.push(ChangeKind::Replaced, at)?;
@@ -541,10 +540,11 @@ impl<'t> Walk<'t> {
             if before == after { Vec::new() } else { order::difference(orders, before, after)? };
         let (mut old, mut new) = (0, 0);
         let (mut removed, mut added) = (Vec::new(), Vec::new());
+        let mut is_added_last = true;
         for edit in edits {
             match edit {
                 Edit::Keep(items) => {
-                    self.is_exact &= added.is_empty();
+                    is_added_last &= added.is_empty();
                     (old, new) = (old + items, new + items);
                 }
                 Edit::Remove(items) => {
@@ -579,6 +579,11 @@ impl<'t> Walk<'t> {
         }
         if is_reordered {
             self.push_reordered(map);
+        }
+        if is_reordered || !is_added_last {
+            let old = self.members(map, Members::Sequence(before))?;
+            let new = self.members(map, Members::Sequence(after))?;
+            self.place_members(&old, &new)?;
         }
         Ok(())
     }
@@ -624,11 +629,16 @@ impl<'t> Walk<'t> {
             self.push_member(ChangeKind::Added, child)?;
         }
         let is_kept = |child: &NodeId| old_set.contains(child);
-        self.is_exact &= new.iter().skip_while(|child| is_kept(child)).all(|child| !is_kept(child));
+        let is_added_last =
+            new.iter().skip_while(|child| is_kept(child)).all(|child| !is_kept(child));
         let kept_before = old.iter().filter(|child| new_set.contains(child));
         let kept_after = new.iter().filter(|child| old_set.contains(child));
-        if !kept_before.eq(kept_after) {
+        let is_reordered = !kept_before.eq(kept_after);
+        if is_reordered {
             self.push_reordered(at);
+        }
+        if is_reordered || !is_added_last {
+            self.place_members(old, new)?;
         }
         Ok(())
     }
@@ -638,7 +648,6 @@ impl<'t> Walk<'t> {
             *found = Found::Reordered.max(*found);
             return;
         }
-        self.is_exact = false;
         let pointer = self.pointer.clone();
         let kind = ChangeKind::Reordered;
         self.changes.push(Change { kind, pointer, node: at, before: None, after: None });

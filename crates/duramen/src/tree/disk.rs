@@ -16,7 +16,7 @@ use crate::memory::{Memory, Resident};
 use crate::node::{Move, NodeId, PathId};
 use crate::revision::Revision;
 use crate::state::Datum;
-use crate::store::Store;
+use crate::store::{Scan, Store};
 use crate::tree::cell_key::{self, GroupCell, TreeId};
 use crate::tree::group::{ColumnId, GroupId, RowGroup};
 use crate::tree::rows::Row;
@@ -136,6 +136,11 @@ impl TreeCells {
             RevisionRowsBlock::parse(found?.1.load()?)?.timestamps_into(out);
         }
         Ok(())
+    }
+
+    /// The cells whose keys begin with `prefix`, in key order.
+    pub(crate) fn scan(&self, prefix: &[u8]) -> Result<Scan> {
+        self.store.live().scan(prefix)
     }
 
     fn rows_of(&self, revision: Revision) -> Result<(Arc<RevisionRowsBlock>, usize)> {

@@ -28,10 +28,12 @@ use crate::tree::young::Packed;
 use crate::wire::{Reader, put_varint};
 
 /// Changed nodes from which on a block of revision rows ends early.
-const ROWS_CHANGED_MAX: usize = 1 << 20;
+pub(crate) const ROWS_CHANGED_MAX: usize = 1 << 20;
 
-/// Cells with their keys.
-type Cells = Vec<(Vec<u8>, Vec<u8>)>;
+/// A cell with its key.
+pub(crate) type Cell = (Vec<u8>, Vec<u8>);
+
+type Cells = Vec<Cell>;
 
 /// Where the cells of a checkpoint go, tree by tree, in the order of their keys.
 #[derive(Debug)]
@@ -68,7 +70,8 @@ impl CellSink {
 /// How much of a tree a checkpoint writes: what was committed when it began. Commits go on above.
 #[derive(Debug)]
 pub(crate) struct Frozen {
-    revision: u32,
+    /// The newest revision in it.
+    pub(crate) revision: u32,
     high_waters: Vec<u64>,
     orders: u64,
     blobs: u64,
@@ -136,9 +139,14 @@ impl Tree {
     }
 
     /// Writes what was frozen, while commits go on: of what they add nothing is below the bounds.
-    /// The tree's lock is held for a column of a row group at a time. Returns the number of the
-    /// schema that it shares.
-    pub(crate) fn write_frozen(&self, frozen: &Frozen, out: &mut CellSink) -> Result<u128> {
+    /// The tree's lock is held for a column of a row group at a time. `hash` is the cell of the
+    /// newest content hash, if it is kept. Returns the number of the schema that it shares.
+    pub(crate) fn write_frozen(
+        &self,
+        frozen: &Frozen,
+        hash: Option<Cell>,
+        out: &mut CellSink,
+    ) -> Result<u128> {
         let tree = self.id();
         let shared_schema = put_schema(&self.data.read(), tree, frozen.schema, out);
         let meta = Meta {
@@ -169,6 +177,8 @@ impl Tree {
         for (id, blob) in (first..).map(BlobId).zip(&blobs) {
             out.segment.push(&cell_key::blob(tree, id), blob)?;
         }
+        out.gathered.extend(hash);
+        out.push_gathered()?;
         Ok(shared_schema)
     }
 
@@ -215,6 +225,11 @@ impl Tree {
             GroupWriter { data, tree, id, group, frozen }.put(column, &mut out.gathered);
         }
         out.push_gathered()
+    }
+
+    /// Drops from memory what holds segments open: their files may be gone.
+    pub(crate) fn release_decoded(&self) -> Result<()> {
+        self.data.write().release_decoded()
     }
 }
 

@@ -27,6 +27,7 @@ use crate::state::{BlobId, Datum, OrderId, Sequence};
 use crate::tree::Tree;
 use crate::tree::cell_key::{self, CellKey, GroupCell, TreeId};
 use crate::tree::group::GroupId;
+use crate::tree::hashes;
 use crate::tree::persist::{Meta, decode_schema};
 use crate::tree::schema::{Schema, SpaceId};
 
@@ -130,6 +131,11 @@ impl Bounds {
             CellKey::Blob(BlobId(id)) => {
                 within("value", id, self.blobs)?;
                 check_text(&cell)
+            }
+            // The check of its document makes the hash again.
+            CellKey::Hash { revision } => {
+                hashes::decode(&cell)?;
+                within("revision", revision, self.revisions.saturating_add(1))
             }
             CellKey::Schema(content) => check_schema(content, &cell),
         }
@@ -315,6 +321,7 @@ impl fmt::Display for Shown {
             CellKey::Order(id) => write!(f, "order block {}", id.0),
             CellKey::Entry { space } => write!(f, "an entry of path {}", space.0),
             CellKey::Blob(id) => write!(f, "value {}", id.0),
+            CellKey::Hash { revision } => write!(f, "the hash of revision {revision}"),
             CellKey::Schema(content) => write!(f, "schema {content:032x}"),
         }
     }
@@ -412,6 +419,9 @@ mod tests {
         check(CellKey::Blob(BlobId(0)), b"text").unwrap();
         assert!(is_refused(check(CellKey::Blob(BlobId(0)), b"\xff")));
         assert!(is_refused(check(CellKey::Blob(BlobId(1)), b"text")));
+        check(CellKey::Hash { revision: 3 }, &[7; 32]).unwrap();
+        assert!(is_refused(check(CellKey::Hash { revision: 3 }, &[7; 31])));
+        assert!(is_refused(check(CellKey::Hash { revision: 4 }, &[7; 32])));
         let empty = [0, 0, 0];
         check(CellKey::Schema(cell_key::schema_number(&empty)), &empty).unwrap();
         assert!(is_refused(check(CellKey::Schema(7), &empty)));

@@ -50,6 +50,51 @@ fn elements_follow_their_ids() {
     assert_eq!(at_1.pointer(before[1]).unwrap().to_string(), "/list/1");
 }
 
+/// Options are remembered from one transaction to the next, which has to see others at once.
+#[test]
+fn options_count_from_where_they_are_declared_on() {
+    let db = Database::memory().unwrap();
+    let document = db.create_document("d").unwrap();
+    let mut count = 0;
+    // Two elements that change their places and all but their ids.
+    let mut next = || {
+        count += 1;
+        let id = count % 2;
+        format!(r#"[{{"id":{id},"n":{count}}},{{"id":{},"n":-{count}}}]"#, 1 - id)
+    };
+    document.put(next(), &plain()).unwrap();
+    let follows = |json: &str| {
+        let before = node(&document, "/0");
+        document.put(json, &plain()).unwrap();
+        node(&document, "/1") == before
+    };
+    assert!(!follows(&next()));
+    document.set_options(&ids("$", "id"), &plain()).unwrap();
+    assert!(follows(&next()) && follows(&next()));
+    document.set_options(&ids("$", "n"), &plain()).unwrap();
+    assert!(!follows(&next()));
+
+    // Staged options count in their transaction, and nowhere once they are taken back.
+    let staged = |json: &str, is_kept: bool| {
+        let before = node(&document, "/0");
+        let mut transaction = db.transaction();
+        transaction.declare("d", &ids("$", "id")).unwrap();
+        transaction.put("d", json.as_bytes()).unwrap();
+        if !is_kept {
+            return transaction.rollback();
+        }
+        transaction.commit(&plain()).unwrap();
+        assert_eq!(node(&document, "/1"), before);
+    };
+    staged(&next(), false);
+    next();
+    assert!(!follows(&next()), "taken back");
+    staged(&next(), true);
+    assert!(follows(&next()));
+    db.create_document("other").unwrap();
+    assert!(follows(&next()), "another revision of the catalogue says the same");
+}
+
 #[test]
 fn elements_without_an_id_of_their_own_are_compared_as_in_any_array() {
     let db = Database::memory().unwrap();

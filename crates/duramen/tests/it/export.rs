@@ -1,8 +1,9 @@
 //! Histories that leave one database and come into another.
 
 use duramen::{
-    CommitOptions, Database, Document, Error, ErrorKind, ExportedContent, ExportedRevision,
-    JsonPointer, Micros, Position, Revision, Target,
+    CommitOptions, ContentHash, Database, Document, DocumentOptions, Error, ErrorKind,
+    ExportedContent, ExportedFacts, ExportedRevision, JsonPointer, Micros, Position, Revision,
+    Target,
 };
 use proptest::prelude::*;
 
@@ -33,20 +34,189 @@ fn three_revisions() -> (Database, Document) {
     (db, doc)
 }
 
+/// The patch of a revision and its moves, each as `member before sibling`.
+fn patch_and_moves(revision: &ExportedRevision) -> (String, Vec<String>) {
+    let ExportedContent::Patch { patch, moves } = &revision.content else { panic!("{revision:?}") };
+    let shown = moves.iter().map(|moved| {
+        format!("{} before {}", moved.member, moved.before.as_deref().unwrap_or("nothing"))
+    });
+    (patch.clone(), shown.collect())
+}
+
 #[test]
-fn a_patch_stands_only_where_it_gives_the_same_text() {
+fn a_patch_comes_with_the_fewest_moves_or_the_value_stands_if_that_is_shorter() {
     let (_db, doc) = three_revisions();
+    let long = "x".repeat(200);
+    let texts = [
+        format!(r#"{{"b":[1,3],"x":0,"a":1.1,"c":null,"d":"{long}"}}"#),
+        format!(r#"{{"b":[1,3],"y":2,"x":0,"a":1.1,"c":null,"d":"{long}"}}"#),
+        format!(r#"{{"y":2,"x":0,"a":1.1,"c":null,"d":"{long}","b":[1,3]}}"#),
+        format!(r#"{{"y":2,"x":0,"a":1.1,"c":null,"d":"{long}","b":[1,3],"z":1}}"#),
+    ];
+    for (number, text) in (4..).zip(&texts) {
+        doc.put(text, &with_time(number)).unwrap();
+    }
     let history = exported(&doc);
     assert!(matches!(&history[0].content, ExportedContent::Value(_)));
-    assert!(matches!(&history[1].content, ExportedContent::Patch(_)));
+    assert!(patch_and_moves(&history[1]).1.is_empty(), "a member at the end");
     let ExportedContent::Value(text) = &history[2].content else { panic!("{history:?}") };
-    assert_eq!(text, r#"{"b":[1,3],"a":1.1,"c":null}"#);
+    assert_eq!(text, r#"{"b":[1,3],"a":1.1,"c":null}"#, "shorter than two moves");
+    assert!(matches!(&history[3].content, ExportedContent::Value(_)), "shorter than the patch");
+    let expected =
+        (r#"[{"op":"add","path":"/y","value":2}]"#.to_owned(), vec!["/y before x".into()]);
+    assert_eq!(patch_and_moves(&history[4]), expected);
+    assert_eq!(patch_and_moves(&history[5]), ("[]".to_owned(), vec!["/b before nothing".into()]));
+    assert!(patch_and_moves(&history[6]).1.is_empty());
+    let last = ContentHash::of_json(texts[3].as_bytes());
+    assert_eq!(history[6].hash, Some(last));
 
-    doc.put(r#"{"b":[1,3],"x":0,"a":1.1,"c":null}"#, &with_time(4)).unwrap();
-    doc.put(r#"{"b":[1,3],"x":0,"a":1.1,"c":null,"y":1}"#, &with_time(5)).unwrap();
+    let db = Database::memory().unwrap();
+    let taken = imported(&db, &history).unwrap();
+    assert_eq!(taken.head().unwrap().to_json().unwrap(), texts[3]);
+    assert_eq!(exported(&taken)[5].content, history[5].content);
+}
+
+#[test]
+fn a_revision_that_has_not_its_hash_is_not_taken_over() {
+    let (_db, doc) = three_revisions();
+    let mut history = exported(&doc);
+    let ExportedContent::Patch { patch, .. } = &mut history[1].content else { panic!() };
+    *patch = patch.replace("null", "true");
+    let db = Database::memory().unwrap();
+    let error = imported(&db, &history).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
+    let [expected, found] = [r#"{"a":1.1,"b":[1,3],"c":null}"#, r#"{"a":1.1,"b":[1,3],"c":true}"#]
+        .map(|json| ContentHash::of_json(json.as_bytes()).to_string());
+    let message = error.to_string();
+    assert!(message.contains("revision 2") && message.contains(&expected), "{message}");
+    assert!(message.contains(&found), "{message}");
+    assert_eq!(db.document("d").unwrap().head_revision().unwrap(), Revision(1));
+    // The first one of all leaves no document.
+    let broken = ExportedRevision { hash: Some(ContentHash::of_json(b"2")), ..history[0].clone() };
+    let db = Database::memory().unwrap();
+    assert_eq!(imported(&db, &[broken]).unwrap_err().kind(), ErrorKind::Corrupt);
+    assert!(db.documents().unwrap().is_empty());
+}
+
+#[test]
+fn a_history_without_hashes_is_taken_over_and_compared_by_its_content() {
+    let (_db, doc) = three_revisions();
+    let bare = |revision: ExportedRevision| ExportedRevision { hash: None, ..revision };
+    let history: Vec<_> = exported(&doc).into_iter().map(bare).collect();
+    let db = Database::memory().unwrap();
+    imported(&db, &history).unwrap();
+    imported(&db, &history).unwrap();
+    let content = |doc: &Document| -> Vec<_> {
+        exported(doc).into_iter().map(|revision| (revision.content, revision.hash)).collect()
+    };
+    assert_eq!(content(&db.document("d").unwrap()), content(&doc));
+    // A value stands for a patch.
+    let mut values = history.clone();
+    values[1].content = ExportedContent::Value(doc.at(Revision(2)).unwrap().to_json().unwrap());
+    imported(&db, &values).unwrap();
+}
+
+/// Takes the revisions of a document over, and what is said of it.
+fn imported_with_facts(
+    db: &Database,
+    history: &[ExportedRevision],
+    facts: &ExportedFacts,
+) -> Result<Document, Error> {
+    let mut import = db.import_history("d", None)?;
+    import.set_facts(facts.clone())?;
+    for revision in history {
+        import.push(revision)?;
+    }
+    import.finish()?;
+    db.document("d")
+}
+
+fn declared() -> DocumentOptions {
+    DocumentOptions {
+        ids: [("$.b".parse().unwrap(), "id".to_owned())].into(),
+        maps: ["$.m".parse().unwrap()].into(),
+    }
+}
+
+#[test]
+fn options_and_tags_are_taken_over_with_who_set_them() {
+    let (_db, doc) = three_revisions();
+    let by_ann = CommitOptions {
+        author: Some("ann".into()),
+        message: Some("good".into()),
+        ..CommitOptions::default()
+    };
+    doc.set_options(&declared(), &by_ann).unwrap();
+    doc.tag("v1", Some(Revision(1)), &by_ann).unwrap();
+    doc.tag("v2", Some(Revision(3)), &CommitOptions::default()).unwrap();
+    let facts = doc.export().unwrap().facts().unwrap();
     let history = exported(&doc);
-    assert!(matches!(&history[3].content, ExportedContent::Value(_)), "a member in the middle");
-    assert!(matches!(&history[4].content, ExportedContent::Patch(_)), "a member at the end");
+    let db = Database::memory().unwrap();
+    // Stopped before its end it sets no tag; begun again it does.
+    let mut import = db.import_history("d", None).unwrap();
+    import.set_facts(facts.clone()).unwrap();
+    import.push(&history[0]).unwrap();
+    let late = import.set_facts(facts.clone()).unwrap_err();
+    assert_eq!(late.kind(), ErrorKind::Invalid);
+    drop(import);
+    assert!(db.document("d").unwrap().tags().unwrap().is_empty());
+    for _ in 0..2 {
+        let taken = imported_with_facts(&db, &history, &facts).unwrap();
+        assert_eq!(taken.options().unwrap(), declared());
+        let tags = taken.tags().unwrap();
+        assert_eq!((tags.len(), tags[0].revision, tags[1].revision), (2, Revision(1), Revision(3)));
+        assert_eq!(
+            (tags[0].author.as_deref(), tags[0].message.as_deref()),
+            (Some("ann"), Some("good"))
+        );
+        assert!(db.check().unwrap().is_clean());
+    }
+}
+
+#[test]
+fn a_document_without_revisions_is_taken_over_with_its_options() {
+    let source = Database::memory().unwrap();
+    let old = source.create_document_with("d", &declared()).unwrap();
+    let db = Database::memory().unwrap();
+    let facts = old.export().unwrap().facts().unwrap();
+    let taken = imported_with_facts(&db, &[], &facts).unwrap();
+    assert_eq!(
+        (taken.options().unwrap(), taken.head_revision().unwrap()),
+        (declared(), Revision(0))
+    );
+}
+
+/// What makes facts wrong.
+type Change = fn(&mut ExportedFacts);
+
+#[test]
+fn options_and_tags_that_do_not_fit_are_refused_and_no_tag_is_set() {
+    let (_db, doc) = three_revisions();
+    doc.tag("a", Some(Revision(1)), &CommitOptions::default()).unwrap();
+    doc.tag("v", Some(Revision(2)), &CommitOptions::default()).unwrap();
+    let facts = doc.export().unwrap().facts().unwrap();
+    let history = exported(&doc);
+    let changes: [(Change, ErrorKind); 4] = [
+        (|facts| facts.tags[1].hash = ContentHash::of_json(b"0"), ErrorKind::Corrupt),
+        (|facts| facts.tags[1].revision = Revision(4), ErrorKind::Invalid),
+        (|facts| facts.tags[1].revision = Revision(0), ErrorKind::Invalid),
+        (|facts| facts.tags[1].name = "7".into(), ErrorKind::Invalid),
+    ];
+    for (change, kind) in changes {
+        let db = Database::memory().unwrap();
+        let mut wrong = facts.clone();
+        change(&mut wrong);
+        assert_eq!(imported_with_facts(&db, &history, &wrong).unwrap_err().kind(), kind);
+        assert!(db.document("d").unwrap().tags().unwrap().is_empty());
+    }
+    let db = Database::memory().unwrap();
+    let taken = imported(&db, &history).unwrap();
+    taken.tag("v", Some(Revision(3)), &CommitOptions::default()).unwrap();
+    let error = imported_with_facts(&db, &history, &facts).unwrap_err();
+    assert_eq!((error.kind(), taken.tags().unwrap().len()), (ErrorKind::Conflict, 1));
+    let other = ExportedFacts { options: declared(), tags: Vec::new() };
+    let error = imported_with_facts(&db, &history, &other).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict);
 }
 
 #[test]
@@ -73,7 +243,10 @@ fn import_into_another_history_is_a_conflict() {
         |revision| revision.timestamp = Micros(1_500_000),
         |revision| revision.author = Some("ann".into()),
         |revision| revision.message = Some("why".into()),
-        |revision| revision.content = ExportedContent::Value("1".into()),
+        |revision| {
+            revision.content = ExportedContent::Value("1".into());
+            revision.hash = None;
+        },
     ];
     for change in changes {
         let db = Database::memory().unwrap();
@@ -115,9 +288,10 @@ fn what_is_no_history_is_refused_and_leaves_nothing() {
     };
     assert_eq!(refused(&history[1..]), (ErrorKind::Invalid, 0));
     assert_eq!(refused(&[history[0].clone(), history[2].clone()]), (ErrorKind::Invalid, 1));
-    let broken = |content| ExportedRevision { content, ..history[0].clone() };
+    let broken = |content| ExportedRevision { content, hash: None, ..history[0].clone() };
     assert_eq!(refused(&[broken(ExportedContent::Value("{".into()))]), (ErrorKind::Invalid, 0));
-    let patch = broken(ExportedContent::Patch(r#"[{"op":"remove","path":"/a"}]"#.into()));
+    let patch = r#"[{"op":"remove","path":"/a"}]"#.to_owned();
+    let patch = broken(ExportedContent::Patch { patch, moves: Vec::new() });
     assert_eq!(refused(&[patch]).1, 0);
     let same = ExportedRevision {
         revision: Revision(2),
@@ -136,6 +310,11 @@ enum Step {
     Move(usize, usize),
     Rename(usize, String),
     Delete,
+}
+
+/// A value that makes a document so long that moves are shorter.
+fn long_value() -> impl Strategy<Value = String> {
+    value().prop_map(|value| format!(r#"{{"c":"{}","a":{value}}}"#, "x".repeat(500)))
 }
 
 fn value() -> impl Strategy<Value = String> {
@@ -164,7 +343,8 @@ fn value() -> impl Strategy<Value = String> {
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        3 => value().prop_map(Step::Put),
+        2 => value().prop_map(Step::Put),
+        3 => long_value().prop_map(Step::Put),
         3 => (any::<usize>(), value()).prop_map(|(at, value)| Step::Set(at, value)),
         3 => any::<usize>().prop_map(Step::Remove),
         2 => (any::<usize>(), any::<usize>()).prop_map(|(from, to)| Step::Move(from, to)),
@@ -232,10 +412,14 @@ proptest! {
     /// Exporting a history and importing it gives the same history, as cloning a repository does.
     #[test]
     fn a_history_that_is_exported_and_imported_is_the_same(
-        steps in prop::collection::vec(step(), 1..30)
+        steps in prop::collection::vec(step(), 1..30),
+        maps in prop::collection::btree_set(prop::sample::select(vec!["$", "$.a", "$.a.b"]), 0..2),
+        tagged in prop::collection::vec(any::<prop::sample::Index>(), 0..3),
     ) {
         let source = Database::memory().unwrap();
-        let old = source.create_document("d").unwrap();
+        let maps = maps.into_iter().map(|path| path.parse().unwrap()).collect();
+        let declared = DocumentOptions { maps, ..DocumentOptions::default() };
+        let old = source.create_document_with("d", &declared).unwrap();
         for (number, step) in (0..).zip(&steps) {
             let options = CommitOptions {
                 author: (number % 3 > 0).then(|| format!("author {}", number % 3)),
@@ -245,8 +429,22 @@ proptest! {
             apply((&source, &old), step, &options);
         }
         let history = exported(&old);
+        for (number, index) in tagged.iter().enumerate().filter(|_| !history.is_empty()) {
+            let revision = index.get(&history).revision;
+            // A revision that deleted the document cannot have a tag.
+            let _ = old.tag(&format!("t{number}"), Some(revision), &CommitOptions::default());
+        }
+        let facts = old.export().unwrap().facts().unwrap();
         let db = Database::memory().unwrap();
-        let new = imported(&db, &history).unwrap();
+        let new = imported_with_facts(&db, &history, &facts);
+        // Nothing at all was said of it.
+        prop_assume!(!(history.is_empty() && facts.is_empty()));
+        let new = new.unwrap();
+        let named = |doc: &Document| -> Vec<_> {
+            let tags = doc.tags().unwrap().into_iter();
+            tags.map(|tag| (tag.name, tag.revision, tag.hash, tag.author, tag.message)).collect()
+        };
+        prop_assert_eq!((named(&new), new.options().unwrap()), (named(&old), declared));
         prop_assert_eq!(new.head_revision().unwrap(), old.head_revision().unwrap());
         let again = exported(&new);
         for (before, after) in history.iter().zip(&again) {
@@ -258,7 +456,7 @@ proptest! {
                 (after.timestamp, &after.author, &after.message),
                 (before.timestamp, &before.author, &before.message)
             );
-            prop_assert_eq!(&after.content, &before.content);
+            prop_assert_eq!((&after.content, after.hash), (&before.content, before.hash));
         }
         prop_assert_eq!(history.len(), again.len());
     }

@@ -1,5 +1,6 @@
 //! Row groups too large to be read whole, whose changes lie in many run pieces.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use duramen::io::MemoryDevice;
@@ -40,7 +41,17 @@ fn changed_record(revision: usize) -> usize {
     }
 }
 
+/// The life of the document with a checkpoint every so many revisions, and segments merged into
+/// one that often.
 fn build(checkpoint_every: usize) -> Model {
+    build_compacted(checkpoint_every, usize::MAX)
+}
+
+fn compact(db: &Database) {
+    db.compact(&mut |_, _| ControlFlow::Continue(())).unwrap();
+}
+
+fn build_compacted(checkpoint_every: usize, compact_every: usize) -> Model {
     let device = Arc::new(MemoryDevice::new());
     let db = open(&device);
     let document = db.create_document("d").unwrap();
@@ -65,6 +76,9 @@ fn build(checkpoint_every: usize) -> Model {
         if revision.is_multiple_of(checkpoint_every) {
             db.checkpoint().unwrap();
         }
+        if revision.is_multiple_of(compact_every) {
+            compact(&db);
+        }
     }
     drop(document);
     db.close().unwrap();
@@ -85,8 +99,11 @@ fn shuffled() -> impl Iterator<Item = usize> {
 
 #[test]
 fn states_are_found_in_any_order_of_revisions() {
-    for checkpoint_every in [7, 100] {
-        let model = build(checkpoint_every);
+    let compacted = [(7, 90), (100, REVISIONS), (7, REVISIONS), (1, 70)];
+    for (checkpoint_every, compact_every) in
+        [(7, usize::MAX), (100, usize::MAX)].into_iter().chain(compacted)
+    {
+        let model = build_compacted(checkpoint_every, compact_every);
         let db = open(&model.device);
         let document = db.document("d").unwrap();
         for revision in shuffled() {
@@ -122,7 +139,7 @@ fn whole_values_are_printed_from_many_pieces() {
 fn histories_are_whole_in_pages_of_any_size_and_over_a_checkpoint() {
     for page in [1, 10, 1_000] {
         for record in 0..RECORDS {
-            let model = build(33);
+            let model = build_compacted(33, if page == 10 { 100 } else { usize::MAX });
             let db = open(&model.device);
             let document = db.document("d").unwrap();
             let at = pointer(&format!("/{record}/text"));
@@ -153,8 +170,11 @@ fn histories_are_whole_in_pages_of_any_size_and_over_a_checkpoint() {
 
 #[test]
 fn a_field_tells_the_revision_that_created_it_whatever_was_read_before() {
-    let model = build(10);
-    for read_first in [1, LATE - 1, LATE + 100, REVISIONS] {
+    let models = [build(10), build_compacted(10, REVISIONS)];
+    for (model, read_first) in models
+        .iter()
+        .flat_map(|model| [1, LATE - 1, LATE + 100, REVISIONS].map(|first| (model, first)))
+    {
         let db = open(&model.device);
         let document = db.document("d").unwrap();
         value(&document, read_first, "/4");
@@ -169,7 +189,7 @@ fn a_field_tells_the_revision_that_created_it_whatever_was_read_before() {
 }
 
 #[test]
-fn readers_of_old_revisions_see_what_they_were_while_checkpoints_go_on() {
+fn readers_of_old_revisions_see_what_they_were_while_checkpoints_and_compactions_go_on() {
     let model = build(50);
     let db = open(&model.device);
     let document = db.document("d").unwrap();
@@ -189,6 +209,9 @@ fn readers_of_old_revisions_see_what_they_were_while_checkpoints_go_on() {
             let text = format!("\"later {change}\"");
             document.set(&pointer("/0/text"), &text, &CommitOptions::default()).unwrap();
             db.checkpoint().unwrap();
+            if change % 10 == 9 {
+                compact(&db);
+            }
             assert_eq!(value(&document, REVISIONS + 1 + change, "/0/text"), text);
         }
         for reader in readers {

@@ -2,6 +2,7 @@
 //! of it and of what it is in, changes of type, returns, and several changes in one commit.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use duramen::io::MemoryDevice;
@@ -20,6 +21,7 @@ enum Step {
     Return(Index),
     Commit,
     Checkpoint,
+    Compact,
 }
 
 /// An object of 257 members, which is a map.
@@ -55,6 +57,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => any::<Index>().prop_map(Step::Return),
         8 => Just(Step::Commit),
         1 => Just(Step::Checkpoint),
+        1 => Just(Step::Compact),
     ]
 }
 
@@ -136,7 +139,7 @@ fn commit(db: &Database, steps: &[Step], returns: &[Value]) {
             Step::Return(index) => {
                 transaction.put("d", index.get(returns).to_string().as_bytes()).unwrap();
             }
-            Step::Commit | Step::Checkpoint => unreachable!("these end a commit"),
+            Step::Commit | Step::Checkpoint | Step::Compact => unreachable!("these end a commit"),
         }
     }
     transaction.commit(&CommitOptions::default()).unwrap();
@@ -194,6 +197,7 @@ fn live(steps: &[Step]) {
                 returns.push(json_of(&document.head().unwrap()));
             }
             Step::Checkpoint => db.checkpoint().unwrap(),
+            Step::Compact => db.compact(&mut |_, _| ControlFlow::Continue(())).unwrap(),
             step => staged.push(step.clone()),
         }
     }

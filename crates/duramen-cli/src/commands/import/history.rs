@@ -7,6 +7,7 @@ use duramen::{Database, HistoryImport, Result as EngineResult};
 use serde::Serialize;
 
 use crate::exit::{Failure, Success};
+use crate::history_line::HistoryLine;
 use crate::interruption::Interruption;
 use crate::output::{Output, Palette, Record};
 use crate::{Result, history_line, input, progress};
@@ -33,6 +34,7 @@ pub(super) fn run(
         return Err(Failure::Interrupted(message));
     }
     let revision = import.finish()?.0;
+    database.flush()?;
     let Counts { read, made } = counts;
     output.record(&Summary { document, read, revisions: made, present: read - made, revision })?;
     Ok(Success::Done)
@@ -67,14 +69,24 @@ fn load(
         if line.trim_ascii().is_empty() {
             continue;
         }
-        let pushed = history_line::parse(&line).and_then(|revision| import.push(&revision));
+        let taken = history_line::parse(&line).and_then(|line| take(import, line, counts));
         let context = format_args!("{}, line {number}", input::name(path));
-        counts.made += u64::from(pushed.map_err(|error| error.in_context(context))?);
-        counts.read += 1;
+        taken.map_err(|error| error.in_context(context))?;
         bar.set_position(counts.read);
     }
     bar.finish_and_clear();
     Ok(true)
+}
+
+fn take(import: &mut HistoryImport, line: HistoryLine, counts: &mut Counts) -> EngineResult<()> {
+    match line {
+        HistoryLine::Facts(facts) => import.set_facts(facts),
+        HistoryLine::Revision(revision) => {
+            counts.made += u64::from(import.push(&revision)?);
+            counts.read += 1;
+            Ok(())
+        }
+    }
 }
 
 #[derive(Debug, Serialize)]

@@ -286,6 +286,9 @@ impl LargeGroup {
             if let Some((set, state)) = piece.at(slot, revision)? {
                 return Ok(Some((set, self.disk.vet(set, state)?)));
             }
+            if piece.is_complete() {
+                return Ok(None);
+            }
         }
         Ok(None)
     }
@@ -304,11 +307,19 @@ impl LargeGroup {
         found.collect()
     }
 
-    /// The run pieces of a column that begin at or before a revision, newest first.
+    /// The run pieces of a column that say its states at a revision, newest first: back to a
+    /// complete one, or to the first.
     pub(crate) fn pieces(&self, column: ColumnId, revision: u32) -> Result<Vec<&RunPiece>, Fault> {
-        let Some((index, runs)) = self.runs(column) else { return Ok(Vec::new()) };
-        let pieces = runs.back_from(revision);
-        pieces.map(|piece| piece.map_err(|wanted| self.missing_run(index, wanted))).collect()
+        let mut pieces = Vec::new();
+        let Some((index, runs)) = self.runs(column) else { return Ok(pieces) };
+        for piece in runs.back_from(revision) {
+            let piece = piece.map_err(|wanted| self.missing_run(index, wanted))?;
+            pieces.push(piece);
+            if piece.is_complete() {
+                break;
+            }
+        }
+        Ok(pieces)
     }
 
     /// Refuses a state that names what the schema does not have.
@@ -339,10 +350,12 @@ impl LargeGroup {
             return false;
         };
         for piece in runs.back_from(revision) {
-            match piece.map(|piece| piece.at(slot, revision)) {
-                Ok(Ok(Some((_, state)))) => return print_state(state, out),
-                Ok(Ok(None)) => {}
-                Ok(Err(_)) | Err(_) => return false,
+            let Ok(piece) = piece else { return false };
+            match piece.at(slot, revision) {
+                Ok(Some((_, state))) => return print_state(state, out),
+                Ok(None) if piece.is_complete() => break,
+                Ok(None) => {}
+                Err(_) => return false,
             }
         }
         let after = cells.bases.partition_point(|base| base.first_slot <= slot);
@@ -375,17 +388,8 @@ impl LargeGroup {
         revision: u32,
         visit: &mut impl FnMut(u32, Datum<'_>) -> ControlFlow<()>,
     ) -> Result<(), Fault> {
-        if let Some((index, runs)) = self.runs(column) {
-            for piece in runs.back_from(revision) {
-                let piece = piece.map_err(|wanted| self.missing_run(index, wanted))?;
-                for index in piece.run(slot)?.rev() {
-                    let (set, state) = piece.change(index)?;
-                    let state = self.disk.vet(set, state)?;
-                    if set <= revision && visit(set, state).is_break() {
-                        return Ok(());
-                    }
-                }
-            }
+        if self.changes(column, slot, revision, visit)?.is_break() {
+            return Ok(());
         }
         let state = self.first_state(column, slot)?;
         if !state.is_absent()
@@ -394,6 +398,40 @@ impl LargeGroup {
             let _ = visit(born, state);
         }
         Ok(())
+    }
+
+    /// Visits the changes of a slot up to a revision, newest first, until told to stop.
+    fn changes(
+        &self,
+        column: ColumnId,
+        slot: u16,
+        revision: u32,
+        visit: &mut impl FnMut(u32, Datum<'_>) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>, Fault> {
+        let Some((column, runs)) = self.runs(column) else { return Ok(ControlFlow::Continue(())) };
+        let mut up_to = revision;
+        let mut back = runs.back_from(up_to);
+        while let Some(piece) = back.next() {
+            let piece = piece.map_err(|wanted| self.missing_run(column, wanted))?;
+            for index in piece.run(slot)?.rev() {
+                let (set, state) = piece.change(index)?;
+                if set > up_to {
+                    continue;
+                }
+                if visit(set, self.disk.vet(set, state)?).is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+                up_to = set.saturating_sub(1);
+            }
+            if piece.is_complete() {
+                if up_to >= piece.first_revision().saturating_sub(1) {
+                    // It repeats no change of the slot, so there was none before.
+                    break;
+                }
+                back = runs.back_from(up_to);
+            }
+        }
+        Ok(ControlFlow::Continue(()))
     }
 
     /// The revision in which a node first had a value, as far as the disk knows.

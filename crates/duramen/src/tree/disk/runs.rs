@@ -4,9 +4,8 @@
 //! row group costs the same whatever its history. What is between two known pieces may be unknown,
 //! so each says up to where no other one begins.
 //!
-//! A read goes back from piece to piece until one has the slot: over those written since the slot
-//! last changed, which is none where the slot is the only one that changes, and otherwise at most
-//! one per checkpoint and per 4,096 changes that the other slots of the column had since.
+//! A read goes back from piece to piece until one has the slot or is complete: over those written
+//! since the slot last changed, which is none where the slot is the only one that changes.
 
 use crate::encoding::RunPiece;
 

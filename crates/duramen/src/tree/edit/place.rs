@@ -1,5 +1,7 @@
 //! Where a new member goes, and putting it there.
 
+use std::borrow::Cow;
+
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::{Item, JsonPointer};
 use crate::jsonpath;
@@ -21,13 +23,16 @@ pub(super) struct Slot {
 
 impl Writer {
     /// The place that a target names.
-    pub(crate) fn resolve(&self, target: &Target) -> Result<JsonPointer> {
+    pub(crate) fn resolve<'t>(&self, target: &'t Target) -> Result<Cow<'t, JsonPointer>> {
         let node = match target {
-            Target::Pointer(pointer) => return Ok(pointer.clone()),
-            Target::Path(path) => return jsonpath::only_pointer(&self.tree, self.revision, path),
+            Target::Pointer(pointer) => return Ok(Cow::Borrowed(pointer)),
+            Target::Path(path) => {
+                return jsonpath::only_pointer(&self.tree, self.revision, path).map(Cow::Owned);
+            }
             Target::Node(node) => *node,
         };
-        self.tree.pointer_of(node, self.revision)?.ok_or_else(|| {
+        let pointer = self.tree.pointer_of(node, self.revision)?;
+        pointer.map(Cow::Owned).ok_or_else(|| {
             let message = format!("the value {node} is not there now");
             Error::new(ErrorKind::NotFound, message)
         })
@@ -47,7 +52,7 @@ impl Writer {
 
     /// Adds an element at the end of an array.
     pub(crate) fn append(&self, array: &Target, value: Given<'_>) -> Result<()> {
-        let container = self.resolve(array)?;
+        let container = self.resolve(array)?.into_owned();
         let holder = self.array(&container)?;
         let index = holder.len;
         self.fill(&Slot { container, holder, index }, New { name: None, value })
@@ -89,7 +94,7 @@ impl Writer {
             Position::Before(target) => self.beside(target, 0),
             Position::After(target) => self.beside(target, 1),
             Position::First(target) | Position::Last(target) => {
-                let container = self.resolve(target)?;
+                let container = self.resolve(target)?.into_owned();
                 let holder = self.holder(&container)?;
                 let is_first = matches!(position, Position::First(_));
                 let index = if is_first { 0 } else { holder.len };

@@ -1,0 +1,125 @@
+//! What an exported history says of its document, as a line of JSON.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use duramen::{DocumentOptions, ExportedFacts, Revision, Tag};
+use serde::{Deserialize, Serialize};
+
+use crate::history_line::no_line;
+use crate::moment;
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Line {
+    #[serde(default)]
+    options: Options,
+    #[serde(default)]
+    tags: Vec<TagLine>,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Options {
+    #[serde(default)]
+    ids: BTreeMap<String, String>,
+    #[serde(default)]
+    maps: BTreeSet<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct TagLine {
+    name: String,
+    revision: u64,
+    hash: String,
+    timestamp: String,
+    author: Option<String>,
+    message: Option<String>,
+}
+
+impl Line {
+    pub(super) fn of(facts: &ExportedFacts) -> Self {
+        let DocumentOptions { ids, maps } = &facts.options;
+        let ids = ids.iter().map(|(path, field)| (path.to_string(), field.clone())).collect();
+        let maps = maps.iter().map(ToString::to_string).collect();
+        let tag = |tag: &Tag| TagLine {
+            name: tag.name.clone(),
+            revision: tag.revision.0,
+            hash: tag.hash.to_string(),
+            timestamp: moment::format(tag.timestamp),
+            author: tag.author.clone(),
+            message: tag.message.clone(),
+        };
+        Self { options: Options { ids, maps }, tags: facts.tags.iter().map(tag).collect() }
+    }
+
+    fn read(self) -> duramen::Result<ExportedFacts> {
+        let mut options = DocumentOptions::default();
+        for (path, field) in self.options.ids {
+            options.ids.insert(path.parse()?, field);
+        }
+        for path in self.options.maps {
+            options.maps.insert(path.parse()?);
+        }
+        let tags = self.tags.into_iter().map(TagLine::read).collect::<duramen::Result<_>>()?;
+        Ok(ExportedFacts { options, tags })
+    }
+}
+
+impl TagLine {
+    fn read(self) -> duramen::Result<Tag> {
+        Ok(Tag {
+            name: self.name,
+            revision: Revision(self.revision),
+            hash: self.hash.parse()?,
+            timestamp: moment::parse_time(&self.timestamp)?,
+            author: self.author,
+            message: self.message,
+        })
+    }
+}
+
+/// Reads such a line.
+pub(super) fn parse(text: &[u8]) -> duramen::Result<ExportedFacts> {
+    let line: Line = serde_json::from_slice(text).map_err(|error| no_line(&error))?;
+    line.read()
+}
+
+#[cfg(test)]
+mod tests {
+    use duramen::{ContentHash, ErrorKind, Micros};
+
+    use super::*;
+
+    #[test]
+    fn what_is_said_of_a_document_is_read_as_it_was_written() {
+        let facts = ExportedFacts {
+            options: DocumentOptions {
+                ids: [(r#"$["a.b"][*]"#.parse().unwrap(), "\"id\"".to_owned())].into(),
+                maps: ["$.players{*}".parse().unwrap()].into(),
+            },
+            tags: vec![Tag {
+                name: "v1 \u{e9}".to_owned(),
+                revision: Revision(3),
+                hash: ContentHash::of_json(b"1"),
+                timestamp: Micros(1_714_521_600_000_001),
+                author: Some("ann".to_owned()),
+                message: None,
+            }],
+        };
+        let text = serde_json::to_vec(&Line::of(&facts)).unwrap();
+        assert_eq!(parse(&text).unwrap(), facts);
+        assert_eq!(parse(br#"{"options":{}}"#).unwrap(), ExportedFacts::default());
+    }
+
+    #[test]
+    fn options_and_tags_of_a_wrong_form_are_refused() {
+        for text in [
+            r#"{"options":{"ids":{"x":"id"}}}"#,
+            r#"{"options":{"maps":["$"],"more":1}}"#,
+            r#"{"options":{},"revision":1}"#,
+            r#"{"tags":[{"name":"v1","revision":1}]}"#,
+        ] {
+            assert_eq!(parse(text.as_bytes()).unwrap_err().kind(), ErrorKind::Invalid, "{text}");
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! Compaction: segments that pile up become one, and the space of what they superseded comes back.
+//!
+//! The live segments are young ones, level 0, and below them at most one a level. Young ones are
+//! merged once there are [`YOUNG_SEGMENTS_MAX`], and with them every next level that is not much
+//! larger than what is merged already: so a cell is written again about as often as the data
+//! doubles, and a read meets few segments.
+//!
+//! Invariants:
+//! - the merged segments follow each other in age, so that of a key in several the newest holds
+//!   before and after;
+//! - the new segment is durable before the manifest names it, and the manifest names either it or
+//!   all that it was made of;
+//! - a compaction that is interrupted leaves what it found; its unfinished file is removed, by the
+//!   next open if need be.
+
+use std::ops::{ControlFlow, Range};
+
+use crate::engine::Engine;
+use crate::error::{Error, ErrorKind, Result};
+use crate::limits::{COMPACTION_STEP_BYTES, LEVELS_MAX, YOUNG_SEGMENTS_MAX};
+use crate::segment::{self, Encoding, SegmentInfo, SegmentMeta, SegmentWriter};
+use crate::store::{LiveSegments, Scan};
+use crate::tree::merge::{Cell, Merger};
+
+/// How much larger than what is merged already the next level may be to be merged with it.
+const NEXT_LEVEL_RATIO: u64 = 2;
+/// Bytes of blocks that a compaction keeps beside those it reads.
+const CACHE_BYTES: u64 = 1 << 20;
+
+/// Which segments to merge, and into what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Plan {
+    /// Of the live segments, newest first.
+    inputs: Range<usize>,
+    level: u8,
+}
+
+/// A compaction under way.
+#[derive(Debug)]
+pub(crate) struct Compaction {
+    /// Numbers of the segments that are merged.
+    inputs: Vec<u64>,
+    cells: Scan,
+    merger: Merger,
+    /// Cells on their way to the writer.
+    merged: Vec<Cell>,
+    writer: SegmentWriter,
+    /// Bytes of the merged segments, and of their cells read so far.
+    pub(crate) total_bytes: u64,
+    pub(crate) read_bytes: u64,
+}
+
+impl Plan {
+    /// What is due with these segments, newest first.
+    fn due(live: &[SegmentInfo]) -> Option<Self> {
+        let young = live.iter().take_while(|info| info.level == 0).count();
+        if young < YOUNG_SEGMENTS_MAX {
+            return None;
+        }
+        let mut bytes: u64 = live.iter().take(young).map(SegmentInfo::file_bytes).sum();
+        let mut end = young;
+        while let Some(next) = live.get(end) {
+            let has_room_above = next.level > 1;
+            if has_room_above && next.file_bytes() > bytes.saturating_mul(NEXT_LEVEL_RATIO) {
+                break;
+            }
+            bytes = bytes.saturating_add(next.file_bytes());
+            end += 1;
+        }
+        Some(Self { inputs: 0..end, level: level_above(live.get(end)) })
+    }
+
+    /// Merging everything, unless it is one segment that has been merged.
+    fn all(live: &[SegmentInfo]) -> Option<Self> {
+        let is_merged = matches!(live, [] | [SegmentInfo { level: 1.., .. }]);
+        (!is_merged).then_some(Self { inputs: 0..live.len(), level: LEVELS_MAX })
+    }
+}
+
+/// The level of a segment before the next older one.
+fn level_above(next: Option<&SegmentInfo>) -> u8 {
+    next.map_or(LEVELS_MAX, |next| next.level.saturating_sub(1))
+}
+
+impl Compaction {
+    fn begin(engine: &Engine, live: &LiveSegments, plan: &Plan) -> Result<Self> {
+        let infos: Vec<_> = live.segments().iter().map(|segment| *segment.info()).collect();
+        let inputs = infos.get(plan.inputs.clone()).unwrap_or_default();
+        let first = inputs.iter().map(|info| info.first_sequence).min().unwrap_or_default();
+        let last = inputs.iter().map(|info| info.last_sequence).max().unwrap_or_default();
+        let (number, epoch) = engine.next_segment();
+        let meta = SegmentMeta {
+            database_id: engine.id,
+            epoch,
+            level: plan.level,
+            encoding: Encoding::Warm,
+            first_sequence: first,
+            last_sequence: last,
+        };
+        Ok(Self {
+            inputs: inputs.iter().map(|info| info.number).collect(),
+            cells: live.part(plan.inputs.clone(), CACHE_BYTES).scan(&[])?,
+            merger: Merger::new(live.part(plan.inputs.end..infos.len(), CACHE_BYTES)),
+            merged: Vec::new(),
+            writer: SegmentWriter::create(&engine.device, number, meta)?,
+            total_bytes: inputs.iter().map(SegmentInfo::file_bytes).sum(),
+            read_bytes: 0,
+        })
+    }
+
+    /// Merges some more cells; true if there are none left.
+    fn step(&mut self) -> Result<bool> {
+        let until = self.read_bytes + COMPACTION_STEP_BYTES as u64;
+        while self.read_bytes < until {
+            let Some(found) = self.cells.next() else {
+                self.merger.finish(&mut self.merged)?;
+                self.write()?;
+                return Ok(true);
+            };
+            let (key, handle) = found?;
+            let cell = handle.load()?;
+            self.read_bytes += (key.len() + cell.len()) as u64;
+            self.merger.push((key, cell), &mut self.merged)?;
+            self.write()?;
+        }
+        Ok(false)
+    }
+
+    fn write(&mut self) -> Result<()> {
+        for (key, cell) in self.merged.drain(..) {
+            self.writer.push(&key, &cell)?;
+        }
+        Ok(())
+    }
+}
+
+impl Engine {
+    /// Does some of the compaction that is due; false if there is nothing more to do.
+    pub(crate) fn compact_step(&self) -> Result<bool> {
+        self.compact_by(Plan::due, &mut |_, _| {})
+    }
+
+    /// Does the compaction that is due.
+    pub(crate) fn compact_due(&self) -> Result<()> {
+        while self.compact_step()? {}
+        Ok(())
+    }
+
+    /// Merges all segments into one. `progress` is told the bytes read and those to read of what is
+    /// under way, and may stop it: that is `Cancelled`.
+    pub(crate) fn compact_all(
+        &self,
+        progress: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
+    ) -> Result<()> {
+        loop {
+            let mut is_stopped = false;
+            let mut note = |read, total| is_stopped = progress(read, total).is_break();
+            if !self.compact_by(Plan::all, &mut note)? {
+                return Ok(());
+            }
+            if is_stopped {
+                self.compaction.lock().take();
+                let message = "compacting was stopped: the database is as it was before";
+                return Err(Error::new(ErrorKind::Cancelled, message));
+            }
+        }
+    }
+
+    fn compact_by(
+        &self,
+        plan: fn(&[SegmentInfo]) -> Option<Plan>,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<bool> {
+        if let Some(poisoned) = self.journal()?.poisoned() {
+            return Err(poisoned);
+        }
+        let mut under_way = self.compaction.lock();
+        let mut compaction = if let Some(compaction) = under_way.take() {
+            compaction
+        } else {
+            let live = self.view().store.live();
+            let infos: Vec<_> = live.segments().iter().map(|found| *found.info()).collect();
+            let Some(plan) = plan(&infos) else { return Ok(false) };
+            Compaction::begin(self, &live, &plan)?
+        };
+        let is_done = compaction.step()?;
+        progress(compaction.read_bytes, compaction.total_bytes);
+        if is_done {
+            self.install(compaction)?;
+        } else {
+            *under_way = Some(compaction);
+        }
+        Ok(true)
+    }
+
+    /// Puts the finished segment in the place of those it was made of.
+    fn install(&self, compaction: Compaction) -> Result<()> {
+        let Compaction { inputs, writer, .. } = compaction;
+        let info = writer.finish()?;
+        let view = self.view();
+        let segment = view.store.open_segment(&info)?;
+        {
+            let mut manifest = self.manifest.lock();
+            let mut next = manifest.clone();
+            let infos = view.store.infos();
+            let at = infos.iter().position(|info| inputs.contains(&info.number)).unwrap_or(0);
+            next.segments = infos;
+            next.segments.retain(|info| !inputs.contains(&info.number));
+            next.segments.insert(at, info);
+            next.store(self.device.as_ref())?;
+            *manifest = next;
+            view.store.replace(&inputs, Some(segment));
+        }
+        // Whoever reads the old ones has them open; an old file that stays is removed by the next
+        // open for writing.
+        for number in inputs {
+            let _ = self.device.remove(&segment::path(number));
+        }
+        // What was decoded holds the old files open, and their space.
+        for tree in view.open_trees() {
+            tree.release_decoded()?;
+        }
+        view.drop_idle();
+        Ok(())
+    }
+
+    /// A number for a segment, and the epoch it is written in.
+    pub(super) fn next_segment(&self) -> (u64, u64) {
+        let mut manifest = self.manifest.lock();
+        let number = manifest.next_segment;
+        manifest.next_segment += 1;
+        (number, manifest.epoch)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::CommitSequence;
+    use crate::segment::BlockAddress;
+
+    fn segments(levels_and_bytes: &[(u8, u64)]) -> Vec<SegmentInfo> {
+        let info = |&(level, bytes): &(u8, u64)| SegmentInfo {
+            number: 1,
+            footer: BlockAddress { offset: bytes.into(), length: 0.into(), checksum: 0.into() },
+            cells: 1,
+            level,
+            encoding: Encoding::Warm,
+            first_sequence: CommitSequence(1),
+            last_sequence: CommitSequence(1),
+        };
+        levels_and_bytes.iter().map(info).collect()
+    }
+
+    fn due(levels_and_bytes: &[(u8, u64)]) -> Option<(usize, u8)> {
+        Plan::due(&segments(levels_and_bytes)).map(|plan| (plan.inputs.end, plan.level))
+    }
+
+    #[test]
+    fn young_segments_are_merged_once_there_are_four() {
+        assert_eq!(due(&[]), None);
+        assert_eq!(due(&[(0, 10), (0, 10), (0, 10), (4, 10)]), None);
+        assert_eq!(due(&[(0, 10), (0, 10), (0, 10), (0, 10)]), Some((4, 4)));
+    }
+
+    #[test]
+    fn levels_that_are_not_much_larger_are_merged_with_them() {
+        let young = [(0, 10), (0, 10), (0, 10), (0, 10)];
+        let with = |deeper: &[(u8, u64)]| due(&[&young, deeper].concat());
+        assert_eq!(with(&[(4, 80)]), Some((5, 4)));
+        assert_eq!(with(&[(4, 81)]), Some((4, 3)));
+        assert_eq!(with(&[(3, 80), (4, 240)]), Some((6, 4)));
+        assert_eq!(with(&[(3, 80), (4, 241)]), Some((5, 3)));
+    }
+
+    #[test]
+    fn there_is_never_a_fifth_level() {
+        let full = [(0, 1), (0, 1), (0, 1), (0, 1), (1, 90), (2, 900), (3, 9_000), (4, 90_000)];
+        assert_eq!(due(&full), Some((5, 1)));
+    }
+
+    #[test]
+    fn a_single_merged_segment_stays_as_it_is() {
+        let all = |levels: &[(u8, u64)]| Plan::all(&segments(levels)).map(|plan| plan.inputs);
+        assert_eq!(all(&[]), None);
+        assert_eq!(all(&[(4, 10)]), None);
+        assert_eq!(all(&[(0, 10)]), Some(0..1));
+        assert_eq!(all(&[(3, 10), (4, 10)]), Some(0..2));
+    }
+}

@@ -1,0 +1,139 @@
+//! What an exported history says of its document beside the revisions: options and tags.
+
+use crate::content_hash::ContentHash;
+use crate::document::{Document, Tag, check_tag};
+use crate::engine::options::CommitOptions;
+use crate::error::{Error, ErrorKind, Result};
+use crate::export::{HistoryExport, HistoryImport};
+use crate::options::DocumentOptions;
+use crate::revision::Revision;
+
+/// What is said of a document beside its revisions.
+///
+/// ```
+/// use duramen::{CommitOptions, Database};
+///
+/// let old = Database::memory()?.create_document("note")?;
+/// old.put("1", &CommitOptions::default())?;
+/// old.tag("v1", None, &CommitOptions::default())?;
+///
+/// let (db, history) = (Database::memory()?, old.export()?);
+/// let mut import = db.import_history("note", None)?;
+/// import.set_facts(history.facts()?)?;
+/// for revision in history {
+///     import.push(&revision?)?;
+/// }
+/// import.finish()?;
+/// assert_eq!(db.document("note")?.at_tag("v1")?.to_json()?, "1");
+/// # Ok::<(), duramen::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ExportedFacts {
+    /// What is declared of it.
+    pub options: DocumentOptions,
+    /// Its tags. Taking them over keeps who set them and why, but not when.
+    pub tags: Vec<Tag>,
+}
+
+impl ExportedFacts {
+    /// Whether there is nothing to say.
+    pub fn is_empty(&self) -> bool {
+        self.options.is_empty() && self.tags.is_empty()
+    }
+}
+
+impl HistoryExport {
+    /// What is to be said of the document before its revisions: its options and the tags of these
+    /// revisions.
+    pub fn facts(&self) -> Result<ExportedFacts> {
+        let mut tags = self.document.tags()?;
+        tags.retain(|tag| tag.revision <= self.last);
+        Ok(ExportedFacts { options: self.document.options()?, tags })
+    }
+}
+
+impl HistoryImport {
+    /// Takes what is said of the document: its options at once, its tags at the
+    /// [end](HistoryImport::finish).
+    ///
+    /// `Conflict` if there is a document with other options; `Invalid` after the first revision.
+    pub fn set_facts(&mut self, facts: ExportedFacts) -> Result<()> {
+        if self.taken.0 > 0 {
+            let message = "options and tags stand before the first revision of a history";
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
+        facts.options.check()?;
+        if !self.is_missing && self.database.document(&self.name)?.options()? != facts.options {
+            let message = format!(
+                "document {:?} has other options than the history: import it into a document \
+                 that does not exist, or declare the same",
+                self.name
+            );
+            return Err(Error::new(ErrorKind::Conflict, message));
+        }
+        self.facts = facts;
+        Ok(())
+    }
+
+    /// Sets the tags, if all of them can be; of a document without revisions, makes it.
+    pub(super) fn finish_facts(&self) -> Result<()> {
+        if self.facts.is_empty() {
+            return Ok(());
+        }
+        if self.is_missing && self.taken.0 == 0 {
+            self.database.create_document_with(&self.name, &self.facts.options)?;
+        }
+        let document = self.database.document(&self.name)?;
+        self.check_tags(&document)?;
+        for Tag { name, revision, author, message, .. } in &self.facts.tags {
+            let options = CommitOptions {
+                author: author.clone(),
+                message: message.clone(),
+                durability: self.durability,
+                ..CommitOptions::default()
+            };
+            document.tag(name, Some(*revision), &options)?;
+        }
+        Ok(())
+    }
+
+    fn check_tags(&self, document: &Document) -> Result<()> {
+        let present = document.tags()?;
+        for tag in &self.facts.tags {
+            let Tag { name, revision, hash: expected, .. } = tag;
+            check_tag(name)?;
+            if revision.0 == 0 || *revision > self.taken {
+                let message =
+                    format!("the tag {name:?} is of revision {revision}, which is not there");
+                return Err(Error::new(ErrorKind::Invalid, message));
+            }
+            if let Some(other) = present.iter().find(|other| other.name == *name)
+                && other.revision != *revision
+            {
+                let message = format!(
+                    "the tag {name:?} of document {:?} is at revision {} already, in the history \
+                     at {revision}: move or remove it",
+                    self.name, other.revision
+                );
+                return Err(Error::new(ErrorKind::Conflict, message));
+            }
+            let found = document.at(*revision)?.content_hash()?;
+            if found != *expected {
+                return Err(wrong_hash(name, *revision, (*expected, found)));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn wrong_hash(
+    name: &str,
+    revision: Revision,
+    (expected, found): (ContentHash, ContentHash),
+) -> Error {
+    let message = format!(
+        "the tag {name:?} is of revision {revision} with the hash {expected}, which has {found}: \
+         the history was changed after it was exported; export it again"
+    );
+    Error::new(ErrorKind::Corrupt, message)
+}

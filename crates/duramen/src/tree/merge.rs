@@ -1,0 +1,113 @@
+//! Combines the cells of trees that compaction brings together.
+//!
+//! Each checkpoint writes a cell for what is new in a column. Cells come here in key order and go
+//! on with the first states of adjoining slots in one cell, changes in pieces of up to 4,096, and
+//! revision rows in blocks of up to 1,024; everything else goes on as it is. Where a column's
+//! history grew long a *time split* begins: a complete run piece ([`RunPiece`]), so that a read
+//! goes back over a bounded number of changes, however rarely its node changed.
+//!
+//! Invariant: what is read of the cells that went out is what was read of those that came in.
+//!
+//! [`RunPiece`]: crate::encoding::RunPiece
+
+use bytes::Bytes;
+
+use crate::error::Result;
+use crate::store::LiveSegments;
+use crate::tree::cell_key::{self, CellKey, GroupCell};
+
+mod bases;
+mod rows;
+mod runs;
+#[cfg(test)]
+mod tests;
+
+use bases::Bases;
+use rows::Rows;
+use runs::Runs;
+
+/// Bytes of a combined cell, or of the changes in a run piece, that are not exceeded where cutting
+/// helps: such a cell is read as one block.
+const CELL_BYTES_WANTED: usize = 30 << 10;
+
+/// A cell with its key.
+pub(crate) type Cell = (Bytes, Bytes);
+
+/// What combines cells. Those that came in and have not gone out are of one column.
+#[derive(Debug)]
+pub(crate) struct Merger {
+    /// What is older than the cells that come in.
+    older: LiveSegments,
+    pending: Pending,
+}
+
+/// Cells that may be combined with the next one.
+#[derive(Debug)]
+enum Pending {
+    None,
+    Bases(Bases),
+    Runs(Box<Runs>),
+    Rows(Rows),
+}
+
+impl Merger {
+    pub(crate) fn new(older: LiveSegments) -> Self {
+        Self { older, pending: Pending::None }
+    }
+
+    /// Takes the next cell in key order and appends those that are complete to `out`.
+    pub(crate) fn push(&mut self, (key, cell): Cell, out: &mut Vec<Cell>) -> Result<()> {
+        let kind = cell_key::parse(&key).map(|(_, kind)| kind);
+        if !self.pending.takes(&key) {
+            self.finish(out)?;
+        }
+        match (kind, &mut self.pending) {
+            (_, Pending::Bases(bases)) => bases.push((key, cell), out)?,
+            (_, Pending::Runs(runs)) => runs.push(&self.older, (key, cell), out)?,
+            (_, Pending::Rows(rows)) => rows.push((key, cell), out)?,
+            (Some(CellKey::Rows { first }), none) => {
+                *none = Pending::Rows(Rows::new((key, cell), first)?);
+            }
+            (Some(CellKey::Group { kind: GroupCell::Run, .. }), none) => {
+                let runs = none.insert_runs(Runs::new(&key));
+                runs.push(&self.older, (key, cell), out)?;
+            }
+            (Some(CellKey::Group { number, kind, .. }), none) => {
+                *none = Pending::Bases(Bases::new((key, cell), (kind, number))?);
+            }
+            (_, Pending::None) => out.push((key, cell)),
+        }
+        Ok(())
+    }
+
+    /// Appends what is left to `out`.
+    pub(crate) fn finish(&mut self, out: &mut Vec<Cell>) -> Result<()> {
+        match std::mem::replace(&mut self.pending, Pending::None) {
+            Pending::None => Ok(()),
+            Pending::Bases(bases) => bases.finish(out),
+            Pending::Runs(runs) => runs.finish(&self.older, out),
+            Pending::Rows(rows) => rows.finish(out),
+        }
+    }
+}
+
+impl Pending {
+    /// Whether a cell continues the column that the pending cells are of.
+    fn takes(&self, key: &[u8]) -> bool {
+        let column = match self {
+            Self::None => return true,
+            Self::Bases(bases) => bases.column(),
+            Self::Runs(runs) => runs.column(),
+            Self::Rows(rows) => rows.column(),
+        };
+        key.starts_with(column)
+    }
+
+    fn insert_runs(&mut self, runs: Runs) -> &mut Runs {
+        *self = Self::Runs(Box::new(runs));
+        match self {
+            Self::Runs(runs) => runs,
+            _ => unreachable!("just set"),
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Merged cells against the cells they were made of.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::*;
+use crate::encoding::{
+    Column, RevisionRows, RevisionRowsBlock, RunPiece, encode_column, encode_run,
+};
+use crate::io::Device;
+use crate::limits::SPAN_CHANGES_MAX;
+use crate::manifest::Manifest;
+use crate::memory::Memory;
+use crate::node::PathId;
+use crate::revision::{CommitSequence, Micros};
+use crate::segment::tests::device::TestDevice;
+use crate::segment::tests::{Cells, Random, write};
+use crate::state::Datum;
+use crate::store::Store;
+use crate::tree::cell_key::TreeId;
+use crate::tree::group::GroupId;
+use crate::tree::schema::SpaceId;
+
+const TREE: TreeId = TreeId(3);
+const GROUP: GroupId = GroupId { space: SpaceId(0), group: 0 };
+const PATH: PathId = PathId(2);
+
+fn key(kind: GroupCell, number: u32) -> Vec<u8> {
+    cell_key::group_cell(TREE, GROUP, PATH, (kind, number))
+}
+
+/// Nothing older.
+fn nothing() -> LiveSegments {
+    let device: Arc<dyn Device> = Arc::new(TestDevice::default());
+    let store = Store::open(&device, &Manifest::new(1, Micros(0)), &Memory::new(4 << 20)).unwrap();
+    store.live().part(0..0, 0)
+}
+
+fn merge(older: LiveSegments, cells: &Cells) -> Vec<Cell> {
+    let mut merger = Merger::new(older);
+    let mut out = Vec::new();
+    for (key, cell) in cells {
+        merger.push((key.clone().into(), cell.clone().into()), &mut out).unwrap();
+    }
+    merger.finish(&mut out).unwrap();
+    assert!(out.is_sorted_by(|a, b| a.0 < b.0), "the keys do not rise");
+    out
+}
+
+fn base(states: &[Datum<'_>]) -> Vec<u8> {
+    let mut cell = Vec::new();
+    encode_column(states, &mut cell);
+    cell
+}
+
+/// The states of all slots that cells of first states have.
+fn slots(cells: &[Cell]) -> Vec<String> {
+    let mut slots = Vec::new();
+    for (key, cell) in cells {
+        let first = u32::from_be_bytes(*key.last_chunk().unwrap()) as usize;
+        slots.resize(first, "Absent".to_owned());
+        let column = Column::parse(cell.clone()).unwrap();
+        slots.extend(column.iter().map(|state| format!("{:?}", state.unwrap())));
+    }
+    slots
+}
+
+#[test]
+fn first_states_of_adjoining_slots_come_into_one_cell_and_gaps_stay_absent() {
+    let mut cells = Cells::new();
+    cells.insert(key(GroupCell::Base, 0), base(&[Datum::Int(1), Datum::Int(2)]));
+    cells.insert(key(GroupCell::Base, 2), base(&[Datum::Bool(true)]));
+    cells.insert(key(GroupCell::Base, 7), base(&[Datum::Null]));
+    cells.insert(key(GroupCell::Born, 0), base(&[Datum::Int(1); 3]));
+    cells.insert(key(GroupCell::Born, 7), base(&[Datum::Int(4)]));
+    let before: Vec<Cell> =
+        cells.iter().map(|(key, cell)| (key.clone().into(), cell.clone().into())).collect();
+    let merged = merge(nothing(), &cells);
+    assert_eq!(merged.len(), 3, "births have no gaps");
+    assert_eq!(slots(&merged[..1]), slots(&before[..3]));
+    assert_eq!(merged[1..], before[3..]);
+}
+
+#[test]
+fn a_cell_is_cut_where_it_would_not_fit_a_block() {
+    let texts: Vec<String> = (0..100).map(|slot| format!("{slot:01000}")).collect();
+    let states: Vec<_> =
+        texts.iter().map(|text| Datum::Text { bytes: text.as_bytes(), plain: true }).collect();
+    let mut cells = Cells::new();
+    for first in (0..100).step_by(10) {
+        let states = &states[first..first + 10];
+        cells.insert(key(GroupCell::Base, u32::try_from(first).unwrap()), base(states));
+    }
+    let merged = merge(nothing(), &cells);
+    assert!(merged.iter().all(|(_, cell)| cell.len() <= CELL_BYTES_WANTED));
+    let expected: Vec<String> = states.iter().map(|state| format!("{state:?}")).collect();
+    assert_eq!(slots(&merged), expected);
+}
+
+type Changes = BTreeMap<u32, (u16, i64)>;
+
+/// A change in every revision, mostly of slot 0.
+fn changes(random: &mut Random, revisions: u32) -> Changes {
+    let slot = |random: &mut Random| match random.below(10_000) {
+        0 => 2,
+        1..100 => 1,
+        _ => 0,
+    };
+    let change = |revision| {
+        let slot = if revision == 10 { 3 } else { slot(random) };
+        (revision, (slot, (random.next() % 1_000_000).cast_signed()))
+    };
+    (2..2 + revisions).map(change).collect()
+}
+
+/// The run pieces that checkpoints of random lengths write.
+fn pieces(random: &mut Random, changes: &Changes) -> Cells {
+    let mut cells = Cells::new();
+    let mut rest = changes.iter().map(|(&revision, &(slot, value))| (slot, revision, value));
+    loop {
+        let mut piece: Vec<_> = rest.by_ref().take(1 + random.below(1_500)).collect();
+        let Some(first) = piece.first().map(|change| change.1) else { return cells };
+        piece.sort_unstable();
+        let piece: Vec<_> = piece
+            .into_iter()
+            .map(|(slot, revision, value)| (slot, revision, Datum::Int(value)))
+            .collect();
+        let mut cell = Vec::new();
+        encode_run(&piece, &mut cell);
+        cells.insert(key(GroupCell::Run, first), cell);
+    }
+}
+
+/// The newest change at or before a revision, as a reader looks for it, and the pieces it took.
+fn read(runs: &BTreeMap<u32, RunPiece>, slot: u16, revision: u32) -> (Option<(u32, i64)>, usize) {
+    let mut looked_at = 0;
+    for piece in runs.range(..=revision).rev().map(|(_, piece)| piece) {
+        looked_at += 1;
+        if let Some((set, Datum::Int(value))) = piece.at(slot, revision).unwrap() {
+            return (Some((set, value)), looked_at);
+        }
+        if piece.is_complete() {
+            break;
+        }
+    }
+    (None, looked_at)
+}
+
+fn check_runs(merged: &[Cell], changes: &Changes, pieces_max: usize) {
+    let runs: BTreeMap<u32, RunPiece> = merged
+        .iter()
+        .map(|(key, cell)| {
+            let piece = RunPiece::parse(cell.clone()).unwrap();
+            piece.check().unwrap();
+            assert_eq!(piece.first_revision().to_be_bytes(), key[key.len() - 4..]);
+            (piece.first_revision(), piece)
+        })
+        .collect();
+    let own: usize = runs.values().map(|piece| piece.own_len().unwrap()).sum();
+    assert_eq!(own, changes.len());
+    let mut newest = [None; 5];
+    for (&revision, &(slot, value)) in changes {
+        newest[usize::from(slot)] = Some((revision, value));
+        if revision % 97 == 0 {
+            for (slot, &expected) in (0..).zip(&newest) {
+                let (found, looked_at) = read(&runs, slot, revision);
+                assert_eq!(found, expected, "slot {slot} at {revision}");
+                assert!(looked_at <= pieces_max, "{looked_at} pieces for slot {slot}");
+            }
+        }
+    }
+}
+
+/// Pieces between two complete ones at most, if each is as full as it gets.
+const SPAN_PIECES: usize = SPAN_CHANGES_MAX / 2_500 + 2;
+
+#[test]
+fn a_long_run_is_split_in_time_so_that_reads_go_back_over_few_pieces() {
+    let mut random = Random(7);
+    let changes = changes(&mut random, 200_000);
+    let merged = merge(nothing(), &pieces(&mut random, &changes));
+    check_runs(&merged, &changes, SPAN_PIECES);
+}
+
+#[test]
+fn a_split_repeats_what_older_segments_have() {
+    let mut random = Random(8);
+    let changes = changes(&mut random, 150_000);
+    let cells: Vec<_> = pieces(&mut random, &changes).into_iter().collect();
+    let device: Arc<dyn Device> = Arc::new(TestDevice::default());
+    let store = Store::open(&device, &Manifest::new(1, Micros(0)), &Memory::new(4 << 20)).unwrap();
+    let mut all = Vec::new();
+    for (number, part) in (1..).zip(cells.chunks(cells.len() / 20)) {
+        let older = store.live().part(0..store.live().segments().len(), 1 << 20);
+        let merged = merge(older, &part.iter().cloned().collect());
+        let merged_cells: Cells =
+            merged.iter().map(|(key, cell)| (key.to_vec(), cell.to_vec())).collect();
+        store.add(store.open_segment(&write(&device, number, &merged_cells)).unwrap());
+        all.extend(merged);
+    }
+    check_runs(&all, &changes, SPAN_PIECES + 4);
+    let again: Cells = all.iter().map(|(key, cell)| (key.to_vec(), cell.to_vec())).collect();
+    check_runs(&merge(nothing(), &again), &changes, SPAN_PIECES + 4);
+}
+
+fn rows(from: u32, count: u32) -> Vec<u8> {
+    let mut rows = RevisionRows::default();
+    for row in from..from + count {
+        rows.timestamps.push(Micros(i64::from(row) * 10));
+        rows.committed.push(Micros(i64::from(row) * 10 + 1));
+        rows.sequences.push(CommitSequence(u64::from(row)));
+        rows.strings.push(format!("author {}", row % 3).into_bytes());
+        rows.authors.push(u32::try_from(rows.strings.len()).unwrap());
+        rows.messages.push(0);
+        rows.changed.push(crate::tree::data::node(PATH, row.into()));
+        rows.changed_ends.push(u32::try_from(rows.changed.len()).unwrap());
+        rows.moves_ends.push(0);
+    }
+    let mut cell = Vec::new();
+    rows.encode(&mut cell);
+    cell
+}
+
+#[test]
+fn revision_rows_come_into_blocks_of_1024() {
+    let mut cells = Cells::new();
+    for first in (1..=2_100).step_by(100) {
+        cells.insert(cell_key::rows(TREE, first.into()), rows(first, 100));
+    }
+    let merged = merge(nothing(), &cells);
+    let blocks: Vec<_> =
+        merged.iter().map(|(_, cell)| RevisionRowsBlock::parse(cell.clone()).unwrap()).collect();
+    assert_eq!(blocks.iter().map(RevisionRowsBlock::len).collect::<Vec<_>>(), [1_000, 1_000, 100]);
+    let mut revision = 1;
+    for block in &blocks {
+        block.check().unwrap();
+        for row in 0..block.len() {
+            assert_eq!(block.timestamp(row).unwrap(), Micros(revision * 10));
+            let author = format!("author {}", revision % 3);
+            assert_eq!(block.author(row).unwrap(), Some(author.as_bytes()));
+            let changed: Vec<_> = block.changed(row).unwrap().map(Result::unwrap).collect();
+            assert_eq!(changed, [crate::tree::data::node(PATH, revision.cast_unsigned())]);
+            revision += 1;
+        }
+    }
+}
