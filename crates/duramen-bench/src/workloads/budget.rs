@@ -79,7 +79,7 @@ impl Work {
         self.change(&database, documents)?;
         let commits_per_s = self.changes as f64 / watch.seconds();
         let watch = Stopwatch::start();
-        self.read(&database, documents)?;
+        read(&database, documents)?;
         let read_us = watch.micros() / READS as f64;
         database.checkpoint()?;
         database.close()?;
@@ -104,23 +104,23 @@ impl Work {
         }
         Ok(())
     }
+}
 
-    /// Reads the ages that were set, and as they were before, at random.
-    fn read(&self, database: &Database, documents: u64) -> Result<()> {
-        let (mut random, mut text) = (SplitMix64::new(8), Vec::new());
-        for _ in 0..READS {
-            let document = database.document(&name(random.below(documents)))?;
-            let head = document.head()?.revision();
-            let revision = Revision(1 + random.below(head.0));
-            let index = random.below(RECORDS);
-            let place = JsonPointer::parse(&format!("/{index}"))?;
-            text.clear();
-            document.at(revision)?.append_json(&place, &Format::default(), &mut text)?;
-            let record: serde_json::Value = serde_json::from_slice(&text)?;
-            ensure!(record["id"] == index, "record {index} is {record}");
-        }
-        Ok(())
+/// Reads the ages that were set, and as they were before, at random.
+fn read(database: &Database, documents: u64) -> Result<()> {
+    let (mut random, mut text) = (SplitMix64::new(8), Vec::new());
+    for _ in 0..READS {
+        let document = database.document(&name(random.below(documents)))?;
+        let head = document.head()?.revision();
+        let revision = Revision(1 + random.below(head.0));
+        let index = random.below(RECORDS);
+        let place = JsonPointer::parse(&format!("/{index}"))?;
+        text.clear();
+        document.at(revision)?.append_json(&place, &Format::default(), &mut text)?;
+        let record: serde_json::Value = serde_json::from_slice(&text)?;
+        ensure!(record["id"] == index, "record {index} is {record}");
     }
+    Ok(())
 }
 
 fn name(document: u64) -> String {

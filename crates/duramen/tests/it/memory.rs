@@ -17,9 +17,8 @@ const PASSES: u64 = 10;
 const FOLDER: &str = "DURAMEN_TEST_MEMORY_FOLDER";
 
 fn record(document: u64, index: u64) -> String {
-    let text = format!("{document} {index} ").repeat(36);
-    let (text, rest) = text.split_at(text.len().min(360));
-    format!(r#"{{"id":{index},"n":0,"text":"{text}","rest":{}}}"#, rest.len())
+    let text = format!("{document:03} {index:06} ").repeat(36);
+    format!(r#"{{"id":{index},"n":0,"text":"{text}"}}"#)
 }
 
 fn name(document: u64) -> String {
