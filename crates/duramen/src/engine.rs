@@ -124,6 +124,7 @@ impl View {
                 }
                 trees.generation
             };
+            self.store.memory().settle();
             let known = |schema| self.trees.lock().schemas.get(&schema).cloned();
             let (tree, schema) = match persist::open(id, &self.store, known)? {
                 Some((tree, schema)) => (tree, Some(schema)),

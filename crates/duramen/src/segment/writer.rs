@@ -1,4 +1,5 @@
-//! Writes a segment: cells in key order stream out as blocks; filter, index and footer follow.
+//! Writes a segment: cells in key order stream out as blocks; filter, index and footer follow. The
+//! cells of a row group, which are read together, stand in one block if they fit one.
 //!
 //! Memory held is a block, a write buffer and, for the filter and the index, 8 bytes a cell and a
 //! fence a block. A large cell goes to the file without being copied.
@@ -16,6 +17,9 @@ use super::{DIRECTORY, Encoding, FORMAT, MAGIC, SegmentInfo, path};
 use crate::io::{self, Access, Device, File};
 use crate::limits::{BLOCK_BYTES_MAX, CELL_BYTES_MAX, CELL_KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::{CommitSequence, Error, Result};
+
+/// Bytes of a cell's key that name its row group: tree, class, space and number.
+const GROUP_PREFIX_BYTES: usize = TREE_PREFIX_BYTES + 9;
 
 /// Bytes of cells in a block.
 const BLOCK_ROOM: usize = BLOCK_BYTES_MAX - HEADER_BYTES;
@@ -46,6 +50,8 @@ pub(crate) struct SegmentWriter {
     /// The cells of the block being filled: records and, apart from them, keys and cells.
     records: Vec<Record>,
     data: Vec<u8>,
+    /// The first of these cells that is of the same row group as the last one.
+    group_start: usize,
     entries: Vec<IndexEntry>,
     fences: Vec<u8>,
     /// The last key of the last block written, and the last key of all.
@@ -70,6 +76,7 @@ impl SegmentWriter {
             out: Output { file, path, buffer: MAGIC.to_vec(), flushed: 0 },
             records: Vec::new(),
             data: Vec::with_capacity(BLOCK_BYTES_MAX),
+            group_start: 0,
             entries: Vec::new(),
             fences: Vec::new(),
             block_last_key: Vec::new(),
@@ -78,16 +85,6 @@ impl SegmentWriter {
             cells: 0,
             finished: false,
         })
-    }
-
-    /// Begins a block if the next cells, of so many bytes in all, fit one and not the rest of the
-    /// present one: what is read together should be in one block.
-    pub(crate) fn keep_together(&mut self, bytes: usize) -> Result<()> {
-        let filled = self.filled();
-        if filled > 0 && bytes <= BLOCK_ROOM && filled + bytes > BLOCK_ROOM {
-            self.write_cells()?;
-        }
-        Ok(())
     }
 
     /// Bytes of the cells in the block being filled.
@@ -104,9 +101,14 @@ impl SegmentWriter {
         );
         assert!(key.len() <= CELL_KEY_BYTES_MAX, "a cell key of {} bytes", key.len());
         assert!(cell.len() <= CELL_BYTES_MAX, "a cell of {} bytes", cell.len());
-        let bytes = cell_bytes(key, cell);
-        if self.filled() + bytes > BLOCK_ROOM {
-            self.write_cells()?;
+        let bytes = RECORD_BYTES + key.len() + cell.len();
+        let goes_on = same_group(key, &self.last_key);
+        while !self.records.is_empty() && self.filled() + bytes > BLOCK_ROOM {
+            let is_cut = goes_on && self.group_start > 0 && bytes <= BLOCK_ROOM;
+            self.write_cells(if is_cut { self.group_start } else { self.records.len() })?;
+        }
+        if !goes_on {
+            self.group_start = self.records.len();
         }
         self.hashes.push(KeyHash::of(key));
         if !same_tree(key, &self.last_key) {
@@ -117,7 +119,7 @@ impl SegmentWriter {
         self.cells += 1;
         let record = Record { at: small(self.data.len()), key_len: small(key.len()) };
         if bytes > BLOCK_ROOM {
-            return self.write_block_of_cells(key, 1, &[record.as_bytes(), key, cell]);
+            return self.write_block_of_cells((key, key), 1, &[record.as_bytes(), key, cell]);
         }
         self.records.push(record);
         self.data.extend_from_slice(key);
@@ -128,7 +130,7 @@ impl SegmentWriter {
     /// Completes the file and makes it durable, its name too; at least one cell was pushed.
     pub(crate) fn finish(mut self) -> Result<SegmentInfo> {
         assert!(self.cells > 0, "a segment without cells");
-        self.write_cells()?;
+        self.write_cells(self.records.len())?;
         let (lanes, count) = filter::build(&self.hashes);
         let filter = self.out.block(self.number, BlockKind::Filter, count, &[&lanes])?;
         let blocks = length(self.entries.len());
@@ -174,23 +176,33 @@ impl SegmentWriter {
         }
     }
 
-    /// Writes the block being filled, if it has cells.
-    fn write_cells(&mut self) -> Result<()> {
-        let Some(first) = self.records.first() else { return Ok(()) };
-        let first_key = self.data[..usize::from(first.key_len.get())].to_vec();
-        let records = std::mem::take(&mut self.records);
-        let data = std::mem::take(&mut self.data);
-        self.write_block_of_cells(&first_key, records.len(), &[records.as_bytes(), &data])?;
-        self.records = records;
-        self.records.clear();
-        self.data = data;
-        self.data.clear();
+    /// Writes a block of the first `count` cells of the one being filled, if it has any; the others
+    /// begin the next one.
+    fn write_cells(&mut self, count: usize) -> Result<()> {
+        let Some(last) = count.checked_sub(1) else { return Ok(()) };
+        let mut records = std::mem::take(&mut self.records);
+        let mut data = std::mem::take(&mut self.data);
+        let key = |record: &Record| {
+            let at = usize::from(record.at.get());
+            data[at..at + usize::from(record.key_len.get())].to_vec()
+        };
+        let keys = (key(&records[0]), key(&records[last]));
+        let end = records.get(count).map_or(data.len(), |record| record.at.get().into());
+        let parts = [records[..count].as_bytes(), &data[..end]];
+        self.write_block_of_cells((&keys.0, &keys.1), count, &parts)?;
+        data.drain(..end);
+        records.drain(..count);
+        for record in &mut records {
+            record.at = small(usize::from(record.at.get()) - end);
+        }
+        self.group_start = self.group_start.saturating_sub(count);
+        (self.records, self.data) = (records, data);
         Ok(())
     }
 
     fn write_block_of_cells(
         &mut self,
-        first_key: &[u8],
+        (first_key, last_key): (&[u8], &[u8]),
         cells: usize,
         parts: &[&[u8]],
     ) -> Result<()> {
@@ -206,7 +218,8 @@ impl SegmentWriter {
             cells: small(cells),
         });
         self.fences.extend_from_slice(fence);
-        self.block_last_key.clone_from(&self.last_key);
+        self.block_last_key.clear();
+        self.block_last_key.extend_from_slice(last_key);
         Ok(())
     }
 }
@@ -291,9 +304,9 @@ fn shortest_fence<'a>(before: &[u8], first_key: &'a [u8]) -> &'a [u8] {
     &first_key[..=common]
 }
 
-/// Bytes that a cell with its key takes in a block.
-pub(crate) fn cell_bytes(key: &[u8], cell: &[u8]) -> usize {
-    RECORD_BYTES + key.len() + cell.len()
+/// Whether two cells are of one row group.
+fn same_group(a: &[u8], b: &[u8]) -> bool {
+    a.get(..GROUP_PREFIX_BYTES).is_some_and(|group| b.get(..GROUP_PREFIX_BYTES) == Some(group))
 }
 
 fn same_tree(a: &[u8], b: &[u8]) -> bool {

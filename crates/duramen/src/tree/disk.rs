@@ -4,7 +4,7 @@
 //! [`Load`] and runs again. A small row group is read whole, a large one cell by cell.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use crate::encoding::{Column, RevisionRowsBlock};
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::{BLOCK_BYTES_MAX, ORDINALS_MAX, ROW_GROUP_SLOTS};
-use crate::memory::{Memory, Resident};
+use crate::memory::{Evict, Memory, Resident};
 use crate::node::{Move, NodeId, PathId};
 use crate::revision::Revision;
 use crate::state::Datum;
@@ -20,7 +20,7 @@ use crate::store::{Scan, Store};
 use crate::tree::cell_key::{self, GroupCell, TreeId};
 use crate::tree::group::{ColumnId, GroupId, RowGroup};
 use crate::tree::rows::Row;
-use crate::tree::schema::Schema;
+use crate::tree::schema::{Schema, SpaceId};
 
 mod large;
 mod runs;
@@ -53,8 +53,27 @@ pub(crate) struct TreeCells {
     rows: Arc<Mutex<Option<LastRows>>>,
 }
 
-/// A block of revision rows with its first revision.
-type LastRows = (u64, Arc<RevisionRowsBlock>);
+/// A block of revision rows.
+#[derive(Debug)]
+struct LastRows {
+    first: u64,
+    block: Arc<RevisionRowsBlock>,
+    /// Whether it was read since it was last asked to go.
+    used: bool,
+    /// Counts it.
+    _resident: Arc<Resident>,
+}
+
+impl Evict for Mutex<Option<LastRows>> {
+    fn evict(&self, _: GroupId) -> bool {
+        let mut rows = self.lock();
+        let is_used = rows.as_mut().is_some_and(|rows| std::mem::take(&mut rows.used));
+        if !is_used {
+            *rows = None;
+        }
+        !is_used
+    }
+}
 
 /// What was read of a row group.
 #[derive(Debug)]
@@ -148,10 +167,11 @@ impl TreeCells {
             let index = usize::try_from(revision.0.checked_sub(first)?).ok()?;
             (index < block.len()).then_some(index)
         };
-        if let Some((first, block)) = &*self.rows.lock()
-            && let Some(index) = within(*first, block)
+        if let Some(last) = &mut *self.rows.lock()
+            && let Some(index) = within(last.first, &last.block)
         {
-            return Ok((Arc::clone(block), index));
+            last.used = true;
+            return Ok((Arc::clone(&last.block), index));
         }
         let prefix = cell_key::all_rows(self.tree);
         let key = cell_key::rows(self.tree, revision.0);
@@ -163,9 +183,15 @@ impl TreeCells {
         let (key, cell) = self.store.live().last_before(&prefix, &key)?.ok_or_else(missing)?;
         let first = key.last_chunk::<8>().map(|bytes| u64::from_be_bytes(*bytes));
         let first = first.ok_or_else(missing)?;
+        let rows: Weak<Mutex<Option<LastRows>>> = Arc::downgrade(&self.rows);
+        let part = GroupId { space: SpaceId(0), group: 0 };
+        let resident = Resident::new(self.memory(), rows, part);
+        resident.add(cell.len() + size_of::<RevisionRowsBlock>());
+        resident.settle_in();
         let block = Arc::new(RevisionRowsBlock::parse(of_its_own(cell))?);
         let index = within(first, &block).ok_or_else(missing)?;
-        *self.rows.lock() = Some((first, Arc::clone(&block)));
+        let last = LastRows { first, block: Arc::clone(&block), used: true, _resident: resident };
+        *self.rows.lock() = Some(last);
         Ok((block, index))
     }
 

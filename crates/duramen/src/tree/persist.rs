@@ -13,7 +13,7 @@ use crate::limits::{
 };
 use crate::node::PathId;
 use crate::revision::Revision;
-use crate::segment::{self, SegmentInfo, SegmentWriter};
+use crate::segment::{SegmentInfo, SegmentWriter};
 use crate::state::{BlobId, Datum, OrderId};
 use crate::store::Store;
 use crate::tree::Tree;
@@ -61,8 +61,6 @@ impl CellSink {
     /// Writes what was gathered, in order.
     fn push_gathered(&mut self) -> Result<()> {
         self.gathered.sort_unstable();
-        let bytes = self.gathered.iter().map(|(key, cell)| segment::cell_bytes(key, cell)).sum();
-        self.segment.keep_together(bytes)?;
         self.gathered.drain(..).try_for_each(|(key, cell)| self.segment.push(&key, &cell))
     }
 }
