@@ -39,7 +39,7 @@ pub const ALIGNMENT_STEPS_MAX: usize = 1 << 22;
 /// Bytes of a string, number text or opaque subtree kept in its column; longer ones stand apart.
 pub const INLINE_BYTES_MAX: usize = 4_096;
 /// Bytes of a cell of first states of more than one slot: with its key it fits a block.
-pub const BASE_BYTES_MAX: usize = BLOCK_BYTES_MAX - 256;
+pub const BASE_BYTES_MAX: usize = 32_512;
 /// Bytes of a cell's key.
 pub const CELL_KEY_BYTES_MAX: usize = 2_048;
 /// Bytes of one cell: the largest value and the header its encoding puts before it.

@@ -15,7 +15,9 @@ use super::footer::{FOOTER_BYTES, Footer};
 use super::index::IndexEntry;
 use super::{DIRECTORY, Encoding, FORMAT, MAGIC, SegmentInfo, path};
 use crate::io::{self, Access, Device, File};
-use crate::limits::{BLOCK_BYTES_MAX, CELL_BYTES_MAX, CELL_KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use crate::limits::{
+    BASE_BYTES_MAX, BLOCK_BYTES_MAX, CELL_BYTES_MAX, CELL_KEY_BYTES_MAX, VALUE_BYTES_MAX,
+};
 use crate::{CommitSequence, Error, Result};
 
 /// Bytes of a cell's key that name its row group: tree, class, space and number.
@@ -28,6 +30,7 @@ const BLOCK_ROOM: usize = BLOCK_BYTES_MAX - HEADER_BYTES;
 const WRITE_BYTES: usize = 256 << 10;
 
 const _: () = assert!(CELL_BYTES_MAX == VALUE_BYTES_MAX + (64 << 10));
+const _: () = assert!(BASE_BYTES_MAX + 256 <= BLOCK_BYTES_MAX);
 
 /// What a segment is, told before it is written.
 #[derive(Debug, Clone, Copy)]
