@@ -31,8 +31,9 @@ use crate::{Clock, Durability};
 pub(crate) mod catalogue;
 mod checkpoint;
 pub(crate) mod options;
+pub(crate) mod pin;
 pub(crate) mod record;
-mod recovery;
+pub(crate) mod recovery;
 
 use options::Options;
 

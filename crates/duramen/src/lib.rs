@@ -16,6 +16,7 @@
 //! ```
 
 mod alignment;
+mod backup;
 mod blame;
 mod check;
 mod clock;
@@ -57,6 +58,9 @@ mod transaction;
 mod tree;
 mod wire;
 
+pub use backup::{
+    Backup, BackupFolder, BackupOptions, BackupProgress, BackupReport, Destination, RestorePoint,
+};
 pub use blame::{Blame, BlameEntry, BlameOptions};
 pub use check::{CheckReport, Finding};
 pub use clock::{Clock, SystemClock};
