@@ -17,6 +17,7 @@ pub(crate) use self::place::{Destination, Place};
 use crate::commands::{
     append, copy, insert, movement, patch, rename, replace, revert, splice, undo,
 };
+use crate::commands::{backup, restore};
 use crate::commands::{
     blame, check, completions, demo, diff, export, get, history, import, init, log, ls, man, put,
     query, remove, set, shell, show, stat, when,
@@ -88,6 +89,8 @@ pub(crate) enum Command {
     Import(import::Import),
     Stat(stat::Stat),
     Check(check::Check),
+    Backup(backup::Backup),
+    Restore(restore::Restore),
     Shell(shell::Shell),
     Completions(completions::Completions),
     Man(man::Man),
@@ -126,6 +129,8 @@ impl Command {
             Self::Import(command) => command.run(session, output),
             Self::Stat(command) => command.run(session, output),
             Self::Check(command) => command.run(session, output),
+            Self::Backup(command) => command.run(session, output),
+            Self::Restore(command) => command.run(output),
             Self::Query(command) => command.run(session, output),
             Self::Blame(command) => command.run(session, output),
             Self::When(command) => command.run(session, output),

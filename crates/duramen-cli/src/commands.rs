@@ -1,6 +1,7 @@
 //! The commands, one a module: each parses, calls the engine once, and renders.
 
 pub(crate) mod append;
+pub(crate) mod backup;
 pub(crate) mod blame;
 pub(crate) mod check;
 pub(crate) mod completions;
@@ -26,6 +27,7 @@ pub(crate) mod remove;
 pub(crate) mod rename;
 pub(crate) mod rename_document;
 pub(crate) mod replace;
+pub(crate) mod restore;
 pub(crate) mod revert;
 pub(crate) mod set;
 pub(crate) mod shell;

@@ -29,7 +29,7 @@ use crate::revision::{CommitSequence, Micros};
 use crate::segment::Segment;
 
 pub use self::destination::{BackupFolder, Destination};
-pub use self::restore::RestorePoint;
+pub use self::restore::{RestorePoint, Restored};
 
 /// How far a backup or a restore is, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -60,6 +60,7 @@ mod wire;
 
 pub use backup::{
     Backup, BackupFolder, BackupOptions, BackupProgress, BackupReport, Destination, RestorePoint,
+    Restored,
 };
 pub use blame::{Blame, BlameEntry, BlameOptions};
 pub use check::{CheckReport, Finding};

@@ -34,9 +34,20 @@ pub enum RestorePoint {
     Time(Micros),
 }
 
+/// What was restored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Restored {
+    /// The backup that was used.
+    pub backup: Backup,
+    /// The last commit of the new database.
+    pub commit: CommitSequence,
+    /// The timestamp of that commit.
+    pub timestamp: Micros,
+}
+
 impl Database {
-    /// Makes a new database in a folder, which has to be empty or missing, from a backup; the
-    /// backup that was used. The new database has an id of its own.
+    /// Makes a new database in a folder, which has to be empty or missing, from a backup. The new
+    /// database has an id of its own.
     ///
     /// `Corrupt` if the backup does not verify, `NotFound` if none reaches the point,
     /// `Invalid` if the folder is not empty. Nothing but the folder is left then.
@@ -45,7 +56,7 @@ impl Database {
         path: impl AsRef<Path>,
         point: RestorePoint,
         report: &mut Report<'_>,
-    ) -> Result<Backup> {
+    ) -> Result<Restored> {
         let path = path.as_ref();
         let device: Arc<dyn Device> = Arc::new(DirectoryDevice::new(path));
         Self::restore_device(destination, &device, point, report)
@@ -57,7 +68,7 @@ impl Database {
         device: &Arc<dyn Device>,
         point: RestorePoint,
         report: &mut Report<'_>,
-    ) -> Result<Backup> {
+    ) -> Result<Restored> {
         let records = Records::read(destination)?;
         let record = choose(&records, point)?;
         check_empty(device.as_ref())?;
@@ -72,8 +83,8 @@ impl Database {
             let _ = store::remove_unnamed(device.as_ref(), &Manifest::new(0, Micros(0)));
             let _ = device.remove(&Journal::first_path());
         }
-        restored?;
-        Ok(Backup::of(record))
+        let JournalPoint { sequence: commit, timestamp, .. } = restored?;
+        Ok(Restored { backup: Backup::of(record), commit, timestamp })
     }
 }
 
@@ -134,7 +145,7 @@ fn restore(
     device: &Arc<dyn Device>,
     point: RestorePoint,
     transfer: &mut Transfer<'_, '_>,
-) -> Result<()> {
+) -> Result<JournalPoint> {
     store::create_directory(device.as_ref())?;
     for (info, digest) in record.segments() {
         let mut file = SegmentFile::create(device.as_ref(), info)?;
@@ -163,7 +174,8 @@ fn restore(
         background: false,
     };
     Journal::create(&settings, manifest.checkpoint)?.close()?;
-    manifest.store(device.as_ref())
+    manifest.store(device.as_ref())?;
+    Ok(manifest.checkpoint)
 }
 
 /// A segment's file that is written from its beginning on.
