@@ -34,6 +34,7 @@ pub(crate) mod options;
 pub(crate) mod pin;
 pub(crate) mod record;
 pub(crate) mod recovery;
+pub(crate) mod unfinished;
 
 use options::Options;
 

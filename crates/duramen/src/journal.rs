@@ -144,11 +144,6 @@ pub(crate) fn read_tail(
 }
 
 impl Journal {
-    /// The path of the first file of a new database's journal.
-    pub(crate) fn first_path() -> String {
-        files::path(JournalPoint::START.position.file)
-    }
-
     /// Makes the journal of a new database, which goes on after `start`, at the place where
     /// [`JournalPoint::START`] is.
     pub(crate) fn create(settings: &JournalSettings, start: JournalPoint) -> Result<Self> {

@@ -139,6 +139,7 @@ pub(super) fn kept(
             }
             column(extent, load()?, (kind, (slots - number) as usize))
         }
+        CellKey::Hash { revision } => whole(revision <= extent.revision.into()),
         CellKey::Order(OrderId(id)) => whole(id < extent.orders),
         CellKey::Blob(BlobId(id)) => whole(id < extent.blobs),
         CellKey::Entry { space } => {

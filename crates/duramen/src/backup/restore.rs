@@ -14,7 +14,7 @@ use super::record::BackupRecord;
 use super::transfer::Transfer;
 use super::{Backup, Records, Report, again, bytes_of, cut};
 use crate::database::Database;
-use crate::engine::recovery;
+use crate::engine::{recovery, unfinished};
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Access, Device, DirectoryDevice, File, write_all_at};
 use crate::journal::{Journal, JournalPoint, JournalSettings};
@@ -71,17 +71,15 @@ impl Database {
     ) -> Result<Restored> {
         let records = Records::read(destination)?;
         let record = choose(&records, point)?;
-        check_empty(device.as_ref())?;
+        unfinished::check_empty(device.as_ref())?;
         let made = device.create_dir("");
         made.map_err(|error| Error::io("cannot make the database folder", error))?;
         let _lock = recovery::take_lock(device.as_ref(), 0)?;
-        check_empty(device.as_ref())?;
+        unfinished::check_empty(device.as_ref())?;
         let mut transfer = Transfer::new(report, bytes_of(record));
         let restored = restore((destination, record), device, point, &mut transfer);
         if restored.is_err() {
-            // What cannot be removed has no manifest, and is refused by the next one.
-            let _ = store::remove_unnamed(device.as_ref(), &Manifest::new(0, Micros(0)));
-            let _ = device.remove(&Journal::first_path());
+            unfinished::remove_files(device.as_ref());
         }
         let JournalPoint { sequence: commit, timestamp, .. } = restored?;
         Ok(Restored { backup: Backup::of(record), commit, timestamp })
@@ -117,27 +115,6 @@ fn choose(records: &Records, point: RestorePoint) -> Result<&BackupRecord> {
         "no backup goes as far: the newest one ends with commit {newest}; make another one, or \
          choose an earlier point"
     )))
-}
-
-/// Refuses to restore where anything is.
-fn check_empty(device: &dyn Device) -> Result<()> {
-    let list = |folder: &str| match device.list(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        listed => listed.map_err(|error| Error::io("cannot look into the database folder", error)),
-    };
-    // What a restore that was stopped leaves: folders without files.
-    let folders = [segment::DIRECTORY, crate::journal::DIRECTORY];
-    for name in list("")? {
-        let is_left =
-            name == recovery::LOCK || (folders.contains(&name.as_str()) && list(&name)?.is_empty());
-        if !is_left {
-            let message = format!(
-                "the folder is not empty: it has \"{name}\"; restore into an empty or a new one"
-            );
-            return Err(Error::new(ErrorKind::Invalid, message));
-        }
-    }
-    Ok(())
 }
 
 fn restore(

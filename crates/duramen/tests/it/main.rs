@@ -7,6 +7,7 @@ mod concurrency;
 mod damage;
 mod declared;
 mod documents;
+mod dumps;
 mod edits;
 mod export;
 mod format;
