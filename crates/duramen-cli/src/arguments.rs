@@ -17,6 +17,7 @@ pub(crate) use self::place::{Destination, Place};
 use crate::commands::{
     append, copy, insert, movement, patch, rename, replace, revert, splice, undo,
 };
+use crate::commands::{backup, dump, load, restore};
 use crate::commands::{
     blame, check, completions, demo, diff, export, get, history, import, init, log, ls, man, put,
     query, remove, set, shell, show, stat, when,
@@ -89,6 +90,10 @@ pub(crate) enum Command {
     Stat(stat::Stat),
     Check(check::Check),
     Compact(compact::Compact),
+    Backup(backup::Backup),
+    Restore(restore::Restore),
+    Dump(dump::Dump),
+    Load(load::Load),
     Shell(shell::Shell),
     Completions(completions::Completions),
     Man(man::Man),
@@ -128,6 +133,10 @@ impl Command {
             Self::Stat(command) => command.run(session, output),
             Self::Check(command) => command.run(session, output),
             Self::Compact(command) => command.run(session, output),
+            Self::Backup(command) => command.run(session, output),
+            Self::Restore(command) => command.run(output),
+            Self::Dump(command) => command.run(session, output),
+            Self::Load(command) => command.run(output),
             Self::Query(command) => command.run(session, output),
             Self::Blame(command) => command.run(session, output),
             Self::When(command) => command.run(session, output),

@@ -5,6 +5,7 @@
 mod arguments;
 mod change;
 mod commands;
+mod dump_line;
 mod exit;
 mod extension;
 mod history_line;

@@ -32,8 +32,10 @@ pub(crate) mod catalogue;
 mod checkpoint;
 mod compaction;
 pub(crate) mod options;
+pub(crate) mod pin;
 pub(crate) mod record;
-mod recovery;
+pub(crate) mod recovery;
+pub(crate) mod unfinished;
 
 use compaction::Compaction;
 use options::Options;

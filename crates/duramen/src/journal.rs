@@ -31,6 +31,7 @@ use crate::io::{Access, Device};
 use crate::limits::COMMIT_BYTES_MAX;
 use crate::{Clock, CommitSequence, Durability, Error, ErrorKind, Micros, Result};
 
+pub(crate) use self::files::DIRECTORY;
 pub(crate) use self::recovery::{RecoveryReport, Replay};
 
 /// What a journal works with.
@@ -143,11 +144,12 @@ pub(crate) fn read_tail(
 }
 
 impl Journal {
-    /// Makes the journal of a new database; it starts at [`JournalPoint::START`].
-    pub(crate) fn create(settings: &JournalSettings) -> Result<Self> {
+    /// Makes the journal of a new database, which goes on after `start`, at the place where
+    /// [`JournalPoint::START`] is.
+    pub(crate) fn create(settings: &JournalSettings, start: JournalPoint) -> Result<Self> {
+        assert_eq!(start.position, JournalPoint::START.position, "a new journal starts elsewhere");
         let directory = Directory::new(Arc::clone(&settings.device), Access::Write);
         directory.create()?;
-        let start = JournalPoint::START;
         let first = Arc::new(directory.make(start.position.file, files::next_length(0))?);
         let writer = Writer::new(settings.database, Arc::clone(&first), start.position, false);
         let queue = Queue::new(start, vec![first], VecDeque::new());

@@ -16,6 +16,7 @@
 //! ```
 
 mod alignment;
+mod backup;
 mod blame;
 mod check;
 mod clock;
@@ -25,6 +26,7 @@ mod cursor;
 mod damage;
 mod database;
 mod document;
+mod dump;
 mod durability;
 mod encoding;
 mod engine;
@@ -57,6 +59,10 @@ mod transaction;
 mod tree;
 mod wire;
 
+pub use backup::{
+    Backup, BackupFolder, BackupOptions, BackupProgress, BackupReport, Destination, RestorePoint,
+    Restored,
+};
 pub use blame::{Blame, BlameEntry, BlameOptions};
 pub use check::{CheckReport, Finding};
 pub use clock::{Clock, SystemClock};
@@ -65,6 +71,7 @@ pub use content_hash::ContentHash;
 pub use cursor::{Cursor, Descendants};
 pub use database::{Counters, Database, DatabaseSnapshot, DatabaseStats};
 pub use document::{Commit, DeletedDocument, Document, DocumentStats, Outcome, Tag};
+pub use dump::{Dump, DumpItem, DumpLoad, DumpSummary};
 pub use durability::Durability;
 pub use engine::options::{CommitOptions, Options};
 pub use error::{Error, ErrorKind, Result};

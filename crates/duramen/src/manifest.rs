@@ -176,7 +176,8 @@ impl Manifest {
         }
     }
 
-    fn encode(&self) -> Vec<u8> {
+    /// The bytes of the file.
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let entries: Vec<_> = self.segments.iter().map(Entry::of).collect();
         let header = Header {
             prefix: Prefix {
@@ -207,7 +208,8 @@ impl Manifest {
         bytes
     }
 
-    fn decode(bytes: &[u8]) -> Result<Self> {
+    /// Reads the bytes of a file.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self> {
         check_prefix(bytes)?;
         let Ok((header, rest)) = Header::ref_from_prefix(bytes) else {
             return Err(damage(0, "bytes of the file", size_of::<Header>(), bytes.len()));

@@ -14,7 +14,7 @@ use crate::limits::LOCK_RETRY_MS;
 use crate::manifest::Manifest;
 use crate::store::{self, Store};
 
-const LOCK: &str = "LOCK";
+pub(crate) const LOCK: &str = "LOCK";
 
 /// How often reading beside a writer begins anew when a checkpoint comes between.
 const READ_TRIES: usize = 100;
@@ -43,7 +43,8 @@ impl Engine {
         let manifest = Manifest::new(device.entropy(), options.clock.now());
         store::create_directory(device.as_ref())?;
         store::remove_unnamed(device.as_ref(), &manifest)?;
-        let journal = Journal::create(&settings(&device, &options, &manifest))?;
+        let journal =
+            Journal::create(&settings(&device, &options, &manifest), manifest.checkpoint)?;
         if let Err(error) = manifest.store(device.as_ref()) {
             journal.abandon(&error);
             return Err(error);
@@ -204,7 +205,7 @@ fn check_place(device: &dyn Device, create: bool) -> Result<()> {
 }
 
 /// Takes the write lock, waiting for another process if asked to.
-fn take_lock(device: &dyn Device, wait_ms: u64) -> Result<Box<dyn Lock>> {
+pub(crate) fn take_lock(device: &dyn Device, wait_ms: u64) -> Result<Box<dyn Lock>> {
     let holder = std::process::id().to_string();
     let mut waited_ms = 0;
     loop {

@@ -2,10 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod backups;
 mod concurrency;
 mod damage;
 mod declared;
 mod documents;
+mod dumps;
 mod edits;
 mod export;
 mod format;

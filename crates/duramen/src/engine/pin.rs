@@ -1,0 +1,96 @@
+//! A database as of one commit, kept readable whatever happens to it.
+
+use std::sync::Arc;
+
+use crate::engine::{Engine, View};
+use crate::error::Result;
+use crate::io::{Device, MemoryDevice};
+use crate::journal::JournalPoint;
+use crate::manifest::Manifest;
+use crate::segment::{Encoding, Segment, SegmentInfo, SegmentMeta, SegmentWriter};
+use crate::store;
+use crate::tree::persist::Cells;
+
+/// What a database consisted of at one commit.
+#[derive(Debug)]
+pub(crate) struct Pinned {
+    /// Its checkpoint is the commit; nothing of the journal belongs to it.
+    pub(crate) manifest: Manifest,
+    /// The segments that the manifest names, in its order.
+    pub(crate) segments: Vec<Arc<Segment>>,
+}
+
+impl Engine {
+    /// Pins the last commit that readers may see. If opened for writing, a checkpoint puts all of
+    /// it into segments; if opened for reading, what is not in segments gets one in memory.
+    pub(crate) fn pin(&self) -> Result<Pinned> {
+        if self.journal.is_some() {
+            self.checkpoint()?;
+        }
+        let (mut pinned, view) = self.pin_segments();
+        if self.journal.is_none() {
+            pinned.add_young(&view)?;
+        }
+        pinned.manifest.checkpoint.position = JournalPoint::START.position;
+        Ok(pinned)
+    }
+
+    /// The manifest with the segments that it names.
+    fn pin_segments(&self) -> (Pinned, Arc<View>) {
+        loop {
+            let manifest = self.manifest.lock().clone();
+            let view = self.view();
+            let segments = view.store.live().segments().to_vec();
+            // One may be replaced a moment before the other.
+            if segments.iter().map(|segment| segment.info()).eq(&manifest.segments) {
+                return (Pinned { manifest, segments }, view);
+            }
+            std::thread::yield_now();
+        }
+    }
+}
+
+impl Pinned {
+    fn add_young(&mut self, view: &View) -> Result<()> {
+        let mut cells = Cells::new();
+        let checkpoint = &mut self.manifest.checkpoint;
+        let first_sequence = checkpoint.sequence.next();
+        for tree in view.open_trees().into_iter().filter(|tree| tree.is_dirty()) {
+            tree.checkpoint(&mut cells);
+            let last = crate::Revision(tree.data.read().rows.last());
+            checkpoint.timestamp = checkpoint.timestamp.max(tree.row(last)?.committed);
+        }
+        checkpoint.sequence = view.fixed.unwrap_or(checkpoint.sequence);
+        if cells.is_empty() {
+            return Ok(());
+        }
+        cells.sort_unstable();
+        // Two trees may bring the same schema.
+        cells.dedup_by(|a, b| a.0 == b.0);
+        let meta = SegmentMeta {
+            database_id: self.manifest.database_id,
+            epoch: self.manifest.epoch,
+            level: 0,
+            encoding: Encoding::Warm,
+            first_sequence,
+            last_sequence: self.manifest.checkpoint.sequence,
+        };
+        let (info, segment) = in_memory(self.manifest.next_segment, meta, &cells)?;
+        self.manifest.next_segment += 1;
+        self.manifest.segments.insert(0, info);
+        self.segments.insert(0, segment);
+        Ok(())
+    }
+}
+
+/// A segment of these cells that is in no database.
+fn in_memory(number: u64, meta: SegmentMeta, cells: &Cells) -> Result<(SegmentInfo, Arc<Segment>)> {
+    let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
+    store::create_directory(device.as_ref())?;
+    let mut writer = SegmentWriter::create(&device, number, meta)?;
+    for (key, cell) in cells {
+        writer.push(key, cell)?;
+    }
+    let info = writer.finish()?;
+    Ok((info, Segment::open(device.as_ref(), &info)?))
+}
