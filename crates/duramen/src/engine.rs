@@ -34,6 +34,7 @@ mod compaction;
 pub(crate) mod options;
 pub(crate) mod record;
 mod recovery;
+pub(crate) mod salvage;
 
 use compaction::Compaction;
 use options::Options;
@@ -85,7 +86,7 @@ struct Trees {
 const COMMIT_BYTES: usize = 64;
 
 impl View {
-    fn new(store: Arc<Store>) -> Self {
+    pub(crate) fn new(store: Arc<Store>) -> Self {
         Self { store, trees: Mutex::default(), fixed: None }
     }
 

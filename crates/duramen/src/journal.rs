@@ -11,9 +11,12 @@
 //! everything queued as one group. Commits that arrive meanwhile form the next group.
 
 mod files;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod group;
 mod queue;
 mod recovery;
+pub(crate) mod salvage;
 mod writer;
 
 use std::borrow::Cow;

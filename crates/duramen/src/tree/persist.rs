@@ -46,14 +46,14 @@ pub(crate) struct Written {
 pub(crate) struct Meta {
     pub(crate) revisions: u64,
     /// The schema it shares, by content, and how much that is.
-    schema: u128,
-    orders: u64,
-    blobs: u64,
-    high_waters: Vec<u64>,
+    pub(crate) schema: u128,
+    pub(crate) orders: u64,
+    pub(crate) blobs: u64,
+    pub(crate) high_waters: Vec<u64>,
 }
 
 impl Meta {
-    fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = self.schema.to_le_bytes().to_vec();
         for number in [self.revisions, self.orders, self.blobs, self.high_waters.len() as u64] {
             put_varint(&mut out, number);
