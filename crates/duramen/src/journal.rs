@@ -14,6 +14,7 @@ mod files;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
 mod group;
+pub(crate) mod identity;
 mod queue;
 mod recovery;
 pub(crate) mod salvage;

@@ -18,7 +18,8 @@ use crate::engine::record::Facts;
 use crate::engine::recovery::cache_bytes;
 use crate::engine::{Engine, View};
 use crate::error::{Error, ErrorKind, Result};
-use crate::io::{Access, Device, read_exact_at};
+use crate::io::Device;
+use crate::journal::identity;
 use crate::journal::salvage::SalvagedJournal;
 use crate::manifest::{self, Manifest};
 use crate::repair::device::SalvageDevice;
@@ -35,9 +36,6 @@ use crate::wire::Reader;
 
 /// The number of the first segment of copied cells, far above those of a database.
 const COPIES: u64 = 1 << 63;
-
-/// Where the id of the database stands in a manifest.
-const ID_OFFSET: u64 = 40;
 
 /// What is left of a database.
 #[derive(Debug)]
@@ -210,28 +208,17 @@ impl Search {
         COPIES + self.copied
     }
 
-    /// The journal, with the first id under which anything of it verifies.
+    /// The journal under the id of the database, worked out from it if nothing else tells it.
     fn journal(&mut self) -> Result<SalvagedJournal> {
         if let Some(database) = self.database {
             return SalvagedJournal::read(&self.device, database);
         }
-        // A checksum that a wrong id made does not verify, so a damaged manifest may be asked.
-        let id = self.id_of_damaged_manifest().unwrap_or(0);
-        let journal = SalvagedJournal::read(&self.device, id)?;
-        if journal.is_empty() {
-            let message = "no commit verifies, because the id of the database is lost";
-            self.add("journal", message);
-        } else {
+        if let Some((id, journal)) = identity::find(&self.device)? {
             self.database = Some(id);
+            return Ok(journal);
         }
-        Ok(journal)
-    }
-
-    fn id_of_damaged_manifest(&self) -> Option<u128> {
-        let file = self.device.open(manifest::PATH, Access::Read).ok()?;
-        let mut bytes = [0; size_of::<u128>()];
-        read_exact_at(file.as_ref(), &mut bytes, ID_OFFSET).ok()?;
-        Some(u128::from_le_bytes(bytes))
+        self.add("journal", "no commit verifies");
+        SalvagedJournal::read(&self.device, 0)
     }
 
     fn store(&self, manifest: &mut Manifest, cache: u64) -> Result<Arc<Store>> {

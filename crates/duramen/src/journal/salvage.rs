@@ -71,6 +71,11 @@ impl SalvagedJournal {
         self.groups.is_empty()
     }
 
+    /// Whether more than one group verifies: that of one alone may be by chance.
+    pub(super) fn confirms(&self) -> bool {
+        self.groups.len() > 1
+    }
+
     /// Gives the commits to `visit`; what is missing among those after `known`, the last one that
     /// is elsewhere.
     pub(crate) fn replay(

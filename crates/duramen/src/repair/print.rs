@@ -76,6 +76,11 @@ impl<'t> Printer<'t> {
         }
     }
 
+    /// How many values were left out.
+    pub(crate) fn lost_values(&self) -> u64 {
+        self.lost.values().map(|values| values.count).sum()
+    }
+
     /// A path as people write it.
     pub(crate) fn label(&self, path: PathId) -> String {
         LabelPath::of(&self.schema, path).to_string()

@@ -2,8 +2,10 @@
 //!
 //! Invariant: a revision keeps its number, whatever of it is lost.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::content_hash::ContentHash;
 use crate::database::Database;
 use crate::durability::Durability;
 use crate::engine::options::CommitOptions;
@@ -42,6 +44,7 @@ impl Rewrite<'_> {
         let revisions = self.tree.data.read().rows.last();
         let times = self.times(revisions)?;
         let mut printer = Printer::new(&self.tree, &self.losses);
+        let kept = self.kept_hashes()?;
         let mut gone = Vec::new();
         let mut is_deleted = self.is_deleted_before()?;
         let mut text = Vec::new();
@@ -51,7 +54,15 @@ impl Rewrite<'_> {
             }
             let row = readable(self.tree.row(revision))?;
             text.clear();
-            let root = printer.print(short(revision), &mut text)?;
+            let before = printer.lost_values();
+            let mut root = printer.print(short(revision), &mut text)?;
+            // What seems to be whole has to have the hash that was kept of it, if one was.
+            if root == Root::Printed
+                && printer.lost_values() == before
+                && kept.get(&revision).is_some_and(|hash| *hash != ContentHash::of_json(&text))
+            {
+                root = Root::Lost;
+            }
             if root == Root::Lost {
                 gone.push(revision);
                 text = b"null".to_vec();
@@ -71,6 +82,15 @@ impl Rewrite<'_> {
         }
         self.tell(&printer, &gone, lost);
         Ok(revisions)
+    }
+
+    /// The content hashes that checkpoints kept, as far as they are left.
+    fn kept_hashes(&self) -> Result<BTreeMap<Revision, ContentHash>> {
+        let mut kept = BTreeMap::new();
+        for found in readable(self.tree.kept_hashes())?.into_iter().flatten() {
+            kept.extend(readable(found)?);
+        }
+        Ok(kept)
     }
 
     fn is_deleted_before(&self) -> Result<bool> {

@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicI64;
 use duramen::io::{Access, Device, MemoryDevice, read_exact_at, write_all_at};
 use duramen::{
     CommitOptions, ContentHash, Database, DocumentOptions, ErrorKind, JsonPointer, LogQuery,
-    Options, Revision, Target,
+    Options, Position, Revision, Target,
 };
 
 use crate::format::{FixedDevice, Seconds};
@@ -195,12 +195,12 @@ const BUILDERS: [(&str, fn(&Database)); 15] = [
     ("texts", |db| puts(db, &[TEXTS, "[]", "{\"\":{\"\":[[],{}]}}"])),
     ("map", map),
     ("orders", orders),
-    ("long", |db| long(db)),
+    ("long", long),
     ("group", group),
     ("names", names),
     ("tags", tags),
     ("moves", moves),
-    ("opaque", opaque),
+    ("paths", paths),
 ];
 
 const NUMBERS: &str = "[9223372036854775807,-9223372036854775808,9223372036854775808,1.10,0.5,1E22,\
@@ -254,8 +254,8 @@ fn orders(db: &Database) {
     puts(db, &[&format!("[{}]", list.join(","))]);
     let document = db.document("document").unwrap();
     for at in (0..600).step_by(100) {
-        let pointer = JsonPointer::parse(&format!("/{at}")).unwrap();
-        document.insert(&pointer, "\"inserted\"", &who("ann")).unwrap();
+        let position = Position::Before(format!("/{at}").parse().unwrap());
+        document.insert(&position, None, "\"inserted\"", &who("ann")).unwrap();
         document
             .remove(&JsonPointer::parse(&format!("/{}", at + 50)).unwrap(), &who("ann"))
             .unwrap();
@@ -317,15 +317,12 @@ fn moves(db: &Database) {
     document.revert_to(Revision(1), &who("ben")).unwrap();
 }
 
-/// Objects at so many paths that they are maps.
-fn opaque(db: &Database) {
-    let object = |n: usize| format!("\"o{n}\":{{\"a{n}\":{{\"b{n}\":{n}}}}}");
-    let objects: Vec<_> = (0..250).map(object).collect();
-    let outer = |name: usize| {
-        format!("\"{name}\":{{{}}}", objects.join(",").replace('o', &format!("o{name}_")))
-    };
-    let text: Vec<_> = (0..8).map(outer).collect();
-    puts(db, &[&format!("{{{}}}", text.join(","))]);
+/// So many paths that the objects at the last ones are maps.
+fn paths(db: &Database) {
+    let fields = |n: usize| (0..245).map(|m| format!("\"f{n}_{m}\":{m}")).collect::<Vec<_>>();
+    let object = |n: usize| format!("\"o{n}\":{{{}}}", fields(n).join(","));
+    let objects: Vec<_> = (0..17).map(object).collect();
+    puts(db, &[&format!("{{{},\"z\":{{\"k\":{{\"x\":1}}}}}}", objects.join(","))]);
 }
 
 #[test]
