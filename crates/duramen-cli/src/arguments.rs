@@ -39,8 +39,8 @@ Examples:
   duramen get shop.duramen config --at 2024-05-01
   duramen log shop.duramen config --limit 10
 
-Exit codes: 0 done, 1 `check`, `scrub`, `repair` or `diff --exit-code` found something, 2 wrong command
-line, 10 to 23 by kind of error (docs/errors.md), 130 stopped by Ctrl-C.";
+Exit codes: 0 done, 1 `check`, `scrub`, `repair` or `diff --exit-code` found something, 2 wrong
+command line, 10 to 23 by kind of error (docs/errors.md), 130 stopped by Ctrl-C.";
 
 /// Keeps every revision of JSON documents, readable at the speed of the present.
 #[derive(Debug, Parser)]
