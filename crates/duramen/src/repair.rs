@@ -90,7 +90,8 @@ impl Database {
     /// folder `to`. No process may be writing `from`, and nothing of it is changed.
     ///
     /// Of a value that is lost, the new database lacks that value alone: a member is left out, an
-    /// element is `null`, a whole document at a revision too. [`RepairReport::lost`] names all of it.
+    /// element is `null`, a whole document at a revision too. [`RepairReport::lost`] names all of
+    /// it.
     ///
     /// `Corrupt` if nothing verifies, `Invalid` if there is something in `to`, `Cancelled` if
     /// `progress` says so.

@@ -1,4 +1,4 @@
-//! Reads everything that is stored, slowly, to find damage while there is still a backup without it.
+//! Reads everything that is stored, slowly, to find damage while a backup without it is left.
 //!
 //! Where [`check`](crate::Database::check) decodes every cell, this verifies the checksums that all
 //! of it has, as fast as it is allowed to, and can be stopped and gone on with. Nothing is written:

@@ -121,7 +121,8 @@ impl Record for Summary {
         let Self { documents, revisions, damaged, lost } = self;
         writeln!(
             out,
-            "documents: {documents}, revisions: {revisions}, damaged places: {damaged}, lost: {lost}"
+            "documents: {documents}, revisions: {revisions}, damaged places: {damaged}, \
+             lost: {lost}"
         )
     }
 }

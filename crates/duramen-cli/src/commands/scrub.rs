@@ -26,6 +26,7 @@ what it reads. Exits with 1 if it finds damage; `duramen repair` salvages the re
 
 /// Bytes in a megabyte, as disks count them.
 const MEGABYTE: u64 = 1_000_000;
+const DEFAULT_RATE: u64 = duramen::limits::SCRUB_BYTES_PER_SECOND / MEGABYTE;
 
 /// Read all that is stored, at a limited rate, and verify its checksums
 #[derive(Debug, Args)]
@@ -34,7 +35,7 @@ pub(crate) struct Scrub {
     #[command(flatten)]
     database: ReadDatabase,
     /// Megabytes read a second at most; 0 is as fast as possible
-    #[arg(long, value_name = "MB", default_value_t = duramen::limits::SCRUB_BYTES_PER_SECOND / MEGABYTE)]
+    #[arg(long, value_name = "MB", default_value_t = DEFAULT_RATE)]
     rate: u64,
     /// Go on where an earlier scrub was stopped
     #[arg(long, value_name = "SEGMENT:BLOCK", default_value_t, hide_default_value = true)]

@@ -380,8 +380,7 @@ fn list(step: u64) -> String {
 /// An object with a value of every kind.
 fn tree(step: u64) -> String {
     let long = "long \\\"text\\\" ".repeat(40 + usize::try_from(step % 2).unwrap_or(0) * 400);
-    format!(
-        r#"{{"step":{step},"half":{step}.5,"wide":2.5e{step},"on":{},"none":null,"long":"{long}"}}"#,
-        step.is_multiple_of(2)
-    )
+    let on = step.is_multiple_of(2);
+    let numbers = format!(r#""step":{step},"half":{step}.5,"wide":2.5e{step}"#);
+    format!(r#"{{{numbers},"on":{on},"none":null,"long":"{long}"}}"#)
 }

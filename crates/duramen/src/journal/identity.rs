@@ -1,9 +1,10 @@
 //! Works out the id of a database whose manifest is lost from the checksums of its journal.
 //!
-//! A group's checksum is affine over the bits of everything that goes into it: turning over one bit of
-//! the id turns over the same bits of the checksum, whatever the other bits are. So 32 bits of an id
-//! follow from one group as the solution of linear equations, with zeros for the other bits. That is
-//! not the id that was given, but one with which every group verifies; a second group shows that it is.
+//! A group's checksum is affine over the bits of everything that goes into it: turning over one bit
+//! of the id turns over the same bits of the checksum, whatever the other bits are. So 32 bits of
+//! an id follow from one group as the solution of linear equations, with zeros for the other bits.
+//! That is not the id that was given, but one with which every group verifies; a second group shows
+//! it.
 #![deny(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -103,3 +103,85 @@ impl File for SalvageFile {
 fn denied<T>() -> io::Result<T> {
     Err(io::Error::new(io::ErrorKind::PermissionDenied, "a database under repair is not written"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::{MemoryDevice, read_exact_at, write_all_at};
+
+    /// A file of which one page cannot be read.
+    #[derive(Debug)]
+    struct BadPage(Arc<dyn File>, u64);
+
+    impl File for BadPage {
+        fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+            let (first, last) = (offset / PAGE_BYTES, (offset + buf.len() as u64 - 1) / PAGE_BYTES);
+            if (first..=last).contains(&self.1) {
+                return Err(io::Error::other("bad sector"));
+            }
+            self.0.read_at(buf, offset)
+        }
+
+        fn write_at(&self, _buf: &[u8], _offset: u64) -> io::Result<usize> {
+            denied()
+        }
+
+        fn sync(&self) -> io::Result<()> {
+            denied()
+        }
+
+        fn set_len(&self, _len: u64) -> io::Result<()> {
+            denied()
+        }
+
+        fn len(&self) -> io::Result<u64> {
+            self.0.len()
+        }
+    }
+
+    fn device() -> (MemoryDevice, Vec<u8>) {
+        let device = MemoryDevice::new();
+        let bytes: Vec<u8> =
+            (0..3 * PAGE_BYTES + 100).map(|at| u8::try_from(at % 251).unwrap() + 1).collect();
+        let file = device.open("file", Access::Create).unwrap();
+        write_all_at(file.as_ref(), &bytes, 0).unwrap();
+        (device, bytes)
+    }
+
+    #[test]
+    fn a_page_that_cannot_be_read_is_zeros_and_the_others_are_what_they_are() {
+        let (device, mut expected) = device();
+        for page in 0..4 {
+            let file = device.open("file", Access::Read).unwrap();
+            let file = SalvageFile(Arc::new(BadPage(file, page)));
+            let mut found = vec![7; expected.len()];
+            read_exact_at(&file, &mut found, 0).unwrap();
+            let start = usize::try_from(page * PAGE_BYTES).unwrap();
+            let end = (start + 4_096).min(expected.len());
+            let whole = expected.clone();
+            expected[start..end].fill(0);
+            assert!(found == expected, "page {page}");
+            expected = whole;
+        }
+    }
+
+    #[test]
+    fn nothing_of_the_original_is_opened_for_writing_or_changed() {
+        let (original, _) = device();
+        let (original, copies) = (Arc::new(original), Arc::new(MemoryDevice::new()));
+        let device = SalvageDevice { original, copies };
+        for access in [Access::Write, Access::Create] {
+            let error = device.open("file", access).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+        }
+        let changes = [
+            device.remove("file"),
+            device.rename("file", "other"),
+            device.create_dir("folder"),
+            device.sync_dir(""),
+            device.lock("LOCK", "1").map(drop),
+            device.open("file", Access::Read).and_then(|file| file.set_len(0)),
+        ];
+        assert!(changes.iter().all(Result::is_err));
+    }
+}

@@ -1,8 +1,8 @@
 //! Reads what verifies of a segment file that may be damaged anywhere.
 //!
-//! With an index that verifies every block of cells is known, and a damaged one by its fence. Without
-//! one the file is walked from block to block; where no block begins, it is searched for the next
-//! header that says where it is itself.
+//! With an index that verifies every block of cells is known, and a damaged one by its fence.
+//! Without one the file is walked from block to block; where no block begins, it is searched for
+//! the next header that says where it is itself.
 //!
 //! Invariants:
 //! - what is visited has the checksum, the segment and the place that its header says;
