@@ -4,6 +4,8 @@
 //! A fixture is one file: for each file of the database its path, its length, and its bytes without
 //! the zeros at the end. They are never written again, only added to.
 
+#![expect(clippy::disallowed_methods, reason = "fixtures are files of the repository")]
+
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -184,8 +186,10 @@ fn a_newer_format_or_an_unknown_feature_is_refused_and_said() {
     dump(&open(&to_write, true).unwrap());
 }
 
-/// How the databases of the fixtures come to be.
-const BUILDERS: [(&str, fn(&Database)); 15] = [
+/// A fixture's name, and how its database comes to be.
+type Builder = (&'static str, fn(&Database));
+
+const BUILDERS: [Builder; 15] = [
     ("empty", |_| {}),
     ("journal", |db| values(db, 6, 0)),
     ("checkpointed", |db| values(db, 6, 6)),
