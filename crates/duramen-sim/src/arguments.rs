@@ -52,6 +52,7 @@ Usage:
   duramen-sim image --seed N                       one crash point with its images again
   duramen-sim damaged --seed N                     one damaged file again
   duramen-sim fuzz --seed N                        inputs of one decoder again
+  duramen-sim full-disk --seed N                   one full file system again
   duramen-sim corpus FOLDER                        inputs for `cargo fuzz` to begin with
   duramen-sim teeth                                planted defects, in a build that has them";
 

@@ -33,7 +33,7 @@ pub(crate) fn all(tier: Tier, fresh: u64) -> usize {
         canary().print(),
         watchdog::suite().print(),
         damaged::suite(200_000 * scale, fresh).print(),
-        fuzz::suite(60 * scale, fresh).print(),
+        fuzz::suite(120 * scale, fresh).print(),
         stored().print(),
         power_losses(20_000 * scale, fresh, Disk::Random).print(),
         exhaustive::suite(30_000).print(),
@@ -67,6 +67,7 @@ pub(crate) enum Replay {
     Image { seed: u64 },
     Damaged { seed: u64 },
     Fuzz { seed: u64 },
+    FullDisk { seed: u64 },
 }
 
 impl Replay {
@@ -78,6 +79,7 @@ impl Replay {
             Self::Image { seed } => exhaustive::round(seed),
             Self::Damaged { seed } => damaged::round(seed),
             Self::Fuzz { seed } => fuzz::round(seed),
+            Self::FullDisk { seed } => full_disk::round(seed),
         };
         result.map_err(|what| format!("{what}\nREPRODUCE: duramen-sim {self}"))
     }
@@ -98,6 +100,7 @@ impl Replay {
             ("image", []) => Some(Self::Image { seed }),
             ("damaged", []) => Some(Self::Damaged { seed }),
             ("fuzz", []) => Some(Self::Fuzz { seed }),
+            ("full-disk", []) => Some(Self::FullDisk { seed }),
             _ => None,
         }
     }
@@ -114,6 +117,7 @@ impl std::fmt::Display for Replay {
             Self::Image { seed } => write!(f, "image --seed {seed}"),
             Self::Damaged { seed } => write!(f, "damaged --seed {seed}"),
             Self::Fuzz { seed } => write!(f, "fuzz --seed {seed}"),
+            Self::FullDisk { seed } => write!(f, "full-disk --seed {seed}"),
         }
     }
 }
