@@ -36,6 +36,7 @@ pub(crate) mod pin;
 pub(crate) mod record;
 pub(crate) mod recovery;
 pub(crate) mod unfinished;
+pub(crate) mod salvage;
 
 use compaction::Compaction;
 use options::Options;
@@ -87,7 +88,7 @@ struct Trees {
 const COMMIT_BYTES: usize = 64;
 
 impl View {
-    fn new(store: Arc<Store>) -> Self {
+    pub(crate) fn new(store: Arc<Store>) -> Self {
         Self { store, trees: Mutex::default(), fixed: None }
     }
 

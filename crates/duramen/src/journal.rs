@@ -11,9 +11,13 @@
 //! everything queued as one group. Commits that arrive meanwhile form the next group.
 
 mod files;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod group;
+pub(crate) mod identity;
 mod queue;
 mod recovery;
+pub(crate) mod salvage;
 mod writer;
 
 use std::borrow::Cow;

@@ -201,10 +201,7 @@ impl Manifest {
             reserved: U32::ZERO,
         };
         let mut bytes = [header.as_bytes(), entries.as_bytes()].concat();
-        let checksum = U32::new(covered_checksum(&bytes));
-        if let Ok((prefix, _)) = Prefix::mut_from_prefix(&mut bytes) {
-            prefix.checksum = checksum;
-        }
+        seal(&mut bytes);
         bytes
     }
 
@@ -297,6 +294,14 @@ fn check_prefix(bytes: &[u8]) -> Result<()> {
         return Err(unsupported(&format!("the database has format {format}")));
     }
     Ok(())
+}
+
+/// Writes the checksum.
+pub(crate) fn seal(bytes: &mut [u8]) {
+    let checksum = U32::new(covered_checksum(bytes));
+    if let Ok((prefix, _)) = Prefix::mut_from_prefix(bytes) {
+        prefix.checksum = checksum;
+    }
 }
 
 fn covered_checksum(bytes: &[u8]) -> u32 {

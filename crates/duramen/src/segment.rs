@@ -17,12 +17,18 @@ mod cell;
 mod check;
 mod filter;
 mod footer;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod index;
 mod reader;
+pub(crate) mod salvage;
+mod scrub;
 #[cfg(test)]
 pub(crate) mod tests;
 mod writer;
 
+#[cfg(feature = "fuzzing")]
+pub(crate) use block::BlockKind;
 pub(crate) use block::{BlockAddress, CellBlock};
 pub(crate) use cache::BlockCache;
 pub(crate) use cell::CellHandle;

@@ -42,6 +42,8 @@ pub struct Transaction {
     names: BTreeMap<String, TreeId>,
     /// A change failed half done: what is staged is of no use.
     is_broken: bool,
+    /// Documents that came to be as they were get a revision all the same.
+    keeps_unchanged: bool,
 }
 
 /// What a transaction's commit made.
@@ -58,7 +60,14 @@ pub struct Committed {
 
 impl Transaction {
     pub(crate) fn new(engine: Arc<Engine>) -> Self {
-        Self { engine, writers: BTreeMap::new(), names: BTreeMap::new(), is_broken: false }
+        let (writers, names) = (BTreeMap::new(), BTreeMap::new());
+        Self { engine, writers, names, is_broken: false, keeps_unchanged: false }
+    }
+
+    /// From now on every document it names gets a revision, changed or not: repair keeps the
+    /// numbers of revisions of which the change is lost.
+    pub(crate) fn keep_unchanged(&mut self) {
+        self.keeps_unchanged = true;
     }
 
     /// Knows a document that was looked up before.
@@ -128,7 +137,8 @@ impl Transaction {
         let mut newest = CommitSequence(0);
         let mut unchanged = Vec::new();
         for (&id, writer) in &mut self.writers {
-            if !writer.settle()? {
+            let is_kept = self.keeps_unchanged && id != CATALOGUE;
+            if !writer.settle()? && !is_kept {
                 newest = newest.max(writer.tree.newest_sequence()?);
                 unchanged.push(id);
             }

@@ -76,7 +76,26 @@ impl<'w> Prepared<'w> {
 }
 
 impl Facts {
-    fn row(
+    /// What a record begins with.
+    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self> {
+        let flags = reader.byte()?;
+        if flags & !(HAS_TIMESTAMP | HAS_AUTHOR | HAS_MESSAGE) != 0 {
+            return Err(reader.corrupt(&format!("expected known flags, found {flags:#04x}")));
+        }
+        let mut facts = Self::default();
+        if flags & HAS_TIMESTAMP != 0 {
+            facts.timestamp = Some(Micros(reader.i64()?));
+        }
+        if flags & HAS_AUTHOR != 0 {
+            facts.author = Some(reader.text()?.into());
+        }
+        if flags & HAS_MESSAGE != 0 {
+            facts.message = Some(reader.text()?.into());
+        }
+        Ok(facts)
+    }
+
+    pub(super) fn row(
         &self,
         (tree, revision): (TreeId, Revision),
         sequence: CommitSequence,
@@ -103,20 +122,7 @@ pub(crate) fn replay(
     body: &[u8],
 ) -> Result<()> {
     let mut reader = Reader::new(body);
-    let flags = reader.byte()?;
-    if flags & !(HAS_TIMESTAMP | HAS_AUTHOR | HAS_MESSAGE) != 0 {
-        return Err(reader.corrupt(&format!("expected known flags, found {flags:#04x}")));
-    }
-    let mut facts = Facts::default();
-    if flags & HAS_TIMESTAMP != 0 {
-        facts.timestamp = Some(Micros(reader.i64()?));
-    }
-    if flags & HAS_AUTHOR != 0 {
-        facts.author = Some(reader.text()?.into());
-    }
-    if flags & HAS_MESSAGE != 0 {
-        facts.message = Some(reader.text()?.into());
-    }
+    let facts = Facts::decode(&mut reader)?;
     for _ in 0..reader.count()? {
         let tree = view.tree(TreeId(reader.varint()?))?;
         let revision = Revision(reader.varint()?);

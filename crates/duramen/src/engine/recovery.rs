@@ -90,7 +90,7 @@ impl Engine {
         Ok(Self::assemble((device, options), (None, None), (view, manifest), false))
     }
 
-    fn assemble(
+    pub(super) fn assemble(
         (device, options): (Arc<dyn Device>, Options),
         (journal, lock): (Option<Journal>, Option<Box<dyn Lock>>),
         (view, manifest): (View, Manifest),
@@ -128,6 +128,26 @@ impl Engine {
     }
 }
 
+impl Engine {
+    /// Reads the manifest and the journal since the last checkpoint from the device; an error if
+    /// something that was durable does not verify.
+    pub(crate) fn verify_journal(&self) -> Result<()> {
+        for _ in 0..READ_TRIES {
+            let load = || Manifest::load(self.device.as_ref())?.ok_or_else(nothing_there);
+            let (manifest, device) = (load()?, Arc::clone(&self.device));
+            let (id, start) = (manifest.database_id, manifest.checkpoint);
+            let tail = journal::read_tail(device, id, start, &mut |_, _, _| Ok(()));
+            let is_current = load()?.checkpoint == start;
+            match tail {
+                _ if !is_current => {}
+                Err(error) if error.kind() == ErrorKind::Busy => {}
+                tail => return tail.map(drop),
+            }
+        }
+        Err(too_fast())
+    }
+}
+
 /// Reads the segments and the journal's tail beside a writer.
 fn read(device: &Arc<dyn Device>, options: &Options) -> Result<(View, Manifest)> {
     for _ in 0..READ_TRIES {
@@ -160,8 +180,12 @@ fn read(device: &Arc<dyn Device>, options: &Options) -> Result<(View, Manifest)>
             }
         }
     }
+    Err(too_fast())
+}
+
+fn too_fast() -> Error {
     let message = "the writer checkpoints faster than the journal can be read: try again";
-    Err(Error::new(ErrorKind::Busy, message))
+    Error::new(ErrorKind::Busy, message)
 }
 
 fn settings(device: &Arc<dyn Device>, options: &Options, manifest: &Manifest) -> JournalSettings {
@@ -174,7 +198,7 @@ fn settings(device: &Arc<dyn Device>, options: &Options, manifest: &Manifest) ->
 }
 
 /// A quarter of the memory caches blocks; half is for what is not in segments.
-fn cache_bytes(options: &Options) -> u64 {
+pub(super) fn cache_bytes(options: &Options) -> u64 {
     options.memory_bytes as u64 / 4
 }
 
