@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use serde::Serialize;
 
 use crate::files;
@@ -83,6 +83,16 @@ fn file_system(mounts: &str, path: &Path) -> Option<String> {
         path.starts_with(at).then(|| (at.len(), format!("{kind} on {device} ({options})")))
     });
     parts.max_by_key(|(len, _)| *len).map(|(_, found)| found)
+}
+
+/// Bytes of memory of this process: `VmRSS` now, `VmHWM` the most at any time.
+pub(crate) fn process_bytes(what: &str) -> Result<f64> {
+    let status = files::read_text(Path::new("/proc/self/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(what)?.strip_prefix(':'));
+    let kibibytes = line.and_then(|line| line.trim().strip_suffix(" kB"));
+    let kibibytes: f64 =
+        kibibytes.with_context(|| format!("no {what} in /proc/self/status"))?.parse()?;
+    Ok(kibibytes * 1024.0)
 }
 
 #[cfg(test)]

@@ -60,6 +60,10 @@ pub(crate) struct Scale {
     pub(crate) put_bytes: u64,
     /// Records of J1.
     pub(crate) records: u64,
+    /// Documents of MT.
+    pub(crate) small_documents: u64,
+    /// Bytes of JSON that MEM puts, and changes that it commits then.
+    pub(crate) loaded: (u64, u64),
     /// Rounds of comparisons.
     pub(crate) rounds: Rounds,
 }
@@ -91,6 +95,8 @@ impl Scale {
             histories: vec![200, 1_000, 10_000, 100_000, 1_000_000],
             put_bytes: 15_000_000,
             records: 1_000_000,
+            small_documents: 100_000,
+            loaded: (2_000_000_000, 100_000),
             rounds,
         }
     }
@@ -106,6 +112,8 @@ impl Scale {
             histories: vec![200, 1_000],
             put_bytes: 1_500_000,
             records: 20_000,
+            small_documents: 2_000,
+            loaded: (20_000_000, 1_000),
             rounds: Rounds { measured: rounds.measured.min(5), ..rounds },
         }
     }

@@ -1,14 +1,17 @@
 //! The workloads, by id.
 
+mod budget;
 mod commits;
 mod hashes;
 mod history;
 mod large_history;
 mod queries;
 mod reads;
+mod records;
 mod sizes;
 mod space;
 mod startup;
+mod trees;
 mod writers;
 
 use std::process::Command;
@@ -48,6 +51,9 @@ pub(crate) const WORKLOADS: &[Workload] = &[
     Workload { id: "S1", what: "fresh processes, empty database", run: startup::processes },
     Workload { id: "S2", what: "memory of a large put", run: startup::large_put },
     Workload { id: "J1", what: "JSONPath filters over an array", run: queries::filters },
+    Workload { id: "RR", what: "random records of a large array", run: records::run },
+    Workload { id: "MT", what: "many small documents", run: trees::run },
+    Workload { id: "MEM", what: "memory of work on much more data", run: budget::run },
     Workload { id: "H", what: "a large history, warm and cold", run: large_history::run },
 ];
 
@@ -56,6 +62,8 @@ pub(crate) const WORKLOADS: &[Workload] = &[
 enum Child {
     History(large_history::Task),
     Put(startup::Put),
+    Trees(trees::Opening),
+    Budget(budget::Work),
 }
 
 impl Child {
@@ -74,5 +82,7 @@ pub(crate) fn run_child(task: &str) -> Result<()> {
     match serde_json::from_str(task)? {
         Child::History(task) => task.run(),
         Child::Put(put) => put.run(),
+        Child::Trees(opening) => opening.run(),
+        Child::Budget(work) => work.run(),
     }
 }

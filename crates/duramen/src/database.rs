@@ -205,7 +205,7 @@ impl Database {
             let message = "handles to the database, its documents or snapshots are still in use";
             Error::new(ErrorKind::Busy, message)
         })?;
-        engine.shut()
+        engine.close()
     }
 }
 

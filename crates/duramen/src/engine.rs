@@ -4,11 +4,11 @@
 //! - a tree has at most one object in memory, and only the holder of its turn changes it;
 //! - commits are queued in the order of their sequence, with the rows of all their trees in place,
 //!   so that a reader who sees the sequence sees all of it;
-//! - a checkpoint happens between commits: what it writes is what was published then.
+//! - a checkpoint begins between commits: what it writes is what was published then.
 
 use std::borrow::Cow;
+use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
@@ -18,6 +18,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Device, Lock};
 use crate::journal::{Journal, JournalPosition, Ticket};
 use crate::manifest::Manifest;
+use crate::memory::Memory;
 use crate::revision::{CommitSequence, Micros};
 use crate::store::Store;
 use crate::tree::Tree;
@@ -28,6 +29,7 @@ use crate::tree::persist;
 use crate::tree::schema::Schema;
 use crate::{Clock, Durability};
 
+mod background;
 pub(crate) mod catalogue;
 mod checkpoint;
 mod compaction;
@@ -38,15 +40,32 @@ pub(crate) mod recovery;
 pub(crate) mod unfinished;
 pub(crate) mod salvage;
 
+use background::{Signal, Worker};
 use compaction::Compaction;
 use options::Options;
 
 /// The tree of the catalogue.
 pub(crate) const CATALOGUE: TreeId = TreeId(0);
 
-/// One open database.
+/// A handle to one open database.
 #[derive(Debug)]
 pub(crate) struct Engine {
+    shared: Arc<Shared>,
+    owner: Owner,
+}
+
+/// Who ends the database when the handle is dropped.
+#[derive(Debug)]
+enum Owner {
+    /// Somebody else: it is the handle of the thread of the database.
+    Other,
+    /// This handle, and with it the thread, if there is one.
+    This(Option<Worker>),
+}
+
+/// One open database.
+#[derive(Debug)]
+pub(crate) struct Shared {
     pub(crate) device: Arc<dyn Device>,
     pub(crate) options: Options,
     pub(crate) id: u128,
@@ -55,11 +74,15 @@ pub(crate) struct Engine {
     /// None if opened for reading.
     journal: Option<Journal>,
     view: RwLock<Arc<View>>,
+    /// What the manifest says. It is not held for longer than writing it takes.
     manifest: Mutex<Manifest>,
-    /// Commits are queued with it shared; a checkpoint takes it alone.
+    /// Held by whoever moves the checkpoint.
+    checkpoints: Mutex<()>,
+    /// Commits are queued with it shared; a checkpoint takes it alone to begin.
     gate: RwLock<()>,
-    /// Approximate bytes of what no checkpoint has written.
-    young_bytes: AtomicUsize,
+    signal: Arc<Signal>,
+    /// The budget for what no checkpoint has written and for what is decoded.
+    memory: Arc<Memory>,
     compaction: Mutex<Option<Compaction>>,
     _lock: Option<Box<dyn Lock>>,
 }
@@ -82,6 +105,8 @@ struct Trees {
     alike: FxHashMap<u64, Arc<Schema>>,
     /// Rises when idle trees are dropped.
     generation: u64,
+    /// How many trees there were after idle ones were last dropped for others to be opened.
+    kept: usize,
 }
 
 /// Approximate bytes that a commit takes in memory beside its states.
@@ -102,16 +127,20 @@ impl View {
                 }
                 trees.generation
             };
-            let mut schemas = self.trees.lock().schemas.clone();
-            let tree = match persist::open(id, &self.store, &mut schemas)? {
-                Some(tree) => tree,
-                None => self.new_tree(id),
+            let known = |schema| self.trees.lock().schemas.get(&schema).cloned();
+            let (tree, schema) = match persist::open(id, &self.store, known)? {
+                Some((tree, schema)) => (tree, Some(schema)),
+                None => (self.new_tree(id), None),
             };
             let mut trees = self.trees.lock();
             if trees.generation != generation {
                 continue;
             }
-            trees.schemas.extend(schemas);
+            trees.schemas.extend(schema);
+            if trees.open.len() > 2 * trees.kept + self.store.memory().idle_trees() {
+                trees.drop_idle();
+                trees.kept = trees.open.len();
+            }
             return Ok(Arc::clone(trees.open.entry(id).or_insert_with(|| Arc::new(tree))));
         }
     }
@@ -131,11 +160,23 @@ impl View {
 
     /// Drops the trees that nobody holds and that have nothing to write.
     fn drop_idle(&self) {
-        let mut trees = self.trees.lock();
-        trees.generation += 1;
-        trees.open.retain(|_, tree| Arc::strong_count(tree) > 1 || tree.is_dirty());
-        trees.schemas.retain(|_, schema| Arc::strong_count(schema) > 1);
-        trees.alike.retain(|_, schema| Arc::strong_count(schema) > 1);
+        self.trees.lock().drop_idle();
+    }
+
+    /// Approximate bytes of what replaying the journal has put into trees.
+    fn take_young_bytes(&self) -> usize {
+        let taken = |tree: Arc<Tree>| std::mem::take(&mut tree.data.write().young_bytes);
+        self.open_trees().into_iter().map(taken).sum()
+    }
+}
+
+impl Trees {
+    fn drop_idle(&mut self) {
+        self.generation += 1;
+        self.open.retain(|_, tree| Arc::strong_count(tree) > 1 || tree.is_dirty());
+        self.schemas.retain(|_, schema| Arc::strong_count(schema) > 1);
+        self.alike.retain(|_, schema| Arc::strong_count(schema) > 1);
+        self.open.shrink_to_fit();
     }
 }
 
@@ -179,41 +220,42 @@ impl Engine {
     /// Queues a commit of staged trees; the ticket says when it is acknowledged.
     pub(crate) fn queue(&self, prepared: &Prepared<'_>, durability: Durability) -> Result<Ticket> {
         let journal = self.journal()?;
+        self.wait_for_room()?;
         let _between_checkpoints = self.gate.read();
         let bytes = COMMIT_BYTES + prepared.young_bytes();
         let body = Cow::Borrowed(prepared.body.as_slice());
         let ticket = journal.append(body, durability, |sequence, committed, _| {
             prepared.stage(sequence, committed);
         })?;
-        self.young_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.memory.add_young(bytes);
         Ok(ticket)
     }
 
-    /// Waits until a queued commit is acknowledged; then writes a checkpoint if one is due.
+    /// Waits until a queued commit is acknowledged; then has done what is due.
     pub(crate) fn acknowledge(&self, ticket: Ticket) -> Result<()> {
         self.journal()?.wait(ticket)?;
-        if self.is_checkpoint_due() {
-            // The commit itself is safe; a checkpoint that fails is tried again with the next.
-            let _ = self.checkpoint();
-        }
+        self.work_if_due();
         Ok(())
     }
 
-    fn is_checkpoint_due(&self) -> bool {
-        let young = self.young_bytes.load(Ordering::Relaxed);
-        if young >= self.options.memory_bytes / 2 {
-            return true;
+    /// Whether a thread does what is due beside the commits.
+    fn has_worker(&self) -> bool {
+        self.options.background && self.journal.is_some()
+    }
+
+    /// Ends the work in order.
+    pub(crate) fn close(mut self) -> Result<()> {
+        self.end_worker();
+        self.shut()
+    }
+
+    /// Ends the thread of the database, if this handle has one.
+    fn end_worker(&mut self) {
+        if let Owner::This(worker) = &mut self.owner
+            && let Some(worker) = worker.take()
+        {
+            worker.end();
         }
-        // Asking the journal takes its lock, so it is asked only now and then.
-        let journal_max = self.options.checkpoint_journal_bytes;
-        if young < journal_max / 4 {
-            return false;
-        }
-        // Whoever writes a checkpoint has the manifest: another one is not due meanwhile, and the
-        // commit does not wait for it.
-        let manifest = self.manifest.try_lock();
-        let position = manifest.map(|manifest| manifest.checkpoint.position);
-        position.is_some_and(|position| self.journal_bytes_since(position) >= journal_max)
     }
 
     /// Bytes of the journal since the last checkpoint.
@@ -241,9 +283,20 @@ impl Engine {
     }
 }
 
+impl Deref for Engine {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.shared
+    }
+}
+
 impl Drop for Engine {
     fn drop(&mut self) {
-        // Without it the next open replays more and reports as after a crash; nothing is lost.
-        let _ = self.shut();
+        self.end_worker();
+        if let Owner::This(_) = self.owner {
+            // Without it the next open replays more and reports as after a crash; nothing is lost.
+            let _ = self.shut();
+        }
     }
 }

@@ -42,6 +42,7 @@ mod label_path;
 pub mod limits;
 mod log;
 mod manifest;
+mod memory;
 mod node;
 mod options;
 mod order;

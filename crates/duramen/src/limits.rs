@@ -38,6 +38,8 @@ pub const ALIGNMENT_EDITS_MAX: usize = 2_048;
 pub const ALIGNMENT_STEPS_MAX: usize = 1 << 22;
 /// Bytes of a string, number text or opaque subtree kept in its column; longer ones stand apart.
 pub const INLINE_BYTES_MAX: usize = 4_096;
+/// Bytes of a cell of first states of more than one slot: with its key it fits a block.
+pub const BASE_BYTES_MAX: usize = BLOCK_BYTES_MAX - 256;
 /// Bytes of a cell's key.
 pub const CELL_KEY_BYTES_MAX: usize = 2_048;
 /// Bytes of one cell: the largest value and the header its encoding puts before it.
@@ -66,6 +68,9 @@ pub const TURN_WAIT_MS: u64 = 10_000;
 pub const LOCK_RETRY_MS: u64 = 20;
 /// Journal since the last checkpoint from which on closing writes one, in bytes.
 pub const CLOSING_CHECKPOINT_JOURNAL_BYTES: usize = 64 << 10;
+/// How long the thread of a database waits before it tries again what failed, such as a checkpoint
+/// on a full disk.
+pub const BACKGROUND_RETRY_MS: u64 = 1_000;
 /// Bytes of JSON text up to which a checkpoint keeps the content hash of a document.
 pub const KEPT_HASH_TEXT_BYTES_MAX: usize = 1 << 20;
 /// Bytes of the name of an object's member.

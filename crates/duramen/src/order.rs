@@ -41,6 +41,16 @@ pub(crate) enum OrderBlock {
     Inner(Box<[(OrderId, u64)]>),
 }
 
+impl OrderBlock {
+    /// Extents or child blocks in it.
+    pub(crate) fn parts(&self) -> usize {
+        match self {
+            Self::Leaf(extents) => extents.len(),
+            Self::Inner(children) => children.len(),
+        }
+    }
+}
+
 /// Where order blocks are read from. What it returns has passed [`OrderBlock::check`].
 pub(crate) trait OrderBlocks {
     /// The block with this number.

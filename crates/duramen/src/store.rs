@@ -18,6 +18,7 @@ use parking_lot::RwLock;
 
 use crate::io::Device;
 use crate::manifest::Manifest;
+use crate::memory::Memory;
 use crate::segment::{self, BlockCache, KeyHash, Segment, SegmentInfo, VisitCell};
 use crate::{Error, Result};
 
@@ -27,6 +28,7 @@ pub(crate) use scan::Scan;
 #[derive(Debug)]
 pub(crate) struct Store {
     device: Arc<dyn Device>,
+    memory: Arc<Memory>,
     live: RwLock<Arc<LiveSegments>>,
 }
 
@@ -39,17 +41,22 @@ pub(crate) struct LiveSegments {
 }
 
 impl Store {
-    /// Opens the segments of the manifest; the cache holds at most `cache_bytes` of blocks.
+    /// Opens the segments of the manifest; what is read of them is kept within the memory.
     pub(crate) fn open(
         device: &Arc<dyn Device>,
         manifest: &Manifest,
-        cache_bytes: u64,
+        memory: &Arc<Memory>,
     ) -> Result<Self> {
         let opened = manifest.segments.iter().map(|info| Segment::open(device.as_ref(), info));
         let segments = opened.collect::<Result<_>>()?;
-        let cache = Arc::new(BlockCache::new(cache_bytes));
+        let cache = Arc::new(BlockCache::new(memory.block_bytes()));
         let live = RwLock::new(Arc::new(LiveSegments { segments, cache }));
-        Ok(Self { device: Arc::clone(device), live })
+        Ok(Self { device: Arc::clone(device), memory: Arc::clone(memory), live })
+    }
+
+    /// The memory for what is read of the segments.
+    pub(crate) fn memory(&self) -> &Arc<Memory> {
+        &self.memory
     }
 
     /// The segments that are live now, for a reader to keep.

@@ -9,14 +9,15 @@
 
 use std::fmt;
 use std::io::Write;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::{ArcMutexGuard, Mutex, RawMutex, RwLock};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::REVISIONS_MAX;
+use crate::memory::{Hold, Resident};
 use crate::node::{Move, NodeId};
 use crate::options::LastOptions;
 use crate::revision::{CommitSequence, Revision};
@@ -24,7 +25,7 @@ use crate::tree::blobs::Blobs;
 use crate::tree::cell_key::TreeId;
 use crate::tree::data::TreeData;
 use crate::tree::disk::{Load, Loaded, TreeCells};
-use crate::tree::group::Fault;
+use crate::tree::group::{Fault, GroupId};
 use crate::tree::orders::Orders;
 use crate::tree::rows::Row;
 use crate::tree::serialize::{Serializer, Stop};
@@ -65,6 +66,12 @@ pub(crate) mod verify;
 pub(crate) mod writer;
 pub(crate) mod young;
 
+/// Approximate bytes of a tree in memory of which nothing is loaded.
+pub(crate) const TREE_BYTES: usize = 1 << 10;
+
+/// Parts that one read may miss one after the other before what it has loaded is held.
+const FAULTS_MAX: usize = 8;
+
 /// Bytes printed before they are handed to the caller's writer.
 const PRINT_BYTES: usize = 64 << 10;
 
@@ -72,7 +79,7 @@ const PRINT_BYTES: usize = 64 << 10;
 #[derive(Debug)]
 pub(crate) struct Tree {
     pub(crate) cells: TreeCells,
-    pub(crate) data: RwLock<TreeData>,
+    pub(crate) data: Arc<RwLock<TreeData>>,
     pub(crate) orders: Orders,
     pub(crate) blobs: Blobs,
     pub(crate) options: LastOptions,
@@ -92,6 +99,24 @@ impl fmt::Debug for Turn {
     }
 }
 
+/// What a read that is tried again and again has missed.
+#[derive(Debug, Default)]
+struct Faults<'t> {
+    missed: usize,
+    /// A read that needs many parts at once has to keep them until it has all.
+    hold: Option<Hold<'t>>,
+}
+
+impl<'t> Faults<'t> {
+    fn load(&mut self, tree: &'t Tree, load: Load) -> Result<()> {
+        self.missed += 1;
+        if self.missed >= FAULTS_MAX {
+            self.hold.get_or_insert_with(|| tree.cells.memory().hold());
+        }
+        tree.load(load)
+    }
+}
+
 impl Tree {
     /// A tree of which `data` is known and the first `orders` and `blobs` are on disk.
     pub(crate) fn new(cells: TreeCells, data: TreeData, orders: u64, blobs: u64) -> Self {
@@ -99,7 +124,7 @@ impl Tree {
             orders: Orders::new(cells.clone(), orders),
             blobs: Blobs::new(cells.clone(), blobs),
             cells,
-            data: RwLock::new(data),
+            data: Arc::new(RwLock::new(data)),
             options: LastOptions::default(),
             turn: Arc::default(),
             printed_bytes: AtomicUsize::new(0),
@@ -118,12 +143,13 @@ impl Tree {
 
     /// Reads under the lock; what is missing is loaded without it, then `read` runs again.
     pub(crate) fn read<T>(&self, read: impl Fn(&TreeData) -> Result<T, Fault>) -> Result<T> {
+        let mut faults = Faults::default();
         loop {
             let result = read(&self.data.read());
             match result {
                 Ok(value) => return Ok(value),
                 Err(Fault::Error(error)) => return Err(error),
-                Err(Fault::Load(load)) => self.load(*load)?,
+                Err(Fault::Load(load)) => faults.load(self, *load)?,
             }
         }
     }
@@ -133,18 +159,31 @@ impl Tree {
         &self,
         mut change: impl FnMut(&mut TreeData) -> Result<T, Fault>,
     ) -> Result<T> {
+        let mut faults = Faults::default();
         loop {
             let result = change(&mut self.data.write());
             match result {
                 Ok(value) => return Ok(value),
                 Err(Fault::Error(error)) => return Err(error),
-                Err(Fault::Load(load)) => self.load(*load)?,
+                Err(Fault::Load(load)) => faults.load(self, *load)?,
             }
         }
     }
 
     /// Loads what a read under the lock missed; the lock is not held meanwhile.
     pub(crate) fn load(&self, load: Load) -> Result<()> {
+        self.load_part(load)?;
+        self.cells.memory().settle();
+        Ok(())
+    }
+
+    /// Counts what is about to be decoded of a row group.
+    fn resident(&self, id: GroupId) -> Arc<Resident> {
+        let data: Weak<RwLock<TreeData>> = Arc::downgrade(&self.data);
+        Resident::new(self.cells.memory(), data, id)
+    }
+
+    fn load_part(&self, load: Load) -> Result<()> {
         match load {
             Load::Group(id) => {
                 let (schema, before) = {
@@ -152,7 +191,8 @@ impl Tree {
                     (Arc::clone(&data.schema), data.rows.before())
                 };
                 let newest = history::short(Revision(before));
-                let loaded = self.cells.load_group(id, &schema, newest)?;
+                let resident = self.resident(id);
+                let loaded = self.cells.load_group(id, &schema, newest, resident)?;
                 self.data.write().attach(id, loaded, before)
             }
             Load::Base(disk, cell) => disk.load(cell),
@@ -167,7 +207,8 @@ impl Tree {
                     (Arc::clone(&data.schema), data.rows.before())
                 };
                 let newest = history::short(Revision(before));
-                let directory = self.cells.load_directory(id, &schema, newest)?;
+                let resident = self.resident(id);
+                let directory = self.cells.load_directory(id, &schema, newest, resident)?;
                 self.data.write().attach(id, Loaded::Large(directory), before)
             }
         }
@@ -218,8 +259,12 @@ impl Tree {
         out: &mut Vec<u8>,
         limit: usize,
     ) -> Result<bool> {
+        let (mut faults, mut printed) = (Faults::default(), out.len());
         loop {
             let stop = serializer.run(&self.data.read(), revision, out, limit);
+            if out.len() > printed {
+                (faults, printed) = (Faults::default(), out.len());
+            }
             match stop {
                 Ok(Stop::Done) => return Ok(true),
                 Ok(Stop::Full) => return Ok(false),
@@ -228,7 +273,7 @@ impl Tree {
                 Ok(Stop::Apart(blob, kind)) => {
                     serializer.write_apart((blob, kind), &self.blobs, out)?;
                 }
-                Err(Fault::Load(load)) => self.load(*load)?,
+                Err(Fault::Load(load)) => faults.load(self, *load)?,
                 Err(Fault::Error(error)) => return Err(error),
             }
         }

@@ -100,15 +100,15 @@ impl Question {
 }
 
 /// The records and what is known of them.
-struct People {
+pub(super) struct People {
     records: u64,
-    json: String,
+    pub(super) json: String,
     over_40: u64,
     both: u64,
 }
 
 impl People {
-    fn new(records: u64) -> Self {
+    pub(super) fn new(records: u64) -> Self {
         let mut random = JavaRandom::new(SEED);
         let mut people = Self { records, json: "[".to_owned(), over_40: 0, both: 0 };
         for id in 0..records {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use duramen::{CommitOptions, Database, Options};
 use serde::{Deserialize, Serialize};
 
@@ -11,6 +11,7 @@ use super::Child;
 use crate::document::{Document, ITEMS};
 use crate::figures::{Measure, SYNC};
 use crate::files;
+use crate::machine;
 use crate::sampling::{Rounds, interleave};
 use crate::session::Session;
 use crate::stopwatch::Stopwatch;
@@ -177,23 +178,14 @@ impl Put {
             transaction.put(NAME, text.as_bytes())?;
             transaction.commit(&CommitOptions::default())?;
             millis = watch.micros() / 1e3;
-            let seen = Seen { peak_bytes: peak_bytes()?, millis };
+            let seen = Seen { peak_bytes: machine::process_bytes("VmHWM")?, millis };
             println!("{}", serde_json::to_string(&seen)?);
             let saved = database.document(NAME)?.head()?.to_json()?;
             ensure!(saved == text, "the saved document differs");
             return Ok(database.close()?);
         }
-        let seen = Seen { peak_bytes: peak_bytes()?, millis };
+        let seen = Seen { peak_bytes: machine::process_bytes("VmHWM")?, millis };
         println!("{}", serde_json::to_string(&seen)?);
         Ok(())
     }
-}
-
-/// The most memory that this process had at any time.
-fn peak_bytes() -> Result<f64> {
-    let status = files::read_text(Path::new("/proc/self/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kibibytes = line.and_then(|line| line.trim().strip_suffix(" kB"));
-    let kibibytes: f64 = kibibytes.context("no VmHWM in /proc/self/status")?.parse()?;
-    Ok(kibibytes * 1024.0)
 }

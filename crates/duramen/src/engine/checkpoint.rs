@@ -1,6 +1,15 @@
 //! Checkpoints: what is young goes into a segment, and the journal before it is recycled.
+//!
+//! Invariants:
+//! - commits wait only while the bounds of what is to be written are noted; what is below them does
+//!   not change any more, so that it is encoded and written while commits go on above;
+//! - until the manifest names the segment, all of it is still young: a checkpoint that fails, such
+//!   as on a full disk, has done nothing, and another one writes the same again.
 
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+
+use parking_lot::MutexGuard;
+use rustc_hash::FxHashMap;
 
 use crate::engine::Engine;
 use crate::error::Result;
@@ -8,18 +17,23 @@ use crate::journal::JournalPoint;
 use crate::limits::{CLOSING_CHECKPOINT_JOURNAL_BYTES, KEPT_HASH_TEXT_BYTES_MAX};
 use crate::segment::{Encoding, SegmentInfo, SegmentMeta, SegmentWriter};
 use crate::tree::Tree;
-use crate::tree::persist::{Cells, Written};
-use std::sync::Arc;
+use crate::tree::cell_key::TreeId;
+use crate::tree::persist::{Cell, CellSink, Frozen};
 
-/// One in so many bytes of the database's memory may be read for content hashes by a checkpoint:
-/// half is for what is young, a quarter caches blocks.
+/// The right to move the checkpoint: to write one, or to commit without the journal.
+pub(crate) type CheckpointTurn<'e> = MutexGuard<'e, ()>;
+
+/// One in so many bytes of the database's memory may be read for content hashes by a checkpoint.
 const HASHED_SHARE: usize = 4;
 
 /// What a checkpoint is to write.
 struct Young {
+    /// The checkpoint before.
+    from: JournalPoint,
     tail: JournalPoint,
-    cells: Cells,
-    trees: Vec<(Arc<Tree>, Written)>,
+    trees: Vec<(Arc<Tree>, Frozen)>,
+    /// Approximate bytes that it takes in memory.
+    bytes: usize,
 }
 
 impl Engine {
@@ -34,102 +48,102 @@ impl Engine {
 
     /// Writes everything published and not yet in a segment into one.
     pub(super) fn write_checkpoint(&self) -> Result<()> {
-        let young_bytes = self.young_bytes.load(Ordering::Relaxed);
-        let result = self.write_young();
-        if result.is_err() {
-            // What was not written is still due.
-            self.young_bytes.fetch_max(young_bytes, Ordering::Relaxed);
-        }
-        result
+        self.checkpoint_in_turn(&self.checkpoint_turn())
     }
 
-    fn write_young(&self) -> Result<()> {
+    /// Waits for the checkpoint that is being written, if one is.
+    pub(crate) fn checkpoint_turn(&self) -> CheckpointTurn<'_> {
+        self.checkpoints.lock()
+    }
+
+    pub(crate) fn checkpoint_in_turn(&self, _turn: &CheckpointTurn<'_>) -> Result<()> {
         let journal = self.journal()?;
-        let mut manifest = self.manifest.lock();
-        let Some(mut young) = self.collect(manifest.checkpoint)? else { return Ok(()) };
-        self.keep_hashes(&mut young);
-        young.cells.sort_unstable();
-        // Two trees may bring the same schema.
-        young.cells.dedup_by(|a, b| a.0 == b.0);
-        let number = manifest.next_segment;
-        manifest.next_segment += 1;
-        let meta = SegmentMeta {
-            database_id: self.id,
-            epoch: manifest.epoch,
-            level: 0,
-            encoding: Encoding::Warm,
-            first_sequence: manifest.checkpoint.sequence.next(),
-            last_sequence: young.tail.sequence,
-        };
-        let info = self.write_segment(number, meta, &young.cells)?;
-        let view = self.view();
-        let segment = view.store.open_segment(&info)?;
-        let mut next = manifest.clone();
-        next.segments = [info].into_iter().chain(view.store.infos()).collect();
-        next.checkpoint = young.tail;
-        #[cfg(duramen_teeth)]
-        if crate::teeth::bites("recycle_early") {
-            journal.checkpointed(next.checkpoint.position)?;
-        }
-        next.store(self.device.as_ref())?;
-        *manifest = next;
-        // Not before: if the manifest cannot be written, all of it is still young.
-        view.store.add(segment);
-        for (tree, written) in &young.trees {
-            tree.checkpointed(written)?;
+        let Some(young) = self.freeze()? else { return Ok(()) };
+        let mut schemas = Vec::with_capacity(young.trees.len());
+        let info = self.write_young(&young, &mut schemas)?;
+        self.name_segment(info, young.tail)?;
+        for ((tree, frozen), &schema) in young.trees.iter().zip(&schemas) {
+            tree.checkpointed(frozen, schema)?;
         }
         drop(young.trees);
-        view.drop_idle();
-        journal.checkpointed(manifest.checkpoint.position)
+        self.memory.remove_young(young.bytes);
+        self.view().drop_idle();
+        journal.checkpointed(young.tail.position)
     }
 
-    /// Encodes what is young, between two commits.
-    fn collect(&self, before: JournalPoint) -> Result<Option<Young>> {
+    /// Notes between two commits what is young; none if nothing is.
+    fn freeze(&self) -> Result<Option<Young>> {
         let journal = self.journal()?;
+        let from = self.manifest.lock().checkpoint;
+        // Most of the wait for the device is over before commits have to wait.
+        journal.flush()?;
         let _no_commits = self.gate.write();
         journal.flush()?;
         let tail = journal.tail();
-        self.young_bytes.store(0, Ordering::Relaxed);
-        if tail.sequence == before.sequence {
+        if tail.sequence == from.sequence {
             return Ok(None);
         }
-        let mut cells = Cells::new();
-        let mut trees = Vec::new();
-        for tree in self.view().open_trees() {
-            if tree.is_dirty() {
-                let written = tree.checkpoint(&mut cells);
-                trees.push((tree, written));
-            }
-        }
-        Ok(Some(Young { tail, cells, trees }))
+        let frozen = |tree: Arc<Tree>| tree.freeze().map(|frozen| (tree, frozen));
+        let trees = self.view().open_trees().into_iter().filter_map(frozen).collect();
+        let bytes = self.memory.young();
+        Ok(Some(Young { from, tail, trees, bytes }))
     }
 
-    /// Adds the content hashes of the newest revisions, which are read beside new commits. One
-    /// that cannot be read is left out: damage elsewhere is no reason to lose what is young, and
-    /// `check` tells it.
-    fn keep_hashes(&self, young: &mut Young) {
-        // What is read of documents stays in memory until the checkpoint ends.
+    /// Writes a segment; the numbers of the schemas of its trees go to `schemas`.
+    fn write_young(&self, young: &Young, schemas: &mut Vec<u128>) -> Result<SegmentInfo> {
+        let mut hashes = self.hash_cells(young);
+        let (number, epoch) = self.next_segment();
+        let meta = SegmentMeta {
+            database_id: self.id,
+            epoch,
+            level: 0,
+            encoding: Encoding::Warm,
+            first_sequence: young.from.sequence.next(),
+            last_sequence: young.tail.sequence,
+        };
+        let mut out = CellSink::new(SegmentWriter::create(&self.device, number, meta)?);
+        for (tree, frozen) in &young.trees {
+            schemas.push(tree.write_frozen(frozen, hashes.remove(&tree.id()), &mut out)?);
+        }
+        out.finish()
+    }
+
+    /// The cells of the content hashes of the newest revisions. One that cannot be read is left
+    /// out: damage elsewhere is no reason to lose what is young, and `check` tells it.
+    fn hash_cells(&self, young: &Young) -> FxHashMap<TreeId, Cell> {
+        let mut cells = FxHashMap::default();
         let mut bytes_left = self.options.memory_bytes / HASHED_SHARE;
         // Trees take turns at being the first, so that none goes without for ever.
         let turn = usize::try_from(young.tail.sequence.0).unwrap_or(usize::MAX);
         let (later, first) = young.trees.split_at(turn.checked_rem(young.trees.len()).unwrap_or(0));
-        for (tree, written) in first.iter().chain(later) {
+        for (tree, frozen) in first.iter().chain(later) {
             if bytes_left == 0 {
                 break;
             }
             let bytes_max = bytes_left.min(KEPT_HASH_TEXT_BYTES_MAX);
-            let (cell, bytes) = tree.hash_cell(written.revision, bytes_max);
+            let (cell, bytes) = tree.hash_cell(frozen.revision, bytes_max);
             bytes_left = bytes_left.saturating_sub(bytes);
-            young.cells.extend(cell.ok().flatten());
+            cells.extend(cell.ok().flatten().map(|cell| (tree.id(), cell)));
         }
+        cells
     }
 
-    fn write_segment(&self, number: u64, meta: SegmentMeta, cells: &Cells) -> Result<SegmentInfo> {
-        let mut writer = SegmentWriter::create(&self.device, number, meta)?;
-        for (key, cell) in cells {
-            writer.push(key, cell)?;
+    /// Makes a segment the newest, and the checkpoint the place up to which it has the commits.
+    fn name_segment(&self, info: SegmentInfo, tail: JournalPoint) -> Result<()> {
+        let store = &self.view().store;
+        let segment = store.open_segment(&info)?;
+        let mut manifest = self.manifest.lock();
+        let mut next = manifest.clone();
+        next.segments.insert(0, info);
+        next.checkpoint = tail;
+        #[cfg(duramen_teeth)]
+        if crate::teeth::bites("recycle_early") {
+            self.journal()?.checkpointed(next.checkpoint.position)?;
         }
-        writer.finish()
+        next.store(self.device.as_ref())?;
+        *manifest = next;
+        store.add(segment);
+        Ok(())
     }
 
     /// Ends the work in order: a checkpoint if there is much to replay, and everything durable.

@@ -23,13 +23,13 @@ pub struct Options {
     pub durability: Durability,
     /// How long to wait, in milliseconds, for another process that writes the database.
     pub wait_ms: u64,
-    /// Memory for what is not yet in segments and for cached blocks, in bytes. At half of it a
-    /// checkpoint is written.
+    /// Memory for what is not yet in segments and for what is read of them, in bytes. At half of
+    /// it a checkpoint is written; at three quarters commits wait for that.
     pub memory_bytes: usize,
     /// Journal since the last checkpoint, in bytes, at which the next one is written.
     pub checkpoint_journal_bytes: usize,
-    /// Whether a thread of its own makes journal files and syncs `Interval` commits in time.
-    /// Without it the committing threads do both when they come by.
+    /// Whether threads of its own write checkpoints, make journal files and sync `Interval` commits
+    /// in time. Without them the committing threads do all of it when they come by.
     pub background: bool,
     /// Where commit timestamps come from.
     pub clock: Arc<dyn Clock>,

@@ -4,6 +4,7 @@ use crate::engine::{CATALOGUE, View};
 use crate::error::Result;
 use crate::node::NodeId;
 use crate::revision::{CommitSequence, Micros, Revision};
+use crate::tree::TREE_BYTES;
 use crate::tree::cell_key::TreeId;
 use crate::tree::delta::{self, Parts};
 use crate::tree::rows::Row;
@@ -58,7 +59,12 @@ impl<'w> Prepared<'w> {
 
     /// Approximate bytes that the staged changes take in memory.
     pub(crate) fn young_bytes(&self) -> usize {
-        let taken = |writer: &&Writer| std::mem::take(&mut writer.tree.data.write().young_bytes);
+        let taken = |writer: &&Writer| {
+            let mut data = writer.tree.data.write();
+            let is_first = data.rows.last() == data.rows.before();
+            // With its first young revision a tree has to stay in memory itself.
+            std::mem::take(&mut data.young_bytes) + if is_first { TREE_BYTES } else { 0 }
+        };
         self.writers.iter().map(taken).sum()
     }
 

@@ -1,17 +1,18 @@
 //! Opening a database: a new one, one to write, or one to read beside its writer.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 
 use parking_lot::{Mutex, RwLock};
 
+use crate::engine::background::Worker;
 use crate::engine::options::Options;
-use crate::engine::{Engine, View, record};
+use crate::engine::{Engine, Owner, Shared, View, record};
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Device, Lock};
 use crate::journal::{self, Journal, JournalSettings};
 use crate::limits::LOCK_RETRY_MS;
 use crate::manifest::Manifest;
+use crate::memory::Memory;
 use crate::store::{self, Store};
 
 pub(crate) const LOCK: &str = "LOCK";
@@ -49,9 +50,10 @@ impl Engine {
             journal.abandon(&error);
             return Err(error);
         }
-        let store = Store::open(&device, &manifest, cache_bytes(&options))?;
+        let store = Store::open(&device, &manifest, &Memory::new(options.memory_bytes))?;
         let view = View::new(Arc::new(store));
-        Ok(Self::assemble((device, options), (Some(journal), Some(lock)), (view, manifest), true))
+        let parts = (Some(journal), Some(lock));
+        Self::assemble((device, options), parts, (view, manifest), true).started()
     }
 
     fn open_to_write(
@@ -61,7 +63,7 @@ impl Engine {
         lock: Box<dyn Lock>,
     ) -> Result<Self> {
         manifest.check_writable()?;
-        let store = Store::open(&device, &manifest, cache_bytes(&options))?;
+        let store = Store::open(&device, &manifest, &Memory::new(options.memory_bytes))?;
         let view = View::new(Arc::new(store));
         let start = manifest.checkpoint;
         let settings = settings(&device, &options, &manifest);
@@ -82,7 +84,7 @@ impl Engine {
             // what was found is made durable in another place before anyone sees it.
             engine.write_checkpoint()?;
         }
-        Ok(engine)
+        engine.started()
     }
 
     fn open_to_read(device: Arc<dyn Device>, options: Options) -> Result<Self> {
@@ -96,7 +98,9 @@ impl Engine {
         (view, manifest): (View, Manifest),
         was_created: bool,
     ) -> Self {
-        Self {
+        let memory = Arc::clone(view.store.memory());
+        memory.add_young(view.take_young_bytes());
+        let shared = Shared {
             device,
             options,
             id: manifest.database_id,
@@ -104,11 +108,24 @@ impl Engine {
             journal,
             view: RwLock::new(Arc::new(view)),
             manifest: Mutex::new(manifest),
+            checkpoints: Mutex::default(),
             gate: RwLock::new(()),
-            young_bytes: AtomicUsize::new(0),
+            signal: Arc::default(),
+            memory,
             compaction: Mutex::new(None),
             _lock: lock,
+        };
+        Self { shared: Arc::new(shared), owner: Owner::This(None) }
+    }
+
+    /// Starts the thread, if there is to be one.
+    fn started(mut self) -> Result<Self> {
+        if self.has_worker() {
+            let shared = Arc::clone(&self.shared);
+            let worker = Worker::start(Self { shared, owner: Owner::Other })?;
+            self.owner = Owner::This(Some(worker));
         }
+        Ok(self)
     }
 
     /// Goes to the newest state of the writer, if opened for reading.
@@ -154,7 +171,7 @@ fn read(device: &Arc<dyn Device>, options: &Options) -> Result<(View, Manifest)>
         let Some(manifest) = Manifest::load(device.as_ref())? else {
             return Err(nothing_there());
         };
-        let store = match Store::open(device, &manifest, cache_bytes(options)) {
+        let store = match Store::open(device, &manifest, &Memory::new(options.memory_bytes)) {
             // Segments that a compaction replaced meanwhile are gone.
             Err(_) if Manifest::load(device.as_ref())?.is_some_and(|now| now != manifest) => {
                 continue;
@@ -195,11 +212,6 @@ fn settings(device: &Arc<dyn Device>, options: &Options, manifest: &Manifest) ->
         database: manifest.database_id,
         background: options.background,
     }
-}
-
-/// A quarter of the memory caches blocks; half is for what is not in segments.
-pub(super) fn cache_bytes(options: &Options) -> u64 {
-    options.memory_bytes as u64 / 4
 }
 
 fn nothing_there() -> Error {

@@ -17,6 +17,9 @@ use crate::io::{self, Access, Device, File};
 use crate::limits::{BLOCK_BYTES_MAX, CELL_BYTES_MAX, CELL_KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::{CommitSequence, Error, Result};
 
+/// Bytes of cells in a block.
+const BLOCK_ROOM: usize = BLOCK_BYTES_MAX - HEADER_BYTES;
+
 /// Bytes gathered before they are written.
 const WRITE_BYTES: usize = 256 << 10;
 
@@ -77,6 +80,21 @@ impl SegmentWriter {
         })
     }
 
+    /// Begins a block if the next cells, of so many bytes in all, fit one and not the rest of the
+    /// present one: what is read together should be in one block.
+    pub(crate) fn keep_together(&mut self, bytes: usize) -> Result<()> {
+        let filled = self.filled();
+        if filled > 0 && bytes <= BLOCK_ROOM && filled + bytes > BLOCK_ROOM {
+            self.write_cells()?;
+        }
+        Ok(())
+    }
+
+    /// Bytes of the cells in the block being filled.
+    fn filled(&self) -> usize {
+        self.records.len() * RECORD_BYTES + self.data.len()
+    }
+
     /// Adds a cell; its key is above that of the cell before it.
     pub(crate) fn push(&mut self, key: &[u8], cell: &[u8]) -> Result<()> {
         assert!(
@@ -86,9 +104,8 @@ impl SegmentWriter {
         );
         assert!(key.len() <= CELL_KEY_BYTES_MAX, "a cell key of {} bytes", key.len());
         assert!(cell.len() <= CELL_BYTES_MAX, "a cell of {} bytes", cell.len());
-        let bytes = RECORD_BYTES + key.len() + cell.len();
-        let room = BLOCK_BYTES_MAX - HEADER_BYTES;
-        if self.records.len() * RECORD_BYTES + self.data.len() + bytes > room {
+        let bytes = cell_bytes(key, cell);
+        if self.filled() + bytes > BLOCK_ROOM {
             self.write_cells()?;
         }
         self.hashes.push(KeyHash::of(key));
@@ -99,7 +116,7 @@ impl SegmentWriter {
         self.last_key.extend_from_slice(key);
         self.cells += 1;
         let record = Record { at: small(self.data.len()), key_len: small(key.len()) };
-        if bytes > room {
+        if bytes > BLOCK_ROOM {
             return self.write_block_of_cells(key, 1, &[record.as_bytes(), key, cell]);
         }
         self.records.push(record);
@@ -272,6 +289,11 @@ impl Output {
 fn shortest_fence<'a>(before: &[u8], first_key: &'a [u8]) -> &'a [u8] {
     let common = before.iter().zip(first_key).take_while(|(a, b)| a == b).count();
     &first_key[..=common]
+}
+
+/// Bytes that a cell with its key takes in a block.
+pub(crate) fn cell_bytes(key: &[u8], cell: &[u8]) -> usize {
+    RECORD_BYTES + key.len() + cell.len()
 }
 
 fn same_tree(a: &[u8], b: &[u8]) -> bool {

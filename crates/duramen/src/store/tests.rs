@@ -12,12 +12,17 @@ struct Model {
     newest: Cells,
 }
 
+/// A memory with so much room for blocks.
+fn memory(block_bytes: u64) -> Arc<Memory> {
+    Memory::new(usize::try_from(4 * block_bytes).unwrap())
+}
+
 impl Model {
     fn new(cache_bytes: u64) -> Self {
         let device = Arc::new(TestDevice::default());
         let manifest = Manifest::new(1, Micros(0));
         let shared: Arc<dyn Device> = Arc::<TestDevice>::clone(&device);
-        let store = Store::open(&shared, &manifest, cache_bytes).unwrap();
+        let store = Store::open(&shared, &manifest, &memory(cache_bytes)).unwrap();
         Self { device, store, manifest, newest: Cells::new() }
     }
 
@@ -32,7 +37,7 @@ impl Model {
 
     fn reopen(&mut self, cache_bytes: u64) {
         let shared: Arc<dyn Device> = Arc::<TestDevice>::clone(&self.device);
-        self.store = Store::open(&shared, &self.manifest, cache_bytes).unwrap();
+        self.store = Store::open(&shared, &self.manifest, &memory(cache_bytes)).unwrap();
     }
 }
 

@@ -72,10 +72,17 @@ impl Blobs {
         values.young.truncate(committed);
     }
 
-    /// The committed young values with the number of the first.
-    pub(crate) fn young(&self) -> (u64, Vec<Bytes>) {
+    /// How many values belong to commits; the numbers of all these are below it.
+    pub(crate) fn committed(&self) -> u64 {
         let values = self.values.read();
-        (values.first, values.young[..values.committed].to_vec())
+        values.first + values.committed as u64
+    }
+
+    /// The young values with numbers below `end`, with the number of the first.
+    pub(crate) fn young(&self, end: u64) -> (u64, Vec<Bytes>) {
+        let values = self.values.read();
+        let count = usize::try_from(end.saturating_sub(values.first)).unwrap_or(usize::MAX);
+        (values.first, values.young[..count.min(values.committed)].to_vec())
     }
 
     /// Drops the values below `first`, which a checkpoint has written.

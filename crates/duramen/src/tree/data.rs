@@ -8,11 +8,13 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use parking_lot::RwLock;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::encoding::RunPiece;
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::{ORDINALS_MAX, ROW_GROUP_SLOTS};
+use crate::memory::Evict;
 use crate::node::{Move, NodeId, Ordinal, PathId};
 use crate::order::Item;
 use crate::state::{Datum, ShapeId};
@@ -20,7 +22,7 @@ use crate::tree::disk::{Directory, Load, Loaded, Wanted};
 use crate::tree::group::{ColumnId, DiskPart, Fault, GroupId, RowGroup, locate};
 use crate::tree::rows::{Row, YoungRows};
 use crate::tree::schema::{Label, Schema, SchemaExtent, ShapeField, SpaceId, index_u32};
-use crate::tree::young::Packed;
+use crate::tree::young::{Packed, YoungColumn};
 
 /// One ordinal space of a tree.
 #[derive(Debug, Default)]
@@ -68,8 +70,14 @@ pub(crate) struct Address {
     pub(crate) ordinal: u64,
 }
 
-/// Bytes that a young state takes beside its text.
-const STATE_BYTES: usize = 20;
+/// Approximate bytes that a first state takes in memory beside its text.
+const BIRTH_BYTES: usize = 24;
+
+/// Approximate bytes that a change takes beside its text: most are alone in their run.
+const CHANGE_BYTES: usize = 56;
+
+/// Approximate bytes that a row group takes before it has any state.
+const GROUP_BYTES: usize = size_of::<RowGroup>() + 4 * size_of::<YoungColumn>();
 
 impl TreeData {
     /// A tree without revisions.
@@ -172,7 +180,10 @@ impl TreeData {
     pub(crate) fn group(&self, space: SpaceId, group: usize) -> Result<Option<&RowGroup>, Fault> {
         let data = &self.spaces[space.0 as usize];
         match data.groups.get(group) {
-            Some(Some(found)) => Ok(Some(found)),
+            Some(Some(found)) => {
+                found.touch();
+                Ok(Some(found))
+            }
             _ if (group as u64) * ROW_GROUP_SLOTS < data.on_disk => {
                 Err(Fault::load(Load::Group(GroupId { space, group: index_u32(group) })))
             }
@@ -328,15 +339,33 @@ impl TreeData {
             return Ok(());
         }
         match loaded {
-            Loaded::Small(mut whole) => {
+            Loaded::Small(mut whole, resident) => {
                 if let Some(younger) = &groups[index] {
                     whole.add_after(0, younger)?;
                 }
-                groups[index] = Some(Box::new(whole));
+                whole.disk = DiskPart::Unpacked(resident);
+                groups[index].insert(whole).settle_in();
             }
             Loaded::Large(disk) => {
                 let group = groups[index].get_or_insert_default();
                 group.disk = DiskPart::Loaded(Box::new(disk));
+                group.settle_in();
+            }
+        }
+        Ok(())
+    }
+
+    /// Drops what is loaded of a row group: it is read again when it is asked for.
+    fn evict(&mut self, id: GroupId) -> Result<()> {
+        let before = u32::try_from(self.rows.before()).unwrap_or(u32::MAX);
+        let groups = &mut self.spaces[id.space.0 as usize].groups;
+        let Some(slot) = groups.get_mut(id.group as usize) else { return Ok(()) };
+        if let Some(group) = slot
+            && matches!(group.disk, DiskPart::Loaded(_) | DiskPart::Unpacked(_))
+        {
+            group.prune(id, before)?;
+            if group.is_young_empty() {
+                *slot = None;
             }
         }
         Ok(())
@@ -429,7 +458,7 @@ impl TreeData {
         ordinal: u64,
         (datum, revision): (Datum<'_>, u32),
     ) -> Result<()> {
-        self.young_bytes += STATE_BYTES + text_bytes(&datum);
+        self.young_bytes += BIRTH_BYTES + text_bytes(&datum);
         let (group, slot) = locate(ordinal);
         self.group_mut(space, group).set_birth(column, slot, datum, revision)
     }
@@ -442,7 +471,7 @@ impl TreeData {
         ordinal: u64,
         (datum, revision): (Datum<'_>, u32),
     ) -> Result<bool> {
-        self.young_bytes += STATE_BYTES + text_bytes(&datum);
+        self.young_bytes += CHANGE_BYTES + text_bytes(&datum);
         let (group, slot) = locate(ordinal);
         self.group_mut(space, group).set_change(column, slot, datum, revision)
     }
@@ -529,7 +558,9 @@ impl TreeData {
         }
         let on_disk = (group as u64) * ROW_GROUP_SLOTS < data.on_disk;
         let id = GroupId { space, group: index_u32(group) };
+        let young_bytes = &mut self.young_bytes;
         data.groups[group].get_or_insert_with(|| {
+            *young_bytes += GROUP_BYTES;
             let mut new = RowGroup::default();
             if on_disk {
                 new.disk = DiskPart::NotLoaded(id);
@@ -548,10 +579,9 @@ impl TreeData {
         })
     }
 
-    /// The keys of young entries below an ordinal, with their ordinals.
-    pub(crate) fn young_keys(&self, space: SpaceId) -> impl Iterator<Item = (&[u8], u64)> {
-        let keys = &self.spaces[space.0 as usize].keys;
-        keys.iter().map(|(key, &ordinal)| (&**key, ordinal))
+    /// A row group as far as it is in memory.
+    pub(crate) fn young_group(&self, id: GroupId) -> Option<&RowGroup> {
+        self.spaces.get(id.space.0 as usize)?.groups.get(id.group as usize)?.as_deref()
     }
 
     /// Drops what a checkpoint at `revision` has written: it is read from disk from now on.
@@ -568,10 +598,11 @@ impl TreeData {
         Ok(())
     }
 
-    /// Drops what was read from disk.
+    /// Drops what holds the segments open that it was read from.
     pub(crate) fn release_decoded(&mut self) -> Result<()> {
-        let before = u32::try_from(self.rows.before()).unwrap_or(u32::MAX);
-        self.drop_on_disk(before)
+        let held = self.groups().filter(|(_, group)| matches!(group.disk, DiskPart::Loaded(_)));
+        let held: Vec<GroupId> = held.map(|(id, _)| id).collect();
+        held.into_iter().try_for_each(|id| self.evict(id))
     }
 
     /// Drops the states that the disk has, which are those up to `revision`.
@@ -588,6 +619,16 @@ impl TreeData {
             }
         }
         Ok(())
+    }
+}
+
+impl Evict for RwLock<TreeData> {
+    fn evict(&self, id: GroupId) -> bool {
+        if self.read().young_group(id).is_some_and(RowGroup::take_used) {
+            return false;
+        }
+        // What cannot be taken apart stays, and is asked again.
+        self.write().evict(id).is_ok()
     }
 }
 

@@ -11,7 +11,8 @@ use parking_lot::Mutex;
 
 use crate::encoding::{Column, RevisionRowsBlock};
 use crate::error::{Error, ErrorKind, Result};
-use crate::limits::{ORDINALS_MAX, ROW_GROUP_SLOTS};
+use crate::limits::{BLOCK_BYTES_MAX, ORDINALS_MAX, ROW_GROUP_SLOTS};
+use crate::memory::{Memory, Resident};
 use crate::node::{Move, NodeId, PathId};
 use crate::revision::Revision;
 use crate::state::Datum;
@@ -58,7 +59,7 @@ type LastRows = (u64, Arc<RevisionRowsBlock>);
 /// What was read of a row group.
 #[derive(Debug)]
 pub(crate) enum Loaded {
-    Small(RowGroup),
+    Small(Box<RowGroup>, Arc<Resident>),
     Large(LargeGroup),
 }
 
@@ -78,6 +79,11 @@ impl TreeCells {
 
     pub(crate) fn tree(&self) -> TreeId {
         self.tree
+    }
+
+    /// The memory for what is read.
+    pub(crate) fn memory(&self) -> &Arc<Memory> {
+        self.store.memory()
     }
 
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
@@ -157,7 +163,7 @@ impl TreeCells {
         let (key, cell) = self.store.live().last_before(&prefix, &key)?.ok_or_else(missing)?;
         let first = key.last_chunk::<8>().map(|bytes| u64::from_be_bytes(*bytes));
         let first = first.ok_or_else(missing)?;
-        let block = Arc::new(RevisionRowsBlock::parse(cell)?);
+        let block = Arc::new(RevisionRowsBlock::parse(of_its_own(cell))?);
         let index = within(first, &block).ok_or_else(missing)?;
         *self.rows.lock() = Some((first, Arc::clone(&block)));
         Ok((block, index))
@@ -165,16 +171,25 @@ impl TreeCells {
 
     /// A row group, of which the disk has the revisions up to `newest`: whole if it is small, else
     /// the directory of its cells.
-    pub(crate) fn load_group(&self, id: GroupId, schema: &Schema, newest: u32) -> Result<Loaded> {
+    pub(crate) fn load_group(
+        &self,
+        id: GroupId,
+        schema: &Schema,
+        newest: u32,
+        resident: Arc<Resident>,
+    ) -> Result<Loaded> {
         let live = self.store.live();
         let mut whole = WholeGroup::default();
         for found in live.scan(&cell_key::group(self.tree, id))? {
             let (key, handle) = found?;
             if !whole.add(Place::parse(&key, id, schema)?, &handle)? {
-                return LargeGroup::read(self, live, (id, schema), newest).map(Loaded::Large);
+                let large = LargeGroup::read(self, live, (id, schema), newest, resident);
+                return large.map(Loaded::Large);
             }
         }
-        whole.unpack(schema.extent()).map(Loaded::Small)
+        let group = Box::new(whole.unpack(schema.extent())?);
+        resident.add(group.bytes());
+        Ok(Loaded::Small(group, resident))
     }
 
     /// The directory of the cells of a row group, whatever its size.
@@ -183,8 +198,9 @@ impl TreeCells {
         id: GroupId,
         schema: &Schema,
         newest: u32,
+        resident: Arc<Resident>,
     ) -> Result<LargeGroup> {
-        LargeGroup::read(self, self.store.live(), (id, schema), newest)
+        LargeGroup::read(self, self.store.live(), (id, schema), newest, resident)
     }
 }
 
@@ -223,6 +239,11 @@ impl Place {
         })?;
         Ok(first..end)
     }
+}
+
+/// A cell to be kept: one that shares its block with others would keep all of them.
+fn of_its_own(cell: Bytes) -> Bytes {
+    if cell.len() < BLOCK_BYTES_MAX { Bytes::copy_from_slice(&cell) } else { cell }
 }
 
 /// The revision that a state of a cell of births says.

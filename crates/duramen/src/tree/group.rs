@@ -7,9 +7,12 @@
 //! changes; a slot is born either on disk or young, never both.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Error, Result};
 use crate::limits::ROW_GROUP_SLOTS;
+use crate::memory::Resident;
 use crate::state::Datum;
 use crate::tree::disk::{LargeGroup, Load};
 use crate::tree::schema::SpaceId;
@@ -57,10 +60,12 @@ pub(crate) enum ColumnId {
 /// Where the part of a row group is that was there at the last checkpoint.
 #[derive(Debug, Default)]
 pub(crate) enum DiskPart {
-    /// There was none, or it has been read and stands among the young states.
+    /// There was none.
     #[default]
     None,
     NotLoaded(GroupId),
+    /// It was small, and stands among the young states.
+    Unpacked(Arc<Resident>),
     Loaded(Box<LargeGroup>),
 }
 
@@ -72,6 +77,8 @@ pub(crate) struct RowGroup {
     parent: YoungColumn,
     key: YoungColumn,
     pub(crate) disk: DiskPart,
+    /// Whether it was read since it was last asked to go.
+    used: AtomicBool,
 }
 
 /// The row group and the slot of an ordinal.
@@ -83,6 +90,36 @@ pub(crate) fn locate(ordinal: u64) -> (usize, u16) {
 }
 
 impl RowGroup {
+    /// Notes that it is in use.
+    #[inline]
+    pub(crate) fn touch(&self) {
+        // Storing what is there already would take the line from other readers.
+        if !self.used.load(Ordering::Relaxed) {
+            self.used.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// What was loaded is kept, and can be asked to go.
+    pub(crate) fn settle_in(&self) {
+        self.touch();
+        match &self.disk {
+            DiskPart::None | DiskPart::NotLoaded(_) => {}
+            DiskPart::Unpacked(resident) => resident.settle_in(),
+            DiskPart::Loaded(disk) => disk.resident().settle_in(),
+        }
+    }
+
+    /// Whether it was in use since it was last asked.
+    pub(crate) fn take_used(&self) -> bool {
+        self.used.swap(false, Ordering::Relaxed)
+    }
+
+    /// Approximate bytes in memory, the part on disk left out.
+    pub(crate) fn bytes(&self) -> usize {
+        let columns = self.columns.iter().chain([&self.parent, &self.key]);
+        size_of::<Self>() + self.heap.bytes() + columns.map(YoungColumn::bytes).sum::<usize>()
+    }
+
     #[inline]
     fn column(&self, column: ColumnId) -> Option<&YoungColumn> {
         match column {
@@ -240,7 +277,7 @@ impl RowGroup {
 
     fn disk_group(&self) -> Result<Option<&LargeGroup>, Fault> {
         match &self.disk {
-            DiskPart::None => Ok(None),
+            DiskPart::None | DiskPart::Unpacked(_) => Ok(None),
             DiskPart::Loaded(disk) => Ok(Some(disk)),
             DiskPart::NotLoaded(id) => Err(Fault::load(Load::Group(*id))),
         }

@@ -20,9 +20,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::revision::Revision;
 use crate::tree::Tree;
 use crate::tree::cell_key::{self, CellKey};
-
-/// A cell with its key.
-type Cell = (Vec<u8>, Vec<u8>);
+use crate::tree::persist::Cell;
 
 impl Tree {
     /// The cell that keeps the hash of a committed revision, unless the text has more bytes than

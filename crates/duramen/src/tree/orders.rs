@@ -6,7 +6,6 @@
 use std::sync::Arc;
 
 use parking_lot::RwLock;
-use rustc_hash::FxHashMap;
 
 use crate::encoding::decode_order_block;
 use crate::error::{Error, ErrorKind, Result};
@@ -28,11 +27,7 @@ struct Blocks {
     young: Vec<Arc<OrderBlock>>,
     /// How many of the young ones belong to commits.
     committed: usize,
-    loaded: FxHashMap<OrderId, Arc<OrderBlock>>,
 }
-
-/// Order blocks kept decoded beside the young ones; enough for the paths through large arrays.
-const LOADED_MAX: usize = 4_096;
 
 impl Orders {
     /// The order blocks of a tree of which the first `first` are on disk.
@@ -66,10 +61,17 @@ impl Orders {
         blocks.young.truncate(committed);
     }
 
-    /// The committed young blocks with the number of the first.
-    pub(crate) fn young(&self) -> (u64, Vec<Arc<OrderBlock>>) {
+    /// How many blocks belong to commits; the numbers of all these are below it.
+    pub(crate) fn committed(&self) -> u64 {
         let blocks = self.blocks.read();
-        (blocks.first, blocks.young[..blocks.committed].to_vec())
+        blocks.first + blocks.committed as u64
+    }
+
+    /// The young blocks with numbers below `end`, with the number of the first.
+    pub(crate) fn young(&self, end: u64) -> (u64, Vec<Arc<OrderBlock>>) {
+        let blocks = self.blocks.read();
+        let count = usize::try_from(end.saturating_sub(blocks.first)).unwrap_or(usize::MAX);
+        (blocks.first, blocks.young[..count.min(blocks.committed)].to_vec())
     }
 
     /// Drops the blocks below `first`, which a checkpoint has written.
@@ -92,17 +94,14 @@ impl OrderBlocks for &Orders {
             if let Some(index) = young {
                 return blocks.young.get(index).cloned().ok_or_else(|| missing(id));
             }
-            if let Some(block) = blocks.loaded.get(&id) {
-                return Ok(Arc::clone(block));
-            }
         }
-        let cell = self.cells.get(&cell_key::order(self.cells.tree(), id))?;
+        let (tree, memory) = (self.cells.tree(), self.cells.memory());
+        if let Some(block) = memory.order(tree, id) {
+            return Ok(block);
+        }
+        let cell = self.cells.get(&cell_key::order(tree, id))?;
         let block = Arc::new(decode_order_block(&cell.ok_or_else(|| missing(id))?)?);
-        let mut blocks = self.blocks.write();
-        if blocks.loaded.len() >= LOADED_MAX {
-            blocks.loaded.clear();
-        }
-        blocks.loaded.insert(id, Arc::clone(&block));
+        memory.keep_order(tree, id, &block);
         Ok(block)
     }
 }

@@ -1,5 +1,6 @@
 //! A tree into cells at a checkpoint, and back when it is opened.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -7,10 +8,12 @@ use rustc_hash::FxHashMap;
 use crate::encoding::{RevisionRows, encode_column, encode_order_block, encode_run};
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::{
-    ORDINALS_MAX, REVISION_ROWS_MAX, REVISIONS_MAX, ROW_GROUP_SLOTS, RUN_PIECE_CHANGES_MAX,
+    BASE_BYTES_MAX, ORDINALS_MAX, REVISION_ROWS_MAX, REVISIONS_MAX, ROW_GROUP_SLOTS,
+    RUN_PIECE_CHANGES_MAX,
 };
 use crate::node::PathId;
 use crate::revision::Revision;
+use crate::segment::{self, SegmentInfo, SegmentWriter};
 use crate::state::{BlobId, Datum, OrderId};
 use crate::store::Store;
 use crate::tree::Tree;
@@ -19,26 +22,60 @@ use crate::tree::data::TreeData;
 use crate::tree::delta::{decode_paths, decode_shapes, encode_paths, encode_shapes};
 use crate::tree::disk::TreeCells;
 use crate::tree::group::{ColumnId, GroupId, RowGroup};
-use crate::tree::schema::{Schema, SchemaExtent, SpaceId, index_u32};
+use crate::tree::history::short;
+use crate::tree::schema::{Schema, SchemaExtent, index_u32};
 use crate::tree::young::Packed;
 use crate::wire::{Reader, put_varint};
 
 /// Changed nodes from which on a block of revision rows ends early.
 pub(crate) const ROWS_CHANGED_MAX: usize = 1 << 20;
 
-/// Cells with their keys.
-pub(crate) type Cells = Vec<(Vec<u8>, Vec<u8>)>;
+/// A cell with its key.
+pub(crate) type Cell = (Vec<u8>, Vec<u8>);
 
-/// What a checkpoint wrote of one tree.
+type Cells = Vec<Cell>;
+
+/// Where the cells of a checkpoint go, tree by tree, in the order of their keys.
 #[derive(Debug)]
-pub(crate) struct Written {
+pub(crate) struct CellSink {
+    segment: SegmentWriter,
+    /// Schemas stand after all trees, and several trees may bring the same one.
+    schemas: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// What is gathered to be sorted, never more than a row group or the keys of a tree.
+    gathered: Cells,
+}
+
+impl CellSink {
+    pub(crate) fn new(segment: SegmentWriter) -> Self {
+        Self { segment, schemas: BTreeMap::new(), gathered: Cells::new() }
+    }
+
+    /// Completes the segment.
+    pub(crate) fn finish(mut self) -> Result<SegmentInfo> {
+        for (key, cell) in &self.schemas {
+            self.segment.push(key, cell)?;
+        }
+        self.segment.finish()
+    }
+
+    /// Writes what was gathered, in order.
+    fn push_gathered(&mut self) -> Result<()> {
+        self.gathered.sort_unstable();
+        let bytes = self.gathered.iter().map(|(key, cell)| segment::cell_bytes(key, cell)).sum();
+        self.segment.keep_together(bytes)?;
+        self.gathered.drain(..).try_for_each(|(key, cell)| self.segment.push(&key, &cell))
+    }
+}
+
+/// How much of a tree a checkpoint writes: what was committed when it began. Commits go on above.
+#[derive(Debug)]
+pub(crate) struct Frozen {
     /// The newest revision in it.
     pub(crate) revision: u32,
     high_waters: Vec<u64>,
     orders: u64,
     blobs: u64,
     schema: SchemaExtent,
-    shared_schema: u128,
 }
 
 /// The facts of a tree as of its last checkpoint.
@@ -84,56 +121,113 @@ impl Tree {
         data.rows.last() > data.rows.before()
     }
 
-    /// Appends the cells of all commits since the last checkpoint. No commit may happen meanwhile.
-    pub(crate) fn checkpoint(&self, cells: &mut Cells) -> Written {
+    /// What is committed and not on disk; none if there is nothing. No commit may happen meanwhile.
+    pub(crate) fn freeze(&self) -> Option<Frozen> {
         let data = self.data.read();
-        let tree = self.id();
-        let revision = index_u32(usize::try_from(data.rows.last()).unwrap_or(usize::MAX));
+        if data.rows.last() == data.rows.before() {
+            return None;
+        }
         let schema = data.committed_schema();
-        let shared = put_schema(&data, tree, schema, cells);
-        let (first_order, orders) = self.orders.young();
-        for (id, block) in (first_order..).zip(&orders) {
+        let spaces = data.spaces.iter().take(spaces_of(&data, schema));
+        Some(Frozen {
+            revision: short(Revision(data.rows.last())),
+            high_waters: spaces.map(|space| space.committed).collect(),
+            orders: self.orders.committed(),
+            blobs: self.blobs.committed(),
+            schema,
+        })
+    }
+
+    /// Writes what was frozen, while commits go on: of what they add nothing is below the bounds.
+    /// The tree's lock is held for a column of a row group at a time. `hash` is the cell of the
+    /// newest content hash, if it is kept. Returns the number of the schema that it shares.
+    pub(crate) fn write_frozen(
+        &self,
+        frozen: &Frozen,
+        hash: Option<Cell>,
+        out: &mut CellSink,
+    ) -> Result<u128> {
+        let tree = self.id();
+        let shared_schema = put_schema(&self.data.read(), tree, frozen.schema, out);
+        let meta = Meta {
+            revisions: u64::from(frozen.revision),
+            schema: shared_schema,
+            orders: frozen.orders,
+            blobs: frozen.blobs,
+            high_waters: frozen.high_waters.clone(),
+        };
+        out.gathered.push((cell_key::meta(tree), meta.encode()));
+        out.push_gathered()?;
+        self.put_rows(frozen, out)?;
+        let groups = self.frozen_groups(frozen);
+        for &id in &groups {
+            self.put_group(id, frozen, out)?;
+        }
+        let (first, orders) = self.orders.young(frozen.orders);
+        for (id, block) in (first..).map(OrderId).zip(&orders) {
             let mut cell = Vec::new();
             encode_order_block(block, &mut cell);
-            cells.push((cell_key::order(tree, OrderId(id)), cell));
+            out.segment.push(&cell_key::order(tree, id), &cell)?;
         }
-        let (first_blob, blobs) = self.blobs.young();
-        for (id, blob) in (first_blob..).zip(&blobs) {
-            cells.push((cell_key::blob(tree, BlobId(id)), blob.to_vec()));
+        for &id in &groups {
+            put_keys(&self.data.read(), (tree, id), frozen, &mut out.gathered);
         }
-        put_rows(&data, tree, cells);
-        for (id, group) in data.groups() {
-            GroupWriter { data: &data, tree, id, group, revision }.put(cells);
+        out.push_gathered()?;
+        let (first, blobs) = self.blobs.young(frozen.blobs);
+        for (id, blob) in (first..).map(BlobId).zip(&blobs) {
+            out.segment.push(&cell_key::blob(tree, id), blob)?;
         }
-        put_keys(&data, tree, cells);
-        let spaces = data.spaces.iter().take(spaces_of(&data, schema));
-        let high_waters: Vec<u64> = spaces.map(|space| space.committed).collect();
-        let meta = Meta {
-            revisions: u64::from(revision),
-            schema: shared,
-            orders: first_order + orders.len() as u64,
-            blobs: first_blob + blobs.len() as u64,
-            high_waters,
-        };
-        cells.push((cell_key::meta(tree), meta.encode()));
-        let Meta { orders, blobs, high_waters, .. } = meta;
-        Written { revision, high_waters, orders, blobs, schema, shared_schema: shared }
+        out.gathered.extend(hash);
+        out.push_gathered()?;
+        Ok(shared_schema)
     }
 
     /// Drops from memory what a checkpoint wrote, now that it can be read from disk.
-    pub(crate) fn checkpointed(&self, written: &Written) -> Result<()> {
+    pub(crate) fn checkpointed(&self, frozen: &Frozen, shared_schema: u128) -> Result<()> {
         {
             let mut data = self.data.write();
-            data.prune(written.revision, &written.high_waters)?;
-            data.disk_schema = Some(written.schema);
-            data.shared_schema = written.shared_schema;
+            data.prune(frozen.revision, &frozen.high_waters)?;
+            data.disk_schema = Some(frozen.schema);
+            data.shared_schema = shared_schema;
         }
-        self.orders.prune(written.orders);
-        self.blobs.prune(written.blobs);
+        self.orders.prune(frozen.orders);
+        self.blobs.prune(frozen.blobs);
         Ok(())
     }
 
-    /// Drops from memory what was read from disk: the segments it holds open may be gone.
+    /// The row groups of spaces that were there when the checkpoint began.
+    fn frozen_groups(&self, frozen: &Frozen) -> Vec<GroupId> {
+        let data = self.data.read();
+        let ids = data.groups().map(|(id, _)| id);
+        ids.filter(|id| (id.space.0 as usize) < frozen.high_waters.len()).collect()
+    }
+
+    /// Writes the revision rows, a block under the lock at a time.
+    fn put_rows(&self, frozen: &Frozen, out: &mut CellSink) -> Result<()> {
+        let mut first = self.data.read().rows.before() + 1;
+        while first <= u64::from(frozen.revision) {
+            let mut cell = Vec::new();
+            let last = encode_rows(&self.data.read(), (first, frozen.revision.into()), &mut cell);
+            out.segment.push(&cell_key::rows(self.id(), first), &cell)?;
+            first = last + 1;
+        }
+        Ok(())
+    }
+
+    /// Writes the young part of a row group, a column under the lock at a time.
+    fn put_group(&self, id: GroupId, frozen: &Frozen, out: &mut CellSink) -> Result<()> {
+        let columns = self.data.read().schema.space(id.space).columns.len();
+        let values = (0..).take(columns).map(ColumnId::Value);
+        for column in values.chain([ColumnId::Parent, ColumnId::Key]) {
+            let data = self.data.read();
+            let Some(group) = data.young_group(id) else { break };
+            let (data, tree) = (&*data, self.id());
+            GroupWriter { data, tree, id, group, frozen }.put(column, &mut out.gathered);
+        }
+        out.push_gathered()
+    }
+
+    /// Drops from memory what holds segments open: their files may be gone.
     pub(crate) fn release_decoded(&self) -> Result<()> {
         self.data.write().release_decoded()
     }
@@ -146,74 +240,74 @@ fn spaces_of(data: &TreeData, extent: SchemaExtent) -> usize {
 }
 
 /// Writes what the schema has beyond the last checkpoint; the shared part's content hash.
-fn put_schema(data: &TreeData, tree: TreeId, extent: SchemaExtent, cells: &mut Cells) -> u128 {
+fn put_schema(data: &TreeData, tree: TreeId, extent: SchemaExtent, out: &mut CellSink) -> u128 {
     let Some(before) = data.disk_schema else {
         let mut cell = vec![u8::from(data.schema.path(PathId(0)).always_map)];
         encode_paths(data, 1..extent.paths, &mut cell);
         encode_shapes(data, 0..extent.shapes, &mut cell);
         let content = cell_key::schema_number(&cell);
-        cells.push((cell_key::schema(content), cell));
+        out.schemas.insert(cell_key::schema(content), cell);
         return content;
     };
     if before != extent {
         let mut cell = Vec::new();
         encode_paths(data, before.paths..extent.paths, &mut cell);
         encode_shapes(data, before.shapes..extent.shapes, &mut cell);
-        cells.push((cell_key::schema_piece(tree, before.paths, before.shapes), cell));
+        let key = cell_key::schema_piece(tree, before.paths, before.shapes);
+        out.gathered.push((key, cell));
     }
     data.shared_schema
 }
 
-fn put_rows(data: &TreeData, tree: TreeId, cells: &mut Cells) {
+/// Encodes a block of young revision rows from `first` on; the last row in it.
+fn encode_rows(data: &TreeData, (first, end): (u64, u64), cell: &mut Vec<u8>) -> u64 {
     let rows = &data.rows;
-    let mut first = rows.before() + 1;
-    while first <= rows.last() {
-        let most = rows.last().min(first + REVISION_ROWS_MAX as u64 - 1);
-        let mut last = first;
-        let mut block = RevisionRows::default();
-        let mut numbers: FxHashMap<Box<str>, u32> = FxHashMap::default();
-        let mut intern = |text: Option<Box<str>>, strings: &mut Vec<Vec<u8>>| {
-            let Some(text) = text else { return 0 };
-            *numbers.entry(text).or_insert_with_key(|text| {
-                strings.push(text.as_bytes().to_vec());
-                index_u32(strings.len())
-            })
-        };
-        for revision in (first..=most).map(Revision) {
-            if block.changed.len() > ROWS_CHANGED_MAX {
-                break;
-            }
-            last = revision.0;
-            let row = (rows.get(revision), rows.changed(revision), rows.moves(revision));
-            let (Some(row), Some(changed), Some(moves)) = row else { continue };
-            block.timestamps.push(row.timestamp);
-            block.committed.push(row.committed);
-            block.sequences.push(row.sequence);
-            block.authors.push(intern(row.author, &mut block.strings));
-            block.messages.push(intern(row.message, &mut block.strings));
-            block.changed.extend_from_slice(changed);
-            block.changed_ends.push(index_u32(block.changed.len()));
-            block.moves.extend_from_slice(moves);
-            block.moves_ends.push(index_u32(block.moves.len()));
+    let most = end.min(first + REVISION_ROWS_MAX as u64 - 1);
+    let mut last = first;
+    let mut block = RevisionRows::default();
+    let mut numbers: FxHashMap<Box<str>, u32> = FxHashMap::default();
+    let mut intern = |text: Option<Box<str>>, strings: &mut Vec<Vec<u8>>| {
+        let Some(text) = text else { return 0 };
+        *numbers.entry(text).or_insert_with_key(|text| {
+            strings.push(text.as_bytes().to_vec());
+            index_u32(strings.len())
+        })
+    };
+    for revision in (first..=most).map(Revision) {
+        if block.changed.len() > ROWS_CHANGED_MAX {
+            break;
         }
-        let mut cell = Vec::new();
-        block.encode(&mut cell);
-        cells.push((cell_key::rows(tree, first), cell));
-        first = last + 1;
+        last = revision.0;
+        let row = (rows.get(revision), rows.changed(revision), rows.moves(revision));
+        let (Some(row), Some(changed), Some(moves)) = row else { continue };
+        block.timestamps.push(row.timestamp);
+        block.committed.push(row.committed);
+        block.sequences.push(row.sequence);
+        block.authors.push(intern(row.author, &mut block.strings));
+        block.messages.push(intern(row.message, &mut block.strings));
+        block.changed.extend_from_slice(changed);
+        block.changed_ends.push(index_u32(block.changed.len()));
+        block.moves.extend_from_slice(moves);
+        block.moves_ends.push(index_u32(block.moves.len()));
     }
+    block.encode(cell);
+    last
 }
 
-fn put_keys(data: &TreeData, tree: TreeId, cells: &mut Cells) {
-    for (index, space) in (0..).zip(&data.spaces) {
-        let Some(path) = data.schema.spaces().get(index as usize).map(|space| space.path) else {
-            continue;
-        };
-        for (key, ordinal) in data.young_keys(SpaceId(index)) {
-            let Some((map, name)) = key.split_first_chunk::<8>() else { continue };
-            if ordinal < space.committed {
-                let key = cell_key::entry(tree, path, u64::from_be_bytes(*map), name);
-                cells.push((key, ordinal.to_le_bytes().to_vec()));
-            }
+/// Gathers the index cells of the entries that were born in a row group.
+fn put_keys(data: &TreeData, (tree, id): (TreeId, GroupId), frozen: &Frozen, cells: &mut Cells) {
+    let Some(group) = data.young_group(id) else { return };
+    let path = data.schema.space(id.space).path;
+    let writer = GroupWriter { data, tree, id, group, frozen };
+    let Some((first, keys)) = writer.births(ColumnId::Key) else { return };
+    let start = u64::from(id.group) * ROW_GROUP_SLOTS;
+    for (slot, &key) in (first..).zip(keys) {
+        let map = group.young_column(ColumnId::Parent).and_then(|parents| parents.birth(slot));
+        if let (Datum::Text { bytes, .. }, Some(map)) =
+            (group.unpack(key), map.and_then(Packed::integer))
+        {
+            let key = cell_key::entry(tree, path, map.cast_unsigned(), bytes);
+            cells.push((key, (start + u64::from(slot)).to_le_bytes().to_vec()));
         }
     }
 }
@@ -224,20 +318,24 @@ struct GroupWriter<'a> {
     tree: TreeId,
     id: GroupId,
     group: &'a RowGroup,
-    revision: u32,
+    frozen: &'a Frozen,
 }
 
 impl GroupWriter<'_> {
-    fn put(&self, cells: &mut Cells) {
+    fn put(&self, column: ColumnId, cells: &mut Cells) {
         let space = self.data.schema.space(self.id.space);
-        for (index, &path) in (0..).zip(&space.columns) {
-            let column = ColumnId::Value(index);
-            self.put_births(column, (path, GroupCell::Base), cells);
-            self.put_changes(column, path, cells);
+        match column {
+            ColumnId::Value(index) => {
+                let Some(&path) = space.columns.get(index as usize) else { return };
+                self.put_births(column, (path, GroupCell::Base), cells);
+                self.put_changes(column, path, cells);
+            }
+            ColumnId::Parent => {
+                self.put_births(column, (space.path, GroupCell::Parent), cells);
+                self.put_born(space.path, cells);
+            }
+            ColumnId::Key => self.put_births(column, (space.path, GroupCell::Key), cells),
         }
-        self.put_births(ColumnId::Parent, (space.path, GroupCell::Parent), cells);
-        self.put_births(ColumnId::Key, (space.path, GroupCell::Key), cells);
-        self.put_born(space.path, cells);
     }
 
     /// The committed births of a column that are not on disk: the first slot and the states.
@@ -249,7 +347,8 @@ impl GroupWriter<'_> {
             let index = usize::try_from(ordinal.saturating_sub(start)).unwrap_or(usize::MAX);
             index.min(births.len())
         };
-        let (from, to) = (index(space.on_disk), index(space.committed));
+        let committed = self.frozen.high_waters.get(self.id.space.0 as usize);
+        let (from, to) = (index(space.on_disk), index(committed.copied().unwrap_or(0)));
         let births = births.get(from..to).filter(|births| !births.is_empty())?;
         Some((first + u16::try_from(from).ok()?, births))
     }
@@ -260,10 +359,30 @@ impl GroupWriter<'_> {
             return;
         }
         let states: Vec<Datum<'_>> = births.iter().map(|&birth| self.group.unpack(birth)).collect();
+        self.put_states((path, kind), (first, &states), cells);
+    }
+
+    /// Writes first states, cut at slots so that each cell fits a block: a read of one record
+    /// should not read the states of all.
+    fn put_states(
+        &self,
+        (path, kind): (PathId, GroupCell),
+        (first, states): (u16, &[Datum<'_>]),
+        cells: &mut Cells,
+    ) {
         let mut cell = Vec::new();
-        encode_column(&states, &mut cell);
-        let key = cell_key::group_cell(self.tree, self.id, path, (kind, u32::from(first)));
-        cells.push((key, cell));
+        encode_column(states, &mut cell);
+        if cell.len() <= BASE_BYTES_MAX || states.len() == 1 {
+            let kind = (kind, u32::from(first));
+            cells.push((cell_key::group_cell(self.tree, self.id, path, kind), cell));
+            return;
+        }
+        let most = states.len().div_ceil(cell.len().div_ceil(BASE_BYTES_MAX));
+        for (piece, states) in (0_u16..).zip(states.chunks(most.max(1))) {
+            let before = usize::from(piece) * most;
+            let first = first + u16::try_from(before).unwrap_or(u16::MAX);
+            self.put_states((path, kind), (first, states), cells);
+        }
     }
 
     fn put_born(&self, path: PathId, cells: &mut Cells) {
@@ -273,10 +392,7 @@ impl GroupWriter<'_> {
         let Some((first, births)) = births else { return };
         let states: Vec<Datum<'_>> =
             births.iter().map(|birth| Datum::Int(i64::from(birth.revision))).collect();
-        let mut cell = Vec::new();
-        encode_column(&states, &mut cell);
-        let kind = (GroupCell::Born, u32::from(first));
-        cells.push((cell_key::group_cell(self.tree, self.id, path, kind), cell));
+        self.put_states((path, GroupCell::Born), (first, &states), cells);
     }
 
     /// Writes the committed changes of a column in pieces, each of whole revisions.
@@ -285,7 +401,7 @@ impl GroupWriter<'_> {
         let before = u32::try_from(self.data.rows.before()).unwrap_or(u32::MAX);
         let mut changes: Vec<(u16, u32, Datum<'_>)> = Vec::new();
         for (slot, run) in young.changed() {
-            let new = before + 1..=self.revision;
+            let new = before + 1..=self.frozen.revision;
             let committed = run.iter().filter(|change| new.contains(&change.revision));
             changes.extend(
                 committed.map(|&change| (slot, change.revision, self.group.unpack(change))),
@@ -311,24 +427,24 @@ impl GroupWriter<'_> {
     }
 }
 
-/// Opens a tree as of the last checkpoint; none if there was none of it then. Trees with the same
-/// shared schema share it in memory through `schemas`.
+/// A schema that trees share, with its number on disk.
+pub(crate) type SharedSchema = (u128, Arc<Schema>);
+
+/// Opens a tree as of the last checkpoint; none if there was none of it then. The schema that it
+/// shares is one that is `known`, or read.
 pub(crate) fn open(
     tree: TreeId,
     store: &Arc<Store>,
-    schemas: &mut FxHashMap<u128, Arc<Schema>>,
-) -> Result<Option<Tree>> {
+    known: impl FnOnce(u128) -> Option<Arc<Schema>>,
+) -> Result<Option<(Tree, SharedSchema)>> {
     let cells = TreeCells::new(tree, Arc::clone(store));
     let Some(cell) = cells.get(&cell_key::meta(tree))? else { return Ok(None) };
     let meta = Meta::decode(&cell)?;
-    let schema = if let Some(schema) = schemas.get(&meta.schema) {
-        Arc::clone(schema)
-    } else {
-        let schema = read_schema(&cells, meta.schema)?;
-        schemas.insert(meta.schema, Arc::clone(&schema));
-        schema
+    let schema = match known(meta.schema) {
+        Some(schema) => schema,
+        None => read_schema(&cells, meta.schema)?,
     };
-    let mut whole = TreeData::new(schema);
+    let mut whole = TreeData::new(Arc::clone(&schema));
     for found in store.live().scan(&cell_key::schema_pieces(tree))? {
         let cell = found?.1.load()?;
         let mut reader = Reader::new(&cell);
@@ -339,7 +455,8 @@ pub(crate) fn open(
     let mut data = TreeData::from_disk(whole.schema, meta.revisions, &meta.high_waters);
     data.disk_schema = Some(data.schema.extent());
     data.shared_schema = meta.schema;
-    Ok(Some(Tree::new(cells, data, meta.orders, meta.blobs)))
+    let tree = Tree::new(cells, data, meta.orders, meta.blobs);
+    Ok(Some((tree, (meta.schema, schema))))
 }
 
 /// The schema that trees share on disk, by its content.

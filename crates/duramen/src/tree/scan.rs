@@ -60,7 +60,7 @@ impl TreeData {
             Err(fault) => return Err(fault),
         };
         let disk = match &found.disk {
-            DiskPart::None => None,
+            DiskPart::None | DiskPart::Unpacked(_) => None,
             DiskPart::Loaded(disk) => Some(disk),
             DiskPart::NotLoaded(_) => return Err(Fault::load(Load::Directory(scan.group))),
         };

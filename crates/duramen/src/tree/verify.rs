@@ -99,14 +99,12 @@ impl<'a> Verifier<'a> {
 impl Bounds {
     fn of(tree: &Tree) -> Self {
         let data = tree.data.read();
-        let (orders, young_orders) = tree.orders.young();
-        let (blobs, young_blobs) = tree.blobs.young();
         Self {
             schema: Arc::clone(&data.schema),
             revisions: data.rows.last(),
             high_waters: data.spaces.iter().map(|space| space.next).collect(),
-            orders: orders.saturating_add(young_orders.len() as u64),
-            blobs: blobs.saturating_add(young_blobs.len() as u64),
+            orders: tree.orders.committed(),
+            blobs: tree.blobs.committed(),
         }
     }
 

@@ -58,37 +58,127 @@ enum Changes {
 /// The runs of several slots.
 #[derive(Debug, Default)]
 struct Runs {
+    places: Places,
+    runs: Vec<Run>,
+}
+
+/// Where the runs of slots are.
+#[derive(Debug)]
+enum Places {
     /// By slot: the place of its run from 1, or 0 for none. A look-up costs no hash (benchmark
     /// V2w).
-    places: Vec<u16>,
-    runs: Vec<Run>,
+    Table(Vec<u16>),
+    /// Of slots far apart: rising, each with the place of its run from 1.
+    List(Vec<(u16, u16)>),
+}
+
+impl Default for Places {
+    fn default() -> Self {
+        Self::Table(Vec::new())
+    }
+}
+
+/// Slots for each run up to which their places are a table: 2 bytes a slot.
+const TABLE_SLOTS: usize = 32;
+
+impl Places {
+    /// The place of a slot's run from 1; 0 if it has none.
+    #[inline]
+    fn get(&self, slot: u16) -> u16 {
+        match self {
+            Self::Table(places) => places.get(usize::from(slot)).copied().unwrap_or(0),
+            Self::List(places) => {
+                let found = places.binary_search_by_key(&slot, |&(slot, _)| slot);
+                found.map_or(0, |at| places[at].1)
+            }
+        }
+    }
+
+    /// Slots up to the last one with a run.
+    fn slots(&self) -> usize {
+        match self {
+            Self::Table(places) => places.len(),
+            Self::List(places) => places.last().map_or(0, |&(last, _)| usize::from(last) + 1),
+        }
+    }
+
+    /// The slots with their places, rising.
+    fn iter(&self) -> impl Iterator<Item = (u16, u16)> {
+        let (table, list) = match self {
+            Self::Table(table) => (table.as_slice(), &[][..]),
+            Self::List(list) => (&[][..], list.as_slice()),
+        };
+        (0..).zip(table.iter().copied()).chain(list.iter().copied())
+    }
+
+    /// Sets the place of a slot that has none.
+    fn set(&mut self, slot: u16, place: u16) {
+        let slots = self.slots().max(usize::from(slot) + 1);
+        let is_dense = slots <= TABLE_SLOTS * (usize::from(place) + 7);
+        match self {
+            Self::Table(table) if is_dense => {
+                table.resize(slots, 0);
+                table[usize::from(slot)] = place;
+            }
+            Self::List(list) if !is_dense => {
+                let at = list.partition_point(|&(other, _)| other < slot);
+                list.insert(at, (slot, place));
+            }
+            Self::Table(_) => {
+                let set = self.iter().filter(|&(_, place)| place > 0).chain([(slot, place)]);
+                let mut list: Vec<(u16, u16)> = set.collect();
+                list.sort_unstable();
+                *self = Self::List(list);
+            }
+            Self::List(list) => {
+                let mut table = vec![0; slots];
+                for (slot, place) in list.iter().copied().chain([(slot, place)]) {
+                    table[usize::from(slot)] = place;
+                }
+                *self = Self::Table(table);
+            }
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Table(table) => 2 * table.capacity(),
+            Self::List(list) => 4 * list.capacity(),
+        }
+    }
 }
 
 impl Runs {
     #[inline]
     fn get(&self, slot: u16) -> Option<&Run> {
-        let place = self.places.get(usize::from(slot))?.checked_sub(1)?;
+        let place = self.places.get(slot).checked_sub(1)?;
         self.runs.get(usize::from(place))
     }
 
     fn get_or_add(&mut self, slot: u16) -> &mut Run {
-        let slot = usize::from(slot);
-        if slot >= self.places.len() {
-            self.places.resize(slot + 1, 0);
-        }
-        if self.places[slot] == 0 {
+        let mut place = self.places.get(slot);
+        if place == 0 {
             self.runs.push(Run::new());
-            self.places[slot] = u16::try_from(self.runs.len()).expect("4,096 slots at most");
+            place = u16::try_from(self.runs.len()).expect("4,096 slots at most");
+            self.places.set(slot, place);
         }
-        &mut self.runs[usize::from(self.places[slot]) - 1]
+        &mut self.runs[usize::from(place) - 1]
     }
 
     /// The slots with changes, rising.
     fn iter(&self) -> impl Iterator<Item = (u16, &Run)> {
-        (0..self.places.len()).filter_map(|slot| {
-            let slot = u16::try_from(slot).ok()?;
-            self.get(slot).filter(|run| !run.is_empty()).map(|run| (slot, run))
-        })
+        let found = self.places.iter().filter_map(|(slot, place)| {
+            let run = self.runs.get(usize::from(place.checked_sub(1)?))?;
+            Some((slot, run))
+        });
+        found.filter(|(_, run)| !run.is_empty())
+    }
+
+    fn bytes(&self) -> usize {
+        let spilled =
+            |run: &Run| if run.spilled() { run.capacity() * size_of::<Packed>() } else { 0 };
+        let runs = self.runs.capacity() * size_of::<Run>();
+        self.places.bytes() + runs + self.runs.iter().map(spilled).sum::<usize>()
     }
 }
 
@@ -216,6 +306,10 @@ impl Heap {
                 kind: ApartKind::from_number(packed.detail).unwrap_or(ApartKind::Opaque),
             },
         }
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.0.capacity()
     }
 
     fn push(&mut self, bytes: &[u8]) -> Result<u64> {
@@ -356,6 +450,16 @@ impl YoungColumn {
             Changes::One(slot, run) => vec![(*slot, run)],
             Changes::Many(runs) => runs.iter().collect(),
         }
+    }
+
+    /// Approximate bytes in memory.
+    pub(crate) fn bytes(&self) -> usize {
+        let changes = match &self.changes {
+            Changes::None => 0,
+            Changes::One(_, run) => run.capacity() * size_of::<Packed>(),
+            Changes::Many(runs) => runs.bytes(),
+        };
+        size_of::<Self>() + self.births.capacity() * size_of::<Packed>() + changes
     }
 
     pub(crate) fn is_empty(&self) -> bool {

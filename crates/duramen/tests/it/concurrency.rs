@@ -26,7 +26,7 @@ fn plain() -> CommitOptions {
 
 fn open(device: &Arc<MemoryDevice>, read_only: bool) -> Database {
     // With so little memory, commits write checkpoints all the time.
-    let options = Options { memory_bytes: 64 << 10, read_only, ..Options::default() };
+    let options = Options { memory_bytes: 256 << 10, read_only, ..Options::default() };
     Database::open_device(Arc::<MemoryDevice>::clone(device), options).unwrap()
 }
 

@@ -17,6 +17,7 @@ mod large_groups;
 mod lifecycle;
 mod limits;
 mod lives;
+mod memory;
 mod navigation;
 mod patches;
 mod regressions;

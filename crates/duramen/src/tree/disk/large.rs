@@ -10,13 +10,14 @@ use smallvec::SmallVec;
 
 use crate::encoding::{Column, RunPiece};
 use crate::error::Result;
+use crate::memory::Resident;
 use crate::node::PathId;
 use crate::segment::CellHandle;
 use crate::state::Datum;
 use crate::store::LiveSegments;
 use crate::tree::cell_key::{self, GroupCell, TreeId};
 use crate::tree::disk::runs::{KnownRuns, Wanted};
-use crate::tree::disk::{Load, Place, TreeCells, corrupt, revision_of_birth};
+use crate::tree::disk::{Load, Place, TreeCells, corrupt, of_its_own, revision_of_birth};
 use crate::tree::group::{ColumnId, Fault, GroupId};
 use crate::tree::schema::{Schema, SchemaExtent};
 use crate::tree::serialize::write_scalar;
@@ -36,6 +37,8 @@ pub(crate) struct Directory {
     pub(crate) id: GroupId,
     /// What it was read from, whatever is added meanwhile.
     live: Arc<LiveSegments>,
+    /// Counts what is decoded.
+    resident: Arc<Resident>,
     known: SchemaExtent,
     cells: Vec<BaseCell>,
     /// By column.
@@ -49,7 +52,8 @@ pub(crate) struct Directory {
 #[derive(Debug)]
 struct BaseCell {
     place: Place,
-    handle: CellHandle,
+    /// None if it was decoded at once.
+    handle: Option<CellHandle>,
     decoded: OnceLock<Box<Column>>,
 }
 
@@ -85,12 +89,14 @@ impl Directory {
         cells: &TreeCells,
         live: Arc<LiveSegments>,
         (id, schema): (GroupId, &Schema),
+        resident: Arc<Resident>,
     ) -> Result<Self> {
         let mut scan = live.scan(&cell_key::group(cells.tree, id))?;
         let mut directory = Self {
             tree: cells.tree,
             id,
             live,
+            resident,
             known: schema.extent(),
             cells: Vec::new(),
             values: Vec::new(),
@@ -108,6 +114,8 @@ impl Directory {
                 directory.add(place, handle)?;
             }
         }
+        let columns = directory.values.len() * size_of::<(ColumnCells, KnownRuns)>();
+        directory.resident.add(columns + directory.cells.len() * size_of::<BaseCell>());
         Ok(directory)
     }
 
@@ -131,19 +139,35 @@ impl Directory {
             GroupCell::Key => self.key.push(base),
             GroupCell::Run => unreachable!("runs are not listed"),
         }
-        let is_read = handle.is_read();
-        self.cells.push(BaseCell { place, handle, decoded: OnceLock::new() });
+        let decoded = OnceLock::new();
         // What shares a block with the keys has been read with them.
-        if is_read { self.load(cell) } else { Ok(()) }
+        let handle = if handle.is_read() {
+            let _ = decoded.set(self.decode(place, &handle)?);
+            None
+        } else {
+            Some(handle)
+        };
+        self.cells.push(BaseCell { place, handle, decoded });
+        Ok(())
+    }
+
+    fn decode(&self, place: Place, handle: &CellHandle) -> Result<Box<Column>> {
+        let cell = of_its_own(handle.load()?);
+        self.resident.add(cell.len() + size_of::<Column>());
+        let column = Column::parse(cell)?;
+        place.slots(&column)?;
+        Ok(Box::new(column))
     }
 
     /// Reads and decodes a cell, once.
     pub(crate) fn load(&self, cell: usize) -> Result<()> {
         let cell = &self.cells[cell];
-        let column = Column::parse(cell.handle.load()?)?;
-        cell.place.slots(&column)?;
-        // Another reader may have been first; both decoded the same.
-        let _ = cell.decoded.set(Box::new(column));
+        if let Some(handle) = &cell.handle
+            && cell.decoded.get().is_none()
+        {
+            // Another reader may have been first; both decoded the same.
+            let _ = cell.decoded.set(self.decode(cell.place, handle)?);
+        }
         Ok(())
     }
 
@@ -163,6 +187,8 @@ impl Directory {
             }
         };
         let Some((key, cell)) = found else { return Ok(None) };
+        let cell = of_its_own(cell);
+        self.resident.add(cell.len() + size_of::<RunPiece>());
         let piece = RunPiece::parse(cell)?;
         let first = key.last_chunk::<4>().map(|first| u32::from_be_bytes(*first));
         if first != Some(piece.first_revision()) || first == Some(0) {
@@ -213,8 +239,9 @@ impl LargeGroup {
         live: Arc<LiveSegments>,
         of: (GroupId, &Schema),
         newest: u32,
+        resident: Arc<Resident>,
     ) -> Result<Self> {
-        let disk = Arc::new(Directory::read(cells, live, of)?);
+        let disk = Arc::new(Directory::read(cells, live, of, resident)?);
         let runs = disk.values.iter().map(|column| KnownRuns::new(column.oldest_run, newest));
         Ok(Self { runs: runs.collect(), disk })
     }
@@ -229,6 +256,11 @@ impl LargeGroup {
         if Arc::ptr_eq(&self.disk, disk) {
             self.runs[column as usize].add(wanted, found);
         }
+    }
+
+    /// Counts what is decoded.
+    pub(crate) fn resident(&self) -> &Arc<Resident> {
+        &self.disk.resident
     }
 
     fn runs(&self, column: ColumnId) -> Option<(u32, &KnownRuns)> {

@@ -67,7 +67,7 @@ fn tree(group: &[Cell], more: Cells) -> Tree {
         cells.insert(cell_key::group_cell(TREE, ELEMENTS, *path, (*kind, *number)), cell.clone());
     }
     let device: Arc<dyn Device> = Arc::new(TestDevice::default());
-    let store = Store::open(&device, &Manifest::new(1, Micros(0)), 1 << 20).unwrap();
+    let store = Store::open(&device, &Manifest::new(1, Micros(0)), &Memory::new(4 << 20)).unwrap();
     let info = write(&device, 1, &cells);
     store.add(store.open_segment(&info).unwrap());
     let data = TreeData::from_disk(Arc::new(schema), REVISIONS, &[1, SLOTS.into()]);
@@ -102,7 +102,8 @@ fn sound_cells_are_read() {
     for is_large in [false, true] {
         let tree = tree(&sound(is_large), Cells::new());
         let schema = Arc::clone(&tree.data.read().schema);
-        let loaded = tree.cells.load_group(ELEMENTS, &schema, 10).unwrap();
+        let resident = tree.resident(ELEMENTS);
+        let loaded = tree.cells.load_group(ELEMENTS, &schema, 10, resident).unwrap();
         assert_eq!(matches!(loaded, Loaded::Large(_)), is_large);
         read(&tree).unwrap();
         let state = |ordinal, revision| {

@@ -13,9 +13,10 @@ use crate::tree::schema::SchemaExtent;
 /// Bytes of cells up to which a row group is read whole.
 const SMALL_GROUP_BYTES: usize = 64 << 10;
 
-/// Changes up to which a row group is read whole. Cells of many can be small (a counter takes a
-/// few bytes for 4,096 changes), but unpacked each change takes time.
-const SMALL_GROUP_CHANGES: usize = 8_192;
+/// States up to which a row group is read whole. Cells of many can be small (a counter takes a few
+/// bytes for 4,096 changes), but unpacked each state takes time, which a read of one record of
+/// many should not (benchmark RR).
+const SMALL_GROUP_STATES: usize = 8_192;
 
 /// The cells of a row group, as long as they are few.
 #[derive(Debug, Default)]
@@ -23,7 +24,7 @@ pub(crate) struct WholeGroup {
     bases: Vec<(Place, Column)>,
     runs: Vec<(Place, RunPiece)>,
     bytes: usize,
-    changes: usize,
+    states: usize,
 }
 
 impl WholeGroup {
@@ -35,12 +36,14 @@ impl WholeGroup {
         }
         if place.kind == GroupCell::Run {
             let piece = RunPiece::parse(handle.load()?)?;
-            self.changes += piece.len();
+            self.states += piece.len();
             self.runs.push((place, piece));
         } else {
-            self.bases.push((place, Column::parse(handle.load()?)?));
+            let column = Column::parse(handle.load()?)?;
+            self.states += column.len();
+            self.bases.push((place, column));
         }
-        Ok(self.changes <= SMALL_GROUP_CHANGES)
+        Ok(self.states <= SMALL_GROUP_STATES)
     }
 
     /// All states.

@@ -10,6 +10,7 @@ use crate::encoding::{
 use crate::io::Device;
 use crate::limits::SPAN_CHANGES_MAX;
 use crate::manifest::Manifest;
+use crate::memory::Memory;
 use crate::node::PathId;
 use crate::revision::{CommitSequence, Micros};
 use crate::segment::tests::device::TestDevice;
@@ -31,7 +32,7 @@ fn key(kind: GroupCell, number: u32) -> Vec<u8> {
 /// Nothing older.
 fn nothing() -> LiveSegments {
     let device: Arc<dyn Device> = Arc::new(TestDevice::default());
-    let store = Store::open(&device, &Manifest::new(1, Micros(0)), 1 << 20).unwrap();
+    let store = Store::open(&device, &Manifest::new(1, Micros(0)), &Memory::new(4 << 20)).unwrap();
     store.live().part(0..0, 0)
 }
 
@@ -187,7 +188,7 @@ fn a_split_repeats_what_older_segments_have() {
     let changes = changes(&mut random, 150_000);
     let cells: Vec<_> = pieces(&mut random, &changes).into_iter().collect();
     let device: Arc<dyn Device> = Arc::new(TestDevice::default());
-    let store = Store::open(&device, &Manifest::new(1, Micros(0)), 1 << 20).unwrap();
+    let store = Store::open(&device, &Manifest::new(1, Micros(0)), &Memory::new(4 << 20)).unwrap();
     let mut all = Vec::new();
     for (number, part) in (1..).zip(cells.chunks(cells.len() / 20)) {
         let older = store.live().part(0..store.live().segments().len(), 1 << 20);

@@ -1,0 +1,202 @@
+//! The memory of a database: a budget for what is young and for what is decoded of segments.
+//!
+//! Invariants:
+//! - every byte decoded and kept is counted by a [`Resident`], for as long as it is kept;
+//! - over the budget, what was not used since it was last looked at is dropped, the longest in
+//!   memory first (the clock algorithm, Corbato 1968);
+//! - a reader that misses one part after the other can hold evictions off until it is done, so
+//!   that it comes to an end however small the budget is.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+
+use crate::order::OrderBlock;
+use crate::state::OrderId;
+use crate::tree::cell_key::TreeId;
+use crate::tree::group::GroupId;
+
+/// Residents that may be gone before those who are not are sorted out.
+const GONE_MIN: usize = 1_024;
+
+/// Approximate bytes of an order block beside its extents.
+const ORDER_BLOCK_BYTES: usize = 96;
+
+/// What keeps decoded parts and can drop them.
+pub(crate) trait Evict: fmt::Debug + Send + Sync {
+    /// Drops a part, unless it was used since it was asked before; false if it was.
+    fn evict(&self, part: GroupId) -> bool;
+}
+
+/// The memory of a database.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    budget: usize,
+    /// Approximate bytes of what no checkpoint has written.
+    young: AtomicUsize,
+    decoded: AtomicUsize,
+    /// Readers that hold evictions off.
+    holds: AtomicUsize,
+    residents: Mutex<VecDeque<Weak<Resident>>>,
+    /// How many residents there are.
+    living: AtomicUsize,
+    orders: Cache<(TreeId, OrderId), Arc<OrderBlock>, OrderBytes>,
+}
+
+/// A decoded part of something, counted while it lives.
+#[derive(Debug)]
+pub(crate) struct Resident {
+    memory: Arc<Memory>,
+    owner: Weak<dyn Evict>,
+    part: GroupId,
+    bytes: AtomicUsize,
+}
+
+/// While it lives nothing is evicted.
+#[derive(Debug)]
+pub(crate) struct Hold<'m>(&'m Memory);
+
+#[derive(Debug, Clone, Copy)]
+struct OrderBytes;
+
+impl Weighter<(TreeId, OrderId), Arc<OrderBlock>> for OrderBytes {
+    fn weight(&self, _: &(TreeId, OrderId), block: &Arc<OrderBlock>) -> u64 {
+        (ORDER_BLOCK_BYTES + 16 * block.parts()) as u64
+    }
+}
+
+impl Memory {
+    /// A budget of so many bytes.
+    pub(crate) fn new(budget: usize) -> Arc<Self> {
+        let orders = budget / 16;
+        Arc::new(Self {
+            budget,
+            young: AtomicUsize::new(0),
+            decoded: AtomicUsize::new(0),
+            holds: AtomicUsize::new(0),
+            residents: Mutex::default(),
+            living: AtomicUsize::new(0),
+            orders: Cache::with_weighter(orders / 1_024 + 1, orders as u64, OrderBytes),
+        })
+    }
+
+    /// A quarter is for blocks of cells as they are in segments.
+    pub(crate) fn block_bytes(&self) -> u64 {
+        self.budget as u64 / 4
+    }
+
+    /// Trees that may be kept though nobody uses them.
+    pub(crate) fn idle_trees(&self) -> usize {
+        self.budget / 16 / crate::tree::TREE_BYTES + 16
+    }
+
+    /// An order block of a tree, if it is decoded.
+    pub(crate) fn order(&self, tree: TreeId, id: OrderId) -> Option<Arc<OrderBlock>> {
+        self.orders.get(&(tree, id))
+    }
+
+    pub(crate) fn keep_order(&self, tree: TreeId, id: OrderId, block: &Arc<OrderBlock>) {
+        self.orders.insert((tree, id), Arc::clone(block));
+    }
+
+    /// Approximate bytes of what no checkpoint has written.
+    pub(crate) fn young(&self) -> usize {
+        self.young.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn add_young(&self, bytes: usize) {
+        self.young.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// A checkpoint has written so many bytes of what was young.
+    pub(crate) fn remove_young(&self, bytes: usize) {
+        self.young.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Whether a checkpoint should be written.
+    pub(crate) fn is_half_young(&self) -> bool {
+        self.young() >= self.budget / 2
+    }
+
+    /// Whether commits should wait for it.
+    pub(crate) fn is_full_of_young(&self) -> bool {
+        self.young() >= self.budget / 4 * 3
+    }
+
+    /// What is decoded may take what is young leaves of a half, and at least an eighth.
+    fn decoded_max(&self) -> usize {
+        (self.budget / 2).saturating_sub(self.young()).max(self.budget / 8)
+    }
+
+    /// Keeps everything decoded until the hold is dropped.
+    pub(crate) fn hold(&self) -> Hold<'_> {
+        self.holds.fetch_add(1, Ordering::Relaxed);
+        Hold(self)
+    }
+
+    /// Evicts what is over the budget. The caller holds no lock of a tree.
+    pub(crate) fn settle(&self) {
+        let is_over = || self.decoded.load(Ordering::Relaxed) > self.decoded_max();
+        if !is_over() {
+            return;
+        }
+        // Each is looked at once: what is in use by those who read now is not chased around.
+        let looks = self.residents.lock().len();
+        for _ in 0..looks {
+            if !is_over() || self.holds.load(Ordering::Relaxed) > 0 {
+                return;
+            }
+            let Some(next) = self.residents.lock().pop_front() else { return };
+            let Some(resident) = next.upgrade() else { continue };
+            let Some(owner) = resident.owner.upgrade() else { continue };
+            if !owner.evict(resident.part) {
+                self.residents.lock().push_back(next);
+            }
+        }
+    }
+}
+
+impl Resident {
+    /// Counts nothing yet for a part that `owner` is about to keep.
+    pub(crate) fn new(memory: &Arc<Memory>, owner: Weak<dyn Evict>, part: GroupId) -> Arc<Self> {
+        memory.living.fetch_add(1, Ordering::Relaxed);
+        Arc::new(Self { memory: Arc::clone(memory), owner, part, bytes: AtomicUsize::new(0) })
+    }
+
+    /// Counts more bytes.
+    pub(crate) fn add(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.memory.decoded.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// The owner keeps it from now on, and can be asked to drop it.
+    pub(crate) fn settle_in(self: &Arc<Self>) {
+        let mut residents = self.memory.residents.lock();
+        residents.push_back(Arc::downgrade(self));
+        if residents.len() > 2 * self.memory.living.load(Ordering::Relaxed) + GONE_MIN {
+            residents.retain(|resident| resident.strong_count() > 0);
+        }
+    }
+}
+
+impl Drop for Resident {
+    fn drop(&mut self) {
+        let bytes = *self.bytes.get_mut();
+        self.memory.decoded.fetch_sub(bytes, Ordering::Relaxed);
+        self.memory.living.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Hold<'_> {
+    fn drop(&mut self) {
+        self.0.holds.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests;
