@@ -37,8 +37,8 @@ pub(crate) mod options;
 pub(crate) mod pin;
 pub(crate) mod record;
 pub(crate) mod recovery;
-pub(crate) mod unfinished;
 pub(crate) mod salvage;
+pub(crate) mod unfinished;
 
 use background::{Signal, Worker};
 use compaction::Compaction;

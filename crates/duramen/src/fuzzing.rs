@@ -15,6 +15,7 @@ use crate::io::{Access, Device, MemoryDevice, read_exact_at};
 use crate::journal::salvage::SalvagedJournal;
 use crate::json::Tape;
 use crate::manifest::{self, Manifest};
+use crate::memory::Memory;
 use crate::segment::salvage::numbers;
 use crate::store::Store;
 use crate::tree::cell_key::{self, CellKey, GroupCell};
@@ -135,7 +136,7 @@ fn add_journal(
 fn journal_records(data: &[u8]) {
     let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
     let manifest = Manifest::new(1, Micros(0));
-    let Ok(store) = Store::open(&device, &manifest, 0) else { return };
+    let Ok(store) = Store::open(&device, &manifest, &Memory::new(0)) else { return };
     let view = View::new(Arc::new(store));
     let mut rest = data;
     let mut sequence = CommitSequence(0);

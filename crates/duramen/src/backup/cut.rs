@@ -16,6 +16,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::io::Device;
 use crate::journal::JournalPoint;
 use crate::manifest::Manifest;
+use crate::memory::Memory;
 use crate::revision::{CommitSequence, Micros, Revision};
 use crate::segment::{Encoding, SegmentInfo, SegmentMeta, SegmentWriter};
 use crate::store::{LiveSegments, Store};
@@ -25,8 +26,8 @@ use crate::tree::persist;
 use crate::tree::rows::Row;
 use crate::tree::schema::Schema;
 
-/// Bytes of blocks that are kept in memory: every cell is read once, a few a second time.
-const CACHE_BYTES: u64 = 16 << 20;
+/// Bytes of memory, of which a quarter keeps blocks: every cell is read once, a few a second time.
+const MEMORY_BYTES: usize = 64 << 20;
 
 /// Writes the state at a point in time of the database that a manifest and its segments are into
 /// new segments of the same device; the manifest of these. `NotFound` if nothing was committed by
@@ -36,7 +37,7 @@ pub(super) fn cut(
     manifest: &Manifest,
     point: RestorePoint,
 ) -> Result<Manifest> {
-    let store = Arc::new(Store::open(device, manifest, CACHE_BYTES)?);
+    let store = Arc::new(Store::open(device, manifest, &Memory::new(MEMORY_BYTES))?);
     let live = store.live();
     let mut cutter = Cutter::new(Arc::clone(&store), point);
     let mut cells = Output::new(device, manifest, manifest.next_segment);
@@ -174,10 +175,12 @@ impl Cutter {
     }
 
     fn fate(&mut self, id: TreeId) -> Result<Fate> {
-        let Some(tree) = persist::open(id, &self.store, &mut self.schemas)? else {
+        let known = |number| self.schemas.get(&number).cloned();
+        let Some((tree, (number, schema))) = persist::open(id, &self.store, known)? else {
             let message = format!("tree {} has cells, but nothing says what it is", id.0);
             return Err(Error::new(ErrorKind::Corrupt, message));
         };
+        self.schemas.insert(number, schema);
         let (last, schema) = {
             let data = tree.data.read();
             (data.rows.last(), Arc::clone(&data.schema))

@@ -7,9 +7,10 @@ use crate::error::Result;
 use crate::io::{Device, MemoryDevice};
 use crate::journal::JournalPoint;
 use crate::manifest::Manifest;
-use crate::segment::{Encoding, Segment, SegmentInfo, SegmentMeta, SegmentWriter};
+use crate::revision::Revision;
+use crate::segment::{Encoding, Segment, SegmentMeta, SegmentWriter};
 use crate::store;
-use crate::tree::persist::Cells;
+use crate::tree::persist::CellSink;
 
 /// What a database consisted of at one commit.
 #[derive(Debug)]
@@ -52,45 +53,36 @@ impl Engine {
 
 impl Pinned {
     fn add_young(&mut self, view: &View) -> Result<()> {
-        let mut cells = Cells::new();
+        let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
+        store::create_directory(device.as_ref())?;
         let checkpoint = &mut self.manifest.checkpoint;
         let first_sequence = checkpoint.sequence.next();
-        for tree in view.open_trees().into_iter().filter(|tree| tree.is_dirty()) {
-            tree.checkpoint(&mut cells);
-            let last = crate::Revision(tree.data.read().rows.last());
-            checkpoint.timestamp = checkpoint.timestamp.max(tree.row(last)?.committed);
-        }
         checkpoint.sequence = view.fixed.unwrap_or(checkpoint.sequence);
-        if cells.is_empty() {
-            return Ok(());
-        }
-        cells.sort_unstable();
-        // Two trees may bring the same schema.
-        cells.dedup_by(|a, b| a.0 == b.0);
         let meta = SegmentMeta {
             database_id: self.manifest.database_id,
             epoch: self.manifest.epoch,
             level: 0,
             encoding: Encoding::Warm,
             first_sequence,
-            last_sequence: self.manifest.checkpoint.sequence,
+            last_sequence: checkpoint.sequence,
         };
-        let (info, segment) = in_memory(self.manifest.next_segment, meta, &cells)?;
+        let number = self.manifest.next_segment;
+        let mut cells = CellSink::new(SegmentWriter::create(&device, number, meta)?);
+        let mut is_empty = true;
+        for tree in view.open_trees() {
+            let Some(frozen) = tree.freeze() else { continue };
+            tree.write_frozen(&frozen, None, &mut cells)?;
+            let last = tree.row(Revision(u64::from(frozen.revision)))?;
+            checkpoint.timestamp = checkpoint.timestamp.max(last.committed);
+            is_empty = false;
+        }
+        if is_empty {
+            return Ok(());
+        }
+        let info = cells.finish()?;
         self.manifest.next_segment += 1;
         self.manifest.segments.insert(0, info);
-        self.segments.insert(0, segment);
+        self.segments.insert(0, Segment::open(device.as_ref(), &info)?);
         Ok(())
     }
-}
-
-/// A segment of these cells that is in no database.
-fn in_memory(number: u64, meta: SegmentMeta, cells: &Cells) -> Result<(SegmentInfo, Arc<Segment>)> {
-    let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
-    store::create_directory(device.as_ref())?;
-    let mut writer = SegmentWriter::create(&device, number, meta)?;
-    for (key, cell) in cells {
-        writer.push(key, cell)?;
-    }
-    let info = writer.finish()?;
-    Ok((info, Segment::open(device.as_ref(), &info)?))
 }

@@ -10,18 +10,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
-
 use crate::check::Finding;
 use crate::engine::options::Options;
 use crate::engine::record::Facts;
-use crate::engine::recovery::cache_bytes;
 use crate::engine::{Engine, View};
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::Device;
 use crate::journal::identity;
 use crate::journal::salvage::SalvagedJournal;
 use crate::manifest::{self, Manifest};
+use crate::memory::Memory;
 use crate::repair::device::SalvageDevice;
 use crate::revision::{CommitSequence, Micros, Revision};
 use crate::segment::salvage::{DamagedSegment, LostKeys, Part, numbers};
@@ -92,10 +90,10 @@ pub(crate) fn open(
         let message = "nothing of a database verifies here: check the path, or restore a backup";
         return Err(Error::new(ErrorKind::Corrupt, message));
     }
-    let cache = cache_bytes(&options);
-    let store = search.store(&mut manifest, cache)?;
+    let memory = Memory::new(options.memory_bytes);
+    let store = search.store(&mut manifest, &memory)?;
     search.complete(&store)?;
-    let store = search.store(&mut manifest, cache)?;
+    let store = search.store(&mut manifest, &memory)?;
     search.replay(&journal, (manifest, store), options)
 }
 
@@ -221,9 +219,9 @@ impl Search {
         SalvagedJournal::read(&self.device, 0)
     }
 
-    fn store(&self, manifest: &mut Manifest, cache: u64) -> Result<Arc<Store>> {
+    fn store(&self, manifest: &mut Manifest, memory: &Arc<Memory>) -> Result<Arc<Store>> {
         manifest.segments.clone_from(&self.infos);
-        Store::open(&self.device, manifest, cache).map(Arc::new)
+        Store::open(&self.device, manifest, memory).map(Arc::new)
     }
 
     /// Adds a segment of what trees that lack cells must have to be opened: facts that know of
@@ -231,7 +229,6 @@ impl Search {
     fn complete(&mut self, store: &Arc<Store>) -> Result<()> {
         let live = store.live();
         let mut cells = Cells::new();
-        let mut schemas = FxHashMap::default();
         for tree in trees(&live)? {
             if !self.keys.iter().any(|keys| keys.may_have(&tree.0.to_be_bytes())) {
                 continue;
@@ -243,7 +240,7 @@ impl Search {
                 cells.push((cell_key::meta(tree), meta.encode()));
                 self.incomplete.insert(tree);
             }
-            if let Some(Some(tree)) = readable(persist::open(tree, store, &mut schemas))? {
+            if let Some(Some((tree, _))) = readable(persist::open(tree, store, |_| None))? {
                 extents.complete_births(&tree, &mut cells);
             }
         }
