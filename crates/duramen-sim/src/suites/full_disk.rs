@@ -19,6 +19,8 @@ const MEBIBYTES: [u64; 3] = [8, 16, 64];
 /// Of the file system, so much is given back when it is full.
 const BALLAST_PARTS: u64 = 4;
 const NAMES: [&str; 2] = ["left", "right"];
+/// The larger the file system, the longer the texts, so that all are full after as many commits.
+const TEXT_MAX_PER_MEBIBYTE: usize = 500;
 /// Refused commits in a row that show a disk to be full.
 const REFUSALS: u64 = 20;
 
@@ -77,7 +79,8 @@ pub(super) fn round(seed: u64) -> Check<Tally> {
         ..Options::default()
     };
     let path = folder.join("db");
-    let mut texts = Texts::default();
+    let text_max = usize::try_from(size).unwrap_or(1) * TEXT_MAX_PER_MEBIBYTE;
+    let mut texts = Texts { by_document: [Vec::new(), Vec::new()], text_max };
     let mut random = Random::new(seed);
     let db = said("open", Database::open(&path, options.clone()))?;
     texts.fill(&db, &mut random)?;
@@ -124,13 +127,16 @@ impl Drop for Ballast {
     }
 }
 
-/// What was acknowledged, by document.
-#[derive(Default)]
-struct Texts([Vec<String>; 2]);
+/// What was acknowledged.
+struct Texts {
+    by_document: [Vec<String>; 2],
+    /// Characters of a text at the most.
+    text_max: usize,
+}
 
 impl Texts {
     fn revisions(&self) -> u64 {
-        self.0.iter().map(|texts| texts.len() as u64).sum()
+        self.by_document.iter().map(|texts| texts.len() as u64).sum()
     }
 
     /// Commits until the disk is full; between two commits that are refused others may pass.
@@ -145,17 +151,18 @@ impl Texts {
     /// Whether a commit passed; one that the disk has no room for is refused as `Full`.
     fn commit(&mut self, db: &Database, random: &mut Random) -> Check<bool> {
         let at = random.index(NAMES.len());
-        let mut noise = vec![0; 1 + random.index(3_000)];
+        let mut noise = vec![0; 1 + random.index(self.text_max)];
         random.fill(&mut noise);
         let text: String = noise.iter().map(|byte| char::from(b'a' + byte % 26)).collect();
-        let json = format!("{{\"revision\":{},\"text\":\"{text}\"}}", self.0[at].len() + 1);
+        let json =
+            format!("{{\"revision\":{},\"text\":\"{text}\"}}", self.by_document[at].len() + 1);
         let mut transaction = db.transaction();
         let committed = transaction
             .put(NAMES[at], json.as_bytes())
             .and_then(|()| transaction.commit(&CommitOptions::default()));
         match committed {
             Ok(_) => {
-                self.0[at].push(json);
+                self.by_document[at].push(json);
                 Ok(true)
             }
             Err(error) if error.kind() == ErrorKind::Full => Ok(false),
@@ -164,7 +171,7 @@ impl Texts {
     }
 
     fn verify(&self, db: &Database) -> Check {
-        for (name, texts) in NAMES.iter().zip(&self.0) {
+        for (name, texts) in NAMES.iter().zip(&self.by_document) {
             let document = said("document", db.document(name))?;
             let head = said("head", document.head_revision())?;
             if head.0 != texts.len() as u64 {
