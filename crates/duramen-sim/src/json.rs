@@ -7,6 +7,7 @@ use std::fmt;
 
 mod changes;
 pub(crate) mod query;
+mod undo;
 
 pub use changes::Side;
 pub use query::{Segment, Selector};
