@@ -8,8 +8,8 @@ use duramen::{Clock, CommitOptions, Database, Durability, Error, ErrorKind, Micr
 use crate::coverage::Coverage;
 use crate::expectation::{Check, Expectation, Pending};
 use crate::json::Json;
-use crate::oracle::{self, Loss, said};
 use crate::operation::Told;
+use crate::oracle::{self, Loss, said};
 use crate::plan::{Frame, Plan, Stop, Time};
 use crate::random::mix;
 use crate::samples::Scale;

@@ -17,6 +17,9 @@ mod staging;
 
 pub(crate) use staging::{Staged, Staging};
 
+/// Fewer than the paths from which on the engine keeps objects otherwise.
+const MANY_FIELDS: usize = 2_000;
+
 /// A database.
 #[derive(Debug, Clone)]
 pub struct Model {
@@ -31,6 +34,8 @@ pub struct Document {
     /// Whether an object in it was ever a map: what comes back after a gap is another node then
     /// if it was a field and is an entry, or the other way round.
     pub has_map: bool,
+    /// Whether it ever had so many fields at once that objects may be maps, or stored whole.
+    pub(crate) has_many_fields: bool,
     /// Its revisions, from the first on.
     pub versions: Vec<Arc<Version>>,
     /// What is said of it beside its values.
@@ -76,6 +81,8 @@ pub struct Version {
     pub message: Option<String>,
     /// Whether several changes made it: what is there before and after may have been away.
     pub is_compound: bool,
+    /// Whether elements that look alike before and after may be others.
+    pub(crate) is_rebuilt: bool,
 }
 
 impl Document {
@@ -187,7 +194,7 @@ impl Model {
 
 impl Document {
     fn commit(&mut self, staged: &Staged, plan: &Plan, sequence: u64) {
-        self.has_map |= staged.has_map;
+        self.has_map |= staged.traits.has_map;
         self.facts = staged.facts.clone();
         for tag in self.facts.tags.values_mut().filter(|tag| tag.sequence == sequence) {
             (tag.author, tag.message) = (plan.author.clone(), plan.message.clone());
@@ -195,13 +202,16 @@ impl Document {
         if staged.value.as_ref() == self.value() {
             return;
         }
+        let fields = staged.value.as_ref().map_or(0, Json::fields);
+        self.has_many_fields |= fields > MANY_FIELDS;
         self.versions.push(Arc::new(Version {
             sequence,
             json: staged.value.clone(),
             text: staged.value.as_ref().map(Json::to_string).unwrap_or_default(),
             author: plan.author.clone(),
             message: plan.message.clone(),
-            is_compound: staged.is_compound,
+            is_compound: staged.traits.is_compound,
+            is_rebuilt: staged.traits.is_rebuilt,
         }));
     }
 }

@@ -14,6 +14,7 @@ mod draw;
 mod effect;
 
 pub use call::Told;
+pub(crate) use draw::has_tags;
 
 /// Where an operation can stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,7 +93,7 @@ kinds! {
     /// A JSON Patch is applied.
     Patch "patch" 2 Anywhere
     /// Everything that a JSONPath finds is replaced.
-    SetAll "set all" 2 Anywhere
+    SetAll "set all" 3 Anywhere
     /// Everything that a JSONPath finds is removed.
     RemoveAll "remove all" 5 Anywhere
     /// What a revision changed is taken back.
@@ -102,7 +103,7 @@ kinds! {
     /// A document is deleted.
     Delete "delete" 1 Anywhere
     /// What a revision that is not the newest changed is taken back.
-    UndoEarlier "undo earlier" 3 Anywhere
+    UndoEarlier "undo earlier" 6 Anywhere
     /// A document gets another name.
     Rename "rename" 2 Anywhere
     /// Two documents exchange their names.
@@ -110,11 +111,11 @@ kinds! {
     /// Other options are declared.
     Declare "declare" 2 Anywhere
     /// A revision gets a tag.
-    Tag "tag" 5 Alone
+    Tag "tag" 4 Alone
     /// A tag goes to another revision.
-    MoveTag "move tag" 5 Alone
+    MoveTag "move tag" 12 Alone
     /// A tag is removed.
-    Untag "untag" 2 Alone
+    Untag "untag" 9 Alone
     /// The next revision of a history is imported.
     Import "import" 5 Alone
 }

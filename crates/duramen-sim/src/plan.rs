@@ -5,11 +5,13 @@
 
 use std::collections::BTreeMap;
 
-use duramen::{CommitOptions, Database, Durability, Error, ErrorKind, Micros, Revision};
+use duramen::{
+    CommitOptions, Database, Durability, Error, ErrorKind, Micros, Revision, Transaction,
+};
 
 use crate::json::Json;
 use crate::model::{Model, Staged, Staging};
-use crate::operation::{Kind, Operation, Told};
+use crate::operation::{Kind, Operation, Told, has_tags};
 use crate::random::Random;
 
 /// One change of the database.
@@ -88,7 +90,7 @@ pub(crate) enum Stop {
 pub(crate) const NAMES: [&str; 6] = ["a", "b/c", "\u{e9}", "many", "z", "spare"];
 const STEPS_MAX: u64 = 8;
 /// One plan in so many is a call.
-const CALL_ONE_IN: u64 = 3;
+const CALL_ONE_IN: u64 = 2;
 /// Later than any simulated clock says.
 const FUTURE: Micros = Micros(2_000_000_000_000_000);
 
@@ -115,8 +117,8 @@ impl Plan {
         let mut random = Random::new(seed);
         let mut staging = Staging::new(model);
         let mut plan = Self::drawn(Frame::Call { based_on: None }, &mut random);
-        let name = draw_name(&staging, &mut random);
         let kind = Kind::draw(&mut random, Kind::stands_alone);
+        let name = draw_name(kind, &staging, &mut random);
         let operation = Operation::draw(kind, name, &staging, &mut random);
         let makes = matches!(operation.kind(), Kind::Create | Kind::Import);
         if !makes && !staging.is_there(name) {
@@ -148,8 +150,8 @@ impl Plan {
         let frame = if random.one_in(8) { Frame::Rollback } else { Frame::Commit };
         let mut plan = Self::drawn(frame, &mut random);
         for _ in 0..=random.below(STEPS_MAX) {
-            let name = draw_name(&staging, &mut random);
             let kind = Kind::draw(&mut random, Kind::fits_inside);
+            let name = draw_name(kind, &staging, &mut random);
             let operation = Operation::draw(kind, name, &staging, &mut random);
             plan.push(name, operation, &mut staging);
             if staging.is_broken() {
@@ -208,28 +210,16 @@ impl Plan {
         db: &Database,
         options: &CommitOptions,
     ) -> Result<Option<Told>, Stop> {
-        let told = match (self.frame, &self.steps[..]) {
-            (Frame::Call { .. }, [step]) => step.operation.call(&step.name, db, options),
-            _ => {
-                let mut transaction = db.transaction();
-                for step in &self.steps {
-                    let done = step.operation.stage(&step.name, &mut transaction);
-                    match done {
-                        Err(error) if step.expected != Err(error.kind()) => {
-                            return Err(Stop::Step(format!("{step:?}"), error));
-                        }
-                        Ok(()) if step.expected.is_err() => {
-                            return Err(Stop::Wrong(format!("{step:?} went well")));
-                        }
-                        _ => {}
-                    }
-                }
-                if self.frame == Frame::Rollback {
-                    transaction.rollback();
-                    return Ok(None);
-                }
-                transaction.commit(options).map(Told::from)
+        let told = if let (Frame::Call { .. }, [step]) = (self.frame, &self.steps[..]) {
+            step.operation.call(&step.name, db, options)
+        } else {
+            let mut transaction = db.transaction();
+            self.steps.iter().try_for_each(|step| step.stage(&mut transaction))?;
+            if self.frame == Frame::Rollback {
+                transaction.rollback();
+                return Ok(None);
             }
+            transaction.commit(options).map(Told::from)
         };
         match told {
             Err(error) if self.expected == Err(error.kind()) => Ok(None),
@@ -279,8 +269,7 @@ impl Plan {
     /// on whether elements were removed and others put in their place that only look the same.
     fn keep_away(&mut self, staging: &mut Staging) {
         for name in staging.changed_back() {
-            let back = staging.value(&name).cloned().unwrap_or(Json::Null);
-            let value = Json::Array(vec![Json::Null, back]).to_string();
+            let value = staging.value(&name).map_or(Json::Null, Json::altered).to_string();
             self.push(&name, Operation::Put { value }, staging);
         }
     }
@@ -292,8 +281,9 @@ impl Plan {
         let based_on = random.one_in(4).then_some(Revision(head + random.below(2)));
         let is_said = match self.steps[0].operation.kind() {
             Kind::Exchange => false,
-            Kind::Rename | Kind::Declare => self.expected.is_ok(),
-            Kind::Tag | Kind::MoveTag | Kind::Untag => self.expected.is_ok(),
+            Kind::Rename | Kind::Declare | Kind::Tag | Kind::MoveTag | Kind::Untag => {
+                self.expected.is_ok()
+            }
             _ => true,
         };
         if based_on.is_none() || !is_said {
@@ -330,15 +320,29 @@ impl Plan {
         }
         self.staged = staging.changes();
         let changed = self.staged.keys().filter(|name| staging.differs(name));
-        *revisions =
-            changed.map(|name| (name.clone(), Revision(staging.head(name) + 1))).collect();
+        *revisions = changed.map(|name| (name.clone(), Revision(staging.head(name) + 1))).collect();
     }
 }
 
-/// The name of a document, or a free one; one name is always free.
-fn draw_name(staging: &Staging, random: &mut Random) -> &'static str {
+/// The name of a document, mostly one that an operation makes sense for. One name is always free.
+fn draw_name(kind: Kind, staging: &Staging, random: &mut Random) -> &'static str {
     let used: Vec<&str> = NAMES.into_iter().filter(|name| staging.is_there(name)).collect();
-    random.choose(if used.len() + 1 < NAMES.len() { &NAMES } else { &used })
+    let fitting: Vec<&str> =
+        used.iter().copied().filter(|name| is_fitting(kind, name, staging)).collect();
+    match random.below(4) {
+        1.. if !fitting.is_empty() => random.choose(&fitting),
+        _ if used.len() + 1 < NAMES.len() => random.choose(&NAMES),
+        _ => random.choose(&used),
+    }
+}
+
+fn is_fitting(kind: Kind, name: &str, staging: &Staging) -> bool {
+    match kind {
+        Kind::Create | Kind::Put | Kind::Import => false,
+        Kind::MoveTag | Kind::Untag => has_tags(name, staging),
+        Kind::UndoEarlier => !staging.is_touched(name) && staging.head(name) > 2,
+        _ => staging.value(name).is_some(),
+    }
 }
 
 impl Step {
@@ -346,8 +350,19 @@ impl Step {
     fn new(name: &str, operation: Operation, staging: &mut Staging) -> Self {
         let before = staging.document(name);
         let expected = operation.apply(name, staging);
-        let has_effect = expected.is_ok()
-            && (staging.document(name) != before || operation.kind().only_reads());
+        let has_effect =
+            expected.is_ok() && (staging.document(name) != before || operation.kind().only_reads());
         Self { name: name.to_owned(), operation, expected, has_effect }
+    }
+
+    /// Does it in a transaction.
+    fn stage(&self, transaction: &mut Transaction) -> Result<(), Stop> {
+        match self.operation.stage(&self.name, transaction) {
+            Err(error) if self.expected != Err(error.kind()) => {
+                Err(Stop::Step(format!("{self:?}"), error))
+            }
+            Ok(()) if self.expected.is_err() => Err(Stop::Wrong(format!("{self:?} went well"))),
+            _ => Ok(()),
+        }
     }
 }

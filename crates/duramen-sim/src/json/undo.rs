@@ -37,9 +37,8 @@ fn undone_members(now: &Fields, before: &Fields, after: &Fields) -> Option<Resul
                 fields.push((name.clone(), old.clone()));
                 continue;
             }
-            (None, Some(_)) => return Some(Err(Refusal::Taken)),
             (Some(new), _) if new == old => continue,
-            (Some(_), None) => return Some(Err(Refusal::Taken)),
+            (None, Some(_)) | (Some(_), None) => return Some(Err(Refusal::Taken)),
             (Some(new), Some(present)) => present.undone(old, new),
         };
         match undone {
@@ -68,7 +67,11 @@ fn undone_members(now: &Fields, before: &Fields, after: &Fields) -> Option<Resul
 
 /// The order of members once that of `before` has come back; none if both that change and later
 /// ones ordered them anew.
-fn undone_order<'j>(now: &[&'j str], before: &[&'j str], after: &[&'j str]) -> Option<Vec<&'j str>> {
+fn undone_order<'j>(
+    now: &[&'j str],
+    before: &[&'j str],
+    after: &[&'j str],
+) -> Option<Vec<&'j str>> {
     if before == after {
         return Some(now.to_vec());
     }
@@ -87,7 +90,11 @@ fn undone_order<'j>(now: &[&'j str], before: &[&'j str], after: &[&'j str]) -> O
 }
 
 /// The names of `base`, with those of `order` that are `more` each behind the one that it follows.
-fn woven<'j>(mut base: Vec<&'j str>, order: &[&'j str], more: impl Fn(&str) -> bool) -> Vec<&'j str> {
+fn woven<'j>(
+    mut base: Vec<&'j str>,
+    order: &[&'j str],
+    more: impl Fn(&str) -> bool,
+) -> Vec<&'j str> {
     let mut at = 0;
     for name in order {
         if let Some(there) = base.iter().position(|other| other == name) {

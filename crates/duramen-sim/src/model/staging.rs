@@ -26,16 +26,25 @@ pub(crate) struct Staged {
     /// Its value; none where there is none yet, or no more.
     pub(crate) value: Option<Json>,
     pub(crate) facts: Facts,
-    /// Whether an object in it was a map at some moment.
-    pub(crate) has_map: bool,
-    /// Whether its value was changed more than once.
-    pub(crate) is_compound: bool,
+    /// What its nodes depend on.
+    pub(crate) traits: Traits,
     /// Whether its value was changed, perhaps back.
     is_touched: bool,
     /// Whether its value differed at some moment.
     had_other_value: bool,
     /// Whether its name or what is said of it differed at some moment.
     had_other_facts: bool,
+}
+
+/// What a document went through in a transaction.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Traits {
+    /// An object in it was a map at some moment.
+    pub(crate) has_map: bool,
+    /// Its value was changed more than once.
+    pub(crate) is_compound: bool,
+    /// Elements that look alike may be others: by several changes, or by a return.
+    pub(crate) is_rebuilt: bool,
 }
 
 impl<'m> Staging<'m> {
@@ -164,7 +173,7 @@ impl<'m> Staging<'m> {
             Err(kind) => return Some(Err(kind)),
         };
         let version = document.version(revision)?;
-        if document.has_map || version.is_compound {
+        if document.has_map || document.has_many_fields || version.is_rebuilt {
             return None;
         }
         let undone = now.undone(&before, version.json.as_ref()?)?;
@@ -174,8 +183,9 @@ impl<'m> Staging<'m> {
     /// Gives a document a value, or makes one without.
     pub(crate) fn set(&mut self, name: &str, value: Option<Json>) {
         let staged = self.document_mut(name);
-        staged.has_map |= value.as_ref().is_some_and(Json::has_map);
-        staged.is_compound |= staged.is_touched;
+        staged.traits.has_map |= value.as_ref().is_some_and(Json::has_map);
+        staged.traits.is_compound |= staged.is_touched;
+        staged.traits.is_rebuilt |= staged.is_touched;
         staged.is_touched = true;
         staged.value = value;
         let differs = self.differs(name);
@@ -205,7 +215,12 @@ impl<'m> Staging<'m> {
 
     /// A document went through several changes in one step.
     pub(crate) fn compound(&mut self, name: &str) {
-        self.document_mut(name).is_compound = true;
+        self.document_mut(name).traits.is_compound = true;
+    }
+
+    /// Elements of a document may have made way for others that look alike.
+    pub(crate) fn rebuilt(&mut self, name: &str) {
+        self.document_mut(name).traits.is_rebuilt = true;
     }
 
     /// Gives a document another name, which is free.
@@ -230,7 +245,7 @@ impl<'m> Staging<'m> {
     pub(crate) fn declare(&mut self, name: &str, options: &DocumentOptions) {
         let staged = self.document_mut(name);
         staged.had_other_facts |= staged.facts.options != *options;
-        staged.has_map |= !options.maps.is_empty();
+        staged.traits.has_map |= !options.maps.is_empty();
         staged.facts.options = options.clone();
     }
 
@@ -242,9 +257,7 @@ impl<'m> Staging<'m> {
     /// Whether anything of a document is other than what is committed.
     fn is_changed(&self, name: &str, staged: &Staged) -> bool {
         let facts = self.committed(name).map(|document| &document.facts);
-        staged.origin.as_deref() != Some(name)
-            || facts != Some(&staged.facts)
-            || self.differs(name)
+        staged.origin.as_deref() != Some(name) || facts != Some(&staged.facts) || self.differs(name)
     }
 
     /// The documents that were changed and are as before: whether that makes a revision or a

@@ -12,7 +12,7 @@ use crate::samples::Samples;
 
 const TAGS: [&str; 3] = ["v1", "latest", "2024-Q1 \u{e9}"];
 /// Earlier revisions that are tried for one whose undoing has a known end.
-const TRIES: usize = 8;
+const TRIES: usize = 12;
 
 impl Operation {
     /// Draws one of a kind for the document `name`; it may be one that fails.
@@ -59,6 +59,9 @@ impl Operation {
                 tag: draw_tag(name, staging, random, false),
                 revision: draw_revision(name, staging, random),
             },
+            Kind::MoveTag | Kind::Untag if !has_tags(name, staging) && !random.one_in(8) => {
+                Self::draw(Kind::Tag, name, staging, random)
+            }
             Kind::MoveTag => Self::MoveTag {
                 tag: draw_tag(name, staging, random, true),
                 revision: draw_revision(name, staging, random),
@@ -85,8 +88,11 @@ fn draw_undo(name: &str, staging: &Staging, random: &mut Random) -> Operation {
 /// Draws the undoing of a revision before the newest, rather one that goes well.
 fn draw_undo_earlier(name: &str, staging: &Staging, random: &mut Random) -> Operation {
     let mut revision = Revision(0);
+    let head = staging.head(name);
     for _ in 0..TRIES {
-        let tried = Revision(1 + random.below(staging.head(name).max(1)));
+        // Less has changed since the later ones.
+        let back = random.below(head.max(1));
+        let tried = Revision(head.saturating_sub(1 + random.below(back + 1)));
         match staging.undone_earlier(name, tried) {
             None => {}
             Some(undone) => {
@@ -126,7 +132,7 @@ fn draw_edit(shape: Shape, name: &str, staging: &Staging, random: &mut Random) -
     let Some(value) = value else { return Operation::Edit(edit) };
     let mut next = value.clone();
     if edit.apply(&mut next).is_ok() && next == *value {
-        return Operation::Put { value: Json::Array(vec![Json::Null, next]).to_string() };
+        return Operation::Put { value: next.altered().to_string() };
     }
     Operation::Edit(edit)
 }
@@ -162,6 +168,10 @@ fn draw_options(random: &mut Random) -> DocumentOptions {
         }
     }
     options
+}
+
+pub(crate) fn has_tags(name: &str, staging: &Staging) -> bool {
+    staging.facts(name).is_some_and(|facts| !facts.tags.is_empty())
 }
 
 /// A tag, mostly one that the document has or one that it has not.

@@ -51,9 +51,7 @@ impl Operation {
             }
             Self::Revert { revision } => {
                 let back = staging.value_at(name, *revision).cloned();
-                staging.set(name, Some(back.ok_or(ErrorKind::NotFound)?));
-                staging.compound(name);
-                Ok(())
+                take_back(name, back.ok_or(ErrorKind::NotFound), staging)
             }
             _ if staging.is_deleted(name) => Err(ErrorKind::NotFound),
             Self::Delete if staging.head(name) == 0 => Err(ErrorKind::NotFound),
@@ -100,6 +98,9 @@ impl Operation {
             Self::Edit(edit) => {
                 staging.edit(name, |document| edit.apply(document))?;
                 staging.compound(name);
+                if let Edit::Patch { .. } = edit {
+                    staging.rebuilt(name);
+                }
                 Ok(())
             }
             other => unreachable!("{other:?} changes more than single places"),
@@ -110,6 +111,7 @@ impl Operation {
 fn take_back(name: &str, undone: Result<Json>, staging: &mut Staging) -> Result {
     staging.set(name, Some(undone?));
     staging.compound(name);
+    staging.rebuilt(name);
     Ok(())
 }
 
