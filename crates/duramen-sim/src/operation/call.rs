@@ -1,8 +1,8 @@
 //! How operations are done in a database, and what it tells of that.
 
 use duramen::{
-    CommitOptions, Committed, Database, Document, ErrorKind, ExportedContent, ExportedRevision,
-    JsonPointer, Micros, Outcome, Result, Revision, Transaction,
+    CommitOptions, Committed, ContentHash, Database, Document, ErrorKind, ExportedContent,
+    ExportedRevision, JsonPointer, Micros, Outcome, Result, Revision, Transaction,
 };
 
 use super::Operation;
@@ -164,19 +164,31 @@ fn import(
         Err(error) => return Err(error),
     }
     let timestamp = options.timestamp.expect("an imported revision has a timestamp");
+    let (content, hash) = content_of(revision);
     let pushed = import.push(&ExportedRevision {
         revision: last.next(),
         timestamp,
         committed: timestamp,
         author: options.author.clone(),
         message: options.message.clone(),
-        content: match revision {
-            Operation::Put { value } => ExportedContent::Value(value.clone()),
-            Operation::Edit(Edit::Patch { patch }) => ExportedContent::Patch(patch.clone()),
-            Operation::Delete => ExportedContent::Deleted,
-            other => panic!("{other:?} is nothing that a history says"),
-        },
+        content,
+        hash,
     })?;
     assert!(pushed, "a new revision of {name:?} was there already");
     Ok(Told::since(before, db, vec![(name.to_owned(), import.finish()?)]))
+}
+
+/// What a history says of such a revision, and the hash of what comes of it if that is plain.
+fn content_of(revision: &Operation) -> (ExportedContent, Option<ContentHash>) {
+    match revision {
+        Operation::Put { value } => {
+            let hash = ContentHash::of_json(value.as_bytes());
+            (ExportedContent::Value(value.clone()), Some(hash))
+        }
+        Operation::Edit(Edit::Patch { patch }) => {
+            (ExportedContent::Patch { patch: patch.clone(), moves: Vec::new() }, None)
+        }
+        Operation::Delete => (ExportedContent::Deleted, None),
+        other => panic!("{other:?} is nothing that a history says"),
+    }
 }
