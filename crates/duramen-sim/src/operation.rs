@@ -14,7 +14,7 @@ mod draw;
 mod effect;
 
 pub use call::Told;
-pub(crate) use draw::has_tags;
+pub(crate) use draw::{has_tags, has_undoable};
 
 /// Where an operation can stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,7 +103,7 @@ kinds! {
     /// A document is deleted.
     Delete "delete" 1 Anywhere
     /// What a revision that is not the newest changed is taken back.
-    UndoEarlier "undo earlier" 6 Anywhere
+    UndoEarlier "undo earlier" 4 Anywhere
     /// A document gets another name.
     Rename "rename" 2 Anywhere
     /// Two documents exchange their names.

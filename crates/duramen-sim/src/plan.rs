@@ -11,7 +11,7 @@ use duramen::{
 
 use crate::json::Json;
 use crate::model::{Model, Staged, Staging};
-use crate::operation::{Kind, Operation, Told, has_tags};
+use crate::operation::{Kind, Operation, Told, has_tags, has_undoable};
 use crate::random::Random;
 
 /// One change of the database.
@@ -340,7 +340,7 @@ fn is_fitting(kind: Kind, name: &str, staging: &Staging) -> bool {
     match kind {
         Kind::Create | Kind::Put | Kind::Import => false,
         Kind::MoveTag | Kind::Untag => has_tags(name, staging),
-        Kind::UndoEarlier => !staging.is_touched(name) && staging.head(name) > 2,
+        Kind::UndoEarlier => has_undoable(name, staging),
         _ => staging.value(name).is_some(),
     }
 }

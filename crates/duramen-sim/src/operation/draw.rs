@@ -1,6 +1,6 @@
 //! Draws operations that make sense for what is there; some of them fail.
 
-use duramen::{DocumentOptions, Revision};
+use duramen::{DocumentOptions, ErrorKind, Revision};
 
 use super::{Kind, Operation};
 use crate::edit::{Edit, Shape};
@@ -11,8 +11,8 @@ use crate::random::Random;
 use crate::samples::Samples;
 
 const TAGS: [&str; 3] = ["v1", "latest", "2024-Q1 \u{e9}"];
-/// Earlier revisions that are tried for one whose undoing has a known end.
-const TRIES: usize = 12;
+/// So many revisions before the newest are looked at for those whose undoing has a known end.
+const UNDONE_MAX: u64 = 8;
 
 impl Operation {
     /// Draws one of a kind for the document `name`; it may be one that fails.
@@ -87,26 +87,28 @@ fn draw_undo(name: &str, staging: &Staging, random: &mut Random) -> Operation {
 
 /// Draws the undoing of a revision before the newest, rather one that goes well.
 fn draw_undo_earlier(name: &str, staging: &Staging, random: &mut Random) -> Operation {
-    let mut revision = Revision(0);
+    let is_good = |undone: &Undone| undone.1.is_ok();
+    let (good, bad): (Vec<Undone>, Vec<Undone>) = undone(name, staging).partition(is_good);
+    let wanted = if good.is_empty() || random.one_in(4) { bad } else { good };
+    if wanted.is_empty() {
+        return draw_undo(name, staging, random);
+    }
+    Operation::UndoEarlier { revision: random.choose(&wanted).0 }
+}
+
+type Undone = (Revision, Result<Json, ErrorKind>);
+
+/// What undoing each of the latest revisions before the newest makes, as far as it is known.
+fn undone(name: &str, staging: &Staging) -> impl Iterator<Item = Undone> {
     let head = staging.head(name);
-    for _ in 0..TRIES {
-        // Less has changed since the later ones.
-        let back = random.below(head.max(1));
-        let tried = Revision(head.saturating_sub(1 + random.below(back + 1)));
-        match staging.undone_earlier(name, tried) {
-            None => {}
-            Some(undone) => {
-                revision = tried;
-                if undone.is_ok() {
-                    break;
-                }
-            }
-        }
-    }
-    match revision {
-        Revision(0) => Operation::Undo { revision },
-        revision => Operation::UndoEarlier { revision },
-    }
+    (head.saturating_sub(UNDONE_MAX)..head)
+        .map(Revision)
+        .filter_map(move |revision| Some((revision, staging.undone_earlier(name, revision)?)))
+}
+
+/// Whether an earlier revision of a document is known to be undone well.
+pub(crate) fn has_undoable(name: &str, staging: &Staging) -> bool {
+    undone(name, staging).any(|(_, undone)| undone.is_ok())
 }
 
 fn draw_revert(name: &str, staging: &Staging, random: &mut Random) -> Operation {
