@@ -21,7 +21,7 @@ pub(crate) enum Command {
     /// Writes the corpus of the decoders.
     Corpus { folder: String },
     /// Commits until it is killed; for the parent process.
-    Child { folder: String, durability: String },
+    Child { folder: String, durability: String, seed: u64 },
 }
 
 /// How much is run.
@@ -77,9 +77,10 @@ impl Command {
             ["bite"] => Some(Self::Bite),
             ["hang"] => Some(Self::Hang),
             ["corpus", folder] => Some(Self::Corpus { folder: (*folder).to_owned() }),
-            ["child", folder, durability] => Some(Self::Child {
+            ["child", folder, durability, seed] => Some(Self::Child {
                 folder: (*folder).to_owned(),
                 durability: (*durability).to_owned(),
+                seed: seed.parse().ok()?,
             }),
             words => Replay::parse(words).map(Self::Replay),
         }

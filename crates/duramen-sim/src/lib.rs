@@ -64,7 +64,9 @@ pub fn run() -> ExitCode {
         Some(Command::Bite) => !suites::bite(),
         Some(Command::Hang) => !suites::hang(),
         Some(Command::Corpus { folder }) => !suites::write_corpus(folder.as_ref()),
-        Some(Command::Child { folder, durability }) => !suites::child(&folder, &durability),
+        Some(Command::Child { folder, durability, seed }) => {
+            !suites::child(&folder, &durability, seed)
+        }
     };
     if failed { ExitCode::from(FAILED) } else { ExitCode::SUCCESS }
 }
