@@ -16,7 +16,7 @@ use crate::state::{ApartKind, Datum, Extent, Sequence};
 use crate::tree::cell_key::TreeId;
 use crate::tree::compare::{check_member_name, name_of};
 use crate::tree::data::{TreeData, node};
-use crate::tree::schema::{Schema, SpaceId};
+use crate::tree::schema::{Schema, ShapeField, SpaceId};
 
 /// A document under construction.
 #[derive(Debug)]
@@ -141,7 +141,7 @@ impl Builder {
     /// Makes a node an object with these fields.
     pub(super) fn set_object(&mut self, object: NodeId, paths: &[PathId]) {
         let shape = self.data.shape_or_add(paths);
-        self.guesses.learn(object.path(), paths, shape);
+        self.guesses.learn(&self.data.schema, object.path(), (paths, shape));
         self.set(object, Datum::Object(shape));
     }
 
@@ -187,17 +187,9 @@ impl<'t> Filler<'_, 't> {
         let Some(token) = tokens.next() else { return Ok(()) };
         let ordinal = node.ordinal().0;
         let state = match *token {
-            Token::Null => Datum::Null,
-            Token::Bool(value) => Datum::Bool(value),
-            Token::Int(value) => Datum::Int(value),
             Token::Number { at, len } => number_state(self.columns, self.slice(at, len))?,
-            Token::Text { at, len } => Datum::Text { bytes: self.slice(at, len), plain: true },
             Token::Object(shape) => {
-                let schema = self.schema;
-                for field in schema.shape(shape) {
-                    let at = ((column.0, field.column), self::node(field.path, ordinal));
-                    self.put(at, tokens)?;
-                }
+                self.put_fields((column.0, ordinal), self.schema.shape(shape), tokens)?;
                 Datum::Object(shape)
             }
             Token::Array { path, len } => {
@@ -207,18 +199,61 @@ impl<'t> Filler<'_, 't> {
                     let element = self.columns.bear(self.schema, space, ordinal)?;
                     self.put(((space, 0), self::node(path, element)), tokens)?;
                 }
-                // The text that is at hand has no more elements than an extent holds.
-                let extent = if len == 0 { 0 } else { first };
-                Datum::Array(Sequence::Extent(Extent { first: extent, count: len }))
+                let first = if len == 0 { 0 } else { first };
+                Datum::Array(Sequence::Extent(Extent { first, count: len }))
             }
+            other => scalar(other, self.text).unwrap_or(Datum::Null),
         };
         self.columns.set(column, ordinal, state);
         Ok(())
     }
 
-    fn slice(&self, at: u32, len: u32) -> &'t [u8] {
-        &self.text[at as usize..][..len as usize]
+    fn put_fields(
+        &mut self,
+        (space, ordinal): (SpaceId, u64),
+        mut fields: &[ShapeField],
+        tokens: &mut std::slice::Iter<'_, Token>,
+    ) -> Result<()> {
+        while let Some((field, rest)) = fields.split_first() {
+            // Most fields are scalars: they are set without looking the row up for each.
+            let mut row = self.columns.row(space, ordinal);
+            let mut scalars = 0;
+            for (field, token) in fields.iter().zip(tokens.as_slice()) {
+                let Some(state) = scalar(*token, self.text) else { break };
+                row.set(field.column, state);
+                scalars += 1;
+            }
+            if scalars > 0 {
+                tokens.nth(scalars - 1);
+                fields = &fields[scalars..];
+                continue;
+            }
+            self.put(((space, field.column), self::node(field.path, ordinal)), tokens)?;
+            fields = rest;
+        }
+        Ok(())
     }
+
+    fn slice(&self, at: u32, len: u32) -> &'t [u8] {
+        slice(self.text, at, len)
+    }
+}
+
+/// The state of a token that is one by itself.
+#[inline]
+fn scalar(token: Token, text: &[u8]) -> Option<Datum<'_>> {
+    Some(match token {
+        Token::Null => Datum::Null,
+        Token::Bool(value) => Datum::Bool(value),
+        Token::Int(value) => Datum::Int(value),
+        Token::Text { at, len } => Datum::Text { bytes: slice(text, at, len), plain: true },
+        Token::Number { .. } | Token::Object(_) | Token::Array { .. } => return None,
+    })
+}
+
+#[inline]
+fn slice(text: &[u8], at: u32, len: u32) -> &[u8] {
+    &text[at as usize..][..len as usize]
 }
 
 fn number_state<'t>(columns: &mut Columns, text: &'t [u8]) -> Result<Datum<'t>> {

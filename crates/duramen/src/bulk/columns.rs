@@ -149,15 +149,16 @@ impl Columns {
     }
 
     /// Sets the state of a node.
-    #[inline]
     pub(super) fn set(&mut self, (space, column): (SpaceId, u32), ordinal: u64, state: Datum<'_>) {
+        self.row(space, ordinal).set(column, state);
+    }
+
+    /// The columns of a space at an ordinal.
+    #[inline]
+    pub(super) fn row(&mut self, space: SpaceId, ordinal: u64) -> Row<'_> {
         let space = self.space_mut(space);
-        let column = column as usize;
-        if column >= space.columns.len() {
-            space.columns.resize_with(column + 1, Filling::default);
-        }
         debug_assert_eq!(ordinal / ROW_GROUP_SLOTS, space.group, "of the group being filled");
-        space.columns[column].set(slot_of(ordinal), state);
+        Row { columns: &mut space.columns, slot: slot_of(ordinal) }
     }
 
     /// The state of a string, number text or opaque text, stored apart if it is long.
@@ -230,6 +231,24 @@ impl Columns {
         column.states.clear();
         let number = index_u32(column.first);
         self.push_cell(cell_key::group_cell(self.tree, group, path, (kind, number)), cell);
+    }
+}
+
+/// The columns of a space at one slot.
+pub(super) struct Row<'a> {
+    columns: &'a mut Vec<Filling>,
+    slot: usize,
+}
+
+impl Row<'_> {
+    /// Sets the state in a column.
+    #[inline]
+    pub(super) fn set(&mut self, column: u32, state: Datum<'_>) {
+        let column = column as usize;
+        if column >= self.columns.len() {
+            self.columns.resize_with(column + 1, Filling::default);
+        }
+        self.columns[column].set(self.slot, state);
     }
 }
 

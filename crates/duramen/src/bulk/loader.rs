@@ -1,8 +1,8 @@
 //! Reads a text of any length into a document under construction.
 //!
-//! A value is parsed once all of it is at hand. A container that is longer than what is held at a
-//! time is gone into: its children are read one after the other, by the same rule. So memory
-//! follows the longest value that is no such container.
+//! A value is parsed once all of it is at hand. An array that goes on behind what is at hand, and
+//! an object that is longer than what is held at a time, is gone into: its children are read one
+//! after the other, by the same rule. So memory follows the longest value that is no such container.
 //!
 //! What is known of an object only at its end is then not known at its begin. Paths of the fields
 //! of such an object get their numbers as the names come, and it becomes a map when the 257th
@@ -187,7 +187,10 @@ impl<'a, 'r> Loader<'a, 'r> {
                     return self.end_value(bytes);
                 }
                 NextValue::Cut(cut) => {
-                    let is_long = self.stream.text().len() >= self.bounds.whole;
+                    let text = self.stream.text();
+                    // Of an array nothing has to be known before its elements.
+                    let is_array = text.first() == Some(&b'[');
+                    let is_long = is_array || text.len() >= self.bounds.whole;
                     if cut.is_container && is_long && !is_whole {
                         if self.container(node, cut, depth)? {
                             return Ok(());

@@ -35,16 +35,16 @@ impl Segments {
         if let Some([(key, _), _]) = cells.array_windows().find(|[(a, _), (b, _)]| a == b) {
             return Err(repeated(key));
         }
+        let (number, epoch) = self.engine.next_segment();
         let meta = SegmentMeta {
             database_id: self.engine.id,
-            epoch: self.engine.epoch(),
+            epoch,
             level: 0,
             encoding: Encoding::Warm,
             // Known when it is attached.
             first_sequence: CommitSequence(0),
             last_sequence: CommitSequence(0),
         };
-        let number = self.engine.next_segment();
         let mut writer = SegmentWriter::create(&self.engine.device, number, meta)?;
         for (key, cell) in &cells {
             writer.push(key, cell)?;

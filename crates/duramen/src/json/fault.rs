@@ -7,6 +7,8 @@
     clippy::arithmetic_side_effects
 )]
 
+use memchr::{memchr_iter, memrchr};
+
 use crate::error::{Error, ErrorKind};
 use crate::limits::{JSON_DEPTH_MAX, VALUE_BYTES_MAX};
 
@@ -30,22 +32,21 @@ impl Place {
     /// Goes on behind `text`.
     pub(crate) fn pass(&mut self, text: &[u8]) {
         let mut in_line = text;
-        if let Some(last) = text.iter().rposition(|byte| *byte == b'\n') {
-            self.lines = self.lines.saturating_add(count(text, |byte| byte == b'\n'));
+        if let Some(last) = memrchr(b'\n', text) {
+            self.lines = self.lines.saturating_add(memchr_iter(b'\n', text).count() as u64);
             self.characters = 0;
             in_line = text.get(last..).and_then(|line| line.get(1..)).unwrap_or_default();
         }
-        let characters = count(in_line, |byte| byte & 0xc0 != 0x80);
-        self.characters = self.characters.saturating_add(characters);
+        self.characters = self.characters.saturating_add(characters(in_line));
     }
 }
 
-/// How many bytes are meant. Counted in parts that a byte can count, so that a machine's wide
+/// The characters of a text. Counted in parts that a byte can count, so that a machine's wide
 /// registers hold many counters (benchmark A0).
-fn count(bytes: &[u8], is_meant: impl Fn(u8) -> bool) -> u64 {
-    let part =
-        |part: &[u8]| part.iter().fold(0_u8, |sum, byte| sum.wrapping_add(is_meant(*byte).into()));
-    bytes.chunks(usize::from(u8::MAX)).map(|bytes| u64::from(part(bytes))).sum()
+fn characters(text: &[u8]) -> u64 {
+    let is_first = |byte: &u8| u8::from(byte & 0xc0 != 0x80);
+    let count = |part: &[u8]| part.iter().fold(0_u8, |sum, byte| sum.wrapping_add(is_first(byte)));
+    text.chunks(usize::from(u8::MAX)).map(|part| u64::from(count(part))).sum()
 }
 
 #[derive(Debug)]

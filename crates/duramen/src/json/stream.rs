@@ -228,10 +228,7 @@ impl<'r> TextStream<'r> {
     /// Refuses a value of so many bytes that does not end in the line in which it begins.
     pub(crate) fn check_line(&self, bytes: usize) -> Result<()> {
         let value = self.text().get(..bytes).unwrap_or_default();
-        if !value.contains(&b'\n') {
-            return Ok(());
-        }
-        let at = value.iter().position(|byte| *byte == b'\n').unwrap_or_default();
+        let Some(at) = memchr::memchr(b'\n', value) else { return Ok(()) };
         self.fail(at, Reason::Expected("the value to end in its line"))
     }
 
