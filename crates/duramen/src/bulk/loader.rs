@@ -6,7 +6,7 @@
 //!
 //! What is known of an object only at its end is then not known at its begin. Paths of the fields
 //! of such an object get their numbers as the names come, and it becomes a map when the 257th
-//! does, as one that outgrows its shape (`docs/decisions/0025`).
+//! does, as one that outgrows its shape (`docs/decisions/0030`).
 
 use std::ops::ControlFlow;
 
@@ -314,13 +314,11 @@ impl<'a, 'r> Loader<'a, 'r> {
             if field.is_some_and(|field| members.seen.contains(&field)) {
                 return self.stream.repeated(&name);
             }
-            let (entries, _) = match members.entries {
-                Some(entries) => entries,
-                None => {
-                    let entries = self.builder.data.entry_or_add(path);
-                    let entries = entries.ok_or_else(too_many_paths)?;
-                    *members.entries.insert((entries, self.builder.next(entries)))
-                }
+            let (entries, _) = if let Some(entries) = members.entries {
+                entries
+            } else {
+                let entries = self.builder.data.entry_or_add(path).ok_or_else(too_many_paths)?;
+                *members.entries.insert((entries, self.builder.next(entries)))
             };
             self.builder.bear_entry(entries, ordinal, (&name, plain))?
         };
@@ -360,7 +358,9 @@ impl<'a, 'r> Loader<'a, 'r> {
             return Ok(());
         }
         let mut order = Extents::default();
-        fields.iter().for_each(|&field| order.push_item(Item::Field(field)));
+        for &field in &fields {
+            order.push_item(Item::Field(field));
+        }
         let sequence = match entries {
             Some((path, first)) if fields.is_empty() => self.builder.sequence(path, first)?,
             Some((path, first)) => {

@@ -175,7 +175,7 @@ proptest! {
 /// Rows enough for several row groups, with arrays inside.
 fn rows(count: usize) -> String {
     let row = |index: usize| {
-        let extra = if index % 7 == 0 { ",\"extra\":null" } else { "" };
+        let extra = if index.is_multiple_of(7) { ",\"extra\":null" } else { "" };
         format!("{{\"id\":{index},\"tags\":[\"a\",{index}],\"deep\":{{\"x\":1.5}}{extra}}}")
     };
     (0..count).map(row).collect::<Vec<_>>().join(",")

@@ -215,6 +215,8 @@ fn parse_head(reader: &mut Reader<'_>) -> Parsed<(u8, usize)> {
 /// If there are more than 65,535.
 pub(crate) fn encode_column(datums: &[Datum<'_>], out: &mut Vec<u8>) {
     let mut column = ColumnBuilder::default();
-    datums.iter().for_each(|datum| column.push(*datum));
+    for datum in datums {
+        column.push(*datum);
+    }
     column.encode(out);
 }

@@ -64,18 +64,18 @@ const TOKEN_BYTES_MAX: usize = 16;
 
 /// Reads the value at the begin of a text, which is UTF-8 and goes on unless `is_last`; it is
 /// inside of `depth` containers. The tape gets the room of an earlier one.
-pub(super) fn begin<'t>(
-    text: &'t [u8],
+pub(super) fn begin(
+    text: &[u8],
     is_last: bool,
     (options, depth): (ParseOptions, usize),
     room: TapeRoom,
-) -> Scanned<Begun<'t>> {
+) -> Scanned<Begun<'_>> {
     let mut scanner = Scanner::of(Tape::with_room(text, room), text, options);
     scanner.depth = depth;
-    let scanned = scanner.values();
+    let outcome = scanner.values();
     let read = scanner.place();
     let is_number = scanner.tape.node(0).kind() == Kind::Number;
-    match scanned {
+    match outcome {
         // More digits may follow.
         Ok(()) if is_last || !is_number || read < text.len() => {
             Ok(Begun::Whole(scanner.tape, read))

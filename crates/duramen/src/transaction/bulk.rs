@@ -52,7 +52,8 @@ impl Transaction {
         let options = if is_missing && !declared.is_empty() {
             Some(Arc::new(declared.clone()))
         } else {
-            self.options(tree)?
+            let tree = self.engine.view().tree(tree)?;
+            self.options(&tree)?
         };
         let reserved = Reserved { tree, is_missing, options };
         self.check_empty(name, &reserved)?;

@@ -196,13 +196,25 @@ impl Writer {
     ) -> Result<(usize, usize)> {
         let mut texts = Texts::default();
         let shorter = olds.len().min(new.len());
-        let mut prefix = self.same_elements(olds, tape, new)?;
-        while prefix < shorter && texts.are_equal(self, olds[prefix], tape, new[prefix])? {
+        let mut prefix = 0;
+        loop {
+            prefix += self.same_at_start(&olds[prefix..], tape, &new[prefix..])?;
+            if prefix >= shorter || !texts.are_equal(self, olds[prefix], tape, new[prefix])? {
+                break;
+            }
             prefix += 1;
         }
+        let (olds, new) = (&olds[prefix..], &new[prefix..]);
+        let shorter = shorter - prefix;
         let mut suffix = 0;
-        while suffix < shorter - prefix {
-            let (old, at) = (olds[olds.len() - 1 - suffix], new[new.len() - 1 - suffix]);
+        loop {
+            let (olds, new) = (&olds[..olds.len() - suffix], &new[..new.len() - suffix]);
+            let same = self.same_at_end(olds, tape, new)?;
+            suffix += same;
+            if suffix >= shorter {
+                break;
+            }
+            let (old, at) = (olds[olds.len() - 1 - same], new[new.len() - 1 - same]);
             if !texts.are_equal(self, old, tape, at)? {
                 break;
             }

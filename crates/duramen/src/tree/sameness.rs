@@ -25,7 +25,7 @@ const DIFFERENT_PART: usize = 8;
 
 /// Whether values are the same, as far as looking at them tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sameness {
+enum Sameness {
     Same,
     Different,
     /// Order blocks, or values stored apart or whole, would have to be read.
@@ -33,26 +33,43 @@ pub(crate) enum Sameness {
 }
 
 impl Writer {
-    /// Compares elements with those of the new value, place by place, until one is not the same;
-    /// how many are.
-    pub(crate) fn same_elements(
+    /// How many elements at the start are the same as those of the new value, as far as looking at
+    /// them tells.
+    pub(crate) fn same_at_start(
         &self,
         olds: &[NodeId],
         tape: &Tape<'_>,
         new: &[TapeIndex],
     ) -> Result<usize> {
-        let mut from = 0;
-        while let (Some(olds), Some(new)) = (olds.get(from..), new.get(from..)) {
-            let many = olds.len().min(new.len()).min(ELEMENTS_AT_A_TIME);
-            let same = self.sameness((&olds[..many], &new[..many]), tape, |sameness| {
-                sameness == Sameness::Same
-            })?;
-            from += same;
-            if same < many || many == 0 {
+        let mut all = 0;
+        for (olds, new) in olds.chunks(ELEMENTS_AT_A_TIME).zip(new.chunks(ELEMENTS_AT_A_TIME)) {
+            let same = self.same_run((olds, new), tape)?;
+            all += same;
+            if same < olds.len().min(new.len()) {
                 break;
             }
         }
-        Ok(from)
+        Ok(all)
+    }
+
+    /// The same at the end.
+    pub(crate) fn same_at_end(
+        &self,
+        olds: &[NodeId],
+        tape: &Tape<'_>,
+        new: &[TapeIndex],
+    ) -> Result<usize> {
+        let mut all = 0;
+        for (olds, new) in olds.rchunks(ELEMENTS_AT_A_TIME).zip(new.rchunks(ELEMENTS_AT_A_TIME)) {
+            let olds: Vec<NodeId> = olds.iter().rev().copied().collect();
+            let new: Vec<TapeIndex> = new.iter().rev().copied().collect();
+            let same = self.same_run((&olds, &new), tape)?;
+            all += same;
+            if same < olds.len().min(new.len()) {
+                break;
+            }
+        }
+        Ok(all)
     }
 
     /// Makes elements those of the new value as [`Writer::put_aligned`] does, but keeps those that
@@ -66,25 +83,19 @@ impl Writer {
         if olds.len() != new.len() || olds.len() < LONG_ELEMENTS {
             return Ok(None);
         }
-        let mut is_same = Vec::with_capacity(olds.len());
-        let mut different = 0;
-        for (olds, new) in olds.chunks(ELEMENTS_AT_A_TIME).zip(new.chunks(ELEMENTS_AT_A_TIME)) {
-            let found = Cell::new(Vec::with_capacity(olds.len()));
-            self.sameness((olds, new), elements.tape, |sameness| {
-                let mut all = found.take();
-                all.push(sameness == Sameness::Same);
-                found.set(all);
-                true
-            })?;
-            let found = found.into_inner();
-            different += found.iter().filter(|is_same| !**is_same).count();
-            is_same.extend(found);
-            if different > olds.len().max(is_same.len()) / DIFFERENT_PART + ELEMENTS_AT_A_TIME {
+        let mut is_same = vec![true; olds.len()];
+        let (mut at, mut different) = (0, 0);
+        loop {
+            at += self.same_at_start(&olds[at..], elements.tape, &new[at..])?;
+            if at >= olds.len() {
+                break;
+            }
+            is_same[at] = false;
+            at += 1;
+            different += 1;
+            if different > olds.len() / DIFFERENT_PART {
                 return Ok(None);
             }
-        }
-        if different > olds.len() / DIFFERENT_PART {
-            return Ok(None);
         }
         let mut ordinals = Vec::with_capacity(new.len());
         let mut at = 0;
@@ -100,25 +111,19 @@ impl Writer {
         Ok(Some(ordinals))
     }
 
-    /// Tells of each pair whether it is the same, while `go_on` says so; of how many it did.
-    fn sameness(
-        &self,
-        (olds, new): (&[NodeId], &[TapeIndex]),
-        tape: &Tape<'_>,
-        go_on: impl Fn(Sameness) -> bool,
-    ) -> Result<usize> {
-        // What was told before something had to be loaded stays told.
-        let told = Cell::new(0);
+    /// How many pairs are the same, from the first on.
+    fn same_run(&self, (olds, new): (&[NodeId], &[TapeIndex]), tape: &Tape<'_>) -> Result<usize> {
+        // What was found before something had to be loaded stays found.
+        let same = Cell::new(0);
         self.tree.read(|data| {
-            while let (Some(&old), Some(&at)) = (olds.get(told.get()), new.get(told.get())) {
-                let place = (old.path(), old.ordinal().0);
-                let sameness = (Side { data, revision: self.revision, tape }).compare(place, at)?;
-                if !go_on(sameness) {
+            let side = Side { data, revision: self.revision, tape };
+            while let (Some(&old), Some(&at)) = (olds.get(same.get()), new.get(same.get())) {
+                if side.compare((old.path(), old.ordinal().0), at)? != Sameness::Same {
                     break;
                 }
-                told.set(told.get() + 1);
+                same.set(same.get() + 1);
             }
-            Ok(told.get())
+            Ok(same.get())
         })
     }
 }
