@@ -161,7 +161,7 @@ fn interrupted_load_of_a_long_text_leaves_nothing() {
 
     std::fs::write(folder.path().join("whole.json"), format!("[{}0]", rows.repeat(2))).unwrap();
     assert!(run(folder.path(), &["put", "db", "doc", "whole.json"]).status.success());
-    let stored = run(folder.path(), &["get", "db", "doc", "/131071/b"]);
-    assert_eq!(text(&stored.stdout), "\"two\"\n");
+    let stored = run(folder.path(), &["query", "db", "doc", "$[131071].b"]);
+    assert_eq!(text(&stored.stdout), "/131071/b  \"two\"\n");
     assert_eq!(run(folder.path(), &["check", "db"]).status.code(), Some(0));
 }

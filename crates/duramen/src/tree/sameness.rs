@@ -192,3 +192,74 @@ impl Side<'_> {
         Ok(Sameness::Same)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{CommitOptions, Database, Document, Revision};
+
+    fn rows(count: usize) -> Vec<String> {
+        let row = |index: usize| {
+            let more = ["null", "[1,\"\\n\"]", "{}", "1.50", "[]", "{\"x\":[true]}"][index % 6];
+            format!("{{\"id\":{index},\"name\":\"row {index}\",\"more\":{more}}}")
+        };
+        (0..count).map(row).collect()
+    }
+
+    fn put(document: &Document, rows: &[String]) -> String {
+        let text = format!("[{}]", rows.join(","));
+        document.put(&text, &CommitOptions::default()).unwrap();
+        assert_eq!(document.head().unwrap().to_json().unwrap(), text);
+        text
+    }
+
+    /// The operations that lead to the newest revision, without their values.
+    fn operations(document: &Document) -> Vec<String> {
+        let head = document.head_revision().unwrap();
+        let patch = document.diff(Revision(head.0 - 1), head).unwrap().to_json_patch();
+        let patch: Vec<serde_json::Value> = serde_json::from_str(&patch).unwrap();
+        let told = |operation: &serde_json::Value| {
+            let part = |name: &str| operation[name].as_str().unwrap_or("").to_owned();
+            format!("{} {}", part("op"), part("path"))
+        };
+        patch.iter().map(told).collect()
+    }
+
+    #[test]
+    fn long_array_changed_here_and_there_commits_what_differs_only() {
+        let db = Database::memory().unwrap();
+        let document = db.create_document("d").unwrap();
+        let mut rows = rows(3_000);
+        put(&document, &rows);
+        for (round, is_on_disk) in [(1, false), (2, true)] {
+            if is_on_disk {
+                db.checkpoint().unwrap();
+            }
+            for at in [7, 700, 701, 2_990] {
+                rows[at] = rows[at].replace("row", &format!("row of round {round}"));
+            }
+            // The same members in another order are another value.
+            rows[1_500] = format!("{{\"name\":\"{round}\",\"id\":1500,\"more\":null}}");
+            put(&document, &rows);
+            let mut expected: Vec<String> =
+                [7, 700, 701, 1_500, 2_990].map(|at| format!("replace /{at}/name")).into();
+            expected.sort();
+            let mut found = operations(&document);
+            found.sort();
+            assert_eq!(found, expected);
+        }
+    }
+
+    #[test]
+    fn items_that_move_a_little_in_a_long_array_are_still_matched() {
+        let db = Database::memory().unwrap();
+        let document = db.create_document("d").unwrap();
+        let mut rows = rows(3_000);
+        put(&document, &rows);
+        // As many as before: ten items in between are at other places.
+        rows.remove(100);
+        rows.insert(110, "\"new\"".to_owned());
+        rows[2_000] = "\"other\"".to_owned();
+        put(&document, &rows);
+        assert_eq!(operations(&document), ["remove /100", "add /110", "replace /2000"]);
+    }
+}
