@@ -33,7 +33,7 @@ pub(crate) const ROWS_CHANGED_MAX: usize = 1 << 20;
 /// A cell with its key.
 pub(crate) type Cell = (Vec<u8>, Vec<u8>);
 
-/// Some of them.
+/// Cells with their keys.
 pub(crate) type Cells = Vec<Cell>;
 
 /// Where the cells of a checkpoint go, tree by tree, in the order of their keys.
