@@ -45,6 +45,12 @@ pub(crate) fn read_text(path: &Path) -> io::Result<String> {
     fs::read_to_string(path)
 }
 
+/// Opens a file for reading.
+#[expect(clippy::disallowed_methods, reason = "texts to load are files of the benchmark's own")]
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    File::open(path)
+}
+
 /// Replaces a file's content.
 #[expect(clippy::disallowed_methods, reason = "results are files of the benchmark's own")]
 pub(crate) fn write(path: &Path, content: &[u8]) -> io::Result<()> {

@@ -3,6 +3,7 @@
 //! This is the library part of the binary `duramen`, and no interface for others.
 
 mod arguments;
+mod bulk;
 mod change;
 mod commands;
 mod dump_line;

@@ -29,6 +29,7 @@ use crate::tree::persist;
 use crate::tree::schema::Schema;
 use crate::{Clock, Durability};
 
+pub(crate) mod attach;
 mod background;
 pub(crate) mod catalogue;
 mod checkpoint;

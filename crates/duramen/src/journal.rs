@@ -301,9 +301,32 @@ impl Journal {
         self.shared.close()
     }
 
+    /// Takes the end mark back, if one stands at the end: what comes next may have no bytes here.
+    pub(crate) fn unmark(&self) -> Result<()> {
+        let mut queue = self.shared.queue.lock();
+        queue.check()?;
+        self.shared.exclusively(&mut queue, |writer| {
+            writer.unmark().map_err(|error| Failure::sync(&error))
+        });
+        queue.check()
+    }
+
+    /// A manifest has made the commit after the tail durable, without bytes in the journal: it is
+    /// published. Everything before it has to be durable, and nothing queued.
+    pub(crate) fn pass(&self, sequence: CommitSequence, timestamp: Micros) {
+        self.shared.queue.lock().pass(sequence, timestamp);
+        self.shared.published.store(sequence.0, Ordering::Release);
+        self.shared.progress.notify_all();
+    }
+
+    /// Takes no more commits: whether one is kept is known only after reopening.
+    pub(crate) fn poison(&self, why: &Error) {
+        self.shared.fail(&mut self.shared.queue.lock(), Failure::sync(why));
+    }
+
     /// Ends without writing anything more: the database that it was made for could not be made.
     pub(crate) fn abandon(self, why: &Error) {
-        self.shared.fail(&mut self.shared.queue.lock(), Failure::sync(why));
+        self.poison(why);
     }
 }
 

@@ -18,6 +18,7 @@
 mod alignment;
 mod backup;
 mod blame;
+mod bulk;
 mod check;
 mod clock;
 mod condition;
@@ -69,6 +70,7 @@ pub use backup::{
     Restored,
 };
 pub use blame::{Blame, BlameEntry, BlameOptions};
+pub use bulk::{BulkOptions, BulkProgress};
 pub use check::{CheckReport, Finding};
 pub use clock::{Clock, SystemClock};
 pub use condition::{Condition, Spell, When};

@@ -35,7 +35,7 @@ pub(crate) use cell::CellHandle;
 pub(crate) use check::VisitCell;
 pub(crate) use filter::KeyHash;
 pub(crate) use reader::{CellPosition, Segment};
-pub(crate) use writer::{SegmentMeta, SegmentWriter, cell_bytes};
+pub(crate) use writer::{FilledSegment, SegmentMeta, SegmentWriter, cell_bytes};
 
 use crate::CommitSequence;
 

@@ -95,7 +95,7 @@ macro_rules! sessions {
 }
 
 sessions!(
-    check_and_stat demo diff editing_help edits export get help history import init lifecycle
+    bulk check_and_stat demo diff editing_help edits export get help history import init lifecycle
     lifecycle_help log pages put reading reading_help repair set_and_remove shell show wrong
 );
 

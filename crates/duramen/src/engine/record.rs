@@ -1,5 +1,6 @@
 //! The journal's record of one commit: what it does to each of its trees.
 
+use crate::engine::options::CommitOptions;
 use crate::engine::{CATALOGUE, View};
 use crate::error::Result;
 use crate::node::NodeId;
@@ -101,7 +102,17 @@ impl Facts {
         Ok(facts)
     }
 
-    pub(super) fn row(
+    /// What the options of a commit say.
+    pub(crate) fn of(options: &CommitOptions) -> Self {
+        Self {
+            timestamp: options.timestamp,
+            author: options.author.as_deref().map(Into::into),
+            message: options.message.as_deref().map(Into::into),
+        }
+    }
+
+    /// The row of a revision that the commit makes.
+    pub(crate) fn row(
         &self,
         (tree, revision): (TreeId, Revision),
         sequence: CommitSequence,
