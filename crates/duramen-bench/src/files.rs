@@ -88,12 +88,6 @@ pub(crate) fn drop_from_cache(_folder: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-#[cfg(target_os = "linux")]
-#[expect(clippy::disallowed_methods, reason = "the benchmark advises on files of its own stores")]
-fn open(path: &Path) -> io::Result<File> {
-    File::open(path)
-}
-
 fn each_file(folder: &Path, work: &mut dyn FnMut(&Path) -> io::Result<()>) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
