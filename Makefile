@@ -22,7 +22,7 @@ SIMULATOR := package(duramen-sim)
 # Half of the suites' seeds follow from it, so that each commit is tried with others.
 COMMIT := $(shell git rev-parse HEAD 2>/dev/null)
 
-.PHONY: help test demo bench lint fmt clippy doc tidy deny unit doctest suites teeth examples setup clean
+.PHONY: help test demo bench lint fmt clippy doc tidy deny unit miri doctest suites teeth examples setup clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -66,6 +66,12 @@ suites: $(NEXTEST) ## power losses, failing devices, killed processes, and the h
 teeth: ## defects planted into the engine, each of which the suites must find
 	CARGO_TARGET_DIR="$(CARGO_TARGET_DIR)/teeth" RUSTFLAGS="$(RUSTFLAGS) --cfg duramen_teeth" \
 	  cargo run --profile teeth --locked --package duramen-sim -- teeth
+
+# The engine itself has no unsafe code; this looks into what its codecs are built on.
+MIRI_TESTS := journal::group journal::identity manifest::tests segment::block segment::filter wire::
+miri: ## the codecs under Miri; needs a nightly toolchain with the component miri
+	MIRIFLAGS=-Zmiri-disable-isolation CARGO_TARGET_DIR="$(CARGO_TARGET_DIR)/miri" \
+	  cargo +nightly miri test --locked --package duramen --lib -- $(MIRI_TESTS)
 
 doctest:
 	cargo test $(WORKSPACE) --doc

@@ -45,6 +45,12 @@ pub(crate) fn read_text(path: &Path) -> io::Result<String> {
     fs::read_to_string(path)
 }
 
+/// Opens a file for reading.
+#[expect(clippy::disallowed_methods, reason = "texts to load are files of the benchmark's own")]
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    File::open(path)
+}
+
 /// Replaces a file's content.
 #[expect(clippy::disallowed_methods, reason = "results are files of the benchmark's own")]
 pub(crate) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
@@ -80,12 +86,6 @@ pub(crate) fn drop_from_cache(folder: &Path) -> io::Result<()> {
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn drop_from_cache(_folder: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
-}
-
-#[cfg(target_os = "linux")]
-#[expect(clippy::disallowed_methods, reason = "the benchmark advises on files of its own stores")]
-fn open(path: &Path) -> io::Result<File> {
-    File::open(path)
 }
 
 fn each_file(folder: &Path, work: &mut dyn FnMut(&Path) -> io::Result<()>) -> io::Result<()> {

@@ -4,6 +4,7 @@ mod budget;
 mod commits;
 mod hashes;
 mod history;
+mod ingest;
 mod large_history;
 mod queries;
 mod reads;
@@ -50,6 +51,8 @@ pub(crate) const WORKLOADS: &[Workload] = &[
     Workload { id: "X1", what: "content hash of a document", run: hashes::run },
     Workload { id: "S1", what: "fresh processes, empty database", run: startup::processes },
     Workload { id: "S2", what: "memory of a large put", run: startup::large_put },
+    Workload { id: "V7p", what: "whole documents, put and read", run: ingest::whole_documents },
+    Workload { id: "A0", what: "records loaded from a file", run: ingest::records },
     Workload { id: "J1", what: "JSONPath filters over an array", run: queries::filters },
     Workload { id: "RR", what: "random records of a large array", run: records::run },
     Workload { id: "MT", what: "many small documents", run: trees::run },
@@ -64,6 +67,7 @@ enum Child {
     Put(startup::Put),
     Trees(trees::Opening),
     Budget(budget::Work),
+    Load(ingest::Load),
 }
 
 impl Child {
@@ -84,5 +88,6 @@ pub(crate) fn run_child(task: &str) -> Result<()> {
         Child::Put(put) => put.run(),
         Child::Trees(opening) => opening.run(),
         Child::Budget(work) => work.run(),
+        Child::Load(load) => load.run(),
     }
 }

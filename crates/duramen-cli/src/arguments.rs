@@ -17,9 +17,10 @@ pub(crate) use self::place::{Destination, Place};
 use crate::commands::{
     append, copy, insert, movement, patch, rename, replace, revert, splice, undo,
 };
+use crate::commands::{backup, dump, load, restore};
 use crate::commands::{
     blame, check, completions, demo, diff, export, get, history, import, init, log, ls, man, put,
-    query, remove, set, shell, show, stat, when,
+    query, remove, repair, scrub, set, shell, show, stat, when,
 };
 use crate::commands::{compact, delete, options, rename_document, tag, untag};
 use crate::exit::Success;
@@ -39,8 +40,8 @@ Examples:
   duramen get shop.duramen config --at 2024-05-01
   duramen log shop.duramen config --limit 10
 
-Exit codes: 0 done, 1 `check` or `diff --exit-code` found something, 2 wrong command line,
-10 to 23 by kind of error (docs/errors.md), 130 stopped by Ctrl-C.";
+Exit codes: 0 done, 1 `check`, `scrub`, `repair` or `diff --exit-code` found something, 2 wrong
+command line, 10 to 23 by kind of error (docs/errors.md), 130 stopped by Ctrl-C.";
 
 /// Keeps every revision of JSON documents, readable at the speed of the present.
 #[derive(Debug, Parser)]
@@ -89,6 +90,12 @@ pub(crate) enum Command {
     Stat(stat::Stat),
     Check(check::Check),
     Compact(compact::Compact),
+    Backup(backup::Backup),
+    Restore(restore::Restore),
+    Dump(dump::Dump),
+    Load(load::Load),
+    Scrub(scrub::Scrub),
+    Repair(repair::Repair),
     Shell(shell::Shell),
     Completions(completions::Completions),
     Man(man::Man),
@@ -128,6 +135,12 @@ impl Command {
             Self::Stat(command) => command.run(session, output),
             Self::Check(command) => command.run(session, output),
             Self::Compact(command) => command.run(session, output),
+            Self::Backup(command) => command.run(session, output),
+            Self::Restore(command) => command.run(output),
+            Self::Dump(command) => command.run(session, output),
+            Self::Load(command) => command.run(output),
+            Self::Scrub(command) => command.run(session, output),
+            Self::Repair(command) => command.run(session, output),
             Self::Query(command) => command.run(session, output),
             Self::Blame(command) => command.run(session, output),
             Self::When(command) => command.run(session, output),

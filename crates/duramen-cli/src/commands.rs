@@ -1,6 +1,7 @@
 //! The commands, one a module: each parses, calls the engine once, and renders.
 
 pub(crate) mod append;
+pub(crate) mod backup;
 pub(crate) mod blame;
 pub(crate) mod check;
 pub(crate) mod compact;
@@ -9,12 +10,14 @@ pub(crate) mod copy;
 pub(crate) mod delete;
 pub(crate) mod demo;
 pub(crate) mod diff;
+pub(crate) mod dump;
 pub(crate) mod export;
 pub(crate) mod get;
 pub(crate) mod history;
 pub(crate) mod import;
 pub(crate) mod init;
 pub(crate) mod insert;
+pub(crate) mod load;
 pub(crate) mod log;
 pub(crate) mod ls;
 pub(crate) mod man;
@@ -26,8 +29,11 @@ pub(crate) mod query;
 pub(crate) mod remove;
 pub(crate) mod rename;
 pub(crate) mod rename_document;
+pub(crate) mod repair;
 pub(crate) mod replace;
+pub(crate) mod restore;
 pub(crate) mod revert;
+pub(crate) mod scrub;
 pub(crate) mod set;
 pub(crate) mod shell;
 pub(crate) mod show;

@@ -12,7 +12,8 @@ use serde::Serialize;
 pub(crate) enum Success {
     /// It did what it was asked for.
     Done,
-    /// `check` found damage, or `diff --exit-code` a difference.
+    /// `check` or `scrub` found damage, `repair` lost something, or `diff --exit-code` found a
+    /// difference.
     Found,
     /// What ran in place of a built-in command ended with this code.
     Code(u8),

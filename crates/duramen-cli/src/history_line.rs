@@ -25,6 +25,7 @@ pub(crate) enum HistoryLine {
 struct Line<'a> {
     revision: u64,
     timestamp: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     committed: Option<String>,
     #[serde(borrow)]
     author: Option<Cow<'a, str>>,
@@ -76,6 +77,19 @@ fn raw<'de: 'a, 'a, D: Deserializer<'de>>(from: D) -> Result<Option<&'a RawValue
 
 /// Writes a revision and the end of its line.
 pub(crate) fn write(exported: &ExportedRevision, out: &mut dyn Write) -> Result<()> {
+    write_with(exported, Some(moment::format(exported.committed)), out)
+}
+
+/// Writes a revision without the time of its commit, which taking it over does not keep.
+pub(crate) fn write_uncommitted(exported: &ExportedRevision, out: &mut dyn Write) -> Result<()> {
+    write_with(exported, None, out)
+}
+
+fn write_with(
+    exported: &ExportedRevision,
+    committed: Option<String>,
+    out: &mut dyn Write,
+) -> Result<()> {
     let (value, patch, moves) = match &exported.content {
         ExportedContent::Value(json) => (Some(json), None, &[][..]),
         ExportedContent::Patch { patch, moves } => (None, Some(patch), &moves[..]),
@@ -84,7 +98,7 @@ pub(crate) fn write(exported: &ExportedRevision, out: &mut dyn Write) -> Result<
     let line = Line {
         revision: exported.revision.0,
         timestamp: moment::format(exported.timestamp),
-        committed: Some(moment::format(exported.committed)),
+        committed,
         author: exported.author.as_deref().map(Cow::Borrowed),
         message: exported.message.as_deref().map(Cow::Borrowed),
         value: value.map(|json| borrowed(json)).transpose()?,

@@ -16,6 +16,62 @@ pub(crate) fn name(path: &Path) -> String {
     if is_standard_input(path) { "standard input".to_owned() } else { path.display().to_string() }
 }
 
+/// Bytes of a text from which on a first revision is loaded in bulk.
+const SHORT_BYTES_MAX: u64 = 1 << 20;
+
+/// A JSON text that the user names.
+pub(crate) enum Text {
+    Short(Vec<u8>),
+    /// What was read of it already comes first.
+    Long(LongText),
+}
+
+/// A text that is not read as a whole.
+pub(crate) struct LongText {
+    /// What people call it.
+    pub(crate) name: String,
+    pub(crate) reader: Box<dyn Read>,
+    /// Its bytes, if that is known.
+    pub(crate) bytes: Option<u64>,
+}
+
+impl LongText {
+    /// All of it.
+    pub(crate) fn read(mut self) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let read = self.reader.read_to_end(&mut bytes);
+        read.map_err(|error| Error::io(format_args!("cannot read {}", self.name), error))?;
+        Ok(bytes)
+    }
+}
+
+/// The text of a file, read as far as it is short.
+pub(crate) fn text(path: &Path) -> Result<Text> {
+    let LongText { name, mut reader, bytes } = long_text(path)?;
+    let mut begin = Vec::new();
+    let read = reader.by_ref().take(SHORT_BYTES_MAX + 1).read_to_end(&mut begin);
+    read.map_err(|error| failure(path, error))?;
+    if begin.len() as u64 <= SHORT_BYTES_MAX {
+        return Ok(Text::Short(begin));
+    }
+    let reader = Box::new(io::Cursor::new(begin).chain(reader));
+    Ok(Text::Long(LongText { name, reader, bytes }))
+}
+
+/// The text of a file, not read yet.
+pub(crate) fn long_text(path: &Path) -> Result<LongText> {
+    let (name, mut bytes) = (name(path), None);
+    let reader: Box<dyn Read> = if is_standard_input(path) {
+        Box::new(io::stdin())
+    } else {
+        let file = open(path)?;
+        let metadata = file.metadata().map_err(|error| failure(path, error))?;
+        bytes = metadata.is_file().then_some(metadata.len());
+        Box::new(file)
+    };
+    Ok(LongText { name, reader, bytes })
+}
+
 /// The whole file.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();

@@ -3,8 +3,10 @@
 //! This is the library part of the binary `duramen`, and no interface for others.
 
 mod arguments;
+mod bulk;
 mod change;
 mod commands;
+mod dump_line;
 mod exit;
 mod extension;
 mod history_line;

@@ -19,6 +19,22 @@ pub(crate) fn bytes(what: &str) -> ProgressBar {
     styled(ProgressBar::new(0), template).with_message(what.to_owned())
 }
 
+/// Bytes of a text, with the rate and, where the total is known, the time that is left.
+pub(crate) fn text(what: &str, total: Option<u64>) -> ProgressBar {
+    let (bar, template) = match total {
+        Some(total) => (
+            ProgressBar::new(total),
+            "{prefix} {wide_bar} {percent}% of {decimal_total_bytes}, {decimal_bytes_per_sec}, \
+             {eta} left, {msg}",
+        ),
+        None => (
+            ProgressBar::no_length(),
+            "{prefix} {decimal_bytes}, {decimal_bytes_per_sec}, {elapsed}, {msg}",
+        ),
+    };
+    styled(bar, template).with_prefix(what.to_owned())
+}
+
 /// A sign of life for work that tells nothing on its way.
 pub(crate) fn spinner(what: &str) -> ProgressBar {
     let spinner = styled(ProgressBar::no_length(), "{spinner} {msg} {elapsed}");

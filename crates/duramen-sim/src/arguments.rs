@@ -18,8 +18,10 @@ pub(crate) enum Command {
     Bite,
     /// A round that does not end; for the parent process.
     Hang,
+    /// Writes the corpus of the decoders.
+    Corpus { folder: String },
     /// Commits until it is killed; for the parent process.
-    Child { folder: String, durability: String },
+    Child { folder: String, durability: String, seed: u64 },
 }
 
 /// How much is run.
@@ -48,6 +50,10 @@ Usage:
   duramen-sim power-loss --seed N [--profile cruel|kind]   one round again
   duramen-sim error --seed N                       one failing operation again
   duramen-sim image --seed N                       one crash point with its images again
+  duramen-sim damaged --seed N                     one damaged file again
+  duramen-sim fuzz --seed N                        inputs of one decoder again
+  duramen-sim full-disk --seed N                   one full file system again
+  duramen-sim corpus FOLDER                        inputs for `cargo fuzz` to begin with
   duramen-sim teeth                                planted defects, in a build that has them";
 
 impl Command {
@@ -70,9 +76,11 @@ impl Command {
             ["teeth"] => Some(Self::Teeth),
             ["bite"] => Some(Self::Bite),
             ["hang"] => Some(Self::Hang),
-            ["child", folder, durability] => Some(Self::Child {
+            ["corpus", folder] => Some(Self::Corpus { folder: (*folder).to_owned() }),
+            ["child", folder, durability, seed] => Some(Self::Child {
                 folder: (*folder).to_owned(),
                 durability: (*durability).to_owned(),
+                seed: seed.parse().ok()?,
             }),
             words => Replay::parse(words).map(Self::Replay),
         }

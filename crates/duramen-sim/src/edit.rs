@@ -79,11 +79,15 @@ pub enum Edit {
         query: Vec<Segment>,
         /// The value.
         value: String,
+        /// How many places it finds.
+        count: u64,
     },
     /// Everything that a JSONPath finds is removed.
     RemoveAll {
         /// The path.
         query: Vec<Segment>,
+        /// How many places it finds.
+        count: u64,
     },
 }
 
@@ -178,8 +182,14 @@ impl Edit {
             }
             Shape::Merge => Self::Merge { patch: merge(value, random, scale).to_string() },
             Shape::Patch => Self::Patch { patch: patch(value, random, scale) },
-            Shape::SetAll => Self::SetAll { query: query(random), value: small(random) },
-            Shape::RemoveAll => Self::RemoveAll { query: query(random) },
+            Shape::SetAll => {
+                let query = query(random);
+                Self::SetAll { count: value.count(&query), query, value: small(random) }
+            }
+            Shape::RemoveAll => {
+                let query = query(random);
+                Self::RemoveAll { count: value.count(&query), query }
+            }
         }
     }
 
@@ -215,8 +225,8 @@ impl Edit {
                 }
                 other => panic!("{other} is no patch"),
             },
-            Self::SetAll { query, value: new } => value.set_all(query, &Json::parse(new)),
-            Self::RemoveAll { query } => value.remove_all(query),
+            Self::SetAll { query, value: new, .. } => value.set_all(query, &Json::parse(new)),
+            Self::RemoveAll { query, .. } => value.remove_all(query),
         }
     }
 
@@ -253,10 +263,16 @@ impl Edit {
             Self::RenameField { at, name: new } => to.rename_field(name, &target(at)?, new),
             Self::Merge { patch } => to.merge_patch(name, patch.as_bytes()),
             Self::Patch { patch } => to.patch(name, patch.as_bytes()),
-            Self::SetAll { query, value } => {
-                to.set_all(name, &path(query)?, value.as_bytes()).map(drop)
+            Self::SetAll { query, value, count } => {
+                let found = to.set_all(name, &path(query)?, value.as_bytes())?;
+                assert_eq!(found, *count, "places set by {self:?} in {name:?}");
+                Ok(())
             }
-            Self::RemoveAll { query } => to.remove_all(name, &path(query)?).map(drop),
+            Self::RemoveAll { query, count } => {
+                let found = to.remove_all(name, &path(query)?)?;
+                assert_eq!(found, *count, "places removed by {self:?} in {name:?}");
+                Ok(())
+            }
         }
     }
 
@@ -280,11 +296,15 @@ impl Edit {
             Self::RenameField { at, name } => to.rename_field(&target(at)?, name, options),
             Self::Merge { patch } => to.merge_patch(patch, options),
             Self::Patch { patch } => to.patch(patch, options),
-            Self::SetAll { query, value } => {
-                to.set_all(&path(query)?, value, options).map(|(outcome, _)| outcome)
+            Self::SetAll { query, value, count } => {
+                let (outcome, found) = to.set_all(&path(query)?, value, options)?;
+                assert_eq!(found, *count, "places set by {self:?}");
+                Ok(outcome)
             }
-            Self::RemoveAll { query } => {
-                to.remove_all(&path(query)?, options).map(|(outcome, _)| outcome)
+            Self::RemoveAll { query, count } => {
+                let (outcome, found) = to.remove_all(&path(query)?, options)?;
+                assert_eq!(found, *count, "places removed by {self:?}");
+                Ok(outcome)
             }
         }
     }

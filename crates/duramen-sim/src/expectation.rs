@@ -1,14 +1,15 @@
 //! What a database should hold after what happened to its device: the model, and what may be lost.
 //!
 //! Invariants:
-//! - commits up to `durable` survive a power loss, those of the model a killed process;
+//! - commits up to the first state survive a power loss, those up to the last a killed process;
 //! - at most one commit is under way: its outcome is known only when the database is reopened.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use duramen::Micros;
 
-use crate::model::{Model, Version};
+use crate::model::Model;
 use crate::plan::{Plan, Time};
 use crate::samples::Scale;
 
@@ -18,10 +19,8 @@ pub(crate) type Check<T = ()> = Result<T, String>;
 /// A database as it should be.
 #[derive(Debug, Clone)]
 pub(crate) struct Expectation {
-    /// What was acknowledged.
-    pub(crate) model: Model,
-    /// The last commit that must survive a power loss.
-    pub(crate) durable: u64,
+    /// What is durable, and what each acknowledged commit since has made of it.
+    states: Vec<Arc<Model>>,
     /// A commit without an answer.
     pub(crate) under_way: Option<Pending>,
     /// The times of each commit.
@@ -46,35 +45,48 @@ struct Times {
 impl Expectation {
     /// An empty database; documents will have this scale.
     pub(crate) fn new(scale: Scale) -> Self {
-        Self { model: Model::new(scale), durable: 0, under_way: None, times: BTreeMap::new() }
+        let states = vec![Arc::new(Model::new(scale))];
+        Self { states, under_way: None, times: BTreeMap::new() }
+    }
+
+    /// What was acknowledged.
+    pub(crate) fn model(&self) -> &Model {
+        &self.states[self.states.len() - 1]
+    }
+
+    /// The last commit that must survive a power loss.
+    pub(crate) fn durable(&self) -> u64 {
+        self.states[0].sequence()
     }
 
     /// A commit happened, if the plan leads to one.
     pub(crate) fn commit(&mut self, pending: &Pending, committed: Option<Micros>) {
-        self.model.commit(&pending.plan);
-        if pending.plan.is_commit() {
-            let times = Times { given: pending.given, committed };
-            self.times.insert(self.model.sequence(), times);
+        if !pending.plan.is_commit() {
+            return;
         }
+        let mut model = self.model().clone();
+        model.commit(&pending.plan);
+        let times = Times { given: pending.given, committed };
+        self.times.insert(model.sequence(), times);
+        self.states.push(Arc::new(model));
     }
 
     /// Everything so far is durable.
     pub(crate) fn synced(&mut self) {
-        self.durable = self.model.sequence();
+        self.states.drain(..self.states.len() - 1);
     }
 
-    /// Forgets the commits after `sequence`.
+    /// Forgets the commits after `sequence`, which is not before the last durable one.
     pub(crate) fn truncate(&mut self, sequence: u64) {
-        self.model.truncate(sequence);
+        self.states.retain(|state| state.sequence() <= sequence);
         self.times.retain(|commit, _| *commit <= sequence);
-        self.durable = self.durable.min(sequence);
     }
 
-    /// When a revision was committed, which is learnt from `found` if nobody knows, and its own
-    /// timestamp.
-    pub(crate) fn times_of(&mut self, version: &Version, found: Micros) -> (Micros, Micros) {
+    /// When a commit was, which is learnt from `found` if nobody knows, and the timestamp of the
+    /// revisions that it made.
+    pub(crate) fn times_of(&mut self, sequence: u64, found: Micros) -> (Micros, Micros) {
         let unknown = Times { given: None, committed: None };
-        let times = self.times.entry(version.sequence).or_insert(unknown);
+        let times = self.times.entry(sequence).or_insert(unknown);
         let committed = *times.committed.get_or_insert(found);
         (committed, times.given.unwrap_or(committed))
     }
@@ -82,15 +94,10 @@ impl Expectation {
     /// The timestamp to give to a plan at a time: none if the clock was set back so far that the
     /// one after the last would be in the future.
     pub(crate) fn timestamp(&self, plan: &Plan, now: Micros) -> Option<Micros> {
-        let given = plan.timestamp(|name| self.last_timestamp(name))?;
+        let of = |commit| self.times.get(&commit).and_then(|times| times.given.or(times.committed));
+        let given = plan.timestamp(of)?;
         let newest = self.times.values().filter_map(|times| times.committed).max();
         let is_early = newest.is_none_or(|newest| given > newest) && given > now;
         (plan.time != Time::Past || !is_early).then_some(given)
-    }
-
-    /// The timestamp of a document's last revision.
-    fn last_timestamp(&self, name: &str) -> Option<Micros> {
-        let times = self.times.get(&self.model.versions(name).last()?.sequence)?;
-        times.given.or(times.committed)
     }
 }

@@ -7,6 +7,7 @@ use std::fmt;
 
 mod changes;
 pub(crate) mod query;
+mod undo;
 
 pub use changes::Side;
 pub use query::{Segment, Selector};
@@ -67,6 +68,17 @@ impl Json {
         1 + below
     }
 
+    /// How many fields all objects in it have together.
+    pub(crate) fn fields(&self) -> usize {
+        match self {
+            Self::Array(elements) => elements.iter().map(Self::fields).sum(),
+            Self::Object(fields) => {
+                fields.len() + fields.iter().map(|(_, value)| value.fields()).sum::<usize>()
+            }
+            _ => 0,
+        }
+    }
+
     /// Whether the engine keeps an object in it as a map.
     pub fn has_map(&self) -> bool {
         match self {
@@ -76,6 +88,21 @@ impl Json {
             }
             _ => false,
         }
+    }
+
+    /// Another value that is like this one.
+    pub(crate) fn altered(&self) -> Self {
+        let mut value = self.clone();
+        match &mut value {
+            Self::Object(fields) => match fields.iter().position(|(name, _)| name == "altered") {
+                Some(at) => drop(fields.remove(at)),
+                None => fields.push(("altered".to_owned(), Self::Null)),
+            },
+            Self::Array(elements) if elements.last() == Some(&Self::Null) => drop(elements.pop()),
+            Self::Array(elements) => elements.push(Self::Null),
+            scalar => *scalar = Self::Object(vec![("altered".to_owned(), scalar.clone())]),
+        }
+        value
     }
 
     /// The kind as the engine names it.

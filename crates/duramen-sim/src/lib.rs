@@ -30,6 +30,10 @@ pub use random::Random;
 
 use arguments::{Command, Disk, USAGE};
 
+/// Knows how much memory is in use, and was at the most.
+#[global_allocator]
+static ALLOCATOR: cap::Cap<std::alloc::System> = cap::Cap::new(std::alloc::System, usize::MAX);
+
 const FAILED: u8 = 1;
 const WRONG_USAGE: u8 = 2;
 const SECONDS_OF_AN_HOUR: f64 = 3_600.0;
@@ -59,7 +63,10 @@ pub fn run() -> ExitCode {
         Some(Command::Teeth) => !suites::teeth(),
         Some(Command::Bite) => !suites::bite(),
         Some(Command::Hang) => !suites::hang(),
-        Some(Command::Child { folder, durability }) => !suites::child(&folder, &durability),
+        Some(Command::Corpus { folder }) => !suites::write_corpus(folder.as_ref()),
+        Some(Command::Child { folder, durability, seed }) => {
+            !suites::child(&folder, &durability, seed)
+        }
     };
     if failed { ExitCode::from(FAILED) } else { ExitCode::SUCCESS }
 }

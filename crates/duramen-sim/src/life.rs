@@ -3,16 +3,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use duramen::{
-    Clock, CommitOptions, Committed, Database, Durability, Error, ErrorKind, Micros, Options,
-    Transaction,
-};
+use duramen::{Clock, CommitOptions, Database, Durability, Error, ErrorKind, Micros, Options};
 
 use crate::coverage::Coverage;
 use crate::expectation::{Check, Expectation, Pending};
 use crate::json::Json;
+use crate::operation::Told;
 use crate::oracle::{self, Loss, said};
-use crate::plan::{Frame, Plan, Step as Change, Time};
+use crate::plan::{Frame, Plan, Stop, Time};
 use crate::random::mix;
 use crate::samples::Scale;
 use crate::{PowerLoss, Profile, Random, SimulatedClock, SimulatedDevice};
@@ -196,67 +194,47 @@ impl Life {
         }
     }
 
-    /// Draws a transaction and does it.
+    /// Draws a change and does it.
     fn transact(&mut self, db: &Database) -> Step {
-        let plan = Plan::transaction(&self.expectation.model, self.random.bits());
-        self.coverage.drawn(&plan);
-        let mut transaction = db.transaction();
-        for change in &plan.steps {
-            self.stage(&mut transaction, change)?;
-        }
-        match plan.frame {
-            Frame::Commit => self.commit(db, transaction, plan),
-            Frame::Rollback => {
-                self.seen.insert("rollback");
-                transaction.rollback();
-                Ok(())
-            }
-            Frame::Call { .. } => unreachable!("a transaction was drawn"),
-        }
-    }
-
-    fn stage(&self, transaction: &mut Transaction, change: &Change) -> Step {
-        let done = change.operation.stage(&change.name, transaction);
-        match done {
-            Err(error) if change.expected != Err(error.kind()) => {
-                Err(self.trouble(&format!("{change:?}"), &error))
-            }
-            Ok(()) if change.expected.is_err() => Err(format!("{change:?} went well").into()),
-            _ => Ok(()),
-        }
-    }
-
-    fn commit(&mut self, db: &Database, transaction: Transaction, plan: Plan) -> Step {
+        let plan = Plan::any(self.expectation.model(), self.random.bits());
         let durability = self.random.choose(&DURABILITIES);
         let given = self.expectation.timestamp(&plan, self.clock.now());
-        self.saw(&plan, durability);
-        let options = CommitOptions {
-            author: plan.author.clone(),
-            message: plan.message.clone(),
-            timestamp: given,
-            durability: Some(durability),
-            expect_revision: None,
-        };
-        let pending = Pending { plan, given };
-        match transaction.commit(&options) {
-            Ok(committed) => self.acknowledged(&pending, &committed, durability),
-            Err(error) if pending.plan.expected == Err(error.kind()) => Ok(()),
-            Err(error) => {
-                let trouble = self.trouble("commit", &error);
-                let is_open = self.device.is_off() || error.kind() == ErrorKind::Unknown;
-                if is_open && pending.plan.is_commit() {
-                    self.expectation.under_way = Some(pending);
-                }
-                if matches!(trouble, Trouble::Wrong(_)) || self.device.is_off() {
-                    return Err(trouble);
-                }
-                self.check_poison(db, error.kind())
-            }
+        if plan.needs_timestamp() && given.is_none() {
+            return Ok(());
         }
+        self.coverage.drawn(&plan);
+        self.saw(&plan, durability);
+        let options = plan.options(given, Some(durability));
+        let pending = Pending { plan, given };
+        match pending.plan.carry_out(db, &options) {
+            Ok(None) => Ok(()),
+            Ok(Some(told)) => self.acknowledged(&pending, &told, durability),
+            Err(Stop::Wrong(what)) => Err(what.into()),
+            Err(Stop::Step(step, error)) => Err(self.trouble(&step, &error)),
+            Err(Stop::Commit(error)) => self.failed(db, pending, &error),
+        }
+    }
+
+    /// A commit or call failed: the commit is under way if nobody knows.
+    fn failed(&mut self, db: &Database, pending: Pending, error: &Error) -> Step {
+        let trouble = self.trouble(&format!("{:?}", pending.plan), error);
+        let is_open = self.device.is_off() || error.kind() == ErrorKind::Unknown;
+        if is_open && pending.plan.is_commit() {
+            self.expectation.under_way = Some(pending);
+        }
+        if matches!(trouble, Trouble::Wrong(_)) || self.device.is_off() {
+            return Err(trouble);
+        }
+        self.check_poison(db, error.kind())
     }
 
     /// What kind of commit there is, for the record.
     fn saw(&mut self, plan: &Plan, durability: Durability) {
+        self.seen.insert(match plan.frame {
+            Frame::Call { .. } => "call",
+            Frame::Commit => "transaction",
+            Frame::Rollback => "rollback",
+        });
         self.seen.insert(match durability {
             Durability::Sync => "sync commit",
             Durability::Interval(_) => "interval commit",
@@ -271,20 +249,13 @@ impl Life {
         }
     }
 
-    fn acknowledged(
-        &mut self,
-        pending: &Pending,
-        committed: &Committed,
-        durability: Durability,
-    ) -> Step {
+    fn acknowledged(&mut self, pending: &Pending, told: &Told, durability: Durability) -> Step {
         let plan = &pending.plan;
-        let found = (Ok(committed.revisions.clone()), committed.sequence.0);
-        let next = self.expectation.model.sequence() + 1;
-        let expected = (plan.expected.clone(), if plan.is_commit() { next } else { 0 });
-        if found != expected {
-            return Err(format!("commit: found {found:?}, expected {expected:?}").into());
+        let next = self.expectation.model().sequence() + 1;
+        if plan.is_commit() && told.sequence != next {
+            return Err(format!("commit {next} is said to be {}", told.sequence).into());
         }
-        self.expectation.commit(pending, Some(committed.timestamp));
+        self.expectation.commit(pending, told.timestamp);
         self.coverage.carried_out(plan);
         if durability == Durability::Sync && plan.is_commit() {
             self.expectation.synced();
@@ -296,29 +267,24 @@ impl Life {
     /// and reads go on. A commit that found no room before it was written is none of that.
     fn check_poison(&mut self, db: &Database, kind: ErrorKind) -> Step {
         self.device.repair();
-        let plan = Plan::put(&self.expectation.model, "refused", &Json::Null);
-        let mut transaction = db.transaction();
-        let refused = transaction
-            .put("refused", b"null")
-            .and_then(|()| transaction.commit(&CommitOptions::default()));
+        let plan = Plan::put(self.expectation.model(), "refused", &Json::Null);
+        let pending = Pending { plan, given: None };
+        let refused = pending.plan.carry_out(db, &CommitOptions::default());
         match refused {
-            Err(error) if error.kind() == ErrorKind::Poisoned => {
+            Err(Stop::Commit(error) | Stop::Step(_, error))
+                if error.kind() == ErrorKind::Poisoned =>
+            {
                 self.seen.insert("poison");
             }
-            Ok(committed) if matches!(kind, ErrorKind::Io | ErrorKind::Full) => {
-                return self.refused_once(plan, &committed);
+            // Only that commit was refused: the one after it went well.
+            Ok(Some(told)) if matches!(kind, ErrorKind::Io | ErrorKind::Full) => {
+                self.acknowledged(&pending, &told, Durability::Sync)?;
+                return Err(Trouble::Fault);
             }
             other => return Err(format!("a write after a failed sync gave {other:?}").into()),
         }
         oracle::compare(&mut self.expectation, db)?;
         Err(Trouble::Over)
-    }
-
-    /// Only that commit was refused: the one after it went well.
-    fn refused_once(&mut self, plan: Plan, committed: &Committed) -> Step {
-        let pending = Pending { plan, given: None };
-        self.acknowledged(&pending, committed, Durability::Sync)?;
-        Err(Trouble::Fault)
     }
 
     fn trouble(&self, what: &str, error: &Error) -> Trouble {

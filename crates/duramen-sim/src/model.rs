@@ -2,16 +2,23 @@
 //!
 //! It knows nothing of the device: what a power loss may take is the business of the suites.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use duramen::{ErrorKind, Revision};
+use duramen::{ContentHash, DocumentOptions, Revision};
 
-use crate::json::{Json, Refusal};
+use crate::json::Json;
 use crate::plan::Plan;
 use crate::random::Random;
 use crate::samples::Scale;
+
+mod staging;
+
+pub(crate) use staging::{Staged, Staging};
+
+/// Fewer than the paths from which on the engine keeps objects otherwise.
+const MANY_FIELDS: usize = 2_000;
 
 /// A database.
 #[derive(Debug, Clone)]
@@ -22,15 +29,41 @@ pub struct Model {
 }
 
 /// A document of it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Document {
-    /// The commit that made it.
-    pub created: u64,
     /// Whether an object in it was ever a map: what comes back after a gap is another node then
     /// if it was a field and is an entry, or the other way round.
     pub has_map: bool,
+    /// Whether it ever had so many fields at once that objects may be maps, or stored whole.
+    pub(crate) has_many_fields: bool,
     /// Its revisions, from the first on.
     pub versions: Vec<Arc<Version>>,
+    /// What is said of it beside its values.
+    pub facts: Facts,
+}
+
+/// What is said of a document beside its values.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// Its tags by name.
+    pub tags: BTreeMap<String, Tag>,
+    /// What is declared of it.
+    pub options: DocumentOptions,
+}
+
+/// A name for a revision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tag {
+    /// The revision.
+    pub revision: Revision,
+    /// The hash of its value.
+    pub hash: ContentHash,
+    /// The commit that set the tag to it.
+    pub sequence: u64,
+    /// Who did.
+    pub author: Option<String>,
+    /// Why.
+    pub message: Option<String>,
 }
 
 /// One revision of a document.
@@ -48,12 +81,30 @@ pub struct Version {
     pub message: Option<String>,
     /// Whether several changes made it: what is there before and after may have been away.
     pub is_compound: bool,
+    /// Whether elements that look alike before and after may be others.
+    pub(crate) is_rebuilt: bool,
 }
 
 impl Document {
     /// Whether it is deleted.
     pub fn is_deleted(&self) -> bool {
         self.versions.last().is_some_and(|version| version.json.is_none())
+    }
+
+    /// Its newest value.
+    pub(crate) fn value(&self) -> Option<&Json> {
+        self.versions.last().and_then(|version| version.json.as_ref())
+    }
+
+    /// Its value at a revision.
+    pub(crate) fn value_at(&self, revision: Revision) -> Option<&Json> {
+        self.version(revision)?.json.as_ref()
+    }
+
+    /// One of its revisions.
+    pub(crate) fn version(&self, revision: Revision) -> Option<&Version> {
+        let index = usize::try_from(revision.0).ok()?.checked_sub(1)?;
+        self.versions.get(index).map(|version| &**version)
     }
 
     /// The revisions around one in which what a path of names leads to was there all the time, as
@@ -83,9 +134,6 @@ impl Version {
     }
 }
 
-/// Documents and their values; none where there is no value yet, or no more.
-pub(crate) type Values = BTreeMap<String, Option<Json>>;
-
 impl Model {
     /// An empty database; documents will have this scale.
     pub fn new(scale: Scale) -> Self {
@@ -112,11 +160,6 @@ impl Model {
         self.documents.get(name).map_or(&[], |document| &document.versions)
     }
 
-    /// The newest revision of a document, or 0.
-    pub fn head(&self, name: &str) -> u64 {
-        self.versions(name).len() as u64
-    }
-
     /// The documents that have revisions.
     pub fn histories(&self) -> impl Iterator<Item = (&str, &Document)> {
         let all = self.documents.iter().map(|(name, document)| (name.as_str(), document));
@@ -129,167 +172,46 @@ impl Model {
         used.get(random.index(used.len().max(1))).copied()
     }
 
-    /// The newest value of a document.
-    pub(crate) fn value(&self, name: &str) -> Option<&Json> {
-        self.versions(name).last().and_then(|version| version.json.as_ref())
-    }
-
-    /// The value of a document at a revision.
-    pub(crate) fn value_at(&self, name: &str, revision: Revision) -> Option<&Json> {
-        let index = usize::try_from(revision.0).ok()?.checked_sub(1)?;
-        self.versions(name).get(index)?.json.as_ref()
-    }
-
     /// What a plan leads to happens: one commit, or none if nothing comes of it.
     pub fn commit(&mut self, plan: &Plan) {
         if !plan.is_commit() {
             return;
         }
         self.sequence += 1;
-        let sequence = self.sequence;
-        for (name, value) in &plan.staged {
-            let fresh = || Document { created: sequence, has_map: false, versions: Vec::new() };
-            let document = self.documents.entry(name.clone()).or_insert_with(fresh);
-            document.has_map |= plan.traits.maps.contains(name);
-            if value.is_none() && document.versions.is_empty() {
-                continue;
-            }
-            document.versions.push(Arc::new(Version {
-                sequence,
-                json: value.clone(),
-                text: value.as_ref().map(Json::to_string).unwrap_or_default(),
-                author: plan.author.clone(),
-                message: plan.message.clone(),
-                is_compound: plan.traits.compound.contains(name),
-            }));
+        // All of them leave their names before any takes one.
+        let take = |(name, staged): (&String, &Staged)| {
+            let origin = staged.origin.as_ref();
+            let document = origin.and_then(|origin| self.documents.remove(origin));
+            (name.clone(), document.unwrap_or_default())
+        };
+        let taken: Vec<(String, Document)> = plan.staged.iter().map(take).collect();
+        for (name, mut document) in taken {
+            document.commit(&plan.staged[&name], plan, self.sequence);
+            self.documents.insert(name, document);
         }
-    }
-
-    /// Forgets the commits after `sequence`.
-    pub(crate) fn truncate(&mut self, sequence: u64) {
-        self.documents.retain(|_, document| document.created <= sequence);
-        for document in self.documents.values_mut() {
-            document.versions.retain(|version| version.sequence <= sequence);
-        }
-        self.sequence = self.sequence.min(sequence);
     }
 }
 
-/// What a transaction sees: the model under its own changes.
-#[derive(Debug)]
-pub(crate) struct Staging<'m> {
-    model: &'m Model,
-    changed: Values,
-    /// Facts of them that the nodes they are made of depend on.
-    traits: Traits,
-    /// Whether a change failed half done: then there is no commit.
-    is_broken: bool,
-}
-
-/// What documents went through in a transaction.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Traits {
-    /// Those that had a map at some moment.
-    pub(crate) maps: BTreeSet<String>,
-    /// Those that were changed more than once.
-    pub(crate) compound: BTreeSet<String>,
-}
-
-impl<'m> Staging<'m> {
-    /// A transaction that has changed nothing.
-    pub(crate) fn new(model: &'m Model) -> Self {
-        Self { model, changed: Values::new(), traits: Traits::default(), is_broken: false }
-    }
-
-    /// What is committed.
-    pub(crate) fn model(&self) -> &'m Model {
-        self.model
-    }
-
-    /// Whether a document is there, with a value or without.
-    pub(crate) fn is_there(&self, name: &str) -> bool {
-        self.changed.contains_key(name) || self.model.documents.contains_key(name)
-    }
-
-    /// Whether a document was changed, perhaps back.
-    pub(crate) fn is_touched(&self, name: &str) -> bool {
-        self.changed.contains_key(name)
-    }
-
-    /// Whether a document is there by name, but deleted.
-    pub(crate) fn is_deleted(&self, name: &str) -> bool {
-        self.value(name).is_none() && self.model.head(name) > 0
-    }
-
-    /// What undoing the last revision of a document makes of it.
-    pub(crate) fn undone(&self, name: &str, revision: Revision) -> Result<Json, ErrorKind> {
-        let head = self.model.head(name);
-        if revision.0 == 0 || revision.0 > head {
-            return Err(ErrorKind::NotFound);
+impl Document {
+    fn commit(&mut self, staged: &Staged, plan: &Plan, sequence: u64) {
+        self.has_map |= staged.traits.has_map;
+        self.facts = staged.facts.clone();
+        for tag in self.facts.tags.values_mut().filter(|tag| tag.sequence == sequence) {
+            (tag.author, tag.message) = (plan.author.clone(), plan.message.clone());
         }
-        let before = self.model.value_at(name, Revision(revision.0 - 1));
-        let before = before.filter(|_| self.model.value_at(name, revision).is_some());
-        before.cloned().ok_or(ErrorKind::Invalid)
-    }
-
-    /// The value of a document.
-    pub(crate) fn value(&self, name: &str) -> Option<&Json> {
-        match self.changed.get(name) {
-            Some(value) => value.as_ref(),
-            None => self.model.value(name),
+        if staged.value.as_ref() == self.value() {
+            return;
         }
-    }
-
-    /// Gives a document a value, or makes one without.
-    pub(crate) fn set(&mut self, name: &str, value: Option<Json>) {
-        if value.as_ref().is_some_and(Json::has_map) {
-            self.traits.maps.insert(name.to_owned());
-        }
-        if self.changed.insert(name.to_owned(), value).is_some() {
-            self.traits.compound.insert(name.to_owned());
-        }
-    }
-
-    /// Whether a change failed half done.
-    pub(crate) fn is_broken(&self) -> bool {
-        self.is_broken
-    }
-
-    /// Changes the value of a document in place.
-    pub(crate) fn edit(
-        &mut self,
-        name: &str,
-        edit: impl FnOnce(&mut Json) -> Result<(), Refusal>,
-    ) -> Result<(), ErrorKind> {
-        let before = self.value(name).ok_or(ErrorKind::NotFound)?;
-        let mut value = before.clone();
-        if let Err(refusal) = edit(&mut value) {
-            self.is_broken |= value != *before;
-            return Err(refusal.into());
-        }
-        self.set(name, Some(value));
-        Ok(())
-    }
-
-    /// A document went through several changes in one step.
-    pub(crate) fn compound(&mut self, name: &str) {
-        self.traits.compound.insert(name.to_owned());
-    }
-
-    /// Whether a document's value is another than the committed one.
-    pub(crate) fn differs(&self, name: &str) -> bool {
-        self.value(name) != self.model.value(name)
-    }
-
-    /// The documents that a commit would change or make, and what they went through.
-    pub(crate) fn into_changes(self) -> (Values, Traits) {
-        let model = self.model;
-        let is_new = |name: &String| !model.documents.contains_key(name);
-        let changes = self.changed.into_iter();
-        let differs = |name: &String, value: &Option<Json>| value.as_ref() != model.value(name);
-        (
-            changes.filter(|(name, value)| is_new(name) || differs(name, value)).collect(),
-            self.traits,
-        )
+        let fields = staged.value.as_ref().map_or(0, Json::fields);
+        self.has_many_fields |= fields > MANY_FIELDS;
+        self.versions.push(Arc::new(Version {
+            sequence,
+            json: staged.value.clone(),
+            text: staged.value.as_ref().map(Json::to_string).unwrap_or_default(),
+            author: plan.author.clone(),
+            message: plan.message.clone(),
+            is_compound: staged.traits.is_compound,
+            is_rebuilt: staged.traits.is_rebuilt,
+        }));
     }
 }

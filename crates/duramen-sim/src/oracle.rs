@@ -2,7 +2,7 @@
 
 use duramen::{
     CommitSequence, Database, Document, ErrorKind, JsonPointer, LogEntry, LogQuery, Micros,
-    Revision,
+    Revision, Tag,
 };
 
 use crate::Random;
@@ -23,9 +23,9 @@ pub(crate) enum Loss {
 /// After a restart: finds how many commits survived, sets the model to them and compares all.
 pub(crate) fn adopt(expectation: &mut Expectation, db: &Database, loss: Loss) -> Check {
     let found = said("stats", db.stats())?.sequence.0;
-    let acknowledged = expectation.model.sequence();
+    let acknowledged = expectation.model().sequence();
     let least = match loss {
-        Loss::Power => expectation.durable,
+        Loss::Power => expectation.durable(),
         Loss::Process => acknowledged,
     };
     let most = acknowledged + u64::from(expectation.under_way.is_some());
@@ -44,9 +44,9 @@ pub(crate) fn adopt(expectation: &mut Expectation, db: &Database, loss: Loss) ->
 /// Compares everything that can be read with the model.
 pub(crate) fn compare(expectation: &mut Expectation, db: &Database) -> Check {
     let sequence = said("stats", db.stats())?.sequence.0;
-    equal("the last commit", &sequence, &expectation.model.sequence())?;
+    equal("the last commit", &sequence, &expectation.model().sequence())?;
     let names = said("documents", db.documents())?;
-    let all = expectation.model.documents().clone();
+    let all = expectation.model().documents().clone();
     let those = |is_deleted: bool| {
         let some = all.iter().filter(move |(_, document)| document.is_deleted() == is_deleted);
         some.map(|(name, _)| name.clone()).collect::<Vec<_>>()
@@ -55,9 +55,10 @@ pub(crate) fn compare(expectation: &mut Expectation, db: &Database) -> Check {
     let deleted = said("deleted documents", db.deleted_documents())?;
     let deleted: Vec<String> = deleted.into_iter().map(|deleted| deleted.name).collect();
     equal("deleted documents", &deleted, &those(true))?;
-    for name in all.into_keys() {
+    for (name, document) in all {
         let found = said("document", db.document(&name))?;
-        compare_document(expectation, &name, &found)
+        compare_document(expectation, &document, &found)
+            .and_then(|()| compare_facts(expectation, &document, &found))
             .map_err(|what| format!("document {name:?}: {what}"))?;
     }
     Ok(())
@@ -70,7 +71,7 @@ pub(crate) fn examine(expectation: &mut Expectation, db: &Database, random: &mut
     if let Some(finding) = report.findings.first() {
         return Err(format!("check found {}: {}", finding.place, finding.message));
     }
-    for (name, document) in expectation.model.documents() {
+    for (name, document) in expectation.model().documents() {
         if random.one_in(2) {
             let found = said("document", db.document(name))?;
             let compared = compare_history(document, &found, random);
@@ -80,21 +81,25 @@ pub(crate) fn examine(expectation: &mut Expectation, db: &Database, random: &mut
     Ok(())
 }
 
-fn compare_document(expectation: &mut Expectation, name: &str, found: &Document) -> Check {
-    let versions = expectation.model.versions(name).to_vec();
+fn compare_document(
+    expectation: &mut Expectation,
+    expected: &model::Document,
+    found: &Document,
+) -> Check {
+    let versions = &expected.versions;
     let head = said("head", found.head_revision())?;
     equal("revisions", &head.0, &(versions.len() as u64))?;
     let log = said("log", found.log(&LogQuery::default()))?;
     let entries: Vec<LogEntry> = said("log", log.collect())?;
     equal("entries of the log", &entries.len(), &versions.len())?;
-    for (entry, version) in entries.iter().rev().zip(&versions) {
+    for (entry, version) in entries.iter().rev().zip(versions) {
         compare_entry(expectation, version, entry)
             .map_err(|what| format!("revision {}: {what}", entry.revision))?;
     }
     let timestamps = said("timestamps", found.timestamps())?;
     let expected: Vec<Micros> = entries.iter().rev().map(|entry| entry.timestamp).collect();
     equal("timestamps", &timestamps, &expected)?;
-    for (number, version) in (1..).map(Revision).zip(&versions) {
+    for (number, version) in (1..).map(Revision).zip(versions) {
         let read = found.at(number).and_then(|snapshot| snapshot.to_json());
         if version.json.is_none() {
             let kind = read.map_err(|error| error.kind());
@@ -107,8 +112,30 @@ fn compare_document(expectation: &mut Expectation, name: &str, found: &Document)
     Ok(())
 }
 
+/// Compares what is declared and the tags, and reads as of each.
+fn compare_facts(
+    expectation: &mut Expectation,
+    expected: &model::Document,
+    found: &Document,
+) -> Check {
+    let model::Facts { tags, options } = &expected.facts;
+    equal("options", &said("options", found.options())?, options)?;
+    let all = said("tags", found.tags())?;
+    equal("tags", &all.len(), &tags.len())?;
+    for (tag, (name, expected_tag)) in all.into_iter().zip(tags) {
+        let model::Tag { revision, hash, sequence, author, message } = expected_tag.clone();
+        let (timestamp, _) = expectation.times_of(sequence, tag.timestamp);
+        let told = Tag { name: name.clone(), revision, hash, timestamp, author, message };
+        equal("a tag", &tag, &told)?;
+        let tagged = said("at a tag", found.at_tag(name).and_then(|at| at.to_json()))?;
+        let text = expected.version(revision).map(|version| &version.text);
+        equal(&format!("the value at the tag {name:?}"), &Some(&tagged), &text)?;
+    }
+    Ok(())
+}
+
 fn compare_entry(expectation: &mut Expectation, version: &Version, entry: &LogEntry) -> Check {
-    let (committed, timestamp) = expectation.times_of(version, entry.committed);
+    let (committed, timestamp) = expectation.times_of(version.sequence, entry.committed);
     equal("commit timestamp", &entry.committed, &committed)?;
     equal("timestamp", &entry.timestamp, &timestamp)?;
     equal("sequence", &entry.sequence, &CommitSequence(version.sequence))?;

@@ -3,13 +3,15 @@
 //! A plan is made of a seed and of what the documents hold, so that it stays one that makes sense
 //! when what came before it is left out.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
-use duramen::{ErrorKind, Micros, Revision};
+use duramen::{
+    CommitOptions, Database, Durability, Error, ErrorKind, Micros, Revision, Transaction,
+};
 
 use crate::json::Json;
-use crate::model::{Model, Staging, Traits, Values};
-use crate::operation::{Kind, Operation};
+use crate::model::{Model, Staged, Staging};
+use crate::operation::{Kind, Operation, Told, has_tags, has_undoable};
 use crate::random::Random;
 
 /// One change of the database.
@@ -28,9 +30,9 @@ pub struct Plan {
     /// The documents that get a revision, or the kind of the error.
     pub expected: Result<Vec<(String, Revision)>, ErrorKind>,
     /// The documents that the commit changes or makes; empty if there is none.
-    pub(crate) staged: Values,
-    /// What the documents went through.
-    pub(crate) traits: Traits,
+    pub(crate) staged: BTreeMap<String, Staged>,
+    /// The last commits of the documents that it names.
+    last: Vec<u64>,
 }
 
 /// What surrounds the steps of a plan.
@@ -67,14 +69,28 @@ pub enum Time {
     Now,
     /// One after the last revision of each document that is touched.
     Past,
-    /// That of this document's last revision: too early.
-    LastOf(String),
+    /// That of this commit, the last of a document: too early.
+    LastOf(u64),
     /// One that has not come.
     Future,
 }
 
-const DOCUMENTS: [&str; 5] = ["a", "b/c", "\u{e9}", "many", "z"];
+/// Why a plan was not carried out.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// A step failed, so nothing is kept.
+    Step(String, Error),
+    /// A commit or call failed.
+    Commit(Error),
+    /// It went other than it says.
+    Wrong(String),
+}
+
+/// The names that documents have, one more than there are documents.
+pub(crate) const NAMES: [&str; 6] = ["a", "b/c", "\u{e9}", "many", "z", "spare"];
 const STEPS_MAX: u64 = 8;
+/// One plan in so many is a call.
+const CALL_ONE_IN: u64 = 2;
 /// Later than any simulated clock says.
 const FUTURE: Micros = Micros(2_000_000_000_000_000);
 
@@ -84,9 +100,16 @@ impl Plan {
         let mut staging = Staging::new(model);
         let mut plan = Self::new(Frame::Commit);
         let operation = Operation::Put { value: json.to_string() };
-        plan.steps.push(Step::new(name, operation, &mut staging));
-        plan.settle(staging);
+        plan.push(name, operation, &mut staging);
+        plan.settle(&staging);
         plan
+    }
+
+    /// Draws a call or a transaction.
+    pub fn any(model: &Model, seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let draw = if random.one_in(CALL_ONE_IN) { Self::call } else { Self::transaction };
+        draw(model, random.bits())
     }
 
     /// Draws a single call.
@@ -94,10 +117,11 @@ impl Plan {
         let mut random = Random::new(seed);
         let mut staging = Staging::new(model);
         let mut plan = Self::drawn(Frame::Call { based_on: None }, &mut random);
-        let name = random.choose(&DOCUMENTS);
         let kind = Kind::draw(&mut random, Kind::stands_alone);
+        let name = draw_name(kind, &staging, &mut random);
         let operation = Operation::draw(kind, name, &staging, &mut random);
-        if kind != Kind::Create && !staging.is_there(name) {
+        let makes = matches!(operation.kind(), Kind::Create | Kind::Import);
+        if !makes && !staging.is_there(name) {
             // There is no handle to call.
             let expected = Err(ErrorKind::NotFound);
             let name = name.to_owned();
@@ -105,24 +129,17 @@ impl Plan {
             plan.expected = Err(ErrorKind::NotFound);
             return plan;
         }
-        let step = Step::new(name, operation, &mut staging);
-        let outcome = step.expected;
-        plan.steps.push(step);
-        if kind == Kind::Create {
-            plan.expected = outcome.map(|()| Vec::new());
-        } else {
-            let head = model.head(name);
-            let based_on = random.one_in(4).then_some(Revision(head + random.below(2)));
-            plan.frame = Frame::Call { based_on };
-            plan.expected = match based_on {
-                Some(revision) if revision.0 != head => Err(ErrorKind::Conflict),
-                _ => outcome.map(|()| Vec::new()),
-            };
-            if plan.expected.is_ok() {
-                plan.draw_time(&staging, &mut random);
-            }
+        plan.push(name, operation, &mut staging);
+        plan.expected = plan.steps[0].expected.map(|()| Vec::new());
+        if !makes {
+            plan.draw_base(model.versions(name).len() as u64, &mut random);
         }
-        plan.settle(staging);
+        if plan.expected.is_ok() && !makes {
+            plan.draw_time(&staging, &mut random);
+        } else if plan.needs_timestamp() {
+            plan.time = Time::Past;
+        }
+        plan.settle(&staging);
         plan
     }
 
@@ -132,15 +149,11 @@ impl Plan {
         let mut staging = Staging::new(model);
         let frame = if random.one_in(8) { Frame::Rollback } else { Frame::Commit };
         let mut plan = Self::drawn(frame, &mut random);
-        let mut moved = BTreeSet::new();
         for _ in 0..=random.below(STEPS_MAX) {
-            let name = random.choose(&DOCUMENTS);
-            let kind = Kind::draw(&mut random, |_| true);
+            let kind = Kind::draw(&mut random, Kind::fits_inside);
+            let name = draw_name(kind, &staging, &mut random);
             let operation = Operation::draw(kind, name, &staging, &mut random);
-            plan.steps.push(Step::new(name, operation, &mut staging));
-            if staging.differs(name) {
-                moved.insert(name);
-            }
+            plan.push(name, operation, &mut staging);
             if staging.is_broken() {
                 if frame == Frame::Commit {
                     plan.expected = Err(ErrorKind::Invalid);
@@ -148,9 +161,9 @@ impl Plan {
                 return plan;
             }
         }
-        plan.keep_away(&moved, &mut staging);
+        plan.keep_away(&mut staging);
         plan.draw_time(&staging, &mut random);
-        plan.settle(staging);
+        plan.settle(&staging);
         plan
     }
 
@@ -159,17 +172,70 @@ impl Plan {
         !self.staged.is_empty()
     }
 
-    /// The timestamp to give, when `last` says that of a document's last revision.
-    pub fn timestamp(&self, last: impl Fn(&str) -> Option<Micros>) -> Option<Micros> {
-        match &self.time {
+    /// The timestamp to give, when `of` says that of the revisions of a commit.
+    pub fn timestamp(&self, of: impl Fn(u64) -> Option<Micros>) -> Option<Micros> {
+        match self.time {
             Time::Now => None,
             Time::Past => {
-                let newest = self.steps.iter().filter_map(|step| last(&step.name)).max();
+                let newest = self.last.iter().filter_map(|&commit| of(commit)).max();
                 Some(Micros(newest.map_or(1, |newest| newest.0 + 1)))
             }
-            Time::LastOf(name) => last(name),
+            Time::LastOf(commit) => of(commit),
             Time::Future => Some(FUTURE),
         }
+    }
+
+    /// Whether it cannot be carried out without a timestamp.
+    pub(crate) fn needs_timestamp(&self) -> bool {
+        self.steps.iter().any(|step| step.operation.kind() == Kind::Import)
+    }
+
+    /// What the commit says of itself.
+    pub fn options(
+        &self,
+        timestamp: Option<Micros>,
+        durability: Option<Durability>,
+    ) -> CommitOptions {
+        let expect_revision = match self.frame {
+            Frame::Call { based_on } => based_on,
+            Frame::Commit | Frame::Rollback => None,
+        };
+        let (author, message) = (self.author.clone(), self.message.clone());
+        CommitOptions { author, message, timestamp, expect_revision, durability }
+    }
+
+    /// Carries it out in a database; nothing is told if it was refused, as it says, or rolled back.
+    pub(crate) fn carry_out(
+        &self,
+        db: &Database,
+        options: &CommitOptions,
+    ) -> Result<Option<Told>, Stop> {
+        let told = if let (Frame::Call { .. }, [step]) = (self.frame, &self.steps[..]) {
+            step.operation.call(&step.name, db, options)
+        } else {
+            let mut transaction = db.transaction();
+            self.steps.iter().try_for_each(|step| step.stage(&mut transaction))?;
+            if self.frame == Frame::Rollback {
+                transaction.rollback();
+                return Ok(None);
+            }
+            transaction.commit(options).map(Told::from)
+        };
+        match told {
+            Err(error) if self.expected == Err(error.kind()) => Ok(None),
+            Err(error) => Err(Stop::Commit(error)),
+            Ok(told) => self.check(told).map(Some).map_err(Stop::Wrong),
+        }
+    }
+
+    /// Refuses what is not told as it says.
+    fn check(&self, told: Told) -> Result<Told, String> {
+        let is_commit = told.sequence > 0;
+        if self.expected.as_ref() == Ok(&told.revisions) && is_commit == self.is_commit() {
+            return Ok(told);
+        }
+        let expected = if self.is_commit() { "a commit" } else { "no commit" };
+        Err(format!("found {told:?}, expected {:?} in {expected} of {self:?}", self.expected))
     }
 
     fn new(frame: Frame) -> Self {
@@ -180,8 +246,8 @@ impl Plan {
             author: None,
             message: None,
             expected: Ok(Vec::new()),
-            staged: Values::new(),
-            traits: Traits::default(),
+            staged: BTreeMap::new(),
+            last: Vec::new(),
         }
     }
 
@@ -193,65 +259,110 @@ impl Plan {
         }
     }
 
+    /// Does an operation next.
+    fn push(&mut self, name: &str, operation: Operation, staging: &mut Staging) {
+        self.last.extend(staging.versions(name).last().map(|version| version.sequence));
+        self.steps.push(Step::new(name, operation, staging));
+    }
+
     /// Changes documents that were changed and changed back: whether that is a revision depends
     /// on whether elements were removed and others put in their place that only look the same.
-    fn keep_away(&mut self, moved: &BTreeSet<&str>, staging: &mut Staging) {
-        for name in moved {
-            if staging.differs(name) {
-                continue;
+    fn keep_away(&mut self, staging: &mut Staging) {
+        for name in staging.changed_back() {
+            let value = staging.value(&name).map_or(Json::Null, Json::altered).to_string();
+            self.push(&name, Operation::Put { value }, staging);
+        }
+    }
+
+    /// Draws the revision that a call is said to be based on, and whether that makes it fail.
+    ///
+    /// What is wrong with a name, a tag or an option is said first, and an exchange is of two.
+    fn draw_base(&mut self, head: u64, random: &mut Random) {
+        let based_on = random.one_in(4).then_some(Revision(head + random.below(2)));
+        let is_said = match self.steps[0].operation.kind() {
+            Kind::Exchange => false,
+            Kind::Rename | Kind::Declare | Kind::Tag | Kind::MoveTag | Kind::Untag => {
+                self.expected.is_ok()
             }
-            let back = staging.value(name).cloned().unwrap_or(Json::Null);
-            let value = Json::Array(vec![Json::Null, back]).to_string();
-            self.steps.push(Step::new(name, Operation::Put { value }, staging));
+            _ => true,
+        };
+        if based_on.is_none() || !is_said {
+            return;
+        }
+        self.frame = Frame::Call { based_on };
+        if based_on != Some(Revision(head)) {
+            self.expected = Err(ErrorKind::Conflict);
         }
     }
 
     /// Draws the timestamp, and whether that makes a commit fail.
     fn draw_time(&mut self, staging: &Staging, random: &mut Random) {
-        let touched: BTreeSet<&str> = self.steps.iter().map(|step| step.name.as_str()).collect();
-        let changed = touched.iter().copied().filter(|name| staging.differs(name));
-        let aged = changed.clone().find(|name| staging.model().head(name) > 0);
+        let changes = staging.changes();
+        let mut aged = changes.keys().filter(|name| staging.differs(name));
+        let aged = aged.find_map(|name| staging.versions(name).last());
         let (time, is_wrong) = match (random.below(8), aged) {
             (0 | 1, _) => (Time::Past, false),
-            (2, Some(name)) => (Time::LastOf(name.to_owned()), true),
+            (2, Some(version)) => (Time::LastOf(version.sequence), true),
             (3, _) => (Time::Future, true),
             _ => (Time::Now, false),
         };
-        let is_made = |name: &&str| !staging.model().documents().contains_key(*name);
-        let is_anything = changed.count() > 0
-            || touched.iter().any(|name| is_made(name) && staging.is_there(name));
-        if is_anything && is_wrong && self.frame != Frame::Rollback {
+        if !changes.is_empty() && is_wrong && self.frame != Frame::Rollback {
             self.expected = Err(ErrorKind::Invalid);
         }
         self.time = time;
     }
 
     /// Says what the commit makes, if there is one.
-    fn settle(&mut self, staging: Staging) {
+    fn settle(&mut self, staging: &Staging) {
         let Ok(revisions) = &mut self.expected else { return };
         if self.frame == Frame::Rollback {
             return;
         }
-        let model = staging.model();
-        (self.staged, self.traits) = staging.into_changes();
-        let is_revision = |(name, value): &(&String, &Option<Json>)| {
-            value.is_some() || model.value(name).is_some()
-        };
-        let changed = self.staged.iter().filter(is_revision);
-        *revisions =
-            changed.map(|(name, _)| (name.clone(), Revision(model.head(name) + 1))).collect();
+        self.staged = staging.changes();
+        let changed = self.staged.keys().filter(|name| staging.differs(name));
+        *revisions = changed.map(|name| (name.clone(), Revision(staging.head(name) + 1))).collect();
+    }
+}
+
+/// The name of a document, mostly one that an operation makes sense for. One name is always free.
+fn draw_name(kind: Kind, staging: &Staging, random: &mut Random) -> &'static str {
+    let used: Vec<&str> = NAMES.into_iter().filter(|name| staging.is_there(name)).collect();
+    let fitting: Vec<&str> =
+        used.iter().copied().filter(|name| is_fitting(kind, name, staging)).collect();
+    match random.below(4) {
+        1.. if !fitting.is_empty() => random.choose(&fitting),
+        _ if used.len() + 1 < NAMES.len() => random.choose(&NAMES),
+        _ => random.choose(&used),
+    }
+}
+
+fn is_fitting(kind: Kind, name: &str, staging: &Staging) -> bool {
+    match kind {
+        Kind::Create | Kind::Put | Kind::Import => false,
+        Kind::MoveTag | Kind::Untag => has_tags(name, staging),
+        Kind::UndoEarlier => has_undoable(name, staging),
+        _ => staging.value(name).is_some(),
     }
 }
 
 impl Step {
     /// Does an operation in the model.
     fn new(name: &str, operation: Operation, staging: &mut Staging) -> Self {
-        let was_there = staging.is_there(name);
-        let before = staging.value(name).cloned();
+        let before = staging.document(name);
         let expected = operation.apply(name, staging);
-        let is_change =
-            staging.is_there(name) != was_there || staging.value(name) != before.as_ref();
-        let has_effect = expected.is_ok() && (is_change || operation.kind().only_reads());
+        let has_effect =
+            expected.is_ok() && (staging.document(name) != before || operation.kind().only_reads());
         Self { name: name.to_owned(), operation, expected, has_effect }
+    }
+
+    /// Does it in a transaction.
+    fn stage(&self, transaction: &mut Transaction) -> Result<(), Stop> {
+        match self.operation.stage(&self.name, transaction) {
+            Err(error) if self.expected != Err(error.kind()) => {
+                Err(Stop::Step(format!("{self:?}"), error))
+            }
+            Ok(()) if self.expected.is_err() => Err(Stop::Wrong(format!("{self:?} went well"))),
+            _ => Ok(()),
+        }
     }
 }

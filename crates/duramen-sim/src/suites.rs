@@ -1,7 +1,10 @@
 //! The suites: each runs many rounds, one per seed, and reports what failed.
 
+mod damaged;
 mod errors;
 mod exhaustive;
+mod full_disk;
+mod fuzz;
 mod kills;
 mod power_loss;
 mod teeth;
@@ -9,6 +12,7 @@ mod watchdog;
 
 use std::collections::BTreeSet;
 
+pub(crate) use fuzz::write_corpus;
 pub(crate) use kills::child;
 pub(crate) use teeth::{power_losses as bite, run as teeth};
 pub(crate) use watchdog::hang;
@@ -28,12 +32,15 @@ pub(crate) fn all(tier: Tier, fresh: u64) -> usize {
     let passed = [
         canary().print(),
         watchdog::suite().print(),
+        damaged::suite(200_000 * scale, fresh).print(),
+        fuzz::suite(120 * scale, fresh).print(),
         stored().print(),
         power_losses(20_000 * scale, fresh, Disk::Random).print(),
         exhaustive::suite(30_000).print(),
         errors::suite(400 * scale, fresh).print(),
         determinism(50 * scale, fresh).print(),
         kills::suite(500 * scale, fresh).print(),
+        full_disk::suite(6).print(),
     ];
     passed.into_iter().filter(|passed| !passed).count()
 }
@@ -58,6 +65,9 @@ pub(crate) enum Replay {
     PowerLoss { seed: u64, disk: Disk },
     Error { seed: u64 },
     Image { seed: u64 },
+    Damaged { seed: u64 },
+    Fuzz { seed: u64 },
+    FullDisk { seed: u64 },
 }
 
 impl Replay {
@@ -67,6 +77,9 @@ impl Replay {
             Self::PowerLoss { seed, disk } => power_loss::round(seed, disk.profile()),
             Self::Error { seed } => errors::round(seed),
             Self::Image { seed } => exhaustive::round(seed),
+            Self::Damaged { seed } => damaged::round(seed),
+            Self::Fuzz { seed } => fuzz::round(seed),
+            Self::FullDisk { seed } => full_disk::round(seed),
         };
         result.map_err(|what| format!("{what}\nREPRODUCE: duramen-sim {self}"))
     }
@@ -85,6 +98,9 @@ impl Replay {
             }
             ("error", []) => Some(Self::Error { seed }),
             ("image", []) => Some(Self::Image { seed }),
+            ("damaged", []) => Some(Self::Damaged { seed }),
+            ("fuzz", []) => Some(Self::Fuzz { seed }),
+            ("full-disk", []) => Some(Self::FullDisk { seed }),
             _ => None,
         }
     }
@@ -99,6 +115,9 @@ impl std::fmt::Display for Replay {
             }
             Self::Error { seed } => write!(f, "error --seed {seed}"),
             Self::Image { seed } => write!(f, "image --seed {seed}"),
+            Self::Damaged { seed } => write!(f, "damaged --seed {seed}"),
+            Self::Fuzz { seed } => write!(f, "fuzz --seed {seed}"),
+            Self::FullDisk { seed } => write!(f, "full-disk --seed {seed}"),
         }
     }
 }
@@ -182,6 +201,8 @@ mod tests {
             power_losses(20, 1, Disk::Kind),
             errors::suite(5, 1),
             exhaustive::suite(200),
+            damaged::suite(2_000, 1),
+            fuzz::suite(2, 1),
             determinism(4, 1),
         ] {
             assert!(report.failures.is_empty(), "{}: {:?}", report.suite.name, report.failures);

@@ -35,8 +35,8 @@ pub struct Database {
 /// All documents as of one commit.
 #[derive(Debug, Clone)]
 pub struct DatabaseSnapshot {
-    engine: Arc<Engine>,
-    sequence: CommitSequence,
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) sequence: CommitSequence,
 }
 
 /// What an open database has done since it was opened.

@@ -29,13 +29,17 @@ use crate::tree::persist;
 use crate::tree::schema::Schema;
 use crate::{Clock, Durability};
 
+pub(crate) mod attach;
 mod background;
 pub(crate) mod catalogue;
 mod checkpoint;
 mod compaction;
 pub(crate) mod options;
+pub(crate) mod pin;
 pub(crate) mod record;
-mod recovery;
+pub(crate) mod recovery;
+pub(crate) mod salvage;
+pub(crate) mod unfinished;
 
 use background::{Signal, Worker};
 use compaction::Compaction;
@@ -110,7 +114,7 @@ struct Trees {
 const COMMIT_BYTES: usize = 64;
 
 impl View {
-    fn new(store: Arc<Store>) -> Self {
+    pub(crate) fn new(store: Arc<Store>) -> Self {
         Self { store, trees: Mutex::default(), fixed: None }
     }
 

@@ -105,7 +105,12 @@ impl Document {
     /// ```
     pub fn export(&self) -> Result<HistoryExport> {
         let last = self.head_revision()?;
-        Ok(HistoryExport { document: self.clone(), next: Revision(1), last })
+        Ok(self.export_to(last))
+    }
+
+    /// Its history up to a revision.
+    pub(crate) fn export_to(&self, last: Revision) -> HistoryExport {
+        HistoryExport { document: self.clone(), next: Revision(1), last }
     }
 
     fn exported(&self, revision: Revision) -> Result<ExportedRevision> {

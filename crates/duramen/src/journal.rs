@@ -11,9 +11,13 @@
 //! everything queued as one group. Commits that arrive meanwhile form the next group.
 
 mod files;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod group;
+pub(crate) mod identity;
 mod queue;
 mod recovery;
+pub(crate) mod salvage;
 mod writer;
 
 use std::borrow::Cow;
@@ -31,6 +35,7 @@ use crate::io::{Access, Device};
 use crate::limits::COMMIT_BYTES_MAX;
 use crate::{Clock, CommitSequence, Durability, Error, ErrorKind, Micros, Result};
 
+pub(crate) use self::files::DIRECTORY;
 pub(crate) use self::recovery::{RecoveryReport, Replay};
 
 /// What a journal works with.
@@ -143,11 +148,12 @@ pub(crate) fn read_tail(
 }
 
 impl Journal {
-    /// Makes the journal of a new database; it starts at [`JournalPoint::START`].
-    pub(crate) fn create(settings: &JournalSettings) -> Result<Self> {
+    /// Makes the journal of a new database, which goes on after `start`, at the place where
+    /// [`JournalPoint::START`] is.
+    pub(crate) fn create(settings: &JournalSettings, start: JournalPoint) -> Result<Self> {
+        assert_eq!(start.position, JournalPoint::START.position, "a new journal starts elsewhere");
         let directory = Directory::new(Arc::clone(&settings.device), Access::Write);
         directory.create()?;
-        let start = JournalPoint::START;
         let first = Arc::new(directory.make(start.position.file, files::next_length(0))?);
         let writer = Writer::new(settings.database, Arc::clone(&first), start.position, false);
         let queue = Queue::new(start, vec![first], VecDeque::new());
@@ -295,9 +301,32 @@ impl Journal {
         self.shared.close()
     }
 
+    /// Takes the end mark back, if one stands at the end: what comes next may have no bytes here.
+    pub(crate) fn unmark(&self) -> Result<()> {
+        let mut queue = self.shared.queue.lock();
+        queue.check()?;
+        self.shared.exclusively(&mut queue, |writer| {
+            writer.unmark().map_err(|error| Failure::sync(&error))
+        });
+        queue.check()
+    }
+
+    /// A manifest has made the commit after the tail durable, without bytes in the journal: it is
+    /// published. Everything before it has to be durable, and nothing queued.
+    pub(crate) fn pass(&self, sequence: CommitSequence, timestamp: Micros) {
+        self.shared.queue.lock().pass(sequence, timestamp);
+        self.shared.published.store(sequence.0, Ordering::Release);
+        self.shared.progress.notify_all();
+    }
+
+    /// Takes no more commits: whether one is kept is known only after reopening.
+    pub(crate) fn poison(&self, why: &Error) {
+        self.shared.fail(&mut self.shared.queue.lock(), Failure::sync(why));
+    }
+
     /// Ends without writing anything more: the database that it was made for could not be made.
     pub(crate) fn abandon(self, why: &Error) {
-        self.shared.fail(&mut self.shared.queue.lock(), Failure::sync(why));
+        self.poison(why);
     }
 }
 

@@ -7,9 +7,12 @@ mod names;
 pub(crate) mod number;
 mod parse;
 mod pointer;
+mod stream;
 mod tape;
 
 pub use pointer::{ArrayIndex, JsonPointer};
 
 pub use parse::ParseOptions;
+pub(crate) use parse::{Cut, number_end};
+pub(crate) use stream::{NextValue, TextStream};
 pub(crate) use tape::{Item, Tape, TapeCursor, TapeIndex};

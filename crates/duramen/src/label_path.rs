@@ -34,6 +34,21 @@ enum Step {
 const ENDS: &[char] = &['.', '[', ']', '{', '}', '"'];
 
 impl LabelPath {
+    /// The path of a tree's values.
+    pub(crate) fn of(schema: &Schema, path: crate::PathId) -> Self {
+        let (mut steps, mut at) = (Vec::new(), path);
+        while at != ROOT {
+            steps.push(match schema.label(at) {
+                Label::Field(name) => Step::Field(String::from_utf8_lossy(name).into()),
+                Label::Element => Step::Element,
+                Label::Entry | Label::Root => Step::Member,
+            });
+            at = schema.path(at).parent;
+        }
+        steps.reverse();
+        Self { steps }
+    }
+
     /// Whether it names the values of a tree's path. Members of a map are entries, or fields if
     /// they were there before the object became one.
     pub(crate) fn is_at(&self, schema: &Schema, path: crate::PathId) -> bool {

@@ -16,7 +16,9 @@
 //! ```
 
 mod alignment;
+mod backup;
 mod blame;
+mod bulk;
 mod check;
 mod clock;
 mod condition;
@@ -25,11 +27,14 @@ mod cursor;
 mod damage;
 mod database;
 mod document;
+mod dump;
 mod durability;
 mod encoding;
 mod engine;
 mod error;
 mod export;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 pub mod io;
 mod journal;
 mod json;
@@ -44,7 +49,9 @@ mod options;
 mod order;
 mod patch;
 mod position;
+mod repair;
 mod revision;
+mod scrub;
 mod segment;
 mod snapshot;
 mod state;
@@ -58,7 +65,12 @@ mod transaction;
 mod tree;
 mod wire;
 
+pub use backup::{
+    Backup, BackupFolder, BackupOptions, BackupProgress, BackupReport, Destination, RestorePoint,
+    Restored,
+};
 pub use blame::{Blame, BlameEntry, BlameOptions};
+pub use bulk::{BulkOptions, BulkProgress};
 pub use check::{CheckReport, Finding};
 pub use clock::{Clock, SystemClock};
 pub use condition::{Condition, Spell, When};
@@ -66,6 +78,7 @@ pub use content_hash::ContentHash;
 pub use cursor::{Cursor, Descendants};
 pub use database::{Counters, Database, DatabaseSnapshot, DatabaseStats};
 pub use document::{Commit, DeletedDocument, Document, DocumentStats, Outcome, Tag};
+pub use dump::{Dump, DumpItem, DumpLoad, DumpSummary};
 pub use durability::Durability;
 pub use engine::options::{CommitOptions, Options};
 pub use error::{Error, ErrorKind, Result};
@@ -77,7 +90,9 @@ pub use log::{Log, LogEntry, LogQuery, Moment};
 pub use node::{NodeId, NodeKind, Ordinal, PathId};
 pub use options::DocumentOptions;
 pub use position::Position;
+pub use repair::{Lost, RepairProgress, RepairReport};
 pub use revision::{CommitSequence, Micros, Revision};
+pub use scrub::{ScrubOptions, ScrubPosition, ScrubProgress, ScrubReport};
 pub use snapshot::{History, Node, Snapshot};
 pub use target::Target;
 pub use timeline::{NodeChanges, Timeline};

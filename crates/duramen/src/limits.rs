@@ -86,3 +86,5 @@ pub const JSONPATH_BYTES_MAX: usize = 64 << 10;
 pub const JSONPATH_DEPTH_MAX: usize = 64;
 /// Bytes that a compiled pattern of a query takes.
 pub const JSONPATH_PATTERN_BYTES_MAX: usize = 1 << 20;
+/// Bytes that a scrub reads in a second, unless it is told otherwise.
+pub const SCRUB_BYTES_PER_SECOND: u64 = 20_000_000;

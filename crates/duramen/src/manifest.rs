@@ -176,7 +176,8 @@ impl Manifest {
         }
     }
 
-    fn encode(&self) -> Vec<u8> {
+    /// The bytes of the file.
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let entries: Vec<_> = self.segments.iter().map(Entry::of).collect();
         let header = Header {
             prefix: Prefix {
@@ -200,14 +201,12 @@ impl Manifest {
             reserved: U32::ZERO,
         };
         let mut bytes = [header.as_bytes(), entries.as_bytes()].concat();
-        let checksum = U32::new(covered_checksum(&bytes));
-        if let Ok((prefix, _)) = Prefix::mut_from_prefix(&mut bytes) {
-            prefix.checksum = checksum;
-        }
+        seal(&mut bytes);
         bytes
     }
 
-    fn decode(bytes: &[u8]) -> Result<Self> {
+    /// Reads the bytes of a file.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self> {
         check_prefix(bytes)?;
         let Ok((header, rest)) = Header::ref_from_prefix(bytes) else {
             return Err(damage(0, "bytes of the file", size_of::<Header>(), bytes.len()));
@@ -295,6 +294,14 @@ fn check_prefix(bytes: &[u8]) -> Result<()> {
         return Err(unsupported(&format!("the database has format {format}")));
     }
     Ok(())
+}
+
+/// Writes the checksum.
+pub(crate) fn seal(bytes: &mut [u8]) {
+    let checksum = U32::new(covered_checksum(bytes));
+    if let Ok((prefix, _)) = Prefix::mut_from_prefix(bytes) {
+        prefix.checksum = checksum;
+    }
 }
 
 fn covered_checksum(bytes: &[u8]) -> u32 {

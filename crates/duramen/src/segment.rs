@@ -17,19 +17,25 @@ mod cell;
 mod check;
 mod filter;
 mod footer;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod index;
 mod reader;
+pub(crate) mod salvage;
+mod scrub;
 #[cfg(test)]
 pub(crate) mod tests;
 mod writer;
 
+#[cfg(feature = "fuzzing")]
+pub(crate) use block::BlockKind;
 pub(crate) use block::{BlockAddress, CellBlock};
 pub(crate) use cache::BlockCache;
 pub(crate) use cell::CellHandle;
 pub(crate) use check::VisitCell;
 pub(crate) use filter::KeyHash;
 pub(crate) use reader::{CellPosition, Segment};
-pub(crate) use writer::{SegmentMeta, SegmentWriter};
+pub(crate) use writer::{FilledSegment, SegmentMeta, SegmentWriter};
 
 use crate::CommitSequence;
 

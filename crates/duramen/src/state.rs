@@ -105,6 +105,16 @@ impl PartialEq for Datum<'_> {
 }
 
 impl ApartKind {
+    /// The state of such bytes that are not stored apart.
+    pub(crate) fn inline(self, bytes: &[u8]) -> Datum<'_> {
+        match self {
+            Self::PlainText => Datum::Text { bytes, plain: true },
+            Self::Text => Datum::Text { bytes, plain: false },
+            Self::Digits => Datum::Digits(bytes),
+            Self::Opaque => Datum::Opaque(bytes),
+        }
+    }
+
     /// The number that stands for the kind in the journal.
     pub(crate) fn number(self) -> u8 {
         match self {

@@ -111,6 +111,11 @@ impl Store {
 }
 
 impl LiveSegments {
+    /// These segments, newest first, with a cache of their own.
+    pub(crate) fn new(segments: Vec<Arc<Segment>>, cache_bytes: u64) -> Self {
+        Self { segments, cache: Arc::new(BlockCache::new(cache_bytes)) }
+    }
+
     /// The segments, newest first.
     pub(crate) fn segments(&self) -> &[Arc<Segment>] {
         &self.segments

@@ -14,6 +14,7 @@ use crate::tree::Tree;
 use crate::tree::cell_key::TreeId;
 use crate::tree::writer::Writer;
 
+mod bulk;
 mod edits;
 mod names;
 
@@ -42,6 +43,8 @@ pub struct Transaction {
     names: BTreeMap<String, TreeId>,
     /// A change failed half done: what is staged is of no use.
     is_broken: bool,
+    /// Documents that came to be as they were get a revision all the same.
+    keeps_unchanged: bool,
 }
 
 /// What a transaction's commit made.
@@ -58,7 +61,14 @@ pub struct Committed {
 
 impl Transaction {
     pub(crate) fn new(engine: Arc<Engine>) -> Self {
-        Self { engine, writers: BTreeMap::new(), names: BTreeMap::new(), is_broken: false }
+        let (writers, names) = (BTreeMap::new(), BTreeMap::new());
+        Self { engine, writers, names, is_broken: false, keeps_unchanged: false }
+    }
+
+    /// From now on every document it names gets a revision, changed or not: repair keeps the
+    /// numbers of revisions of which the change is lost.
+    pub(crate) fn keep_unchanged(&mut self) {
+        self.keeps_unchanged = true;
     }
 
     /// Knows a document that was looked up before.
@@ -128,7 +138,8 @@ impl Transaction {
         let mut newest = CommitSequence(0);
         let mut unchanged = Vec::new();
         for (&id, writer) in &mut self.writers {
-            if !writer.settle()? {
+            let is_kept = self.keeps_unchanged && id != CATALOGUE;
+            if !writer.settle()? && !is_kept {
                 newest = newest.max(writer.tree.newest_sequence()?);
                 unchanged.push(id);
             }
@@ -141,11 +152,7 @@ impl Transaction {
             return Ok(Committed::default());
         }
         self.check_timestamp(options.timestamp)?;
-        let facts = Facts {
-            timestamp: options.timestamp,
-            author: options.author.as_deref().map(Into::into),
-            message: options.message.as_deref().map(Into::into),
-        };
+        let facts = Facts::of(options);
         let durability = options.durability.unwrap_or(self.engine.options.durability);
         let prepared = Prepared::new(self.writers.values().collect(), facts);
         let ticket = self.engine.queue(&prepared, durability)?;
@@ -199,12 +206,8 @@ impl Transaction {
 
     fn check_timestamp(&self, given: Option<Micros>) -> Result<()> {
         let Some(given) = given else { return Ok(()) };
+        self.check_not_in_future(given)?;
         let invalid = |message| Err(Error::new(ErrorKind::Invalid, message));
-        if given > self.engine.now() {
-            return invalid(format!(
-                "the timestamp {given} is in the future: give one that is not, or none"
-            ));
-        }
         for (&id, writer) in &self.writers {
             if let Some(last) = writer.tree.last_timestamp()?.filter(|&last| last >= given)
                 && id != CATALOGUE
@@ -216,6 +219,20 @@ impl Transaction {
             }
         }
         Ok(())
+    }
+
+    fn check_not_in_future(&self, given: Micros) -> Result<()> {
+        if given <= self.engine.now() {
+            return Ok(());
+        }
+        let message =
+            format!("the timestamp {given} is in the future: give one that is not, or none");
+        Err(Error::new(ErrorKind::Invalid, message))
+    }
+
+    /// Gives the turn of a tree back, in which nothing was staged.
+    fn release(&mut self, id: TreeId) {
+        self.writers.remove(&id);
     }
 
     pub(crate) fn wait_published(&self, tree: &Tree) -> Result<()> {
@@ -237,7 +254,7 @@ impl Transaction {
 }
 
 /// Refuses an author or a message that is no short text.
-fn check_text(what: &str, text: Option<&str>) -> Result<()> {
+pub(crate) fn check_text(what: &str, text: Option<&str>) -> Result<()> {
     let len = text.map_or(0, str::len);
     if len <= COMMIT_TEXT_BYTES_MAX {
         return Ok(());

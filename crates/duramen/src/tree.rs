@@ -58,6 +58,8 @@ pub(crate) mod moved;
 pub(crate) mod orders;
 pub(crate) mod persist;
 pub(crate) mod rows;
+pub(crate) mod salvage;
+pub(crate) mod sameness;
 pub(crate) mod scan;
 pub(crate) mod schema;
 pub(crate) mod serialize;

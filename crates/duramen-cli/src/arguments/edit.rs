@@ -1,14 +1,15 @@
 //! A change of one document: what every command that makes one takes, does and says.
 
 use clap::Args;
-use duramen::{CommitOptions, Database, Document, ErrorKind, Revision, Transaction};
+use duramen::{BulkOptions, CommitOptions, Database, Document, ErrorKind, Revision, Transaction};
 
 use super::WriteDatabase;
 use crate::exit::Success;
+use crate::input::LongText;
 use crate::output::Output;
 use crate::session::Session;
 use crate::written::Written;
-use crate::{Result, moment};
+use crate::{Result, bulk, moment};
 
 /// A document that is changed, and what goes with the commit.
 #[derive(Debug, Args)]
@@ -83,6 +84,29 @@ impl Editing<'_> {
     /// Whether there is no such document yet.
     pub(crate) fn is_new(&self) -> bool {
         self.head.is_none()
+    }
+
+    /// Whether the document has no revision yet.
+    pub(crate) fn is_first(&self) -> bool {
+        self.head.is_none_or(|head| head.0 == 0)
+    }
+
+    /// Loads a long text as the first revision, and says so.
+    pub(crate) fn load(
+        self,
+        output: &mut Output,
+        text: LongText,
+        how: BulkOptions,
+    ) -> Result<Success> {
+        let how = BulkOptions { commit: self.options, ..how };
+        let (commit, _) = bulk::load((&self.database, self.name), text, &how)?;
+        drop(self.database);
+        if self.head.is_none() {
+            eprintln!("created the document {}", self.name);
+        }
+        let timestamp = how.commit.timestamp.unwrap_or(commit.timestamp);
+        output.record(&Written::changed(self.name, commit.revision, timestamp))?;
+        Ok(Success::Done)
     }
 
     /// Commits what `change` does as one revision, and says so.

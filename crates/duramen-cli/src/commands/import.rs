@@ -5,20 +5,22 @@ mod loader;
 mod source;
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum, ValueHint};
-use duramen::{CommitOptions, Durability, JsonPointer, ParseOptions, Result as EngineResult};
+use duramen::{
+    BulkOptions, CommitOptions, Durability, JsonPointer, ParseOptions, Result as EngineResult,
+};
 use serde::Serialize;
 
 use self::loader::{Clock, Loader};
 use self::source::Source;
-use crate::arguments::WriteDatabase;
+use crate::arguments::{WriteDatabase, edit};
 use crate::exit::{Failure, Success};
 use crate::interruption::Interruption;
 use crate::output::{Output, Palette, Record};
 use crate::session::Session;
-use crate::{Result, progress};
+use crate::{Result, bulk, input, progress};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -37,7 +39,9 @@ that all until there is on the device, and tells the --skip to go on with.
 --history takes over what `export --history` wrote: the same revisions with the same timestamps,
 authors and messages. Revisions that are there already have to be the first ones of the history, so
 that the same command goes on where an earlier one stopped.
-A missing database or document is created.";
+
+--as-array loads a file of any length, larger than memory too, if the document has no revision yet;
+Ctrl-C leaves nothing of it then. A missing database or document is created.";
 
 /// How long the device may lag behind, and how many revisions at most.
 const SYNC_INTERVAL_MS: u32 = 1000;
@@ -117,6 +121,11 @@ impl Import {
             let target = (&database, self.document.as_str());
             return history::run(target, import, path, (&interruption, output));
         }
+        if let Some(path) = self.ndjson.as_deref().filter(|_| self.as_array)
+            && let Some(done) = self.load_array(path, (session, output))?
+        {
+            return Ok(done);
+        }
         let mut source = self.source()?;
         let clock = self.clock()?;
         let database = self.database.open_or_create(session)?;
@@ -186,6 +195,45 @@ impl Import {
         };
         bar.finish_and_clear();
         Ok(ended)
+    }
+
+    /// Loads the lines of a file as one array, unless the document has a revision already.
+    fn load_array(
+        &self,
+        path: &Path,
+        (session, output): (&Session, &mut Output),
+    ) -> Result<Option<Success>> {
+        // What is wrong with the file is told before a database is made.
+        let text = input::long_text(path)?;
+        let database = self.database.open_or_create(session)?;
+        let head = edit::head(&database, &self.document)?;
+        if head.is_some_and(|head| head.0 > 0) {
+            return Ok(None);
+        }
+        let options = BulkOptions {
+            parse: ParseOptions { strict: self.strict },
+            lines: true,
+            commit: CommitOptions {
+                author: self.author.clone(),
+                message: self.message.clone(),
+                ..CommitOptions::default()
+            },
+            ..BulkOptions::default()
+        };
+        let (commit, progress) = bulk::load((&database, &self.document), text, &options)?;
+        drop(database);
+        if head.is_none() {
+            eprintln!("created the document {}", self.document);
+        }
+        output.record(&Summary {
+            document: &self.document,
+            unit: "lines",
+            read: progress.values,
+            revisions: 1,
+            unchanged: 0,
+            revision: commit.revision.0,
+        })?;
+        Ok(Some(Success::Done))
     }
 
     fn source(&self) -> Result<Source> {

@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use duramen::{DocumentOptions, Error, ErrorKind, ParseOptions};
+use duramen::{BulkOptions, DocumentOptions, Error, ErrorKind, ParseOptions};
 
 use super::options::Declarations;
 use crate::arguments::Edit;
 use crate::exit::Success;
+use crate::input::Text;
 use crate::output::Output;
 use crate::session::Session;
 use crate::{Result, input};
@@ -21,7 +22,8 @@ Examples:
   curl -s https://example.org/config | duramen put shop.duramen config -
 
 Only what differs from the newest revision is stored; nothing different makes no revision.
-A missing database or document is created.";
+A missing database or document is created. The first revision may be of any length, larger than
+memory too; Ctrl-C while it is loaded leaves nothing of it.";
 
 /// Store a JSON file as the newest revision of a document
 #[derive(Debug, Args)]
@@ -40,7 +42,7 @@ pub(crate) struct Put {
 
 impl Put {
     pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
-        let json = input::read(&self.file)?;
+        let text = input::text(&self.file)?;
         let parse = ParseOptions { strict: self.strict };
         let mut declared = DocumentOptions::default();
         self.declarations.add_to(&mut declared)?;
@@ -50,6 +52,14 @@ impl Put {
                            is declared of one that is there";
             return Err(Error::new(ErrorKind::Conflict, message).into());
         }
+        let json = match text {
+            Text::Long(text) if editing.is_first() => {
+                let how = BulkOptions { parse, declared, ..BulkOptions::default() };
+                return editing.load(output, text, how);
+            }
+            Text::Long(text) => text.read()?,
+            Text::Short(json) => json,
+        };
         // One transaction, so that refused text leaves no empty document behind.
         editing.finish(output, |transaction, name| {
             if !declared.is_empty() {

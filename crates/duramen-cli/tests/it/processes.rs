@@ -128,3 +128,40 @@ fn reader_that_goes_away_ends_the_command_quietly() {
     let output = get.wait_with_output().unwrap();
     assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""));
 }
+
+#[test]
+fn interrupted_load_of_a_long_text_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = duramen(folder.path(), &["put", "db", "doc", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let rows = "{\"a\":1,\"b\":\"two\"},".repeat(1 << 16);
+    input.write_all(b"[").unwrap();
+    // The load has begun once more was taken than is read ahead.
+    for _ in 0..3 {
+        input.write_all(rows.as_bytes()).unwrap();
+    }
+    assert!(
+        Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success()
+    );
+    // It may have ended by now.
+    let _ = input.write_all(rows.as_bytes()).and_then(|()| input.write_all(rows.as_bytes()));
+    drop(input);
+    let ended = child.wait_with_output().unwrap();
+    let said = text(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(130), "{said}");
+    assert!(said.ends_with("duramen: interrupted: nothing was stored\n"), "{said}");
+    assert_eq!(text(&run(folder.path(), &["ls", "db"]).stdout), "");
+    let files = std::fs::read_dir(folder.path().join("db/segments")).unwrap();
+    assert_eq!(files.count(), 0);
+
+    std::fs::write(folder.path().join("whole.json"), format!("[{}0]", rows.repeat(2))).unwrap();
+    assert!(run(folder.path(), &["put", "db", "doc", "whole.json"]).status.success());
+    let stored = run(folder.path(), &["query", "db", "doc", "$[131071].b"]);
+    assert_eq!(text(&stored.stdout), "/131071/b  \"two\"\n");
+    assert_eq!(run(folder.path(), &["check", "db"]).status.code(), Some(0));
+}

@@ -54,6 +54,7 @@ fn replay(session: &str) -> String {
 const REDACTIONS: &[(&str, &str)] = &[
     ("[NOW]", r"20(?:2[5-9]|[3-9]\d)-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z"),
     ("[SEGMENT]", r"every revision in (?<redacted>[\d,]+) bytes"),
+    ("[CHECKSUM]", r"checksum: expected (?<redacted>\d+, found \d+)"),
     ("[JOURNAL]", r"beside the (?<redacted>[\d,]+) bytes"),
     ("[DISK]", r#""disk_bytes":(?<redacted>\d+)"#),
     ("[DISK]", r"with the journal +(?<redacted>[\d,]+)"),
@@ -94,8 +95,8 @@ macro_rules! sessions {
 }
 
 sessions!(
-    check_and_stat demo diff editing_help edits export get help history import init lifecycle
-    lifecycle_help log pages put reading reading_help set_and_remove shell show wrong
+    bulk check_and_stat demo diff editing_help edits export get help history import init lifecycle
+    lifecycle_help log pages put reading reading_help repair set_and_remove shell show wrong
 );
 
 #[test]

@@ -45,6 +45,11 @@ impl Json {
         self.places(query).iter().rev().try_for_each(|place| self.remove(place).map(drop))
     }
 
+    /// How many places a query finds that are in no other one of them.
+    pub(crate) fn count(&self, query: &[Segment]) -> u64 {
+        self.places(query).len() as u64
+    }
+
     /// The places that a query finds and that are in no other one of them, in their order.
     fn places(&self, query: &[Segment]) -> Vec<Vec<String>> {
         let mut found = Vec::new();
@@ -92,6 +97,7 @@ mod tests {
     fn what_is_in_something_found_is_no_place_of_its_own() {
         let query = |selector| [Segment { is_descendant: true, selector }];
         let mut value = Json::parse(r#"{"a":{"a":1},"b":[{"a":2},3]}"#);
+        assert_eq!(value.count(&query(Selector::Name("a"))), 2);
         value.set_all(&query(Selector::Name("a")), &Json::Null).unwrap();
         assert_eq!(value.to_string(), r#"{"a":null,"b":[{"a":null},3]}"#);
         value.remove_all(&query(Selector::Index(1))).unwrap();

@@ -9,7 +9,7 @@ use crate::rounds::{Suite, Tally, run};
 const TRANSACTIONS: u64 = 40;
 /// Subsets of ten pending changes.
 const IMAGES_MAX: u64 = 1 << 10;
-const SCRIPTS: u64 = 14;
+const SCRIPTS: u64 = 28;
 
 /// Every crash point of every script, with about `images` images in all at the most.
 pub(super) fn suite(images: u64) -> Report {
@@ -21,7 +21,7 @@ pub(super) fn suite(images: u64) -> Report {
     let seeds: Vec<u64> =
         points.iter().map(|(number, crash)| crash << 32 | number << 16 | each).collect();
     // Few scripts are lived through again and again, up to another point each time.
-    let suite = Suite { rounds_per_effect: Some(32), ..Suite::gated("exhaustive") };
+    let suite = Suite { rounds_per_effect: Some(16), ..Suite::gated("exhaustive") };
     run(suite, &seeds, &|seed| super::Replay::Image { seed }.round())
 }
 

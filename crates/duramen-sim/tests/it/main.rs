@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod bulk;
 mod cold_reads;
 mod full_disk;
 mod model;

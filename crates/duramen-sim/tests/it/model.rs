@@ -8,9 +8,9 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use duramen::{CommitOptions, Database, Micros, Options, Outcome, Result, Revision};
+use duramen::{CommitOptions, Database, Micros, Options, Result, Revision};
 use duramen_sim::model::Model;
-use duramen_sim::operation::Operation;
+use duramen_sim::operation::{Operation, Told};
 use duramen_sim::plan::{Frame, Plan, Step};
 use duramen_sim::samples::Scale;
 use duramen_sim::{Coverage, Random, SimulatedClock};
@@ -95,8 +95,8 @@ pub(crate) struct Subject {
     clock: SimulatedClock,
     memory_bytes: usize,
     db: Option<Database>,
-    /// The revision timestamps of each document.
-    times: BTreeMap<String, Vec<Micros>>,
+    /// The timestamp of the revisions of each commit.
+    times: BTreeMap<u64, Micros>,
     coverage: Coverage,
     script: Script,
 }
@@ -200,28 +200,20 @@ impl Subject {
     }
 
     fn carry_out(&mut self, plan: &Plan, model: &Model) {
-        let options = CommitOptions {
-            author: plan.author.clone(),
-            message: plan.message.clone(),
-            timestamp: plan.timestamp(|name| self.times.get(name)?.last().copied()),
-            ..CommitOptions::default()
-        };
+        let given = plan.timestamp(|commit| self.times.get(&commit).copied());
+        let options = plan.options(given, None);
         self.coverage.drawn(plan);
         let result = match plan.frame {
-            Frame::Call { based_on } => {
-                let options = CommitOptions { expect_revision: based_on, ..options.clone() };
-                self.call(&plan.steps[0], &options)
-            }
+            Frame::Call { .. } => self.call(&plan.steps[0], &options),
             Frame::Commit | Frame::Rollback => self.transact(plan, &options),
         };
         let result = result.map_err(|error| error.kind());
-        let revisions = result.as_ref().map(|(revisions, _)| revisions.clone());
+        let revisions = result.as_ref().map(|told| told.revisions.clone());
         assert_eq!(revisions.map_err(|kind| *kind), plan.expected, "{plan:#?}");
-        if let Ok((revisions, timestamp)) = result {
-            for (name, _) in revisions {
-                let time = options.timestamp.unwrap_or(timestamp);
-                self.times.entry(name).or_default().push(time);
-            }
+        if let Ok(told) = result {
+            let sequence = if plan.is_commit() { model.sequence() } else { 0 };
+            assert_eq!(told.sequence, sequence, "{plan:#?}");
+            self.times.extend(given.or(told.timestamp).map(|time| (sequence, time)));
         }
         for step in &plan.steps {
             compare::head(self.db(), model, &step.name);
@@ -230,32 +222,17 @@ impl Subject {
     }
 
     /// One change outside a transaction.
-    fn call(
-        &self,
-        step: &Step,
-        options: &CommitOptions,
-    ) -> Result<(Vec<(String, Revision)>, Micros)> {
+    fn call(&self, step: &Step, options: &CommitOptions) -> Result<Told> {
         if step.operation == Operation::Create {
             let document = self.db().create_document(&step.name)?;
             assert_eq!(document.head_revision().unwrap(), Revision(0));
-            return Ok((Vec::new(), Micros(0)));
+            let sequence = self.db().snapshot().sequence().0;
+            return Ok(Told { sequence, ..Told::default() });
         }
-        let document = self.db().document(&step.name)?;
-        let outcome = step.operation.call(self.db(), &document, options)?;
-        assert_eq!(outcome.revision(), document.head_revision()?);
-        Ok(match outcome {
-            Outcome::Committed(commit) => {
-                (vec![(step.name.clone(), commit.revision)], commit.timestamp)
-            }
-            Outcome::Unchanged(_) => (Vec::new(), Micros(0)),
-        })
+        step.operation.call(&step.name, self.db(), options)
     }
 
-    fn transact(
-        &self,
-        plan: &Plan,
-        options: &CommitOptions,
-    ) -> Result<(Vec<(String, Revision)>, Micros)> {
+    fn transact(&self, plan: &Plan, options: &CommitOptions) -> Result<Told> {
         let mut transaction = self.db().transaction();
         for step in &plan.steps {
             let result = step.operation.stage(&step.name, &mut transaction);
@@ -271,9 +248,8 @@ impl Subject {
         }
         if plan.frame == Frame::Rollback {
             transaction.rollback();
-            return Ok((Vec::new(), Micros(0)));
+            return Ok(Told::default());
         }
-        let committed = transaction.commit(options)?;
-        Ok((committed.revisions, committed.timestamp))
+        transaction.commit(options).map(Told::from)
     }
 }

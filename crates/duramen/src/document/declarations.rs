@@ -6,6 +6,7 @@ use crate::engine::catalogue::facts;
 use crate::engine::options::CommitOptions;
 use crate::error::Result;
 use crate::options::DocumentOptions;
+use crate::revision::CommitSequence;
 use crate::transaction::Committed;
 
 impl Database {
@@ -24,7 +25,12 @@ impl Database {
 impl Document {
     /// What is declared of the document.
     pub fn options(&self) -> Result<DocumentOptions> {
-        let (catalogue, head) = self.engine.view().catalogue(self.engine.published())?;
+        self.options_at(self.engine.published())
+    }
+
+    /// What was declared of it as of a commit.
+    pub(crate) fn options_at(&self, at: CommitSequence) -> Result<DocumentOptions> {
+        let (catalogue, head) = self.engine.view().catalogue(at)?;
         Ok(facts::options(&catalogue, self.tree.id(), head)?.unwrap_or_default())
     }
 

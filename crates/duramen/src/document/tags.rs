@@ -8,7 +8,7 @@ use crate::engine::catalogue::{check_name, facts};
 use crate::engine::options::CommitOptions;
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::escape::quoted;
-use crate::revision::{Micros, Revision};
+use crate::revision::{CommitSequence, Micros, Revision};
 use crate::snapshot::Snapshot;
 use crate::transaction::{Committed, Transaction};
 
@@ -102,7 +102,12 @@ impl Document {
 
     /// The tags, sorted by name. They stay with a document that is renamed or deleted.
     pub fn tags(&self) -> Result<Vec<Tag>> {
-        let (catalogue, head) = self.engine.view().catalogue(self.engine.published())?;
+        self.tags_at(self.engine.published())
+    }
+
+    /// The tags as of a commit, sorted by name.
+    pub(crate) fn tags_at(&self, at: CommitSequence) -> Result<Vec<Tag>> {
+        let (catalogue, head) = self.engine.view().catalogue(at)?;
         let tags = facts::tags(&catalogue, self.tree.id(), head)?;
         let tag = |tag: facts::TagFacts| {
             let row = catalogue.row(tag.set)?;

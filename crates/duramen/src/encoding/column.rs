@@ -6,13 +6,13 @@
 //! in columns of any mixture. In a part a tag says which state it is; decimals of one scale
 //! share a tag.
 
+mod builder;
 mod split;
 mod stretch;
 pub(super) mod tag;
 
 use bytes::Bytes;
 
-use super::bits::BITS_MAX;
 use super::integers::Integers;
 use super::reader::{Parsed, Reader, corrupt, unreadable};
 use super::summary::Summary;
@@ -20,9 +20,9 @@ use super::tags::Tags;
 use super::texts::Texts;
 use crate::error::{Error, ErrorKind, Result};
 use crate::state::Datum;
+pub(crate) use builder::ColumnBuilder;
 use split::{Sides, Split};
 pub(crate) use stretch::Stretch;
-use tag::Carried;
 
 /// Columns shorter than this store no summary: reading the values is as quick.
 const SUMMARY_SLOTS_MIN: usize = 32;
@@ -214,112 +214,9 @@ fn parse_head(reader: &mut Reader<'_>) -> Parsed<(u8, usize)> {
 /// # Panics
 /// If there are more than 65,535.
 pub(crate) fn encode_column(datums: &[Datum<'_>], out: &mut Vec<u8>) {
-    assert!(datums.len() <= BITS_MAX, "a column of {} slots", datums.len());
-    let mut parts = Parts::default();
+    let mut column = ColumnBuilder::default();
     for datum in datums {
-        parts.add(*datum);
+        column.push(*datum);
     }
-    let summary = parts.summary(datums);
-    parts.write_head(datums.len(), summary.is_some(), out);
-    if let Some(summary) = summary {
-        summary.write(out);
-    }
-    parts.write(out);
-}
-
-/// The slots of a column, split.
-#[derive(Default)]
-struct Parts<'a> {
-    carrying: Vec<bool>,
-    textual: Vec<bool>,
-    bare_tags: Vec<u8>,
-    number_tags: Vec<u8>,
-    numbers: Vec<i64>,
-    counts: Vec<i64>,
-    has_counts: bool,
-    text_tags: Vec<u8>,
-    texts: Vec<&'a [u8]>,
-}
-
-impl<'a> Parts<'a> {
-    fn add(&mut self, datum: Datum<'a>) {
-        let (tag, carried) = tag::tag_of(datum);
-        self.carrying.push(!matches!(carried, Carried::Nothing));
-        match carried {
-            Carried::Nothing => self.bare_tags.push(tag),
-            Carried::Number(value) => self.add_number(tag, value, 0),
-            Carried::Extent(first, count) => {
-                self.has_counts = true;
-                self.add_number(tag, first, count);
-            }
-            Carried::Bytes(bytes) => {
-                self.textual.push(true);
-                self.text_tags.push(tag);
-                self.texts.push(bytes);
-            }
-        }
-    }
-
-    fn add_number(&mut self, tag: u8, value: i64, count: i64) {
-        self.textual.push(false);
-        self.number_tags.push(tag);
-        self.numbers.push(value);
-        self.counts.push(count);
-    }
-
-    /// The summary, if the column stores one: where reading it off the values takes a pass.
-    fn summary(&self, datums: &[Datum<'_>]) -> Option<Summary> {
-        if datums.len() < SUMMARY_SLOTS_MIN
-            || !self.number_tags.iter().any(|tag| tag::scale(*tag).is_some())
-        {
-            return None;
-        }
-        let summary = Summary::of(datums.iter().copied())?;
-        let one_tag = self.number_tags.iter().all(|tag| Some(tag) == self.number_tags.first());
-        let derived =
-            one_tag && self.numbers.len() == datums.len() && Integers::are_on_line(&self.numbers);
-        (!derived).then_some(summary)
-    }
-
-    fn write_head(&self, len: usize, has_summary: bool, out: &mut Vec<u8>) {
-        let flag = |has: bool, flag: u8| if has { flag } else { 0 };
-        let short = u8::try_from(len);
-        let width = match short {
-            Ok(1) => 0,
-            Ok(_) => 1,
-            Err(_) => 2,
-        };
-        out.push(
-            width
-                | flag(!self.bare_tags.is_empty(), HAS_BARE)
-                | flag(!self.numbers.is_empty(), HAS_NUMBERS)
-                | flag(!self.texts.is_empty(), HAS_TEXTS)
-                | flag(self.has_counts, HAS_COUNTS)
-                | flag(has_summary, HAS_SUMMARY),
-        );
-        match short {
-            Ok(1) => {}
-            Ok(len) => out.push(len),
-            Err(_) => out.extend(u16::try_from(len).unwrap_or(u16::MAX).to_le_bytes()),
-        }
-    }
-
-    fn write(&self, out: &mut Vec<u8>) {
-        Split::encode(&self.carrying, out);
-        Split::encode(&self.textual, out);
-        if !self.bare_tags.is_empty() {
-            Tags::encode(&self.bare_tags, out);
-        }
-        if !self.numbers.is_empty() {
-            Tags::encode(&self.number_tags, out);
-            Integers::encode(&self.numbers, out);
-            if self.has_counts {
-                Integers::encode(&self.counts, out);
-            }
-        }
-        if !self.texts.is_empty() {
-            Tags::encode(&self.text_tags, out);
-            Texts::encode(&self.texts, out);
-        }
-    }
+    column.encode(out);
 }

@@ -30,11 +30,6 @@ impl Integers {
         Plan::best(values).write(values, out);
     }
 
-    /// Whether `values` take a header alone, so that [`Integers::line`] gives them.
-    pub(super) fn are_on_line(values: &[i64]) -> bool {
-        Plan::best(values).width == 0
-    }
-
     /// Reads the header of a vector of `len` values and passes over the rest.
     #[inline]
     pub(crate) fn parse(reader: &mut Reader<'_>, len: usize) -> Parsed<Self> {
@@ -188,7 +183,7 @@ fn slope(values: &[i64]) -> i64 {
 
 /// A way to write a vector.
 #[derive(Clone, Copy)]
-struct Plan {
+pub(super) struct Plan {
     base: i64,
     step: i64,
     width: u8,
@@ -196,12 +191,12 @@ struct Plan {
 
 impl Plan {
     /// The shorter of the flat plan and the one along the average slope.
-    fn best(values: &[i64]) -> Self {
-        let flat = Self::new(values, 0);
-        if flat.width == 0 {
+    pub(super) fn best(values: &[i64]) -> Self {
+        let (flat, slope) = (Self::new(values, 0), slope(values));
+        if flat.width == 0 || slope == 0 {
             return flat;
         }
-        let sloped = Self::new(values, slope(values));
+        let sloped = Self::new(values, slope);
         if sloped.bytes(values.len()) < flat.bytes(values.len()) { sloped } else { flat }
     }
 
@@ -218,6 +213,11 @@ impl Plan {
         Self { base: min, step, width: unsigned_width(max.wrapping_sub(min).cast_unsigned()) }
     }
 
+    /// Whether the values take a header alone, so that [`Integers::line`] gives them.
+    pub(super) fn is_line(self) -> bool {
+        self.width == 0
+    }
+
     fn bytes(self, len: usize) -> usize {
         let header = signed_width(self.base).saturating_add(self.step_width());
         len.saturating_mul(usize::from(self.width)).saturating_add(usize::from(header))
@@ -227,7 +227,8 @@ impl Plan {
         if self.step == 0 { 0 } else { signed_width(self.step) }
     }
 
-    fn write(self, values: &[i64], out: &mut Vec<u8>) {
+    /// Appends the values, for which the plan was made.
+    pub(super) fn write(self, values: &[i64], out: &mut Vec<u8>) {
         out.reserve(self.bytes(values.len()).saturating_add(1));
         let base_width = signed_width(self.base);
         let head = base_width.trailing_zeros()

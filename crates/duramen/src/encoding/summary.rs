@@ -26,16 +26,21 @@ impl Summary {
     /// The summary of `datums`, or `None` if none of them is an integer or a decimal, or if
     /// 128 bits do not hold their sum at one scale.
     pub(super) fn of<'a>(datums: impl Iterator<Item = Datum<'a>> + Clone) -> Option<Self> {
-        let scale = datums.clone().filter_map(exact).map(|(_, scale)| scale).max()?;
-        let mut summary =
-            Self { count: 0, others: 0, scale, min: i128::MAX, max: i128::MIN, sum: 0 };
-        for datum in datums {
-            if let Some((mantissa, own)) = exact(datum) {
-                let factor = 10_i128.checked_pow(u32::from(scale.saturating_sub(own)))?;
-                summary.add(i128::from(mantissa).checked_mul(factor)?)?;
-            } else if is_other_number(datum) {
-                summary.others = summary.others.checked_add(1)?;
-            }
+        let others = datums.clone().filter(|datum| is_other_number(*datum)).count();
+        Self::of_numbers(datums.filter_map(exact), others)
+    }
+
+    /// The same of the integers and decimals, as mantissas and scales, and the number of others.
+    pub(super) fn of_numbers(
+        exact: impl Iterator<Item = (i64, u8)> + Clone,
+        others: usize,
+    ) -> Option<Self> {
+        let scale = exact.clone().map(|(_, scale)| scale).max()?;
+        let others = u16::try_from(others).ok()?;
+        let mut summary = Self { count: 0, others, scale, min: i128::MAX, max: i128::MIN, sum: 0 };
+        for (mantissa, own) in exact {
+            let factor = 10_i128.checked_pow(u32::from(scale.saturating_sub(own)))?;
+            summary.add(i128::from(mantissa).checked_mul(factor)?)?;
         }
         Some(summary)
     }

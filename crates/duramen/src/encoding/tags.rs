@@ -90,6 +90,12 @@ impl Tags {
 fn distinct(tags: &[u8]) -> (Vec<u8>, [u16; LAST as usize]) {
     let mut list = Vec::new();
     let mut codes = [0; LAST as usize];
+    if let Some(first) = tags.first()
+        && tags.iter().fold(0, |other, tag| other | (tag ^ first)) == 0
+    {
+        list.push(*first);
+        return (list, codes);
+    }
     let mut seen = [false; LAST as usize];
     for tag in tags {
         let at = usize::from(*tag);

@@ -26,6 +26,7 @@ use crate::tree::history::short;
 use crate::tree::schema::ROOT;
 
 pub(crate) mod facts;
+pub(crate) mod salvage;
 
 /// What a name stands for at a revision of the catalogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use parking_lot::MutexGuard;
 use rustc_hash::FxHashMap;
 
 use crate::engine::Engine;
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::journal::JournalPoint;
 use crate::limits::{CLOSING_CHECKPOINT_JOURNAL_BYTES, KEPT_HASH_TEXT_BYTES_MAX};
 use crate::segment::{Encoding, SegmentInfo, SegmentMeta, SegmentWriter};
@@ -153,7 +153,11 @@ impl Engine {
             return Err(poisoned);
         }
         if self.journal_bytes() >= CLOSING_CHECKPOINT_JOURNAL_BYTES {
-            self.write_checkpoint()?;
+            match self.write_checkpoint() {
+                // It would only spare the next open some replay, for which there is no room.
+                Err(error) if error.kind() == ErrorKind::Full => {}
+                written => written?,
+            }
         }
         journal.close()
     }

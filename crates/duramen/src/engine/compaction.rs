@@ -225,7 +225,7 @@ impl Engine {
     }
 
     /// A number for a segment, and the epoch it is written in.
-    pub(super) fn next_segment(&self) -> (u64, u64) {
+    pub(crate) fn next_segment(&self) -> (u64, u64) {
         let mut manifest = self.manifest.lock();
         let number = manifest.next_segment;
         manifest.next_segment += 1;

@@ -1,5 +1,6 @@
 //! The journal's record of one commit: what it does to each of its trees.
 
+use crate::engine::options::CommitOptions;
 use crate::engine::{CATALOGUE, View};
 use crate::error::Result;
 use crate::node::NodeId;
@@ -82,7 +83,36 @@ impl<'w> Prepared<'w> {
 }
 
 impl Facts {
-    fn row(
+    /// What a record begins with.
+    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self> {
+        let flags = reader.byte()?;
+        if flags & !(HAS_TIMESTAMP | HAS_AUTHOR | HAS_MESSAGE) != 0 {
+            return Err(reader.corrupt(&format!("expected known flags, found {flags:#04x}")));
+        }
+        let mut facts = Self::default();
+        if flags & HAS_TIMESTAMP != 0 {
+            facts.timestamp = Some(Micros(reader.i64()?));
+        }
+        if flags & HAS_AUTHOR != 0 {
+            facts.author = Some(reader.text()?.into());
+        }
+        if flags & HAS_MESSAGE != 0 {
+            facts.message = Some(reader.text()?.into());
+        }
+        Ok(facts)
+    }
+
+    /// What the options of a commit say.
+    pub(crate) fn of(options: &CommitOptions) -> Self {
+        Self {
+            timestamp: options.timestamp,
+            author: options.author.as_deref().map(Into::into),
+            message: options.message.as_deref().map(Into::into),
+        }
+    }
+
+    /// The row of a revision that the commit makes.
+    pub(crate) fn row(
         &self,
         (tree, revision): (TreeId, Revision),
         sequence: CommitSequence,
@@ -109,20 +139,7 @@ pub(crate) fn replay(
     body: &[u8],
 ) -> Result<()> {
     let mut reader = Reader::new(body);
-    let flags = reader.byte()?;
-    if flags & !(HAS_TIMESTAMP | HAS_AUTHOR | HAS_MESSAGE) != 0 {
-        return Err(reader.corrupt(&format!("expected known flags, found {flags:#04x}")));
-    }
-    let mut facts = Facts::default();
-    if flags & HAS_TIMESTAMP != 0 {
-        facts.timestamp = Some(Micros(reader.i64()?));
-    }
-    if flags & HAS_AUTHOR != 0 {
-        facts.author = Some(reader.text()?.into());
-    }
-    if flags & HAS_MESSAGE != 0 {
-        facts.message = Some(reader.text()?.into());
-    }
+    let facts = Facts::decode(&mut reader)?;
     for _ in 0..reader.count()? {
         let tree = view.tree(TreeId(reader.varint()?))?;
         let revision = Revision(reader.varint()?);

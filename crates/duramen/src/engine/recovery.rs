@@ -15,7 +15,7 @@ use crate::manifest::Manifest;
 use crate::memory::Memory;
 use crate::store::{self, Store};
 
-const LOCK: &str = "LOCK";
+pub(crate) const LOCK: &str = "LOCK";
 
 /// How often reading beside a writer begins anew when a checkpoint comes between.
 const READ_TRIES: usize = 100;
@@ -44,7 +44,8 @@ impl Engine {
         let manifest = Manifest::new(device.entropy(), options.clock.now());
         store::create_directory(device.as_ref())?;
         store::remove_unnamed(device.as_ref(), &manifest)?;
-        let journal = Journal::create(&settings(&device, &options, &manifest))?;
+        let journal =
+            Journal::create(&settings(&device, &options, &manifest), manifest.checkpoint)?;
         if let Err(error) = manifest.store(device.as_ref()) {
             journal.abandon(&error);
             return Err(error);
@@ -91,7 +92,7 @@ impl Engine {
         Ok(Self::assemble((device, options), (None, None), (view, manifest), false))
     }
 
-    fn assemble(
+    pub(super) fn assemble(
         (device, options): (Arc<dyn Device>, Options),
         (journal, lock): (Option<Journal>, Option<Box<dyn Lock>>),
         (view, manifest): (View, Manifest),
@@ -144,6 +145,26 @@ impl Engine {
     }
 }
 
+impl Engine {
+    /// Reads the manifest and the journal since the last checkpoint from the device; an error if
+    /// something that was durable does not verify.
+    pub(crate) fn verify_journal(&self) -> Result<()> {
+        for _ in 0..READ_TRIES {
+            let load = || Manifest::load(self.device.as_ref())?.ok_or_else(nothing_there);
+            let (manifest, device) = (load()?, Arc::clone(&self.device));
+            let (id, start) = (manifest.database_id, manifest.checkpoint);
+            let tail = journal::read_tail(device, id, start, &mut |_, _, _| Ok(()));
+            let is_current = load()?.checkpoint == start;
+            match tail {
+                _ if !is_current => {}
+                Err(error) if error.kind() == ErrorKind::Busy => {}
+                tail => return tail.map(drop),
+            }
+        }
+        Err(too_fast())
+    }
+}
+
 /// Reads the segments and the journal's tail beside a writer.
 fn read(device: &Arc<dyn Device>, options: &Options) -> Result<(View, Manifest)> {
     for _ in 0..READ_TRIES {
@@ -176,8 +197,12 @@ fn read(device: &Arc<dyn Device>, options: &Options) -> Result<(View, Manifest)>
             }
         }
     }
+    Err(too_fast())
+}
+
+fn too_fast() -> Error {
     let message = "the writer checkpoints faster than the journal can be read: try again";
-    Err(Error::new(ErrorKind::Busy, message))
+    Error::new(ErrorKind::Busy, message)
 }
 
 fn settings(device: &Arc<dyn Device>, options: &Options, manifest: &Manifest) -> JournalSettings {
@@ -216,7 +241,7 @@ fn check_place(device: &dyn Device, create: bool) -> Result<()> {
 }
 
 /// Takes the write lock, waiting for another process if asked to.
-fn take_lock(device: &dyn Device, wait_ms: u64) -> Result<Box<dyn Lock>> {
+pub(crate) fn take_lock(device: &dyn Device, wait_ms: u64) -> Result<Box<dyn Lock>> {
     let holder = std::process::id().to_string();
     let mut waited_ms = 0;
     loop {

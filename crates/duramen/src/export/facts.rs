@@ -6,7 +6,7 @@ use crate::engine::options::CommitOptions;
 use crate::error::{Error, ErrorKind, Result};
 use crate::export::{HistoryExport, HistoryImport};
 use crate::options::DocumentOptions;
-use crate::revision::Revision;
+use crate::revision::{CommitSequence, Revision};
 
 /// What is said of a document beside its revisions.
 ///
@@ -39,6 +39,13 @@ impl ExportedFacts {
     /// Whether there is nothing to say.
     pub fn is_empty(&self) -> bool {
         self.options.is_empty() && self.tags.is_empty()
+    }
+}
+
+impl Document {
+    /// What is to be said of it as of a commit.
+    pub(crate) fn facts_at(&self, at: CommitSequence) -> Result<ExportedFacts> {
+        Ok(ExportedFacts { options: self.options_at(at)?, tags: self.tags_at(at)? })
     }
 }
 

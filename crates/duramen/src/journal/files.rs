@@ -13,7 +13,7 @@ use crate::damage::corrupt;
 use crate::io::{Access, Device, File, write_all_at};
 use crate::{Error, ErrorKind, Result};
 
-const DIRECTORY: &str = "journal";
+pub(crate) const DIRECTORY: &str = "journal";
 const UNFINISHED: &str = "journal/unfinished";
 const SUFFIX: &str = ".journal";
 /// File lengths are multiples of this: one that is not has been cut.

@@ -321,6 +321,16 @@ impl Queue {
         self.due = None;
     }
 
+    /// The commit after the tail was made durable elsewhere.
+    pub(super) fn pass(&mut self, sequence: CommitSequence, timestamp: Micros) {
+        let is_next = self.tail.sequence.next() == sequence && self.last.0 == self.tail.sequence;
+        assert!(is_next && self.synced == self.tail.sequence, "commit {sequence} is not the next");
+        assert!(timestamp > self.last.1, "commit timestamps rise");
+        self.last = (sequence, timestamp);
+        (self.tail.sequence, self.tail.timestamp) = self.last;
+        self.synced = sequence;
+    }
+
     /// Bytes queued or written after `position`.
     pub(super) fn bytes_since(&self, position: JournalPosition) -> u64 {
         let used = |live: &Live| match live.file.number.cmp(&position.file) {

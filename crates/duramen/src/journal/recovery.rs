@@ -46,7 +46,7 @@ pub(super) struct Found {
 }
 
 /// How one place in a file reads.
-enum Reading<'a> {
+pub(super) enum Reading<'a> {
     Group(Header, &'a [u8]),
     Nothing(String),
 }
@@ -292,7 +292,7 @@ pub(super) fn starts_with_data(file: &JournalFile) -> Result<bool> {
 }
 
 /// Bytes of a group with `commits` bytes of commits.
-fn group_bytes(commits: usize) -> u64 {
+pub(super) fn group_bytes(commits: usize) -> u64 {
     (HEADER_BYTES as u64).saturating_add(commits as u64)
 }
 
@@ -304,7 +304,7 @@ const WINDOW_BYTES_MAX: usize = 1 << 20;
 
 /// A part of a file in memory. It starts small, so that opening a journal that was closed in
 /// order reads one page, and doubles, so that a long replay reads in large pieces.
-struct Window<'a> {
+pub(super) struct Window<'a> {
     file: &'a JournalFile,
     start: u64,
     bytes: Vec<u8>,
@@ -312,12 +312,12 @@ struct Window<'a> {
 }
 
 impl<'a> Window<'a> {
-    fn new(file: &'a JournalFile) -> Self {
+    pub(super) fn new(file: &'a JournalFile) -> Self {
         Self { file, start: 0, bytes: Vec::new(), ahead: WINDOW_BYTES_MIN }
     }
 
     /// `length` bytes at `offset`; `None` if the file ends before that.
-    fn bytes(&mut self, offset: u64, length: u64) -> Result<Option<&[u8]>> {
+    pub(super) fn bytes(&mut self, offset: u64, length: u64) -> Result<Option<&[u8]>> {
         let left = self.file.length.saturating_sub(offset);
         let Some(needed) = usize::try_from(length).ok().filter(|_| length <= left) else {
             return Ok(None);
@@ -342,7 +342,7 @@ impl<'a> Window<'a> {
     }
 
     /// The group at `place`, if one verifies there.
-    fn group(&mut self, place: Place) -> Result<Reading<'_>> {
+    pub(super) fn group(&mut self, place: Place) -> Result<Reading<'_>> {
         let nothing = |what: &str| Ok(Reading::Nothing(what.to_owned()));
         let offset = place.position.offset;
         let Some(bytes) = self.bytes(offset, HEADER_BYTES as u64)? else {

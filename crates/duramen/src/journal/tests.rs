@@ -33,7 +33,7 @@ fn settings(disk: &Arc<Disk>) -> JournalSettings {
 
 fn create() -> (Arc<Disk>, Journal) {
     let disk = Arc::new(Disk::default());
-    let journal = Journal::create(&settings(&disk)).unwrap();
+    let journal = Journal::create(&settings(&disk), JournalPoint::START).unwrap();
     (disk, journal)
 }
 
@@ -453,7 +453,7 @@ fn interval_commits_are_synced_by_the_next_one_that_is_late_enough() {
     let disk = Arc::new(Disk::default());
     let clock = Arc::new(TestClock::default());
     let settings = JournalSettings { clock: Arc::clone(&clock) as _, ..settings(&disk) };
-    let journal = Journal::create(&settings).unwrap();
+    let journal = Journal::create(&settings, JournalPoint::START).unwrap();
     for now in [0, 4_999, 5_000] {
         clock.0.store(now, Ordering::Relaxed);
         commit(&journal, b"x", Durability::Interval(5)).unwrap();
@@ -472,7 +472,7 @@ fn interval_commits_are_synced_by_the_next_one_that_is_late_enough() {
 fn the_background_thread_syncs_and_makes_the_next_file() {
     let disk = Arc::new(Disk::default());
     let settings = JournalSettings { background: true, ..settings(&disk) };
-    let journal = Journal::create(&settings).unwrap();
+    let journal = Journal::create(&settings, JournalPoint::START).unwrap();
     commit(&journal, &vec![1; 200_000], Durability::Interval(1)).unwrap();
     let second = "journal/00000002.journal".to_owned();
     while journal.counters().syncs == 0 || !disk.names().contains(&second) {
@@ -520,8 +520,8 @@ fn going_on_to_the_next_file_takes_the_end_mark_back() {
 fn creation_takes_over_an_empty_journal_but_not_one_with_commits() {
     let (disk, journal) = create();
     let unfinished = disk.killed();
-    drop(Journal::create(&settings(&unfinished)).unwrap());
+    drop(Journal::create(&settings(&unfinished), JournalPoint::START).unwrap());
     commit(&journal, b"x", Durability::Sync).unwrap();
-    let error = Journal::create(&settings(&disk.killed())).unwrap_err();
+    let error = Journal::create(&settings(&disk.killed()), JournalPoint::START).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
 }

@@ -100,6 +100,15 @@ impl Writer {
         Ok(())
     }
 
+    /// Takes the end mark back, if there is one.
+    pub(super) fn unmark(&mut self) -> Result<(), Error> {
+        if self.marked {
+            self.undo().map_err(|e| Error::io(files::path(self.file.number), e))?;
+            self.marked = false;
+        }
+        Ok(())
+    }
+
     fn place(&self) -> Place {
         Place { database: self.database, position: self.end }
     }
@@ -120,10 +129,7 @@ impl Writer {
             return Ok(());
         }
         assert_eq!(self.file.number + 1, file.number, "files are written in order");
-        if self.marked {
-            self.undo().map_err(|e| Error::io(files::path(self.file.number), e))?;
-            self.marked = false;
-        }
+        self.unmark()?;
         self.sync()?;
         self.file = Arc::clone(file);
         self.end = JournalPosition { file: file.number, offset: 0 };

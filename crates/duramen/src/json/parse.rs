@@ -15,7 +15,7 @@
 use super::escape::{is_plain, plain_prefix};
 use super::fault::{Fault, Reason, Scanned};
 use super::names::{self, NameCheck};
-use super::tape::{Kind, Node, Tape};
+use super::tape::{Kind, Node, Tape, TapeRoom};
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::{COMMIT_BYTES_MAX, JSON_DEPTH_MAX, VALUE_BYTES_MAX};
 
@@ -42,6 +42,55 @@ pub(super) fn read(text: &[u8], options: ParseOptions) -> Result<Tape<'_>> {
     scanned.map_err(|fault| fault.locate(text))
 }
 
+/// What reading a value from the begin of a text came to.
+pub(super) enum Begun<'t> {
+    /// The value and its bytes.
+    Whole(Tape<'t>, usize),
+    /// The text ends before the value does.
+    Cut(Cut),
+}
+
+/// A value of which the text has only the begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Cut {
+    /// Whether it is an array or object.
+    pub(crate) is_container: bool,
+    /// How many of its children are there in full.
+    pub(crate) children: usize,
+}
+
+/// A text that ends in the middle of a token fails at most so many bytes before its end.
+const TOKEN_BYTES_MAX: usize = 16;
+
+/// Reads the value at the begin of a text, which is UTF-8 and goes on unless `is_last`; it is
+/// inside of `depth` containers. The tape gets the room of an earlier one.
+pub(super) fn begin(
+    text: &[u8],
+    is_last: bool,
+    (options, depth): (ParseOptions, usize),
+    room: TapeRoom,
+) -> Scanned<Begun<'_>> {
+    let mut scanner = Scanner::of(Tape::with_room(text, room), text, options);
+    scanner.depth = depth;
+    let outcome = scanner.values();
+    let read = scanner.place();
+    let is_number = scanner.tape.node(0).kind() == Kind::Number;
+    match outcome {
+        // More digits may follow.
+        Ok(()) if is_last || !is_number || read < text.len() => {
+            Ok(Begun::Whole(scanner.tape, read))
+        }
+        Err(fault) if is_last || fault.at.saturating_add(TOKEN_BYTES_MAX) < text.len() => {
+            Err(fault)
+        }
+        _ => {
+            let outermost = scanner.open.first();
+            let children = outermost.map_or(0, |open| open.children);
+            Ok(Begun::Cut(Cut { is_container: outermost.is_some(), children }))
+        }
+    }
+}
+
 /// A container whose end was not read yet.
 #[derive(Debug, Clone, Copy)]
 struct Open {
@@ -57,6 +106,8 @@ struct Scanner<'t> {
     rest: &'t [u8],
     tape: Tape<'t>,
     open: Vec<Open>,
+    /// How many containers the value is inside of.
+    depth: usize,
     names: NameCheck,
     strict: bool,
     /// Only for strict reading: where names with escapes lie unescaped, and where in the text.
@@ -68,11 +119,16 @@ impl<'t> Scanner<'t> {
         let mut tape = Tape::empty(text);
         // Most JSON has fewer nodes than one in eight bytes.
         tape.nodes_mut().reserve_exact((text.len() / 8).clamp(1, 4096));
+        Self::of(tape, text, options)
+    }
+
+    fn of(tape: Tape<'t>, text: &'t [u8], options: ParseOptions) -> Self {
         Self {
             text,
             rest: text,
             tape,
             open: Vec::new(),
+            depth: 0,
             names: NameCheck::default(),
             strict: options.strict,
             escaped_names: Vec::new(),
@@ -84,15 +140,22 @@ impl<'t> Scanner<'t> {
         if self.rest.is_empty() {
             return self.fail(Reason::Empty);
         }
-        self.value()?;
-        while self.go_on()? {
-            self.value()?;
-        }
+        self.values()?;
+        self.skip_space();
         if self.rest.is_empty() {
             Ok(self.tape)
         } else {
             self.fail(Reason::Expected("the end after the value"))
         }
+    }
+
+    /// Reads one value to its end.
+    fn values(&mut self) -> Scanned<()> {
+        self.value()?;
+        while self.go_on()? {
+            self.value()?;
+        }
+        Ok(())
     }
 
     /// Reads a scalar, an empty container, or the begin of a container up to its first value.
@@ -119,10 +182,7 @@ impl<'t> Scanner<'t> {
     /// the last. After a container's begin the next value is its first, and is there already.
     fn go_on(&mut self) -> Scanned<bool> {
         loop {
-            let Some(open) = self.open.last() else {
-                self.skip_space();
-                return Ok(false);
-            };
+            let Some(open) = self.open.last() else { return Ok(false) };
             if open.children == 0 {
                 return Ok(true);
             }
@@ -153,7 +213,7 @@ impl<'t> Scanner<'t> {
     }
 
     fn open(&mut self, kind: Kind, tail: &'t [u8]) -> Scanned<()> {
-        if self.open.len() >= JSON_DEPTH_MAX {
+        if self.open.len().saturating_add(self.depth) >= JSON_DEPTH_MAX {
             return self.fail(Reason::TooDeep);
         }
         self.rest = tail;
@@ -384,7 +444,7 @@ fn check_length(at: usize, len: usize) -> Scanned<()> {
 }
 
 /// What follows the number at the begin of `text`, or the rest from where it is wrong.
-fn number_end(text: &[u8]) -> Result<&[u8], &[u8]> {
+pub(crate) fn number_end(text: &[u8]) -> Result<&[u8], &[u8]> {
     let unsigned = text.strip_prefix(b"-").unwrap_or(text);
     // No digit follows a leading zero.
     let mut rest = unsigned.strip_prefix(b"0").map_or_else(|| digits_end(unsigned), Ok)?;

@@ -74,11 +74,14 @@ pub(super) enum Kind {
 /// One node: 4 bits of kind and two fields of 30 bits. They are (offset, bytes) of a string or
 /// number, and (children, nodes spanned with itself) of a container.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Node(u64);
+pub(crate) struct Node(u64);
 
 const _: () = assert!(size_of::<Node>() == 8);
 // Every offset, length and node count is below the text's length.
 const _: () = assert!(COMMIT_BYTES_MAX <= 1 << Node::FIELD_BITS);
+
+/// Where the nodes and the unescaped strings of a tape lie.
+pub(crate) type TapeRoom = (Vec<Node>, Vec<u8>);
 
 impl Node {
     const FIELD_BITS: u32 = 30;
@@ -144,6 +147,18 @@ impl<'t> Tape<'t> {
     /// A tape of `text` without nodes yet.
     pub(super) fn empty(text: &'t [u8]) -> Self {
         Self { text: Cow::Borrowed(text), unescaped: Vec::new(), nodes: Vec::new() }
+    }
+
+    /// The same in the room that another tape had.
+    pub(super) fn with_room(text: &'t [u8], (mut nodes, mut unescaped): TapeRoom) -> Self {
+        nodes.clear();
+        unescaped.clear();
+        Self { text: Cow::Borrowed(text), unescaped, nodes }
+    }
+
+    /// The room of the tape, for the next one.
+    pub(crate) fn into_room(self) -> TapeRoom {
+        (self.nodes, self.unescaped)
     }
 
     /// The same with a text of its own.

@@ -28,7 +28,7 @@ impl Segment {
         findings
     }
 
-    fn check_magic(&self) -> Result<()> {
+    pub(super) fn check_magic(&self) -> Result<()> {
         let path = self.origin().path;
         let mut magic = [0; MAGIC.len()];
         io::read_exact_at(self.file(), &mut magic, 0)

@@ -75,6 +75,11 @@ impl Segment {
         &self.footer
     }
 
+    /// The file as it is, for copying.
+    pub(crate) fn shared_file(&self) -> Arc<dyn File> {
+        Arc::clone(&self.file)
+    }
+
     pub(super) fn file(&self) -> &dyn File {
         self.file.as_ref()
     }

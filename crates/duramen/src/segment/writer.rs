@@ -131,7 +131,22 @@ impl SegmentWriter {
     }
 
     /// Completes the file and makes it durable, its name too; at least one cell was pushed.
-    pub(crate) fn finish(mut self) -> Result<SegmentInfo> {
+    pub(crate) fn finish(self) -> Result<SegmentInfo> {
+        let (first, last) = (self.meta.first_sequence, self.meta.last_sequence);
+        let mut filled = self.complete()?;
+        let info = filled.write_footer(first, last)?;
+        filled.keep();
+        Ok(info)
+    }
+
+    /// Makes everything but the footer durable, for a segment whose commit comes later.
+    pub(crate) fn fill(self) -> Result<FilledSegment> {
+        let filled = self.complete()?;
+        filled.sync()?;
+        Ok(filled)
+    }
+
+    fn complete(mut self) -> Result<FilledSegment> {
         assert!(self.cells > 0, "a segment without cells");
         self.write_cells(self.records.len())?;
         let (lanes, count) = filter::build(&self.hashes);
@@ -139,44 +154,25 @@ impl SegmentWriter {
         let blocks = length(self.entries.len());
         let parts = [self.entries.as_bytes(), &self.fences, &self.last_key];
         let index = self.out.block(self.number, BlockKind::Index, blocks, &parts)?;
-        let body = self.footer(index, filter);
-        let footer = self.out.block(self.number, BlockKind::Footer, 1, &[body.as_bytes()])?;
-        assert_eq!(footer.length.get() as usize, FOOTER_BYTES);
         self.out.flush()?;
-        let synced = self.out.file.sync();
-        synced.map_err(|error| Error::io(format!("cannot sync {}", self.out.path), error))?;
-        // The directory is synced too: a segment that no directory entry names is lost with the
-        // power.
-        let synced = self.device.sync_dir(DIRECTORY);
-        synced.map_err(|error| Error::io(format!("cannot sync {DIRECTORY}"), error))?;
         self.finished = true;
-        Ok(SegmentInfo {
+        let out = Output {
+            file: Arc::clone(&self.out.file),
+            path: std::mem::take(&mut self.out.path),
+            buffer: Vec::new(),
+            flushed: self.out.flushed,
+        };
+        Ok(FilledSegment {
+            device: Arc::clone(&self.device),
             number: self.number,
-            footer,
+            meta: self.meta,
+            footer_at: out.flushed,
+            out,
             cells: self.cells,
-            level: self.meta.level,
-            encoding: self.meta.encoding,
-            first_sequence: self.meta.first_sequence,
-            last_sequence: self.meta.last_sequence,
-        })
-    }
-
-    fn footer(&self, index: BlockAddress, filter: BlockAddress) -> Footer {
-        Footer {
-            format: FORMAT.into(),
-            level: self.meta.level,
-            encoding: self.meta.encoding as u8,
-            reserved: U16::ZERO,
-            features_read: U64::ZERO,
-            features_write: U64::ZERO,
-            database_id: self.meta.database_id.into(),
-            epoch: self.meta.epoch.into(),
-            first_sequence: self.meta.first_sequence.0.into(),
-            last_sequence: self.meta.last_sequence.0.into(),
-            cells: self.cells.into(),
             index,
             filter,
-        }
+            kept: false,
+        })
     }
 
     /// Writes a block of the first `count` cells of the one being filled, if it has any; the others
@@ -230,6 +226,84 @@ impl SegmentWriter {
 impl Drop for SegmentWriter {
     fn drop(&mut self) {
         if !self.finished {
+            // A file that stays is named by no manifest, so the next open removes it.
+            let _ = self.device.remove(&self.out.path);
+        }
+    }
+}
+
+/// A segment that wants its footer only. Dropped before it is [kept](Self::keep), it removes its
+/// file.
+#[derive(Debug)]
+pub(crate) struct FilledSegment {
+    device: Arc<dyn Device>,
+    number: u64,
+    meta: SegmentMeta,
+    footer_at: u64,
+    out: Output,
+    cells: u64,
+    index: BlockAddress,
+    filter: BlockAddress,
+    kept: bool,
+}
+
+impl FilledSegment {
+    /// Completes the file: its cells are those of the commit `sequence`. Until a manifest names
+    /// the segment it can be completed anew.
+    pub(crate) fn seal(&mut self, sequence: CommitSequence) -> Result<SegmentInfo> {
+        self.write_footer(sequence, sequence)
+    }
+
+    /// The file stays.
+    pub(crate) fn keep(mut self) {
+        self.kept = true;
+    }
+
+    fn write_footer(&mut self, first: CommitSequence, last: CommitSequence) -> Result<SegmentInfo> {
+        let footer = Footer {
+            format: FORMAT.into(),
+            level: self.meta.level,
+            encoding: self.meta.encoding as u8,
+            reserved: U16::ZERO,
+            features_read: U64::ZERO,
+            features_write: U64::ZERO,
+            database_id: self.meta.database_id.into(),
+            epoch: self.meta.epoch.into(),
+            first_sequence: first.0.into(),
+            last_sequence: last.0.into(),
+            cells: self.cells.into(),
+            index: self.index,
+            filter: self.filter,
+        };
+        self.out.flushed = self.footer_at;
+        let footer = self.out.block(self.number, BlockKind::Footer, 1, &[footer.as_bytes()])?;
+        assert_eq!(footer.length.get() as usize, FOOTER_BYTES);
+        self.out.flush()?;
+        self.sync()?;
+        // The directory is synced too: a segment that no directory entry names is lost with the
+        // power.
+        let synced = self.device.sync_dir(DIRECTORY);
+        synced.map_err(|error| Error::io(format!("cannot sync {DIRECTORY}"), error))?;
+        Ok(SegmentInfo {
+            number: self.number,
+            footer,
+            cells: self.cells,
+            level: self.meta.level,
+            encoding: self.meta.encoding,
+            first_sequence: first,
+            last_sequence: last,
+        })
+    }
+
+    fn sync(&self) -> Result<()> {
+        let synced = self.out.file.sync();
+        synced.map_err(|error| Error::io(format!("cannot sync {}", self.out.path), error))
+    }
+}
+
+impl Drop for FilledSegment {
+    fn drop(&mut self) {
+        if !self.kept {
             // A file that stays is named by no manifest, so the next open removes it.
             let _ = self.device.remove(&self.out.path);
         }

@@ -231,6 +231,18 @@ impl Transaction {
         tree.options.at(newest, || facts::options(&catalogue, id, newest))
     }
 
+    /// The tree that a name would have, and whether no document has the name. One that was never
+    /// used gets an entry.
+    pub(super) fn reserve(&mut self, name: &str) -> Result<(TreeId, bool)> {
+        let writer = self.take(CATALOGUE)?;
+        if let Some(found) = catalogue::find(&writer.tree, name, writer.revision)? {
+            return Ok((found.tree, found.is_free()));
+        }
+        let new = writer.add_name(name)?;
+        writer.write_name(name, &Name { status: Status::Free, ..new }, None)?;
+        Ok((new.tree, true))
+    }
+
     /// Makes a document, unless a commit not yet published has made it; whether it was made now.
     pub(super) fn create(&mut self, name: &str) -> Result<(TreeId, bool)> {
         let writer = self.take(CATALOGUE)?;
@@ -290,6 +302,13 @@ impl Writer {
         let freed = Name { tree: target.tree, status: Status::Free, ..source };
         self.write_name(from, &freed, Some(to))?;
         self.write_name(to, &Name { tree: source.tree, status: source.status, ..target }, None)
+    }
+
+    /// Makes a name that is there that of a document.
+    pub(super) fn make_live(&self, name: &str) -> Result<()> {
+        let found = catalogue::find(&self.tree, name, self.revision)?;
+        let free = found.ok_or_else(|| no_document(name))?;
+        self.write_name(name, &Name { status: Status::Live, ..free }, None)
     }
 
     /// Writes what a name stands for; a free one says what its document was renamed to.

@@ -85,6 +85,11 @@ impl Blobs {
         (values.first, values.young[..count.min(values.committed)].to_vec())
     }
 
+    /// The first `first` values are on disk, where there were none before.
+    pub(crate) fn begin_at(&self, first: u64) {
+        *self.values.write() = Values { first, ..Values::default() };
+    }
+
     /// Drops the values below `first`, which a checkpoint has written.
     pub(crate) fn prune(&self, first: u64) {
         let mut values = self.values.write();

@@ -19,6 +19,9 @@ const SCHEMAS: TreeId = TreeId(u64::MAX);
 /// Bytes of an entry's key that stand in its cell's key; a longer one is cut and hashed.
 const ENTRY_KEY_BYTES_MAX: usize = 512;
 
+/// Where the name stands in the key of an entry's cell: behind tree, class, path and map.
+const ENTRY_NAME_AT: usize = 8 + 1 + 4 + 8;
+
 /// The kinds of cells of a row group, in key order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum GroupCell {
@@ -195,6 +198,12 @@ pub(crate) fn entry(tree: TreeId, space: PathId, map: u64, name: &[u8]) -> Vec<u
         key.extend(Sha256::digest(name));
     }
     key
+}
+
+/// The name in the key of an entry's cell, as far as it stands there.
+pub(crate) fn entry_name(key: &[u8]) -> &[u8] {
+    let name = key.get(ENTRY_NAME_AT..).unwrap_or_default();
+    name.get(..ENTRY_KEY_BYTES_MAX).unwrap_or(name)
 }
 
 /// A value stored apart.

@@ -11,7 +11,7 @@ use twox_hash::XxHash3_64;
 use crate::alignment::{Pairing, align};
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::{self, Tape, TapeIndex, number};
-use crate::limits::{MEMBER_NAME_BYTES_MAX, OBJECT_FIELDS_MAX};
+use crate::limits::MEMBER_NAME_BYTES_MAX;
 use crate::node::{NodeId, Ordinal, PathId};
 use crate::order::Item;
 use crate::state::{ApartKind, Datum, Extent, Sequence, ShapeId};
@@ -101,18 +101,21 @@ impl Writer {
         tape: &Tape<'_>,
         new: &[TapeIndex],
     ) -> Result<Sequence> {
-        let olds: Vec<NodeId> = self
-            .items(old)?
-            .into_iter()
-            .map(|item| self.item_node(array, false, item))
-            .collect::<Result<_>>()?;
+        let items = self.items(old)?.into_iter().map(|item| match item {
+            Item::Ordinal(ordinal) => Ok(NodeId::new(path, ordinal)),
+            Item::Field(_) => self.item_node(array, false, item),
+        });
+        let olds = items.collect::<Result<Vec<NodeId>>>()?;
         let (prefix, suffix) = self.common_ends(&olds, tape, new)?;
         let olds = &olds[prefix..olds.len() - suffix];
         let new = &new[prefix..new.len() - suffix];
         let elements = Elements { array, path, tape };
         let ordinals = match self.id_field(array.path()).filter(|_| !olds.is_empty()) {
             Some(field) => self.put_identified(elements, &field, olds, new)?,
-            None => self.put_aligned(elements, olds, new)?,
+            None => match self.put_in_place(elements, olds, new)? {
+                Some(ordinals) => ordinals,
+                None => self.put_aligned(elements, olds, new)?,
+            },
         };
         self.place(old, prefix, olds, &ordinals)
     }
@@ -194,12 +197,24 @@ impl Writer {
         let mut texts = Texts::default();
         let shorter = olds.len().min(new.len());
         let mut prefix = 0;
-        while prefix < shorter && texts.are_equal(self, olds[prefix], tape, new[prefix])? {
+        loop {
+            prefix += self.same_at_start(&olds[prefix..], tape, &new[prefix..])?;
+            if prefix >= shorter || !texts.are_equal(self, olds[prefix], tape, new[prefix])? {
+                break;
+            }
             prefix += 1;
         }
+        let (olds, new) = (&olds[prefix..], &new[prefix..]);
+        let shorter = shorter - prefix;
         let mut suffix = 0;
-        while suffix < shorter - prefix {
-            let (old, at) = (olds[olds.len() - 1 - suffix], new[new.len() - 1 - suffix]);
+        loop {
+            let (olds, new) = (&olds[..olds.len() - suffix], &new[..new.len() - suffix]);
+            let same = self.same_at_end(olds, tape, new)?;
+            suffix += same;
+            if suffix >= shorter {
+                break;
+            }
+            let (old, at) = (olds[olds.len() - 1 - same], new[new.len() - 1 - same]);
             if !texts.are_equal(self, old, tape, at)? {
                 break;
             }
@@ -281,20 +296,8 @@ impl Writer {
         if is_declared && !has_shape {
             return Ok(None);
         }
-        self.tree.change(|data| {
-            if data.schema.path(path).always_map || fields.len() > OBJECT_FIELDS_MAX {
-                return Ok(None);
-            }
-            let paths = fields.iter().map(|field| {
-                if is_declared {
-                    data.schema.field(path, field.name)
-                } else {
-                    data.field_or_add(path, field.name)
-                }
-            });
-            let paths: Option<Vec<PathId>> = paths.collect();
-            Ok(paths.filter(|paths| data.schema.has_room_for_shape(paths)))
-        })
+        let names = fields.iter().map(|field| field.name);
+        self.tree.change(|data| Ok(data.paths_of_fields(path, names.clone(), is_declared)))
     }
 
     fn put_map(

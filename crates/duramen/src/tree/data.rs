@@ -13,7 +13,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::encoding::RunPiece;
 use crate::error::{Error, ErrorKind, Result};
-use crate::limits::{ORDINALS_MAX, ROW_GROUP_SLOTS};
+use crate::limits::{OBJECT_FIELDS_MAX, ORDINALS_MAX, ROW_GROUP_SLOTS};
 use crate::memory::Evict;
 use crate::node::{Move, NodeId, Ordinal, PathId};
 use crate::order::Item;
@@ -140,6 +140,28 @@ impl TreeData {
             None if !self.schema.has_room_for_field(parent) => None,
             None => Some(self.add_path(parent, Label::Field(name))),
         }
+    }
+
+    /// The paths of an object's fields, made if there is room for them; none if the object has to
+    /// be a map. One that is declared a map only has fields that are there.
+    pub(crate) fn paths_of_fields<'n>(
+        &mut self,
+        object: PathId,
+        names: impl ExactSizeIterator<Item = &'n [u8]>,
+        is_declared: bool,
+    ) -> Option<Vec<PathId>> {
+        if self.schema.path(object).always_map || names.len() > OBJECT_FIELDS_MAX {
+            return None;
+        }
+        let paths = names.map(|name| {
+            if is_declared {
+                self.schema.field(object, name)
+            } else {
+                self.field_or_add(object, name)
+            }
+        });
+        let paths: Vec<PathId> = paths.collect::<Option<_>>()?;
+        self.schema.has_room_for_shape(&paths).then_some(paths)
     }
 
     /// The path of the elements of arrays at a path, made if there is room for it.

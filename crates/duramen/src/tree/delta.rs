@@ -20,6 +20,8 @@ use crate::tree::orders::Orders;
 use crate::tree::schema::{Label, SpaceId, index_u32};
 use crate::wire::{Reader, put_bytes, put_signed, put_varint};
 
+pub(crate) mod skip;
+
 /// The parts of a tree that a delta touches.
 pub(crate) struct Parts<'a> {
     pub(crate) data: &'a mut TreeData,

@@ -74,6 +74,11 @@ impl Orders {
         (blocks.first, blocks.young[..count.min(blocks.committed)].to_vec())
     }
 
+    /// The first `first` order blocks are on disk, where there were none before.
+    pub(crate) fn begin_at(&self, first: u64) {
+        *self.blocks.write() = Blocks { first, ..Blocks::default() };
+    }
+
     /// Drops the blocks below `first`, which a checkpoint has written.
     pub(crate) fn prune(&self, first: u64) {
         let mut blocks = self.blocks.write();

@@ -33,7 +33,8 @@ pub(crate) const ROWS_CHANGED_MAX: usize = 1 << 20;
 /// A cell with its key.
 pub(crate) type Cell = (Vec<u8>, Vec<u8>);
 
-type Cells = Vec<Cell>;
+/// Cells with their keys.
+pub(crate) type Cells = Vec<Cell>;
 
 /// Where the cells of a checkpoint go, tree by tree, in the order of their keys.
 #[derive(Debug)]
@@ -81,14 +82,14 @@ pub(crate) struct Frozen {
 pub(crate) struct Meta {
     pub(crate) revisions: u64,
     /// The schema it shares, by content, and how much that is.
-    schema: u128,
-    orders: u64,
-    blobs: u64,
-    high_waters: Vec<u64>,
+    pub(crate) schema: u128,
+    pub(crate) orders: u64,
+    pub(crate) blobs: u64,
+    pub(crate) high_waters: Vec<u64>,
 }
 
 impl Meta {
-    fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = self.schema.to_le_bytes().to_vec();
         for number in [self.revisions, self.orders, self.blobs, self.high_waters.len() as u64] {
             put_varint(&mut out, number);
@@ -180,6 +181,17 @@ impl Tree {
         Ok(shared_schema)
     }
 
+    /// Becomes, for a tree without revisions, what a load has written of it.
+    pub(crate) fn attach_loaded(&self, schema: Arc<Schema>, frozen: &Frozen, shared_schema: u128) {
+        let mut data = self.data.write();
+        assert_eq!(data.rows.last(), 0, "what is loaded is a first revision");
+        *data = TreeData::from_disk(schema, u64::from(frozen.revision), &frozen.high_waters);
+        data.disk_schema = Some(frozen.schema);
+        data.shared_schema = shared_schema;
+        self.orders.begin_at(frozen.orders);
+        self.blobs.begin_at(frozen.blobs);
+    }
+
     /// Drops from memory what a checkpoint wrote, now that it can be read from disk.
     pub(crate) fn checkpointed(&self, frozen: &Frozen, shared_schema: u128) -> Result<()> {
         {
@@ -229,6 +241,38 @@ impl Tree {
     pub(crate) fn release_decoded(&self) -> Result<()> {
         self.data.write().release_decoded()
     }
+}
+
+/// The cells of what there is of a tree beside its states, for one whose states are cells already,
+/// and the number of its schema.
+pub(crate) fn loaded_cells(data: &TreeData, tree: TreeId, counts: (u64, u64)) -> LoadedCells {
+    let (orders, blobs) = counts;
+    let schema = data.committed_schema();
+    let mut shared = vec![u8::from(data.schema.path(PathId(0)).always_map)];
+    encode_paths(data, 1..schema.paths, &mut shared);
+    encode_shapes(data, 0..schema.shapes, &mut shared);
+    let number = cell_key::schema_number(&shared);
+    let high_waters: Vec<u64> = data.spaces.iter().map(|space| space.committed).collect();
+    let revisions = data.rows.last();
+    let meta = Meta { revisions, schema: number, orders, blobs, high_waters: high_waters.clone() };
+    let mut rows = Vec::new();
+    encode_rows(data, (1, revisions), &mut rows);
+    let cells = vec![
+        (cell_key::meta(tree), meta.encode()),
+        (cell_key::rows(tree, 1), rows),
+        (cell_key::schema(number), shared),
+    ];
+    let revision = short(Revision(revisions));
+    let frozen = Frozen { revision, high_waters, orders, blobs, schema };
+    LoadedCells { cells, frozen, schema: number }
+}
+
+/// What [`loaded_cells`] gives.
+#[derive(Debug)]
+pub(crate) struct LoadedCells {
+    pub(crate) cells: Cells,
+    pub(crate) frozen: Frozen,
+    pub(crate) schema: u128,
 }
 
 /// How many spaces a part of the schema has.

@@ -108,13 +108,7 @@ impl Writer {
     /// Stages a string, number text or opaque text, apart from its column if it is long.
     pub(crate) fn stage_bytes(&self, node: NodeId, kind: ApartKind, bytes: &[u8]) -> Result<()> {
         if bytes.len() <= INLINE_BYTES_MAX {
-            let state = match kind {
-                ApartKind::PlainText => Datum::Text { bytes, plain: true },
-                ApartKind::Text => Datum::Text { bytes, plain: false },
-                ApartKind::Digits => Datum::Digits(bytes),
-                ApartKind::Opaque => Datum::Opaque(bytes),
-            };
-            return self.stage(node, state);
+            return self.stage(node, kind.inline(bytes));
         }
         if bytes.len() > VALUE_BYTES_MAX {
             let message =

@@ -11,10 +11,10 @@ use duramen::io::{Access, Device, MemoryDevice, read_exact_at, write_all_at};
 use duramen::{CommitOptions, Database, Document, ErrorKind, JsonPointer, Options, Revision};
 
 /// The files of a database by their paths.
-type Files = BTreeMap<String, Vec<u8>>;
+pub(crate) type Files = BTreeMap<String, Vec<u8>>;
 
 /// The texts of each document by its name, from the first revision on.
-type Texts = BTreeMap<&'static str, Vec<String>>;
+pub(crate) type Texts = BTreeMap<&'static str, Vec<String>>;
 
 /// How many damaged databases are opened; every build tries other places of the same sequence.
 const TRIES: u64 = if cfg!(debug_assertions) { 300 } else { 20_000 };
@@ -22,13 +22,13 @@ const TRIES: u64 = if cfg!(debug_assertions) { 300 } else { 20_000 };
 const PAGE_BYTES: usize = 512;
 
 /// Commits that no checkpoint has written when the database is damaged.
-const TAIL_COMMITS: usize = 9;
+pub(crate) const TAIL_COMMITS: usize = 9;
 
 /// Numbers without a pattern (splitmix64).
-struct Random(u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    fn below(&mut self, end: usize) -> usize {
+    pub(crate) fn below(&mut self, end: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -47,7 +47,7 @@ impl Drop for Told {
     }
 }
 
-fn open(device: &MemoryDevice, read_only: bool) -> duramen::Result<Database> {
+pub(crate) fn open(device: &MemoryDevice, read_only: bool) -> duramen::Result<Database> {
     let options = Options { background: false, read_only, ..Options::default() };
     Database::open_device(Arc::new(device.clone()), options)
 }
@@ -86,7 +86,7 @@ fn large(step: usize) -> String {
 }
 
 /// A database with segments and an end of its journal that is in none.
-fn database() -> (Files, Texts) {
+pub(crate) fn database() -> (Files, Texts) {
     let device = MemoryDevice::new();
     let mut texts = Texts::new();
     let db = open(&device, false).unwrap();
@@ -122,7 +122,7 @@ fn files_of(device: &MemoryDevice) -> Files {
     paths.into_iter().map(read).collect()
 }
 
-fn device_of(files: &Files, damaged: (&str, &[u8])) -> MemoryDevice {
+pub(crate) fn device_of(files: &Files, damaged: (&str, &[u8])) -> MemoryDevice {
     let device = MemoryDevice::new();
     for (path, bytes) in files {
         let bytes = if path == damaged.0 { damaged.1 } else { bytes };
@@ -134,7 +134,7 @@ fn device_of(files: &Files, damaged: (&str, &[u8])) -> MemoryDevice {
 
 /// Damages bytes, most often where there are any but zeros; says what it did, and whether that
 /// is within one commit of the journal at most.
-fn damage(bytes: &mut Vec<u8>, random: &mut Random) -> (String, bool) {
+pub(crate) fn damage(bytes: &mut Vec<u8>, random: &mut Random) -> (String, bool) {
     let written = bytes.iter().rposition(|&byte| byte != 0).map_or(1, |last| last + 1);
     let reach = if random.below(16) == 0 { bytes.len() } else { written };
     let at = random.below(reach);

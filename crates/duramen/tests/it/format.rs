@@ -14,7 +14,7 @@ const PAGE: &str = include_str!("../../../../docs/format.md");
 
 /// A clock that goes on by one second with every look at it.
 #[derive(Debug)]
-struct Seconds(AtomicI64);
+pub(crate) struct Seconds(pub(crate) AtomicI64);
 
 impl Clock for Seconds {
     fn now(&self) -> Micros {
@@ -24,7 +24,7 @@ impl Clock for Seconds {
 
 /// Files in memory, and an id that is always the same.
 #[derive(Debug, Default)]
-struct FixedDevice(MemoryDevice);
+pub(crate) struct FixedDevice(pub(crate) MemoryDevice);
 
 impl Device for FixedDevice {
     fn create_dir(&self, path: &str) -> io::Result<()> {

@@ -2,13 +2,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod backups;
 mod concurrency;
 mod damage;
 mod declared;
 mod documents;
+mod dumps;
 mod edits;
 mod export;
 mod format;
+mod golden;
 mod jsonpath;
 mod large_groups;
 mod lifecycle;
@@ -18,4 +21,6 @@ mod memory;
 mod navigation;
 mod patches;
 mod regressions;
+mod repair;
+mod scrub;
 mod tags;

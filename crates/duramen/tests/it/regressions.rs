@@ -220,3 +220,14 @@ fn changes_of_one_object_come_in_the_order_of_its_members() {
         assert!(b < e, "{patch}");
     }
 }
+
+/// The order of an object that had gone with its parent was taken back where nobody saw it.
+#[test]
+fn an_order_cannot_be_undone_in_an_object_that_is_gone() {
+    let db = Database::memory().unwrap();
+    let texts = [r#"{"a":{"x":1,"y":2}}"#, r#"{"a":{"y":2,"x":1}}"#, "[]"];
+    let document = document(&db, &texts);
+    let undone = document.undo(Revision(2), &plain());
+    assert_eq!(undone.unwrap_err().kind(), ErrorKind::Conflict);
+    assert_eq!(document.head_revision().unwrap(), Revision(3));
+}

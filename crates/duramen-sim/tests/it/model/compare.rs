@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use duramen::{
     ChangeKind, Database, Document, ErrorKind, Format, JsonPointer, LogQuery, Micros, Moment,
-    Revision, Snapshot, ValueRun,
+    Revision, Snapshot, Tag, ValueRun,
 };
 use duramen_sim::Random;
 use duramen_sim::json::{Json, pointer, tokens};
@@ -17,11 +17,11 @@ struct Pair<'a> {
     document: Document,
     model: &'a model::Document,
     versions: &'a [Arc<Version>],
-    times: &'a [Micros],
+    times: Vec<Micros>,
 }
 
-/// Revision timestamps by document.
-type Times = BTreeMap<String, Vec<Micros>>;
+/// The timestamps of the revisions of commits.
+type Times = BTreeMap<u64, Micros>;
 
 /// The newest revision of one document.
 pub(crate) fn head(db: &Database, model: &Model, name: &str) {
@@ -52,6 +52,25 @@ pub(crate) fn heads(db: &Database, model: &Model) {
     assert_eq!(db.stats().unwrap().sequence.0, model.sequence());
     for name in names {
         head(db, model, name);
+    }
+    for (name, expected) in model.documents() {
+        facts(&db.document(name).unwrap(), expected);
+    }
+}
+
+/// What is declared and the tags, and the document as of each.
+fn facts(document: &Document, expected: &model::Document) {
+    let model::Facts { tags, options } = &expected.facts;
+    assert_eq!(document.options().unwrap(), *options, "{}", document.name());
+    let found = document.tags().unwrap();
+    let of = |tag: &Tag| (tag.revision, tag.hash, tag.author.clone(), tag.message.clone());
+    let told: Vec<_> = found.iter().map(|tag| (tag.name.clone(), of(tag))).collect();
+    let same = |tag: &model::Tag| (tag.revision, tag.hash, tag.author.clone(), tag.message.clone());
+    let tagged: Vec<_> = tags.iter().map(|(name, tag)| (name.clone(), same(tag))).collect();
+    assert_eq!(told, tagged, "{}", document.name());
+    for (name, tag) in tags {
+        let text = document.at_tag(name).unwrap().to_json().unwrap();
+        assert_eq!(text, expected.versions[index(tag.revision)].text, "{name}");
     }
 }
 
@@ -100,9 +119,11 @@ pub(crate) fn values(db: &Database, model: &Model, times: &Times) {
 }
 
 impl<'a> Pair<'a> {
-    fn new(db: &Database, name: &str, model: &'a model::Document, times: &'a Times) -> Self {
+    fn new(db: &Database, name: &str, model: &'a model::Document, times: &Times) -> Self {
         let document = db.document(name).unwrap();
-        Self { document, model, versions: &model.versions, times: &times[name] }
+        let versions = &model.versions;
+        let times = versions.iter().map(|version| times[&version.sequence]).collect();
+        Self { document, model, versions, times }
     }
 
     /// Every revision; nothing is there where it was deleted.

@@ -2,7 +2,7 @@
 
 use duramen_sim::Random;
 use duramen_sim::json::Json;
-use duramen_sim::model::Model;
+use duramen_sim::model::{Document, Model};
 use duramen_sim::plan::Plan;
 use duramen_sim::samples::{Samples, Scale};
 
@@ -37,16 +37,16 @@ fn run(versions: Vec<Json>, seed: u64, cases: usize) -> u64 {
         save(&mut subject, &mut model, &plan);
     }
     for case in 0..cases {
-        let mut versions = model.versions("many").iter().rev();
+        let name = largest(&model);
+        let mut versions = model.versions(&name).iter().rev();
         let mut next = versions.find_map(|version| version.json.clone()).unwrap();
         for _ in 0..10 {
             edit(&mut next, &format!("new{case}"), &mut random);
         }
-        let plan = Plan::put(&model, "many", &next);
+        let plan = Plan::put(&model, &name, &next);
         save(&mut subject, &mut model, &plan);
         for _ in 0..5 {
-            let draw = random.choose(&[Plan::call, Plan::transaction]);
-            let plan = draw(&model, random.bits());
+            let plan = Plan::any(&model, random.bits());
             save(&mut subject, &mut model, &plan);
         }
         if case % 4 == 3 {
@@ -55,7 +55,14 @@ fn run(versions: Vec<Json>, seed: u64, cases: usize) -> u64 {
     }
     compare::values(subject.db(), &model, &subject.times);
     assert!(subject.db().check().unwrap().is_clean());
-    subject.db().document("many").unwrap().stats().unwrap().opaque_nodes
+    subject.db().document(&largest(&model)).unwrap().stats().unwrap().opaque_nodes
+}
+
+/// The name that the document with the many paths has now.
+fn largest(model: &Model) -> String {
+    let size = |document: &Document| document.versions[0].text.len();
+    let found = model.histories().max_by_key(|(_, document)| size(document));
+    found.unwrap().0.to_owned()
 }
 
 fn save(subject: &mut Subject, model: &mut Model, plan: &Plan) {

@@ -49,6 +49,7 @@ pub(super) enum Carried<'a> {
 /// # Panics
 /// If a float is not finite, a decimal has more digits or an extent is longer than a state may
 /// hold.
+#[inline(always)]
 pub(super) fn tag_of(datum: Datum<'_>) -> (u8, Carried<'_>) {
     match datum {
         Datum::Absent => (ABSENT, Carried::Nothing),
@@ -161,6 +162,23 @@ pub(super) fn scale(tag: u8) -> Option<u8> {
         DECIMAL.. => decimal_scale(tag),
         _ => None,
     }
+}
+
+/// Whether a slot with this tag carries something.
+#[inline]
+pub(super) fn is_carrying(tag: u8) -> bool {
+    tag >= INT
+}
+
+/// Whether what it carries is bytes.
+#[inline]
+pub(super) fn is_textual(tag: u8) -> bool {
+    (TEXT..=OPAQUE).contains(&tag)
+}
+
+/// Whether the state is a number that is neither an integer nor a decimal.
+pub(super) fn is_other_number(tag: u8) -> bool {
+    matches!(tag, FLOAT | DIGITS | APART_DIGITS)
 }
 
 #[inline(always)]

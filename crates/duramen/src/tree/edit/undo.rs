@@ -281,14 +281,18 @@ impl<'w> Inversion<'w> {
         Ok(matches!(writer.tree.locate(&container.child(name), now)?, Place::Missing(..)))
     }
 
-    /// Whether the members of a container can be ordered as before: it is one still, and nobody
-    /// else changed the order since if this did.
+    /// Whether the members of a container can be ordered as before: it is there as one still, and
+    /// nobody else changed the order since if this did.
     fn can_order(&self, container: NodeId) -> Result<bool> {
         let writer = self.writer;
+        let is_at = |revision| -> Result<bool> {
+            Ok(writer.tree.pointer_of(container, revision)?.is_some())
+        };
+        let is_there = is_at(writer.revision)?;
+        // One that was removed with what it was in keeps the state that it had.
         if self.is_unchanged_since(container)? {
-            return Ok(true);
+            return Ok(is_there || !is_at(self.after)?);
         }
-        let is_there = writer.tree.pointer_of(container, writer.revision)?.is_some();
         let Some(present) = writer.children(container, writer.revision)?.filter(|_| is_there)
         else {
             return Ok(false);

@@ -1,0 +1,33 @@
+//! A text of any length as the first revision of a document, with a progress line and Ctrl-C.
+
+use std::ops::ControlFlow;
+
+use duramen::{BulkOptions, BulkProgress, Commit, Database, ErrorKind};
+
+use crate::exit::Failure;
+use crate::input::LongText;
+use crate::interruption::Interruption;
+use crate::{Result, progress};
+
+/// Loads the text; whether it ends well or not, nothing is half done.
+pub(crate) fn load(
+    (database, document): (&Database, &str),
+    mut text: LongText,
+    options: &BulkOptions,
+) -> Result<(Commit, BulkProgress)> {
+    let interruption = Interruption::watch()?;
+    let bar = progress::text("loading", text.bytes);
+    let mut tell = |progress: BulkProgress| {
+        bar.set_position(progress.bytes);
+        bar.set_message(format!("{} values", progress.values));
+        // Ctrl-C also ends the program at the other end of a pipe: what came last may be cut.
+        if interruption.is_asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let loaded = database.bulk_load(document, &mut text.reader, options, &mut tell);
+    bar.finish_and_clear();
+    loaded.map_err(|error| match error.kind() {
+        ErrorKind::Cancelled => Failure::Interrupted("interrupted: nothing was stored".to_owned()),
+        ErrorKind::Invalid => error.in_context(&text.name).into(),
+        _ => error.into(),
+    })
+}

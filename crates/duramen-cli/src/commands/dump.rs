@@ -1,0 +1,91 @@
+//! `duramen dump`: all of a database as text.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+use duramen::{Dump as Contents, DumpItem};
+
+use crate::arguments::ReadDatabase;
+use crate::dump_line::{self, Summary};
+use crate::exit::{Failure, Success};
+use crate::interruption::Interruption;
+use crate::output::Output;
+use crate::session::Session;
+use crate::{Result, outfile, progress};
+
+const EXAMPLES: &str = "\
+Examples:
+  duramen dump shop.duramen --out shop.ndjson
+  duramen dump shop.duramen | zstd > shop.ndjson.zst
+  duramen dump shop.duramen --hash
+  duramen dump shop.duramen | duramen load copy.duramen -
+
+The dump is of the last commit, beside processes that go on writing. The first line names the form.
+Then each document has a line with its name, one with its options and tags if it has any, and one
+for each revision as `export --history` writes them. The last line counts them and has the SHA-256
+of what they say. Databases have the same SHA-256 exactly if their documents have the same names,
+options and tags, and the same revisions with the same timestamps, authors, messages and values;
+how they are stored, when they were committed and what is in one commit makes no difference.";
+
+/// Write all documents with all revisions as NDJSON
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Dump {
+    #[command(flatten)]
+    database: ReadDatabase,
+    /// Write to this file, which is replaced once all is written
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    out: Option<PathBuf>,
+    /// Only the last line: the counts and the SHA-256
+    #[arg(long, conflicts_with = "out")]
+    hash: bool,
+}
+
+impl Dump {
+    pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
+        let contents = self.database.open(session)?.snapshot().dump()?;
+        if self.hash {
+            let summary = write(contents, &mut io::sink(), &|| Ok(()))?;
+            output.record(&summary)?;
+            return Ok(Success::Done);
+        }
+        match self.out.as_deref().filter(|path| path.as_os_str() != "-") {
+            None => {
+                let summary = write(contents, output.stream(), &|| Ok(()))?;
+                summary.write(output.stream())?;
+            }
+            Some(path) => {
+                let interruption = Interruption::watch()?;
+                let message = format!("interrupted: {} is as it was", path.display());
+                let go_on = || {
+                    let failure = || Failure::Interrupted(message.clone());
+                    if interruption.is_asked() { Err(failure()) } else { Ok(()) }
+                };
+                outfile::replace(path, |out| write(contents, out, &go_on)?.write(out))?;
+            }
+        }
+        Ok(Success::Done)
+    }
+}
+
+/// Writes all lines but the last.
+fn write(
+    mut contents: Contents,
+    out: &mut dyn Write,
+    go_on: &dyn Fn() -> Result<()>,
+) -> Result<Summary> {
+    dump_line::write_head(out)?;
+    let total = u64::try_from(contents.remaining()).unwrap_or(u64::MAX);
+    let bar = progress::bar("dumping", Some(total));
+    for item in &mut contents {
+        let item = item?;
+        go_on()?;
+        dump_line::write(&item, out)?;
+        if matches!(item, DumpItem::Document { .. }) {
+            bar.inc(1);
+        }
+    }
+    bar.finish_and_clear();
+    Ok(Summary::of(&contents.summary()))
+}

@@ -1,0 +1,137 @@
+//! `duramen load`: a new database from a dump.
+
+use std::io::BufRead;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::{Args, ValueHint};
+use duramen::io::DirectoryDevice;
+use duramen::{DumpItem, DumpLoad, Error, ErrorKind, ExportedFacts, Options};
+
+use crate::dump_line::{self, DumpLine, Summary};
+use crate::exit::{Failure, Success};
+use crate::interruption::Interruption;
+use crate::output::Output;
+use crate::{Result, input, progress};
+
+const EXAMPLES: &str = "\
+Examples:
+  duramen load copy.duramen shop.ndjson
+  duramen dump shop.duramen | duramen load copy.duramen -
+
+The new database has the same documents with the same revisions and timestamps, and the same
+SHA-256. It is made once all of the dump has been read and verifies: before that, and after Ctrl-C
+or an error, there is none.";
+
+/// Make a new database from a dump
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Load {
+    /// The folder of the new database, empty or missing
+    #[arg(value_name = "DB", value_hint = ValueHint::DirPath)]
+    database: PathBuf,
+    /// What `dump` wrote; - is standard input
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    file: PathBuf,
+}
+
+impl Load {
+    pub(crate) fn run(&self, output: &mut Output) -> Result<Success> {
+        let interruption = Interruption::watch()?;
+        let mut lines = Lines::open(&self.file)?;
+        let device = Arc::new(DirectoryDevice::new(&self.database));
+        let mut load = DumpLoad::into_new(device, Options::default())?;
+        let summary = lines.load(&mut load, &interruption)?;
+        let loaded = load.finish(Some(summary.hash()?));
+        let loaded = loaded.map_err(|error| error.in_context(input::name(&self.file)))?;
+        output.record(&Summary::of(&loaded))?;
+        Ok(Success::Done)
+    }
+}
+
+/// The lines of a dump.
+struct Lines<'a> {
+    path: &'a Path,
+    content: Box<dyn BufRead>,
+    number: u64,
+    line: Vec<u8>,
+}
+
+impl<'a> Lines<'a> {
+    fn open(path: &'a Path) -> Result<Self> {
+        Ok(Self { path, content: input::lines(path)?, number: 0, line: Vec::new() })
+    }
+
+    /// Reads the next line; none at the end.
+    fn next(&mut self) -> duramen::Result<Option<DumpLine>> {
+        self.line.clear();
+        self.number += 1;
+        let length = self.content.read_until(b'\n', &mut self.line);
+        if length.map_err(|error| input::failure(self.path, error))? == 0 {
+            return Ok(None);
+        }
+        let line = dump_line::parse(&self.line).map_err(|error| self.in_context(error))?;
+        Ok(Some(line))
+    }
+
+    fn in_context(&self, error: Error) -> Error {
+        error.in_context(format_args!("{}, line {}", input::name(self.path), self.number))
+    }
+
+    fn invalid(&self, message: &str) -> Failure {
+        self.in_context(Error::new(ErrorKind::Invalid, message)).into()
+    }
+
+    /// Loads all of them up to the last one, which is given back.
+    fn load(&mut self, load: &mut DumpLoad, interruption: &Interruption) -> Result<Summary> {
+        if !matches!(self.next()?, Some(DumpLine::Head)) {
+            return Err(self.invalid("a dump begins with the line {\"dump\":1}"));
+        }
+        let bar = progress::bar("loading", None);
+        // A document waits for the next line, which may be its options and tags.
+        let mut document = None;
+        loop {
+            let line = self.next()?;
+            // Ctrl-C also ends the program at the other end of a pipe: what came last may be cut.
+            if interruption.is_asked() {
+                let message = "interrupted: there is no new database".to_owned();
+                return Err(Failure::Interrupted(message));
+            }
+            let Some(line) = line else {
+                let message = "the dump was cut: the last line, with the SHA-256, is missing";
+                return Err(self.invalid(message));
+            };
+            if let Some(name) = document.take() {
+                let facts = match &line {
+                    DumpLine::Facts(facts) => facts.clone(),
+                    _ => ExportedFacts::default(),
+                };
+                self.push(load, DumpItem::Document { name, facts })?;
+            } else if matches!(line, DumpLine::Facts(_)) {
+                return Err(self.invalid("options and tags stand right behind a document"));
+            }
+            match line {
+                DumpLine::Facts(_) => {}
+                DumpLine::Head => return Err(self.invalid("another dump begins")),
+                DumpLine::Document(name) => document = Some(name),
+                DumpLine::Revision(revision) => self.push(load, DumpItem::Revision(*revision))?,
+                DumpLine::Summary(summary) => {
+                    bar.finish_and_clear();
+                    return self.end(summary);
+                }
+            }
+            bar.inc(1);
+        }
+    }
+
+    fn push(&self, load: &mut DumpLoad, item: DumpItem) -> Result<()> {
+        Ok(load.push(item).map_err(|error| self.in_context(error))?)
+    }
+
+    fn end(&mut self, summary: Summary) -> Result<Summary> {
+        match self.next()? {
+            None => Ok(summary),
+            Some(_) => Err(self.invalid("something stands behind the end of the dump")),
+        }
+    }
+}

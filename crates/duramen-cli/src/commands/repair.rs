@@ -1,0 +1,128 @@
+//! `duramen repair`: what verifies of a damaged database, in a new one.
+
+use std::io::{self, Write};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+use duramen::{Database, ErrorKind, Lost};
+use serde::Serialize;
+
+use super::scrub::Line;
+use crate::exit::{Failure, Success};
+use crate::interruption::Interruption;
+use crate::output::{Output, Palette, Record, one_line};
+use crate::session::Session;
+use crate::{Result, progress};
+
+const EXAMPLES: &str = "\
+Examples:
+  duramen repair shop.duramen --to salvaged.duramen
+  duramen repair shop.duramen --to salvaged.duramen --json > lost.ndjson
+
+Writes every document with all revisions that are left into a new database, and tells what does not
+verify and what is lost for it. Nothing of the damaged database is changed; no process may be
+writing it. Of what is lost a document lacks just that: members are left out, elements and whole
+values are null. Revisions keep their numbers, times, authors and messages, documents their names,
+options and tags; ids of values are new. Exits with 1 if anything is lost.
+
+Restore a backup instead if there is one.";
+
+/// Salvage what verifies of a damaged database into a new one
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Repair {
+    /// The damaged database's folder
+    #[arg(value_name = "DB", value_hint = ValueHint::DirPath)]
+    database: PathBuf,
+    /// The folder of the new database
+    #[arg(long, value_name = "NEW", value_hint = ValueHint::DirPath)]
+    to: PathBuf,
+}
+
+impl Repair {
+    pub(crate) fn run(&self, _session: &Session, output: &mut Output) -> Result<Success> {
+        let interruption = Interruption::watch()?;
+        let bar = progress::bar("repairing", Some(0));
+        let repaired = Database::repair(&self.database, &self.to, &mut |at| {
+            bar.set_length(at.total);
+            bar.set_position(at.done);
+            if interruption.is_asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        bar.finish_and_clear();
+        let to = self.to.display();
+        let report = match repaired {
+            Err(error) if error.kind() == ErrorKind::Cancelled && interruption.is_asked() => {
+                let message = format!("interrupted: there is no database in {to}");
+                return Err(Failure::Interrupted(message));
+            }
+            repaired => repaired?,
+        };
+        for finding in &report.damage {
+            output.record(&Line::from(finding))?;
+        }
+        for lost in &report.lost {
+            output.record(&LostLine::from(lost))?;
+        }
+        output.record(&Summary {
+            documents: report.documents,
+            revisions: report.revisions,
+            damaged: report.damage.len(),
+            lost: report.lost.len(),
+        })?;
+        Ok(if report.is_complete() { Success::Done } else { Success::Found })
+    }
+}
+
+/// Something lost as it is printed.
+#[derive(Debug, Serialize)]
+struct LostLine<'a> {
+    document: Option<&'a str>,
+    path: Option<&'a str>,
+    first: u64,
+    last: u64,
+    values: u64,
+    lost: &'a str,
+    #[serde(skip)]
+    text: String,
+}
+
+impl<'a> From<&'a Lost> for LostLine<'a> {
+    fn from(lost: &'a Lost) -> Self {
+        Self {
+            document: lost.document.as_deref(),
+            path: lost.path.as_deref(),
+            first: lost.first.0,
+            last: lost.last.0,
+            values: lost.values,
+            lost: &lost.what,
+            text: lost.to_string(),
+        }
+    }
+}
+
+impl Record for LostLine<'_> {
+    fn print(&self, palette: &Palette, out: &mut dyn Write) -> io::Result<()> {
+        let color = palette.removed;
+        writeln!(out, "{color}lost{color:#}: {}", one_line(&self.text))
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Summary {
+    documents: u64,
+    revisions: u64,
+    damaged: usize,
+    lost: usize,
+}
+
+impl Record for Summary {
+    fn print(&self, _palette: &Palette, out: &mut dyn Write) -> io::Result<()> {
+        let Self { documents, revisions, damaged, lost } = self;
+        writeln!(
+            out,
+            "documents: {documents}, revisions: {revisions}, damaged places: {damaged}, \
+             lost: {lost}"
+        )
+    }
+}

@@ -1,0 +1,315 @@
+//! Backups: a database as of one commit, kept in another place while writers go on.
+//!
+//! A backup is a checkpoint, the segments that are live then, and a record that names them.
+//! Segments are written once and stay readable to who holds them, so nobody waits for the copy. A
+//! later backup copies only the segments that are new.
+//!
+//! Invariants:
+//! - a backup is consistent at the commit it tells, whatever is committed or compacted meanwhile;
+//! - the record is written last, so that what was cut short is no backup;
+//! - nothing is restored that does not have the SHA-256 its record says.
+
+mod cut;
+mod destination;
+mod pieces;
+mod record;
+mod restore;
+mod transfer;
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use self::destination::FileContent;
+use self::record::{BackupRecord, Digest};
+use self::transfer::Transfer;
+use crate::database::Database;
+use crate::engine::pin::Pinned;
+use crate::error::{Error, ErrorKind, Result};
+use crate::revision::{CommitSequence, Micros};
+use crate::segment::Segment;
+
+pub use self::destination::{BackupFolder, Destination};
+pub use self::restore::{RestorePoint, Restored};
+
+/// How far a backup or a restore is, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BackupProgress {
+    /// What was copied, and read back.
+    pub done: u64,
+    /// What there is to copy, and to read back.
+    pub total: u64,
+}
+
+/// Is told how far a backup or a restore is, and says whether it goes on: after a break it ends
+/// with `Cancelled` and leaves nothing.
+pub(crate) type Report<'a> = dyn FnMut(BackupProgress) -> ControlFlow<()> + 'a;
+
+/// How a backup is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BackupOptions {
+    /// Copy only what the newest backup in the destination does not have; without one, all.
+    pub incremental: bool,
+    /// Read the whole backup back and compare it.
+    pub verify: bool,
+}
+
+/// A backup in a destination.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Backup {
+    /// 1, 2, 3 ... in a destination.
+    pub number: u64,
+    /// The backup from which an incremental one took what had not changed.
+    pub parent: Option<u64>,
+    /// The database that it is of.
+    pub database_id: u128,
+    /// The last commit in it.
+    pub commit: CommitSequence,
+    /// The timestamp of that commit.
+    pub timestamp: Micros,
+    /// When it was made, by the clock of the database.
+    pub made: Micros,
+    /// Segments it consists of.
+    pub segments: u64,
+    /// Bytes of these.
+    pub bytes: u64,
+}
+
+/// What making a backup did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BackupReport {
+    /// The backup that was made.
+    pub backup: Backup,
+    /// Bytes that were copied: those of segments that the parent did not have.
+    pub copied_bytes: u64,
+}
+
+impl Backup {
+    fn of(record: &BackupRecord) -> Self {
+        let manifest = &record.manifest;
+        Self {
+            number: record.number,
+            parent: record.parent,
+            database_id: manifest.database_id,
+            commit: manifest.checkpoint.sequence,
+            timestamp: manifest.checkpoint.timestamp,
+            made: record.made,
+            segments: manifest.segments.len() as u64,
+            bytes: manifest.segments.iter().map(crate::segment::SegmentInfo::file_bytes).sum(),
+        }
+    }
+
+    /// Lists the backups of a destination, oldest first; the first error if a record does not
+    /// verify.
+    pub fn list(destination: &dyn Destination) -> Result<Vec<Self>> {
+        let records = Records::read(destination)?;
+        records.all.into_iter().map(|(_, record)| Ok(Self::of(&record?))).collect()
+    }
+
+    /// Reads all of a backup and compares it with what its record says; `Corrupt` names what does
+    /// not verify.
+    pub fn verify(
+        destination: &dyn Destination,
+        number: u64,
+        report: &mut Report<'_>,
+    ) -> Result<Self> {
+        let record = Records::read_one(destination, number)?;
+        let mut transfer = Transfer::new(report, bytes_of(&record));
+        verify(destination, &record, &mut transfer)?;
+        Ok(Self::of(&record))
+    }
+}
+
+impl Database {
+    /// Makes a backup of everything committed so far, while readers and writers go on. A database
+    /// opened for reading is backed up at the commit it shows.
+    ///
+    /// `Conflict` if the destination has backups of another database, or of later commits than
+    /// this one has; `Busy` if another backup is being made there; `Corrupt` if a segment of the
+    /// database does not verify, or an incremental backup has a damaged one to build on.
+    /// See [`BackupFolder`] for an example.
+    pub fn backup(
+        &self,
+        destination: &dyn Destination,
+        options: BackupOptions,
+        report: &mut Report<'_>,
+    ) -> Result<BackupReport> {
+        let _alone = destination.lock().map_err(|error| match error.kind() {
+            std::io::ErrorKind::WouldBlock => {
+                let message = "another backup is being made there: wait for it to end";
+                Error::new(ErrorKind::Busy, message)
+            }
+            _ => Error::io("cannot lock the backup folder", error),
+        })?;
+        let records = Records::read(destination)?;
+        records.check_database(self.id())?;
+        let pinned = self.engine.pin()?;
+        records.check_commit(pinned.manifest.checkpoint.sequence)?;
+        let parent = if options.incremental { records.newest()? } else { None };
+        let there = present(destination, parent)?;
+        let mut record = BackupRecord {
+            number: records.next_number(),
+            parent: parent.map(|parent| parent.number),
+            made: self.engine.options.clock.now(),
+            digests: Vec::new(),
+            manifest: pinned.manifest.clone(),
+        };
+        let new: u64 = bytes_of_new(&pinned, &there);
+        let to_verify = if options.verify { bytes_of(&record) } else { 0 };
+        let mut transfer = Transfer::new(report, new + to_verify);
+        for segment in &pinned.segments {
+            let digest = match there.get(&record::segment_name(segment.info())) {
+                Some(digest) => *digest,
+                None => copy(segment, destination, &mut transfer)?,
+            };
+            record.digests.push(digest);
+        }
+        if options.verify {
+            verify(destination, &record, &mut transfer)?;
+        }
+        put_record(destination, &record)?;
+        if options.verify && Records::read_one(destination, record.number)? != record {
+            return Err(record::damage(record.number, "was not written as it is"));
+        }
+        Ok(BackupReport { backup: Backup::of(&record), copied_bytes: new })
+    }
+}
+
+type Present = std::collections::BTreeMap<String, Digest>;
+
+/// What a backup has that is still there, by name.
+fn present(destination: &dyn Destination, parent: Option<&BackupRecord>) -> Result<Present> {
+    let Some(parent) = parent else { return Ok(Present::new()) };
+    let listed = destination.list(record::SEGMENTS);
+    let listed = listed.map_err(|error| Error::io("cannot list the backup's segments", error))?;
+    let listed: BTreeSet<String> =
+        listed.into_iter().map(|name| format!("{}/{name}", record::SEGMENTS)).collect();
+    let segments = parent.segments().map(|(info, digest)| (record::segment_name(info), *digest));
+    Ok(segments.filter(|(name, _)| listed.contains(name)).collect())
+}
+
+fn bytes_of(record: &BackupRecord) -> u64 {
+    record.manifest.segments.iter().map(crate::segment::SegmentInfo::file_bytes).sum()
+}
+
+fn bytes_of_new(pinned: &Pinned, there: &Present) -> u64 {
+    let infos = pinned.manifest.segments.iter();
+    let new = infos.filter(|info| !there.contains_key(&record::segment_name(info)));
+    new.map(crate::segment::SegmentInfo::file_bytes).sum()
+}
+
+/// Copies a segment that verifies.
+fn copy(
+    segment: &Segment,
+    destination: &dyn Destination,
+    transfer: &mut Transfer<'_, '_>,
+) -> Result<Digest> {
+    // Damage that is copied would be found when it is too late.
+    if let Some(damage) = segment.check(&mut |_, _| Ok(())).into_iter().next() {
+        return Err(damage.in_context("the backup was not made"));
+    }
+    let (name, length) = (record::segment_name(segment.info()), segment.info().file_bytes());
+    let mut content = FileContent { file: segment.shared_file(), offset: 0 };
+    transfer.run(&mut content, |content| {
+        let stored = destination.put(&name, content, length);
+        stored.map_err(|error| Error::io(format_args!("cannot write {name} to the backup"), error))
+    })
+}
+
+fn put_record(destination: &dyn Destination, record: &BackupRecord) -> Result<()> {
+    let (name, bytes) = (record::name(record.number), record.encode());
+    let stored = destination.put(&name, &mut bytes.as_slice(), bytes.len() as u64);
+    stored.map_err(|error| Error::io(format_args!("cannot write {name} to the backup"), error))
+}
+
+/// Reads every segment of a backup.
+fn verify(
+    destination: &dyn Destination,
+    record: &BackupRecord,
+    transfer: &mut Transfer<'_, '_>,
+) -> Result<()> {
+    for (info, digest) in record.segments() {
+        transfer.fetch(destination, (record.number, info, digest), &mut std::io::sink())?;
+    }
+    Ok(())
+}
+
+/// The records of a destination.
+struct Records {
+    /// By number, each as it reads.
+    all: Vec<(u64, Result<BackupRecord>)>,
+}
+
+impl Records {
+    fn read(destination: &dyn Destination) -> Result<Self> {
+        let listed = destination.list(record::FOLDER);
+        let listed = listed.map_err(|error| Error::io("cannot list the backups", error))?;
+        let mut numbers: Vec<u64> = listed.iter().filter_map(|name| record::number(name)).collect();
+        numbers.sort_unstable();
+        let mut all = Vec::new();
+        for number in numbers {
+            match Self::read_one(destination, number) {
+                Err(error)
+                    if !matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Unsupported) =>
+                {
+                    return Err(error);
+                }
+                read => all.push((number, read)),
+            }
+        }
+        Ok(Self { all })
+    }
+
+    fn read_one(destination: &dyn Destination, number: u64) -> Result<BackupRecord> {
+        let name = record::name(number);
+        let failed = |error| Error::io(format_args!("cannot read {name} of the backup"), error);
+        let mut bytes = Vec::new();
+        let content = destination.get(&name).map_err(failed)?;
+        let mut content = std::io::Read::take(content, record::BYTES_MAX + 1);
+        std::io::Read::read_to_end(&mut content, &mut bytes).map_err(failed)?;
+        BackupRecord::decode(&bytes, number)
+    }
+
+    fn next_number(&self) -> u64 {
+        self.all.last().map_or(1, |(number, _)| number + 1)
+    }
+
+    /// The newest one, which has to verify.
+    fn newest(&self) -> Result<Option<&BackupRecord>> {
+        match self.all.last() {
+            None => Ok(None),
+            Some((_, Ok(record))) => Ok(Some(record)),
+            Some((_, Err(error))) => Err(again(error)),
+        }
+    }
+
+    /// Those that verify, oldest first.
+    fn readable(&self) -> impl DoubleEndedIterator<Item = &BackupRecord> {
+        self.all.iter().filter_map(|(_, record)| record.as_ref().ok())
+    }
+
+    fn check_database(&self, id: u128) -> Result<()> {
+        let other = self.readable().find(|record| record.manifest.database_id != id);
+        let Some(other) = other else { return Ok(()) };
+        let message = format!(
+            "the folder has backups of another database ({:032x}, this one is {id:032x}): name \
+             another folder; a database that was restored is another one than that it was",
+            other.manifest.database_id
+        );
+        Err(Error::new(ErrorKind::Conflict, message))
+    }
+
+    fn check_commit(&self, commit: CommitSequence) -> Result<()> {
+        let newest = self.readable().map(|record| record.manifest.checkpoint.sequence).max();
+        let Some(newest) = newest.filter(|newest| *newest > commit) else { return Ok(()) };
+        let message = format!(
+            "the folder has a backup up to commit {newest}, but the database ends with commit \
+             {commit}: it is an older copy; name another folder"
+        );
+        Err(Error::new(ErrorKind::Conflict, message))
+    }
+}
+
+/// The same error for another one who asks.
+fn again(error: &Error) -> Error {
+    Error::new(error.kind(), error.message())
+}

@@ -1,0 +1,151 @@
+//! Where backups are kept: named objects that are written whole and read from their beginning, as
+//! object storage has them.
+
+use std::fmt;
+use std::io::{self, Read};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::io::{Access, Device, DirectoryDevice, File, Lock, split_path, write_all_at};
+
+/// Bytes that are copied at once.
+pub(super) const COPY_BYTES: usize = 1 << 20;
+/// What the name of an object in the making ends with in a folder.
+const PARTIAL: &str = ".partial";
+const LOCK: &str = "LOCK";
+
+/// Where backups are kept.
+///
+/// An object is named by `/`-separated words, the last of which tells it from the others of its
+/// folder. Names are made of ASCII letters, digits, `-` and `.`.
+pub trait Destination: Send + Sync + fmt::Debug {
+    /// Stores the `length` bytes of `content` under a name, durably and all or nothing: until it
+    /// is done, and if it fails, the object is what it was before.
+    fn put(&self, name: &str, content: &mut dyn Read, length: u64) -> io::Result<()>;
+    /// The content of an object; `NotFound` if there is none of that name.
+    fn get(&self, name: &str) -> io::Result<Box<dyn Read + '_>>;
+    /// The last words of the names of the objects in a folder; none if there is no such folder.
+    fn list(&self, folder: &str) -> io::Result<Vec<String>>;
+    /// Keeps other backups away until the answer is dropped; `WouldBlock` if one is being made.
+    fn lock(&self) -> io::Result<Box<dyn Lock>>;
+}
+
+/// Backups in a folder.
+///
+/// ```
+/// use duramen::{BackupFolder, BackupOptions, CommitOptions, Database, RestorePoint};
+/// use std::ops::ControlFlow;
+///
+/// let db = Database::memory()?;
+/// db.create_document("oak")?.put(r#"{"rings":1}"#, &CommitOptions::default())?;
+/// # let home = std::env::temp_dir().join(format!("duramen-backup-{}", std::process::id()));
+/// let folder = BackupFolder::new(home.join("backups"));
+/// db.backup(&folder, BackupOptions::default(), &mut |_| ControlFlow::Continue(()))?;
+///
+/// let place = home.join("restored");
+/// Database::restore(&folder, &place, RestorePoint::Newest, &mut |_| ControlFlow::Continue(()))?;
+/// let restored = Database::open(&place, Default::default())?;
+/// assert_eq!(restored.document("oak")?.head()?.to_json()?, r#"{"rings":1}"#);
+/// # drop(restored);
+/// # std::fs::remove_dir_all(&home).unwrap();
+/// # Ok::<(), duramen::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct BackupFolder {
+    device: Arc<dyn Device>,
+}
+
+impl BackupFolder {
+    /// Backups in a folder of the operating system, which the first one makes.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self::on_device(Arc::new(DirectoryDevice::new(path)))
+    }
+
+    /// Backups among the files of a device.
+    pub fn on_device(device: Arc<dyn Device>) -> Self {
+        Self { device }
+    }
+
+    fn write(&self, path: &str, content: &mut dyn Read, length: u64) -> io::Result<()> {
+        match self.device.remove(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let file = self.device.open(path, Access::Create)?;
+        let written = copy(content, file.as_ref())?;
+        if written != length {
+            let message = format!("{written} bytes where {length} were announced");
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, message));
+        }
+        file.sync()
+    }
+}
+
+impl Destination for BackupFolder {
+    fn put(&self, name: &str, content: &mut dyn Read, length: u64) -> io::Result<()> {
+        let (folder, _) = split_path(name)?;
+        self.device.create_dir(folder)?;
+        self.device.sync_dir("")?;
+        let partial = format!("{name}{PARTIAL}");
+        if let Err(error) = self.write(&partial, content, length) {
+            // What stays is no object, and the next one of that name takes its place.
+            let _ = self.device.remove(&partial);
+            return Err(error);
+        }
+        self.device.rename(&partial, name)?;
+        self.device.sync_dir(folder)
+    }
+
+    fn get(&self, name: &str) -> io::Result<Box<dyn Read + '_>> {
+        let file = self.device.open(name, Access::Read)?;
+        Ok(Box::new(FileContent { file, offset: 0 }))
+    }
+
+    fn list(&self, folder: &str) -> io::Result<Vec<String>> {
+        match self.device.list(folder) {
+            Ok(mut names) => {
+                names.retain(|name| !name.ends_with(PARTIAL));
+                Ok(names)
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn lock(&self) -> io::Result<Box<dyn Lock>> {
+        self.device.create_dir("")?;
+        self.device.lock(LOCK, &std::process::id().to_string())
+    }
+}
+
+/// The bytes of a file from some place on.
+#[derive(Debug)]
+pub(super) struct FileContent {
+    pub(super) file: Arc<dyn File>,
+    pub(super) offset: u64,
+}
+
+impl Read for FileContent {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read_at(buf, self.offset)?;
+        self.offset += read as u64;
+        Ok(read)
+    }
+}
+
+/// Copies all of `content` to the beginning of a file; how many bytes that were.
+pub(super) fn copy(content: &mut dyn Read, file: &dyn File) -> io::Result<u64> {
+    let mut buffer = vec![0; COPY_BYTES];
+    let mut copied = 0;
+    loop {
+        match content.read(&mut buffer) {
+            Ok(0) => return Ok(copied),
+            Ok(read) => {
+                write_all_at(file, &buffer[..read], copied)?;
+                copied += read as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Bulk load: a JSON text of any length as the first revision of a document.
+//!
+//! The text is read once, from front to end, and what is read goes straight into segments. They
+//! belong to nothing until one replacement of the manifest attaches them, so a load that fails, is
+//! stopped or dies leaves nothing. Other commits go on meanwhile.
+
+mod builder;
+mod columns;
+mod guess;
+mod loader;
+mod segments;
+#[cfg(test)]
+mod tests;
+
+use std::io::Read;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use crate::database::Database;
+use crate::document::Commit;
+use crate::engine::attach::Attachment;
+use crate::engine::options::CommitOptions;
+use crate::engine::record::Facts;
+use crate::error::Result;
+use crate::json::{ParseOptions, TextStream};
+use crate::options::DocumentOptions;
+use crate::revision::Revision;
+use crate::transaction::{Transaction, check_text};
+use crate::tree::schema::SpaceId;
+
+use builder::Builder;
+use loader::{Bounds, Loader};
+pub(crate) use segments::Segments;
+
+/// How a text is loaded.
+///
+/// ```
+/// use duramen::{BulkOptions, ParseOptions};
+///
+/// let parse = ParseOptions { strict: true };
+/// let options = BulkOptions { parse, lines: true, ..BulkOptions::default() };
+/// assert!(options.declared.is_empty());
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct BulkOptions {
+    /// How the JSON is read.
+    pub parse: ParseOptions,
+    /// The text has a value on each line (NDJSON), and they are the elements of one array. Blank
+    /// lines are passed over.
+    pub lines: bool,
+    /// What is declared of the document, if the load makes it.
+    pub declared: DocumentOptions,
+    /// What the commit says of itself. It is durable at once, whatever is asked for here.
+    pub commit: CommitOptions,
+    /// How many bytes of each kind are held at a time, for tests.
+    #[doc(hidden)]
+    pub held_bytes: Option<usize>,
+}
+
+/// How far a load is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BulkProgress {
+    /// Bytes of text read.
+    pub bytes: u64,
+    /// Values read: the elements of the arrays, and the members of the objects, that are too long
+    /// to be held in memory. A text that is not is one value.
+    pub values: u64,
+}
+
+impl Database {
+    /// Loads a JSON text of any length as the first revision of a document, made if it is missing.
+    /// Memory does not grow with the text. All of it becomes visible at once, or nothing.
+    ///
+    /// `progress` is told about every mebibyte, and can stop the load, which is `Cancelled` then.
+    ///
+    /// `Conflict` if the document has a revision, or gets one meanwhile; `Invalid`, with line and
+    /// column, if the text is not JSON, or repeats a name in an object that is too long to be held
+    /// in memory.
+    ///
+    /// ```
+    /// use duramen::{BulkOptions, Database, Revision};
+    /// use std::ops::ControlFlow;
+    ///
+    /// let db = Database::memory()?;
+    /// let options = BulkOptions { lines: true, ..BulkOptions::default() };
+    /// let text = "{\"id\":1}\n{\"id\":2}\n";
+    /// let (commit, progress) =
+    ///     db.bulk_load("items", &mut text.as_bytes(), &options, &mut |_| ControlFlow::Continue(()))?;
+    /// assert_eq!((commit.revision, progress.values), (Revision(1), 2));
+    /// assert_eq!(db.document("items")?.head()?.to_json()?, r#"[{"id":1},{"id":2}]"#);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    pub fn bulk_load(
+        &self,
+        name: &str,
+        text: &mut dyn Read,
+        options: &BulkOptions,
+        progress: &mut dyn FnMut(BulkProgress) -> ControlFlow<()>,
+    ) -> Result<(Commit, BulkProgress)> {
+        let commit = &options.commit;
+        check_text("author", commit.author.as_deref())?;
+        check_text("message", commit.message.as_deref())?;
+        options.declared.check()?;
+        let mut reserving = Transaction::new(Arc::clone(&self.engine));
+        let reserved = reserving.reserve_document(name, options)?;
+        reserving.commit(&CommitOptions::default())?;
+
+        let mut segments = Segments::new(Arc::clone(&self.engine), reserved.tree);
+        let builder = Builder::new(reserved.tree, reserved.options.clone());
+        let usual = Bounds::of(self.engine.options.memory_bytes);
+        let bounds = options.held_bytes.map_or(usual, Bounds::all);
+        let stream = TextStream::new(text, bounds.whole)?;
+        let bounded = (&mut segments, bounds);
+        let loaded = Loader::new(stream, builder, bounded, options, progress).run()?;
+        let (mut data, mut columns) = (loaded.builder.data, loaded.builder.columns);
+        segments.write(columns.take_cells())?;
+        segments.check_names(&loaded.maps)?;
+        for (index, space) in (0..).zip(&mut data.spaces) {
+            space.next = columns.next(SpaceId(index));
+        }
+
+        let mut attaching = Transaction::new(Arc::clone(&self.engine));
+        let tree = attaching.claim_document(name, &reserved, options)?;
+        let (sequence, timestamp) = self.engine.attach(Attachment {
+            tree: Arc::clone(&tree),
+            data,
+            counts: columns.counts(),
+            segments: &mut segments,
+            facts: Facts::of(commit),
+            catalogue: attaching.catalogue_writer(),
+        })?;
+        attaching.finish();
+        self.engine.share_schema(&tree);
+        let commit = Commit { revision: Revision(1), sequence, timestamp };
+        Ok((commit, loaded.progress))
+    }
+}

@@ -1,0 +1,273 @@
+//! Makes a parsed value the first state of a document, by the rules by which a put does.
+//!
+//! Invariant: paths, shapes, ordinals and values stored apart get their numbers in the order in
+//! which `tree::compare` gives them, so that it makes no difference which way a value came in.
+
+use std::sync::Arc;
+
+use crate::bulk::columns::Columns;
+use crate::bulk::guess::{Guesses, Token};
+use crate::error::Result;
+use crate::json::{Item, Tape, TapeIndex, number};
+use crate::limits::EXTENT_ITEMS_MAX;
+use crate::node::{NodeId, PathId};
+use crate::options::DocumentOptions;
+use crate::state::{ApartKind, Datum, Extent, Sequence};
+use crate::tree::cell_key::TreeId;
+use crate::tree::compare::{check_member_name, name_of};
+use crate::tree::data::{TreeData, node};
+use crate::tree::schema::{Schema, ShapeField, SpaceId};
+
+/// A document under construction.
+#[derive(Debug)]
+pub(super) struct Builder {
+    /// Paths and shapes; it holds no states.
+    pub(super) data: TreeData,
+    pub(super) columns: Columns,
+    pub(super) guesses: Guesses,
+    options: Option<Arc<DocumentOptions>>,
+}
+
+impl Builder {
+    /// A document without a value, of which `options` are declared.
+    pub(super) fn new(tree: TreeId, options: Option<Arc<DocumentOptions>>) -> Self {
+        Self {
+            data: TreeData::new(Arc::new(Schema::new(false))),
+            columns: Columns::new(tree),
+            guesses: Guesses::default(),
+            options,
+        }
+    }
+
+    /// A new element of an array, or the root.
+    pub(super) fn bear(&mut self, path: PathId, parent: u64) -> Result<NodeId> {
+        let schema = &self.data.schema;
+        let ordinal = self.columns.bear(schema, schema.path(path).space, parent)?;
+        Ok(node(path, ordinal))
+    }
+
+    /// A new entry of a map.
+    pub(super) fn bear_entry(
+        &mut self,
+        path: PathId,
+        map: u64,
+        name: (&[u8], bool),
+    ) -> Result<NodeId> {
+        let entry = self.bear(path, map)?;
+        let schema = &self.data.schema;
+        self.columns.name(schema, (schema.path(path).space, map), name);
+        Ok(entry)
+    }
+
+    /// Whether objects at a path are declared to be maps.
+    pub(super) fn is_declared_map(&self, path: PathId) -> bool {
+        self.options.as_ref().is_some_and(|options| options.is_map(&self.data.schema, path))
+    }
+
+    /// The ordinal that the next node of a path gets.
+    pub(super) fn next(&self, path: PathId) -> u64 {
+        self.columns.next(self.data.schema.path(path).space)
+    }
+
+    pub(super) fn set(&mut self, node: NodeId, state: Datum<'_>) {
+        let info = self.data.schema.path(node.path());
+        self.columns.set((info.space, info.column), node.ordinal().0, state);
+    }
+
+    /// The order of the items of a path born from `first` on.
+    pub(super) fn sequence(&mut self, path: PathId, first: u64) -> Result<Sequence> {
+        let next = self.next(path);
+        let extents: Vec<Extent> = extents(first, next).collect();
+        match extents[..] {
+            [] => Ok(Sequence::EMPTY),
+            [only] => Ok(Sequence::Extent(only)),
+            _ => self.columns.sequence(&extents),
+        }
+    }
+
+    /// Makes a node the value at `at`.
+    pub(super) fn put(&mut self, node: NodeId, tape: &Tape<'_>, at: TapeIndex) -> Result<()> {
+        let state = match tape.item(at) {
+            Item::Array { .. } => return self.put_array(node, tape, at),
+            Item::Object { .. } => return self.put_object(node, tape, at),
+            Item::Null => Datum::Null,
+            Item::Bool(value) => Datum::Bool(value),
+            Item::Number(text) => number_state(&mut self.columns, text)?,
+            Item::Text { bytes, plain } => {
+                let kind = if plain { ApartKind::PlainText } else { ApartKind::Text };
+                self.columns.state_of(kind, bytes)?
+            }
+        };
+        self.set(node, state);
+        Ok(())
+    }
+
+    fn put_opaque(&mut self, node: NodeId, tape: &Tape<'_>, at: TapeIndex) -> Result<()> {
+        let mut text = Vec::new();
+        tape.write(at, &mut text);
+        let state = self.columns.state_of(ApartKind::Opaque, &text)?;
+        self.set(node, state);
+        Ok(())
+    }
+
+    fn put_array(&mut self, array: NodeId, tape: &Tape<'_>, at: TapeIndex) -> Result<()> {
+        let Some(path) = self.data.element_or_add(array.path()) else {
+            return self.put_opaque(array, tape, at);
+        };
+        let first = self.next(path);
+        for at in tape.elements(at) {
+            let element = self.bear(path, array.ordinal().0)?;
+            self.put(element, tape, at)?;
+        }
+        let sequence = self.sequence(path, first)?;
+        self.set(array, Datum::Array(sequence));
+        Ok(())
+    }
+
+    fn put_object(&mut self, object: NodeId, tape: &Tape<'_>, at: TapeIndex) -> Result<()> {
+        tape.fields(at).try_for_each(|(name, _)| check_member_name(name_of(name).0))?;
+        let path = object.path();
+        let names = tape.fields(at).map(|(name, _)| name_of(name).0);
+        let is_declared = self.is_declared_map(path);
+        let paths = (!is_declared).then(|| self.data.paths_of_fields(path, names, false));
+        let Some(paths) = paths.flatten() else { return self.put_map(object, tape, at) };
+        for (&path, (_, value)) in paths.iter().zip(tape.fields(at)) {
+            self.put(node(path, object.ordinal().0), tape, value)?;
+        }
+        self.set_object(object, &paths);
+        Ok(())
+    }
+
+    /// Makes a node an object with these fields.
+    pub(super) fn set_object(&mut self, object: NodeId, paths: &[PathId]) {
+        let shape = self.data.shape_or_add(paths);
+        self.guesses.learn(&self.data.schema, object.path(), (paths, shape));
+        self.set(object, Datum::Object(shape));
+    }
+
+    fn put_map(&mut self, map: NodeId, tape: &Tape<'_>, at: TapeIndex) -> Result<()> {
+        let Some(path) = self.data.entry_or_add(map.path()) else {
+            return self.put_opaque(map, tape, at);
+        };
+        let first = self.next(path);
+        for (name, value) in tape.fields(at) {
+            let entry = self.bear_entry(path, map.ordinal().0, name_of(name))?;
+            self.put(entry, tape, value)?;
+        }
+        let sequence = self.sequence(path, first)?;
+        self.set(map, Datum::Map(sequence));
+        Ok(())
+    }
+
+    /// Makes a node the value at the begin of `text`, if its shapes are guessed: the value's bytes.
+    pub(super) fn put_guessed(&mut self, node: NodeId, text: &[u8]) -> Result<Option<usize>> {
+        let Self { data, columns, guesses, .. } = self;
+        let Some(bytes) = guesses.read(&data.schema, node.path(), text) else { return Ok(None) };
+        let (schema, mut tokens) = (&*data.schema, guesses.tokens().iter());
+        let info = schema.path(node.path());
+        let at = ((info.space, info.column), node);
+        Filler { schema, columns, text }.put(at, &mut tokens)?;
+        Ok(Some(bytes))
+    }
+}
+
+/// Puts guessed values in place.
+struct Filler<'s, 't> {
+    schema: &'s Schema,
+    columns: &'s mut Columns,
+    text: &'t [u8],
+}
+
+impl<'t> Filler<'_, 't> {
+    fn put(
+        &mut self,
+        (column, node): ((SpaceId, u32), NodeId),
+        tokens: &mut std::slice::Iter<'_, Token>,
+    ) -> Result<()> {
+        let Some(token) = tokens.next() else { return Ok(()) };
+        let ordinal = node.ordinal().0;
+        let state = match *token {
+            Token::Number { at, len } => number_state(self.columns, self.slice(at, len))?,
+            Token::Object(shape) => {
+                self.put_fields((column.0, ordinal), self.schema.shape(shape), tokens)?;
+                Datum::Object(shape)
+            }
+            Token::Array { path, len } => {
+                let space = self.schema.path(path).space;
+                let first = self.columns.next(space);
+                for _ in 0..len {
+                    let element = self.columns.bear(self.schema, space, ordinal)?;
+                    self.put(((space, 0), self::node(path, element)), tokens)?;
+                }
+                let first = if len == 0 { 0 } else { first };
+                Datum::Array(Sequence::Extent(Extent { first, count: len }))
+            }
+            other => scalar(other, self.text).unwrap_or(Datum::Null),
+        };
+        self.columns.set(column, ordinal, state);
+        Ok(())
+    }
+
+    fn put_fields(
+        &mut self,
+        (space, ordinal): (SpaceId, u64),
+        mut fields: &[ShapeField],
+        tokens: &mut std::slice::Iter<'_, Token>,
+    ) -> Result<()> {
+        while let Some((field, rest)) = fields.split_first() {
+            // Most fields are scalars: they are set without looking the row up for each.
+            let mut row = self.columns.row(space, ordinal);
+            let mut scalars = 0;
+            for (field, token) in fields.iter().zip(tokens.as_slice()) {
+                let Some(state) = scalar(*token, self.text) else { break };
+                row.set(field.column, state);
+                scalars += 1;
+            }
+            if scalars > 0 {
+                tokens.nth(scalars - 1);
+                fields = &fields[scalars..];
+                continue;
+            }
+            self.put(((space, field.column), self::node(field.path, ordinal)), tokens)?;
+            fields = rest;
+        }
+        Ok(())
+    }
+
+    fn slice(&self, at: u32, len: u32) -> &'t [u8] {
+        slice(self.text, at, len)
+    }
+}
+
+/// The state of a token that is one by itself.
+#[inline]
+fn scalar(token: Token, text: &[u8]) -> Option<Datum<'_>> {
+    Some(match token {
+        Token::Null => Datum::Null,
+        Token::Bool(value) => Datum::Bool(value),
+        Token::Int(value) => Datum::Int(value),
+        Token::Text { at, len } => Datum::Text { bytes: slice(text, at, len), plain: true },
+        Token::Number { .. } | Token::Object(_) | Token::Array { .. } => return None,
+    })
+}
+
+#[inline]
+fn slice(text: &[u8], at: u32, len: u32) -> &[u8] {
+    &text[at as usize..][..len as usize]
+}
+
+fn number_state<'t>(columns: &mut Columns, text: &'t [u8]) -> Result<Datum<'t>> {
+    match number::classify(text) {
+        Datum::Digits(text) => columns.state_of(ApartKind::Digits, text),
+        state => Ok(state),
+    }
+}
+
+/// The ordinals from `first` to before `end` as extents.
+fn extents(first: u64, end: u64) -> impl Iterator<Item = Extent> {
+    let starts = (first..end).step_by(EXTENT_ITEMS_MAX as usize);
+    starts.map(move |first| {
+        let count = (end - first).min(u64::from(EXTENT_ITEMS_MAX));
+        Extent { first, count: u32::try_from(count).unwrap_or(EXTENT_ITEMS_MAX) }
+    })
+}

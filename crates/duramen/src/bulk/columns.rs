@@ -1,0 +1,289 @@
+//! The columns of a document that is being loaded: what is born goes into the row group that its
+//! space is filling, and from there, encoded, among the cells.
+//!
+//! Invariants:
+//! - every state is a first state, of revision 1, and each column gets its slots in rising order;
+//! - a space fills one row group at a time: nothing of an earlier one comes after a later birth.
+
+use std::sync::Arc;
+
+use crate::encoding::{ColumnBuilder, encode_order_block};
+use crate::error::{Error, ErrorKind, Result};
+use crate::limits::{INLINE_BYTES_MAX, ORDINALS_MAX, ROW_GROUP_SLOTS, VALUE_BYTES_MAX};
+use crate::node::PathId;
+use crate::order::{self, OrderBlock, OrderBlocks, OrderBlocksMut};
+use crate::state::{ApartKind, BlobId, Datum, Extent, OrderId, Sequence};
+use crate::tree::cell_key::{self, GroupCell, TreeId};
+use crate::tree::group::GroupId;
+use crate::tree::persist::Cells;
+use crate::tree::schema::{Schema, SpaceId, index_u32};
+
+/// Bytes that a cell takes beside its key and content.
+const CELL_BYTES: usize = 64;
+
+/// The columns of a document that is being loaded.
+#[derive(Debug)]
+pub(super) struct Columns {
+    tree: TreeId,
+    spaces: Vec<Space>,
+    /// What is encoded.
+    cells: Cells,
+    cell_bytes: usize,
+    orders: u64,
+    blobs: u64,
+}
+
+/// One ordinal space.
+#[derive(Debug, Default)]
+struct Space {
+    /// The next ordinal.
+    next: u64,
+    /// The first one whose birth is not among the cells.
+    unwritten: u64,
+    /// The row group that is being filled.
+    group: u64,
+    columns: Vec<Filling>,
+    parent: Filling,
+    key: Filling,
+}
+
+/// A column of the row group that is being filled.
+#[derive(Debug, Default)]
+struct Filling {
+    first: usize,
+    states: ColumnBuilder,
+}
+
+impl Filling {
+    #[inline]
+    fn set(&mut self, slot: usize, state: Datum<'_>) {
+        if self.states.len() == 0 {
+            self.first = slot;
+        }
+        let before = slot - self.first;
+        if before != self.states.len() {
+            assert!(before > self.states.len(), "slots come in order");
+            self.states.pad(before);
+        }
+        self.states.push(state);
+    }
+}
+
+impl Columns {
+    /// The columns of a tree without any state.
+    pub(super) fn new(tree: TreeId) -> Self {
+        Self { tree, spaces: Vec::new(), cells: Cells::new(), cell_bytes: 0, orders: 0, blobs: 0 }
+    }
+
+    /// How many order blocks and values stored apart there are.
+    pub(super) fn counts(&self) -> (u64, u64) {
+        (self.orders, self.blobs)
+    }
+
+    /// The next ordinal of a space.
+    pub(super) fn next(&self, space: SpaceId) -> u64 {
+        self.spaces.get(space.0 as usize).map_or(0, |space| space.next)
+    }
+
+    /// Bytes of the cells.
+    pub(super) fn cell_bytes(&self) -> usize {
+        self.cell_bytes
+    }
+
+    /// Bytes of the row groups that are being filled.
+    pub(super) fn filling_bytes(&self) -> usize {
+        let columns = self.spaces.iter().flat_map(|space| space.columns.iter().chain(space.ends()));
+        columns.map(|column| column.states.bytes()).sum()
+    }
+
+    /// Takes the cells.
+    pub(super) fn take_cells(&mut self) -> Cells {
+        self.cell_bytes = 0;
+        std::mem::take(&mut self.cells)
+    }
+
+    fn push_cell(&mut self, key: Vec<u8>, cell: Vec<u8>) {
+        self.cell_bytes += key.len() + cell.len() + CELL_BYTES;
+        self.cells.push((key, cell));
+    }
+
+    fn space_mut(&mut self, space: SpaceId) -> &mut Space {
+        let index = space.0 as usize;
+        if index >= self.spaces.len() {
+            self.spaces.resize_with(index + 1, Space::default);
+        }
+        &mut self.spaces[index]
+    }
+
+    /// Gives a new element, entry or the root its ordinal.
+    pub(super) fn bear(&mut self, schema: &Schema, space: SpaceId, parent: u64) -> Result<u64> {
+        let ordinal = self.next(space);
+        if ordinal >= ORDINALS_MAX {
+            let message = "a path has 2^40 elements: no more can be added to it";
+            return Err(Error::new(ErrorKind::Full, message));
+        }
+        if ordinal / ROW_GROUP_SLOTS != self.space_mut(space).group {
+            self.write_group(schema, space);
+        }
+        let born = self.space_mut(space);
+        born.group = ordinal / ROW_GROUP_SLOTS;
+        born.next += 1;
+        if space.0 != 0 {
+            born.parent.set(slot_of(ordinal), Datum::Int(parent.cast_signed()));
+        }
+        Ok(ordinal)
+    }
+
+    /// Names the entry of a map that was born last.
+    pub(super) fn name(
+        &mut self,
+        schema: &Schema,
+        (space, map): (SpaceId, u64),
+        (bytes, plain): (&[u8], bool),
+    ) {
+        let entries = self.space_mut(space);
+        let ordinal = entries.next - 1;
+        entries.key.set(slot_of(ordinal), Datum::Text { bytes, plain });
+        let key = cell_key::entry(self.tree, schema.space(space).path, map, bytes);
+        self.push_cell(key, ordinal.to_le_bytes().to_vec());
+    }
+
+    /// Sets the state of a node.
+    pub(super) fn set(&mut self, (space, column): (SpaceId, u32), ordinal: u64, state: Datum<'_>) {
+        self.row(space, ordinal).set(column, state);
+    }
+
+    /// The columns of a space at an ordinal.
+    #[inline]
+    pub(super) fn row(&mut self, space: SpaceId, ordinal: u64) -> Row<'_> {
+        let space = self.space_mut(space);
+        debug_assert_eq!(ordinal / ROW_GROUP_SLOTS, space.group, "of the group being filled");
+        Row { columns: &mut space.columns, slot: slot_of(ordinal) }
+    }
+
+    /// The state of a string, number text or opaque text, stored apart if it is long.
+    pub(super) fn state_of<'b>(&mut self, kind: ApartKind, bytes: &'b [u8]) -> Result<Datum<'b>> {
+        if bytes.len() <= INLINE_BYTES_MAX {
+            return Ok(kind.inline(bytes));
+        }
+        if bytes.len() > VALUE_BYTES_MAX {
+            let message =
+                format!("a value has {} bytes: at most {VALUE_BYTES_MAX} are allowed", bytes.len());
+            return Err(Error::new(ErrorKind::Full, message));
+        }
+        let blob = BlobId(self.blobs);
+        self.blobs += 1;
+        self.push_cell(cell_key::blob(self.tree, blob), bytes.to_vec());
+        Ok(Datum::Apart { blob, kind })
+    }
+
+    /// The order of these extents.
+    pub(super) fn sequence(&mut self, extents: &[Extent]) -> Result<Sequence> {
+        let mut blocks = NewBlocks { first: self.orders, blocks: Vec::new() };
+        let sequence = order::splice(&mut blocks, Sequence::EMPTY, 0..0, extents)?;
+        for (id, block) in (self.orders..).zip(&blocks.blocks) {
+            let mut cell = Vec::new();
+            encode_order_block(block, &mut cell);
+            self.push_cell(cell_key::order(self.tree, OrderId(id)), cell);
+        }
+        self.orders += blocks.blocks.len() as u64;
+        Ok(sequence)
+    }
+
+    /// Encodes what is in the row groups being filled; they go on behind it.
+    pub(super) fn write_groups(&mut self, schema: &Schema) {
+        for index in 0..self.spaces.len() {
+            self.write_group(schema, SpaceId(index_u32(index)));
+        }
+    }
+
+    fn write_group(&mut self, schema: &Schema, id: SpaceId) {
+        let mut space = std::mem::take(self.space_mut(id));
+        let group = GroupId { space: id, group: index_u32(slot_or_group(space.group)) };
+        let columns = &schema.space(id).columns;
+        for (&path, column) in columns.iter().zip(&mut space.columns) {
+            self.write_column((group, path, GroupCell::Base), column);
+        }
+        let own = columns[0];
+        self.write_column((group, own, GroupCell::Parent), &mut space.parent);
+        self.write_column((group, own, GroupCell::Key), &mut space.key);
+        if space.unwritten < space.next {
+            let mut born = Filling::default();
+            for ordinal in space.unwritten..space.next {
+                born.set(slot_of(ordinal), Datum::Int(1));
+            }
+            self.write_column((group, own, GroupCell::Born), &mut born);
+            space.unwritten = space.next;
+        }
+        *self.space_mut(id) = space;
+    }
+
+    fn write_column(
+        &mut self,
+        (group, path, kind): (GroupId, PathId, GroupCell),
+        column: &mut Filling,
+    ) {
+        if column.states.len() == 0 {
+            return;
+        }
+        let mut cell = Vec::new();
+        column.states.encode(&mut cell);
+        column.states.clear();
+        let number = index_u32(column.first);
+        self.push_cell(cell_key::group_cell(self.tree, group, path, (kind, number)), cell);
+    }
+}
+
+/// The columns of a space at one slot.
+pub(super) struct Row<'a> {
+    columns: &'a mut Vec<Filling>,
+    slot: usize,
+}
+
+impl Row<'_> {
+    /// Sets the state in a column.
+    #[inline]
+    pub(super) fn set(&mut self, column: u32, state: Datum<'_>) {
+        let column = column as usize;
+        if column >= self.columns.len() {
+            self.columns.resize_with(column + 1, Filling::default);
+        }
+        self.columns[column].set(self.slot, state);
+    }
+}
+
+impl Space {
+    fn ends(&self) -> [&Filling; 2] {
+        [&self.parent, &self.key]
+    }
+}
+
+#[inline]
+fn slot_of(ordinal: u64) -> usize {
+    slot_or_group(ordinal % ROW_GROUP_SLOTS)
+}
+
+fn slot_or_group(number: u64) -> usize {
+    usize::try_from(number).expect("ordinals have 40 bits")
+}
+
+/// The blocks of one order, which nothing else refers to yet.
+struct NewBlocks {
+    first: u64,
+    blocks: Vec<Arc<OrderBlock>>,
+}
+
+impl OrderBlocks for NewBlocks {
+    fn block(&self, id: OrderId) -> Result<Arc<OrderBlock>> {
+        let index = id.0.checked_sub(self.first).and_then(|index| usize::try_from(index).ok());
+        let block = index.and_then(|index| self.blocks.get(index)).cloned();
+        block.ok_or_else(|| Error::new(ErrorKind::Internal, format!("no new block {}", id.0)))
+    }
+}
+
+impl OrderBlocksMut for NewBlocks {
+    fn add(&mut self, block: OrderBlock) -> OrderId {
+        self.blocks.push(Arc::new(block));
+        OrderId(self.first + self.blocks.len() as u64 - 1)
+    }
+}

@@ -1,0 +1,213 @@
+//! Gathers the states of consecutive slots and encodes them as a column.
+//!
+//! A slot costs a byte and what it carries: nothing is kept per slot that only a mixture of kinds
+//! needs (benchmark A0).
+
+use std::borrow::Cow;
+
+use super::tag::{self, Carried};
+use super::{
+    HAS_BARE, HAS_COUNTS, HAS_NUMBERS, HAS_SUMMARY, HAS_TEXTS, SUMMARY_SLOTS_MIN, split::Split,
+};
+use crate::encoding::bits::BITS_MAX;
+use crate::encoding::integers::{Integers, Plan};
+use crate::encoding::summary::Summary;
+use crate::encoding::tags::Tags;
+use crate::encoding::texts::Texts;
+use crate::state::Datum;
+
+/// The states of consecutive slots.
+#[derive(Debug, Default)]
+pub(crate) struct ColumnBuilder {
+    /// Which state each slot has.
+    tags: Vec<u8>,
+    /// The numbers that slots carry.
+    numbers: Vec<i64>,
+    /// Beside each number the count of its extent, once there is an extent.
+    counts: Vec<i64>,
+    has_counts: bool,
+    /// Where the strings that slots carry end in `bytes`.
+    ends: Vec<usize>,
+    bytes: Vec<u8>,
+}
+
+/// The tags of a column by what their slots carry.
+#[derive(Default)]
+struct Sorted<'a> {
+    /// Per slot, whether it carries something, and per carrying slot, whether that is bytes;
+    /// nothing where all slots are alike in that.
+    carrying: Vec<bool>,
+    textual: Vec<bool>,
+    bare: Cow<'a, [u8]>,
+    numbers: Cow<'a, [u8]>,
+    texts: Cow<'a, [u8]>,
+}
+
+impl ColumnBuilder {
+    /// How many slots.
+    pub(crate) fn len(&self) -> usize {
+        self.tags.len()
+    }
+
+    /// Bytes that the states take in memory.
+    pub(crate) fn bytes(&self) -> usize {
+        let words = self.numbers.len().saturating_add(self.counts.len());
+        let words = words.saturating_add(self.ends.len()).saturating_mul(size_of::<u64>());
+        words.saturating_add(self.tags.len()).saturating_add(self.bytes.len())
+    }
+
+    /// Takes all slots out; the room stays.
+    pub(crate) fn clear(&mut self) {
+        self.tags.clear();
+        self.numbers.clear();
+        self.counts.clear();
+        self.has_counts = false;
+        self.ends.clear();
+        self.bytes.clear();
+    }
+
+    /// Adds a slot.
+    #[inline]
+    pub(crate) fn push(&mut self, datum: Datum<'_>) {
+        let (tag, carried) = tag::tag_of(datum);
+        self.tags.push(tag);
+        match carried {
+            Carried::Nothing => {}
+            Carried::Number(value) => {
+                self.numbers.push(value);
+                if self.has_counts {
+                    self.counts.push(0);
+                }
+            }
+            Carried::Extent(first, count) => {
+                if !self.has_counts {
+                    self.has_counts = true;
+                    self.counts.resize(self.numbers.len(), 0);
+                }
+                self.numbers.push(first);
+                self.counts.push(count);
+            }
+            Carried::Bytes(bytes) => {
+                self.bytes.extend_from_slice(bytes);
+                self.ends.push(self.bytes.len());
+            }
+        }
+    }
+
+    /// Adds slots until there are `len`, all absent.
+    pub(crate) fn pad(&mut self, len: usize) {
+        while self.len() < len {
+            self.push(Datum::Absent);
+        }
+    }
+
+    /// Appends the encoding.
+    ///
+    /// # Panics
+    /// If there are more than 65,535 slots.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        let len = self.len();
+        assert!(len <= BITS_MAX, "a column of {len} slots");
+        let sorted = self.sorted();
+        let plan = Plan::best(&self.numbers);
+        let summary = self.summary(&sorted, &plan);
+        self.write_head(summary.is_some(), out);
+        if let Some(summary) = summary {
+            summary.write(out);
+        }
+        Split::encode(&sorted.carrying, out);
+        Split::encode(&sorted.textual, out);
+        if self.has_bare() {
+            Tags::encode(&sorted.bare, out);
+        }
+        if !self.numbers.is_empty() {
+            Tags::encode(&sorted.numbers, out);
+            plan.write(&self.numbers, out);
+            if self.has_counts {
+                Integers::encode(&self.counts, out);
+            }
+        }
+        if !self.ends.is_empty() {
+            Tags::encode(&sorted.texts, out);
+            Texts::encode(&self.texts(), out);
+        }
+    }
+
+    fn has_bare(&self) -> bool {
+        self.numbers.len().saturating_add(self.ends.len()) < self.len()
+    }
+
+    fn sorted(&self) -> Sorted<'_> {
+        let mut sorted = Sorted::default();
+        let all = Cow::Borrowed(self.tags.as_slice());
+        match (self.has_bare(), self.numbers.is_empty(), self.ends.is_empty()) {
+            (_, true, true) => sorted.bare = all,
+            (false, false, true) => sorted.numbers = all,
+            (false, true, false) => sorted.texts = all,
+            _ => self.sort(&mut sorted),
+        }
+        sorted
+    }
+
+    fn sort(&self, sorted: &mut Sorted<'_>) {
+        for &tag in &self.tags {
+            let (is_carrying, is_textual) = (tag::is_carrying(tag), tag::is_textual(tag));
+            sorted.carrying.push(is_carrying);
+            if is_carrying {
+                sorted.textual.push(is_textual);
+            }
+            match (is_carrying, is_textual) {
+                (false, _) => sorted.bare.to_mut().push(tag),
+                (true, false) => sorted.numbers.to_mut().push(tag),
+                (true, true) => sorted.texts.to_mut().push(tag),
+            }
+        }
+    }
+
+    fn texts(&self) -> Vec<&[u8]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        let span = |(start, end): (usize, &usize)| self.bytes.get(start..*end).unwrap_or_default();
+        starts.zip(&self.ends).map(span).collect()
+    }
+
+    /// The summary, if the column stores one: where reading it off the values takes a pass.
+    fn summary(&self, sorted: &Sorted<'_>, plan: &Plan) -> Option<Summary> {
+        if self.len() < SUMMARY_SLOTS_MIN {
+            return None;
+        }
+        let is_derived = self.numbers.len() == self.len()
+            && plan.is_line()
+            && sorted.numbers.iter().all(|tag| Some(tag) == sorted.numbers.first())
+            && sorted.numbers.first().is_some_and(|tag| tag::scale(*tag).is_some());
+        if is_derived {
+            return None;
+        }
+        let pairs = sorted.numbers.iter().zip(&self.numbers);
+        let exact = pairs.filter_map(|(tag, value)| Some((*value, tag::scale(*tag)?)));
+        let tags = sorted.numbers.iter().chain(sorted.texts.iter());
+        Summary::of_numbers(exact, tags.filter(|tag| tag::is_other_number(**tag)).count())
+    }
+
+    fn write_head(&self, has_summary: bool, out: &mut Vec<u8>) {
+        let flag = |has: bool, flag: u8| if has { flag } else { 0 };
+        let short = u8::try_from(self.len());
+        let width = match short {
+            Ok(1) => 0,
+            Ok(_) => 1,
+            Err(_) => 2,
+        };
+        out.push(
+            width
+                | flag(self.has_bare(), HAS_BARE)
+                | flag(!self.numbers.is_empty(), HAS_NUMBERS)
+                | flag(!self.ends.is_empty(), HAS_TEXTS)
+                | flag(self.has_counts, HAS_COUNTS)
+                | flag(has_summary, HAS_SUMMARY),
+        );
+        match short {
+            Ok(1) => {}
+            Ok(len) => out.push(len),
+            Err(_) => out.extend(u16::try_from(self.len()).unwrap_or(u16::MAX).to_le_bytes()),
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! A device on which a database is being made that is none until it is finished: its manifest
+//! stands under another name.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::engine::recovery::LOCK;
+use crate::error::{Error, ErrorKind, Result};
+use crate::io::{Access, Device, File, Lock};
+use crate::journal;
+use crate::manifest;
+use crate::segment;
+
+/// Where the manifest stands until the database is finished.
+const MANIFEST: &str = "MANIFEST.unfinished";
+
+/// The device of a database in the making.
+#[derive(Debug)]
+pub(crate) struct Unfinished {
+    device: Arc<dyn Device>,
+    is_finished: AtomicBool,
+}
+
+impl Unfinished {
+    /// A database in the making on a device without files.
+    pub(crate) fn begin(device: Arc<dyn Device>) -> Result<Arc<Self>> {
+        check_empty(device.as_ref())?;
+        Ok(Arc::new(Self { device, is_finished: AtomicBool::new(false) }))
+    }
+
+    /// Makes it a database, durably. It was closed before.
+    pub(crate) fn finish(&self) -> Result<()> {
+        let failed = |error| Error::io("cannot name the new MANIFEST", error);
+        self.device.rename(MANIFEST, manifest::PATH).map_err(failed)?;
+        self.is_finished.store(true, Ordering::Relaxed);
+        self.device.sync_dir("").map_err(failed)
+    }
+
+    fn name<'p>(&self, path: &'p str) -> &'p str {
+        let is_manifest = path == manifest::PATH && !self.is_finished.load(Ordering::Relaxed);
+        if is_manifest { MANIFEST } else { path }
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        // Whoever has the database open holds the device, so by now nobody writes.
+        if !self.is_finished.load(Ordering::Relaxed) {
+            let _ = self.device.remove(MANIFEST);
+            remove_files(self.device.as_ref());
+        }
+    }
+}
+
+/// Removes the segments and the journal of a database in the making; what cannot be removed is
+/// named by no manifest.
+pub(crate) fn remove_files(device: &dyn Device) {
+    for folder in [journal::DIRECTORY, segment::DIRECTORY] {
+        for name in device.list(folder).unwrap_or_default() {
+            let _ = device.remove(&format!("{folder}/{name}"));
+        }
+    }
+}
+
+/// Refuses to make a database where anything is, but for the folders that an unfinished one leaves.
+pub(crate) fn check_empty(device: &dyn Device) -> Result<()> {
+    let list = |folder: &str| match device.list(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        listed => listed.map_err(|error| Error::io("cannot look into the database folder", error)),
+    };
+    let folders = [segment::DIRECTORY, journal::DIRECTORY];
+    for name in list("")? {
+        let is_left = name == LOCK || (folders.contains(&name.as_str()) && list(&name)?.is_empty());
+        if !is_left {
+            let message =
+                format!("the folder is not empty: it has \"{name}\"; name an empty or a new one");
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
+    }
+    Ok(())
+}
+
+impl Device for Unfinished {
+    fn create_dir(&self, path: &str) -> io::Result<()> {
+        self.device.create_dir(path)
+    }
+
+    fn open(&self, path: &str, access: Access) -> io::Result<Arc<dyn File>> {
+        self.device.open(self.name(path), access)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.device.rename(self.name(from), self.name(to))
+    }
+
+    fn remove(&self, path: &str) -> io::Result<()> {
+        self.device.remove(self.name(path))
+    }
+
+    fn list(&self, dir: &str) -> io::Result<Vec<String>> {
+        self.device.list(dir)
+    }
+
+    fn sync_dir(&self, dir: &str) -> io::Result<()> {
+        self.device.sync_dir(dir)
+    }
+
+    fn lock(&self, path: &str, holder: &str) -> io::Result<Box<dyn Lock>> {
+        self.device.lock(path, holder)
+    }
+
+    fn lock_holder(&self, path: &str) -> io::Result<String> {
+        self.device.lock_holder(path)
+    }
+
+    fn entropy(&self) -> u128 {
+        self.device.entropy()
+    }
+}

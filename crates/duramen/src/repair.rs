@@ -1,0 +1,457 @@
+//! Salvages what verifies of a damaged database into a new one.
+//!
+//! The new database is written by the engine itself, revision by revision, from what is left of the
+//! old one; so it is whole, whatever the old one is. Documents keep their names, options and tags,
+//! revisions their numbers, timestamps, authors and messages. The ids of values, commit sequences
+//! and commit timestamps are those of the new database.
+//!
+//! Invariants:
+//! - nothing of the damaged database is written;
+//! - a value that is written is the one that was committed; what may be another one is lost, and
+//!   told;
+//! - a repair that fails or is stopped leaves no database behind.
+
+pub(crate) mod device;
+mod print;
+mod rewrite;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::check::Finding;
+use crate::database::Database;
+use crate::document::Document;
+use crate::engine::catalogue::{facts, salvage as catalogue};
+use crate::engine::options::{CommitOptions, Options};
+use crate::engine::salvage::{self, Salvaged};
+use crate::engine::{CATALOGUE, Engine};
+use crate::error::{Error, ErrorKind, Result};
+use crate::export::ExportedContent;
+use crate::io::{Device, DirectoryDevice};
+use crate::repair::rewrite::Rewrite;
+use crate::revision::{Micros, Revision};
+use crate::segment::salvage::LostKeys;
+use crate::tree::Tree;
+use crate::tree::cell_key::{self, TreeId};
+use crate::tree::history::short;
+use crate::tree::salvage::{Losses, readable};
+use crate::{Clock, Durability};
+
+/// Commits of the new database that may be lost with the power until all is flushed.
+const DURABILITY: Durability = Durability::Interval(1_000);
+
+/// What a repair found and did.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RepairReport {
+    /// Documents of the new database.
+    pub documents: u64,
+    /// Their revisions.
+    pub revisions: u64,
+    /// What of the damaged database does not verify.
+    pub damage: Vec<Finding>,
+    /// What the new database lacks; empty if everything is there.
+    pub lost: Vec<Lost>,
+}
+
+/// Something that could not be salvaged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lost {
+    /// The document; none if it is of the database.
+    pub document: Option<String>,
+    /// The label path of the values, such as `$.data[*].age`.
+    pub path: Option<String>,
+    /// The first revision that lacks it.
+    pub first: Revision,
+    /// The last revision that lacks it; 0 if it is not of revisions.
+    pub last: Revision,
+    /// How many values, or revisions, counted in each revision.
+    pub values: u64,
+    /// What it is.
+    pub what: String,
+}
+
+/// How far a repair is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RepairProgress {
+    /// Revisions written.
+    pub done: u64,
+    /// Revisions to be written in all.
+    pub total: u64,
+}
+
+/// Called now and then; it may stop the repair.
+type Progress<'p> = dyn FnMut(RepairProgress) -> ControlFlow<()> + 'p;
+
+impl Database {
+    /// Salvages what verifies of the damaged database in the folder `from` into a new one in the
+    /// folder `to`. No process may be writing `from`, and nothing of it is changed.
+    ///
+    /// Of a value that is lost, the new database lacks that value alone: a member is left out, an
+    /// element is `null`, a whole document at a revision too. [`RepairReport::lost`] names all of
+    /// it.
+    ///
+    /// `Corrupt` if nothing verifies, `Invalid` if there is something in `to`, `Cancelled` if
+    /// `progress` says so.
+    ///
+    /// ```
+    /// use std::ops::ControlFlow;
+    /// use duramen::{CommitOptions, Database, Options};
+    ///
+    /// let folder = tempfile::tempdir().unwrap();
+    /// let (old, new) = (folder.path().join("old"), folder.path().join("new"));
+    /// let db = Database::open(&old, Options::default())?;
+    /// db.create_document("config")?.put("[1,2]", &CommitOptions::default())?;
+    /// db.close()?;
+    /// let mut manifest = std::fs::read(old.join("MANIFEST")).unwrap();
+    /// manifest[8] ^= 1;
+    /// std::fs::write(old.join("MANIFEST"), manifest).unwrap();
+    ///
+    /// let report = Database::repair(&old, &new, &mut |_| ControlFlow::Continue(()))?;
+    /// assert!(report.damage.len() == 1 && report.is_complete());
+    /// let db = Database::open(&new, Options::default())?;
+    /// assert_eq!(db.document("config")?.head()?.to_json()?, "[1,2]");
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    pub fn repair(
+        from: impl AsRef<Path>,
+        to: impl AsRef<Path>,
+        progress: &mut Progress<'_>,
+    ) -> Result<RepairReport> {
+        let device = |path: &Path| -> Arc<dyn Device> { Arc::new(DirectoryDevice::new(path)) };
+        let (from, to) = (device(from.as_ref()), device(to.as_ref()));
+        Self::repair_device((from, to), &Options::default(), progress)
+    }
+
+    /// The same from device to device. Of the options, the memory and the clock count.
+    pub fn repair_device(
+        (from, to): (Arc<dyn Device>, Arc<dyn Device>),
+        options: &Options,
+        progress: &mut Progress<'_>,
+    ) -> Result<RepairReport> {
+        check_empty(to.as_ref())?;
+        let repaired = repair((&from, &to), options, progress);
+        if repaired.is_err() {
+            discard(to.as_ref());
+        }
+        repaired
+    }
+}
+
+impl RepairReport {
+    /// Whether the new database has all that the damaged one had.
+    pub fn is_complete(&self) -> bool {
+        self.lost.is_empty()
+    }
+}
+
+impl fmt::Display for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.document {
+            Some(name) => write!(f, "document {name:?}")?,
+            None => f.write_str("database")?,
+        }
+        if let Some(path) = &self.path {
+            write!(f, ", {path}")?;
+        }
+        match (self.first, self.last) {
+            (_, Revision(0)) => {}
+            (first, last) if first == last => write!(f, ", revision {first}")?,
+            (first, last) => write!(f, ", revisions {first} to {last}")?,
+        }
+        write!(f, ": {}", self.what)?;
+        if self.values > 1 {
+            write!(f, " ({})", self.values)?;
+        }
+        Ok(())
+    }
+}
+
+/// A clock that is never before the commits that are to be written again.
+#[derive(Debug)]
+struct NotBefore(Arc<dyn Clock>, Micros);
+
+impl Clock for NotBefore {
+    fn now(&self) -> Micros {
+        self.0.now().max(self.1)
+    }
+}
+
+fn repair(
+    (from, to): (&Arc<dyn Device>, &Arc<dyn Device>),
+    options: &Options,
+    progress: &mut Progress<'_>,
+) -> Result<RepairReport> {
+    let reading = Options { read_only: true, background: false, ..options.clone() };
+    let Salvaged { engine, damage, keys, trees, unfounded, newest } =
+        salvage::open(from, to, reading)?;
+    let writing = Options {
+        create: true,
+        read_only: false,
+        clock: Arc::new(NotBefore(Arc::clone(&options.clock), newest)),
+        ..options.clone()
+    };
+    let mut repair = Repair {
+        engine: Arc::new(engine),
+        // The copied cells, which it removes as unfinished, stay readable to who has them open.
+        database: Database::open_device(Arc::clone(to), writing)?,
+        keys,
+        newest,
+        report: RepairReport { damage, ..RepairReport::default() },
+    };
+    let documents = repair.documents(&trees)?;
+    let total = documents.iter().map(|(_, tree)| tree.data.read().rows.last()).sum();
+    let mut done = 0;
+    let mut step = || {
+        done += 1;
+        match progress(RepairProgress { done, total }) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => {
+                Err(Error::new(ErrorKind::Cancelled, "the repair was stopped"))
+            }
+        }
+    };
+    for (name, tree) in documents {
+        repair.document(&name, &tree, &mut step)?;
+        if let Some((first, last)) = unfounded.get(&tree.id()) {
+            repair.lose(
+                Some(&name),
+                (*first, *last),
+                "revisions of which the ones before are lost",
+            );
+        }
+    }
+    if unfounded.contains_key(&CATALOGUE) {
+        repair.lose(None, NO_REVISIONS, "the last changes of names, tags and options");
+    }
+    repair.finish()
+}
+
+/// Of something that is not of revisions.
+const NO_REVISIONS: (Revision, Revision) = (Revision(0), Revision(0));
+
+/// A repair on its way.
+struct Repair {
+    /// What is left of the damaged database.
+    engine: Arc<Engine>,
+    /// The new one.
+    database: Database,
+    keys: Vec<LostKeys>,
+    newest: Micros,
+    report: RepairReport,
+}
+
+impl Repair {
+    fn lose(
+        &mut self,
+        document: Option<&str>,
+        (first, last): (Revision, Revision),
+        what: impl Into<String>,
+    ) {
+        let values = if last.0 == 0 { 1 } else { last.0 - first.0 + 1 };
+        let (document, what) = (document.map(str::to_owned), what.into());
+        self.report.lost.push(Lost { document, path: None, first, last, values, what });
+    }
+
+    fn may_lack(&self, prefix: &[u8]) -> bool {
+        self.keys.iter().any(|keys| keys.may_have(prefix))
+    }
+
+    /// The catalogue and its newest revision, if it can be read.
+    fn catalogue(&self) -> Result<Option<(Arc<Tree>, u32)>> {
+        let tree = readable(self.engine.view().tree(CATALOGUE))?;
+        Ok(tree.map(|tree| {
+            let head = short(Revision(tree.data.read().rows.last()));
+            (tree, head)
+        }))
+    }
+
+    /// The trees of documents in the order of their numbers, with their names. One whose name is
+    /// lost is named after its number.
+    fn documents(&mut self, trees: &BTreeSet<TreeId>) -> Result<Vec<(String, Arc<Tree>)>> {
+        if self.may_lack(&CATALOGUE.0.to_be_bytes()) {
+            self.lose(None, NO_REVISIONS, "some of what the catalogue said of names and tags");
+        }
+        let mut names = match self.catalogue()? {
+            Some((tree, head)) => catalogue::names(&tree, head)?,
+            None => Vec::new(),
+        };
+        names.retain(|(_, name)| !name.is_free());
+        names.sort_by_key(|(_, name)| name.tree);
+        names.dedup_by_key(|(_, name)| name.tree);
+        let known: BTreeSet<TreeId> = names.iter().map(|(_, name)| name.tree).collect();
+        let mut wanted: Vec<_> = names.into_iter().map(|(name, at)| (at.tree, name)).collect();
+        for &tree in trees.difference(&known).filter(|&&tree| tree != CATALOGUE) {
+            wanted.push((tree, String::new()));
+        }
+        let mut documents = Vec::new();
+        for (id, name) in wanted {
+            let tree = readable(self.engine.view().tree(id))?;
+            let has_revisions = tree.as_ref().is_some_and(|tree| tree.data.read().rows.last() > 0);
+            let is_lost = !has_revisions && self.may_lack(&id.0.to_be_bytes());
+            match tree {
+                _ if name.is_empty() && !has_revisions && !is_lost => {}
+                Some(tree) if !is_lost => documents.push((self.name_of(id, name), tree)),
+                _ => {
+                    let name = self.name_of(id, name);
+                    self.lose(Some(&name), NO_REVISIONS, "all of it");
+                }
+            }
+        }
+        Ok(documents)
+    }
+
+    fn name_of(&mut self, id: TreeId, name: String) -> String {
+        if !name.is_empty() {
+            return name;
+        }
+        let name = format!("salvaged-{}", id.0);
+        self.lose(Some(&name), NO_REVISIONS, "the name of the document, and its tags and options");
+        name
+    }
+
+    fn document(
+        &mut self,
+        name: &str,
+        tree: &Arc<Tree>,
+        step: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<()> {
+        let document = self.create(name, tree)?;
+        let prefix = tree.id().0.to_be_bytes();
+        let keys: Vec<_> =
+            self.keys.iter().filter(|keys| keys.may_have(&prefix)).cloned().collect();
+        let revisions =
+            if keys.is_empty() { self.take_over(name, tree, step)? } else { Revision(0) };
+        let last = Revision(tree.data.read().rows.last());
+        if revisions < last {
+            if self.may_lack(&cell_key::meta(tree.id())) {
+                let what = format!("revisions after {last}, if there were any");
+                self.lose(Some(name), NO_REVISIONS, what);
+            }
+            let losses = Losses::find(tree, keys)?;
+            let (tree, database, newest) = (Arc::clone(tree), &self.database, self.newest);
+            let first = revisions.next();
+            let rewrite = Rewrite { tree, losses, name, database, newest, first };
+            rewrite.run(step, &mut self.report.lost)?;
+        }
+        self.report.documents += 1;
+        self.report.revisions += last.0;
+        self.tags(&document, tree)
+    }
+
+    /// Makes the document, with its options.
+    fn create(&mut self, name: &str, tree: &Tree) -> Result<Document> {
+        let declared = match self.catalogue()? {
+            Some((catalogue, head)) => readable(facts::options(&catalogue, tree.id(), head))?,
+            None => Some(None),
+        };
+        if declared.is_none() {
+            self.lose(Some(name), NO_REVISIONS, "its options");
+        }
+        match declared.flatten() {
+            Some(declared) => self.database.create_document_with(name, &declared),
+            None => self.database.create_document(name),
+        }
+    }
+
+    /// Takes over the history of a document that lacks nothing, as far as it can be read; the last
+    /// revision taken.
+    fn take_over(
+        &self,
+        name: &str,
+        tree: &Arc<Tree>,
+        step: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<Revision> {
+        let document = Document::new(Arc::clone(&self.engine), Arc::clone(tree), name);
+        let Some(history) = readable(document.export())? else { return Ok(Revision(0)) };
+        let mut import = self.database.import_history(name, Some(DURABILITY))?;
+        let mut taken = Revision(0);
+        for revision in history {
+            let Some(revision) = readable(revision)? else { break };
+            if taken.0 == 0 && revision.content == ExportedContent::Deleted {
+                break;
+            }
+            import.push(&revision)?;
+            taken = revision.revision;
+            step()?;
+        }
+        Ok(taken)
+    }
+
+    /// Sets the tags of revisions that have the value they had.
+    fn tags(&mut self, document: &Document, tree: &Tree) -> Result<()> {
+        let Some((catalogue, head)) = self.catalogue()? else { return Ok(()) };
+        let name = document.name();
+        let Some(tags) = readable(facts::tags(&catalogue, tree.id(), head))? else {
+            self.lose(Some(name), NO_REVISIONS, "its tags");
+            return Ok(());
+        };
+        for tag in tags {
+            let found = document.at(tag.revision).and_then(|at| at.content_hash());
+            if found.ok() != Some(tag.hash) {
+                let revisions = (tag.revision, tag.revision);
+                self.lose(Some(name), revisions, format!("the value of the tag {:?}", tag.name));
+                continue;
+            }
+            let row = readable(catalogue.row(tag.set))?;
+            let (author, message) = row.map_or((None, None), |row| (row.author, row.message));
+            let options = CommitOptions {
+                author: author.map(Into::into),
+                message: message.map(Into::into),
+                durability: Some(DURABILITY),
+                ..CommitOptions::default()
+            };
+            document.tag(&tag.name, Some(tag.revision), &options)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the new database durable and verifies it.
+    fn finish(self) -> Result<RepairReport> {
+        self.database.flush()?;
+        self.database.checkpoint()?;
+        let found = self.database.check()?;
+        if let Some(finding) = found.findings.first() {
+            let message = format!("the repaired database: {}: {}", finding.place, finding.message);
+            return Err(Error::new(ErrorKind::Internal, message));
+        }
+        self.database.close()?;
+        Ok(self.report)
+    }
+}
+
+/// Refuses a place that has anything of a database, or of anything else.
+fn check_empty(device: &dyn Device) -> Result<()> {
+    for folder in ["", "journal", "segments"] {
+        let names = match device.list(folder) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            names => names.map_err(|error| Error::io("cannot list the new folder", error))?,
+        };
+        let rests = ["LOCK", "journal", "segments"];
+        let other = names.iter().find(|name| !folder.is_empty() || !rests.contains(&name.as_str()));
+        if let Some(other) = other {
+            let message = format!(
+                "the folder for the repaired database has \"{other}\" in it: name an empty or a \
+                 new one"
+            );
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
+    }
+    Ok(())
+}
+
+/// Removes what a repair that did not end has made, the manifest first.
+fn discard(device: &dyn Device) {
+    let files = |folder: &str| {
+        let names = device.list(folder).unwrap_or_default().into_iter();
+        names.map(|name| format!("{folder}/{name}")).collect::<Vec<_>>()
+    };
+    let own = ["MANIFEST", "MANIFEST.new"].map(str::to_owned);
+    for path in own.into_iter().chain(files("journal")).chain(files("segments")) {
+        // What cannot be removed is no database without its manifest.
+        let _ = device.remove(&path);
+    }
+    let _ = device.sync_dir("");
+}

@@ -1,0 +1,168 @@
+//! Writes what was salvaged of one document into the new database, revision by revision.
+//!
+//! Invariant: a revision keeps its number, whatever of it is lost.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::content_hash::ContentHash;
+use crate::database::Database;
+use crate::durability::Durability;
+use crate::engine::options::CommitOptions;
+use crate::error::Result;
+use crate::repair::Lost;
+use crate::repair::print::{Printer, Root};
+use crate::revision::{Micros, Revision};
+use crate::transaction::Transaction;
+use crate::tree::Tree;
+use crate::tree::history::short;
+use crate::tree::rows::Row;
+use crate::tree::salvage::{Losses, readable};
+
+/// How long the device may lag behind; all is flushed at the end.
+const DURABILITY: Durability = Durability::Interval(1_000);
+
+/// A document on its way from a damaged database into a new one.
+pub(crate) struct Rewrite<'d> {
+    pub(crate) tree: Arc<Tree>,
+    pub(crate) losses: Losses,
+    pub(crate) name: &'d str,
+    pub(crate) database: &'d Database,
+    /// The timestamp of the newest commit that was found.
+    pub(crate) newest: Micros,
+    /// The first revision that is not there yet.
+    pub(crate) first: Revision,
+}
+
+impl Rewrite<'_> {
+    /// Writes all revisions; `step` is called behind each. What was lost is added to `lost`.
+    pub(crate) fn run(
+        &self,
+        step: &mut dyn FnMut() -> Result<()>,
+        lost: &mut Vec<Lost>,
+    ) -> Result<u64> {
+        let revisions = self.tree.data.read().rows.last();
+        let times = self.times(revisions)?;
+        let mut printer = Printer::new(&self.tree, &self.losses);
+        let kept = self.kept_hashes()?;
+        let mut gone = Vec::new();
+        let mut is_deleted = self.is_deleted_before()?;
+        let mut text = Vec::new();
+        for (revision, &timestamp) in (1..=revisions).map(Revision).zip(&times) {
+            if revision < self.first {
+                continue;
+            }
+            let row = readable(self.tree.row(revision))?;
+            text.clear();
+            let before = printer.lost_values();
+            let mut root = printer.print(short(revision), &mut text)?;
+            // What seems to be whole has to have the hash that was kept of it, if one was.
+            if root == Root::Printed
+                && printer.lost_values() == before
+                && kept.get(&revision).is_some_and(|hash| *hash != ContentHash::of_json(&text))
+            {
+                root = Root::Lost;
+            }
+            if root == Root::Lost {
+                gone.push(revision);
+                text = b"null".to_vec();
+            }
+            let mut transaction = self.database.transaction();
+            transaction.keep_unchanged();
+            match root {
+                Root::Deleted if is_deleted || revision.0 == 1 => {
+                    self.repeat(&mut transaction, revision)?;
+                }
+                Root::Deleted => transaction.delete_document(self.name)?,
+                _ => transaction.put(self.name, &text)?,
+            }
+            is_deleted = root == Root::Deleted;
+            transaction.commit(&options(timestamp, row))?;
+            step()?;
+        }
+        self.tell(&printer, &gone, lost);
+        Ok(revisions)
+    }
+
+    /// The content hashes that checkpoints kept, as far as they are left.
+    fn kept_hashes(&self) -> Result<BTreeMap<Revision, ContentHash>> {
+        let mut kept = BTreeMap::new();
+        for found in readable(self.tree.kept_hashes())?.into_iter().flatten() {
+            kept.extend(readable(found)?);
+        }
+        Ok(kept)
+    }
+
+    fn is_deleted_before(&self) -> Result<bool> {
+        let document = self.database.document(self.name)?;
+        document.is_deleted()
+    }
+
+    /// A revision that leaves everything as it is; a document that begins so begins with null.
+    fn repeat(&self, transaction: &mut Transaction, revision: Revision) -> Result<()> {
+        if revision.0 == 1 {
+            return transaction.put(self.name, b"null");
+        }
+        transaction.expect(self.name, Revision(revision.0 - 1))
+    }
+
+    fn tell(&self, printer: &Printer<'_>, gone: &[Revision], lost: &mut Vec<Lost>) {
+        let document = Some(self.name.to_owned());
+        let mut tell = |path: Option<String>, (first, last), values, what: &str| {
+            let (document, what) = (document.clone(), what.to_owned());
+            lost.push(Lost { document, path, first, last, values, what });
+        };
+        for (first, last) in spans(gone) {
+            let values = last.0 - first.0 + 1;
+            tell(Some("$".to_owned()), (first, last), values, "the whole value");
+        }
+        for (&path, values) in &printer.lost {
+            let revisions = (Revision(values.first.into()), Revision(values.last.into()));
+            tell(Some(printer.label(path)), revisions, values.count, "values");
+        }
+        for (first, last) in spans(&self.losses.rows) {
+            let values = last.0 - first.0 + 1;
+            tell(None, (first, last), values, "times, authors and messages");
+        }
+    }
+
+    /// The timestamps of the revisions. One that is lost is the least after the one before it.
+    fn times(&self, last: u64) -> Result<Vec<Micros>> {
+        let mut known = Vec::new();
+        for revision in (1..=last).map(Revision) {
+            known.push(readable(self.tree.row(revision))?.map(|row| row.timestamp.0));
+        }
+        let first = known.iter().position(Option::is_some).unwrap_or(known.len());
+        let found = known.get(first).copied().flatten();
+        let end = found.unwrap_or_else(|| self.newest.0.saturating_add(1));
+        let mut before = end.saturating_sub_unsigned(first as u64 + 1);
+        let times = known.into_iter().map(|time| {
+            before = time.unwrap_or_else(|| before.saturating_add(1));
+            Micros(before)
+        });
+        Ok(times.collect())
+    }
+}
+
+fn options(timestamp: Micros, row: Option<Row>) -> CommitOptions {
+    let (author, message) = row.map_or((None, None), |row| (row.author, row.message));
+    CommitOptions {
+        author: author.map(Into::into),
+        message: message.map(Into::into),
+        timestamp: Some(timestamp),
+        durability: Some(DURABILITY),
+        ..CommitOptions::default()
+    }
+}
+
+/// Numbers that follow each other, as the first and the last.
+fn spans(revisions: &[Revision]) -> Vec<(Revision, Revision)> {
+    let mut spans: Vec<(Revision, Revision)> = Vec::new();
+    for &revision in revisions {
+        match spans.last_mut() {
+            Some((_, last)) if last.next() == revision => *last = revision,
+            _ => spans.push((revision, revision)),
+        }
+    }
+    spans
+}

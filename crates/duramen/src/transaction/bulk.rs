@@ -1,0 +1,121 @@
+//! The name of a document that is loaded in bulk: kept for it before, given to it after.
+//!
+//! The number of a tree is that of its name's entry, and stands in every cell of it. So a missing
+//! name gets an entry at once, but as a free one: no document has it until the load is attached.
+
+use std::sync::Arc;
+
+use crate::bulk::BulkOptions;
+use crate::engine::CATALOGUE;
+use crate::engine::catalogue;
+use crate::error::{Error, ErrorKind, Result};
+use crate::options::DocumentOptions;
+use crate::revision::Revision;
+use crate::transaction::Transaction;
+use crate::tree::Tree;
+use crate::tree::cell_key::TreeId;
+use crate::tree::writer::Writer;
+
+/// A tree without revisions that a load is for.
+#[derive(Debug)]
+pub(crate) struct Reserved {
+    pub(crate) tree: TreeId,
+    /// Whether no document has the name yet.
+    is_missing: bool,
+    /// What is declared of the document.
+    pub(crate) options: Option<Arc<DocumentOptions>>,
+}
+
+impl Transaction {
+    /// Finds the tree of a document, or keeps one for it; `Conflict` if it has a revision.
+    pub(crate) fn reserve_document(&mut self, name: &str, how: &BulkOptions) -> Result<Reserved> {
+        let commit = &how.commit;
+        if let Some(given) = commit.timestamp {
+            self.check_not_in_future(given)?;
+        }
+        let found = self.find(name)?;
+        if let Some(expected) = commit.expect_revision
+            && (found.is_some() || expected > Revision(0))
+        {
+            self.expect(name, expected)?;
+        }
+        let (tree, is_missing) = match found {
+            Some(tree) => (tree, false),
+            None => self.reserve(name)?,
+        };
+        let declared = &how.declared;
+        if !is_missing && !declared.is_empty() {
+            let message =
+                format!("there is a document {name:?} already: declare its options beforehand");
+            return Err(Error::new(ErrorKind::Conflict, message));
+        }
+        let options = if is_missing && !declared.is_empty() {
+            Some(Arc::new(declared.clone()))
+        } else {
+            let tree = self.engine.view().tree(tree)?;
+            self.options(&tree)?
+        };
+        let reserved = Reserved { tree, is_missing, options };
+        self.check_empty(name, &reserved)?;
+        // Nobody waits for the document while it is loaded.
+        self.release(tree);
+        Ok(reserved)
+    }
+
+    /// Takes the turns that attaching needs, and stages what the catalogue has to say: the tree.
+    pub(crate) fn claim_document(
+        &mut self,
+        name: &str,
+        reserved: &Reserved,
+        how: &BulkOptions,
+    ) -> Result<Arc<Tree>> {
+        if reserved.is_missing {
+            let writer = self.take(CATALOGUE)?;
+            let found = catalogue::find(&writer.tree, name, writer.revision)?;
+            if found.is_none_or(|found| found.tree != reserved.tree) {
+                return Err(taken(name));
+            }
+            writer.make_live(name)?;
+            if !how.declared.is_empty() {
+                let json = how.declared.to_json();
+                writer.set_of_tree(reserved.tree, "options", Some(&json))?;
+            }
+        }
+        self.check_empty(name, reserved)?;
+        if let Some(given) = how.commit.timestamp {
+            self.check_not_in_future(given)?;
+        }
+        if let Some(catalogue) = self.writers.get_mut(&CATALOGUE) {
+            catalogue.settle()?;
+        }
+        Ok(Arc::clone(&self.take(reserved.tree)?.tree))
+    }
+
+    /// The catalogue's writer, if it has something to say.
+    pub(crate) fn catalogue_writer(&self) -> Option<&Writer> {
+        self.writers.get(&CATALOGUE)
+    }
+
+    /// What was staged has been committed.
+    pub(crate) fn finish(mut self) {
+        std::mem::take(&mut self.writers).into_values().for_each(Writer::finish);
+    }
+
+    fn check_empty(&mut self, name: &str, reserved: &Reserved) -> Result<()> {
+        let writer = self.take(reserved.tree)?;
+        if writer.is_new() {
+            return Ok(());
+        }
+        let tree = Arc::clone(&writer.tree);
+        self.wait_published(&tree)?;
+        let message = format!(
+            "document {name:?} has revisions: only a first one is loaded in bulk; put the value"
+        );
+        Err(Error::new(ErrorKind::Conflict, message))
+    }
+}
+
+fn taken(name: &str) -> Error {
+    let message = format!("another document got the name {name:?} meanwhile: load it anew");
+    Error::new(ErrorKind::Conflict, message)
+}

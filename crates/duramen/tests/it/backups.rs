@@ -1,0 +1,530 @@
+//! Backups: made beside writers, built upon each other, restored to any commit, and refused when
+//! they do not verify.
+
+use std::io::{self, Read};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use duramen::io::{Access, Device, Lock, MemoryDevice};
+use duramen::{
+    Backup, BackupFolder, BackupOptions, BackupProgress, BackupReport, CommitOptions,
+    CommitSequence, Database, DatabaseSnapshot, Destination, DocumentOptions, Error, ErrorKind,
+    JsonPointer, Micros, Options, RestorePoint, Revision,
+};
+
+const FULL: BackupOptions = BackupOptions { incremental: false, verify: true };
+const INCREMENTAL: BackupOptions = BackupOptions { incremental: true, verify: true };
+
+fn go_on(_: BackupProgress) -> ControlFlow<()> {
+    ControlFlow::Continue(())
+}
+
+fn options() -> Options {
+    Options { background: false, ..Options::default() }
+}
+
+fn by(author: &str) -> CommitOptions {
+    CommitOptions { author: Some(author.into()), message: Some("why".into()), ..Default::default() }
+}
+
+fn pointer(text: &str) -> JsonPointer {
+    JsonPointer::parse(text).unwrap()
+}
+
+/// A folder of backups in memory, with its files.
+fn folder() -> (BackupFolder, Arc<dyn Device>) {
+    let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
+    (BackupFolder::on_device(Arc::clone(&device)), device)
+}
+
+fn back_up(db: &Database, folder: &BackupFolder, options: BackupOptions) -> BackupReport {
+    db.backup(folder, options, &mut go_on).unwrap()
+}
+
+fn restore(destination: &dyn Destination, point: RestorePoint) -> Result<Database, Error> {
+    let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
+    Database::restore_device(destination, &device, point, &mut go_on)?;
+    let db = Database::open_device(device, options())?;
+    let report = db.check()?;
+    assert!(report.is_clean(), "{point:?}: {:?}", report.findings);
+    Ok(db)
+}
+
+/// Everything that can be seen of a database as of a commit, as text.
+fn seen(db: &Database, snapshot: &DatabaseSnapshot) -> Vec<String> {
+    let mut lines = Vec::new();
+    for name in snapshot.documents().unwrap() {
+        let document = db.document(&name).unwrap();
+        let head = snapshot.document(&name).map_or(Revision(0), |at| at.revision());
+        for entry in document.log(&duramen::LogQuery::default()).unwrap() {
+            let entry = entry.unwrap();
+            if entry.revision > head {
+                continue;
+            }
+            let value = document.at(entry.revision).map(|at| at.to_json().unwrap());
+            lines.push(format!("{name}: {entry:?} {:?}", value.ok()));
+        }
+    }
+    lines
+}
+
+/// Commits of many kinds, one by one; a snapshot after each.
+fn script(db: &Database, between: &mut dyn FnMut(u64)) -> Vec<DatabaseSnapshot> {
+    let mut snapshots = Vec::new();
+    let mut step = |snapshots: &mut Vec<DatabaseSnapshot>| {
+        snapshots.push(db.snapshot());
+        between(snapshots.len() as u64);
+    };
+    let declared =
+        DocumentOptions { maps: ["$.map".parse().unwrap()].into(), ..DocumentOptions::default() };
+    let doc = db.create_document_with("doc", &declared).unwrap();
+    step(&mut snapshots);
+    let list: Vec<String> =
+        (0..5_000).map(|n| format!(r#"{{"n":{n},"s":"v{}"}}"#, n % 7)).collect();
+    let value = format!(r#"{{"list":[{}],"map":{{"a":1,"b":2}},"x":1.50}}"#, list.join(","));
+    doc.put(&value, &by("ann")).unwrap();
+    step(&mut snapshots);
+    for number in 0..30 {
+        let options = by(if number % 2 == 0 { "ann" } else { "bob" });
+        match number % 6 {
+            0 => drop(doc.set(&pointer(&format!("/list/{}/n", number * 90)), "-1", &options)),
+            1 => drop(doc.remove(&pointer(&format!("/list/{}", number * 60)), &options)),
+            2 => drop(doc.set(&pointer(&format!("/map/k{number}")), "[1,2]", &options)),
+            3 => {
+                let long = "z".repeat(5_000 + number);
+                drop(doc.set(&pointer("/x"), format!("\"{long}\""), &options));
+            }
+            4 => drop(doc.set(&pointer(&format!("/new{number}")), r#"{"deep":[true]}"#, &options)),
+            _ => {
+                let other = format!("other{number}");
+                let document = db.create_document(&other).unwrap();
+                step(&mut snapshots);
+                document.put("[1,2,3]", &options).unwrap();
+                step(&mut snapshots);
+                document.tag("first", None, &options).unwrap();
+            }
+        }
+        step(&mut snapshots);
+    }
+    db.delete_document("other5", &by("ann")).unwrap();
+    step(&mut snapshots);
+    let many: Vec<String> = (0..4_000).map(|n| format!("{n}")).collect();
+    doc.set(&pointer("/many"), format!("[{}]", many.join(",")), &by("bob")).unwrap();
+    step(&mut snapshots);
+    doc.put(r#"{"list":[],"map":{}}"#, &by("bob")).unwrap();
+    step(&mut snapshots);
+    snapshots
+}
+
+/// A restored database is what it was at the commit, and goes on like it.
+fn assert_restored(db: &Database, snapshot: &DatabaseSnapshot, restored: &Database) {
+    let commit = snapshot.sequence();
+    assert_eq!(restored.snapshot().sequence(), commit);
+    assert_eq!(restored.documents().unwrap(), snapshot.documents().unwrap(), "{commit}");
+    assert_eq!(seen(restored, &restored.snapshot()), seen(db, snapshot), "{commit}");
+    assert_ne!(restored.id(), db.id());
+    restored.create_document("after").unwrap().put("1", &by("eve")).unwrap();
+    if let Ok(doc) = restored.document("doc") {
+        doc.put(r#"{"list":[{"n":0}],"map":{"k2":1,"z":[]},"many":[0,{}]}"#, &by("eve")).unwrap();
+        doc.set(&pointer("/map/k2"), "7", &by("eve")).unwrap();
+        let text = r#"{"list":[{"n":0}],"map":{"k2":7,"z":[]},"many":[0,{}]}"#;
+        assert_eq!(doc.head().unwrap().to_json().unwrap(), text);
+    }
+    restored.checkpoint().unwrap();
+    let report = restored.check().unwrap();
+    assert!(report.is_clean(), "{:?}", report.findings);
+}
+
+#[test]
+fn every_commit_can_be_restored() {
+    let db = Database::memory().unwrap();
+    let (folder, _) = folder();
+    let snapshots = script(&db, &mut |_| {});
+    back_up(&db, &folder, FULL);
+    for snapshot in &snapshots {
+        let restored = restore(&folder, RestorePoint::Commit(snapshot.sequence())).unwrap();
+        assert_restored(&db, snapshot, &restored);
+    }
+    let restored = restore(&folder, RestorePoint::Newest).unwrap();
+    assert_restored(&db, snapshots.last().unwrap(), &restored);
+}
+
+#[test]
+fn every_commit_can_be_restored_from_a_chain_with_checkpoints_between() {
+    let db = Database::memory().unwrap();
+    let (folder, _) = folder();
+    let mut backups = Vec::new();
+    let snapshots = script(&db, &mut |step| {
+        if step % 3 == 0 {
+            db.checkpoint().unwrap();
+        }
+        if step % 7 == 0 {
+            backups.push(back_up(&db, &folder, INCREMENTAL).backup);
+        }
+    });
+    backups.push(back_up(&db, &folder, INCREMENTAL).backup);
+    assert_eq!(Backup::list(&folder).unwrap(), backups);
+    for snapshot in snapshots.iter().step_by(3) {
+        let restored = restore(&folder, RestorePoint::Commit(snapshot.sequence())).unwrap();
+        assert_restored(&db, snapshot, &restored);
+    }
+}
+
+#[test]
+fn a_time_means_the_last_commit_at_or_before_it() {
+    let db = Database::memory().unwrap();
+    let (folder, _) = folder();
+    let doc = db.create_document("d").unwrap();
+    let mut times = Vec::new();
+    for number in 0..5 {
+        doc.put(number.to_string(), &by("ann")).unwrap();
+        times.push(doc.head().unwrap().timestamp().unwrap());
+    }
+    let made = back_up(&db, &folder, FULL).backup.made;
+    for (number, time) in (0_i64..).zip(&times) {
+        for (time, expected) in [(*time, number), (Micros(time.0 - 1), number - 1)] {
+            let restored = restore(&folder, RestorePoint::Time(time)).unwrap();
+            let head = restored.document("d").unwrap().head().map(|head| head.to_json().unwrap());
+            assert_eq!(head.ok(), (expected >= 0).then(|| expected.to_string()));
+        }
+    }
+    restore(&folder, RestorePoint::Time(made)).unwrap();
+    for (time, kind) in
+        [(Micros(made.0 + 1), ErrorKind::NotFound), (Micros(0), ErrorKind::NotFound)]
+    {
+        assert_eq!(restore(&folder, RestorePoint::Time(time)).unwrap_err().kind(), kind);
+    }
+    let later = RestorePoint::Commit(CommitSequence(7));
+    assert_eq!(restore(&folder, later).unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+#[test]
+fn an_incremental_backup_copies_what_is_new() {
+    let db = Database::memory().unwrap();
+    let (folder, _) = folder();
+    let doc = db.create_document("d").unwrap();
+    let texts: Vec<String> = (0..20_000).map(|n| format!("\"text {n}\"")).collect();
+    doc.put(format!("[{}]", texts.join(",")), &by("ann")).unwrap();
+    let first = back_up(&db, &folder, INCREMENTAL);
+    assert_eq!((first.backup.number, first.backup.parent), (1, None));
+    assert_eq!(first.copied_bytes, first.backup.bytes);
+    let same = back_up(&db, &folder, INCREMENTAL);
+    assert_eq!((same.copied_bytes, same.backup.parent), (0, Some(1)));
+    doc.set(&pointer("/7"), "1", &by("ann")).unwrap();
+    let second = back_up(&db, &folder, INCREMENTAL);
+    assert!(second.copied_bytes < first.copied_bytes / 10, "{second:?}");
+    let full = back_up(&db, &folder, FULL);
+    assert_eq!((full.copied_bytes, full.backup.parent), (full.backup.bytes, None));
+    for number in 1..=4 {
+        Backup::verify(&folder, number, &mut go_on).unwrap();
+    }
+}
+
+#[test]
+fn a_backup_beside_writers_is_consistent_at_one_commit() {
+    let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
+    let options =
+        Options { memory_bytes: 1 << 20, checkpoint_journal_bytes: 64 << 10, ..options() };
+    let db = Database::open_device(Arc::clone(&device), options).unwrap();
+    // Both documents get the same number in one commit.
+    let (one, two) = (db.create_document("1").unwrap(), db.create_document("2").unwrap());
+    let both = |number: u64| {
+        let mut transaction = db.transaction();
+        transaction.put("1", number.to_string().as_bytes()).unwrap();
+        transaction.put("2", number.to_string().as_bytes()).unwrap();
+        transaction.commit(&by("ann")).unwrap();
+    };
+    both(0);
+    let stop = AtomicBool::new(false);
+    let (folder, _) = folder();
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            for number in 1.. {
+                both(number);
+                if stop.load(Ordering::Relaxed) {
+                    return number;
+                }
+            }
+            0
+        });
+        for round in 0..20 {
+            let before = one.head().unwrap().revision();
+            if round % 2 == 0 {
+                back_up(&db, &folder, INCREMENTAL);
+            } else {
+                let read_only = Options { read_only: true, ..self::options() };
+                let reader = Database::open_device(Arc::clone(&device), read_only).unwrap();
+                back_up(&reader, &folder, INCREMENTAL);
+            }
+            let restored = restore(&folder, RestorePoint::Newest).unwrap();
+            let head = |name| restored.document(name).unwrap().head().unwrap();
+            assert!(head("1").revision() >= before);
+            assert_eq!(head("1").to_json().unwrap(), head("2").to_json().unwrap());
+        }
+        stop.store(true, Ordering::Relaxed);
+        assert!(writer.join().unwrap() > 20);
+    });
+    assert_eq!(one.head().unwrap().to_json().unwrap(), two.head().unwrap().to_json().unwrap());
+}
+
+#[test]
+fn a_database_opened_for_reading_is_backed_up_with_what_is_in_the_journal() {
+    let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
+    let db = Database::open_device(Arc::clone(&device), options()).unwrap();
+    let doc = db.create_document("d").unwrap();
+    doc.put("1", &by("ann")).unwrap();
+    db.checkpoint().unwrap();
+    doc.put("2", &by("ann")).unwrap();
+    let reader = Database::open_device(device, Options { read_only: true, ..options() }).unwrap();
+    doc.put("3", &by("ann")).unwrap();
+    let (folder, _) = folder();
+    let report = back_up(&reader, &folder, FULL);
+    assert_eq!(report.backup.commit, reader.snapshot().sequence());
+    let restored = restore(&folder, RestorePoint::Newest).unwrap();
+    assert_eq!(restored.document("d").unwrap().head().unwrap().to_json().unwrap(), "2");
+    assert_eq!(reader.document("d").unwrap().head().unwrap().to_json().unwrap(), "2");
+    // The writer's own segments come next, under the numbers that the reader's had.
+    back_up(&db, &folder, INCREMENTAL);
+    let restored = restore(&folder, RestorePoint::Newest).unwrap();
+    assert_eq!(restored.document("d").unwrap().head().unwrap().to_json().unwrap(), "3");
+    let restored = restore(&folder, RestorePoint::Commit(report.backup.commit)).unwrap();
+    assert_eq!(restored.document("d").unwrap().head().unwrap().to_json().unwrap(), "2");
+}
+
+#[test]
+fn what_belongs_to_another_database_is_refused() {
+    let (folder, _) = folder();
+    let db = Database::memory().unwrap();
+    db.create_document("d").unwrap();
+    back_up(&db, &folder, FULL);
+    let restored = restore(&folder, RestorePoint::Newest).unwrap();
+    for other in [Database::memory().unwrap(), restored] {
+        let error = other.backup(&folder, INCREMENTAL, &mut go_on).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
+        assert!(error.message().contains("another database"), "{error}");
+    }
+    assert_eq!(Backup::list(&folder).unwrap().len(), 1);
+}
+
+#[test]
+fn an_older_copy_of_the_database_is_refused() {
+    let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
+    let db = Database::open_device(Arc::clone(&device), options()).unwrap();
+    db.create_document("d").unwrap();
+    let older = Database::open_device(device, Options { read_only: true, ..options() }).unwrap();
+    db.create_document("e").unwrap();
+    let (folder, _) = folder();
+    back_up(&db, &folder, FULL);
+    let error = older.backup(&folder, FULL, &mut go_on).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
+}
+
+/// The files of a folder of backups.
+fn files(device: &dyn Device) -> Vec<String> {
+    let mut files = Vec::new();
+    for folder in ["backups", "segments"] {
+        let names = device.list(folder).unwrap();
+        files.extend(names.into_iter().map(|name| format!("{folder}/{name}")));
+    }
+    files
+}
+
+#[test]
+fn every_damaged_or_missing_object_is_named_and_leaves_no_database() {
+    let db = Database::memory().unwrap();
+    let (folder, device) = folder();
+    let doc = db.create_document("d").unwrap();
+    doc.put("[1,2,3]", &by("ann")).unwrap();
+    back_up(&db, &folder, FULL);
+    doc.put("[1,2,3,4]", &by("ann")).unwrap();
+    back_up(&db, &folder, INCREMENTAL);
+    let files = files(device.as_ref());
+    assert_eq!(files.len(), 4, "{files:?}");
+    let refused = |file: &str, what: &str| {
+        let target: Arc<dyn Device> = Arc::new(MemoryDevice::new());
+        let point = RestorePoint::Newest;
+        let error = Database::restore_device(&folder, &target, point, &mut go_on).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{what} {file}: {error}");
+        assert!(error.message().contains(file), "{what} {file}: {error}");
+        let error = Database::open_device(target, Options { create: false, ..options() });
+        assert_eq!(error.unwrap_err().kind(), ErrorKind::NotFound, "{what} {file}");
+    };
+    // The record of the first backup is not needed for the second.
+    for file in files.iter().filter(|file| !file.ends_with("1.backup")) {
+        let opened = device.open(file, Access::Write).unwrap();
+        let length = opened.len().unwrap();
+        for at in (0..length).step_by(7) {
+            let mut byte = [0];
+            opened.read_at(&mut byte, at).unwrap();
+            opened.write_at(&[byte[0] ^ 0x10], at).unwrap();
+            refused(file, "flipped");
+            opened.write_at(&byte, at).unwrap();
+        }
+        let mut last = [0];
+        opened.read_at(&mut last, length - 1).unwrap();
+        opened.set_len(length - 1).unwrap();
+        refused(file, "cut");
+        opened.write_at(&[last[0], 0], length - 1).unwrap();
+        refused(file, "grown");
+        opened.set_len(length).unwrap();
+        restore(&folder, RestorePoint::Newest).unwrap();
+        if file.starts_with("segments") {
+            device.rename(file, "aside").unwrap();
+            refused(file, "missing");
+            device.rename("aside", file).unwrap();
+        }
+    }
+}
+
+#[test]
+fn an_incremental_backup_copies_what_its_parent_lost_and_needs_its_record() {
+    let db = Database::memory().unwrap();
+    let (folder, device) = folder();
+    db.create_document("d").unwrap();
+    back_up(&db, &folder, FULL);
+    let files = files(device.as_ref());
+    let segment = files.iter().find(|file| file.starts_with("segments")).unwrap();
+    device.remove(segment).unwrap();
+    let report = back_up(&db, &folder, INCREMENTAL);
+    assert_eq!(report.copied_bytes, report.backup.bytes);
+
+    let record = device.open("backups/00000002.backup", Access::Write).unwrap();
+    record.write_at(b"x", 20).unwrap();
+    let error = db.backup(&folder, INCREMENTAL, &mut go_on).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+    assert_eq!(back_up(&db, &folder, FULL).backup.number, 3);
+    restore(&folder, RestorePoint::Newest).unwrap();
+}
+
+#[test]
+fn a_damaged_segment_is_not_backed_up() {
+    let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
+    let db = Database::open_device(Arc::clone(&device), options()).unwrap();
+    db.create_document("d").unwrap().put("[1,2,3]", &by("ann")).unwrap();
+    db.checkpoint().unwrap();
+    let file = device.open("segments/00000001.segment", Access::Write).unwrap();
+    file.write_at(b"x", 60).unwrap();
+    let (folder, _) = folder();
+    let error = db.backup(&folder, FULL, &mut go_on).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
+    assert!(error.message().contains("segments/00000001.segment"), "{error}");
+    assert!(Backup::list(&folder).unwrap().is_empty());
+}
+
+#[test]
+fn a_folder_without_a_record_has_no_backup() {
+    let (folder, device) = folder();
+    let error = restore(&folder, RestorePoint::Newest).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    let db = Database::memory().unwrap();
+    db.create_document("d").unwrap();
+    back_up(&db, &folder, FULL);
+    device.rename("backups/00000001.backup", "backups/00000001.backup.partial").unwrap();
+    let error = restore(&folder, RestorePoint::Newest).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert!(error.message().contains("cut short"), "{error}");
+}
+
+#[test]
+fn a_stopped_backup_or_restore_leaves_nothing_and_can_be_made_again() {
+    let db = Database::memory().unwrap();
+    let doc = db.create_document("d").unwrap();
+    for number in 0..3 {
+        doc.put(format!("[{}]", vec![number.to_string(); 1000].join(",")), &by("ann")).unwrap();
+        db.checkpoint().unwrap();
+    }
+    for calls in 0.. {
+        let (folder, _) = folder();
+        let mut left = calls;
+        let mut stop = |_| {
+            left -= 1;
+            if left < 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let stopped = db.backup(&folder, FULL, &mut stop);
+        let Err(error) = stopped else { break };
+        assert_eq!(error.kind(), ErrorKind::Cancelled, "{error}");
+        assert!(Backup::list(&folder).unwrap().is_empty(), "a backup after {calls} calls");
+        back_up(&db, &folder, INCREMENTAL);
+
+        let target: Arc<dyn Device> = Arc::new(MemoryDevice::new());
+        let mut left = calls;
+        let mut stop = |_| {
+            left -= 1;
+            if left < 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let point = RestorePoint::Commit(CommitSequence(3));
+        if let Err(error) = Database::restore_device(&folder, &target, point, &mut stop) {
+            assert_eq!(error.kind(), ErrorKind::Cancelled, "{error}");
+            Database::restore_device(&folder, &target, point, &mut go_on).unwrap();
+        }
+        let restored = Database::open_device(target, options()).unwrap();
+        assert_eq!(restored.document("d").unwrap().head_revision().unwrap(), Revision(2));
+    }
+}
+
+#[test]
+fn a_restore_goes_into_an_empty_folder_only() {
+    let (folder, _) = folder();
+    let db = Database::memory().unwrap();
+    db.create_document("d").unwrap();
+    back_up(&db, &folder, FULL);
+    let there: Arc<dyn Device> = Arc::new(MemoryDevice::new());
+    drop(Database::open_device(Arc::clone(&there), options()).unwrap());
+    let other: Arc<dyn Device> = Arc::new(MemoryDevice::new());
+    other.open("notes", Access::Create).unwrap();
+    let lost: Arc<dyn Device> = Arc::new(MemoryDevice::new());
+    lost.open("segments/00000001.segment", Access::Create).unwrap();
+    for device in [there, other, lost] {
+        let point = RestorePoint::Newest;
+        let error = Database::restore_device(&folder, &device, point, &mut go_on).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+    }
+}
+
+#[test]
+fn two_backups_do_not_go_into_one_folder_at_once() {
+    let (folder, _) = folder();
+    let db = Database::memory().unwrap();
+    let first = folder.lock().unwrap();
+    let error = db.backup(&folder, FULL, &mut go_on).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Busy);
+    drop(first);
+    back_up(&db, &folder, FULL);
+    assert!(restore(&folder, RestorePoint::Newest).unwrap().documents().unwrap().is_empty());
+}
+
+/// A place that takes backups, of which only the trait is known.
+#[derive(Debug)]
+struct Elsewhere(BackupFolder);
+
+impl Destination for Elsewhere {
+    fn put(&self, name: &str, content: &mut dyn Read, length: u64) -> io::Result<()> {
+        // Some of it, then the connection breaks.
+        let mut some = content.take(100);
+        io::copy(&mut some, &mut io::sink())?;
+        let _ = (name, length);
+        Err(io::ErrorKind::ConnectionReset.into())
+    }
+
+    fn get(&self, name: &str) -> io::Result<Box<dyn Read + '_>> {
+        self.0.get(name)
+    }
+
+    fn list(&self, folder: &str) -> io::Result<Vec<String>> {
+        self.0.list(folder)
+    }
+
+    fn lock(&self) -> io::Result<Box<dyn Lock>> {
+        self.0.lock()
+    }
+}
+
+#[test]
+fn a_destination_that_fails_is_told_with_the_object() {
+    let db = Database::memory().unwrap();
+    db.create_document("d").unwrap();
+    let error = db.backup(&Elsewhere(folder().0), FULL, &mut go_on).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Io);
+    assert!(error.message().contains("cannot write segments/00000001-"), "{error}");
+}

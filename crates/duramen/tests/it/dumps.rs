@@ -1,0 +1,190 @@
+//! Dumps: the same for databases that say the same, and loaded whole or not at all.
+
+use std::sync::Arc;
+
+use duramen::io::{Access, Device, MemoryDevice};
+use duramen::{
+    CommitOptions, ContentHash, Database, DocumentOptions, DumpItem, DumpLoad, DumpSummary, Error,
+    ErrorKind, ExportedContent, JsonPointer, Micros, Options, Revision,
+};
+
+fn by(author: &str, number: i64) -> CommitOptions {
+    CommitOptions {
+        author: Some(author.into()),
+        timestamp: Some(Micros(number * 1_000_000)),
+        ..CommitOptions::default()
+    }
+}
+
+fn options() -> Options {
+    Options { background: false, ..Options::default() }
+}
+
+/// A database with every kind of thing that a dump says.
+fn sample() -> Database {
+    let db = Database::memory().unwrap();
+    fill(&db);
+    db
+}
+
+fn fill(db: &Database) {
+    let ids = [("$.list".parse().unwrap(), "id".to_owned())].into();
+    let declared = DocumentOptions { ids, ..DocumentOptions::default() };
+    let shop = db.create_document_with("shop", &declared).unwrap();
+    shop.put(r#"{"list":[{"id":1,"n":1.50},{"id":2}],"b":null}"#, &by("ann", 1)).unwrap();
+    shop.put(r#"{"b":[],"list":[{"id":2},{"id":1,"n":1.5}]}"#, &by("bob", 2)).unwrap();
+    shop.tag("v1", Some(Revision(1)), &CommitOptions::default()).unwrap();
+    shop.set(&JsonPointer::parse("/b/-").unwrap(), "7", &by("ann", 3)).unwrap();
+    db.create_document("empty").unwrap();
+    db.create_document("gone").unwrap().put("1", &by("ann", 4)).unwrap();
+    db.delete_document("gone", &by("ann", 5)).unwrap();
+    let old = db.create_document("old name").unwrap();
+    old.put("[1,2,3]", &by("eve", 6)).unwrap();
+    db.rename_document("old name", "new name", &CommitOptions::default()).unwrap();
+}
+
+fn put(db: &Database, name: &str) {
+    db.document(name).unwrap().put("1", &by("ann", 9)).unwrap();
+}
+
+fn dumped(db: &Database) -> (Vec<DumpItem>, DumpSummary) {
+    let mut dump = db.snapshot().dump().unwrap();
+    let items = dump.by_ref().collect::<Result<_, _>>().unwrap();
+    (items, dump.summary())
+}
+
+fn load(
+    device: &Arc<dyn Device>,
+    items: &[DumpItem],
+    hash: Option<ContentHash>,
+) -> Result<DumpSummary, Error> {
+    let mut load = DumpLoad::into_new(Arc::clone(device), options())?;
+    items.iter().try_for_each(|item| load.push(item.clone()))?;
+    load.finish(hash)
+}
+
+#[test]
+fn a_dump_that_is_loaded_gives_the_same_dump() {
+    let db = sample();
+    let (items, summary) = dumped(&db);
+    assert_eq!((summary.documents, summary.revisions), (4, 6));
+    let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
+    assert_eq!(load(&device, &items, Some(summary.hash)).unwrap(), summary);
+    let loaded = Database::open_device(device, options()).unwrap();
+    assert!(loaded.check().unwrap().is_clean());
+    assert_eq!(dumped(&loaded).1, summary);
+    assert_eq!(loaded.documents().unwrap(), ["empty", "new name", "shop"]);
+    assert_eq!(loaded.deleted_documents().unwrap().len(), 1);
+    let shop = loaded.document("shop").unwrap();
+    assert_eq!(shop.options().unwrap(), db.document("shop").unwrap().options().unwrap());
+    assert_eq!(shop.at_tag("v1").unwrap().revision(), Revision(1));
+    for (before, after) in items.iter().zip(&dumped(&loaded).0) {
+        let (DumpItem::Revision(before), DumpItem::Revision(after)) = (before, after) else {
+            continue;
+        };
+        assert_eq!((before.timestamp, &before.hash), (after.timestamp, &after.hash));
+    }
+}
+
+#[test]
+fn the_hash_is_the_same_however_it_is_stored_and_however_it_came_to_be() {
+    let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
+    let db = Database::open_device(Arc::clone(&device), options()).unwrap();
+    fill(&db);
+    let hash = db.snapshot().hash().unwrap();
+    assert_eq!(sample().snapshot().hash().unwrap(), hash);
+    db.checkpoint().unwrap();
+    assert_eq!(db.snapshot().hash().unwrap(), hash);
+    drop(db);
+    let db = Database::open_device(device, options()).unwrap();
+    assert_eq!(db.snapshot().hash().unwrap(), hash);
+}
+
+#[test]
+fn the_hash_is_another_one_for_everything_that_differs() {
+    let changes: [fn(&Database); 7] = [
+        |db| drop(db.create_document("another").unwrap()),
+        |db| put(db, "shop"),
+        |db| put(db, "empty"),
+        |db| drop(db.rename_document("empty", "e", &CommitOptions::default()).unwrap()),
+        |db| assert!(db.delete_document("new name", &by("ann", 9)).is_ok()),
+        |db| {
+            let shop = db.document("shop").unwrap();
+            shop.tag("v2", Some(Revision(1)), &CommitOptions::default()).unwrap();
+        },
+        |db| {
+            let shop = db.document("shop").unwrap();
+            shop.set_options(&DocumentOptions::default(), &CommitOptions::default()).unwrap();
+        },
+    ];
+    let mut hashes = vec![sample().snapshot().hash().unwrap()];
+    for change in changes {
+        let db = sample();
+        change(&db);
+        hashes.push(db.snapshot().hash().unwrap());
+    }
+    let distinct: std::collections::BTreeSet<_> = hashes.iter().collect();
+    assert_eq!(distinct.len(), hashes.len());
+}
+
+#[test]
+fn a_snapshot_is_dumped_as_of_its_commit() {
+    let db = Database::memory().unwrap();
+    let mut snapshots = Vec::new();
+    let doc = db.create_document("d").unwrap();
+    snapshots.push((db.snapshot(), db.snapshot().hash().unwrap()));
+    doc.put("1", &by("ann", 1)).unwrap();
+    snapshots.push((db.snapshot(), db.snapshot().hash().unwrap()));
+    doc.tag("t", None, &CommitOptions::default()).unwrap();
+    snapshots.push((db.snapshot(), db.snapshot().hash().unwrap()));
+    db.rename_document("d", "e", &CommitOptions::default()).unwrap();
+    snapshots.push((db.snapshot(), db.snapshot().hash().unwrap()));
+    db.delete_document("e", &by("ann", 2)).unwrap();
+    for (snapshot, hash) in &snapshots {
+        assert_eq!(snapshot.hash().unwrap(), *hash, "commit {}", snapshot.sequence());
+    }
+}
+
+#[test]
+fn what_does_not_verify_leaves_nothing() {
+    let (items, summary) = dumped(&sample());
+    let revision = |index: usize, change: fn(&mut duramen::ExportedRevision)| {
+        let mut items = items.clone();
+        let revisions = items.iter_mut().filter_map(|item| match item {
+            DumpItem::Revision(revision) => Some(revision),
+            DumpItem::Document { .. } => None,
+        });
+        change(revisions.into_iter().nth(index).unwrap());
+        items
+    };
+    let cases = [
+        (revision(0, |it| it.author = None), ErrorKind::Corrupt),
+        (revision(1, |it| it.timestamp.0 += 1), ErrorKind::Corrupt),
+        (revision(2, |it| it.content = ExportedContent::Value("[]".into())), ErrorKind::Corrupt),
+        (revision(2, |it| it.content = ExportedContent::Value("[".into())), ErrorKind::Invalid),
+        (items[..items.len() - 1].to_vec(), ErrorKind::Corrupt),
+        (items[1..].to_vec(), ErrorKind::Corrupt),
+        ([&items[..], &items[..]].concat(), ErrorKind::Invalid),
+        (vec![items.last().unwrap().clone()], ErrorKind::Invalid),
+    ];
+    for (number, (items, kind)) in cases.iter().enumerate() {
+        let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
+        let error = load(&device, items, Some(summary.hash)).unwrap_err();
+        assert_eq!(error.kind(), *kind, "case {number}: {error}");
+        let create = Options { create: false, ..options() };
+        let opened = Database::open_device(Arc::clone(&device), create).unwrap_err();
+        assert_eq!(opened.kind(), ErrorKind::NotFound, "case {number}");
+        for folder in ["journal", "segments"] {
+            assert_eq!(device.list(folder).unwrap(), [""; 0], "case {number}");
+        }
+        assert!(!device.list("").unwrap().iter().any(|name| name.starts_with("MANIFEST")));
+    }
+}
+
+#[test]
+fn a_load_goes_into_an_empty_place_only() {
+    let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
+    device.open("notes", Access::Create).unwrap();
+    let error = DumpLoad::into_new(device, options()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+}

@@ -1,0 +1,306 @@
+//! Repair: whatever happened to the files of a database, what is salvaged is right, what is not is
+//! told, the new database verifies, and the old one stays as it is.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use duramen::io::{Access, Device, MemoryDevice, read_exact_at};
+use duramen::{CommitOptions, Database, ErrorKind, Options, RepairReport, Revision};
+use serde_json::Value;
+
+use crate::damage::{Files, Random, TAIL_COMMITS, Texts, damage, database, device_of, open};
+
+/// How many damaged databases are repaired.
+const TRIES: u64 = if cfg!(debug_assertions) { 40 } else { 600 };
+
+/// Repairs a device into a new one.
+fn repair(from: &MemoryDevice) -> duramen::Result<(RepairReport, MemoryDevice)> {
+    let to = MemoryDevice::new();
+    let devices: (Arc<dyn Device>, Arc<dyn Device>) =
+        (Arc::new(from.clone()), Arc::new(to.clone()));
+    let options = Options { background: false, ..Options::default() };
+    let report = Database::repair_device(devices, &options, &mut |_| ControlFlow::Continue(()))?;
+    Ok((report, to))
+}
+
+fn content(device: &MemoryDevice, path: &str) -> Vec<u8> {
+    let file = device.open(path, Access::Read).unwrap();
+    let mut bytes = vec![0; usize::try_from(file.len().unwrap()).unwrap()];
+    read_exact_at(file.as_ref(), &mut bytes, 0).unwrap();
+    bytes
+}
+
+/// Whether a value is another one of which parts were left out.
+fn is_part(part: &Value, whole: &Value) -> bool {
+    match (part, whole) {
+        (Value::Object(part), Value::Object(whole)) => part
+            .iter()
+            .all(|(name, part)| whole.get(name).is_some_and(|whole| is_part(part, whole))),
+        (Value::Array(part), Value::Array(whole)) => {
+            part.len() <= whole.len()
+                && part.iter().zip(whole).all(|(part, whole)| is_part(part, whole))
+        }
+        (Value::Null, _) => true,
+        _ => part == whole,
+    }
+}
+
+/// Holds a repaired database against what was committed; how many revisions are whole.
+fn verify(report: &RepairReport, new: &MemoryDevice, texts: &Texts) -> usize {
+    let db = open(new, true).unwrap();
+    let check = db.check().unwrap();
+    assert!(check.is_clean(), "{check:?}");
+    let mut whole = 0;
+    for name in db.documents().unwrap() {
+        let of_document =
+            || report.lost.iter().filter(|lost| lost.document.as_deref() == Some(&name));
+        let document = db.document(&name).unwrap();
+        let Some(texts) = texts.get(name.as_str()) else {
+            assert!(of_document().any(|lost| lost.what.starts_with("the name")), "{name}");
+            continue;
+        };
+        let head = document.head_revision().unwrap();
+        assert!(head.0 <= texts.len() as u64, "{name} has {head} revisions");
+        for (revision, text) in (1..=head.0).map(Revision).zip(texts) {
+            let found = document.at(revision).unwrap().to_json().unwrap();
+            if found == *text {
+                whole += 1;
+                continue;
+            }
+            let covers = |lost: &&duramen::Lost| {
+                lost.path.is_some() && lost.first <= revision && revision <= lost.last
+            };
+            assert!(of_document().any(|lost| covers(&lost)), "{name} {revision}: {report:?}");
+            // Numbers such as 1E428 are beyond what the other parser holds.
+            let parse =
+                |text: &str| serde_json::from_str::<Value>(&text.replace("1E4", "4")).unwrap();
+            assert!(is_part(&parse(&found), &parse(text)), "{name} {revision}: {found}");
+        }
+    }
+    whole
+}
+
+fn revisions(texts: &Texts) -> usize {
+    texts.values().map(Vec::len).sum()
+}
+
+/// Repairs the database with one file replaced.
+fn repaired(files: &Files, path: &str, bytes: &[u8]) -> (RepairReport, MemoryDevice) {
+    repair(&device_of(files, (path, bytes))).unwrap()
+}
+
+/// The paths of the segments.
+fn segments(files: &Files) -> Vec<String> {
+    files.keys().filter(|path| path.starts_with("segments/")).cloned().collect()
+}
+
+#[test]
+fn a_whole_database_is_copied_whole() {
+    let (files, texts) = database();
+    let (report, new) = repaired(&files, "", &[]);
+    assert!(report.damage.is_empty() && report.is_complete(), "{report:?}");
+    assert_eq!((report.documents, report.revisions), (2, revisions(&texts) as u64));
+    assert_eq!(verify(&report, &new, &texts), revisions(&texts));
+}
+
+#[test]
+fn a_damaged_manifest_costs_nothing() {
+    let (files, texts) = database();
+    let whole = &files["MANIFEST"];
+    for at in [0, 8, 12, 40, 80, 96, 104, 112, 120, 150, whole.len() - 1] {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1;
+        let (report, new) = repaired(&files, "MANIFEST", &bytes);
+        assert!(report.is_complete() && report.damage.len() == 1, "byte {at}: {report:?}");
+        assert_eq!(verify(&report, &new, &texts), revisions(&texts), "byte {at}");
+    }
+    let (report, new) = repaired(&files, "MANIFEST", &whole[..3]);
+    assert!(report.is_complete(), "{report:?}");
+    assert_eq!(verify(&report, &new, &texts), revisions(&texts));
+}
+
+#[test]
+fn a_database_of_a_journal_alone_is_found_without_its_manifest() {
+    let device = MemoryDevice::new();
+    let db = open(&device, false).unwrap();
+    let document = db.create_document("document").unwrap();
+    for text in ["1", "2", "3"] {
+        document.put(text, &CommitOptions::default()).unwrap();
+    }
+    drop((document, db));
+    device.remove("MANIFEST").unwrap();
+    let (report, new) = repair(&device).unwrap();
+    assert!(report.is_complete(), "{report:?}");
+    let db = open(&new, true).unwrap();
+    let document = db.document("document").unwrap();
+    assert_eq!(document.at(Revision(3)).unwrap().to_json().unwrap(), "3");
+}
+
+#[test]
+fn a_lost_footer_index_or_filter_costs_nothing() {
+    let (files, texts) = database();
+    let path = segments(&files).pop().unwrap();
+    let whole = &files[&path];
+    let footer = whole.len() - 136;
+    for (what, at) in [("footer", footer + 40), ("index", footer - 9), ("magic", 2)] {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 0x10;
+        let (report, new) = repaired(&files, &path, &bytes);
+        assert!(!report.damage.is_empty() && report.is_complete(), "{what}: {report:?}");
+        assert_eq!(verify(&report, &new, &texts), revisions(&texts), "{what}");
+    }
+}
+
+#[test]
+fn a_damaged_block_costs_its_cells_alone() {
+    let (files, texts) = database();
+    for path in segments(&files) {
+        let whole = &files[&path];
+        for at in (40..whole.len() - 200).step_by(whole.len() / 7) {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 0x10;
+            let (report, new) = repaired(&files, &path, &bytes);
+            assert!(!report.damage.is_empty(), "{path} {at}");
+            verify(&report, &new, &texts);
+        }
+    }
+}
+
+#[test]
+fn a_missing_segment_costs_what_its_commits_changed() {
+    let (files, texts) = database();
+    for path in segments(&files) {
+        let mut left = files.clone();
+        left.remove(&path);
+        let (report, new) = repaired(&left, "", &[]);
+        assert!(!report.is_complete(), "{path}");
+        verify(&report, &new, &texts);
+    }
+}
+
+#[test]
+fn commits_behind_a_damaged_group_are_lost_and_told() {
+    let (files, texts) = database();
+    let (path, bytes) = files
+        .iter()
+        .filter(|(path, _)| path.starts_with("journal/"))
+        .max_by_key(|(_, bytes)| bytes.iter().filter(|&&byte| byte != 0).count())
+        .unwrap();
+    let written = bytes.iter().rposition(|&byte| byte != 0).unwrap();
+    // What lies before the last checkpoint is of no use, and the last group may be a torn one.
+    let mut is_told = false;
+    for at in (0..written).rev().step_by(written / 40) {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1;
+        let (report, new) = repaired(&files, path, &damaged);
+        verify(&report, &new, &texts);
+        let db = open(&new, true).unwrap();
+        let head = db.document("mixed").unwrap().head_revision().unwrap();
+        assert!(head.0 >= (texts["mixed"].len() - TAIL_COMMITS) as u64, "{head}");
+        let is_cut = head.0 + 1 < texts["mixed"].len() as u64;
+        let tells = |lost: &duramen::Lost| lost.what.starts_with("revisions of which");
+        assert_eq!(is_cut, report.lost.iter().any(tells), "{at}: {report:?}");
+        assert_eq!(is_cut, !report.damage.is_empty());
+        is_told |= is_cut;
+    }
+    assert!(is_told);
+}
+
+#[test]
+fn damaged_databases_are_repaired_or_refused_and_never_written() {
+    let (files, texts) = database();
+    let paths: Vec<_> = files.keys().collect();
+    let mut random = Random(77);
+    let mut done = 0;
+    for _ in 0..TRIES {
+        let path = paths[random.below(paths.len())].as_str();
+        let mut bytes = files[path].clone();
+        let (what, _) = damage(&mut bytes, &mut random);
+        let device = device_of(&files, (path, &bytes));
+        match repair(&device) {
+            Ok((report, new)) => {
+                verify(&report, &new, &texts);
+                done += 1;
+            }
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Corrupt, "{what} in {path}: {error}");
+            }
+        }
+        assert_eq!(content(&device, path), bytes, "{what} in {path}");
+        assert!(device.open("LOCK", Access::Read).is_err(), "nothing was made");
+    }
+    assert!(done > TRIES * 9 / 10, "{done} of {TRIES}");
+}
+
+#[test]
+fn names_tags_options_deletions_and_rows_come_through() {
+    let device = MemoryDevice::new();
+    let db = open(&device, false).unwrap();
+    let who =
+        |author: &str| CommitOptions { author: Some(author.into()), ..CommitOptions::default() };
+    let declared = duramen::DocumentOptions {
+        ids: [("$".parse().unwrap(), "id".to_owned())].into(),
+        ..duramen::DocumentOptions::default()
+    };
+    let list = db.create_document_with("list", &declared).unwrap();
+    list.put(r#"[{"id":1}]"#, &who("ann")).unwrap();
+    list.put(r#"[{"id":2},{"id":1}]"#, &who("bob")).unwrap();
+    list.tag("v1", Some(Revision(1)), &who("carl")).unwrap();
+    db.create_document("empty").unwrap();
+    let gone = db.create_document("gone").unwrap();
+    gone.put("1", &who("ann")).unwrap();
+    db.delete_document("gone", &who("ann")).unwrap();
+    gone.put("3", &who("ann")).unwrap();
+    db.delete_document("gone", &who("dora")).unwrap();
+    db.rename_document("list", "things", &who("ann")).unwrap();
+    let times = list.timestamps().unwrap();
+    drop((list, gone));
+    db.close().unwrap();
+
+    let (report, new) = repair(&device).unwrap();
+    assert!(report.is_complete(), "{report:?}");
+    let db = open(&new, true).unwrap();
+    assert_eq!(db.documents().unwrap(), ["empty", "things"]);
+    let things = db.document("things").unwrap();
+    assert!(!things.options().unwrap().ids.is_empty());
+    let tag = &things.tags().unwrap()[0];
+    assert_eq!(
+        (tag.name.as_str(), tag.revision, tag.author.as_deref()),
+        ("v1", Revision(1), Some("carl"))
+    );
+    let authors: Vec<_> =
+        things.log(&duramen::LogQuery::default()).unwrap().map(|row| row.unwrap().author).collect();
+    assert_eq!(authors, [Some("bob".to_owned()), Some("ann".to_owned())]);
+    assert_eq!(things.timestamps().unwrap(), times);
+    let gone = db.document("gone").unwrap();
+    assert!(gone.is_deleted().unwrap());
+    assert_eq!(gone.head_revision().unwrap(), Revision(4));
+    assert_eq!(gone.at(Revision(3)).unwrap().to_json().unwrap(), "3");
+}
+
+#[test]
+fn a_repair_that_is_stopped_leaves_nothing_and_can_be_repeated() {
+    let (files, _) = database();
+    let from: Arc<dyn Device> = Arc::new(device_of(&files, ("", &[])));
+    let to = MemoryDevice::new();
+    let devices = || (Arc::clone(&from), Arc::new(to.clone()) as Arc<dyn Device>);
+    let options = || Options { background: false, ..Options::default() };
+    let mut stop = |progress: duramen::RepairProgress| match progress.done {
+        5 => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    };
+    let error = Database::repair_device(devices(), &options(), &mut stop).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Cancelled);
+    assert!(to.open("MANIFEST", Access::Read).is_err());
+    let mut go_on = |_| ControlFlow::Continue(());
+    Database::repair_device(devices(), &options(), &mut go_on).unwrap();
+    let error = Database::repair_device(devices(), &options(), &mut go_on).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid, "there is a database now");
+    let same = (Arc::clone(&from), Arc::clone(&from));
+    let error = Database::repair_device(same, &options(), &mut go_on).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid, "into itself");
+    let empty: (Arc<dyn Device>, Arc<dyn Device>) =
+        (Arc::new(MemoryDevice::new()), Arc::new(MemoryDevice::new()));
+    let error = Database::repair_device(empty, &options(), &mut go_on).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt, "nothing there");
+}
