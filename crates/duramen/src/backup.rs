@@ -144,7 +144,7 @@ impl Database {
         records.check_database(self.id())?;
         let pinned = self.engine.pin()?;
         records.check_commit(pinned.manifest.checkpoint.sequence)?;
-        let parent = if options.incremental { records.newest()? } else { None };
+        let parent = if options.incremental { records.newest_to_build_on()? } else { None };
         let there = present(destination, parent)?;
         let mut record = BackupRecord {
             number: records.next_number(),
@@ -280,6 +280,11 @@ impl Records {
             Some((_, Ok(record))) => Ok(Some(record)),
             Some((_, Err(error))) => Err(again(error)),
         }
+    }
+
+    fn newest_to_build_on(&self) -> Result<Option<&BackupRecord>> {
+        let context = "an incremental backup builds on the newest one, so make a full one";
+        self.newest().map_err(|error| error.in_context(context))
     }
 
     /// Those that verify, oldest first.
