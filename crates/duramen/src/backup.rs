@@ -31,18 +31,9 @@ use crate::segment::Segment;
 pub use self::destination::{BackupFolder, Destination};
 pub use self::restore::{RestorePoint, Restored};
 
-/// How far a backup or a restore is, in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct BackupProgress {
-    /// What was copied, and read back.
-    pub done: u64,
-    /// What there is to copy, and to read back.
-    pub total: u64,
-}
-
-/// Is told how far a backup or a restore is, and says whether it goes on: after a break it ends
-/// with `Cancelled` and leaves nothing.
-pub(crate) type Report<'a> = dyn FnMut(BackupProgress) -> ControlFlow<()> + 'a;
+/// Is told how far a backup or a restore is: bytes copied and read back, and those there are. After
+/// a break it ends with `Cancelled` and leaves nothing.
+pub(crate) type Report<'a> = dyn FnMut(u64, u64) -> ControlFlow<()> + 'a;
 
 /// How a backup is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -90,6 +90,9 @@ impl Shelf {
                 said("checkpoint", db.checkpoint())?;
                 self.life.checkpoints += 1;
             }
+            if self.random.one_in(16) {
+                said("compact", db.compact(&mut |_, _| ControlFlow::Continue(())))?;
+            }
         }
         Ok(())
     }
@@ -118,7 +121,7 @@ impl Shelf {
         let options =
             BackupOptions { incremental: !self.random.one_in(3), verify: self.random.one_in(3) };
         let mut wrong = Ok(());
-        let made = db.backup(&folder, options, &mut |_| {
+        let made = db.backup(&folder, options, &mut |_, _| {
             if wrong.is_ok() && self.random.one_in(2) {
                 wrong = self.life.advance(db);
             }
@@ -166,7 +169,7 @@ impl Shelf {
     /// wrong yet.
     fn restored(&mut self, point: RestorePoint) -> Check<Result<(), Error>> {
         let target: Arc<dyn Device> = Arc::new(self.new_disk());
-        let restored = Database::restore_device(&self.folder(), &target, point, &mut |_| {
+        let restored = Database::restore_device(&self.folder(), &target, point, &mut |_, _| {
             ControlFlow::Continue(())
         });
         match restored {
@@ -195,7 +198,7 @@ impl Shelf {
         let target: Arc<dyn Device> = Arc::new(disk.clone());
         let (commit, _) = self.said.last_key_value().ok_or("no commit")?;
         let point = RestorePoint::Commit(CommitSequence(self.safe.min(*commit)));
-        let restored = Database::restore_device(&self.folder(), &target, point, &mut |_| {
+        let restored = Database::restore_device(&self.folder(), &target, point, &mut |_, _| {
             ControlFlow::Continue(())
         });
         disk.power_off();
