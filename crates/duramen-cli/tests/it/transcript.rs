@@ -57,7 +57,7 @@ const REDACTIONS: &[(&str, &str)] = &[
     ("[CHECKSUM]", r"checksum: expected (?<redacted>\d+, found \d+)"),
     ("[JOURNAL]", r"beside the (?<redacted>[\d,]+) bytes"),
     ("[DISK]", r#""disk_bytes":(?<redacted>\d+)"#),
-    ("[BYTES]", r"(?<redacted>[\d,]+) bytes, of which"),
+    ("[BYTES]", r"[Z\]], (?<redacted>[\d,]+) bytes, of which"),
     ("[COPIED]", r"of which (?<redacted>[\d,]+) were copied"),
     ("[CHECKSUM]", r"segments/\d{8}-(?<redacted>\d+-[0-9a-f]{8})\.segment"),
     ("[ID]", r"\b[0-9a-f]{32}\b"),

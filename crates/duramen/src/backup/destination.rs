@@ -43,7 +43,8 @@ pub trait Destination: Send + Sync + fmt::Debug {
 /// db.backup(&folder, BackupOptions::default(), &mut |_, _| ControlFlow::Continue(()))?;
 ///
 /// let place = home.join("restored");
-/// Database::restore(&folder, &place, RestorePoint::Newest, &mut |_, _| ControlFlow::Continue(()))?;
+/// let point = RestorePoint::Newest;
+/// Database::restore(&folder, &place, point, &mut |_, _| ControlFlow::Continue(()))?;
 /// let restored = Database::open(&place, Default::default())?;
 /// assert_eq!(restored.document("oak")?.head()?.to_json()?, r#"{"rings":1}"#);
 /// # drop(restored);

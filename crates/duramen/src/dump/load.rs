@@ -40,8 +40,8 @@ impl fmt::Debug for DumpLoad {
 }
 
 impl DumpLoad {
-    /// Begins a new database on a device, which is none until the end: what is dropped before leaves
-    /// nothing.
+    /// Begins a new database on a device, which is none until the end: what is dropped before
+    /// leaves nothing.
     ///
     /// `Invalid` if there is anything on the device.
     pub fn into_new(device: Arc<dyn Device>, options: Options) -> Result<Self> {

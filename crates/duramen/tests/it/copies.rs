@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind as Os};
 use std::path::Path;
 use std::sync::Arc;
 
-use duramen::io::{Access, Device, DirectoryDevice, File, Lock};
+use duramen::io::{Access, Device, DirectoryDevice, File, Lock, read_exact_at, write_all_at};
 use duramen::{CommitOptions, Database, Document, ErrorKind, Options};
 
 fn put(document: &Document, text: &str) {
@@ -108,12 +108,14 @@ fn a_medium_that_cannot_be_written_can_be_read() {
 fn a_database_of_a_newer_format_is_refused_with_what_to_do() {
     let home = tempfile::tempdir().unwrap();
     drop(Database::open(home.path(), Options::default()).unwrap());
-    let path = home.path().join("MANIFEST");
-    let mut manifest = std::fs::read(&path).unwrap();
+    let device = DirectoryDevice::new(home.path());
+    let file = device.open("MANIFEST", Access::Write).unwrap();
+    let mut manifest = vec![0; usize::try_from(file.len().unwrap()).unwrap()];
+    read_exact_at(file.as_ref(), &mut manifest, 0).unwrap();
     manifest[16] = 2;
     let checksum = crc32c(&manifest[12..]).to_le_bytes();
     manifest[8..12].copy_from_slice(&checksum);
-    std::fs::write(&path, manifest).unwrap();
+    write_all_at(file.as_ref(), &manifest, 0).unwrap();
     for read_only in [false, true] {
         let options = Options { read_only, ..Options::default() };
         let error = Database::open(home.path(), options).unwrap_err();
