@@ -107,10 +107,11 @@ impl DumpLoad {
             );
             return Err(Error::new(ErrorKind::Corrupt, message));
         }
-        self.database.flush()?;
-        self.database.checkpoint()?;
-        self.database.engine.shut()?;
-        self.place.finish()?;
+        let Self { database, place, .. } = self;
+        database.checkpoint()?;
+        // Nobody writes any more when the manifest gets its name.
+        database.close()?;
+        place.finish()?;
         Ok(summary)
     }
 
