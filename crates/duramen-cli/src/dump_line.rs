@@ -86,7 +86,7 @@ pub(crate) fn write(item: &DumpItem, out: &mut dyn Write) -> Result<()> {
     match item {
         DumpItem::Document { name, facts } => {
             write_line(&Document { document: name.into() }, out)?;
-            history_line::write_facts(facts, out)
+            history_line::write_facts_uncommitted(facts, out)
         }
         DumpItem::Revision(revision) => history_line::write_uncommitted(revision, out),
     }

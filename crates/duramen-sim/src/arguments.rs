@@ -54,6 +54,7 @@ Usage:
   duramen-sim fuzz --seed N                        inputs of one decoder again
   duramen-sim full-disk --seed N                   one full file system again
   duramen-sim corpus FOLDER                        inputs for `cargo fuzz` to begin with
+  duramen-sim backup --seed N                      one round of backups again
   duramen-sim teeth                                planted defects, in a build that has them";
 
 impl Command {

@@ -88,7 +88,7 @@ impl Life {
         }
     }
 
-    fn options(&self) -> Options {
+    pub(crate) fn options(&self) -> Options {
         Options {
             memory_bytes: self.memory_bytes,
             checkpoint_journal_bytes: self.checkpoint_journal_bytes,
@@ -129,6 +129,15 @@ impl Life {
             }
         }
         Ok(())
+    }
+
+    /// One more transaction, with the power on.
+    pub(crate) fn advance(&mut self, db: &Database) -> Check {
+        match self.transact(db) {
+            Ok(()) | Err(Trouble::Fault) => Ok(()),
+            Err(Trouble::Wrong(what)) => Err(what),
+            Err(Trouble::Over) => Err("the power went without a crash".to_owned()),
+        }
     }
 
     /// One step of a script, with the database if it is still open.

@@ -1,5 +1,6 @@
 //! The suites: each runs many rounds, one per seed, and reports what failed.
 
+mod backups;
 mod damaged;
 mod errors;
 mod exhaustive;
@@ -39,6 +40,7 @@ pub(crate) fn all(tier: Tier, fresh: u64) -> usize {
         exhaustive::suite(30_000).print(),
         errors::suite(400 * scale, fresh).print(),
         determinism(50 * scale, fresh).print(),
+        backups::suite(200 * scale, fresh).print(),
         kills::suite(500 * scale, fresh).print(),
         full_disk::suite(6).print(),
     ];
@@ -68,6 +70,7 @@ pub(crate) enum Replay {
     Damaged { seed: u64 },
     Fuzz { seed: u64 },
     FullDisk { seed: u64 },
+    Backup { seed: u64 },
 }
 
 impl Replay {
@@ -80,6 +83,7 @@ impl Replay {
             Self::Damaged { seed } => damaged::round(seed),
             Self::Fuzz { seed } => fuzz::round(seed),
             Self::FullDisk { seed } => full_disk::round(seed),
+            Self::Backup { seed } => backups::round(seed),
         };
         result.map_err(|what| format!("{what}\nREPRODUCE: duramen-sim {self}"))
     }
@@ -101,6 +105,7 @@ impl Replay {
             ("damaged", []) => Some(Self::Damaged { seed }),
             ("fuzz", []) => Some(Self::Fuzz { seed }),
             ("full-disk", []) => Some(Self::FullDisk { seed }),
+            ("backup", []) => Some(Self::Backup { seed }),
             _ => None,
         }
     }
@@ -118,6 +123,7 @@ impl std::fmt::Display for Replay {
             Self::Damaged { seed } => write!(f, "damaged --seed {seed}"),
             Self::Fuzz { seed } => write!(f, "fuzz --seed {seed}"),
             Self::FullDisk { seed } => write!(f, "full-disk --seed {seed}"),
+            Self::Backup { seed } => write!(f, "backup --seed {seed}"),
         }
     }
 }

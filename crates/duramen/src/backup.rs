@@ -31,18 +31,9 @@ use crate::segment::Segment;
 pub use self::destination::{BackupFolder, Destination};
 pub use self::restore::{RestorePoint, Restored};
 
-/// How far a backup or a restore is, in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct BackupProgress {
-    /// What was copied, and read back.
-    pub done: u64,
-    /// What there is to copy, and to read back.
-    pub total: u64,
-}
-
-/// Is told how far a backup or a restore is, and says whether it goes on: after a break it ends
-/// with `Cancelled` and leaves nothing.
-pub(crate) type Report<'a> = dyn FnMut(BackupProgress) -> ControlFlow<()> + 'a;
+/// Is told how far a backup or a restore is: bytes copied and read back, and those there are. After
+/// a break it ends with `Cancelled` and leaves nothing.
+pub(crate) type Report<'a> = dyn FnMut(u64, u64) -> ControlFlow<()> + 'a;
 
 /// How a backup is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -144,7 +135,7 @@ impl Database {
         records.check_database(self.id())?;
         let pinned = self.engine.pin()?;
         records.check_commit(pinned.manifest.checkpoint.sequence)?;
-        let parent = if options.incremental { records.newest()? } else { None };
+        let parent = if options.incremental { records.newest_to_build_on()? } else { None };
         let there = present(destination, parent)?;
         let mut record = BackupRecord {
             number: records.next_number(),
@@ -280,6 +271,11 @@ impl Records {
             Some((_, Ok(record))) => Ok(Some(record)),
             Some((_, Err(error))) => Err(again(error)),
         }
+    }
+
+    fn newest_to_build_on(&self) -> Result<Option<&BackupRecord>> {
+        let context = "an incremental backup builds on the newest one, so make a full one";
+        self.newest().map_err(|error| error.in_context(context))
     }
 
     /// Those that verify, oldest first.

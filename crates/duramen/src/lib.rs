@@ -66,8 +66,7 @@ mod tree;
 mod wire;
 
 pub use backup::{
-    Backup, BackupFolder, BackupOptions, BackupProgress, BackupReport, Destination, RestorePoint,
-    Restored,
+    Backup, BackupFolder, BackupOptions, BackupReport, Destination, RestorePoint, Restored,
 };
 pub use blame::{Blame, BlameEntry, BlameOptions};
 pub use bulk::{BulkOptions, BulkProgress};

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use duramen::{BackupFolder, BackupOptions, BackupProgress, BackupReport, ErrorKind};
+use duramen::{BackupFolder, BackupOptions, BackupReport, ErrorKind};
 use indicatif::HumanCount;
 use serde::Serialize;
 
@@ -58,13 +58,13 @@ impl Backup {
 /// Runs a backup or a restore, with its progress on a terminal, until Ctrl-C.
 pub(super) fn watched<T>(
     what: &str,
-    run: impl FnOnce(&mut dyn FnMut(BackupProgress) -> ControlFlow<()>) -> duramen::Result<T>,
+    run: impl FnOnce(&mut dyn FnMut(u64, u64) -> ControlFlow<()>) -> duramen::Result<T>,
 ) -> Result<T> {
     let interruption = Interruption::watch()?;
     let bar = progress::bar(what, Some(0));
-    let done = run(&mut |progress| {
-        bar.set_length(progress.total);
-        bar.set_position(progress.done);
+    let done = run(&mut |done, total| {
+        bar.set_length(total);
+        bar.set_position(done);
         if interruption.is_asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     bar.finish_and_clear();

@@ -40,7 +40,8 @@ impl Load {
         let interruption = Interruption::watch()?;
         let mut lines = Lines::open(&self.file)?;
         let device = Arc::new(DirectoryDevice::new(&self.database));
-        let mut load = DumpLoad::into_new(device, Options::default())?;
+        let load = DumpLoad::into_new(device, Options::default());
+        let mut load = load.map_err(|error| error.in_context(self.database.display()))?;
         let summary = lines.load(&mut load, &interruption)?;
         let loaded = load.finish(Some(summary.hash()?));
         let loaded = loaded.map_err(|error| error.in_context(input::name(&self.file)))?;

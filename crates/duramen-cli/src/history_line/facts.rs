@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use duramen::{DocumentOptions, ExportedFacts, Revision, Tag};
+use duramen::{DocumentOptions, ExportedFacts, Micros, Revision, Tag};
 use serde::{Deserialize, Serialize};
 
 use crate::history_line::no_line;
@@ -31,7 +31,9 @@ struct TagLine {
     name: String,
     revision: u64,
     hash: String,
-    timestamp: String,
+    /// A dump leaves it out, as taking a tag over does not keep it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    timestamp: Option<String>,
     author: Option<String>,
     message: Option<String>,
 }
@@ -45,11 +47,19 @@ impl Line {
             name: tag.name.clone(),
             revision: tag.revision.0,
             hash: tag.hash.to_string(),
-            timestamp: moment::format(tag.timestamp),
+            timestamp: Some(moment::format(tag.timestamp)),
             author: tag.author.clone(),
             message: tag.message.clone(),
         };
         Self { options: Options { ids, maps }, tags: facts.tags.iter().map(tag).collect() }
+    }
+
+    /// The same without the times at which tags were set.
+    pub(super) fn uncommitted(mut self) -> Self {
+        for tag in &mut self.tags {
+            tag.timestamp = None;
+        }
+        self
     }
 
     fn read(self) -> duramen::Result<ExportedFacts> {
@@ -71,7 +81,7 @@ impl TagLine {
             name: self.name,
             revision: Revision(self.revision),
             hash: self.hash.parse()?,
-            timestamp: moment::parse_time(&self.timestamp)?,
+            timestamp: self.timestamp.as_deref().map_or(Ok(Micros(0)), moment::parse_time)?,
             author: self.author,
             message: self.message,
         })
@@ -86,7 +96,7 @@ pub(super) fn parse(text: &[u8]) -> duramen::Result<ExportedFacts> {
 
 #[cfg(test)]
 mod tests {
-    use duramen::{ContentHash, ErrorKind, Micros};
+    use duramen::{ContentHash, ErrorKind};
 
     use super::*;
 

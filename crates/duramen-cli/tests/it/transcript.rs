@@ -57,6 +57,10 @@ const REDACTIONS: &[(&str, &str)] = &[
     ("[CHECKSUM]", r"checksum: expected (?<redacted>\d+, found \d+)"),
     ("[JOURNAL]", r"beside the (?<redacted>[\d,]+) bytes"),
     ("[DISK]", r#""disk_bytes":(?<redacted>\d+)"#),
+    ("[BYTES]", r"[Z\]], (?<redacted>[\d,]+) bytes, of which"),
+    ("[COPIED]", r"of which (?<redacted>[\d,]+) were copied"),
+    ("[CHECKSUM]", r"segments/\d{8}-(?<redacted>\d+-[0-9a-f]{8})\.segment"),
+    ("[ID]", r"\b[0-9a-f]{32}\b"),
     ("[DISK]", r"with the journal +(?<redacted>[\d,]+)"),
 ];
 
@@ -95,8 +99,9 @@ macro_rules! sessions {
 }
 
 sessions!(
-    bulk check_and_stat demo diff editing_help edits export get help history import init lifecycle
-    lifecycle_help log pages put reading reading_help repair set_and_remove shell show wrong
+    backup bulk check_and_stat demo diff dump editing_help edits export get help history import init
+    lifecycle lifecycle_help log pages put reading reading_help repair set_and_remove shell show
+    wrong
 );
 
 #[test]

@@ -15,6 +15,7 @@ use super::pieces::{self, Extent};
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::Device;
 use crate::journal::JournalPoint;
+use crate::limits::LEVELS_MAX;
 use crate::manifest::Manifest;
 use crate::memory::Memory;
 use crate::revision::{CommitSequence, Micros, Revision};
@@ -40,7 +41,7 @@ pub(super) fn cut(
     let store = Arc::new(Store::open(device, manifest, &Memory::new(MEMORY_BYTES))?);
     let live = store.live();
     let mut cutter = Cutter::new(Arc::clone(&store), point);
-    let mut cells = Output::new(device, manifest, manifest.next_segment);
+    let mut cells = Output::new((device, manifest), manifest.next_segment, LEVELS_MAX);
     for found in live.scan(&[])? {
         let (key, cell) = found?;
         let Some((tree, parsed)) = cell_key::parse(&key) else {
@@ -62,7 +63,7 @@ pub(super) fn cut(
     }
     // A tree's facts come before the cells that tell what they are: they get a segment of their
     // own, the newest.
-    let mut facts = Output::new(device, manifest, manifest.next_segment + 1);
+    let mut facts = Output::new((device, manifest), manifest.next_segment + 1, 0);
     for (tree, extent) in &cutter.facts {
         facts.push(&cell_key::meta(*tree), &extent.encode())?;
     }
@@ -80,12 +81,17 @@ struct Output<'a> {
     device: &'a Arc<dyn Device>,
     manifest: &'a Manifest,
     number: u64,
+    level: u8,
     writer: Option<SegmentWriter>,
 }
 
 impl<'a> Output<'a> {
-    fn new(device: &'a Arc<dyn Device>, manifest: &'a Manifest, number: u64) -> Self {
-        Self { device, manifest, number, writer: None }
+    fn new(
+        (device, manifest): (&'a Arc<dyn Device>, &'a Manifest),
+        number: u64,
+        level: u8,
+    ) -> Self {
+        Self { device, manifest, number, level, writer: None }
     }
 
     fn push(&mut self, key: &[u8], cell: &[u8]) -> Result<()> {
@@ -93,7 +99,7 @@ impl<'a> Output<'a> {
             let meta = SegmentMeta {
                 database_id: self.manifest.database_id,
                 epoch: self.manifest.epoch,
-                level: 0,
+                level: self.level,
                 encoding: Encoding::Warm,
                 // What is kept of the last one is not known before the end.
                 first_sequence: CommitSequence(0),

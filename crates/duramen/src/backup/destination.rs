@@ -40,10 +40,11 @@ pub trait Destination: Send + Sync + fmt::Debug {
 /// db.create_document("oak")?.put(r#"{"rings":1}"#, &CommitOptions::default())?;
 /// # let home = std::env::temp_dir().join(format!("duramen-backup-{}", std::process::id()));
 /// let folder = BackupFolder::new(home.join("backups"));
-/// db.backup(&folder, BackupOptions::default(), &mut |_| ControlFlow::Continue(()))?;
+/// db.backup(&folder, BackupOptions::default(), &mut |_, _| ControlFlow::Continue(()))?;
 ///
 /// let place = home.join("restored");
-/// Database::restore(&folder, &place, RestorePoint::Newest, &mut |_| ControlFlow::Continue(()))?;
+/// let point = RestorePoint::Newest;
+/// Database::restore(&folder, &place, point, &mut |_, _| ControlFlow::Continue(()))?;
 /// let restored = Database::open(&place, Default::default())?;
 /// assert_eq!(restored.document("oak")?.head()?.to_json()?, r#"{"rings":1}"#);
 /// # drop(restored);

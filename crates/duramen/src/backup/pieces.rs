@@ -6,7 +6,8 @@ use bytes::Bytes;
 use rustc_hash::FxHashMap;
 
 use crate::encoding::{
-    Column, RevisionRows, RevisionRowsBlock, RunPiece, encode_column, encode_run,
+    Column, RevisionRows, RevisionRowsBlock, RunPiece, encode_column, encode_complete_run,
+    encode_run,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::ROW_GROUP_SLOTS;
@@ -14,8 +15,9 @@ use crate::state::{BlobId, Datum, OrderId, Sequence};
 use crate::store::LiveSegments;
 use crate::tree::cell_key::{self, CellKey, GroupCell, TreeId};
 use crate::tree::group::GroupId;
+use crate::tree::merge::append_row;
 use crate::tree::persist::Meta;
-use crate::tree::schema::{Schema, index_u32};
+use crate::tree::schema::Schema;
 
 /// Bytes of the number at the end of the key of a row group's cell.
 const NUMBER_BYTES: usize = size_of::<u32>();
@@ -191,8 +193,15 @@ fn run(extent: &mut Extent, cell: Bytes) -> Result<Option<Bytes>> {
     if changes.is_empty() {
         return Ok(None);
     }
-    let mut out = Vec::new();
-    encode_run(&changes, &mut out);
+    let (mut out, first) = (Vec::new(), piece.first_revision());
+    if !piece.is_complete() {
+        encode_run(&changes, &mut out);
+    } else if changes.iter().any(|change| change.1 == first) {
+        encode_complete_run(&changes, first, &mut out);
+    } else {
+        let message = format!("a run piece has no change of its first revision, {first}");
+        return Err(Error::new(ErrorKind::Corrupt, message));
+    }
     Ok(Some(out.into()))
 }
 
@@ -210,38 +219,9 @@ fn rows(load: &dyn Fn() -> Result<Bytes>, first: u64, last: u64) -> Result<Optio
     let mut rows = RevisionRows::default();
     let mut strings = FxHashMap::default();
     for row in 0..kept {
-        append(&mut rows, (&block, row), &mut strings)?;
+        append_row(&mut rows, (&block, row), &mut strings)?;
     }
     let mut out = Vec::new();
     rows.encode(&mut out);
     Ok(Some(out.into()))
-}
-
-fn append<'a>(
-    rows: &mut RevisionRows,
-    (block, row): (&'a RevisionRowsBlock, usize),
-    strings: &mut FxHashMap<&'a [u8], u32>,
-) -> Result<()> {
-    let mut intern = |text: Option<&'a [u8]>| {
-        let Some(text) = text else { return 0 };
-        *strings.entry(text).or_insert_with(|| {
-            rows.strings.push(text.to_vec());
-            index_u32(rows.strings.len())
-        })
-    };
-    let (author, message) = (intern(block.author(row)?), intern(block.message(row)?));
-    rows.authors.push(author);
-    rows.messages.push(message);
-    rows.timestamps.push(block.timestamp(row)?);
-    rows.committed.push(block.committed(row)?);
-    rows.sequences.push(block.sequence(row)?);
-    for node in block.changed(row)? {
-        rows.changed.push(node?);
-    }
-    rows.changed_ends.push(index_u32(rows.changed.len()));
-    for moved in block.moves(row)? {
-        rows.moves.push(moved?);
-    }
-    rows.moves_ends.push(index_u32(rows.moves.len()));
-    Ok(())
 }

@@ -59,6 +59,8 @@ impl Database {
     ) -> Result<Restored> {
         let path = path.as_ref();
         let device: Arc<dyn Device> = Arc::new(DirectoryDevice::new(path));
+        let is_empty = unfinished::check_empty(device.as_ref());
+        is_empty.map_err(|error| error.in_context(path.display()))?;
         Self::restore_device(destination, &device, point, report)
     }
 

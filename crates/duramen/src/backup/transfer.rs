@@ -5,16 +5,17 @@ use std::ops::ControlFlow;
 
 use sha2::{Digest as _, Sha256};
 
+use super::Report;
 use super::destination::{COPY_BYTES, Destination};
 use super::record::{self, Digest};
-use super::{BackupProgress, Report};
 use crate::error::{Error, ErrorKind, Result};
 use crate::segment::SegmentInfo;
 
 /// How far copying is, and who wants to know.
 pub(super) struct Transfer<'r, 'f> {
     report: &'r mut Report<'f>,
-    progress: BackupProgress,
+    done: u64,
+    total: u64,
     is_cancelled: bool,
 }
 
@@ -28,7 +29,7 @@ struct Counted<'c, 't, 'r, 'f> {
 
 impl<'r, 'f> Transfer<'r, 'f> {
     pub(super) fn new(report: &'r mut Report<'f>, total: u64) -> Self {
-        Self { report, progress: BackupProgress { done: 0, total }, is_cancelled: false }
+        Self { report, done: 0, total, is_cancelled: false }
     }
 
     /// Gives `take` the content to read; the SHA-256 of what it read.
@@ -108,15 +109,15 @@ fn copy(content: &mut dyn Read, out: &mut dyn Write, name: &str) -> Result<()> {
 
 impl Read for Counted<'_, '_, '_, '_> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let Transfer { report, progress, is_cancelled } = &mut *self.transfer;
-        if report(*progress) == ControlFlow::Break(()) {
+        let Transfer { report, done, total, is_cancelled } = &mut *self.transfer;
+        if report(*done, *total) == ControlFlow::Break(()) {
             *is_cancelled = true;
             return Err(io::Error::other("stopped before its end"));
         }
         let read = self.content.read(buf)?;
         self.digest.update(&buf[..read]);
         self.bytes += read as u64;
-        progress.done += read as u64;
+        *done += read as u64;
         Ok(read)
     }
 }

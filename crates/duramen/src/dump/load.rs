@@ -40,8 +40,8 @@ impl fmt::Debug for DumpLoad {
 }
 
 impl DumpLoad {
-    /// Begins a new database on a device, which is none until the end: what is dropped before leaves
-    /// nothing.
+    /// Begins a new database on a device, which is none until the end: what is dropped before
+    /// leaves nothing.
     ///
     /// `Invalid` if there is anything on the device.
     pub fn into_new(device: Arc<dyn Device>, options: Options) -> Result<Self> {
@@ -107,10 +107,11 @@ impl DumpLoad {
             );
             return Err(Error::new(ErrorKind::Corrupt, message));
         }
-        self.database.flush()?;
-        self.database.checkpoint()?;
-        self.database.engine.shut()?;
-        self.place.finish()?;
+        let Self { database, place, .. } = self;
+        database.checkpoint()?;
+        // Nobody writes any more when the manifest gets its name.
+        database.close()?;
+        place.finish()?;
         Ok(summary)
     }
 

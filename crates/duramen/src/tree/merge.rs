@@ -24,6 +24,7 @@ mod tests;
 
 use bases::Bases;
 use rows::Rows;
+pub(crate) use rows::append as append_row;
 use runs::Runs;
 
 /// Bytes of a combined cell, or of the changes in a run piece, that are not exceeded where cutting

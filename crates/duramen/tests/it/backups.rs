@@ -8,15 +8,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use duramen::io::{Access, Device, Lock, MemoryDevice};
 use duramen::{
-    Backup, BackupFolder, BackupOptions, BackupProgress, BackupReport, CommitOptions,
-    CommitSequence, Database, DatabaseSnapshot, Destination, DocumentOptions, Error, ErrorKind,
-    JsonPointer, Micros, Options, RestorePoint, Revision,
+    Backup, BackupFolder, BackupOptions, BackupReport, CommitOptions, CommitSequence, Database,
+    DatabaseSnapshot, Destination, DocumentOptions, Error, ErrorKind, JsonPointer, Micros, Options,
+    RestorePoint, Revision,
 };
 
 const FULL: BackupOptions = BackupOptions { incremental: false, verify: true };
 const INCREMENTAL: BackupOptions = BackupOptions { incremental: true, verify: true };
 
-fn go_on(_: BackupProgress) -> ControlFlow<()> {
+fn go_on(_done: u64, _total: u64) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
@@ -151,13 +151,16 @@ fn every_commit_can_be_restored() {
 }
 
 #[test]
-fn every_commit_can_be_restored_from_a_chain_with_checkpoints_between() {
+fn every_commit_can_be_restored_from_a_chain_with_checkpoints_and_compactions_between() {
     let db = Database::memory().unwrap();
     let (folder, _) = folder();
     let mut backups = Vec::new();
     let snapshots = script(&db, &mut |step| {
         if step % 3 == 0 {
             db.checkpoint().unwrap();
+        }
+        if step % 13 == 0 {
+            db.compact(&mut go_on).unwrap();
         }
         if step % 7 == 0 {
             backups.push(back_up(&db, &folder, INCREMENTAL).backup);
@@ -437,7 +440,7 @@ fn a_stopped_backup_or_restore_leaves_nothing_and_can_be_made_again() {
     for calls in 0.. {
         let (folder, _) = folder();
         let mut left = calls;
-        let mut stop = |_| {
+        let mut stop = |_, _| {
             left -= 1;
             if left < 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
@@ -449,7 +452,7 @@ fn a_stopped_backup_or_restore_leaves_nothing_and_can_be_made_again() {
 
         let target: Arc<dyn Device> = Arc::new(MemoryDevice::new());
         let mut left = calls;
-        let mut stop = |_| {
+        let mut stop = |_, _| {
             left -= 1;
             if left < 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };

@@ -4,6 +4,7 @@
 
 mod backups;
 mod concurrency;
+mod copies;
 mod damage;
 mod declared;
 mod documents;

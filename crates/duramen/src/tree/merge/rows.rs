@@ -73,7 +73,7 @@ impl Rows {
 }
 
 /// Appends a row, its author and message interned.
-fn append<'a>(
+pub(crate) fn append<'a>(
     rows: &mut RevisionRows,
     (block, row): (&'a RevisionRowsBlock, usize),
     numbers: &mut FxHashMap<&'a [u8], u32>,
