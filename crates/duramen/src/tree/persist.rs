@@ -256,8 +256,7 @@ pub(crate) fn loaded_cells(data: &TreeData, tree: TreeId, counts: (u64, u64)) ->
     let number = cell_key::schema_number(&shared);
     let high_waters: Vec<u64> = data.spaces.iter().map(|space| space.committed).collect();
     let revisions = data.rows.last();
-    let meta =
-        Meta { revisions, schema: number, orders, blobs, high_waters: high_waters.clone() };
+    let meta = Meta { revisions, schema: number, orders, blobs, high_waters: high_waters.clone() };
     let mut rows = Vec::new();
     encode_rows(data, (1, revisions), &mut rows);
     let cells = vec![
