@@ -84,8 +84,9 @@ impl Database {
     /// let db = Database::memory()?;
     /// let options = BulkOptions { lines: true, ..BulkOptions::default() };
     /// let text = "{\"id\":1}\n{\"id\":2}\n";
-    /// let (commit, progress) =
-    ///     db.bulk_load("items", &mut text.as_bytes(), &options, &mut |_| ControlFlow::Continue(()))?;
+    /// let mut go_on = |_| ControlFlow::Continue(());
+    /// let loaded = db.bulk_load("items", &mut text.as_bytes(), &options, &mut go_on);
+    /// let (commit, progress) = loaded?;
     /// assert_eq!((commit.revision, progress.values), (Revision(1), 2));
     /// assert_eq!(db.document("items")?.head()?.to_json()?, r#"[{"id":1},{"id":2}]"#);
     /// # Ok::<(), duramen::Error>(())

@@ -2,7 +2,7 @@
 //!
 //! A value is parsed once all of it is at hand. An array that goes on behind what is at hand, and
 //! an object that is longer than what is held at a time, is gone into: its children are read one
-//! after the other, by the same rule. So memory follows the longest value that is no such container.
+//! after the other, by the same rule. So memory follows the longest value that is neither.
 //!
 //! What is known of an object only at its end is then not known at its begin. Paths of the fields
 //! of such an object get their numbers as the names come, and it becomes a map when the 257th

@@ -130,7 +130,8 @@ proptest! {
         match load(&db, "d", &text, &held(bytes)) {
             Ok(_) => {
                 let loaded = db.document("d").unwrap();
-                prop_assert_eq!(loaded.head().unwrap().to_json().unwrap(), put.head().unwrap().to_json().unwrap());
+                let json = |document: &Document| document.head().unwrap().to_json().unwrap();
+                prop_assert_eq!(json(&loaded), json(&put));
                 is_sound(&db);
             }
             Err(error) => {
@@ -154,7 +155,8 @@ proptest! {
         let expected = put.create_document("d").unwrap().put(&text, &CommitOptions::default());
         for options in [BulkOptions::default(), held(bytes)] {
             let db = Database::memory().unwrap();
-            let loaded = db.bulk_load("d", &mut text.as_slice(), &options, &mut |_| ControlFlow::Continue(()));
+            let mut go_on = |_| ControlFlow::Continue(());
+            let loaded = db.bulk_load("d", &mut text.as_slice(), &options, &mut go_on);
             match (&expected, loaded) {
                 (Ok(_), Ok(_)) => {}
                 (Ok(_), Err(error)) => prop_assert!(error.message().contains("twice"), "{}", error),
