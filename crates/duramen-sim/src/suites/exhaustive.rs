@@ -21,7 +21,7 @@ pub(super) fn suite(images: u64) -> Report {
     let seeds: Vec<u64> =
         points.iter().map(|(number, crash)| crash << 32 | number << 16 | each).collect();
     // Few scripts are lived through again and again, up to another point each time.
-    let suite = Suite { rounds_per_effect: Some(16), ..Suite::gated("exhaustive") };
+    let suite = Suite { rounds_per_effect: Some(24), ..Suite::gated("exhaustive") };
     run(suite, &seeds, &|seed| super::Replay::Image { seed }.round())
 }
 

@@ -46,8 +46,9 @@ fn round(seed: u64) -> Check<Tally> {
         let durability = random.choose(&["sync", "interval"]);
         // Some are killed while they open the database.
         let commits = if random.one_in(5) { 0 } else { 1 + random.below(COMMITS_MAX) };
-        let acknowledged = killed((&path, durability, seed), (commits, random.below(8)))?;
-        verify(&mut script, &path, acknowledged).map_err(|what| format!("seed {seed}: {what}"))?;
+        killed((&path, durability, seed), (commits, random.below(8)))
+            .and_then(|acknowledged| verify(&mut script, &path, acknowledged))
+            .map_err(|what| format!("seed {seed}: {what}"))?;
         tally.losses += 1;
         tally.seen.insert(durability);
     }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use duramen::io::MemoryDevice;
 use duramen::{
-    CommitOptions, Database, Document, ErrorKind, JsonPointer, Micros, Options, Position, Revision,
+    CommitOptions, Database, Document, DocumentOptions, ErrorKind, JsonPointer, Micros, Options,
+    Position, Revision,
 };
 
 fn pointer(text: &str) -> JsonPointer {
@@ -230,4 +231,22 @@ fn an_order_cannot_be_undone_in_an_object_that_is_gone() {
     let undone = document.undo(Revision(2), &plain());
     assert_eq!(undone.unwrap_err().kind(), ErrorKind::Conflict);
     assert_eq!(document.head_revision().unwrap(), Revision(3));
+}
+
+/// A field could not come back where an entry of a map of the same name had taken its place.
+#[test]
+fn a_field_comes_back_where_an_entry_of_its_name_goes() {
+    let db = Database::memory().unwrap();
+    let maps = ["$".parse().unwrap()].into();
+    let options = DocumentOptions { maps, ..DocumentOptions::default() };
+    let document = db.create_document_with("d", &options).unwrap();
+    document.put(r#"{"m":1}"#, &plain()).unwrap();
+    document.set_options(&DocumentOptions::default(), &plain()).unwrap();
+    document.put("[]", &plain()).unwrap();
+    document.put(r#"{"m":2,"n":3}"#, &plain()).unwrap();
+    document.revert_to(Revision(1), &plain()).unwrap();
+    assert_eq!(document.head().unwrap().to_json().unwrap(), r#"{"m":1}"#);
+    document.undo(Revision(4), &plain()).unwrap();
+    assert_eq!(document.head().unwrap().to_json().unwrap(), r#"{"m":2,"n":3}"#);
+    assert!(db.check().unwrap().is_clean());
 }

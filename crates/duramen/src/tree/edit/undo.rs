@@ -278,7 +278,12 @@ impl<'w> Inversion<'w> {
         }
         let Some(place) = writer.tree.pointer_of(node, self.before)? else { return Ok(false) };
         let name = place.last().unwrap_or_default();
-        Ok(matches!(writer.tree.locate(&container.child(name), now)?, Place::Missing(..)))
+        Ok(match writer.tree.locate(&container.child(name), now)? {
+            Place::Missing(..) => true,
+            // A field and an entry of one name: the one that was added makes way.
+            Place::Node(there) => self.added.contains(&there),
+            Place::Inside(..) => false,
+        })
     }
 
     /// Whether the members of a container can be ordered as before: it is there as one still, and
