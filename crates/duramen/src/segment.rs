@@ -15,6 +15,7 @@ mod block;
 mod cache;
 mod cell;
 mod check;
+mod compression;
 mod filter;
 mod footer;
 #[cfg(feature = "fuzzing")]
@@ -50,9 +51,9 @@ const FORMAT: u32 = 1;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Encoding {
-    /// The form cells have in memory.
+    /// Blocks as they are in memory.
     Warm = 0,
-    /// The smallest form.
+    /// Blocks are compressed where that makes them smaller.
     Cold = 1,
 }
 

@@ -33,6 +33,7 @@ struct Plan {
     /// Of the live segments, newest first.
     inputs: Range<usize>,
     level: u8,
+    encoding: Encoding,
 }
 
 /// A compaction under way.
@@ -67,13 +68,15 @@ impl Plan {
             bytes = bytes.saturating_add(next.file_bytes());
             end += 1;
         }
-        Some(Self { inputs: 0..end, level: level_above(live.get(end)) })
+        let level = level_above(live.get(end));
+        Some(Self { inputs: 0..end, level, encoding: Encoding::Warm })
     }
 
-    /// Merging everything, unless it is one segment that has been merged.
+    /// Merging everything, unless that has been done.
     fn all(live: &[SegmentInfo]) -> Option<Self> {
-        let is_merged = matches!(live, [] | [SegmentInfo { level: 1.., .. }]);
-        (!is_merged).then_some(Self { inputs: 0..live.len(), level: LEVELS_MAX })
+        let is_merged = matches!(live, [] | [SegmentInfo { encoding: Encoding::Cold, .. }]);
+        let inputs = 0..live.len();
+        (!is_merged).then_some(Self { inputs, level: LEVELS_MAX, encoding: Encoding::Cold })
     }
 }
 
@@ -93,7 +96,7 @@ impl Compaction {
             database_id: engine.id,
             epoch,
             level: plan.level,
-            encoding: Encoding::Warm,
+            encoding: plan.encoding,
             first_sequence: first,
             last_sequence: last,
         };
@@ -280,10 +283,13 @@ mod tests {
     }
 
     #[test]
-    fn a_single_merged_segment_stays_as_it_is() {
+    fn what_is_one_compressed_segment_stays_as_it_is() {
         let all = |levels: &[(u8, u64)]| Plan::all(&segments(levels)).map(|plan| plan.inputs);
         assert_eq!(all(&[]), None);
-        assert_eq!(all(&[(4, 10)]), None);
+        let mut one = segments(&[(4, 10)]);
+        assert_eq!(Plan::all(&one).map(|plan| plan.inputs), Some(0..1));
+        one[0].encoding = Encoding::Cold;
+        assert_eq!(Plan::all(&one), None);
         assert_eq!(all(&[(0, 10)]), Some(0..1));
         assert_eq!(all(&[(3, 10), (4, 10)]), Some(0..2));
     }

@@ -16,6 +16,7 @@ use bytes::Bytes;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
+use super::compression::{self, PLAIN, ZSTD};
 use crate::damage::corrupt;
 use crate::{Error, Result};
 
@@ -45,7 +46,9 @@ pub(crate) struct BlockHeader {
     /// CRC-32C of everything after this field, header and body.
     pub(crate) checksum: U32,
     pub(crate) kind: u8,
-    pub(crate) reserved: [u8; 3],
+    /// How the body is compressed.
+    pub(crate) compression: u8,
+    pub(crate) reserved: [u8; 2],
     /// Bytes of the block with its header.
     pub(crate) length: U32,
     /// Cells, filter lanes or index entries in the body; 1 in a footer.
@@ -127,6 +130,14 @@ impl Block {
             return damage(what, expected, found);
         }
         let body = bytes.get(HEADER_BYTES..).map(|body| bytes.slice_ref(body)).unwrap_or_default();
+        let body = match header.compression {
+            PLAIN => body,
+            ZSTD => match compression::decompress(&body) {
+                Some(body) => body,
+                None => return Err(corrupt(origin.path, offset, "body", "zstd", "something else")),
+            },
+            other => return damage("compression of the block", ZSTD.into(), other.into()),
+        };
         Ok(Self { items: header.items.get(), body })
     }
 }

@@ -10,6 +10,7 @@ use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U16, U32, U64};
 
 use super::block::{BlockAddress, BlockHeader, BlockKind, HEADER_BYTES, RECORD_BYTES, Record};
+use super::compression::{self, PLAIN, ZSTD};
 use super::filter::{self, KeyHash, TREE_PREFIX_BYTES};
 use super::footer::{FOOTER_BYTES, Footer};
 use super::index::IndexEntry;
@@ -205,7 +206,15 @@ impl SegmentWriter {
         cells: usize,
         parts: &[&[u8]],
     ) -> Result<()> {
-        let block = self.out.block(self.number, BlockKind::Cells, length(cells), parts)?;
+        let what = (self.number, BlockKind::Cells, length(cells));
+        let compressed = match self.meta.encoding {
+            Encoding::Warm => None,
+            Encoding::Cold => compression::compress(&parts.concat()),
+        };
+        let block = match compressed {
+            Some(body) => self.out.block_of(what, ZSTD, &[&body])?,
+            None => self.out.block_of(what, PLAIN, parts)?,
+        };
         let fence = match cells {
             1 => first_key,
             _ => shortest_fence(&self.block_last_key, first_key),
@@ -329,12 +338,23 @@ impl Output {
         items: u32,
         parts: &[&[u8]],
     ) -> Result<BlockAddress> {
+        self.block_of((segment, kind, items), PLAIN, parts)
+    }
+
+    /// Appends a block whose body, compressed in a way or not, is `parts`.
+    fn block_of(
+        &mut self,
+        (segment, kind, items): (u64, BlockKind, u32),
+        compression: u8,
+        parts: &[&[u8]],
+    ) -> Result<BlockAddress> {
         let offset = self.flushed + self.buffer.len() as u64;
         let bytes = HEADER_BYTES + parts.iter().map(|part| part.len()).sum::<usize>();
         let mut header = BlockHeader {
             checksum: U32::ZERO,
             kind: kind as u8,
-            reserved: [0; 3],
+            compression,
+            reserved: [0; 2],
             length: length(bytes).into(),
             items: items.into(),
             segment: segment.into(),

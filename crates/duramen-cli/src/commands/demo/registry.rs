@@ -3,9 +3,9 @@
 use std::io::Read;
 
 use duramen::{Error, ErrorKind, Micros};
-use ruzstd::decoding::StreamingDecoder;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use zstd::stream::read::Decoder;
 
 use crate::{Result, moment};
 
@@ -45,7 +45,7 @@ pub(super) fn versions() -> Result<Vec<Version>> {
 
 fn lines() -> Result<Vec<Line>> {
     let mut text = String::new();
-    let mut decoder = StreamingDecoder::new(COMPRESSED).map_err(damaged)?;
+    let mut decoder = Decoder::new(COMPRESSED).map_err(damaged)?;
     decoder.read_to_string(&mut text).map_err(damaged)?;
     let lines = text.lines().map(serde_json::from_str).collect::<Result<_, _>>();
     Ok(lines.map_err(damaged)?)
