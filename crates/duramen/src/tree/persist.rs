@@ -23,6 +23,7 @@ use crate::tree::delta::{decode_paths, decode_shapes, encode_paths, encode_shape
 use crate::tree::disk::TreeCells;
 use crate::tree::group::{ColumnId, GroupId, RowGroup};
 use crate::tree::history::short;
+use crate::tree::kept::Kept;
 use crate::tree::schema::{Schema, SchemaExtent, index_u32};
 use crate::tree::young::Packed;
 use crate::wire::{Reader, put_varint};
@@ -256,8 +257,7 @@ pub(crate) fn loaded_cells(data: &TreeData, tree: TreeId, counts: (u64, u64)) ->
     let number = cell_key::schema_number(&shared);
     let high_waters: Vec<u64> = data.spaces.iter().map(|space| space.committed).collect();
     let revisions = data.rows.last();
-    let meta =
-        Meta { revisions, schema: number, orders, blobs, high_waters: high_waters.clone() };
+    let meta = Meta { revisions, schema: number, orders, blobs, high_waters: high_waters.clone() };
     let mut rows = Vec::new();
     encode_rows(data, (1, revisions), &mut rows);
     let cells = vec![
@@ -500,6 +500,9 @@ pub(crate) fn open(
     let mut data = TreeData::from_disk(whole.schema, meta.revisions, &meta.high_waters);
     data.disk_schema = Some(data.schema.extent());
     data.shared_schema = meta.schema;
+    if let Some(cell) = cells.get(&cell_key::kept(tree))? {
+        data.kept = Kept::decode(&cell)?;
+    }
     let tree = Tree::new(cells, data, meta.orders, meta.blobs);
     Ok(Some((tree, (meta.schema, schema))))
 }
