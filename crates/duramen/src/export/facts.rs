@@ -55,7 +55,9 @@ impl HistoryExport {
     pub fn facts(&self) -> Result<ExportedFacts> {
         let mut tags = self.document.tags()?;
         tags.retain(|tag| tag.revision.0 > self.dropped && tag.revision <= self.last);
-        tags.iter_mut().for_each(|tag| tag.revision.0 -= self.dropped);
+        for tag in &mut tags {
+            tag.revision.0 -= self.dropped;
+        }
         Ok(ExportedFacts { options: self.document.options()?, tags })
     }
 }
