@@ -22,7 +22,7 @@ use crate::commands::{
     blame, check, completions, demo, diff, export, get, history, import, init, log, ls, man, put,
     query, remove, repair, scrub, set, shell, show, stat, when,
 };
-use crate::commands::{compact, delete, options, rename_document, tag, untag};
+use crate::commands::{compact, delete, options, rename_document, retain, tag, untag};
 use crate::exit::Success;
 use crate::output::Output;
 use crate::session::Session;
@@ -77,6 +77,7 @@ pub(crate) enum Command {
     Delete(delete::Delete),
     RenameDocument(rename_document::RenameDocument),
     Options(options::Options),
+    Retain(retain::Retain),
     Log(log::Log),
     Show(show::Show),
     Diff(diff::Diff),
@@ -126,6 +127,7 @@ impl Command {
             Self::Delete(command) => command.run(session, output),
             Self::RenameDocument(command) => command.run(session, output),
             Self::Options(command) => command.run(session, output),
+            Self::Retain(command) => command.run(session, output),
             Self::Remove(command) => command.run(session, output),
             Self::Log(command) => command.run(session, output),
             Self::Diff(command) => command.run(session, output),

@@ -32,6 +32,7 @@ pub(crate) mod rename_document;
 pub(crate) mod repair;
 pub(crate) mod replace;
 pub(crate) mod restore;
+pub(crate) mod retain;
 pub(crate) mod revert;
 pub(crate) mod scrub;
 pub(crate) mod set;

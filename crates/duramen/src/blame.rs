@@ -43,6 +43,9 @@ pub struct BlameEntry {
     /// The revision that set it: of an array or object the one that last gave it another child,
     /// took one or changed their order; of a whole one the newest that set anything in it.
     pub revision: Revision,
+    /// Whether it was set in a revision that was dropped since, by the retention of the document:
+    /// then who did it and why is not known, and the time is that of the first revision there is.
+    pub is_older: bool,
     /// Where the value was before, if the revision that set it here moved or renamed it. What is
     /// in it came along, and is not told.
     pub moved_from: Option<MovedFrom>,
@@ -72,6 +75,7 @@ struct Origin {
     author: Option<Arc<str>>,
     message: Option<Arc<str>>,
     moves: Arc<[Move]>,
+    is_older: bool,
 }
 
 /// Revisions kept at hand while a subtree is walked.
@@ -125,13 +129,14 @@ impl Blame {
                 revision = revision.max(self.set_in(&inner?.details()?)?);
             }
         }
-        let Origin { timestamp, author, message, .. } = self.origin(revision)?;
+        let Origin { timestamp, author, message, is_older, .. } = self.origin(revision)?;
         Ok(BlameEntry {
             pointer: cursor.pointer()?,
             node: details.id,
             kind: details.kind,
             is_whole,
             revision,
+            is_older,
             moved_from,
             timestamp,
             author,
@@ -164,11 +169,15 @@ impl Blame {
         if self.origins.len() == ORIGINS_MAX {
             self.origins.clear();
         }
-        let row = self.tree.row(revision)?;
+        let is_older = self.tree.check_kept(revision).is_err();
+        let known = if is_older { Revision(self.tree.first_revision()) } else { revision };
+        let row = self.tree.row(known)?;
+        let told = |text: Option<Box<str>>| text.filter(|_| !is_older).map(Into::into);
         let origin = Origin {
+            is_older,
             timestamp: row.timestamp,
-            author: row.author.map(Into::into),
-            message: row.message.map(Into::into),
+            author: told(row.author),
+            message: told(row.message),
             moves: self.tree.moves(revision)?.into(),
         };
         self.origins.insert(revision, origin.clone());

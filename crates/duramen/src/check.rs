@@ -100,8 +100,12 @@ impl CheckReport {
         let checked = tree.head_at(published).and_then(|head| {
             self.check_rows(place, tree, head)?;
             let step = (head.0 / WHOLE_READS).max(1);
-            let between = (1..=head.0).step_by(usize::try_from(step).unwrap_or(usize::MAX));
-            for revision in between.chain([head.0]).filter(|&revision| revision > 0) {
+            let kept = tree.data.read().kept.clone();
+            let first = u64::from(kept.first());
+            let between = (first..=head.0).step_by(usize::try_from(step).unwrap_or(usize::MAX));
+            let pinned = kept.pinned().iter().map(|&revision| revision.into());
+            let whole = pinned.chain(between).chain([head.0]);
+            for revision in whole.filter(|&revision| revision > 0) {
                 if let Err(error) = check_value(tree, Revision(revision)) {
                     self.add(&format!("{place}, revision {revision}"), &error);
                 }
@@ -116,7 +120,9 @@ impl CheckReport {
     /// Rows are there for every revision, and times and sequences rise.
     fn check_rows(&mut self, place: &str, tree: &Tree, head: Revision) -> Result<()> {
         let mut before = (Micros(i64::MIN), Micros(i64::MIN), CommitSequence(0));
-        for revision in (1..=head.0).map(Revision) {
+        let kept = tree.data.read().kept.clone();
+        let pinned = kept.pinned().iter().map(|&revision| u64::from(revision));
+        for revision in pinned.chain(u64::from(kept.first())..=head.0).map(Revision) {
             self.revisions += 1;
             let row = tree.row(revision)?;
             let now = (row.timestamp, row.committed, row.sequence);

@@ -315,7 +315,8 @@ impl When {
 
     /// Looks at what is left: revisions without the value.
     fn finish(&mut self) {
-        self.take((1, self.until), None);
+        let first = short(Revision(self.tree.first_revision()));
+        self.take((first, self.until), None);
         self.source = Source::Exhausted;
         self.ready.extend(self.open.take());
     }

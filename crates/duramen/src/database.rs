@@ -65,6 +65,9 @@ pub struct DatabaseStats {
     pub segments: u64,
     /// Bytes of the live segments.
     pub segment_bytes: u64,
+    /// Of these, about as many as compacting gives back of what documents do not
+    /// [retain](Document::retain). Counting them reads the keys of what such documents store.
+    pub superseded_bytes: u64,
     /// Bytes of the journal since the last checkpoint; 0 if opened for reading.
     pub journal_bytes: u64,
 }
@@ -182,6 +185,7 @@ impl Database {
             epoch: self.engine.epoch(),
             segments,
             segment_bytes: self.engine.segment_bytes(),
+            superseded_bytes: self.engine.superseded_bytes()?,
             journal_bytes: self.engine.journal_bytes() as u64,
         })
     }

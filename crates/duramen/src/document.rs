@@ -16,6 +16,7 @@ use crate::tree::difference::{Diff, DiffOptions};
 mod declarations;
 mod edits;
 mod lifecycle;
+mod retention;
 mod tags;
 
 pub use lifecycle::DeletedDocument;
@@ -148,18 +149,21 @@ impl Document {
     pub fn at_time(&self, time: Micros) -> Result<Snapshot> {
         let head = self.head_revision()?;
         let after = self.tree.first_after(time, head)?;
-        if after.0 <= 1 && head.0 >= 1 {
-            let first = self.tree.row(Revision(1))?.timestamp;
+        let before = Revision(after.0.saturating_sub(1));
+        if head.0 >= 1 && (before.0 == 0 || self.tree.check_kept(before).is_err()) {
+            let first = self.tree.row(Revision(self.tree.first_revision()))?.timestamp;
             let message = format!(
-                "the history of document {:?} begins at {first}: there is nothing before",
+                "the history of document {:?} begins at {first}: there is nothing before, or no \
+                 more",
                 self.name
             );
             return Err(Error::new(ErrorKind::NotFound, message));
         }
-        Snapshot::new(Arc::clone(&self.tree), (Revision(after.0 - 1), head), &self.name)
+        Snapshot::new(Arc::clone(&self.tree), (before, head), &self.name)
     }
 
-    /// The revision timestamps of revisions 1, 2, 3 ...
+    /// The revision timestamps of revisions 1, 2, 3 ..., from the
+    /// [first](Document::first_revision) that was not dropped on.
     pub fn timestamps(&self) -> Result<Vec<Micros>> {
         self.tree.timestamps(self.head_revision()?)
     }
@@ -198,6 +202,7 @@ impl Document {
         let head = self.head_revision()?;
         for revision in [before, after] {
             check_revision((revision, head), &self.name)?;
+            self.tree.check_kept(revision)?;
         }
         let at = |revision| Snapshot { tree: Arc::clone(&self.tree), revision, head };
         Snapshot::diff(&at(before), &at(after), options)

@@ -126,7 +126,7 @@ impl Dump {
         let head = tree.head_at(self.sequence)?;
         let document = Document::new(Arc::clone(&self.engine), tree, &name);
         let facts = document.facts_at(self.sequence)?;
-        self.history = Some(document.export_to(head));
+        self.history = Some(document.export_to(head)?);
         Ok(Some(DumpItem::Document { name, facts }))
     }
 }

@@ -38,6 +38,7 @@ pub(crate) mod options;
 pub(crate) mod pin;
 pub(crate) mod record;
 pub(crate) mod recovery;
+mod retention;
 pub(crate) mod salvage;
 pub(crate) mod unfinished;
 

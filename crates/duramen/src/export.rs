@@ -64,6 +64,8 @@ pub struct HistoryExport {
     document: Document,
     next: Revision,
     last: Revision,
+    /// Revisions that were dropped: the history is exported as if it began with the next one.
+    dropped: u64,
 }
 
 /// A history that a document takes over.
@@ -82,10 +84,13 @@ pub struct HistoryImport {
     head: Revision,
     /// The last revision that was taken.
     taken: Revision,
+    /// Revisions that the document dropped before those of the history.
+    dropped: u64,
 }
 
 impl Document {
-    /// Its history up to now, to be taken over by [`Database::import_history`].
+    /// Its history up to now, to be taken over by [`Database::import_history`]. If revisions were
+    /// dropped by its [retention](Document::retain), those that are left are numbered from 1 on.
     ///
     /// ```
     /// use duramen::{CommitOptions, Database, Revision};
@@ -105,23 +110,25 @@ impl Document {
     /// ```
     pub fn export(&self) -> Result<HistoryExport> {
         let last = self.head_revision()?;
-        Ok(self.export_to(last))
+        self.export_to(last)
     }
 
     /// Its history up to a revision.
-    pub(crate) fn export_to(&self, last: Revision) -> HistoryExport {
-        HistoryExport { document: self.clone(), next: Revision(1), last }
+    pub(crate) fn export_to(&self, last: Revision) -> Result<HistoryExport> {
+        let next = self.first_revision()?;
+        Ok(HistoryExport { document: self.clone(), next, last, dropped: next.0 - 1 })
     }
 
-    fn exported(&self, revision: Revision) -> Result<ExportedRevision> {
+    fn exported(&self, (revision, dropped): (Revision, u64)) -> Result<ExportedRevision> {
         let LogEntry { timestamp, committed, author, message, deleted, .. } =
             self.log_entry(revision)?;
         let (content, hash) = if deleted {
             (ExportedContent::Deleted, None)
         } else {
-            let (content, hash) = self.exported_content(revision)?;
+            let (content, hash) = self.exported_content((revision, dropped))?;
             (content, Some(hash))
         };
+        let revision = Revision(revision.0 - dropped);
         Ok(ExportedRevision { revision, timestamp, committed, author, message, content, hash })
     }
 
@@ -134,10 +141,13 @@ impl Document {
         })
     }
 
-    fn exported_content(&self, revision: Revision) -> Result<(ExportedContent, ContentHash)> {
+    fn exported_content(
+        &self,
+        (revision, dropped): (Revision, u64),
+    ) -> Result<(ExportedContent, ContentHash)> {
         let before = Revision(revision.0 - 1);
         let snapshot = self.at(revision)?;
-        if before.0 == 0 || self.log_entry(before)?.deleted {
+        if before.0 == dropped || self.log_entry(before)?.deleted {
             let value = snapshot.to_json()?;
             let hash = ContentHash::of_json(value.as_bytes());
             return Ok((ExportedContent::Value(value), hash));
@@ -181,7 +191,7 @@ impl Iterator for HistoryExport {
         }
         let revision = self.next;
         self.next = revision.next();
-        Some(self.document.exported(revision))
+        Some(self.document.exported((revision, self.dropped)))
     }
 }
 
@@ -200,11 +210,23 @@ impl Database {
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         };
-        let head = present.as_ref().map_or(Revision(0), |present| present.last);
+        let dropped = present.as_ref().map_or(0, |present| present.dropped);
+        let head =
+            present.as_ref().map_or(Revision(0), |present| Revision(present.last.0 - dropped));
         let (database, name) = (self.clone(), name.to_owned());
         let (is_missing, taken) = (present.is_none(), Revision(0));
         let facts = ExportedFacts::default();
-        Ok(HistoryImport { database, name, durability, present, is_missing, facts, head, taken })
+        Ok(HistoryImport {
+            database,
+            name,
+            durability,
+            present,
+            is_missing,
+            facts,
+            head,
+            taken,
+            dropped,
+        })
     }
 }
 
@@ -283,7 +305,7 @@ impl HistoryImport {
             transaction.create_document(name)?;
             transaction.declare(name, &self.facts.options)?;
         } else {
-            transaction.expect(name, self.taken)?;
+            transaction.expect(name, Revision(self.taken.0 + self.dropped))?;
         }
         given.stage(&mut transaction, name)?;
         let committed = transaction.commit(&CommitOptions {
@@ -293,7 +315,8 @@ impl HistoryImport {
             durability: self.durability,
             ..CommitOptions::default()
         })?;
-        if committed.revisions.iter().any(|(_, revision)| *revision == given.revision) {
+        let expected = Revision(given.revision.0 + self.dropped);
+        if committed.revisions.iter().any(|(_, revision)| *revision == expected) {
             return Ok(());
         }
         let message = format!(

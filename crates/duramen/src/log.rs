@@ -110,6 +110,8 @@ impl Log {
 
     /// The next revision to look at; none at the end.
     fn step(&mut self) -> Result<Option<Revision>> {
+        // Of those before the history begins the log has the tagged ones.
+        self.next = self.tree.data.read().kept.at_or_before(self.next);
         if self.left == 0 || self.next < self.first || self.next == 0 {
             return Ok(None);
         }

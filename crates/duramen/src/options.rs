@@ -8,9 +8,10 @@ use parking_lot::Mutex;
 use crate::PathId;
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::escape::quoted;
-use crate::json::{ParseOptions, Tape, TapeIndex};
+use crate::json::{Item, ParseOptions, Tape, TapeIndex};
 use crate::label_path::LabelPath;
 use crate::limits::DECLARED_PATHS_MAX;
+use crate::retention::Retention;
 use crate::tree::compare::check_member_name;
 use crate::tree::schema::Schema;
 
@@ -42,6 +43,8 @@ pub struct DocumentOptions {
     /// Objects whose members are entries of a map from the first on: for names that are data.
     /// Where an object had fields before, these stay, and new names become entries.
     pub maps: BTreeSet<LabelPath>,
+    /// How much of its history is kept.
+    pub keep: Retention,
 }
 
 /// What was declared of a document at the committed revision of the catalogue that was asked for
@@ -70,7 +73,7 @@ impl LastOptions {
 impl DocumentOptions {
     /// Whether nothing is declared.
     pub fn is_empty(&self) -> bool {
-        self.ids.is_empty() && self.maps.is_empty()
+        self.ids.is_empty() && self.maps.is_empty() && self.keep == Retention::All
     }
 
     /// Refuses more paths than can be looked at with every value, and names no field can have.
@@ -81,6 +84,7 @@ impl DocumentOptions {
                 format!("{declared} paths are declared: at most {DECLARED_PATHS_MAX} can be");
             return Err(Error::new(ErrorKind::Invalid, message));
         }
+        self.keep.check()?;
         self.ids.values().try_for_each(|field| check_member_name(field.as_bytes()))
     }
 
@@ -102,7 +106,8 @@ impl DocumentOptions {
         };
         let ids: Vec<String> = self.ids.iter().map(pair).collect();
         let maps: Vec<String> = self.maps.iter().map(|path| quoted(&path.to_string())).collect();
-        format!("{{\"ids\":{{{}}},\"maps\":[{}]}}", ids.join(","), maps.join(","))
+        let keep = self.keep.to_json().map_or(String::new(), |keep| format!(",\"keep\":{keep}"));
+        format!("{{\"ids\":{{{}}},\"maps\":[{}]{keep}}}", ids.join(","), maps.join(","))
     }
 
     /// The options that [`Self::to_json`] gave.
@@ -124,13 +129,34 @@ impl DocumentOptions {
         for path in member("maps").into_iter().flat_map(|maps| tape.elements(maps)) {
             options.maps.insert(text_at(path)?.parse()?);
         }
+        if let Some(keep) = member("keep") {
+            let named = tape.fields(keep).next().map(|(name, value)| (name.text(), value));
+            let named = named.and_then(|(name, value)| match tape.item(value) {
+                Item::Number(text) => Some((name?, std::str::from_utf8(text).ok()?.parse().ok()?)),
+                _ => None,
+            });
+            options.keep = Retention::from_json(tape.item(keep).text(), named)?;
+        }
         Ok(options)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+
+    #[test]
+    fn a_retention_of_nothing_or_of_another_form_is_refused() {
+        for keep in ["null", "\"all\"", "{}", r#"{"last":0}"#, r#"{"last":-1}"#, r#"{"days":3}"#] {
+            let text = format!(r#"{{"ids":{{}},"maps":[],"keep":{keep}}}"#);
+            let error = DocumentOptions::from_json(text.as_bytes()).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Invalid, "{keep}");
+        }
+        let keep = Retention::For(Duration::MAX);
+        assert!(DocumentOptions { keep, ..DocumentOptions::default() }.check().is_err());
+    }
 
     #[test]
     fn options_are_kept_as_they_were_given() {
@@ -141,8 +167,13 @@ mod tests {
             ]
             .into(),
             maps: ["$.players{*}".parse().unwrap(), "$".parse().unwrap()].into(),
+            keep: Retention::Last(7),
         };
-        assert_eq!(DocumentOptions::from_json(options.to_json().as_bytes()).unwrap(), options);
+        let second = Duration::from_secs(1);
+        for keep in [Retention::All, Retention::Last(7), Retention::For(second), Retention::Head] {
+            let options = DocumentOptions { keep, ..options.clone() };
+            assert_eq!(DocumentOptions::from_json(options.to_json().as_bytes()).unwrap(), options);
+        }
         let none = DocumentOptions::default();
         assert_eq!(DocumentOptions::from_json(none.to_json().as_bytes()).unwrap(), none);
     }

@@ -388,8 +388,10 @@ impl Repair {
             self.lose(Some(name), NO_REVISIONS, "its tags");
             return Ok(());
         };
+        let dropped = tree.first_revision() - 1;
         for tag in tags {
-            let found = document.at(tag.revision).and_then(|at| at.content_hash());
+            let made = Revision(tag.revision.0.saturating_sub(dropped));
+            let found = document.at(made).and_then(|at| at.content_hash());
             if found.ok() != Some(tag.hash) {
                 let revisions = (tag.revision, tag.revision);
                 self.lose(Some(name), revisions, format!("the value of the tag {:?}", tag.name));
@@ -403,7 +405,7 @@ impl Repair {
                 durability: Some(DURABILITY),
                 ..CommitOptions::default()
             };
-            document.tag(&tag.name, Some(tag.revision), &options)?;
+            document.tag(&tag.name, Some(made), &options)?;
         }
         Ok(())
     }

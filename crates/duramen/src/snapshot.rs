@@ -57,6 +57,8 @@ impl Snapshot {
         name: &str,
     ) -> Result<Self> {
         check_revision((revision, head), name)?;
+        tree.check_kept(revision)
+            .map_err(|error| error.in_context(format!("document {name:?}")))?;
         if let Some(deleted) = tree.deleted_in(short(revision))? {
             let message = format!(
                 "document {name:?} was deleted in revision {deleted}: read an earlier one (--at \

@@ -51,6 +51,7 @@ pub(crate) mod group;
 pub(crate) mod hashes;
 pub(crate) mod history;
 pub(crate) mod inspect;
+pub(crate) mod kept;
 pub(crate) mod locate;
 pub(crate) mod merge;
 pub(crate) mod missing;
@@ -63,6 +64,7 @@ pub(crate) mod sameness;
 pub(crate) mod scan;
 pub(crate) mod schema;
 pub(crate) mod serialize;
+pub(crate) mod superseded;
 pub(crate) mod verify;
 pub(crate) mod writer;
 pub(crate) mod young;
@@ -299,8 +301,12 @@ impl Tree {
 
     /// The row of a revision that exists.
     pub(crate) fn row(&self, revision: Revision) -> Result<Row> {
-        if let Some(row) = self.data.read().rows.get(revision) {
-            return Ok(row);
+        {
+            let data = self.data.read();
+            data.kept.check(history::short(revision))?;
+            if let Some(row) = data.rows.get(revision) {
+                return Ok(row);
+            }
         }
         self.cells.row(revision)
     }
@@ -336,24 +342,43 @@ impl Tree {
         Err(Error::new(ErrorKind::Corrupt, message))
     }
 
-    /// The subtrees that a revision moved to other paths, or renamed.
+    /// The subtrees that a revision moved to other paths, or renamed; none where the one before it
+    /// was dropped.
     pub(crate) fn moves(&self, revision: Revision) -> Result<Vec<Move>> {
-        if let Some(moves) = self.data.read().rows.moves(revision) {
-            return Ok(moves.to_vec());
+        {
+            let data = self.data.read();
+            // They lead to the revision before, which is not there.
+            if !data.kept.is_all() && revision.0 <= u64::from(data.kept.first()) {
+                return Ok(Vec::new());
+            }
+            if let Some(moves) = data.rows.moves(revision) {
+                return Ok(moves.to_vec());
+            }
         }
         let moves = self.cells.moves(revision)?;
         self.check_paths(revision, moves.iter().flat_map(|moved| [&moved.to, &moved.from]))?;
         Ok(moves)
     }
 
-    /// The first revision up to `last` whose row `is_past` says so of, by bisection; the one
-    /// after `last` if none does.
+    /// The revision that the history begins with.
+    pub(crate) fn first_revision(&self) -> u64 {
+        self.data.read().kept.first().into()
+    }
+
+    /// Refuses a revision that was dropped.
+    pub(crate) fn check_kept(&self, revision: Revision) -> Result<()> {
+        self.data.read().kept.check(history::short(revision))
+    }
+
+    /// The first kept revision up to `last` whose row `is_past` says so of, by bisection; the one
+    /// after `last` if none does. Of those before the history begins only the last are asked.
     pub(crate) fn first_where(
         &self,
         last: u64,
         is_past: impl Fn(&Row) -> bool,
     ) -> Result<Revision> {
-        let (mut low, mut high) = (1, last + 1);
+        let first = self.first_revision();
+        let (mut low, mut high) = (first.min(last + 1), last + 1);
         while low < high {
             let middle = low + (high - low) / 2;
             if is_past(&self.row(Revision(middle))?) {
@@ -361,6 +386,14 @@ impl Tree {
             } else {
                 low = middle + 1;
             }
+        }
+        // A revision kept for its tag may come right before.
+        while low > 1
+            && low <= first
+            && self.check_kept(Revision(low - 1)).is_ok()
+            && is_past(&self.row(Revision(low - 1))?)
+        {
+            low -= 1;
         }
         Ok(Revision(low))
     }

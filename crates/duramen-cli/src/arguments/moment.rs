@@ -62,13 +62,18 @@ pub(crate) fn point(document: &Document, text: &str) -> Result<Moment> {
 
 /// The document at a time; that history begins later is told in the form that people write.
 fn at_time(document: &Document, time: Micros) -> Result<Snapshot> {
-    let first = || document.at(Revision(1)).ok()?.timestamp().ok();
+    let first = || document.at(document.first_revision().ok()?).ok()?.timestamp().ok();
     document.at_time(time).map_err(|error| match (error.kind(), first()) {
         (ErrorKind::NotFound, Some(first)) if time < first => {
             let name = document.name();
             let (time, first) = (moment::format(time), moment::format(first));
-            let message =
-                format!("document {name:?} was not there at {time}: it begins at {first}");
+            let message = match document.first_revision() {
+                Ok(Revision(2..)) => format!(
+                    "the history of document {name:?} begins at {first}: what there was at {time} \
+                     was dropped"
+                ),
+                _ => format!("document {name:?} was not there at {time}: it begins at {first}"),
+            };
             Error::new(ErrorKind::NotFound, message).into()
         }
         _ => error.into(),

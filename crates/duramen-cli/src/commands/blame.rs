@@ -60,6 +60,9 @@ struct Line {
     pointer: String,
     node: u64,
     revision: u64,
+    /// The revision was dropped: the timestamp is that of the first one there is.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_older: bool,
     timestamp: String,
     author: Option<String>,
     message: Option<String>,
@@ -99,6 +102,7 @@ impl Line {
             pointer: entry.pointer.to_string(),
             node: entry.node.number(),
             revision: entry.revision.0,
+            is_older: entry.is_older,
             timestamp: moment::format(entry.timestamp),
             author: entry.author.map(|author| author.to_string()),
             message: entry.message.map(|message| message.to_string()),
@@ -117,7 +121,8 @@ impl Record for Line {
     fn print(&self, palette: &Palette, out: &mut dyn Write) -> io::Result<()> {
         let Palette { revision: r, time: t, heading: h, .. } = palette;
         let Self { revision, timestamp, .. } = self;
-        let author = one_line(self.author.as_deref().unwrap_or("-"));
+        let unknown = if self.is_older { "(dropped)" } else { "-" };
+        let author = one_line(self.author.as_deref().unwrap_or(unknown));
         let value = match &self.value {
             Some(value) => shortened(value.get()),
             None if self.kind == "array" => "[...]".into(),

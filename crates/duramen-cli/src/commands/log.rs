@@ -69,8 +69,17 @@ impl Log {
             author: self.author.clone(),
             hash: !self.no_hash,
         };
+        let (mut oldest, mut count) = (u64::MAX, 0);
         for entry in document.log(&query)? {
-            output.record(&Line::from(entry?))?;
+            let line = Line::from(entry?);
+            (oldest, count) = (line.revision, count + 1);
+            output.record(&line)?;
+        }
+        // Said at the end of the log, not at that of a page of it.
+        let first = document.first_revision()?.0;
+        let is_page = self.limit == Some(count) && oldest > first;
+        if first > 1 && self.from.is_none() && !is_page {
+            output.record(&Beginning { history_begins: first })?;
         }
         Ok(Success::Done)
     }
@@ -108,6 +117,19 @@ impl From<LogEntry> for Line {
             deleted: entry.deleted,
             hash: entry.hash.map(|hash| hash.to_string()),
         }
+    }
+}
+
+/// That earlier revisions were dropped.
+#[derive(Debug, Serialize)]
+struct Beginning {
+    history_begins: u64,
+}
+
+impl Record for Beginning {
+    fn print(&self, _palette: &Palette, out: &mut dyn Write) -> io::Result<()> {
+        let first = self.history_begins;
+        writeln!(out, "the history begins at revision {first}: earlier ones were dropped")
     }
 }
 

@@ -17,7 +17,10 @@ use crate::{Result, input};
 const EXAMPLES: &str = "\
 Examples:
   duramen stat shop.duramen
-  duramen stat shop.duramen config --json";
+  duramen stat shop.duramen config --json
+
+Superseded is, about, what `duramen compact` gives back of the revisions that documents do not keep
+(`duramen retain`).";
 
 /// Count what a database, or a document in it, holds
 #[derive(Debug, Args)]
@@ -47,6 +50,7 @@ struct Whole {
     documents: u64,
     commits: u64,
     segment_bytes: u64,
+    superseded_bytes: u64,
     disk_bytes: u64,
 }
 
@@ -56,6 +60,7 @@ impl Whole {
             documents: stats.documents,
             commits: stats.sequence.0,
             segment_bytes: stats.segment_bytes,
+            superseded_bytes: stats.superseded_bytes,
             disk_bytes: input::folder_bytes(folder)?,
         })
     }
@@ -67,6 +72,7 @@ impl Record for Whole {
             (self.documents, "documents"),
             (self.commits, "commits"),
             (self.segment_bytes, "bytes in segments"),
+            (self.superseded_bytes, "of them superseded"),
             (self.disk_bytes, "bytes on disk, with the journal"),
         ];
         print(out, &lines)

@@ -1,8 +1,9 @@
 //! What an exported history says of its document, as a line of JSON.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
-use duramen::{DocumentOptions, ExportedFacts, Micros, Revision, Tag};
+use duramen::{DocumentOptions, ExportedFacts, Micros, Retention, Revision, Tag};
 use serde::{Deserialize, Serialize};
 
 use crate::history_line::no_line;
@@ -24,6 +25,17 @@ struct Options {
     ids: BTreeMap<String, String>,
     #[serde(default)]
     maps: BTreeSet<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    keep: Option<Keep>,
+}
+
+/// How much of the history is kept, if not all.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Keep {
+    Head,
+    Last(u64),
+    ForUs(u64),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -40,7 +52,15 @@ struct TagLine {
 
 impl Line {
     pub(super) fn of(facts: &ExportedFacts) -> Self {
-        let DocumentOptions { ids, maps } = &facts.options;
+        let DocumentOptions { ids, maps, keep } = &facts.options;
+        let keep = match keep {
+            Retention::All => None,
+            Retention::Head => Some(Keep::Head),
+            Retention::Last(count) => Some(Keep::Last(*count)),
+            Retention::For(span) => {
+                Some(Keep::ForUs(u64::try_from(span.as_micros()).unwrap_or(u64::MAX)))
+            }
+        };
         let ids = ids.iter().map(|(path, field)| (path.to_string(), field.clone())).collect();
         let maps = maps.iter().map(ToString::to_string).collect();
         let tag = |tag: &Tag| TagLine {
@@ -51,7 +71,7 @@ impl Line {
             author: tag.author.clone(),
             message: tag.message.clone(),
         };
-        Self { options: Options { ids, maps }, tags: facts.tags.iter().map(tag).collect() }
+        Self { options: Options { ids, maps, keep }, tags: facts.tags.iter().map(tag).collect() }
     }
 
     /// The same without the times at which tags were set.
@@ -70,6 +90,12 @@ impl Line {
         for path in self.options.maps {
             options.maps.insert(path.parse()?);
         }
+        options.keep = match self.options.keep {
+            None => Retention::All,
+            Some(Keep::Head) => Retention::Head,
+            Some(Keep::Last(count)) => Retention::Last(count),
+            Some(Keep::ForUs(span)) => Retention::For(Duration::from_micros(span)),
+        };
         let tags = self.tags.into_iter().map(TagLine::read).collect::<duramen::Result<_>>()?;
         Ok(ExportedFacts { options, tags })
     }
@@ -106,6 +132,7 @@ mod tests {
             options: DocumentOptions {
                 ids: [(r#"$["a.b"][*]"#.parse().unwrap(), "\"id\"".to_owned())].into(),
                 maps: ["$.players{*}".parse().unwrap()].into(),
+                keep: Retention::For(Duration::from_secs(90)),
             },
             tags: vec![Tag {
                 name: "v1 \u{e9}".to_owned(),

@@ -15,6 +15,7 @@ use crate::state::{BlobId, Datum, OrderId, Sequence};
 use crate::store::LiveSegments;
 use crate::tree::cell_key::{self, CellKey, GroupCell, TreeId};
 use crate::tree::group::GroupId;
+use crate::tree::kept::Kept;
 use crate::tree::merge::append_row;
 use crate::tree::persist::Meta;
 use crate::tree::schema::Schema;
@@ -142,6 +143,7 @@ pub(super) fn kept(
             column(extent, load()?, (kind, (slots - number) as usize))
         }
         CellKey::Hash { revision } => whole(revision <= extent.revision.into()),
+        CellKey::Kept => revisions(&load()?, extent.revision),
         CellKey::Order(OrderId(id)) => whole(id < extent.orders),
         CellKey::Blob(BlobId(id)) => whole(id < extent.blobs),
         CellKey::Entry { space } => {
@@ -152,6 +154,17 @@ pub(super) fn kept(
             Ok((ordinal < high_water).then_some(cell))
         }
     }
+}
+
+/// Which revisions are kept up to one; refused if that was dropped.
+fn revisions(cell: &Bytes, revision: u32) -> Result<Option<Bytes>> {
+    if revision == 0 {
+        return Ok(None);
+    }
+    let kept = Kept::decode(cell)?;
+    kept.check(revision)?;
+    let kept = Kept::new(kept.first().min(revision), kept.pinned().to_vec());
+    Ok((!kept.is_all()).then(|| kept.encode().into()))
 }
 
 /// The first states of the slots that were born.

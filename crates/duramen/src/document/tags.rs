@@ -59,6 +59,8 @@ impl Document {
         check_tag(name)?;
         let (at, record) = self.tag_record(revision)?;
         let mut transaction = self.catalogue_transaction()?;
+        // From here on nobody decides that it is dropped.
+        self.tree.check_kept(at)?;
         match self.staged_tag(&mut transaction, name)? {
             Some(tag) if tag.revision != at => {
                 let message = format!(
@@ -86,6 +88,7 @@ impl Document {
     ) -> Result<Revision> {
         let (at, record) = self.tag_record(revision)?;
         let mut transaction = self.catalogue_transaction()?;
+        self.tree.check_kept(at)?;
         self.staged_tag(&mut transaction, name)?.ok_or_else(|| self.no_tag(name))?;
         transaction.catalogue()?.set_tag(self.tree.id(), name, Some(&record))?;
         transaction.commit(options)?;

@@ -10,22 +10,30 @@
 //!   before and after;
 //! - the new segment is durable before the manifest names it, and the manifest names either it or
 //!   all that it was made of;
+//! - revisions that a document's retention lets go are dropped only where everything older is
+//!   merged too;
 //! - a compaction that is interrupted leaves what it found; its unfinished file is removed, by the
 //!   next open if need be.
 
+use std::collections::VecDeque;
 use std::ops::{ControlFlow, Range};
 
 use crate::engine::Engine;
+use crate::engine::retention::Trimming;
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::{COMPACTION_STEP_BYTES, LEVELS_MAX, YOUNG_SEGMENTS_MAX};
 use crate::segment::{self, Encoding, SegmentInfo, SegmentMeta, SegmentWriter};
 use crate::store::{LiveSegments, Scan};
+use crate::tree::cell_key;
 use crate::tree::merge::{Cell, Merger};
 
 /// How much larger than what is merged already the next level may be to be merged with it.
 const NEXT_LEVEL_RATIO: u64 = 2;
 /// Bytes of blocks that a compaction keeps beside those it reads.
 const CACHE_BYTES: u64 = 1 << 20;
+/// How long a compaction on demand waits for a transaction that changes the catalogue before it
+/// goes without dropping revisions.
+const CATALOGUE_WAIT_MS: u64 = 1_000;
 
 /// Which segments to merge, and into what.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +42,25 @@ struct Plan {
     inputs: Range<usize>,
     level: u8,
     encoding: Encoding,
+}
+
+/// What to merge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wish {
+    /// What is due.
+    Due,
+    All,
+    /// Everything, even if that is one merged segment, as long as there is something to drop.
+    AllTrimmed,
+}
+
+impl Wish {
+    fn plan(self, live: &[SegmentInfo]) -> Option<Plan> {
+        match self {
+            Self::Due => Plan::due(live),
+            Self::All | Self::AllTrimmed => Plan::all(live),
+        }
+    }
 }
 
 /// A compaction under way.
@@ -46,6 +73,9 @@ pub(crate) struct Compaction {
     /// Cells on their way to the writer.
     merged: Vec<Cell>,
     writer: SegmentWriter,
+    /// What to drop, and the cells that say so, in key order.
+    trimming: Trimming,
+    told: VecDeque<Cell>,
     /// Bytes of the merged segments, and of their cells read so far.
     pub(crate) total_bytes: u64,
     pub(crate) read_bytes: u64,
@@ -75,8 +105,13 @@ impl Plan {
     /// Merging everything, unless that has been done.
     fn all(live: &[SegmentInfo]) -> Option<Self> {
         let is_merged = matches!(live, [] | [SegmentInfo { encoding: Encoding::Cold, .. }]);
-        let inputs = 0..live.len();
-        (!is_merged).then_some(Self { inputs, level: LEVELS_MAX, encoding: Encoding::Cold })
+        if is_merged { None } else { Self::again(live) }
+    }
+
+    /// Merging everything, or writing the one segment anew.
+    fn again(live: &[SegmentInfo]) -> Option<Self> {
+        let all = Self { inputs: 0..live.len(), level: LEVELS_MAX, encoding: Encoding::Cold };
+        (!live.is_empty()).then_some(all)
     }
 }
 
@@ -86,7 +121,11 @@ fn level_above(next: Option<&SegmentInfo>) -> u8 {
 }
 
 impl Compaction {
-    fn begin(engine: &Engine, live: &LiveSegments, plan: &Plan) -> Result<Self> {
+    fn begin(
+        engine: &Engine,
+        live: &LiveSegments,
+        (plan, trimming): (&Plan, Trimming),
+    ) -> Result<Self> {
         let infos: Vec<_> = live.segments().iter().map(|segment| *segment.info()).collect();
         let inputs = infos.get(plan.inputs.clone()).unwrap_or_default();
         let first = inputs.iter().map(|info| info.first_sequence).min().unwrap_or_default();
@@ -100,10 +139,20 @@ impl Compaction {
             first_sequence: first,
             last_sequence: last,
         };
+        let mut merger = Merger::new(live.part(plan.inputs.end..infos.len(), CACHE_BYTES));
+        let kept = trimming.kept();
+        let mut told: Vec<Cell> = kept
+            .iter()
+            .map(|(&tree, kept)| (cell_key::kept(tree).into(), kept.encode().into()))
+            .collect();
+        told.sort_unstable();
+        merger.keep(kept);
         Ok(Self {
+            trimming,
+            told: told.into(),
             inputs: inputs.iter().map(|info| info.number).collect(),
             cells: live.part(plan.inputs.clone(), CACHE_BYTES).scan(&[])?,
-            merger: Merger::new(live.part(plan.inputs.end..infos.len(), CACHE_BYTES)),
+            merger,
             merged: Vec::new(),
             writer: SegmentWriter::create(&engine.device, number, meta)?,
             total_bytes: inputs.iter().map(SegmentInfo::file_bytes).sum(),
@@ -116,6 +165,9 @@ impl Compaction {
         let until = self.read_bytes + COMPACTION_STEP_BYTES as u64;
         while self.read_bytes < until {
             let Some(found) = self.cells.next() else {
+                for told in self.told.drain(..) {
+                    self.merger.push(told, &mut self.merged)?;
+                }
                 self.merger.finish(&mut self.merged)?;
                 self.write()?;
                 return Ok(true);
@@ -123,7 +175,14 @@ impl Compaction {
             let (key, handle) = found?;
             let cell = handle.load()?;
             self.read_bytes += (key.len() + cell.len()) as u64;
-            self.merger.push((key, cell), &mut self.merged)?;
+            let mut is_told = false;
+            while let Some(told) = self.told.pop_front_if(|told| told.0 <= key) {
+                is_told = told.0 == key;
+                self.merger.push(told, &mut self.merged)?;
+            }
+            if !is_told {
+                self.merger.push((key, cell), &mut self.merged)?;
+            }
             self.write()?;
         }
         Ok(false)
@@ -140,7 +199,7 @@ impl Compaction {
 impl Engine {
     /// Does some of the compaction that is due; false if there is nothing more to do.
     pub(crate) fn compact_step(&self) -> Result<bool> {
-        self.compact_by(Plan::due, &mut |_, _| {})
+        self.compact_by(Wish::Due, &mut |_, _| ControlFlow::Continue(()))
     }
 
     /// Does the compaction that is due.
@@ -149,45 +208,44 @@ impl Engine {
         Ok(())
     }
 
-    /// Merges all segments into one. `progress` is told the bytes read and those to read of what is
+    /// Merges all segments into one, without what the documents' retention lets go. `progress` is told the bytes read and those to read of what is
     /// under way, and may stop it: that is `Cancelled`.
     pub(crate) fn compact_all(
         &self,
         progress: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
     ) -> Result<()> {
+        let mut wish = Wish::AllTrimmed;
         loop {
-            let mut is_stopped = false;
-            let mut note = |read, total| is_stopped = progress(read, total).is_break();
-            if !self.compact_by(Plan::all, &mut note)? {
+            let begins = self.compaction.lock().is_none();
+            if !self.compact_by(wish, progress)? {
                 return Ok(());
             }
-            if is_stopped {
-                self.compaction.lock().take();
-                let message = "compacting was stopped: the database is as it was before";
-                return Err(Error::new(ErrorKind::Cancelled, message));
+            if begins {
+                // Once only, as with time there is always more to drop.
+                wish = Wish::All;
             }
         }
     }
 
     fn compact_by(
         &self,
-        plan: fn(&[SegmentInfo]) -> Option<Plan>,
-        progress: &mut dyn FnMut(u64, u64),
+        wish: Wish,
+        progress: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
     ) -> Result<bool> {
         if let Some(poisoned) = self.journal()?.poisoned() {
             return Err(poisoned);
         }
         let mut under_way = self.compaction.lock();
-        let mut compaction = if let Some(compaction) = under_way.take() {
-            compaction
-        } else {
-            let live = self.view().store.live();
-            let infos: Vec<_> = live.segments().iter().map(|found| *found.info()).collect();
-            let Some(plan) = plan(&infos) else { return Ok(false) };
-            Compaction::begin(self, &live, &plan)?
+        let found = match under_way.take() {
+            Some(compaction) => Some(compaction),
+            None => self.begin(wish)?,
         };
+        let Some(mut compaction) = found else { return Ok(false) };
         let is_done = compaction.step()?;
-        progress(compaction.read_bytes, compaction.total_bytes);
+        if progress(compaction.read_bytes, compaction.total_bytes).is_break() {
+            let message = "compacting was stopped: the database is as it was before";
+            return Err(Error::new(ErrorKind::Cancelled, message));
+        }
         if is_done {
             self.install(compaction)?;
         } else {
@@ -196,9 +254,37 @@ impl Engine {
         Ok(true)
     }
 
+    /// Begins what is to be merged, if anything is.
+    fn begin(&self, wish: Wish) -> Result<Option<Compaction>> {
+        let live = || {
+            let live = self.view().store.live();
+            let infos: Vec<_> = live.segments().iter().map(|found| *found.info()).collect();
+            (live, infos)
+        };
+        let (now, infos) = live();
+        let plan = wish.plan(&infos);
+        let is_whole = |plan: &Plan, infos: &[SegmentInfo]| plan.inputs.end == infos.len();
+        match plan {
+            None if wish != Wish::AllTrimmed => return Ok(None),
+            Some(plan) if !is_whole(&plan, &infos) => {
+                return Compaction::begin(self, &now, (&plan, Trimming::default())).map(Some);
+            }
+            _ => {}
+        }
+        let wait_ms = if wish == Wish::Due { 0 } else { CATALOGUE_WAIT_MS };
+        let trimming = self.trimming(wait_ms)?;
+        // What is dropped is of revisions that segments had before, so that these have all of it.
+        let (now, infos) = live();
+        let is_trimmed = wish == Wish::AllTrimmed && !trimming.is_empty();
+        let plan = if is_trimmed { Plan::again(&infos) } else { wish.plan(&infos) };
+        let Some(plan) = plan else { return Ok(None) };
+        let trimming = if is_whole(&plan, &infos) { trimming } else { Trimming::default() };
+        Compaction::begin(self, &now, (&plan, trimming)).map(Some)
+    }
+
     /// Puts the finished segment in the place of those it was made of.
     fn install(&self, compaction: Compaction) -> Result<()> {
-        let Compaction { inputs, writer, .. } = compaction;
+        let Compaction { inputs, writer, trimming, .. } = compaction;
         let info = writer.finish()?;
         let view = self.view();
         let segment = view.store.open_segment(&info)?;
@@ -223,6 +309,7 @@ impl Engine {
         for tree in view.open_trees() {
             tree.release_decoded()?;
         }
+        trimming.finish();
         view.drop_idle();
         Ok(())
     }

@@ -54,7 +54,10 @@ impl HistoryExport {
     /// revisions.
     pub fn facts(&self) -> Result<ExportedFacts> {
         let mut tags = self.document.tags()?;
-        tags.retain(|tag| tag.revision <= self.last);
+        tags.retain(|tag| tag.revision.0 > self.dropped && tag.revision <= self.last);
+        for tag in &mut tags {
+            tag.revision.0 -= self.dropped;
+        }
         Ok(ExportedFacts { options: self.document.options()?, tags })
     }
 }

@@ -42,14 +42,17 @@ impl Rewrite<'_> {
         lost: &mut Vec<Lost>,
     ) -> Result<u64> {
         let revisions = self.tree.data.read().rows.last();
-        let times = self.times(revisions)?;
+        // What is left of a history that was cut is numbered from 1 on, as in an export.
+        let dropped = self.tree.first_revision() - 1;
+        let times = self.times(dropped, revisions)?;
         let mut printer = Printer::new(&self.tree, &self.losses);
         let kept = self.kept_hashes()?;
         let mut gone = Vec::new();
         let mut is_deleted = self.is_deleted_before()?;
         let mut text = Vec::new();
-        for (revision, &timestamp) in (1..=revisions).map(Revision).zip(&times) {
-            if revision < self.first {
+        for (revision, &timestamp) in (dropped + 1..=revisions).map(Revision).zip(&times) {
+            let made = Revision(revision.0 - dropped);
+            if made < self.first {
                 continue;
             }
             let row = readable(self.tree.row(revision))?;
@@ -70,8 +73,8 @@ impl Rewrite<'_> {
             let mut transaction = self.database.transaction();
             transaction.keep_unchanged();
             match root {
-                Root::Deleted if is_deleted || revision.0 == 1 => {
-                    self.repeat(&mut transaction, revision)?;
+                Root::Deleted if is_deleted || made.0 == 1 => {
+                    self.repeat(&mut transaction, made)?;
                 }
                 Root::Deleted => transaction.delete_document(self.name)?,
                 _ => transaction.put(self.name, &text)?,
@@ -81,7 +84,7 @@ impl Rewrite<'_> {
             step()?;
         }
         self.tell(&printer, &gone, lost);
-        Ok(revisions)
+        Ok(revisions - dropped)
     }
 
     /// The content hashes that checkpoints kept, as far as they are left.
@@ -127,9 +130,9 @@ impl Rewrite<'_> {
     }
 
     /// The timestamps of the revisions. One that is lost is the least after the one before it.
-    fn times(&self, last: u64) -> Result<Vec<Micros>> {
+    fn times(&self, dropped: u64, last: u64) -> Result<Vec<Micros>> {
         let mut known = Vec::new();
-        for revision in (1..=last).map(Revision) {
+        for revision in (dropped + 1..=last).map(Revision) {
             known.push(readable(self.tree.row(revision))?.map(|row| row.timestamp.0));
         }
         let first = known.iter().position(Option::is_some).unwrap_or(known.len());

@@ -82,6 +82,11 @@ pub(crate) fn all_rows(tree: TreeId) -> Vec<u8> {
     start(tree, 2)
 }
 
+/// All cells of all row groups of a tree.
+pub(crate) fn groups(tree: TreeId) -> Vec<u8> {
+    start(tree, 3)
+}
+
 /// All cells of a row group.
 pub(crate) fn group(tree: TreeId, id: GroupId) -> Vec<u8> {
     let mut key = start(tree, 3);
@@ -128,6 +133,7 @@ pub(crate) enum CellKey {
     Entry { space: PathId },
     Blob(BlobId),
     Hash { revision: u64 },
+    Kept,
     Schema(u128),
 }
 
@@ -160,6 +166,7 @@ pub(crate) fn parse(key: &[u8]) -> Option<(TreeId, CellKey)> {
         }
         6 => CellKey::Blob(BlobId(long()?)),
         7 => CellKey::Hash { revision: long()? },
+        8 => rest.is_empty().then_some(CellKey::Kept)?,
         _ => return None,
     };
     Some((tree, cell))
@@ -223,6 +230,11 @@ pub(crate) fn hash(tree: TreeId, revision: u64) -> Vec<u8> {
 /// All content hashes of a tree.
 pub(crate) fn hashes(tree: TreeId) -> Vec<u8> {
     start(tree, 7)
+}
+
+/// Which revisions of a tree are kept.
+pub(crate) fn kept(tree: TreeId) -> Vec<u8> {
+    start(tree, 8)
 }
 
 /// The number of a schema that trees share: the first half of its cell's SHA-256, so that nobody

@@ -81,7 +81,9 @@ impl Tree {
         scope: Scope,
         head: u32,
     ) -> Result<ChangeSearch> {
-        let born = self.read(|data| data.created(node))?.unwrap_or(u32::MAX);
+        let born =
+            self.read(|data| Ok(data.created(node)?.map(|born| born.max(data.kept.first()))))?;
+        let born = born.unwrap_or(u32::MAX);
         let way = match scope {
             Scope::Node => Way::Own(edges(&self.gaps(node, head)?)),
             Scope::Subtree => Way::Lists { cost: 0, allowed: 0 },
@@ -166,9 +168,16 @@ impl Tree {
         }
     }
 
-    /// The revision that set a node's state at a revision.
+    /// The revision that set a node's state at a revision, or that the history begins with; none
+    /// before that.
     fn set_at(&self, node: NodeId, revision: u32) -> Result<Option<u32>> {
-        self.read(|data| Ok(data.version(node, revision)?.map(|(set, _)| set)))
+        self.read(|data| {
+            let first = data.kept.first();
+            if revision < first {
+                return Ok(None);
+            }
+            Ok(data.version(node, revision)?.map(|(set, _)| set.max(first)))
+        })
     }
 
     /// The first revision from `from` to `head` that set a node's state, by bisection.
@@ -195,6 +204,10 @@ impl Tree {
         let at = search.node;
         let (before, after) = self.read(|data| {
             let set = |revision| -> Result<Option<u32>, Fault> {
+                // What the history begins with comes with its first revision.
+                if revision < data.kept.first() {
+                    return Ok(None);
+                }
                 let is_there = is_there(data, at, revision)?;
                 Ok(data.version(at, revision)?.map(|(set, _)| set).filter(|_| is_there))
             };

@@ -20,6 +20,7 @@ use crate::order::Item;
 use crate::state::{Datum, ShapeId};
 use crate::tree::disk::{Directory, Load, Loaded, Wanted};
 use crate::tree::group::{ColumnId, DiskPart, Fault, GroupId, RowGroup, locate};
+use crate::tree::kept::Kept;
 use crate::tree::rows::{Row, YoungRows};
 use crate::tree::schema::{Label, Schema, SchemaExtent, ShapeField, SpaceId, index_u32};
 use crate::tree::young::{Packed, YoungColumn};
@@ -44,6 +45,8 @@ pub(crate) struct TreeData {
     pub(crate) schema: Arc<Schema>,
     pub(crate) spaces: Vec<SpaceData>,
     pub(crate) rows: YoungRows,
+    /// Which revisions can be read.
+    pub(crate) kept: Kept,
     /// Nodes of earlier revisions that the staged transaction changed.
     touched: Vec<NodeId>,
     /// Subtrees that the staged transaction moved to other paths.
@@ -85,6 +88,7 @@ impl TreeData {
         let mut data = Self {
             spaces: Vec::new(),
             rows: YoungRows::default(),
+            kept: Kept::default(),
             touched: Vec::new(),
             moves: Vec::new(),
             stagings: 0,
@@ -228,6 +232,7 @@ impl TreeData {
         ordinal: u64,
         revision: u32,
     ) -> Result<Datum<'_>, Fault> {
+        self.kept.check(revision)?;
         let (group, slot) = locate(ordinal);
         match self.group(space, group)? {
             Some(group) => group.state(column, slot, revision),
@@ -235,8 +240,20 @@ impl TreeData {
         }
     }
 
-    /// The state of a node at a revision and the revision that set it.
+    /// The state of a node at a revision and the revision that set it, which may be one that was
+    /// dropped since.
     pub(crate) fn version(
+        &self,
+        node: NodeId,
+        revision: u32,
+    ) -> Result<Option<(u32, Datum<'_>)>, Fault> {
+        self.kept.check(revision)?;
+        self.version_up_to(node, revision)
+    }
+
+    /// The same where the revision may have been dropped: of what was removed the state before is
+    /// kept, and found so.
+    pub(crate) fn version_up_to(
         &self,
         node: NodeId,
         revision: u32,
@@ -249,7 +266,8 @@ impl TreeData {
         }
     }
 
-    /// Visits the states of a node up to a revision, newest first, until told to stop.
+    /// Visits the states of a node up to a revision, newest first, until told to stop. What was set
+    /// before the history begins was so when it begins, and is the last that is told.
     pub(crate) fn versions(
         &self,
         node: NodeId,
@@ -258,10 +276,18 @@ impl TreeData {
     ) -> Result<(), Fault> {
         let Address { space, column, ordinal } = self.address(node);
         let (group, slot) = locate(ordinal);
-        match self.group(space, group)? {
-            Some(group) => group.versions(column, slot, revision, visit),
-            None => Ok(()),
+        let Some(group) = self.group(space, group)? else { return Ok(()) };
+        if self.kept.is_all() {
+            return group.versions(column, slot, revision, visit);
         }
+        let first = self.kept.first();
+        if revision < first {
+            return Ok(());
+        }
+        group.versions(column, slot, revision, &mut |set, state| {
+            let told = visit(set.max(first), state);
+            if set <= first { ControlFlow::Break(()) } else { told }
+        })
     }
 
     /// Whether a field of an object surely has one scalar value at two revisions. False says

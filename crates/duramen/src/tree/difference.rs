@@ -207,13 +207,17 @@ impl Tree {
     }
 
     /// The nodes changed after `from` up to `to`, with those they are in; none if the lists of
-    /// changes are longer than the tree.
+    /// changes are longer than the tree, or some were dropped.
     fn touched_between(&self, from: Revision, to: Revision) -> Result<Option<Touched>> {
         let nodes: u64 = {
             let data = self.data.read();
             let spaces = data.schema.spaces().iter().zip(&data.spaces);
             spaces.map(|(space, data)| space.columns.len() as u64 * data.next).sum()
         };
+        let first = self.first_revision();
+        if from.0 < first && first > 1 {
+            return Ok(None);
+        }
         let listed_max = LISTED_MIN.max(nodes.saturating_mul(LISTED_PER_NODE));
         if to.0 - from.0 > listed_max {
             return Ok(None);

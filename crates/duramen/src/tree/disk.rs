@@ -149,10 +149,18 @@ impl TreeCells {
         block.moves(index)?.collect()
     }
 
-    /// Appends the timestamps of all revisions on disk.
-    pub(crate) fn timestamps_into(&self, out: &mut Vec<i64>) -> Result<()> {
+    /// Appends the timestamps of all revisions on disk from `first` on.
+    pub(crate) fn timestamps_into(&self, first: u64, out: &mut Vec<i64>) -> Result<()> {
         for found in self.store.live().scan(&cell_key::all_rows(self.tree))? {
-            RevisionRowsBlock::parse(found?.1.load()?)?.timestamps_into(out);
+            let (key, handle) = found?;
+            let begin = key.last_chunk::<8>().map_or(0, |bytes| u64::from_be_bytes(*bytes));
+            let block = RevisionRowsBlock::parse(handle.load()?)?;
+            let skipped = usize::try_from(first.saturating_sub(begin)).unwrap_or(usize::MAX);
+            if skipped < block.len() {
+                let start = out.len();
+                block.timestamps_into(out);
+                out.drain(start..start + skipped);
+            }
         }
         Ok(())
     }

@@ -38,7 +38,8 @@ pub enum Value {
 /// Consecutive revisions in which a node had one value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ValueRun {
-    /// The revision that set the value.
+    /// The revision that set the value, or the one that the history begins with if the value is
+    /// older than that.
     pub first: Revision,
     /// The last revision that had it.
     pub last: Revision,
@@ -153,7 +154,8 @@ impl Tree {
         runs: &mut Vec<ValueRun>,
     ) -> Result<()> {
         let wanted = runs.len() + limit;
-        while runs.len() < wanted && trail.until > 0 {
+        let begin = self.data.read().kept.first();
+        while runs.len() < wanted && trail.until >= begin {
             let (before, was_container) = (trail.until, trail.below.is_some());
             match &trail.below {
                 Some(_) => self.next_container_run(trail, runs)?,
@@ -182,7 +184,7 @@ impl Tree {
         let mut until = from;
         loop {
             let guard = self.data.read();
-            if gaps.is_empty() {
+            if gaps.is_empty() && guard.kept.is_all() {
                 until = push_integers(&guard, (node, until), start + limit, runs);
                 if runs.len() >= start + limit || until == 0 {
                     break;

@@ -79,22 +79,24 @@ impl Tree {
         self.first_where(before.min(head.0), |row| row.timestamp > time)
     }
 
-    /// The timestamps of the revisions up to `head`.
+    /// The timestamps of the revisions from the one that the history begins with up to `head`.
     pub(crate) fn timestamps(&self, head: Revision) -> Result<Vec<Micros>> {
-        let count = usize::try_from(head.0).unwrap_or(usize::MAX);
+        let index = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
         loop {
+            let first = self.first_revision();
+            let count = index((head.0 + 1).saturating_sub(first));
             let before = self.data.read().rows.before();
             let mut old = Vec::new();
             if before > 0 {
-                self.cells.timestamps_into(&mut old)?;
+                self.cells.timestamps_into(first, &mut old)?;
             }
             let data = self.data.read();
-            if data.rows.before() != before {
-                // A checkpoint came between: the disk has more now.
+            if data.rows.before() != before || u64::from(data.kept.first()) != first {
+                // A checkpoint or compaction came between: the disk has others now.
                 continue;
             }
             // While a checkpoint comes to its end, the disk has young rows too.
-            old.truncate(usize::try_from(before).unwrap_or(usize::MAX));
+            old.truncate(index((before + 1).saturating_sub(first)));
             let mut timestamps = Vec::with_capacity(count);
             timestamps.extend(old.into_iter().map(Micros));
             timestamps.extend(data.rows.timestamps().iter().copied().map(Micros));

@@ -6,26 +6,33 @@
 //! history grew long a *time split* begins: a complete run piece ([`RunPiece`]), so that a read
 //! goes back over a bounded number of changes, however rarely its node changed.
 //!
-//! Invariant: what is read of the cells that went out is what was read of those that came in.
+//! Of a tree that has revisions to drop, its cells are trimmed first ([`Trim`]).
+//!
+//! Invariant: what is read of the cells that went out is what was read of those that came in, at
+//! every kept revision.
 //!
 //! [`RunPiece`]: crate::encoding::RunPiece
 
 use bytes::Bytes;
+use rustc_hash::FxHashMap;
 
 use crate::error::Result;
 use crate::store::LiveSegments;
-use crate::tree::cell_key::{self, CellKey, GroupCell};
+use crate::tree::cell_key::{self, CellKey, GroupCell, TreeId};
+use crate::tree::kept::Kept;
 
 mod bases;
 mod rows;
 mod runs;
 #[cfg(test)]
 mod tests;
+mod trim;
 
 use bases::Bases;
 use rows::Rows;
 pub(crate) use rows::append as append_row;
 use runs::Runs;
+use trim::Trim;
 
 /// Bytes of a combined cell, or of the changes in a run piece, that are not exceeded where cutting
 /// helps: such a cell is read as one block.
@@ -40,6 +47,10 @@ pub(crate) struct Merger {
     /// What is older than the cells that come in.
     older: LiveSegments,
     pending: Pending,
+    /// What is kept of trees that have revisions to drop.
+    kept: FxHashMap<TreeId, Kept>,
+    /// The tree that is being trimmed.
+    trim: Option<(TreeId, Trim)>,
 }
 
 /// Cells that may be combined with the next one.
@@ -52,15 +63,46 @@ enum Pending {
 }
 
 impl Merger {
+    /// Drops nothing.
     pub(crate) fn new(older: LiveSegments) -> Self {
-        Self { older, pending: Pending::None }
+        Self { older, pending: Pending::None, kept: FxHashMap::default(), trim: None }
+    }
+
+    /// Keeps of these trees only so much. All their cells must come in.
+    pub(crate) fn keep(&mut self, kept: FxHashMap<TreeId, Kept>) {
+        self.kept = kept;
     }
 
     /// Takes the next cell in key order and appends those that are complete to `out`.
-    pub(crate) fn push(&mut self, (key, cell): Cell, out: &mut Vec<Cell>) -> Result<()> {
+    pub(crate) fn push(&mut self, cell: Cell, out: &mut Vec<Cell>) -> Result<()> {
+        let parsed = cell_key::parse(&cell.0);
+        let tree = parsed.map(|(tree, _)| tree);
+        if self.trim.as_ref().map(|(trimmed, _)| *trimmed) != tree {
+            self.finish_trim(out)?;
+            let kept = tree.and_then(|tree| Some((tree, self.kept.get(&tree)?.clone())));
+            self.trim = kept.map(|(tree, kept)| (tree, Trim::new(kept)));
+        }
+        match (&mut self.trim, parsed) {
+            (Some((_, trim)), Some((_, kind))) => {
+                let mut left = Vec::new();
+                trim.push(cell, kind, &mut left)?;
+                left.into_iter().try_for_each(|cell| self.combine(cell, out))
+            }
+            _ => self.combine(cell, out),
+        }
+    }
+
+    fn finish_trim(&mut self, out: &mut Vec<Cell>) -> Result<()> {
+        let Some((_, mut trim)) = self.trim.take() else { return Ok(()) };
+        let mut left = Vec::new();
+        trim.finish(&mut left)?;
+        left.into_iter().try_for_each(|cell| self.combine(cell, out))
+    }
+
+    fn combine(&mut self, (key, cell): Cell, out: &mut Vec<Cell>) -> Result<()> {
         let kind = cell_key::parse(&key).map(|(_, kind)| kind);
         if !self.pending.takes(&key) {
-            self.finish(out)?;
+            self.put_pending(out)?;
         }
         match (kind, &mut self.pending) {
             (_, Pending::Bases(bases)) => bases.push((key, cell), out)?,
@@ -83,6 +125,11 @@ impl Merger {
 
     /// Appends what is left to `out`.
     pub(crate) fn finish(&mut self, out: &mut Vec<Cell>) -> Result<()> {
+        self.finish_trim(out)?;
+        self.put_pending(out)
+    }
+
+    fn put_pending(&mut self, out: &mut Vec<Cell>) -> Result<()> {
         match std::mem::replace(&mut self.pending, Pending::None) {
             Pending::None => Ok(()),
             Pending::Bases(bases) => bases.finish(out),

@@ -23,6 +23,7 @@ use crate::tree::delta::{decode_paths, decode_shapes, encode_paths, encode_shape
 use crate::tree::disk::TreeCells;
 use crate::tree::group::{ColumnId, GroupId, RowGroup};
 use crate::tree::history::short;
+use crate::tree::kept::Kept;
 use crate::tree::schema::{Schema, SchemaExtent, index_u32};
 use crate::tree::young::Packed;
 use crate::wire::{Reader, put_varint};
@@ -497,6 +498,9 @@ pub(crate) fn open(
     let mut data = TreeData::from_disk(whole.schema, meta.revisions, &meta.high_waters);
     data.disk_schema = Some(data.schema.extent());
     data.shared_schema = meta.schema;
+    if let Some(cell) = cells.get(&cell_key::kept(tree))? {
+        data.kept = Kept::decode(&cell)?;
+    }
     let tree = Tree::new(cells, data, meta.orders, meta.blobs);
     Ok(Some((tree, (meta.schema, schema))))
 }

@@ -52,6 +52,7 @@ pub(crate) struct ColumnScan {
 impl TreeData {
     /// Visits the states of a column.
     pub(crate) fn scan(&self, scan: &ColumnScan, visitor: &mut impl Visitor) -> Result<(), Fault> {
+        self.kept.check(scan.revision)?;
         let GroupId { space, group } = scan.group;
         let found = match self.group(space, group as usize) {
             Ok(None) => return Ok(()),

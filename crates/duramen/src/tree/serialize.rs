@@ -139,6 +139,7 @@ impl<'f> Serializer<'f> {
         out: &mut Vec<u8>,
         limit: usize,
     ) -> Result<Stop, Hindrance> {
+        data.kept.check(revision).map_err(Fault::Error)?;
         if let Some(root) = self.root {
             let state = data.state(root, revision)?;
             let place = (root.path(), root.ordinal().0);

@@ -28,6 +28,7 @@ use crate::tree::Tree;
 use crate::tree::cell_key::{self, CellKey, GroupCell, TreeId};
 use crate::tree::group::GroupId;
 use crate::tree::hashes;
+use crate::tree::kept::Kept;
 use crate::tree::persist::{Meta, decode_schema};
 use crate::tree::schema::{Schema, SpaceId};
 
@@ -136,6 +137,9 @@ impl Bounds {
             CellKey::Hash { revision } => {
                 hashes::decode(&cell)?;
                 within("revision", revision, self.revisions.saturating_add(1))
+            }
+            CellKey::Kept => {
+                below("revisions", Kept::decode(&cell)?.first().into(), self.revisions)
             }
             CellKey::Schema(content) => check_schema(content, &cell),
         }
@@ -322,6 +326,7 @@ impl fmt::Display for Shown {
             CellKey::Entry { space } => write!(f, "an entry of path {}", space.0),
             CellKey::Blob(id) => write!(f, "value {}", id.0),
             CellKey::Hash { revision } => write!(f, "the hash of revision {revision}"),
+            CellKey::Kept => write!(f, "where the history begins"),
             CellKey::Schema(content) => write!(f, "schema {content:032x}"),
         }
     }

@@ -83,7 +83,7 @@ impl Writer {
         self.tree.read(|data| {
             let mut alive = true;
             let mut revision = self.revision;
-            while let Some((set, state)) = data.version(node, revision)? {
+            while let Some((set, state)) = data.version_up_to(node, revision)? {
                 let prior = match state {
                     Datum::Absent => {
                         alive = false;

@@ -2,8 +2,8 @@
 
 use duramen::{
     CommitOptions, ContentHash, Database, Document, DocumentOptions, Error, ErrorKind,
-    ExportedContent, ExportedFacts, ExportedRevision, JsonPointer, Micros, Position, Revision,
-    Target,
+    ExportedContent, ExportedFacts, ExportedRevision, JsonPointer, Micros, Position, Retention,
+    Revision, Target,
 };
 use proptest::prelude::*;
 
@@ -135,6 +135,7 @@ fn declared() -> DocumentOptions {
     DocumentOptions {
         ids: [("$.b".parse().unwrap(), "id".to_owned())].into(),
         maps: ["$.m".parse().unwrap()].into(),
+        keep: Retention::Last(9),
     }
 }
 

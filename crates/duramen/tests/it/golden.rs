@@ -90,7 +90,8 @@ fn dump(db: &Database) -> String {
     let names = db.documents().unwrap().into_iter();
     for name in names.chain(deleted.iter().map(|document| document.name.clone())) {
         let document = db.document(&name).unwrap();
-        writeln!(text, "{name:?} {:?}", document.options().unwrap()).unwrap();
+        let DocumentOptions { ids, maps, .. } = document.options().unwrap();
+        writeln!(text, "{name:?} DocumentOptions {{ ids: {ids:?}, maps: {maps:?} }}").unwrap();
         for row in document.log(&LogQuery::default()).unwrap() {
             writeln!(text, "{:?}", row.unwrap()).unwrap();
         }
@@ -299,6 +300,7 @@ fn tags(db: &Database) {
     let declared = DocumentOptions {
         ids: [("$".parse().unwrap(), "id".to_owned())].into(),
         maps: ["$[*].map".parse().unwrap()].into(),
+        ..DocumentOptions::default()
     };
     let document = db.create_document_with("document", &declared).unwrap();
     document.put(r#"[{"id":1,"map":{"a":1}},{"id":2}]"#, &who("ann")).unwrap();

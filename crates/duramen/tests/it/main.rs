@@ -23,5 +23,6 @@ mod navigation;
 mod patches;
 mod regressions;
 mod repair;
+mod retention;
 mod scrub;
 mod tags;

@@ -112,6 +112,17 @@ impl Writer {
 
     /// Gives a node the state that it had at a revision.
     fn restage(&self, node: NodeId, revision: u32) -> Result<()> {
+        let apart = self.tree.read(|data| {
+            Ok(match data.state(node, revision)? {
+                Datum::Apart { blob, kind } => Some((blob, kind)),
+                _ => None,
+            })
+        })?;
+        if let Some((blob, kind)) = apart {
+            // A value of its own, as retention drops those that only dropped revisions name.
+            let bytes = self.tree.blobs.get(blob)?;
+            return self.stage_bytes(node, kind, &bytes);
+        }
         let state = self.tree.read(|data| {
             Ok(match data.state(node, revision)? {
                 Datum::Text { bytes, plain } => Owned::Text { bytes: bytes.to_vec(), plain },

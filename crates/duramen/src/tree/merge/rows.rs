@@ -6,6 +6,7 @@ use crate::encoding::{RevisionRows, RevisionRowsBlock};
 use crate::error::Result;
 use crate::limits::REVISION_ROWS_MAX;
 use crate::tree::disk::corrupt;
+use crate::tree::kept::Kept;
 use crate::tree::merge::Cell;
 use crate::tree::persist::ROWS_CHANGED_MAX;
 use crate::tree::schema::index_u32;
@@ -70,6 +71,35 @@ impl Rows {
         out.push((self.alone.0, cell.into()));
         Ok(())
     }
+}
+
+/// Appends the rows of a block that are kept, as blocks of rows that follow each other.
+pub(crate) fn trim(
+    (key, cell): Cell,
+    (block, first): (&RevisionRowsBlock, u64),
+    kept: &Kept,
+    out: &mut Vec<Cell>,
+) -> Result<()> {
+    let revisions = first..first.saturating_add(block.len() as u64);
+    let is_kept = |revision: &u64| kept.at_or_before(*revision) == *revision;
+    if revisions.clone().all(|revision| is_kept(&revision)) {
+        out.push((key, cell));
+        return Ok(());
+    }
+    let left: Vec<u64> = revisions.filter(is_kept).collect();
+    for span in left.chunk_by(|a, b| a + 1 == *b) {
+        let mut rows = RevisionRows::default();
+        let mut numbers = FxHashMap::default();
+        for revision in span {
+            let row = usize::try_from(revision - first).unwrap_or(usize::MAX);
+            append(&mut rows, (block, row), &mut numbers)?;
+        }
+        let mut cell = Vec::new();
+        rows.encode(&mut cell);
+        let column = &key[..key.len() - REVISION_BYTES];
+        out.push(([column, &span[0].to_be_bytes()].concat().into(), cell.into()));
+    }
+    Ok(())
 }
 
 /// Appends a row, its author and message interned.

@@ -203,6 +203,91 @@ fn a_split_repeats_what_older_segments_have() {
     check_runs(&merge(nothing(), &again), &changes, SPAN_PIECES + 4);
 }
 
+/// Of a slot's changes, what reads at kept revisions and the return of removed values need.
+#[test]
+fn trimming_keeps_the_newest_changes_up_to_each_kept_revision() {
+    let mut random = Random(9);
+    let changes = changes(&mut random, 20_000);
+    let cells = pieces(&mut random, &changes);
+    let kept = Kept::new(15_000, vec![3_000, 9_000]);
+    let mut merger = Merger::new(nothing());
+    merger.keep([(TREE, kept.clone())].into_iter().collect());
+    let mut merged = Vec::new();
+    for (key, cell) in &cells {
+        merger.push((key.clone().into(), cell.clone().into()), &mut merged).unwrap();
+    }
+    merger.finish(&mut merged).unwrap();
+    assert!(merged.is_sorted_by(|a, b| a.0 < b.0), "the keys do not rise");
+    let runs: BTreeMap<u32, RunPiece> = merged
+        .iter()
+        .map(|(_, cell)| {
+            let piece = RunPiece::parse(cell.clone()).unwrap();
+            piece.check().unwrap();
+            (piece.first_revision(), piece)
+        })
+        .collect();
+    let own: usize = runs.values().map(|piece| piece.own_len().unwrap()).sum();
+    let after = changes.range(15_001..).count();
+    assert!((after..after + 13).contains(&own), "{own} changes, {after} of them after");
+    let mut newest = [None; 5];
+    for (&revision, &(slot, value)) in &changes {
+        newest[usize::from(slot)] = Some((revision, value));
+        if kept.has(revision) {
+            for (slot, &expected) in (0..).zip(&newest) {
+                assert_eq!(read(&runs, slot, revision).0, expected, "slot {slot} at {revision}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_removal_keeps_what_was_removed() {
+    let states = [(2, Datum::Int(1)), (4, Datum::Int(2)), (6, Datum::Absent), (8, Datum::Absent)];
+    let mut cells = Cells::new();
+    for (revision, state) in states {
+        let mut cell = Vec::new();
+        encode_run(&[(0, revision, state)], &mut cell);
+        cells.insert(key(GroupCell::Run, revision), cell);
+    }
+    let mut merger = Merger::new(nothing());
+    merger.keep([(TREE, Kept::new(9, Vec::new()))].into_iter().collect());
+    let mut merged = Vec::new();
+    for (key, cell) in &cells {
+        merger.push((key.clone().into(), cell.clone().into()), &mut merged).unwrap();
+    }
+    merger.finish(&mut merged).unwrap();
+    let piece = RunPiece::parse(merged[0].1.clone()).unwrap();
+    let left: Vec<_> = (0..piece.len()).map(|index| piece.entry(index).unwrap()).collect();
+    assert_eq!((merged.len(), left), (1, vec![(0, 4, Datum::Int(2)), (0, 8, Datum::Absent)]));
+}
+
+#[test]
+fn rows_of_dropped_revisions_go_and_those_left_have_their_own_numbers() {
+    let mut cells = Cells::new();
+    for first in [1, 101, 201] {
+        cells.insert(cell_key::rows(TREE, first.into()), rows(first, 100));
+    }
+    let kept = Kept::new(150, vec![7, 8, 120]);
+    let mut merger = Merger::new(nothing());
+    merger.keep([(TREE, kept)].into_iter().collect());
+    let mut merged = Vec::new();
+    for (key, cell) in &cells {
+        merger.push((key.clone().into(), cell.clone().into()), &mut merged).unwrap();
+    }
+    merger.finish(&mut merged).unwrap();
+    let spans: Vec<(u64, usize)> = merged
+        .iter()
+        .map(|(key, cell)| {
+            let first = u64::from_be_bytes(*key.last_chunk().unwrap());
+            let block = RevisionRowsBlock::parse(cell.clone()).unwrap();
+            block.check().unwrap();
+            assert_eq!(block.timestamp(0).unwrap().0, first.cast_signed() * 10);
+            (first, block.len())
+        })
+        .collect();
+    assert_eq!(spans, [(7, 2), (120, 1), (150, 151)]);
+}
+
 fn rows(from: u32, count: u32) -> Vec<u8> {
     let mut rows = RevisionRows::default();
     for row in from..from + count {

@@ -1,0 +1,138 @@
+//! What a compaction is to drop, by the retention of the documents.
+//!
+//! Invariants:
+//! - a revision is refused to readers before a compaction drops anything of it, and until that
+//!   has been installed or given up;
+//! - no tag is set to a revision while it is being decided which are kept.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::engine::Engine;
+use crate::engine::catalogue::facts;
+use crate::error::Result;
+use crate::retention::Retention;
+use crate::revision::{CommitSequence, Revision};
+use crate::tree::Tree;
+use crate::tree::cell_key::TreeId;
+use crate::tree::history::short;
+use crate::tree::kept::Kept;
+
+/// What a compaction keeps of the trees that have revisions to drop. Until it is dropped as done,
+/// dropping it gives everything back to the readers.
+#[derive(Debug, Default)]
+pub(crate) struct Trimming {
+    trees: Vec<Trimmed>,
+}
+
+/// A tree that stays in memory as long as it is trimmed.
+#[derive(Debug)]
+struct Trimmed {
+    tree: Arc<Tree>,
+    before: Kept,
+    kept: Kept,
+}
+
+impl Trimming {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.trees.is_empty()
+    }
+
+    /// What is kept of each tree.
+    pub(crate) fn kept(&self) -> FxHashMap<TreeId, Kept> {
+        self.trees.iter().map(|trimmed| (trimmed.tree.id(), trimmed.kept.clone())).collect()
+    }
+
+    /// What is to be dropped has been.
+    pub(crate) fn finish(mut self) {
+        self.trees.clear();
+    }
+
+    fn add(&mut self, tree: Arc<Tree>, kept: Kept) {
+        let before = std::mem::replace(&mut tree.data.write().kept, kept.clone());
+        self.trees.push(Trimmed { tree, before, kept });
+    }
+}
+
+impl Drop for Trimming {
+    fn drop(&mut self) {
+        for Trimmed { tree, before, .. } in self.trees.drain(..) {
+            tree.data.write().kept = before;
+        }
+    }
+}
+
+impl Engine {
+    /// What a compaction of everything that is in segments now is to drop: nothing if somebody
+    /// changes the catalogue for longer than so many milliseconds.
+    pub(super) fn trimming(&self, wait_ms: u64) -> Result<Trimming> {
+        let (view, published) = (self.view(), self.published());
+        let mut trimming = Trimming::default();
+        let (catalogue, _) = view.catalogue(published)?;
+        // Who sets a tag has this turn.
+        let Some(_turn) = catalogue.turn(wait_ms) else { return Ok(trimming) };
+        let published = self.published();
+        let (_, head) = view.catalogue(published)?;
+        let newest = short(Revision(catalogue.data.read().rows.last()));
+        if head == 0 {
+            return Ok(trimming);
+        }
+        for (_, found) in view.names(published)? {
+            let keep = keep_of((&catalogue, head), found.tree)?;
+            if keep == Retention::All {
+                continue;
+            }
+            let tree = view.tree(found.tree)?;
+            let mut tags = facts::tags(&catalogue, found.tree, head)?;
+            tags.extend(facts::tags(&catalogue, found.tree, newest)?);
+            let pinned = tags.iter().map(|tag| short(tag.revision)).collect();
+            if let Some(wanted) = self.wanted(&tree, (keep, published), pinned)? {
+                trimming.add(tree, wanted);
+            }
+        }
+        Ok(trimming)
+    }
+
+    /// About as many bytes as a compaction of everything would give back of what the documents'
+    /// retention lets go.
+    pub(crate) fn superseded_bytes(&self) -> Result<u64> {
+        let (view, published) = (self.view(), self.published());
+        let (catalogue, head) = view.catalogue(published)?;
+        let mut bytes = 0;
+        for (_, found) in view.names(published)? {
+            let keep = keep_of((&catalogue, head), found.tree)?;
+            if keep == Retention::All {
+                continue;
+            }
+            let tree = view.tree(found.tree)?;
+            if let Some(wanted) = self.wanted(&tree, (keep, published), Vec::new())? {
+                bytes += tree.superseded_bytes(&wanted)?;
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// What is to be kept of a tree on disk, if something is to be dropped.
+    fn wanted(
+        &self,
+        tree: &Tree,
+        (keep, published): (Retention, CommitSequence),
+        mut pinned: Vec<u32>,
+    ) -> Result<Option<Kept>> {
+        let (before, kept) = {
+            let data = tree.data.read();
+            (data.rows.before(), data.kept.clone())
+        };
+        let first = keep.first(tree, tree.head_at(published)?, self.now())?.0.min(before);
+        let first = short(Revision(first)).max(kept.first());
+        pinned.retain(|&revision| kept.has(revision));
+        let wanted = Kept::new(first, pinned);
+        Ok((wanted != kept).then_some(wanted))
+    }
+}
+
+/// How much of its history the document of a tree is to keep.
+fn keep_of((catalogue, head): (&Tree, u32), tree: TreeId) -> Result<Retention> {
+    Ok(facts::options(catalogue, tree, head)?.map_or(Retention::All, |options| options.keep))
+}

@@ -1,0 +1,201 @@
+//! Drops from the cells of one tree what its retention lets go.
+//!
+//! Of the changes up to the first kept revision each slot keeps the newest, and the newest up to
+//! each pinned revision before it, with the revisions they are of; one that removed something
+//! keeps the state before it too, so that what comes back is known. Rows and content hashes of
+//! dropped revisions go. First states and orders stay; of the values stored apart those go that
+//! only dropped changes named.
+//!
+//! Invariant: all cells of the tree come here, in key order: nothing older is left elsewhere.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashSet;
+
+use crate::encoding::{Column, RevisionRowsBlock, RunChange, RunPiece, encode_run};
+use crate::error::Result;
+use crate::limits::RUN_PIECE_CHANGES_MAX;
+use crate::state::{BlobId, Datum};
+use crate::tree::cell_key::{CellKey, GroupCell};
+use crate::tree::kept::Kept;
+use crate::tree::merge::{Cell, rows};
+
+/// Bytes of the first revision at the end of a run piece's key.
+const REVISION_BYTES: usize = size_of::<u32>();
+
+/// Run pieces that come together before what is kept of them is made out.
+const PIECES_MAX: usize = 64;
+
+/// What drops the cells and changes of one tree.
+#[derive(Debug)]
+pub(crate) struct Trim {
+    kept: Kept,
+    /// What the keys of the pieces begin with; empty if there are none.
+    column: Vec<u8>,
+    /// Those with changes of which some may go, oldest first.
+    pieces: Vec<RunPiece>,
+    /// Values stored apart that dropped changes named, and those that something kept names.
+    dropped: FxHashSet<BlobId>,
+    named: FxHashSet<BlobId>,
+}
+
+impl Trim {
+    pub(crate) fn new(kept: Kept) -> Self {
+        Self {
+            kept,
+            column: Vec::new(),
+            pieces: Vec::new(),
+            dropped: FxHashSet::default(),
+            named: FxHashSet::default(),
+        }
+    }
+
+    /// Takes the next cell and appends what is left of it, and of those before, to `out`.
+    pub(crate) fn push(
+        &mut self,
+        (key, cell): Cell,
+        kind: CellKey,
+        out: &mut Vec<Cell>,
+    ) -> Result<()> {
+        if !self.column.is_empty() && !key.starts_with(&self.column) {
+            self.finish(out)?;
+        }
+        let is_kept = match kind {
+            CellKey::Rows { first } => {
+                let block = RevisionRowsBlock::parse(cell.clone())?;
+                return rows::trim((key, cell), (&block, first), &self.kept, out);
+            }
+            CellKey::Group { kind: GroupCell::Run, .. } => return self.push_run((key, cell), out),
+            CellKey::Group { kind: GroupCell::Base, .. } => {
+                for state in Column::parse(cell.clone())?.iter() {
+                    self.named.extend(blob_of(&state?));
+                }
+                true
+            }
+            CellKey::Hash { revision } => self.kept.at_or_before(revision) == revision,
+            CellKey::Blob(id) => !self.dropped.contains(&id) || self.named.contains(&id),
+            _ => true,
+        };
+        if is_kept {
+            out.push((key, cell));
+        }
+        Ok(())
+    }
+
+    /// Appends what is left of the pieces that came in to `out`.
+    pub(crate) fn finish(&mut self, out: &mut Vec<Cell>) -> Result<()> {
+        self.sift(out, true)?;
+        self.column.clear();
+        Ok(())
+    }
+
+    fn push_run(&mut self, (key, cell): Cell, out: &mut Vec<Cell>) -> Result<()> {
+        let piece = RunPiece::parse(cell.clone())?;
+        if self.column.is_empty() {
+            self.column = key[..key.len() - REVISION_BYTES].to_vec();
+        }
+        if self.kept.boundary(piece.first_revision()).is_some() {
+            self.pieces.push(piece);
+            return if self.pieces.len() < PIECES_MAX { Ok(()) } else { self.sift(out, false) };
+        }
+        self.sift(out, true)?;
+        for index in 0..piece.len() {
+            self.named.extend(blob_of(&piece.entry(index)?.2));
+        }
+        out.push((key, cell));
+        Ok(())
+    }
+
+    /// Appends what is kept of the pieces to `out`. Unless it is the end, the changes up to the
+    /// last boundary stay, as newer ones may take their place.
+    fn sift(&mut self, out: &mut Vec<Cell>, is_end: bool) -> Result<()> {
+        let pieces = std::mem::take(&mut self.pieces);
+        let mut changes: Vec<RunChange<'_>> = Vec::new();
+        for piece in &pieces {
+            for index in 0..piece.len() {
+                let change = piece.entry(index)?;
+                // What a complete piece repeats has come with an earlier one.
+                if change.1 >= piece.first_revision() {
+                    changes.push(change);
+                }
+            }
+        }
+        changes.sort_unstable_by_key(|&(slot, revision, _)| (revision, slot));
+        let boundary = |change: &RunChange<'_>| self.kept.boundary(change.1);
+        let mut rest = changes.as_slice();
+        while let Some(first) = rest.first() {
+            let until = boundary(first);
+            let same = rest.partition_point(|change| boundary(change) == until);
+            let (now, later) = rest.split_at(same);
+            rest = later;
+            if until.is_none() {
+                self.named.extend(now.iter().filter_map(|change| blob_of(&change.2)));
+                put_changes(&self.column, now.to_vec(), out);
+                continue;
+            }
+            let newest = newest_of(now, &mut self.dropped);
+            if rest.is_empty() && !is_end {
+                let mut left = Vec::new();
+                put_changes(&self.column, newest, &mut left);
+                let left = left.into_iter().map(|(_, cell)| RunPiece::parse(cell));
+                self.pieces = left.collect::<Result<_>>()?;
+            } else {
+                self.named.extend(newest.iter().filter_map(|change| blob_of(&change.2)));
+                put_changes(&self.column, newest, out);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Of changes in the order of their revisions the newest of each slot and, if that removed
+/// something, the state before. Values stored apart that the others name go to `dropped`.
+fn newest_of<'a>(changes: &[RunChange<'a>], dropped: &mut FxHashSet<BlobId>) -> Vec<RunChange<'a>> {
+    let mut newest: BTreeMap<u16, (RunChange<'a>, Option<RunChange<'a>>)> = BTreeMap::new();
+    for &change in changes {
+        let Some((last, before)) = newest.get_mut(&change.0) else {
+            newest.insert(change.0, (change, None));
+            continue;
+        };
+        let old = std::mem::replace(last, change);
+        let gone = match (change.2.is_absent(), old.2.is_absent()) {
+            (true, true) => None,
+            (true, false) => before.replace(old),
+            (false, _) => {
+                dropped.extend(blob_of(&old.2));
+                before.take()
+            }
+        };
+        dropped.extend(gone.and_then(|gone| blob_of(&gone.2)));
+    }
+    let mut left: Vec<_> =
+        newest.into_values().flat_map(|(last, before)| before.into_iter().chain([last])).collect();
+    left.sort_unstable_by_key(|&(slot, revision, _)| (revision, slot));
+    left
+}
+
+/// Encodes changes in the order of their revisions as pieces of whole revisions.
+fn put_changes(column: &[u8], mut changes: Vec<RunChange<'_>>, out: &mut Vec<Cell>) {
+    let mut rest = changes.as_mut_slice();
+    while let Some(&(_, first, _)) = rest.first() {
+        let most = rest.len().min(RUN_PIECE_CHANGES_MAX);
+        let end = match rest.get(most) {
+            None => most,
+            Some(&(_, next, _)) => rest[..most].partition_point(|change| change.1 < next),
+        };
+        assert!(end > 0, "a revision changes a slot once");
+        let (piece, later) = rest.split_at_mut(end);
+        piece.sort_unstable_by_key(|&(slot, revision, _)| (slot, revision));
+        let mut cell = Vec::new();
+        encode_run(piece, &mut cell);
+        out.push(([column, &first.to_be_bytes()].concat().into(), cell.into()));
+        rest = later;
+    }
+}
+
+fn blob_of(state: &Datum<'_>) -> Option<BlobId> {
+    match state {
+        Datum::Apart { blob, .. } => Some(*blob),
+        _ => None,
+    }
+}
