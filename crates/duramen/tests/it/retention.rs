@@ -124,7 +124,8 @@ impl Model {
 
     fn check_diffs(&self, document: &Document) {
         let head = self.values.len();
-        let starts = self.tagged.iter().copied().chain([self.first, (self.first + head) / 2]);
+        let starts =
+            self.tagged.iter().copied().chain([self.first, usize::midpoint(self.first, head)]);
         for start in starts {
             for (from, to) in [(start, head), (head, start)] {
                 let diff = document.diff(Revision(from as u64), Revision(to as u64)).unwrap();

@@ -212,13 +212,13 @@ fn trimming_keeps_the_newest_changes_up_to_each_kept_revision() {
     let kept = Kept::new(15_000, vec![3_000, 9_000]);
     let mut merger = Merger::new(nothing());
     merger.keep([(TREE, kept.clone())].into_iter().collect());
-    let mut merged = Vec::new();
+    let mut written = Vec::new();
     for (key, cell) in &cells {
-        merger.push((key.clone().into(), cell.clone().into()), &mut merged).unwrap();
+        merger.push((key.clone().into(), cell.clone().into()), &mut written).unwrap();
     }
-    merger.finish(&mut merged).unwrap();
-    assert!(merged.is_sorted_by(|a, b| a.0 < b.0), "the keys do not rise");
-    let runs: BTreeMap<u32, RunPiece> = merged
+    merger.finish(&mut written).unwrap();
+    assert!(written.is_sorted_by(|a, b| a.0 < b.0), "the keys do not rise");
+    let runs: BTreeMap<u32, RunPiece> = written
         .iter()
         .map(|(_, cell)| {
             let piece = RunPiece::parse(cell.clone()).unwrap();
@@ -251,14 +251,14 @@ fn a_removal_keeps_what_was_removed() {
     }
     let mut merger = Merger::new(nothing());
     merger.keep([(TREE, Kept::new(9, Vec::new()))].into_iter().collect());
-    let mut merged = Vec::new();
+    let mut written = Vec::new();
     for (key, cell) in &cells {
-        merger.push((key.clone().into(), cell.clone().into()), &mut merged).unwrap();
+        merger.push((key.clone().into(), cell.clone().into()), &mut written).unwrap();
     }
-    merger.finish(&mut merged).unwrap();
-    let piece = RunPiece::parse(merged[0].1.clone()).unwrap();
+    merger.finish(&mut written).unwrap();
+    let piece = RunPiece::parse(written[0].1.clone()).unwrap();
     let left: Vec<_> = (0..piece.len()).map(|index| piece.entry(index).unwrap()).collect();
-    assert_eq!((merged.len(), left), (1, vec![(0, 4, Datum::Int(2)), (0, 8, Datum::Absent)]));
+    assert_eq!((written.len(), left), (1, vec![(0, 4, Datum::Int(2)), (0, 8, Datum::Absent)]));
 }
 
 #[test]
@@ -270,12 +270,12 @@ fn rows_of_dropped_revisions_go_and_those_left_have_their_own_numbers() {
     let kept = Kept::new(150, vec![7, 8, 120]);
     let mut merger = Merger::new(nothing());
     merger.keep([(TREE, kept)].into_iter().collect());
-    let mut merged = Vec::new();
+    let mut written = Vec::new();
     for (key, cell) in &cells {
-        merger.push((key.clone().into(), cell.clone().into()), &mut merged).unwrap();
+        merger.push((key.clone().into(), cell.clone().into()), &mut written).unwrap();
     }
-    merger.finish(&mut merged).unwrap();
-    let spans: Vec<(u64, usize)> = merged
+    merger.finish(&mut written).unwrap();
+    let spans: Vec<(u64, usize)> = written
         .iter()
         .map(|(key, cell)| {
             let first = u64::from_be_bytes(*key.last_chunk().unwrap());
