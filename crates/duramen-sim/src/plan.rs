@@ -350,8 +350,11 @@ impl Step {
     fn new(name: &str, operation: Operation, staging: &mut Staging) -> Self {
         let before = staging.document(name);
         let expected = operation.apply(name, staging);
-        let has_effect =
-            expected.is_ok() && (staging.document(name) != before || operation.kind().only_reads());
+        let changed = match (before, staging.document(name)) {
+            (Some(before), Some(after)) => after.differs_from(&before),
+            (before, after) => before.is_some() != after.is_some(),
+        };
+        let has_effect = expected.is_ok() && (changed || operation.kind().only_reads());
         Self { name: name.to_owned(), operation, expected, has_effect }
     }
 

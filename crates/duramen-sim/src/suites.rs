@@ -203,9 +203,9 @@ mod tests {
     #[test]
     fn some_rounds_of_each_suite_pass() {
         for report in [
-            power_losses(40, 1, Disk::Cruel),
-            power_losses(20, 1, Disk::Kind),
-            errors::suite(5, 1),
+            power_losses(120, 1, Disk::Cruel),
+            power_losses(120, 1, Disk::Kind),
+            errors::suite(40, 1),
             exhaustive::suite(200),
             damaged::suite(2_000, 1),
             fuzz::suite(2, 1),

@@ -36,6 +36,13 @@ pub(crate) struct Staged {
     had_other_facts: bool,
 }
 
+impl Staged {
+    /// Whether a reader would find something else in `other`.
+    pub(crate) fn differs_from(&self, other: &Self) -> bool {
+        self.origin != other.origin || self.value != other.value || self.facts != other.facts
+    }
+}
+
 /// What a document went through in a transaction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Traits {

@@ -208,8 +208,9 @@ impl Engine {
         Ok(())
     }
 
-    /// Merges all segments into one, without what the documents' retention lets go. `progress` is told the bytes read and those to read of what is
-    /// under way, and may stop it: that is `Cancelled`.
+    /// Merges all segments into one, without what the documents' retention lets go. `progress` is
+    /// told the bytes read and those to read of what is under way, and may stop it: that is
+    /// `Cancelled`.
     pub(crate) fn compact_all(
         &self,
         progress: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,

@@ -284,7 +284,8 @@ fn space_comes_back_and_later_segments_are_trimmed_as_they_are_merged() {
     let (device, clock) = (Arc::new(MemoryDevice::new()), Arc::new(Seconds::default()));
     let db = open(&device, &clock);
     let document = counted(&db, 5_000);
-    compact(&db);
+    db.checkpoint().unwrap();
+    // They are not compressed yet, as superseded bytes are counted.
     let before = db.stats().unwrap().segment_bytes;
     assert_eq!(db.stats().unwrap().superseded_bytes, 0);
     document.retain(Retention::Last(100), &plain()).unwrap();
@@ -292,7 +293,7 @@ fn space_comes_back_and_later_segments_are_trimmed_as_they_are_merged() {
     compact(&db);
     let after = db.stats().unwrap().segment_bytes;
     let freed = before - after;
-    assert!((freed / 2..=freed).contains(&superseded), "{superseded} bytes of {freed}");
+    assert!((freed / 2..=before).contains(&superseded), "{superseded} bytes of {freed}");
     assert_eq!(db.stats().unwrap().superseded_bytes, 0);
     assert!(after * 10 < before, "{before} bytes became {after}");
     assert_eq!(document.first_revision().unwrap(), Revision(4_901));
