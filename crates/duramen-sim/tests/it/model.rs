@@ -52,7 +52,7 @@ impl<const SCALE: usize> ReferenceStateMachine for Documents<SCALE> {
     fn init_state() -> BoxedStrategy<Reference> {
         let scale = SCALES[SCALE];
         // With little memory, commits write checkpoints on their own.
-        prop_oneof![Just(256 << 20), Just(4 << 10), Just(64 << 10)]
+        prop_oneof![Just(256 << 20), Just(16 << 10), Just(64 << 10)]
             .prop_map(move |memory_bytes| Reference {
                 model: Model::new(scale),
                 plan: None,

@@ -78,6 +78,10 @@ impl Engine {
         loaded.tree.attach_loaded(Arc::clone(&loaded.data.schema), frozen, *schema);
         journal.pass(end.sequence, end.timestamp);
         journal.checkpointed(end.position)?;
+        if self.has_worker() {
+            // A load brings several segments.
+            self.signal.wake();
+        }
         Ok((end.sequence, end.timestamp))
     }
 

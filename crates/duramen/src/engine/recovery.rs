@@ -124,6 +124,8 @@ impl Engine {
             let shared = Arc::clone(&self.shared);
             let worker = Worker::start(Self { shared, owner: Owner::Other })?;
             self.owner = Owner::This(Some(worker));
+            // Opens after crashes leave a segment each, without a commit that would merge them.
+            self.signal.wake();
         }
         Ok(self)
     }

@@ -24,7 +24,7 @@ struct Suite {
 const SUITES: [Suite; 3] = [
     Suite { name: "small", cases: 1_000, run: run::<SMALL, 100> },
     Suite { name: "wide", cases: 300, run: run::<WIDE, 150> },
-    Suite { name: "large", cases: 200, run: run::<LARGE, 150> },
+    Suite { name: "large", cases: 120, run: run::<LARGE, 150> },
 ];
 
 /// One case of less than `LENGTH` transitions; if it fails, the shortest that does.
