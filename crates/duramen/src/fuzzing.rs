@@ -4,6 +4,7 @@
 //! finding. Checksums are put right on the way, so that what lies behind them is reached.
 
 use std::cell::OnceCell;
+use std::io::{self, Write};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -19,10 +20,12 @@ use crate::memory::Memory;
 use crate::segment::salvage::numbers;
 use crate::store::Store;
 use crate::tree::cell_key::{self, CellKey, GroupCell};
+use crate::tree::data::node;
 use crate::tree::history::short;
 use crate::tree::persist::{Meta, decode_schema};
+use crate::tree::schema::ROOT;
 use crate::{
-    CommitSequence, Database, Error, JsonPath, JsonPointer, LabelPath, Micros, Options,
+    CommitSequence, Database, Error, Format, JsonPath, JsonPointer, LabelPath, Micros, Options,
     ParseOptions, Result, Revision, journal, segment,
 };
 
@@ -55,6 +58,23 @@ pub const TARGETS: [Target; 17] = [
     Target { name: "json_patch", run: json_patch },
     Target { name: "paths", run: paths },
 ];
+
+/// Bytes of JSON that are printed of a document.
+const PRINTED_BYTES_MAX: usize = 1 << 20;
+
+/// Takes so many bytes, and no more.
+struct Bounded(usize);
+
+impl Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::FileTooLarge)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
 
 /// Revisions and values that are read of what decodes.
 const READ_MAX: usize = 100;
@@ -153,7 +173,9 @@ fn journal_records(data: &[u8]) {
         let Ok(tree) = view.tree(cell_key::TreeId(id)) else { continue };
         let last = tree.data.read().rows.last();
         for revision in (1..=last).rev().take(4).map(Revision) {
-            let _ = tree.to_json(short(revision));
+            // Arrays in arrays of millions that are absent print without end.
+            let (root, mut out) = (node(ROOT, 0), Bounded(PRINTED_BYTES_MAX));
+            let _ = tree.write_json((root, short(revision)), &Format::default(), &mut out);
         }
     }
     let _ = view.names(sequence);
