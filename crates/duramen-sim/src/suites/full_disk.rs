@@ -64,6 +64,10 @@ impl Drop for Mounted {
     }
 }
 
+/// Refused commits after which there is no more hope, and the pause after each.
+const TRIES_MAX: u64 = 2_000;
+const PAUSE_MS: u64 = 5;
+
 /// Fills one file system.
 pub(super) fn round(seed: u64) -> Check<Tally> {
     let size = MEBIBYTES[usize::try_from(seed / 2 % 3).unwrap_or(0)];
@@ -86,12 +90,16 @@ pub(super) fn round(seed: u64) -> Check<Tally> {
     texts.fill(&db, &mut random)?;
     texts.verify(&db).map_err(|what| format!("on the full disk: {what}"))?;
     drop(ballast);
-    let before = texts.revisions();
-    for _ in 0..REFUSALS {
-        texts.commit(&db, &mut random)?;
-    }
-    if texts.revisions() < before + REFUSALS {
-        return Err("commits are refused although there is room again".to_owned());
+    let (before, mut tries) = (texts.revisions(), 0);
+    while texts.revisions() < before + REFUSALS {
+        // A merge of segments in the background takes room until it is done, or finds too little.
+        if !texts.commit(&db, &mut random)? {
+            tries += 1;
+            crate::stopwatch::wait(PAUSE_MS);
+        }
+        if tries == TRIES_MAX {
+            return Err("commits are refused although there is room again".to_owned());
+        }
     }
     texts.verify(&db)?;
     said("close", db.close())?;

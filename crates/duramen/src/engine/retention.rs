@@ -69,15 +69,16 @@ impl Engine {
     pub(super) fn trimming(&self, wait_ms: u64) -> Result<Trimming> {
         let (view, published) = (self.view(), self.published());
         let mut trimming = Trimming::default();
-        let (catalogue, _) = view.catalogue(published)?;
+        let (catalogue, head) = view.catalogue(published)?;
+        // Without any retention nobody should find the turn taken.
+        if head == 0 || !self.has_retention((&catalogue, head), published)? {
+            return Ok(trimming);
+        }
         // Who sets a tag has this turn.
         let Some(_turn) = catalogue.turn(wait_ms) else { return Ok(trimming) };
         let published = self.published();
         let (_, head) = view.catalogue(published)?;
         let newest = short(Revision(catalogue.data.read().rows.last()));
-        if head == 0 {
-            return Ok(trimming);
-        }
         for (_, found) in view.names(published)? {
             let keep = keep_of((&catalogue, head), found.tree)?;
             if keep == Retention::All {
@@ -92,6 +93,15 @@ impl Engine {
             }
         }
         Ok(trimming)
+    }
+
+    fn has_retention(&self, catalogue: (&Tree, u32), published: CommitSequence) -> Result<bool> {
+        for (_, found) in self.view().names(published)? {
+            if keep_of(catalogue, found.tree)? != Retention::All {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// About as many bytes as a compaction of everything would give back of what the documents'
