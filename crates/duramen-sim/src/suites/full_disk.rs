@@ -17,7 +17,7 @@ const SUITE: Suite = Suite::new("full-disk");
 /// Sizes of the file systems, each with `Sync` and with `Interval` commits.
 const MEBIBYTES: [u64; 3] = [8, 16, 64];
 /// Of the file system, so much is given back when it is full.
-const BALLAST_PARTS: u64 = 4;
+const BALLAST_PARTS: u64 = 2;
 const NAMES: [&str; 2] = ["left", "right"];
 /// The larger the file system, the longer the texts, so that all are full after as many commits.
 const TEXT_MAX_PER_MEBIBYTE: usize = 500;
