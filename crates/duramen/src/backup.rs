@@ -12,6 +12,7 @@
 mod cut;
 mod destination;
 mod pieces;
+mod prune;
 mod record;
 mod restore;
 mod transfer;
@@ -25,10 +26,12 @@ use self::transfer::Transfer;
 use crate::database::Database;
 use crate::engine::pin::Pinned;
 use crate::error::{Error, ErrorKind, Result};
+use crate::io::Lock;
 use crate::revision::{CommitSequence, Micros};
 use crate::segment::Segment;
 
 pub use self::destination::{BackupFolder, Destination};
+pub use self::prune::Pruned;
 pub use self::restore::{RestorePoint, Restored};
 
 /// Is told how far a backup or a restore is: bytes copied and read back, and those there are. After
@@ -124,13 +127,7 @@ impl Database {
         options: BackupOptions,
         report: &mut Report<'_>,
     ) -> Result<BackupReport> {
-        let _alone = destination.lock().map_err(|error| match error.kind() {
-            std::io::ErrorKind::WouldBlock => {
-                let message = "another backup is being made there: wait for it to end";
-                Error::new(ErrorKind::Busy, message)
-            }
-            _ => Error::io("cannot lock the backup folder", error),
-        })?;
+        let _alone = lock(destination)?;
         let records = Records::read(destination)?;
         records.check_database(self.id())?;
         let pinned = self.engine.pin()?;
@@ -163,6 +160,17 @@ impl Database {
         }
         Ok(BackupReport { backup: Backup::of(&record), copied_bytes: new })
     }
+}
+
+/// Keeps other backups away from a destination.
+fn lock(destination: &dyn Destination) -> Result<Box<dyn Lock>> {
+    destination.lock().map_err(|error| match error.kind() {
+        std::io::ErrorKind::WouldBlock => {
+            let message = "another backup is being made there: wait for it to end";
+            Error::new(ErrorKind::Busy, message)
+        }
+        _ => Error::io("cannot lock the backup folder", error),
+    })
 }
 
 type Present = std::collections::BTreeMap<String, Digest>;

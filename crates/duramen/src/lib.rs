@@ -67,7 +67,7 @@ mod tree;
 mod wire;
 
 pub use backup::{
-    Backup, BackupFolder, BackupOptions, BackupReport, Destination, RestorePoint, Restored,
+    Backup, BackupFolder, BackupOptions, BackupReport, Destination, Pruned, RestorePoint, Restored,
 };
 pub use blame::{Blame, BlameEntry, BlameOptions};
 pub use bulk::{BulkOptions, BulkProgress};

@@ -1,6 +1,7 @@
 //! `duramen backup`: a copy of a database, taken while it is written.
 
 use std::io::{self, Write};
+use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
@@ -20,12 +21,15 @@ const EXAMPLES: &str = "\
 Examples:
   duramen backup shop.duramen /backups/shop
   duramen backup shop.duramen /backups/shop --incremental --verify
+  duramen backup shop.duramen /backups/shop --keep 7
   duramen restore /backups/shop restored.duramen
 
 The backup is consistent at the last commit, while other processes go on writing. All backups of a
 database go into one folder; an incremental one copies only what the newest one there does not have,
 and can be restored as any other. Only a backup that is complete counts: one that was cut short is
-as if it had never begun. Copying the folder of a database that no process writes is a backup too.";
+as if it had never begun. What a retention took out of the database stays in the backups from
+before: --keep removes old ones, once the new one is there. Copying the folder of a database that no
+process writes is a backup too.";
 
 /// Copy a database into a folder of backups
 #[derive(Debug, Args)]
@@ -42,6 +46,9 @@ pub(crate) struct Backup {
     /// Read the whole backup back and compare it
     #[arg(long)]
     verify: bool,
+    /// Then remove all but the newest N backups, and what only they need
+    #[arg(long, value_name = "N")]
+    keep: Option<NonZeroUsize>,
 }
 
 impl Backup {
@@ -50,7 +57,11 @@ impl Backup {
         let folder = BackupFolder::new(&self.folder);
         let options = BackupOptions { incremental: self.incremental, verify: self.verify };
         let made = watched("copying", |report| database.backup(&folder, options, report))?;
-        output.record(&Made::new(&made, self.verify))?;
+        let mut line = Made::new(&made, self.verify);
+        if let Some(keep) = self.keep {
+            line.removed = Some(duramen::Backup::prune(&folder, keep)?.backups);
+        }
+        output.record(&line)?;
         Ok(Success::Done)
     }
 }
@@ -85,6 +96,8 @@ struct Made {
     bytes: u64,
     copied_bytes: u64,
     verified: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    removed: Option<Vec<u64>>,
 }
 
 impl Made {
@@ -99,6 +112,7 @@ impl Made {
             bytes: backup.bytes,
             copied_bytes: report.copied_bytes,
             verified,
+            removed: None,
         }
     }
 }
@@ -113,6 +127,11 @@ impl Record for Made {
             out,
             "backup {backup}: up to commit {revision}{commit}{revision:#} of \
              {time}{timestamp}{time:#}, {bytes} bytes, of which {copied} were copied{verified}"
-        )
+        )?;
+        match self.removed.as_deref() {
+            None | Some([]) => Ok(()),
+            Some([one]) => writeln!(out, "removed backup {one}"),
+            Some([first, .., last]) => writeln!(out, "removed backups {first} to {last}"),
+        }
     }
 }

@@ -6,6 +6,7 @@ use std::io::{self, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::record;
 use crate::io::{Access, Device, DirectoryDevice, File, Lock, split_path, write_all_at};
 
 /// Bytes that are copied at once.
@@ -26,6 +27,8 @@ pub trait Destination: Send + Sync + fmt::Debug {
     fn get(&self, name: &str) -> io::Result<Box<dyn Read + '_>>;
     /// The last words of the names of the objects in a folder; none if there is no such folder.
     fn list(&self, folder: &str) -> io::Result<Vec<String>>;
+    /// Removes an object, durably; nothing if there is none of that name.
+    fn remove(&self, name: &str) -> io::Result<()>;
     /// Keeps other backups away until the answer is dropped; `WouldBlock` if one is being made.
     fn lock(&self) -> io::Result<Box<dyn Lock>>;
 }
@@ -67,11 +70,27 @@ impl BackupFolder {
         Self { device }
     }
 
-    fn write(&self, path: &str, content: &mut dyn Read, length: u64) -> io::Result<()> {
+    fn remove_file(&self, path: &str) -> io::Result<()> {
         match self.device.remove(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
         }
+    }
+
+    /// Removes what a backup that was cut short had begun to write.
+    fn remove_partial(&self) -> io::Result<()> {
+        for folder in [record::FOLDER, record::SEGMENTS] {
+            for name in none_if_missing(self.device.list(folder))? {
+                if name.ends_with(PARTIAL) {
+                    self.remove_file(&format!("{folder}/{name}"))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&self, path: &str, content: &mut dyn Read, length: u64) -> io::Result<()> {
+        self.remove_file(path)?;
         let file = self.device.open(path, Access::Create)?;
         let written = copy(content, file.as_ref())?;
         if written != length {
@@ -103,19 +122,29 @@ impl Destination for BackupFolder {
     }
 
     fn list(&self, folder: &str) -> io::Result<Vec<String>> {
-        match self.device.list(folder) {
-            Ok(mut names) => {
-                names.retain(|name| !name.ends_with(PARTIAL));
-                Ok(names)
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-            Err(error) => Err(error),
-        }
+        let mut names = none_if_missing(self.device.list(folder))?;
+        names.retain(|name| !name.ends_with(PARTIAL));
+        Ok(names)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.remove_file(name)?;
+        let (folder, _) = split_path(name)?;
+        self.device.sync_dir(folder)
     }
 
     fn lock(&self) -> io::Result<Box<dyn Lock>> {
         self.device.create_dir("")?;
-        self.device.lock(LOCK, &std::process::id().to_string())
+        let lock = self.device.lock(LOCK, &std::process::id().to_string())?;
+        self.remove_partial()?;
+        Ok(lock)
+    }
+}
+
+fn none_if_missing(listed: io::Result<Vec<String>>) -> io::Result<Vec<String>> {
+    match listed {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        listed => listed,
     }
 }
 

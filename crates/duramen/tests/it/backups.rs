@@ -2,6 +2,7 @@
 //! they do not verify.
 
 use std::io::{self, Read};
+use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +11,7 @@ use duramen::io::{Access, Device, Lock, MemoryDevice};
 use duramen::{
     Backup, BackupFolder, BackupOptions, BackupReport, CommitOptions, CommitSequence, Database,
     DatabaseSnapshot, Destination, DocumentOptions, Error, ErrorKind, JsonPointer, Micros, Options,
-    RestorePoint, Revision,
+    Pruned, RestorePoint, Revision,
 };
 
 const FULL: BackupOptions = BackupOptions { incremental: false, verify: true };
@@ -466,6 +467,72 @@ fn a_stopped_backup_or_restore_leaves_nothing_and_can_be_made_again() {
     }
 }
 
+/// Backups 1 to 4, a full one after two incremental ones, with what was committed before each.
+fn four_backups(db: &Database, folder: &BackupFolder) {
+    let doc = db.create_document("d").unwrap();
+    for (number, options) in [FULL, INCREMENTAL, FULL, INCREMENTAL].into_iter().enumerate() {
+        doc.put(format!("[{number}]"), &by("ann")).unwrap();
+        assert_eq!(back_up(db, folder, options).backup.number, number as u64 + 1);
+    }
+}
+
+fn keep(backups: usize) -> NonZeroUsize {
+    NonZeroUsize::new(backups).unwrap()
+}
+
+#[test]
+fn pruning_leaves_the_newest_backups_whole_and_nothing_that_they_do_not_need() {
+    for kept in 1..=5 {
+        let db = Database::memory().unwrap();
+        let (folder, device) = folder();
+        four_backups(&db, &folder);
+        db.compact(&mut |_, _| ControlFlow::Continue(())).unwrap();
+        back_up(&db, &folder, INCREMENTAL);
+        let pruned = Backup::prune(&folder, keep(kept)).unwrap();
+        assert_eq!(pruned.backups, (1..=5 - kept as u64).collect::<Vec<_>>());
+        assert_eq!(Backup::list(&folder).unwrap().len(), kept);
+        for backup in Backup::list(&folder).unwrap() {
+            Backup::verify(&folder, backup.number, &mut go_on).unwrap();
+        }
+        let restored = restore(&folder, RestorePoint::Commit(CommitSequence(2))).unwrap();
+        assert_eq!(restored.document("d").unwrap().head().unwrap().to_json().unwrap(), "[0]");
+        let newest = &Backup::list(&folder).unwrap()[kept - 1];
+        if kept == 1 {
+            assert_eq!(device.list("segments").unwrap().len() as u64, newest.segments);
+        }
+        assert_eq!(Backup::prune(&folder, keep(kept)).unwrap(), Pruned::default());
+    }
+}
+
+#[test]
+fn pruning_removes_what_a_backup_that_was_cut_short_left() {
+    let db = Database::memory().unwrap();
+    let (folder, device) = folder();
+    four_backups(&db, &folder);
+    device.remove("backups/00000004.backup").unwrap();
+    device.open("segments/00000009-00000000.segment.partial", Access::Create).unwrap();
+    let before = device.list("segments").unwrap().len();
+    let pruned = Backup::prune(&folder, keep(3)).unwrap();
+    assert_eq!(pruned, Pruned { backups: Vec::new(), segments: 1 });
+    assert_eq!(device.list("segments").unwrap().len(), before - 2);
+}
+
+#[test]
+fn nothing_is_pruned_beside_a_kept_backup_that_is_damaged() {
+    let db = Database::memory().unwrap();
+    let (folder, device) = folder();
+    four_backups(&db, &folder);
+    let record = device.open("backups/00000003.backup", Access::Write).unwrap();
+    record.write_at(b"x", 20).unwrap();
+    let before = files(device.as_ref());
+    let error = Backup::prune(&folder, keep(2)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+    assert_eq!(files(device.as_ref()), before);
+    // One that goes anyway is in nobody's way.
+    assert_eq!(Backup::prune(&folder, keep(1)).unwrap().backups, [1, 2, 3]);
+    restore(&folder, RestorePoint::Newest).unwrap();
+}
+
 #[test]
 fn a_restore_goes_into_an_empty_folder_only() {
     let (folder, _) = folder();
@@ -516,6 +583,10 @@ impl Destination for Elsewhere {
 
     fn list(&self, folder: &str) -> io::Result<Vec<String>> {
         self.0.list(folder)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.0.remove(name)
     }
 
     fn lock(&self) -> io::Result<Box<dyn Lock>> {
