@@ -42,7 +42,7 @@ pub(crate) fn all(tier: Tier, fresh: u64) -> usize {
         determinism(50 * scale, fresh).print(),
         backups::suite(200 * scale, fresh).print(),
         kills::suite(500 * scale, fresh).print(),
-        full_disk::suite(6).print(),
+        full_disk::suite(18).print(),
     ];
     passed.into_iter().filter(|passed| !passed).count()
 }

@@ -147,6 +147,8 @@ impl Database {
     /// the space of what was superseded comes back.
     ///
     /// Reading and writing go on meanwhile; it takes room for the new segment beside the old ones.
+    /// On a full disk that is room the database kept for it, so that it can drop what
+    /// [`Document::retain`](crate::Document::retain) lets go.
     /// `progress` is told the bytes read and those to read, and may stop it.
     ///
     /// # Errors
@@ -160,8 +162,7 @@ impl Database {
     /// # Ok::<(), duramen::Error>(())
     /// ```
     pub fn compact(&self, progress: &mut dyn FnMut(u64, u64) -> ControlFlow<()>) -> Result<()> {
-        self.engine.checkpoint()?;
-        self.engine.compact_all(progress)
+        self.engine.compact(progress)
     }
 
     /// Goes to the newest state of the writer, if opened for reading. Documents and snapshots

@@ -39,12 +39,14 @@ pub(crate) mod pin;
 pub(crate) mod record;
 pub(crate) mod recovery;
 mod retention;
+pub(crate) mod room;
 pub(crate) mod salvage;
 pub(crate) mod unfinished;
 
 use background::{Signal, Worker};
 use compaction::Compaction;
 use options::Options;
+use room::Room;
 
 /// The tree of the catalogue.
 pub(crate) const CATALOGUE: TreeId = TreeId(0);
@@ -86,6 +88,7 @@ pub(crate) struct Shared {
     /// The budget for what no checkpoint has written and for what is decoded.
     memory: Arc<Memory>,
     compaction: Mutex<Option<Compaction>>,
+    room: Room,
     _lock: Option<Box<dyn Lock>>,
 }
 
@@ -168,7 +171,9 @@ impl View {
 
     /// Approximate bytes of what replaying the journal has put into trees.
     fn take_young_bytes(&self) -> usize {
-        let taken = |tree: Arc<Tree>| std::mem::take(&mut tree.data.write().young_bytes);
+        let taken = |tree: Arc<Tree>| {
+            std::mem::take(&mut tree.data.write().young_bytes) + tree.blobs.young_bytes()
+        };
         self.open_trees().into_iter().map(taken).sum()
     }
 }
@@ -222,12 +227,25 @@ impl Engine {
 
     /// Queues a commit of staged trees; the ticket says when it is acknowledged.
     pub(crate) fn queue(&self, prepared: &Prepared<'_>, durability: Durability) -> Result<Ticket> {
+        if !prepared.gives_room() {
+            self.wait_for_room()?;
+        }
+        match self.append(prepared, durability) {
+            Err(refused) if refused.kind() == ErrorKind::Full && prepared.fits() => {
+                self.queue_full(prepared, durability, refused)
+            }
+            queued => queued,
+        }
+    }
+
+    /// Queues a commit, `Full` if the journal has no room for it.
+    fn append(&self, prepared: &Prepared<'_>, durability: Durability) -> Result<Ticket> {
         let journal = self.journal()?;
-        self.wait_for_room()?;
         let _between_checkpoints = self.gate.read();
-        let bytes = COMMIT_BYTES + prepared.young_bytes();
         let body = Cow::Borrowed(prepared.body.as_slice());
+        let mut bytes = COMMIT_BYTES;
         let ticket = journal.append(body, durability, |sequence, committed, _| {
+            bytes += prepared.young_bytes();
             prepared.stage(sequence, committed);
         })?;
         self.memory.add_young(bytes);

@@ -45,6 +45,8 @@ pub(crate) struct JournalSettings {
     pub(crate) clock: Arc<dyn Clock>,
     /// The database's id: groups of another one never verify.
     pub(crate) database: u128,
+    /// Bytes of the journal at which a checkpoint is due: files are not much longer.
+    pub(crate) wanted_bytes: u64,
     /// Whether a thread makes the next file and syncs `Interval` commits in time. Without it the
     /// appending threads do both, when they come by.
     pub(crate) background: bool,
@@ -154,9 +156,9 @@ impl Journal {
         assert_eq!(start.position, JournalPoint::START.position, "a new journal starts elsewhere");
         let directory = Directory::new(Arc::clone(&settings.device), Access::Write);
         directory.create()?;
-        let first = Arc::new(directory.make(start.position.file, files::next_length(0))?);
+        let first = Arc::new(directory.make(start.position.file, files::next_length(0, 0))?);
         let writer = Writer::new(settings.database, Arc::clone(&first), start.position, false);
-        let queue = Queue::new(start, vec![first], VecDeque::new());
+        let queue = Queue::new(start, vec![first], VecDeque::new(), settings.wanted_bytes);
         Self::start(settings, directory, queue, writer)
     }
 
@@ -192,7 +194,7 @@ impl Journal {
         }
         let last = Arc::clone(found.files.last().expect("recovery reads at least one file"));
         let writer = Writer::new(settings.database, last, end.position, found.report.clean);
-        let queue = Queue::new(end, found.files, ready);
+        let queue = Queue::new(end, found.files, ready, settings.wanted_bytes);
         Ok((Self::start(settings, directory, queue, writer)?, found.report))
     }
 
@@ -290,6 +292,19 @@ impl Journal {
         self.shared.queue.lock().counters
     }
 
+    /// Removes the files that wait to be used, and makes no more until it may
+    /// [grow](Self::let_grow): what room there is is needed for something else. Whether there was
+    /// such a file.
+    pub(crate) fn hold(&self) -> Result<bool> {
+        self.shared.hold()
+    }
+
+    /// Makes files again when commits need them.
+    pub(crate) fn let_grow(&self) {
+        let mut queue = self.shared.queue.lock();
+        (queue.is_held, queue.refused) = (false, false);
+    }
+
     /// Recycles or removes the files wholly before `position`, which a durable manifest names.
     pub(crate) fn checkpointed(&self, position: JournalPosition) -> Result<()> {
         self.shared.checkpointed(position)
@@ -356,6 +371,12 @@ impl Shared {
             if queue.make_room(body_len) {
                 return Ok(queue);
             }
+            if queue.is_held {
+                let message = "the device has no room for a checkpoint, which comes before the \
+                               journal's next file: free some on the device, or bound the history \
+                               of documents and compact";
+                return Err(Error::new(ErrorKind::Full, message));
+            }
             drop(queue);
             self.prepare(|queue| !queue.make_room(body_len), body_len)?;
         }
@@ -366,7 +387,7 @@ impl Shared {
         let _one = self.preparing.lock();
         let mut queue = self.queue.lock();
         queue.check()?;
-        if !needed(&mut queue) {
+        if queue.is_held || !needed(&mut queue) {
             return Ok(());
         }
         let (number, length, mut ready) = queue.plan_file(body_len);
@@ -382,6 +403,22 @@ impl Shared {
         queue.ready = ready;
         queue.refused = true;
         made.map(drop).map_err(|failure| self.refuse(&mut queue, failure))
+    }
+
+    fn hold(&self) -> Result<bool> {
+        self.queue.lock().is_held = true;
+        // Whoever makes a file now comes to an end first.
+        let _one = self.preparing.lock();
+        let ready = std::mem::take(&mut self.queue.lock().ready);
+        if ready.is_empty() {
+            return Ok(false);
+        }
+        // The last one first: those that stay after an error still follow each other.
+        for file in ready.iter().rev() {
+            self.directory.remove(file.number)?;
+        }
+        self.directory.sync().map_err(|failure| self.refuse(&mut self.queue.lock(), failure))?;
+        Ok(true)
     }
 
     /// A file of `length`, or of `least` if the disk has no room for more.

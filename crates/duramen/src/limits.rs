@@ -71,6 +71,10 @@ pub const CLOSING_CHECKPOINT_JOURNAL_BYTES: usize = 64 << 10;
 /// How long the thread of a database waits before it tries again what failed, such as a checkpoint
 /// on a full disk.
 pub const BACKGROUND_RETRY_MS: u64 = 1_000;
+/// Bytes that a database keeps for what gives room on a full device.
+pub const RESERVE_BYTES_MAX: u64 = 1 << 20;
+/// Commits that are refused on a full device before one of them tries again to write a checkpoint.
+pub const ROOM_WAIT_COMMITS_MAX: u32 = 16;
 /// Bytes of JSON text up to which a checkpoint keeps the content hash of a document.
 pub const KEPT_HASH_TEXT_BYTES_MAX: usize = 1 << 20;
 /// Bytes of the name of an object's member.

@@ -43,8 +43,26 @@ pub struct Transaction {
     names: BTreeMap<String, TreeId>,
     /// A change failed half done: what is staged is of no use.
     is_broken: bool,
+    aim: Aim,
     /// Documents that came to be as they were get a revision all the same.
     keeps_unchanged: bool,
+}
+
+/// What a transaction does to the room on the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Aim {
+    Nothing,
+    /// It deletes documents or sets their options, and nothing else.
+    LettingGo,
+    Adding,
+}
+
+impl Aim {
+    fn let_go(&mut self) {
+        if *self == Self::Nothing {
+            *self = Self::LettingGo;
+        }
+    }
 }
 
 /// What a transaction's commit made.
@@ -62,7 +80,7 @@ pub struct Committed {
 impl Transaction {
     pub(crate) fn new(engine: Arc<Engine>) -> Self {
         let (writers, names) = (BTreeMap::new(), BTreeMap::new());
-        Self { engine, writers, names, is_broken: false, keeps_unchanged: false }
+        Self { engine, writers, names, is_broken: false, aim: Aim::Nothing, keeps_unchanged: false }
     }
 
     /// From now on every document it names gets a revision, changed or not: repair keeps the
@@ -154,7 +172,8 @@ impl Transaction {
         self.check_timestamp(options.timestamp)?;
         let facts = Facts::of(options);
         let durability = options.durability.unwrap_or(self.engine.options.durability);
-        let prepared = Prepared::new(self.writers.values().collect(), facts);
+        let prepared = Prepared::new(self.writers.values().collect(), facts)
+            .giving_room(self.aim == Aim::LettingGo);
         let ticket = self.engine.queue(&prepared, durability)?;
         let writers = std::mem::take(&mut self.writers);
         let revisions = self.revisions(&writers);
@@ -171,6 +190,7 @@ impl Transaction {
     /// Changes a tree. A change that fails before it has staged anything leaves the transaction as
     /// it was; one that fails half done leaves it of no use.
     fn change<T>(&mut self, id: TreeId, change: impl FnOnce(&Writer) -> Result<T>) -> Result<T> {
+        self.aim = Aim::Adding;
         let writer = self.take(id)?;
         let tree = Arc::clone(&writer.tree);
         let before = tree.data.read().stagings;

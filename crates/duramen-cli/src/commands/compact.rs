@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::ops::ControlFlow;
 
 use clap::Args;
+use duramen::ErrorKind;
 use indicatif::HumanBytes;
 use serde::Serialize;
 
@@ -35,7 +36,11 @@ impl Compact {
     pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
         let interruption = Interruption::watch()?;
         let database = self.database.open(session)?;
-        database.checkpoint()?;
+        match database.checkpoint() {
+            // Compacting makes room for it.
+            Err(error) if error.kind() == ErrorKind::Full => {}
+            written => written?,
+        }
         let before = database.stats()?;
         let bar = progress::bytes("compacting");
         let compacted = database.compact(&mut |read, total| {

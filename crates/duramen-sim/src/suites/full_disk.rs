@@ -1,11 +1,13 @@
 //! Suite 20: a file system that is really full. Commits are refused, reads go on, and once there is
-//! room so do commits; nothing that was acknowledged is lost.
+//! room so do commits: room that comes from elsewhere, or from letting history go. Nothing that was
+//! acknowledged, and was not let go, is lost.
 
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use duramen::{CommitOptions, Database, Durability, ErrorKind, Options, Revision};
+use duramen::{CommitOptions, Database, Durability, ErrorKind, Options, Retention, Revision};
 
 use crate::Random;
 use crate::expectation::Check;
@@ -16,13 +18,19 @@ use crate::rounds::{Suite, Tally, run};
 const SUITE: Suite = Suite::new("full-disk");
 /// Sizes of the file systems, each with `Sync` and with `Interval` commits.
 const MEBIBYTES: [u64; 3] = [8, 16, 64];
-/// Of the file system, so much is given back when it is full.
-const BALLAST_PARTS: u64 = 2;
+/// One in so many bytes of the file system is taken up by a file that is removed for the database
+/// to work again, or stays.
+const BALLAST_PARTS: u64 = 4;
 const NAMES: [&str; 2] = ["left", "right"];
 /// The larger the file system, the longer the texts, so that all are full after as many commits.
 const TEXT_MAX_PER_MEBIBYTE: usize = 500;
+/// Stands for a revision in which the document was deleted.
+const DELETED: &str = "";
 /// Refused commits in a row that show a disk to be full.
 const REFUSALS: u64 = 20;
+/// Refused commits after which there is no more hope, and the pause after each.
+const TRIES_MAX: u64 = 2_000;
+const PAUSE_MS: u64 = 5;
 
 /// Fills file systems in memory; needs the right to mount them.
 pub(super) fn suite(runs: u64) -> Report {
@@ -64,18 +72,29 @@ impl Drop for Mounted {
     }
 }
 
-/// Refused commits after which there is no more hope, and the pause after each.
-const TRIES_MAX: u64 = 2_000;
-const PAUSE_MS: u64 = 5;
+/// How the database is to come by room again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// A file that is none of the database's is removed.
+    Outside,
+    /// Only the newest revision of each document is kept, and what that lets go is compacted.
+    Retention,
+    /// The same after one of the documents is deleted.
+    Deletion,
+}
+
+const WAYS: [(Way, &str); 3] =
+    [(Way::Outside, "outside"), (Way::Retention, "retention"), (Way::Deletion, "deletion")];
 
 /// Fills one file system.
 pub(super) fn round(seed: u64) -> Check<Tally> {
+    let (way, way_name) = WAYS[usize::try_from(seed / 6 % 3).unwrap_or(0)];
     let size = MEBIBYTES[usize::try_from(seed / 2 % 3).unwrap_or(0)];
     let durability =
         if seed.is_multiple_of(2) { Durability::Sync } else { Durability::Interval(5) };
     let mounted = Mounted::new(size)?;
     let folder = mounted.0.path();
-    let ballast = Ballast::new(folder, (size << 20) / BALLAST_PARTS)?;
+    let mut ballast = Some(Ballast::new(folder, (size << 20) / BALLAST_PARTS)?);
     let options = Options {
         durability,
         memory_bytes: 2 << 20,
@@ -84,23 +103,17 @@ pub(super) fn round(seed: u64) -> Check<Tally> {
     };
     let path = folder.join("db");
     let text_max = usize::try_from(size).unwrap_or(1) * TEXT_MAX_PER_MEBIBYTE;
-    let mut texts = Texts { by_document: [Vec::new(), Vec::new()], text_max };
+    let mut texts = Texts { by_document: [Vec::new(), Vec::new()], first: [1, 1], text_max };
     let mut random = Random::new(seed);
     let db = said("open", Database::open(&path, options.clone()))?;
     texts.fill(&db, &mut random)?;
     texts.verify(&db).map_err(|what| format!("on the full disk: {what}"))?;
-    drop(ballast);
-    let (before, mut tries) = (texts.revisions(), 0);
-    while texts.revisions() < before + REFUSALS {
-        // A merge of segments in the background takes room until it is done, or finds too little.
-        if !texts.commit(&db, &mut random)? {
-            tries += 1;
-            crate::stopwatch::wait(PAUSE_MS);
-        }
-        if tries == TRIES_MAX {
-            return Err("commits are refused although there is room again".to_owned());
-        }
+    match way {
+        Way::Outside => drop(ballast.take()),
+        Way::Retention | Way::Deletion => texts.let_go(&db, way)?,
     }
+    texts.verify(&db).map_err(|what| format!("with room again: {what}"))?;
+    texts.go_on(&db, &mut random)?;
     texts.verify(&db)?;
     said("close", db.close())?;
     let db = said("reopen", Database::open(&path, options))?;
@@ -109,8 +122,9 @@ pub(super) fn round(seed: u64) -> Check<Tally> {
     if let Some(finding) = report.findings.first() {
         return Err(format!("check found {}: {}", finding.place, finding.message));
     }
+    drop(ballast);
     let kind = if durability == Durability::Sync { "sync" } else { "interval" };
-    Ok(Tally { seen: BTreeSet::from([kind]), ..Tally::default() })
+    Ok(Tally { seen: BTreeSet::from([kind, way_name]), ..Tally::default() })
 }
 
 /// A file that takes up room until it is dropped.
@@ -138,6 +152,8 @@ impl Drop for Ballast {
 /// What was acknowledged.
 struct Texts {
     by_document: [Vec<String>; 2],
+    /// The first revision of each document that is kept.
+    first: [u64; 2],
     /// Characters of a text at the most.
     text_max: usize,
 }
@@ -154,6 +170,37 @@ impl Texts {
             refused = if self.commit(db, random)? { 0 } else { refused + 1 };
         }
         Ok(())
+    }
+
+    /// Commits until so many passed: then there is room again.
+    fn go_on(&mut self, db: &Database, random: &mut Random) -> Check {
+        let (before, mut tries) = (self.revisions(), 0);
+        while self.revisions() < before + REFUSALS {
+            // What works in the background takes room until it is done, or finds too little.
+            if !self.commit(db, random)? {
+                tries += 1;
+                crate::stopwatch::wait(PAUSE_MS);
+            }
+            if tries == TRIES_MAX {
+                return Err("commits are refused although there is room again".to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes a document or not, keeps the newest revision of each, and compacts.
+    fn let_go(&mut self, db: &Database, way: Way) -> Check {
+        let options = CommitOptions::default();
+        for (at, name) in NAMES.iter().enumerate() {
+            let document = said("document", db.document(name))?;
+            if way == Way::Deletion && at == 0 {
+                said("delete", db.delete_document(name, &options))?;
+                self.by_document[at].push(DELETED.to_owned());
+            }
+            said("retain", document.retain(Retention::Head, &options))?;
+            self.first[at] = self.by_document[at].len() as u64;
+        }
+        said("compact", db.compact(&mut |_, _| ControlFlow::Continue(())))
     }
 
     /// Whether a commit passed; one that the disk has no room for is refused as `Full`.
@@ -179,13 +226,19 @@ impl Texts {
     }
 
     fn verify(&self, db: &Database) -> Check {
-        for (name, texts) in NAMES.iter().zip(&self.by_document) {
+        for ((name, texts), &first) in NAMES.iter().zip(&self.by_document).zip(&self.first) {
             let document = said("document", db.document(name))?;
             let head = said("head", document.head_revision())?;
             if head.0 != texts.len() as u64 {
                 return Err(format!("{name} has {head} revisions, {} were told", texts.len()));
             }
             for (revision, text) in (1..).map(Revision).zip(texts) {
+                if revision.0 < first || text == DELETED {
+                    if document.at(revision).is_ok() {
+                        return Err(format!("revision {revision} of {name} is still there"));
+                    }
+                    continue;
+                }
                 let json = said("at", document.at(revision).and_then(|at| at.to_json()))?;
                 if json != *text {
                     return Err(format!("revision {revision} of {name} is another value"));

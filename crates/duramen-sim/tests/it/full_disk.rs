@@ -1,9 +1,11 @@
 //! A disk that is full: what it refuses, what goes on, and that it goes on when there is space.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use duramen::io::Device;
-use duramen::{CommitOptions, Database, ErrorKind, Options, Revision};
+use duramen::limits::ROOM_WAIT_COMMITS_MAX;
+use duramen::{CommitOptions, Database, ErrorKind, Options, Retention, Revision};
 use duramen_sim::{FaultKind, FaultPlan, PowerLoss, Profile, Random, SimulatedDevice};
 
 fn open(device: &SimulatedDevice, background: bool) -> Database {
@@ -13,7 +15,10 @@ fn open(device: &SimulatedDevice, background: bool) -> Database {
 }
 
 fn value(number: u64) -> String {
-    format!("[{number},\"{}\"]", "x".repeat(500))
+    let mut noise = [0; 500];
+    Random::new(number).fill(&mut noise);
+    let text: String = noise.iter().map(|byte| char::from(b'a' + byte % 26)).collect();
+    format!("[{number},\"{text}\"]")
 }
 
 /// Saves the values from `first` to `last`, or as far as that goes; how far, and why not further.
@@ -54,8 +59,12 @@ fn commits_that_no_checkpoint_can_write_are_refused_when_the_memory_is_full_of_t
         }
         assert!(last > 200, "{last} commits fill three quarters of the memory");
         device.repair();
-        let (saved, error) = save(&db, last + 1, last + 500);
-        assert!(error.is_none(), "there is space again: {error:?}");
+        let end = last + 500;
+        for _ in 0..ROOM_WAIT_COMMITS_MAX {
+            last = save(&db, last + 1, end).0;
+        }
+        assert_eq!(last, end, "there is space again");
+        let saved = last;
         assert_there(&db, saved);
         let after = device.power_loss(PowerLoss::Clean, &mut Random::new(1));
         drop(db);
@@ -63,4 +72,62 @@ fn commits_that_no_checkpoint_can_write_are_refused_when_the_memory_is_full_of_t
         assert_there(&db, saved);
         assert!(db.check().unwrap().is_clean());
     }
+}
+
+/// Saves values until the device, which has this much room, is full; how many.
+fn fill(db: &Database, device: &SimulatedDevice, bytes: u64) -> u64 {
+    db.create_document("d").unwrap();
+    device.set_capacity(bytes);
+    let (mut last, mut refusals) = (0, 0);
+    while refusals < 2 * ROOM_WAIT_COMMITS_MAX {
+        let (saved, error) = save(db, last + 1, 50_000);
+        assert_eq!(error.expect("the device is full at some time").kind(), ErrorKind::Full);
+        refusals = if saved > last { 0 } else { refusals + 1 };
+        last = saved;
+    }
+    last
+}
+
+#[test]
+fn a_full_device_has_room_again_when_history_is_let_go_and_compacted() {
+    for (seed, mebibytes) in [(1, 2), (2, 3), (3, 5), (4, 8)] {
+        let device = SimulatedDevice::new(seed, Profile::CRUEL);
+        let db = open(&device, false);
+        let last = fill(&db, &device, mebibytes << 20);
+        assert!(last > 200, "{last} commits fill it");
+        assert_there(&db, last);
+        let document = db.document("d").unwrap();
+        document.retain(Retention::Head, &CommitOptions::default()).unwrap();
+        db.compact(&mut |_, _| ControlFlow::Continue(())).unwrap();
+        assert_eq!(document.first_revision().unwrap(), Revision(last));
+        let (saved, error) = save(&db, last + 1, last + 200);
+        assert!(error.is_none(), "{error:?}");
+        let after = device.power_loss(PowerLoss::Clean, &mut Random::new(seed));
+        let db = open(&after, false);
+        let document = db.document("d").unwrap();
+        assert_eq!(document.at(Revision(last)).unwrap().to_json().unwrap(), value(last));
+        assert_eq!(document.head().unwrap().to_json().unwrap(), value(saved));
+        assert!(db.check().unwrap().is_clean());
+    }
+}
+
+/// The commit that deletes would be refused like any other, and nothing could be let go.
+#[test]
+fn a_document_is_deleted_on_a_full_device() {
+    let device = SimulatedDevice::new(9, Profile::CRUEL);
+    let db = open(&device, false);
+    let last = fill(&db, &device, 4 << 20);
+    db.delete_document("d", &CommitOptions::default()).unwrap();
+    assert!(db.documents().unwrap().is_empty());
+    assert_eq!(db.document("d").unwrap().head_revision().unwrap(), Revision(last + 1));
+}
+
+#[test]
+fn a_crash_on_a_full_device_is_recovered_from() {
+    let device = SimulatedDevice::new(5, Profile::CRUEL);
+    let db = open(&device, false);
+    let last = fill(&db, &device, 4 << 20);
+    let after = device.power_loss(PowerLoss::Clean, &mut Random::new(5));
+    drop(db);
+    assert_there(&open(&after, false), last);
 }

@@ -150,6 +150,7 @@ fn restore(
         device: Arc::clone(device),
         clock: Arc::new(SystemClock),
         database: manifest.database_id,
+        wanted_bytes: 0,
         background: false,
     };
     Journal::create(&settings, manifest.checkpoint)?.close()?;

@@ -48,7 +48,7 @@ impl Engine {
         let journal = self.journal()?;
         let turn = self.checkpoint_turn();
         // Before commits have to wait, so that what is left to write then is little.
-        self.checkpoint_in_turn(&turn)?;
+        self.checkpoint_with_room(&turn)?;
         let _no_commits = self.gate.write();
         journal.flush()?;
         journal.unmark()?;

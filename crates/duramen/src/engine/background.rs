@@ -124,24 +124,12 @@ impl Engine {
         if self.has_worker() {
             self.signal.wake();
         } else {
-            // What the caller did is safe; what fails here is tried again with the next commit.
+            if self.is_patient() {
+                return;
+            }
+            // What the caller did is safe; what fails here is tried again with a later commit.
             let _ = self.work();
         }
-    }
-
-    /// Waits while what is young takes three quarters of the memory: until a checkpoint that is
-    /// being written is, or one is written at once. `Full`, or what else it was, if that fails.
-    pub(super) fn wait_for_room(&self) -> Result<()> {
-        if !self.memory.is_full_of_young() {
-            return Ok(());
-        }
-        let turn = self.checkpoint_turn();
-        if !self.memory.is_full_of_young() {
-            return Ok(());
-        }
-        self.checkpoint_in_turn(&turn).map_err(|error| {
-            error.in_context("the memory is full of commits that cannot be written to segments")
-        })
     }
 
     /// Whether a checkpoint should be written: at half of the memory, or at a length of the

@@ -48,7 +48,7 @@ impl Engine {
 
     /// Writes everything published and not yet in a segment into one.
     pub(super) fn write_checkpoint(&self) -> Result<()> {
-        self.checkpoint_in_turn(&self.checkpoint_turn())
+        self.checkpoint_with_room(&self.checkpoint_turn())
     }
 
     /// Waits for the checkpoint that is being written, if one is.
@@ -56,7 +56,7 @@ impl Engine {
         self.checkpoints.lock()
     }
 
-    pub(crate) fn checkpoint_in_turn(&self, _turn: &CheckpointTurn<'_>) -> Result<()> {
+    pub(super) fn checkpoint_in_turn(&self, _turn: &CheckpointTurn<'_>) -> Result<()> {
         let journal = self.journal()?;
         let Some(young) = self.freeze()? else { return Ok(()) };
         let mut schemas = Vec::with_capacity(young.trees.len());

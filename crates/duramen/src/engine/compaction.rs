@@ -215,17 +215,14 @@ impl Engine {
         &self,
         progress: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
     ) -> Result<()> {
+        // What is under way may be a part, or keep what is to be dropped: all of it is merged now.
+        *self.compaction.lock() = None;
         let mut wish = Wish::AllTrimmed;
-        loop {
-            let begins = self.compaction.lock().is_none();
-            if !self.compact_by(wish, progress)? {
-                return Ok(());
-            }
-            if begins {
-                // Once only, as with time there is always more to drop.
-                wish = Wish::All;
-            }
+        while self.compact_by(wish, progress)? {
+            // Once only, as with time there is always more to drop.
+            wish = Wish::All;
         }
+        Ok(())
     }
 
     fn compact_by(

@@ -3,6 +3,7 @@
 use crate::engine::options::CommitOptions;
 use crate::engine::{CATALOGUE, View};
 use crate::error::Result;
+use crate::limits::COMMIT_BYTES_MAX;
 use crate::node::NodeId;
 use crate::revision::{CommitSequence, Micros, Revision};
 use crate::tree::TREE_BYTES;
@@ -30,6 +31,7 @@ pub(crate) struct Prepared<'w> {
     pub(crate) body: Vec<u8>,
     facts: Facts,
     writers: Vec<&'w Writer>,
+    gives_room: bool,
 }
 
 impl<'w> Prepared<'w> {
@@ -55,7 +57,21 @@ impl<'w> Prepared<'w> {
             put_varint(&mut body, u64::from(writer.revision));
             delta::encode(&tree.data.read(), &tree.orders, &tree.blobs, &mut body);
         }
-        Self { body, facts, writers }
+        Self { body, facts, writers, gives_room: false }
+    }
+
+    /// Marks a commit that lets something go, so that it may take what is kept for a full device.
+    pub(crate) fn giving_room(self, gives_room: bool) -> Self {
+        Self { gives_room, ..self }
+    }
+
+    pub(crate) fn gives_room(&self) -> bool {
+        self.gives_room
+    }
+
+    /// Whether the commit is not too large for any journal.
+    pub(crate) fn fits(&self) -> bool {
+        self.body.len() <= COMMIT_BYTES_MAX
     }
 
     /// Approximate bytes that the staged changes take in memory.
@@ -64,7 +80,8 @@ impl<'w> Prepared<'w> {
             let mut data = writer.tree.data.write();
             let is_first = data.rows.last() == data.rows.before();
             // With its first young revision a tree has to stay in memory itself.
-            std::mem::take(&mut data.young_bytes) + if is_first { TREE_BYTES } else { 0 }
+            let tree_bytes = if is_first { TREE_BYTES } else { 0 };
+            std::mem::take(&mut data.young_bytes) + writer.tree.blobs.staged_bytes() + tree_bytes
         };
         self.writers.iter().map(taken).sum()
     }

@@ -6,6 +6,7 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::engine::background::Worker;
 use crate::engine::options::Options;
+use crate::engine::room::Room;
 use crate::engine::{Engine, Owner, Shared, View, record};
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Device, Lock};
@@ -82,7 +83,7 @@ impl Engine {
             // After a failed sync the operating system may hold pages of the journal as clean that
             // never reached the device, and writing them again could damage those that did. So
             // what was found is made durable in another place before anyone sees it.
-            engine.write_checkpoint()?;
+            engine.with_reserve(&mut || engine.write_checkpoint())?;
         }
         engine.started()
     }
@@ -113,6 +114,7 @@ impl Engine {
             signal: Arc::default(),
             memory,
             compaction: Mutex::new(None),
+            room: Room::default(),
             _lock: lock,
         };
         Self { shared: Arc::new(shared), owner: Owner::This(None) }
@@ -212,6 +214,7 @@ fn settings(device: &Arc<dyn Device>, options: &Options, manifest: &Manifest) ->
         device: Arc::clone(device),
         clock: Arc::clone(&options.clock),
         database: manifest.database_id,
+        wanted_bytes: options.checkpoint_journal_bytes as u64,
         background: options.background,
     }
 }

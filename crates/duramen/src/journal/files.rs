@@ -51,9 +51,12 @@ pub(super) fn path(number: u64) -> String {
     format!("{DIRECTORY}/{number:08}{SUFFIX}")
 }
 
-/// The length of the file after one of `previous` bytes.
-pub(super) fn next_length(previous: u64) -> u64 {
-    LENGTHS.into_iter().find(|length| *length > previous).unwrap_or(LENGTHS[LENGTHS.len() - 1])
+/// The length of the file after one of `previous` bytes, if a journal seldom gets as long as
+/// `journal_bytes`: a file that is much longer would take room for nothing.
+pub(super) fn next_length(previous: u64, journal_bytes: u64) -> u64 {
+    let longest = LENGTHS[LENGTHS.len() - 1];
+    let most = LENGTHS.into_iter().find(|length| *length >= journal_bytes).unwrap_or(longest);
+    LENGTHS.into_iter().find(|length| *length > previous).unwrap_or(longest).min(most)
 }
 
 /// Writes zeros from `start` to `end`.

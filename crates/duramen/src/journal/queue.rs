@@ -71,7 +71,7 @@ struct Live {
 
 /// The state behind the queue's lock.
 #[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "four conditions that come and go on their own")]
+#[expect(clippy::struct_excessive_bools, reason = "five conditions that come and go on their own")]
 pub(super) struct Queue {
     batches: VecDeque<Batch>,
     next_batch: u64,
@@ -79,12 +79,16 @@ pub(super) struct Queue {
     last: (CommitSequence, Micros),
     live: VecDeque<Live>,
     pub(super) ready: VecDeque<Arc<JournalFile>>,
+    /// Bytes that the journal seldom exceeds.
+    wanted_bytes: u64,
     /// Whether a thread is writing or syncing.
     pub(super) leading: bool,
     pub(super) sync_wanted: bool,
     pub(super) stopping: bool,
     /// Whether the next file could not be made ahead of time.
     pub(super) refused: bool,
+    /// Whether no file is made, as what room there is is needed for something else.
+    pub(super) is_held: bool,
     pub(super) tail: JournalPoint,
     pub(super) synced: CommitSequence,
     pub(super) due: Option<Due>,
@@ -136,6 +140,7 @@ impl Queue {
         tail: JournalPoint,
         live: Vec<Arc<JournalFile>>,
         ready: VecDeque<Arc<JournalFile>>,
+        wanted_bytes: u64,
     ) -> Self {
         let mut live: VecDeque<Live> =
             live.into_iter().map(|file| Live { used: file.length, file }).collect();
@@ -148,10 +153,12 @@ impl Queue {
             last: (tail.sequence, tail.timestamp),
             live,
             ready,
+            wanted_bytes,
             leading: false,
             sync_wanted: false,
             stopping: false,
             refused: false,
+            is_held: false,
             tail,
             synced: tail.sequence,
             due: None,
@@ -201,7 +208,8 @@ impl Queue {
     /// Whether the next file should be made now, before a commit has to wait for it.
     pub(super) fn wants_file(&self) -> bool {
         let planned = self.planned();
-        self.ready.is_empty() && !self.refused && planned.used > planned.file.length / 2
+        let may = !self.refused && !self.is_held;
+        self.ready.is_empty() && may && planned.used > planned.file.length / 2
     }
 
     /// Number and length of the file that a commit of `body_len` bytes needs next, and the ready
@@ -209,7 +217,8 @@ impl Queue {
     /// will be replaced.
     pub(super) fn plan_file(&mut self, body_len: usize) -> (u64, u64, VecDeque<Arc<JournalFile>>) {
         let planned = &self.planned().file;
-        let (number, length) = (planned.number + 1, files::next_length(planned.length));
+        let (number, length) =
+            (planned.number + 1, files::next_length(planned.length, self.wanted_bytes));
         (number, length.max(least_length(body_len)), std::mem::take(&mut self.ready))
     }
 

@@ -27,6 +27,7 @@ fn settings(disk: &Arc<Disk>) -> JournalSettings {
         device: Arc::clone(disk) as Arc<dyn Device>,
         clock: Arc::new(TestClock::default()),
         database: DATABASE,
+        wanted_bytes: u64::MAX,
         background: false,
     }
 }

@@ -12,7 +12,7 @@ use crate::json::escape::quoted;
 use crate::json::{JsonPointer, ParseOptions, Tape};
 use crate::options::DocumentOptions;
 use crate::revision::Revision;
-use crate::transaction::Transaction;
+use crate::transaction::{Aim, Transaction};
 use crate::tree::Tree;
 use crate::tree::cell_key::TreeId;
 use crate::tree::data::node;
@@ -74,6 +74,7 @@ impl Transaction {
             return Err(Error::new(ErrorKind::NotFound, message));
         }
         let deleted = writer.delete();
+        self.aim.let_go();
         self.note(deleted)
     }
 
@@ -136,6 +137,7 @@ impl Transaction {
         let id = self.find(name)?.ok_or_else(|| self.missing(name))?;
         let json = (!declared.is_empty()).then(|| declared.to_json());
         let told = self.catalogue()?.set_of_tree(id, "options", json.as_deref());
+        self.aim.let_go();
         self.note(told)
     }
 
@@ -245,6 +247,7 @@ impl Transaction {
 
     /// Makes a document, unless a commit not yet published has made it; whether it was made now.
     pub(super) fn create(&mut self, name: &str) -> Result<(TreeId, bool)> {
+        self.aim = Aim::Adding;
         let writer = self.take(CATALOGUE)?;
         let found = catalogue::find(&writer.tree, name, writer.revision)?;
         let (id, is_made) = match found {

@@ -59,6 +59,17 @@ impl Blobs {
         values.young[values.committed..].to_vec()
     }
 
+    /// Bytes of the values of the staged transaction.
+    pub(crate) fn staged_bytes(&self) -> usize {
+        let values = self.values.read();
+        values.young[values.committed..].iter().map(Bytes::len).sum()
+    }
+
+    /// Bytes of the young values.
+    pub(crate) fn young_bytes(&self) -> usize {
+        self.values.read().young.iter().map(Bytes::len).sum()
+    }
+
     /// The staged values belong to a commit from now on.
     pub(crate) fn commit_staged(&self) {
         let mut values = self.values.write();

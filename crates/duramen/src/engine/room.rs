@@ -1,0 +1,264 @@
+//! What is done when the device has no room left.
+//!
+//! The database keeps a file of zeros, the *reserve*. It is handed back for what gives room: the
+//! commit that deletes a document or bounds its history, and the compaction that follows.
+//!
+//! Invariants:
+//! - the reserve is never read and nothing relies on it: a device without room for it has none;
+//! - room that comes back goes to the checkpoint first: until one is written the journal gets no
+//!   new file, which would take what the checkpoint needs to make the journal's old files free;
+//! - a checkpoint that found no room is not tried again by every commit.
+
+use std::io::ErrorKind as Os;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::Durability;
+use crate::engine::Engine;
+use crate::engine::checkpoint::CheckpointTurn;
+use crate::engine::record::Prepared;
+use crate::error::{Error, ErrorKind, Result};
+use crate::io::{Access, Device, File};
+use crate::journal::Ticket;
+use crate::limits::{RESERVE_BYTES_MAX, ROOM_WAIT_COMMITS_MAX};
+
+/// The file of the reserve.
+pub(crate) const RESERVE: &str = "RESERVE";
+/// Bytes by which the reserve grows, and that a commit takes of it at a time: a short journal file
+/// and what a file system needs to name it.
+const STEP_BYTES: u64 = 128 << 10;
+/// One in so many bytes of the database's segments is kept in reserve.
+const SEGMENT_SHARE: u64 = 8;
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+
+/// What is known of the room on the device.
+#[derive(Debug, Default)]
+pub(super) struct Room {
+    reserve: Mutex<Option<Arc<dyn File>>>,
+    patience: Mutex<Patience>,
+    /// Whether the last checkpoint found no room.
+    is_wanting: AtomicBool,
+}
+
+/// How long commits wait before one of them tries again to write a checkpoint.
+#[derive(Debug, Default)]
+struct Patience {
+    /// Checkpoints in a row that found no room.
+    refusals: u32,
+    /// Commits that do not try.
+    waits: u32,
+}
+
+impl Patience {
+    /// Whether it is to be tried now.
+    fn tries(&mut self) -> bool {
+        let tries = self.waits == 0;
+        self.waits = self.waits.saturating_sub(1);
+        tries
+    }
+
+    fn refused(&mut self) {
+        self.waits = 2_u32.saturating_pow(self.refusals).min(ROOM_WAIT_COMMITS_MAX) - 1;
+        self.refusals = self.refusals.saturating_add(1);
+    }
+}
+
+impl Engine {
+    /// Writes a checkpoint; one that finds no room gets that of the journal's spare files and of
+    /// a merge that is not at its end.
+    pub(super) fn checkpoint_with_room(&self, turn: &CheckpointTurn<'_>) -> Result<()> {
+        let mut written = self.checkpoint_in_turn(turn);
+        if is_full(&written) && (self.journal()?.hold()? | self.give_up_compaction()) {
+            written = self.checkpoint_in_turn(turn);
+        }
+        if is_full(&written) {
+            self.room.is_wanting.store(true, Ordering::Relaxed);
+            self.room.patience.lock().refused();
+        }
+        if written.is_ok() {
+            self.room.is_wanting.store(false, Ordering::Relaxed);
+            *self.room.patience.lock() = Patience::default();
+            self.settle_room()?;
+        }
+        written
+    }
+
+    /// Whether a merge was under way; what it wrote is removed, and it begins anew later.
+    fn give_up_compaction(&self) -> bool {
+        self.compaction.try_lock().is_some_and(|mut under_way| under_way.take().is_some())
+    }
+
+    /// Lets the reserve and the journal have what room there is, unless a checkpoint needs it.
+    fn settle_room(&self) -> Result<()> {
+        if !self.is_wanting_room() {
+            self.journal()?.let_grow();
+            self.keep_reserve();
+        }
+        Ok(())
+    }
+
+    fn is_wanting_room(&self) -> bool {
+        self.room.is_wanting.load(Ordering::Relaxed)
+    }
+
+    /// Waits while what is young takes three quarters of the memory: until a checkpoint that is
+    /// being written is, or one is written at once. `Full`, or what else it was, if that fails.
+    pub(super) fn wait_for_room(&self) -> Result<()> {
+        let is_wanted = || self.memory.is_full_of_young() || self.is_wanting_room();
+        if !is_wanted() {
+            return Ok(());
+        }
+        let turn = self.checkpoint_turn();
+        if !is_wanted() {
+            return Ok(());
+        }
+        match self.checkpoint_again(&turn) {
+            // There may still be room in the journal's file.
+            Err(error) if error.kind() == ErrorKind::Full && !self.memory.is_full_of_young() => {
+                Ok(())
+            }
+            written => written.map_err(|error| {
+                error.in_context("the memory is full of commits that cannot be written to segments")
+            }),
+        }
+    }
+
+    /// Writes a checkpoint, unless the last one found no room a few commits ago.
+    fn checkpoint_again(&self, turn: &CheckpointTurn<'_>) -> Result<()> {
+        if self.room.patience.lock().tries() {
+            return self.checkpoint_with_room(turn);
+        }
+        let message = "a checkpoint found no room a moment ago: free some on the device, or bound \
+                       the history of documents and compact";
+        Err(Error::new(ErrorKind::Full, message))
+    }
+
+    /// Whether a thread that commits should do what is due, rather than wait for room.
+    pub(super) fn is_patient(&self) -> bool {
+        !self.room.patience.lock().tries()
+    }
+
+    /// Queues a commit that found no room in the journal: after a checkpoint, or with the reserve
+    /// if it is one that gives room.
+    pub(super) fn queue_full(
+        &self,
+        prepared: &Prepared<'_>,
+        durability: Durability,
+        refused: Error,
+    ) -> Result<Ticket> {
+        if prepared.gives_room() {
+            while self.release_reserve(STEP_BYTES) {
+                self.journal()?.let_grow();
+                let queued = self.append(prepared, durability);
+                if self.is_wanting_room() {
+                    self.journal()?.hold()?;
+                }
+                if !is_full(&queued) {
+                    return queued;
+                }
+            }
+        }
+        match self.checkpoint_again(&self.checkpoint_turn()) {
+            Ok(()) => self.append(prepared, durability),
+            Err(error) if error.kind() == ErrorKind::Full => Err(refused),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes what is only in the journal into a segment and merges all segments.
+    pub(crate) fn compact(
+        &self,
+        progress: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let written = self.with_reserve(&mut || self.checkpoint());
+        if is_full(&written) {
+            // What is in segments may give the room that the checkpoint needs.
+            self.with_reserve(&mut || self.compact_all(progress))?;
+            self.with_reserve(&mut || self.checkpoint())?;
+        } else {
+            written?;
+        }
+        self.with_reserve(&mut || self.compact_all(progress))
+    }
+
+    /// Does what gives room. While it finds none it gets that of the journal's spare files, and
+    /// then the reserve.
+    pub(super) fn with_reserve(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        let mut done = work();
+        if is_full(&done) && self.journal()?.hold()? {
+            done = work();
+        }
+        if is_full(&done) && self.release_reserve(RESERVE_BYTES_MAX) {
+            done = work();
+        }
+        if done.is_ok() {
+            self.settle_room()?;
+        }
+        done
+    }
+
+    /// Makes the reserve as long as it should be, as far as the device has room.
+    fn keep_reserve(&self) {
+        let share = self.segment_bytes() / SEGMENT_SHARE;
+        let wanted = share.next_multiple_of(STEP_BYTES).min(RESERVE_BYTES_MAX);
+        let mut reserve = self.room.reserve.lock();
+        // Without it commits are refused a little later, and room has to come from elsewhere.
+        let _ = extend(self.device.as_ref(), &mut reserve, wanted);
+    }
+
+    /// Gives so many bytes of the reserve back; false if there is none.
+    fn release_reserve(&self, bytes: u64) -> bool {
+        let mut reserve = self.room.reserve.lock();
+        let Ok(file) = opened(self.device.as_ref(), &mut reserve) else { return false };
+        let Ok(before @ 1..) = file.len() else { return false };
+        file.set_len(before.saturating_sub(bytes)).is_ok()
+    }
+}
+
+/// Whether something was refused for want of room.
+pub(super) fn is_full<T>(done: &Result<T>) -> bool {
+    matches!(done, Err(error) if error.kind() == ErrorKind::Full)
+}
+
+fn opened(
+    device: &dyn Device,
+    reserve: &mut Option<Arc<dyn File>>,
+) -> std::io::Result<Arc<dyn File>> {
+    if let Some(file) = reserve {
+        return Ok(Arc::clone(file));
+    }
+    let file = device.open(RESERVE, Access::Write)?;
+    Ok(Arc::clone(reserve.insert(file)))
+}
+
+/// Appends zeros to the reserve up to `wanted` bytes; without room it stays as it was.
+fn extend(
+    device: &dyn Device,
+    reserve: &mut Option<Arc<dyn File>>,
+    wanted: u64,
+) -> std::io::Result<()> {
+    if wanted == 0 {
+        return Ok(());
+    }
+    let file = match opened(device, reserve) {
+        Err(error) if error.kind() == Os::NotFound => {
+            Arc::clone(reserve.insert(device.open(RESERVE, Access::Create)?))
+        }
+        opened => opened?,
+    };
+    let before = file.len()?;
+    let mut at = before;
+    while at < wanted {
+        let bytes = usize::try_from(wanted - at).map_or(ZEROS.len(), |left| left.min(ZEROS.len()));
+        if let Err(error) = crate::io::write_all_at(file.as_ref(), &ZEROS[..bytes], at) {
+            // Half a step would only be in the way of what the room is needed for now.
+            file.set_len(before)?;
+            return Err(error);
+        }
+        at += bytes as u64;
+    }
+    Ok(())
+}
