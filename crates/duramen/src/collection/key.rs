@@ -1,6 +1,7 @@
 //! The keys of records, and the text under which a collection's map has each: such that the order
 //! of the texts is the order of the keys.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -68,19 +69,19 @@ impl KeyKind {
     }
 
     /// The text that the map has a key under; `Invalid` if it is of another type.
-    pub(crate) fn text_of(self, key: &Key) -> Result<String> {
+    pub(crate) fn text_of(self, key: &Key) -> Result<Cow<'_, str>> {
         key.check_length()?;
-        Ok(match (self, key) {
-            (Self::Text, Key::Text(text)) => text.clone(),
-            (Self::I64, Key::I64(key)) => text_of_integer(i128::from(*key)),
-            (Self::U64, Key::U64(key)) => text_of_integer(i128::from(*key)),
-            (Self::I64, Key::U64(key)) if i64::try_from(*key).is_ok() => {
-                text_of_integer(i128::from(*key))
-            }
-            (Self::U64, Key::I64(key)) if *key >= 0 => text_of_integer(i128::from(*key)),
-            (Self::Uuid, Key::Uuid(_)) => key.to_string(),
-            _ => return Err(self.mismatch(&format!("{key}"))),
-        })
+        let integer = match (self, key) {
+            (Self::Text, Key::Text(text)) => return Ok(Cow::Borrowed(text)),
+            (Self::Uuid, Key::Uuid(_)) => return Ok(Cow::Owned(key.to_string())),
+            (Self::I64, Key::I64(key)) => Some(i128::from(*key)),
+            (Self::U64, Key::U64(key)) => Some(i128::from(*key)),
+            (Self::I64, Key::U64(key)) => i64::try_from(*key).ok().map(i128::from),
+            (Self::U64, Key::I64(key)) => u64::try_from(*key).ok().map(i128::from),
+            _ => None,
+        };
+        let text = integer.map(|key| Cow::Owned(text_of_integer(key)));
+        text.ok_or_else(|| self.mismatch(&key.to_string()))
     }
 
     /// The key that the map has under a text.
@@ -242,7 +243,7 @@ mod tests {
             (KeyKind::Text, &texts[..]),
         ];
         for (kind, keys) in kinds {
-            let texts: Vec<String> = keys.iter().map(|key| kind.text_of(key).unwrap()).collect();
+            let texts: Vec<_> = keys.iter().map(|key| kind.text_of(key).unwrap()).collect();
             assert!(texts.is_sorted() && texts.len() == keys.len(), "{texts:?}");
             for (key, text) in keys.iter().zip(&texts) {
                 assert_eq!(kind.key_of(text).unwrap(), *key);

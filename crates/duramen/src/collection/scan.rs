@@ -108,8 +108,8 @@ impl Iterator for Scan {
 fn range_of(keys: KeyKind, options: &ScanOptions) -> Result<KeyRange> {
     let text = |bound: &Bound<Key>| -> Result<Bound<Vec<u8>>> {
         Ok(match bound {
-            Bound::Included(key) => Bound::Included(keys.text_of(key)?.into_bytes()),
-            Bound::Excluded(key) => Bound::Excluded(keys.text_of(key)?.into_bytes()),
+            Bound::Included(key) => Bound::Included(keys.text_of(key)?.into_owned().into_bytes()),
+            Bound::Excluded(key) => Bound::Excluded(keys.text_of(key)?.into_owned().into_bytes()),
             Bound::Unbounded => Bound::Unbounded,
         })
     };

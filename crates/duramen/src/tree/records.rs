@@ -96,10 +96,6 @@ impl Tree {
         is_reverse: bool,
         limit: usize,
     ) -> Vec<(Vec<u8>, u64)> {
-        let space = self.data.read().schema.path(path).space;
-        if !self.data.read().spaces[space.0 as usize].keys.is_sorted() {
-            self.data.write().spaces[space.0 as usize].keys.sort();
-        }
         let low = range.low.as_ref().map(|name| key_of(0, name));
         let high = range.high.as_ref().map(|name| key_of(0, name));
         let (first, end) = (key_of(0, b""), key_of(1, b""));
@@ -111,8 +107,17 @@ impl Tree {
             Bound::Unbounded => Bound::Excluded(end.as_slice()),
             bound => bound.as_ref().map(Vec::as_slice),
         };
-        let data = self.data.read();
-        let found = data.spaces[space.0 as usize].keys.range((low, high));
+        let data = loop {
+            let data = self.data.read();
+            let space = data.schema.path(path).space.0 as usize;
+            if data.spaces[space].keys.is_sorted() {
+                break data;
+            }
+            drop(data);
+            // A checkpoint that comes to its end in between leaves them unsorted again.
+            self.data.write().spaces[space].keys.sort();
+        };
+        let found = data.spaces[data.schema.path(path).space.0 as usize].keys.range((low, high));
         let named = |(key, ordinal): (&[u8], u64)| (key[first.len()..].to_vec(), ordinal);
         if is_reverse {
             found.rev().take(limit).map(named).collect()

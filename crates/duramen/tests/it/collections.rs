@@ -447,3 +447,28 @@ fn what_a_change_writes_does_not_grow_with_the_records() {
         assert!(*many <= few + 2_048, "{few} bytes among few, {many} among many");
     }
 }
+
+#[test]
+fn a_scan_beside_writers_and_checkpoints_finds_every_record_of_its_revision() {
+    const RECORDS: u64 = 2_000;
+    let db = Database::memory().unwrap();
+    let collection = db.create_collection("c", KeyKind::U64).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for key in 0..RECORDS {
+                collection.insert(key.wrapping_mul(0x9e37_79b9_7f4a_7c15), "{}", &how()).unwrap();
+                if key % 97 == 0 {
+                    db.checkpoint().unwrap();
+                }
+            }
+        });
+        loop {
+            let now = collection.head().unwrap();
+            let scanned = now.scan(&ScanOptions::default()).unwrap().count() as u64;
+            assert_eq!(scanned, now.count().unwrap());
+            if scanned == RECORDS {
+                break;
+            }
+        }
+    });
+}
