@@ -20,7 +20,7 @@ use crate::commands::{
 use crate::commands::{backup, dump, load, restore};
 use crate::commands::{
     blame, check, completions, demo, diff, export, get, history, import, init, log, ls, man, put,
-    query, remove, repair, scrub, set, shell, show, stat, when,
+    query, records, remove, repair, scrub, set, shell, show, stat, when,
 };
 use crate::commands::{compact, delete, options, rename_document, retain, tag, untag};
 use crate::exit::Success;
@@ -85,6 +85,7 @@ pub(crate) enum Command {
     Query(query::Query),
     Blame(blame::Blame),
     When(when::When),
+    Records(records::Records),
     Ls(ls::Ls),
     Export(export::Export),
     Import(import::Import),
@@ -144,6 +145,7 @@ impl Command {
             Self::Scrub(command) => command.run(session, output),
             Self::Repair(command) => command.run(session, output),
             Self::Query(command) => command.run(session, output),
+            Self::Records(command) => command.run(session, output),
             Self::Blame(command) => command.run(session, output),
             Self::When(command) => command.run(session, output),
             Self::Show(command) => command.run(session, output),

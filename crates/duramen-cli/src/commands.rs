@@ -26,6 +26,7 @@ pub(crate) mod options;
 pub(crate) mod patch;
 pub(crate) mod put;
 pub(crate) mod query;
+pub(crate) mod records;
 pub(crate) mod remove;
 pub(crate) mod rename;
 pub(crate) mod rename_document;

@@ -89,6 +89,10 @@ impl Document {
         Self { engine, tree, name: name.into() }
     }
 
+    pub(crate) fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
     /// The document's name.
     pub fn name(&self) -> &str {
         &self.name
@@ -110,7 +114,7 @@ impl Document {
         self.commit(options, |transaction| transaction.put_with(&self.name, json.as_ref(), parse))
     }
 
-    fn commit(
+    pub(crate) fn commit(
         &self,
         options: &CommitOptions,
         change: impl FnOnce(&mut Transaction) -> Result<()>,

@@ -21,6 +21,7 @@ mod blame;
 mod bulk;
 mod check;
 mod clock;
+mod collection;
 mod condition;
 mod content_hash;
 mod cursor;
@@ -73,6 +74,10 @@ pub use blame::{Blame, BlameEntry, BlameOptions};
 pub use bulk::{BulkOptions, BulkProgress};
 pub use check::{CheckReport, Finding};
 pub use clock::{Clock, SystemClock};
+pub use collection::{
+    Collection, CollectionSnapshot, Key, KeyKind, Record, RecordHistory, RecordVersion, Saved,
+    Scan, ScanOptions,
+};
 pub use condition::{Condition, Spell, When};
 pub use content_hash::ContentHash;
 pub use cursor::{Cursor, Descendants};

@@ -56,6 +56,8 @@ pub const COMMIT_BYTES_MAX: usize = 1 << 30;
 pub const JSON_DEPTH_MAX: usize = 512;
 /// Bytes of a document name.
 pub const NAME_BYTES_MAX: usize = 255;
+/// Bytes of the key of a record.
+pub const RECORD_KEY_BYTES_MAX: usize = 1_024;
 /// Paths that the options of a document declare something of.
 pub const DECLARED_PATHS_MAX: usize = 1_024;
 /// Bytes of the author, and of the message, of a commit.

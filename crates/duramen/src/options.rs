@@ -6,6 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::PathId;
+use crate::collection::KeyKind;
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::escape::quoted;
 use crate::json::{Item, ParseOptions, Tape, TapeIndex};
@@ -13,7 +14,7 @@ use crate::label_path::LabelPath;
 use crate::limits::DECLARED_PATHS_MAX;
 use crate::retention::Retention;
 use crate::tree::compare::check_member_name;
-use crate::tree::schema::Schema;
+use crate::tree::schema::{ROOT, Schema};
 
 /// What is declared of a document, when it is made or later.
 ///
@@ -45,6 +46,9 @@ pub struct DocumentOptions {
     pub maps: BTreeSet<LabelPath>,
     /// How much of its history is kept.
     pub keep: Retention,
+    /// The keys of its records, if the document is a [collection](crate::Collection): then its
+    /// value is an object of objects. It is said when the document is made.
+    pub collection: Option<KeyKind>,
 }
 
 /// What was declared of a document at the committed revision of the catalogue that was asked for
@@ -73,7 +77,10 @@ impl LastOptions {
 impl DocumentOptions {
     /// Whether nothing is declared.
     pub fn is_empty(&self) -> bool {
-        self.ids.is_empty() && self.maps.is_empty() && self.keep == Retention::All
+        self.ids.is_empty()
+            && self.maps.is_empty()
+            && self.keep == Retention::All
+            && self.collection.is_none()
     }
 
     /// Refuses more paths than can be looked at with every value, and names no field can have.
@@ -96,7 +103,8 @@ impl DocumentOptions {
 
     /// Whether objects at a path are maps from their first field.
     pub(crate) fn is_map(&self, schema: &Schema, path: PathId) -> bool {
-        self.maps.iter().any(|map| map.is_at(schema, path))
+        (path == ROOT && self.collection.is_some())
+            || self.maps.iter().any(|map| map.is_at(schema, path))
     }
 
     /// The options as the catalogue keeps them.
@@ -107,7 +115,9 @@ impl DocumentOptions {
         let ids: Vec<String> = self.ids.iter().map(pair).collect();
         let maps: Vec<String> = self.maps.iter().map(|path| quoted(&path.to_string())).collect();
         let keep = self.keep.to_json().map_or(String::new(), |keep| format!(",\"keep\":{keep}"));
-        format!("{{\"ids\":{{{}}},\"maps\":[{}]{keep}}}", ids.join(","), maps.join(","))
+        let keys = self.collection.map(|keys| format!(",\"collection\":\"{keys}\""));
+        let keys = keys.unwrap_or_default();
+        format!("{{\"ids\":{{{}}},\"maps\":[{}]{keep}{keys}}}", ids.join(","), maps.join(","))
     }
 
     /// The options that [`Self::to_json`] gave.
@@ -136,6 +146,9 @@ impl DocumentOptions {
                 _ => None,
             });
             options.keep = Retention::from_json(tape.item(keep).text(), named)?;
+        }
+        if let Some(keys) = member("collection") {
+            options.collection = Some(text_at(keys)?.parse()?);
         }
         Ok(options)
     }
@@ -168,6 +181,7 @@ mod tests {
             .into(),
             maps: ["$.players{*}".parse().unwrap(), "$".parse().unwrap()].into(),
             keep: Retention::Last(7),
+            collection: Some(KeyKind::Uuid),
         };
         let second = Duration::from_secs(1);
         for keep in [Retention::All, Retention::Last(7), Retention::For(second), Retention::Head] {

@@ -32,11 +32,11 @@ enum Action<'t> {
     Test(Given<'t>),
 }
 
-/// Applies a patch, operation by operation. An error names the operation, counted from 1, and why
-/// it failed.
-pub(crate) fn apply(writer: &Writer, patch: &[u8]) -> Result<()> {
+/// Applies a patch to the value at `base`, operation by operation. An error names the operation,
+/// counted from 1, and why it failed.
+pub(crate) fn apply(writer: &Writer, base: &JsonPointer, patch: &[u8]) -> Result<()> {
     let tape = Tape::parse(patch, ParseOptions { strict: true })?;
-    let operations = read(&tape)?;
+    let operations = read(&tape, base)?;
     let count = operations.len();
     for (number, operation) in (1..).zip(&operations) {
         operation.apply(writer).map_err(|error| {
@@ -47,7 +47,7 @@ pub(crate) fn apply(writer: &Writer, patch: &[u8]) -> Result<()> {
     Ok(())
 }
 
-fn read<'t>(tape: &'t Tape<'t>) -> Result<Vec<Operation<'t>>> {
+fn read<'t>(tape: &'t Tape<'t>, base: &JsonPointer) -> Result<Vec<Operation<'t>>> {
     if !matches!(tape.item(tape.root()), Item::Array { .. }) {
         let message = "a JSON Patch is an array of operations, such as \
                        [{\"op\":\"add\",\"path\":\"/a\",\"value\":1}]";
@@ -56,7 +56,7 @@ fn read<'t>(tape: &'t Tape<'t>) -> Result<Vec<Operation<'t>>> {
     let elements = tape.elements(tape.root());
     let count = elements.len();
     let operation = |(number, at)| {
-        Fields { tape, at }
+        Fields { tape, at, base }
             .operation()
             .map_err(|error: Error| error.in_context(format!("operation {number} of {count}")))
     };
@@ -64,12 +64,14 @@ fn read<'t>(tape: &'t Tape<'t>) -> Result<Vec<Operation<'t>>> {
 }
 
 /// The members of one operation.
-struct Fields<'t> {
+struct Fields<'t, 'b> {
     tape: &'t Tape<'t>,
     at: TapeIndex,
+    /// What the pointers begin at.
+    base: &'b JsonPointer,
 }
 
-impl<'t> Fields<'t> {
+impl<'t> Fields<'t, '_> {
     fn operation(&self) -> Result<Operation<'t>> {
         if !matches!(self.tape.item(self.at), Item::Object { .. }) {
             return Err(invalid("an operation is an object with \"op\" and \"path\"".to_owned()));
@@ -97,7 +99,10 @@ impl<'t> Fields<'t> {
     }
 
     fn pointer(&self, name: &str) -> Result<JsonPointer> {
-        JsonPointer::parse(self.text(name)?).map_err(|error| error.in_context(format!("{name:?}")))
+        let pointer = JsonPointer::parse(self.text(name)?);
+        let pointer = pointer.map_err(|error| error.in_context(format!("{name:?}")))?;
+        let tokens: Vec<String> = pointer.tokens().map(str::to_owned).collect();
+        Ok(self.base.below(&tokens))
     }
 
     fn text(&self, name: &str) -> Result<&'t str> {

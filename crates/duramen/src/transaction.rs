@@ -17,6 +17,7 @@ use crate::tree::writer::Writer;
 mod bulk;
 mod edits;
 mod names;
+mod records;
 
 /// Changes that are staged one by one, seen by this transaction alone, and committed together.
 /// Dropped without a commit, it is rolled back.

@@ -27,6 +27,9 @@ struct Options {
     maps: BTreeSet<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     keep: Option<Keep>,
+    /// The type of the keys of a collection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    collection: Option<String>,
 }
 
 /// How much of the history is kept, if not all.
@@ -52,7 +55,7 @@ struct TagLine {
 
 impl Line {
     pub(super) fn of(facts: &ExportedFacts) -> Self {
-        let DocumentOptions { ids, maps, keep } = &facts.options;
+        let DocumentOptions { ids, maps, keep, collection } = &facts.options;
         let keep = match keep {
             Retention::All => None,
             Retention::Head => Some(Keep::Head),
@@ -71,7 +74,9 @@ impl Line {
             author: tag.author.clone(),
             message: tag.message.clone(),
         };
-        Self { options: Options { ids, maps, keep }, tags: facts.tags.iter().map(tag).collect() }
+        let collection = collection.map(|keys| keys.to_string());
+        let options = Options { ids, maps, keep, collection };
+        Self { options, tags: facts.tags.iter().map(tag).collect() }
     }
 
     /// The same without the times at which tags were set.
@@ -96,6 +101,7 @@ impl Line {
             Some(Keep::Last(count)) => Retention::Last(count),
             Some(Keep::ForUs(span)) => Retention::For(Duration::from_micros(span)),
         };
+        options.collection = self.options.collection.map(|keys| keys.parse()).transpose()?;
         let tags = self.tags.into_iter().map(TagLine::read).collect::<duramen::Result<_>>()?;
         Ok(ExportedFacts { options, tags })
     }
@@ -122,7 +128,7 @@ pub(super) fn parse(text: &[u8]) -> duramen::Result<ExportedFacts> {
 
 #[cfg(test)]
 mod tests {
-    use duramen::{ContentHash, ErrorKind};
+    use duramen::{ContentHash, ErrorKind, KeyKind};
 
     use super::*;
 
@@ -133,6 +139,7 @@ mod tests {
                 ids: [(r#"$["a.b"][*]"#.parse().unwrap(), "\"id\"".to_owned())].into(),
                 maps: ["$.players{*}".parse().unwrap()].into(),
                 keep: Retention::For(Duration::from_secs(90)),
+                collection: Some(KeyKind::I64),
             },
             tags: vec![Tag {
                 name: "v1 \u{e9}".to_owned(),

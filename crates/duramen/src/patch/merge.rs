@@ -6,11 +6,11 @@ use crate::tree::compare::name_of;
 use crate::tree::edit::Given;
 use crate::tree::writer::Writer;
 
-/// Applies a merge patch to the whole value: members that are null are removed, objects are
+/// Applies a merge patch to the value at `base`: members that are null are removed, objects are
 /// merged, everything else is set.
-pub(crate) fn apply(writer: &Writer, patch: &[u8]) -> Result<()> {
+pub(crate) fn apply(writer: &Writer, base: &JsonPointer, patch: &[u8]) -> Result<()> {
     let tape = Tape::parse(patch, ParseOptions::default())?;
-    merge(writer, &JsonPointer::root(), Given::whole(&tape))
+    merge(writer, base, Given::whole(&tape))
 }
 
 fn merge(writer: &Writer, place: &JsonPointer, patch: Given<'_>) -> Result<()> {

@@ -55,6 +55,13 @@ impl Transaction {
             let tree = self.engine.view().tree(tree)?;
             self.options(&tree)?
         };
+        if options.as_ref().is_some_and(|options| options.collection.is_some()) {
+            let message = format!(
+                "{name:?} is a collection: its records are put one by one or imported, not loaded \
+                 as one value"
+            );
+            return Err(Error::new(ErrorKind::Unsupported, message));
+        }
         let reserved = Reserved { tree, is_missing, options };
         self.check_empty(name, &reserved)?;
         // Nobody waits for the document while it is loaded.

@@ -177,13 +177,13 @@ impl Transaction {
     /// Applies a JSON Patch (RFC 6902). An error says which operation failed, counted from 1, and
     /// why; a `test` that finds another value is a `Conflict`.
     pub fn patch(&mut self, name: &str, json_patch: &[u8]) -> Result<()> {
-        self.change_document(name, |writer| patch::apply(writer, json_patch))
+        self.change_document(name, |writer| patch::apply(writer, &JsonPointer::root(), json_patch))
     }
 
     /// Applies a JSON Merge Patch (RFC 7396): members that are `null` in it are removed, objects
     /// are merged, everything else is set.
     pub fn merge_patch(&mut self, name: &str, json: &[u8]) -> Result<()> {
-        self.change_document(name, |writer| patch::merge::apply(writer, json))
+        self.change_document(name, |writer| patch::merge::apply(writer, &JsonPointer::root(), json))
     }
 
     /// Takes back what one revision changed. `Conflict` if any of it has changed since: it names

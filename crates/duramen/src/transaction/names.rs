@@ -135,10 +135,23 @@ impl Transaction {
     pub fn declare(&mut self, name: &str, declared: &DocumentOptions) -> Result<()> {
         declared.check()?;
         let id = self.find(name)?.ok_or_else(|| self.missing(name))?;
+        self.check_collection(id, declared)?;
         let json = (!declared.is_empty()).then(|| declared.to_json());
         let told = self.catalogue()?.set_of_tree(id, "options", json.as_deref());
         self.aim.let_go();
         self.note(told)
+    }
+
+    /// What has a revision stays a collection, with its type of keys, or none.
+    fn check_collection(&self, id: TreeId, declared: &DocumentOptions) -> Result<()> {
+        let tree = self.engine.view().tree(id)?;
+        let before = self.options(&tree)?.and_then(|options| options.collection);
+        if before == declared.collection || tree.data.read().staged_revision() == 1 {
+            return Ok(());
+        }
+        let message = "whether a document is a collection, and of which keys, is said when it is \
+                       made: make another one and put the records there";
+        Err(Error::new(ErrorKind::Invalid, message))
     }
 
     /// The writer of a document, deleted or not.

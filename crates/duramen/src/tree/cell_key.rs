@@ -4,6 +4,7 @@
 
 use sha2::{Digest, Sha256};
 
+use crate::limits::RECORD_KEY_BYTES_MAX;
 use crate::node::PathId;
 use crate::state::{BlobId, OrderId};
 use crate::tree::group::GroupId;
@@ -17,7 +18,8 @@ pub(crate) struct TreeId(pub(crate) u64);
 const SCHEMAS: TreeId = TreeId(u64::MAX);
 
 /// Bytes of an entry's key that stand in its cell's key; a longer one is cut and hashed.
-const ENTRY_KEY_BYTES_MAX: usize = 512;
+/// As long as the key of a record may be, so that these are in order.
+const ENTRY_KEY_BYTES_MAX: usize = RECORD_KEY_BYTES_MAX;
 
 /// Where the name stands in the key of an entry's cell: behind tree, class, path and map.
 const ENTRY_NAME_AT: usize = 8 + 1 + 4 + 8;
@@ -211,6 +213,23 @@ pub(crate) fn entry(tree: TreeId, space: PathId, map: u64, name: &[u8]) -> Vec<u
 pub(crate) fn entry_name(key: &[u8]) -> &[u8] {
     let name = key.get(ENTRY_NAME_AT..).unwrap_or_default();
     name.get(..ENTRY_KEY_BYTES_MAX).unwrap_or(name)
+}
+
+/// A key at or behind all keys of entries with a prefix.
+pub(crate) fn last(prefix: &[u8]) -> Vec<u8> {
+    let mut key = prefix.to_vec();
+    key.resize(prefix.len() + ENTRY_KEY_BYTES_MAX + 1, 0xff);
+    key
+}
+
+/// A key behind those of all entries with a prefix and a smaller name; none if there is none.
+pub(crate) fn before(prefix: &[u8], name: &[u8]) -> Option<Vec<u8>> {
+    let (last, rest) = name.split_last()?;
+    let key = [prefix, rest].concat();
+    Some(match last.checked_sub(1) {
+        None => key,
+        Some(less) => self::last(&[key.as_slice(), &[less]].concat()),
+    })
 }
 
 /// A value stored apart.

@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
 use crate::encoding::RunPiece;
 use crate::error::{Error, ErrorKind, Result};
@@ -21,6 +21,7 @@ use crate::state::{Datum, ShapeId};
 use crate::tree::disk::{Directory, Load, Loaded, Wanted};
 use crate::tree::group::{ColumnId, DiskPart, Fault, GroupId, RowGroup, locate};
 use crate::tree::kept::Kept;
+use crate::tree::keys::{MapKey, YoungKeys, key_of};
 use crate::tree::rows::{Row, YoungRows};
 use crate::tree::schema::{Label, Schema, SchemaExtent, ShapeField, SpaceId, index_u32};
 use crate::tree::young::{Packed, YoungColumn};
@@ -35,8 +36,8 @@ pub(crate) struct SpaceData {
     /// The next ordinal as of the last checkpoint.
     pub(crate) on_disk: u64,
     groups: Vec<Option<Box<RowGroup>>>,
-    /// Keys of young entries: the ordinal of the map, big-endian, and the key.
-    keys: FxHashMap<Box<[u8]>, u64>,
+    /// Keys of young entries.
+    pub(crate) keys: YoungKeys,
 }
 
 /// The versioned state of one tree.
@@ -54,7 +55,7 @@ pub(crate) struct TreeData {
     /// Rises with everything that is staged, so that a change which did nothing is known.
     pub(crate) stagings: u64,
     /// Keys of entries born in the staged transaction.
-    staged_keys: Vec<(SpaceId, Box<[u8]>)>,
+    staged_keys: Vec<(SpaceId, MapKey)>,
     /// The schema as of the last commit.
     committed_schema: SchemaExtent,
     /// How much of the schema the disk has; none before the first checkpoint.
@@ -370,7 +371,7 @@ impl TreeData {
 
     /// The entry of a map by its key, if it was born since the last checkpoint.
     pub(crate) fn young_entry(&self, space: SpaceId, map: u64, key: &[u8]) -> Option<u64> {
-        self.spaces[space.0 as usize].keys.get(key_of(map, key).as_slice()).copied()
+        self.spaces[space.0 as usize].keys.get(map, key)
     }
 
     /// Puts in place what was read of a row group when the disk had the first `before` revisions.
@@ -456,8 +457,8 @@ impl TreeData {
         if let Some((bytes, plain)) = key {
             let text = Datum::Text { bytes, plain };
             self.set_birth(space, ColumnId::Key, ordinal, (text, revision))?;
-            let key = key_of(parent, bytes).into_boxed_slice();
-            self.staged_keys.push((space, key.clone()));
+            let key: MapKey = key_of(parent, bytes).into();
+            self.staged_keys.push((space, Arc::clone(&key)));
             self.spaces[space.0 as usize].keys.insert(key, ordinal);
         }
         Ok(ordinal)
@@ -474,8 +475,7 @@ impl TreeData {
         let Datum::Text { bytes, .. } = key else {
             return Err(missing(format!("entry {ordinal} has no key")).into());
         };
-        let key = key_of(parent, bytes).into_boxed_slice();
-        self.spaces[space.0 as usize].keys.insert(key, ordinal);
+        self.spaces[space.0 as usize].keys.insert(key_of(parent, bytes).into(), ordinal);
         Ok(())
     }
 
@@ -636,9 +636,7 @@ impl TreeData {
     pub(crate) fn prune(&mut self, revision: u32, high_waters: &[u64]) -> Result<()> {
         for (index, space) in self.spaces.iter_mut().enumerate() {
             space.on_disk = high_waters.get(index).copied().unwrap_or(0);
-            let on_disk = space.on_disk;
-            space.keys.retain(|_, ordinal| *ordinal >= on_disk);
-            space.keys.shrink_to_fit();
+            space.keys.retain_from(space.on_disk);
         }
         self.drop_on_disk(revision)?;
         self.rows.prune(crate::Revision(u64::from(revision)));
@@ -698,13 +696,6 @@ impl SpaceData {
 /// The node of a path and an ordinal.
 pub(crate) fn node(path: PathId, ordinal: u64) -> NodeId {
     NodeId::new(path, Ordinal(ordinal))
-}
-
-fn key_of(map: u64, key: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(8 + key.len());
-    bytes.extend_from_slice(&map.to_be_bytes());
-    bytes.extend_from_slice(key);
-    bytes
 }
 
 fn text_bytes(datum: &Datum<'_>) -> usize {

@@ -3,7 +3,7 @@
 //! Reading the disk never happens under the tree's lock: a read that needs a cell reports it as a
 //! [`Load`] and runs again. A small row group is read whole, a large one cell by cell.
 
-use std::ops::Range;
+use std::ops::{Bound, Range};
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
@@ -19,6 +19,7 @@ use crate::state::Datum;
 use crate::store::{Scan, Store};
 use crate::tree::cell_key::{self, GroupCell, TreeId};
 use crate::tree::group::{ColumnId, GroupId, RowGroup};
+use crate::tree::records::KeyRange;
 use crate::tree::rows::Row;
 use crate::tree::schema::{Schema, SpaceId};
 
@@ -114,11 +115,63 @@ impl TreeCells {
         let Some(cell) = self.get(&cell_key::entry(self.tree, path, map, key))? else {
             return Ok(None);
         };
-        let ordinal = (&*cell).try_into().map(u64::from_le_bytes).ok();
-        let ordinal = ordinal.filter(|&ordinal| ordinal < ORDINALS_MAX);
-        ordinal.map(Some).ok_or_else(|| {
+        self.ordinal(&cell).map(Some)
+    }
+
+    /// The ordinal that a cell of the index of entries says.
+    fn ordinal(&self, cell: &[u8]) -> Result<u64> {
+        let ordinal = cell.try_into().map(u64::from_le_bytes).ok();
+        ordinal.filter(|&ordinal| ordinal < ORDINALS_MAX).ok_or_else(|| {
             corrupt(format!("an entry of the index of tree {} is {cell:02x?}", self.tree.0))
         })
+    }
+
+    /// The next names of a range of the root's entries in their order, with their ordinals.
+    pub(crate) fn entries(
+        &self,
+        path: PathId,
+        range: &KeyRange,
+        is_reverse: bool,
+        limit: usize,
+    ) -> Result<Vec<(Vec<u8>, u64)>> {
+        let prefix = cell_key::entry(self.tree, path, 0, b"");
+        let live = self.store.live();
+        let mut names = Vec::new();
+        if is_reverse {
+            let mut end = match &range.high {
+                Bound::Included(name) => Some([prefix.as_slice(), name.as_slice()].concat()),
+                Bound::Excluded(name) => cell_key::before(&prefix, name),
+                Bound::Unbounded => Some(cell_key::last(&prefix)),
+            };
+            while names.len() < limit
+                && let Some(last) = &end
+                && let Some((key, cell)) = live.last_before(&prefix, last)?
+            {
+                let name = cell_key::entry_name(&key).to_vec();
+                if is_below(&name, &range.low) {
+                    break;
+                }
+                end = cell_key::before(&prefix, &name);
+                names.push((name, self.ordinal(&cell)?));
+            }
+            return Ok(names);
+        }
+        let mut scan = live.scan(&prefix)?;
+        if let Bound::Included(name) | Bound::Excluded(name) = &range.low {
+            scan.seek(&[prefix.as_slice(), name.as_slice()].concat())?;
+        }
+        for found in scan {
+            let (key, handle) = found?;
+            let name = cell_key::entry_name(&key);
+            if range.low.as_ref() == Bound::Excluded(&name.to_vec()) {
+                continue;
+            }
+            if names.len() >= limit || is_above(name, &range.high) {
+                break;
+            }
+            names.push((name.to_vec(), self.ordinal(&handle.load()?)?));
+        }
+        Ok(names)
     }
 
     /// The row of a revision on disk.
@@ -272,6 +325,22 @@ impl Place {
             corrupt(format!("{} first states begin at slot {first}", column.len()))
         })?;
         Ok(first..end)
+    }
+}
+
+fn is_below(name: &[u8], low: &Bound<Vec<u8>>) -> bool {
+    match low {
+        Bound::Included(low) => name < low.as_slice(),
+        Bound::Excluded(low) => name <= low.as_slice(),
+        Bound::Unbounded => false,
+    }
+}
+
+fn is_above(name: &[u8], high: &Bound<Vec<u8>>) -> bool {
+    match high {
+        Bound::Included(high) => name > high.as_slice(),
+        Bound::Excluded(high) => name >= high.as_slice(),
+        Bound::Unbounded => false,
     }
 }
 

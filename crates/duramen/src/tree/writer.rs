@@ -228,8 +228,12 @@ impl Writer {
         }
         let unchanged: Vec<NodeId> = unchanged.into_iter().collect();
         self.settle_moves()?;
-        let mut data = self.tree.data.write();
-        data.settle(&unchanged);
+        self.tree.data.write().settle(&unchanged);
+        if let Some(keys) = self.options.as_ref().and_then(|options| options.collection) {
+            self.settle_records(|key| keys.check(key))?;
+            self.tree.data.write().settle(&[]);
+        }
+        let data = self.tree.data.read();
         let is_born = self.revision == 1 && data.spaces[0].next > 0;
         Ok(is_born || !data.touched().is_empty())
     }

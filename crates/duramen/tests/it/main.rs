@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod backups;
+mod collections;
 mod concurrency;
 mod copies;
 mod damage;

@@ -1,0 +1,179 @@
+//! `duramen records`: the records of collections.
+
+use clap::{Args, Subcommand};
+use duramen::{
+    Collection, CollectionSnapshot, CommitOptions, Database, DocumentOptions, ErrorKind, KeyKind,
+    Moment, Transaction,
+};
+
+use crate::Result;
+use crate::arguments::edit::Note;
+use crate::arguments::{ReadDatabase, WriteDatabase, moment};
+use crate::exit::Success;
+use crate::output::Output;
+use crate::session::Session;
+
+mod delete;
+mod export;
+mod get;
+mod history;
+mod import;
+mod line;
+mod ls;
+mod put;
+
+const EXAMPLES: &str = "\
+Examples:
+  duramen records put shop.duramen players ann '{\"score\":3}'
+  duramen records get shop.duramen players ann --at 2024-05-01
+  duramen records history shop.duramen players ann
+  duramen records import shop.duramen players players.ndjson --key id
+
+A collection is a document whose value is an object of records, each under its key: what there is
+for documents, such as `duramen log`, `diff`, `tag`, `query` and `retain`, works with it as well.";
+
+/// Read and write the records of collections
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES, subcommand_required = true, arg_required_else_help = true)]
+pub(crate) struct Records {
+    #[command(subcommand)]
+    command: RecordsCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum RecordsCommand {
+    Put(put::Put),
+    Get(get::Get),
+    Ls(ls::Ls),
+    History(history::History),
+    Delete(delete::Delete),
+    Import(import::Import),
+    Export(export::Export),
+}
+
+impl Records {
+    pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
+        match &self.command {
+            RecordsCommand::Put(command) => command.run(session, output),
+            RecordsCommand::Get(command) => command.run(session, output),
+            RecordsCommand::Ls(command) => command.run(session, output),
+            RecordsCommand::History(command) => command.run(session, output),
+            RecordsCommand::Delete(command) => command.run(session, output),
+            RecordsCommand::Import(command) => command.run(session, output),
+            RecordsCommand::Export(command) => command.run(session, output),
+        }
+    }
+}
+
+/// A collection that is read.
+#[derive(Debug, Args)]
+struct ReadCollection {
+    #[command(flatten)]
+    database: ReadDatabase,
+    /// The collection's name
+    #[arg(value_name = "COLLECTION")]
+    name: String,
+}
+
+impl ReadCollection {
+    fn open(&self, session: &Session) -> Result<Collection> {
+        Ok(self.database.open(session)?.collection(&self.name)?)
+    }
+}
+
+/// A collection as it is, or as it was.
+#[derive(Debug, Args)]
+struct CollectionAt {
+    #[command(flatten)]
+    collection: ReadCollection,
+    /// As of this revision of the collection, time or tag
+    #[arg(long, value_name = "REVISION|TIME|TAG")]
+    at: Option<String>,
+}
+
+impl CollectionAt {
+    fn open(&self, session: &Session) -> Result<CollectionSnapshot> {
+        let collection = self.collection.open(session)?;
+        let Some(text) = &self.at else { return Ok(collection.head()?) };
+        Ok(match moment::point(collection.document(), text)? {
+            Moment::Revision(revision) => collection.at(revision)?,
+            Moment::Time(time) => collection.at_time(time)?,
+        })
+    }
+
+    fn name(&self) -> &str {
+        &self.collection.name
+    }
+}
+
+/// A collection that is written, and what goes with the commit.
+#[derive(Debug, Args)]
+struct WriteCollection {
+    #[command(flatten)]
+    database: WriteDatabase,
+    /// The collection's name
+    #[arg(value_name = "COLLECTION")]
+    name: String,
+    #[command(flatten)]
+    note: Note,
+}
+
+/// A collection that is made if it is missing.
+struct Writing<'a> {
+    name: &'a str,
+    database: Database,
+    options: CommitOptions,
+    keys: KeyKind,
+    is_new: bool,
+}
+
+impl WriteCollection {
+    fn open(&self, session: &Session) -> Result<(Collection, CommitOptions)> {
+        Ok((self.database.open(session)?.collection(&self.name)?, self.note.options()))
+    }
+
+    /// The collection, or one to be made with keys of a type, string if none is said.
+    fn open_or_create(&self, session: &Session, keys: Option<KeyKind>) -> Result<Writing<'_>> {
+        let database = self.database.open_or_create(session)?;
+        let found = match database.collection(&self.name) {
+            Ok(collection) => Some(collection.key_kind()),
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(error) => return Err(error.into()),
+        };
+        if let (Some(found), Some(wanted)) = (found, keys)
+            && found != wanted
+        {
+            let message = format!(
+                "the keys of collection {:?} are of the type {found}: leave --keys out, or name \
+                 another collection",
+                self.name
+            );
+            return Err(duramen::Error::new(ErrorKind::Invalid, message).into());
+        }
+        let keys = found.or(keys).unwrap_or_default();
+        let options = self.note.options();
+        Ok(Writing { name: &self.name, database, options, keys, is_new: found.is_none() })
+    }
+}
+
+impl Writing<'_> {
+    /// Commits a change; the collection is made with it.
+    fn commit(
+        &mut self,
+        change: impl FnOnce(&mut Transaction) -> Result<()>,
+    ) -> Result<duramen::Committed> {
+        let mut transaction = self.database.transaction();
+        if self.is_new {
+            let collection = Some(self.keys);
+            transaction.create_document(self.name)?;
+            let declared = DocumentOptions { collection, ..DocumentOptions::default() };
+            transaction.declare(self.name, &declared)?;
+        }
+        change(&mut transaction)?;
+        let committed = transaction.commit(&self.options)?;
+        if std::mem::take(&mut self.is_new) {
+            eprintln!("created the collection {}", self.name);
+        }
+        Ok(committed)
+    }
+}

@@ -1,0 +1,118 @@
+//! `duramen records export`: the records of a collection into a file.
+
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueHint};
+use duramen::{CollectionSnapshot, Error, Record, ScanOptions};
+use serde_json::value::RawValue;
+
+use super::CollectionAt;
+use super::import::{Format, KEY_MEMBER};
+use crate::exit::{Failure, Success};
+use crate::interruption::Interruption;
+use crate::output::Output;
+use crate::session::Session;
+use crate::{Result, outfile, progress};
+
+const EXAMPLES: &str = "\
+Examples:
+  duramen records export shop.duramen players players.ndjson
+  duramen records export shop.duramen players - --at 2024-05-01 --no-key
+  duramen records export shop.duramen players players.csv
+
+Each record comes with its key as the member _key, as an import takes it. A CSV has a column for
+each field that any record has; what is no text or number stands in it as JSON.";
+
+/// Write the records of a collection to a file
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Export {
+    #[command(flatten)]
+    collection: CollectionAt,
+    /// The file, replaced if it is there; - is standard output
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    file: PathBuf,
+    /// How the file is written; by default as its name ends, else ndjson
+    #[arg(long)]
+    format: Option<Format>,
+    /// Leave the keys out, where the records have them in a field of their own
+    #[arg(long)]
+    no_key: bool,
+}
+
+impl Export {
+    pub(super) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
+        let records = self.collection.open(session)?;
+        if self.file == Path::new("-") {
+            self.write(&records, output.stream())?;
+        } else {
+            outfile::replace(&self.file, |out| self.write(&records, out))?;
+        }
+        Ok(Success::Done)
+    }
+
+    fn write(&self, records: &CollectionSnapshot, out: &mut dyn Write) -> Result<()> {
+        match Format::of(self.format, &self.file) {
+            Format::Ndjson => each(records, |record| {
+                let json = record.json.strip_prefix('{').unwrap_or(&record.json);
+                if self.no_key {
+                    return Ok(writeln!(out, "{{{json}")?);
+                }
+                let comma = if json == "}" { "" } else { "," };
+                let key = serde_json::Value::from(record.key.to_string());
+                Ok(writeln!(out, "{{\"{KEY_MEMBER}\":{key}{comma}{json}")?)
+            }),
+            Format::Csv => self.write_csv(records, out),
+        }
+    }
+
+    /// Two passes: the first finds the columns.
+    fn write_csv(&self, records: &CollectionSnapshot, out: &mut dyn Write) -> Result<()> {
+        let mut columns = BTreeSet::new();
+        each(records, |record| {
+            columns.extend(members(&record)?.into_iter().map(|(name, _)| name));
+            Ok(())
+        })?;
+        let failed = |error: csv::Error| Error::io("cannot write the records", error.into());
+        let mut csv = csv::Writer::from_writer(out);
+        let key = (!self.no_key).then_some(KEY_MEMBER);
+        let header = key.into_iter().chain(columns.iter().map(String::as_str));
+        csv.write_record(header).map_err(failed)?;
+        each(records, |record| {
+            let found = members(&record)?;
+            let key = (!self.no_key).then(|| record.key.to_string());
+            let cells = columns.iter().map(|column| {
+                found.iter().find(|(name, _)| name == column).map_or(String::new(), |(_, value)| {
+                    serde_json::from_str::<String>(value).unwrap_or_else(|_| value.clone())
+                })
+            });
+            Ok(csv.write_record(key.into_iter().chain(cells)).map_err(failed)?)
+        })?;
+        Ok(csv.flush()?)
+    }
+}
+
+/// Reads the records one after the other, with progress, until Ctrl-C.
+fn each(records: &CollectionSnapshot, mut write: impl FnMut(Record) -> Result<()>) -> Result<()> {
+    let interruption = Interruption::watch()?;
+    let bar = progress::bar("exporting", Some(records.count()?));
+    for record in records.scan(&ScanOptions::default())? {
+        write(record?)?;
+        bar.inc(1);
+        if interruption.is_asked() {
+            let message = "interrupted: nothing was written".to_owned();
+            return Err(Failure::Interrupted(message));
+        }
+    }
+    bar.finish_and_clear();
+    Ok(())
+}
+
+/// The members of a record, their values as JSON text.
+fn members(record: &Record) -> Result<Vec<(String, String)>> {
+    let members: std::collections::BTreeMap<String, &RawValue> =
+        serde_json::from_str(&record.json).map_err(io::Error::from)?;
+    Ok(members.into_iter().map(|(name, value)| (name, value.get().to_owned())).collect())
+}

@@ -1,0 +1,163 @@
+//! `duramen records import`: records of a file into a collection.
+
+use std::io::{self, BufRead, Write};
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+use duramen::{Error, ErrorKind, Key, KeyKind};
+use serde::Serialize;
+
+use self::source::Source;
+use super::{WriteCollection, Writing};
+use crate::exit::{Failure, Success};
+use crate::interruption::Interruption;
+use crate::output::{Output, Palette, Record};
+use crate::session::Session;
+use crate::{Result, input, progress};
+
+mod source;
+
+const EXAMPLES: &str = "\
+Examples:
+  duramen records import shop.duramen players players.ndjson --key id
+  duramen records import shop.duramen orders orders.csv --key number --keys u64
+  duramen records export old.duramen players - | duramen records import shop.duramen players -
+
+A line of NDJSON is a record. Of CSV the first line names the fields: a cell that is a JSON number,
+true, false or null is one, an empty one is left out, and all others are strings. The key is the
+member that --key names; the member _key, as an export has it, does not become part of the record.
+
+Records are committed 10,000 at a time. What is wrong is told with its line, and nothing of its
+batch is written; those before are in, and to import the file again does no harm.";
+
+/// Records of one commit.
+const BATCH_RECORDS: usize = 10_000;
+/// Bytes of JSON from which on a batch is committed too.
+const BATCH_BYTES: usize = 8 << 20;
+
+/// The member that exports have the key in.
+pub(super) const KEY_MEMBER: &str = "_key";
+
+/// Save the records of a file
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Import {
+    #[command(flatten)]
+    collection: WriteCollection,
+    /// The file; - is standard input
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    file: PathBuf,
+    /// The member that has the key
+    #[arg(long, value_name = "FIELD", default_value = KEY_MEMBER)]
+    key: String,
+    /// The type of the keys, if the collection is to be made: string, i64, u64 or uuid
+    #[arg(long, value_name = "TYPE")]
+    keys: Option<KeyKind>,
+    /// How the file is written; by default as its name ends, else ndjson
+    #[arg(long)]
+    format: Option<Format>,
+}
+
+/// How records are written in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Format {
+    /// One JSON object a line
+    Ndjson,
+    /// Comma-separated values, the names of the fields in the first line
+    Csv,
+}
+
+impl Format {
+    /// The format of a file, given or as its name ends.
+    pub(super) fn of(given: Option<Self>, file: &std::path::Path) -> Self {
+        let is_csv = file.extension().is_some_and(|end| end.eq_ignore_ascii_case("csv"));
+        given.unwrap_or(if is_csv { Self::Csv } else { Self::Ndjson })
+    }
+}
+
+/// Records that are committed together.
+#[derive(Default)]
+struct Batch {
+    records: Vec<(Key, Vec<u8>, u64)>,
+    bytes: usize,
+}
+
+impl Import {
+    pub(super) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
+        let lines: Box<dyn BufRead> = input::lines(&self.file)?;
+        let format = Format::of(self.format, &self.file);
+        let mut writing = self.collection.open_or_create(session, self.keys)?;
+        let interruption = Interruption::watch()?;
+        let bar = progress::bar("importing", None);
+        let mut imported = 0;
+        let name = input::name(&self.file);
+        let mut source = Source::new(lines, format, &self.key)?;
+        let mut batch = Batch::default();
+        loop {
+            let next = source.next(writing.keys);
+            let next = next.map_err(|error| error.in_context(&name))?;
+            let is_end = next.is_none();
+            if let Some((key, json, line)) = next {
+                batch.bytes += json.len();
+                batch.records.push((key, json, line));
+            }
+            let is_full = batch.records.len() >= BATCH_RECORDS || batch.bytes >= BATCH_BYTES;
+            if is_full || is_end {
+                imported += save(&mut writing, &batch, &name)?;
+                batch = Batch::default();
+                bar.set_position(imported);
+                if interruption.is_asked() {
+                    let message = format!("interrupted: {imported} records are in");
+                    return Err(Failure::Interrupted(message));
+                }
+            }
+            if is_end {
+                break;
+            }
+        }
+        bar.finish_and_clear();
+        let collection = writing.database.collection(writing.name)?;
+        let (count, revision) = (collection.count()?, collection.head()?.revision().0);
+        output.record(&Imported { collection: writing.name, read: imported, count, revision })?;
+        Ok(Success::Done)
+    }
+}
+
+fn save(writing: &mut Writing<'_>, batch: &Batch, file: &str) -> Result<u64> {
+    let (name, count) = (writing.name, batch.records.len() as u64);
+    writing.commit(|transaction| {
+        for (key, json, line) in &batch.records {
+            transaction.put_record(name, key, json).map_err(|error| {
+                Error::new(error.kind(), format!("{file}: line {line}: {}", error.message()))
+            })?;
+        }
+        Ok(())
+    })?;
+    Ok(count)
+}
+
+#[derive(Debug, Serialize)]
+struct Imported<'a> {
+    collection: &'a str,
+    #[serde(rename = "imported")]
+    read: u64,
+    count: u64,
+    revision: u64,
+}
+
+impl Record for Imported<'_> {
+    fn print(&self, palette: &Palette, out: &mut dyn Write) -> io::Result<()> {
+        let Self { collection, read, count, revision } = self;
+        let color = palette.revision;
+        writeln!(
+            out,
+            "{collection}: records read: {read}, there now: {count}; revision \
+             {color}{revision}{color:#}"
+        )
+    }
+}
+
+/// The error for a line that is no record.
+fn invalid(line: u64, what: impl std::fmt::Display) -> Error {
+    Error::new(ErrorKind::Invalid, format!("line {line}: {what}"))
+}

@@ -1,0 +1,109 @@
+//! `duramen records put`: one record of a collection.
+
+use std::io::{self, Write};
+
+use clap::Args;
+use duramen::{Key, KeyKind, Transaction};
+use serde::Serialize;
+
+use super::WriteCollection;
+use crate::Result;
+use crate::arguments::value::{ValueText, hint};
+use crate::exit::Success;
+use crate::output::{Output, Palette, Record, one_line};
+use crate::session::Session;
+
+const EXAMPLES: &str = "\
+Examples:
+  duramen records put shop.duramen players ann '{\"score\":3}'
+  duramen records put shop.duramen players ann '{\"score\":4}' --expect-version 1
+  duramen records put shop.duramen players ann '{\"team\":\"red\"}' --merge
+  duramen records put shop.duramen orders 17 - --keys u64 < order.json
+
+Only fields that differ are committed; a record that is the same keeps its version. A collection
+that is missing is made, with keys of the type that --keys names.";
+
+/// Add a record, or save another value of it
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Put {
+    #[command(flatten)]
+    collection: WriteCollection,
+    /// The record's key
+    #[arg(value_name = "KEY", allow_hyphen_values = true)]
+    key: String,
+    #[command(flatten)]
+    value: ValueText,
+    /// Fail if there is such a record
+    #[arg(long, conflicts_with_all = ["expect_version", "merge"])]
+    new: bool,
+    /// Fail unless the record is at this version
+    #[arg(long, value_name = "VERSION", conflicts_with = "merge")]
+    expect_version: Option<u64>,
+    /// Change a record that is there: the value is a JSON Merge Patch (RFC 7396)
+    #[arg(long)]
+    merge: bool,
+    /// The type of the keys, if the collection is to be made: string, i64, u64 or uuid
+    #[arg(long, value_name = "TYPE")]
+    keys: Option<KeyKind>,
+}
+
+impl Put {
+    pub(super) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
+        let value = self.value.read()?;
+        let mut writing = self.collection.open_or_create(session, self.keys)?;
+        let key = writing.keys.parse(&self.key)?;
+        let name = writing.name;
+        let committed = writing.commit(|transaction| {
+            let changed = self.change(transaction, (name, &key), &value);
+            Ok(changed.map_err(|error| hint(error, &value))?)
+        })?;
+        let collection = writing.database.collection(name)?;
+        let version = collection.versions(std::slice::from_ref(&key))?[0].unwrap_or_default();
+        let is_changed = !committed.revisions.is_empty();
+        let revision = match committed.revisions.first() {
+            Some((_, revision)) => *revision,
+            None => collection.head()?.revision(),
+        };
+        let revision = revision.0;
+        let key = key.to_string();
+        output.record(&Saved { collection: name, key, version, revision, changed: is_changed })?;
+        Ok(Success::Done)
+    }
+
+    fn change(
+        &self,
+        transaction: &mut Transaction,
+        (name, key): (&str, &Key),
+        value: &[u8],
+    ) -> duramen::Result<()> {
+        match self.expect_version {
+            Some(expected) => transaction.update_record(name, key, expected, value),
+            None if self.new => transaction.insert_record(name, key, value),
+            None if self.merge => transaction.merge_patch_record(name, key, value),
+            None => transaction.put_record(name, key, value),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Saved<'a> {
+    collection: &'a str,
+    key: String,
+    version: u64,
+    revision: u64,
+    changed: bool,
+}
+
+impl Record for Saved<'_> {
+    fn print(&self, palette: &Palette, out: &mut dyn Write) -> io::Result<()> {
+        let Self { collection, key, version, revision, .. } = self;
+        let (key, color) = (one_line(key), palette.revision);
+        let is = if self.changed { "version" } else { "unchanged, version" };
+        writeln!(
+            out,
+            "{collection}: {key} is {is} {color}{version}{color:#}, revision \
+             {color}{revision}{color:#}"
+        )
+    }
+}

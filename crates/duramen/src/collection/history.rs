@@ -1,0 +1,113 @@
+//! What happened to one record, newest first.
+
+use super::{CollectionSnapshot, Key, Record};
+use crate::error::{Error, ErrorKind, Result};
+use crate::node::NodeId;
+use crate::revision::{CommitSequence, Micros, Revision};
+use crate::snapshot::Snapshot;
+use crate::tree::history::short;
+use crate::tree::records::RecordEvent;
+
+/// Events looked up at once.
+const PAGE_EVENTS: usize = 64;
+
+/// One version of a record, or its deletion.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordVersion {
+    /// The collection's revision that made it.
+    pub revision: Revision,
+    /// The revision timestamp.
+    pub timestamp: Micros,
+    /// The commit's number over the whole database.
+    pub sequence: CommitSequence,
+    /// Who made it.
+    pub author: Option<String>,
+    /// Why.
+    pub message: Option<String>,
+    /// The record as of that revision; nothing if the revision deleted it.
+    pub record: Option<Record>,
+}
+
+/// The versions and deletions of a record, newest first, read page by page. It ends after the
+/// first error.
+#[derive(Debug)]
+pub struct RecordHistory {
+    snapshot: Snapshot,
+    key: Key,
+    record: NodeId,
+    /// Events after this revision have been read; 0 at the end.
+    until: u32,
+    page: std::vec::IntoIter<(u32, RecordEvent)>,
+}
+
+impl RecordHistory {
+    pub(super) fn new(collection: &CollectionSnapshot, key: Key) -> Result<Self> {
+        let text = collection.keys.text_of(&key)?;
+        let missing = || {
+            let message = format!(
+                "there never was a record {key}: \"duramen records ls\" lists \
+                                   those there are"
+            );
+            Error::new(ErrorKind::NotFound, message)
+        };
+        let snapshot = collection.snapshot.clone().ok_or_else(missing)?;
+        let record = snapshot.tree.record_ever(text.as_bytes())?.ok_or_else(missing)?;
+        let until = short(snapshot.revision);
+        let page = snapshot.tree.record_events(record, until, PAGE_EVENTS)?;
+        if page.is_empty() {
+            return Err(missing());
+        }
+        Ok(Self { until: rest(&page), page: page.into_iter(), snapshot, key, record })
+    }
+
+    fn step(&mut self) -> Result<Option<RecordVersion>> {
+        let next = match self.page.next() {
+            None if self.until > 0 => {
+                let page =
+                    self.snapshot.tree.record_events(self.record, self.until, PAGE_EVENTS)?;
+                self.until = rest(&page);
+                self.page = page.into_iter();
+                self.page.next()
+            }
+            next => next,
+        };
+        let Some((revision, event)) = next else { return Ok(None) };
+        let revision = Revision(revision.into());
+        let row = self.snapshot.tree.row(revision)?;
+        let record = match event {
+            RecordEvent::Deleted => None,
+            RecordEvent::Saved(_) => {
+                let at = Snapshot { revision, ..self.snapshot.clone() };
+                Some(at.record(self.key.clone(), self.record)?)
+            }
+        };
+        Ok(Some(RecordVersion {
+            revision,
+            timestamp: row.timestamp,
+            sequence: row.sequence,
+            author: row.author.map(Into::into),
+            message: row.message.map(Into::into),
+            record,
+        }))
+    }
+}
+
+/// The revision up to which events were not read yet.
+fn rest(page: &[(u32, RecordEvent)]) -> u32 {
+    match page.last() {
+        Some(&(revision, _)) if page.len() >= PAGE_EVENTS => revision - 1,
+        _ => 0,
+    }
+}
+
+impl Iterator for RecordHistory {
+    type Item = Result<RecordVersion>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = self.step();
+        if next.is_err() {
+            (self.until, self.page) = (0, Vec::new().into_iter());
+        }
+        next.transpose()
+    }
+}

@@ -1,0 +1,282 @@
+//! The keys of records, and the text under which a collection's map has each: such that the order
+//! of the texts is the order of the keys.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::limits::RECORD_KEY_BYTES_MAX;
+
+/// The type of a collection's keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum KeyKind {
+    /// UTF-8 of 1 to 1,024 bytes, in the order of the bytes.
+    #[default]
+    Text,
+    /// Signed integers.
+    I64,
+    /// Unsigned integers.
+    U64,
+    /// UUIDs (RFC 9562), in the order of their bytes.
+    Uuid,
+}
+
+/// The key of a record.
+///
+/// ```
+/// use duramen::{Key, KeyKind};
+///
+/// assert_eq!(KeyKind::U64.parse("42")?, Key::U64(42));
+/// assert!(KeyKind::U64.parse("forty-two").is_err());
+/// let uuid = KeyKind::Uuid.parse("f81d4fae-7dec-11d0-a765-00a0c91e6bf6")?;
+/// assert_eq!(uuid.to_string(), "f81d4fae-7dec-11d0-a765-00a0c91e6bf6");
+/// # Ok::<(), duramen::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Key {
+    /// A text.
+    Text(String),
+    /// A signed integer.
+    I64(i64),
+    /// An unsigned integer.
+    U64(u64),
+    /// A UUID, its first byte the highest.
+    Uuid(u128),
+}
+
+/// Digits of an integer in its text.
+const DIGITS: usize = 20;
+
+/// Where the hyphens of a UUID stand.
+const HYPHENS: [usize; 4] = [8, 13, 18, 23];
+
+impl KeyKind {
+    const NAMES: [(Self, &str); 4] =
+        [(Self::Text, "string"), (Self::I64, "i64"), (Self::U64, "u64"), (Self::Uuid, "uuid")];
+
+    /// Reads a key as people write it: an integer in decimal, a UUID with hyphens.
+    pub fn parse(self, text: &str) -> Result<Key> {
+        let key = match self {
+            Self::Text => Some(Key::Text(text.to_owned())),
+            Self::I64 => text.parse().ok().map(Key::I64),
+            Self::U64 => text.parse().ok().map(Key::U64),
+            Self::Uuid => parse_uuid(text).map(Key::Uuid),
+        };
+        let key = key.ok_or_else(|| self.mismatch(&format!("{text:?}")))?;
+        key.check_length()?;
+        Ok(key)
+    }
+
+    /// The text that the map has a key under; `Invalid` if it is of another type.
+    pub(crate) fn text_of(self, key: &Key) -> Result<Cow<'_, str>> {
+        key.check_length()?;
+        let integer = match (self, key) {
+            (Self::Text, Key::Text(text)) => return Ok(Cow::Borrowed(text)),
+            (Self::Uuid, Key::Uuid(_)) => return Ok(Cow::Owned(key.to_string())),
+            (Self::I64, Key::I64(key)) => Some(i128::from(*key)),
+            (Self::U64, Key::U64(key)) => Some(i128::from(*key)),
+            (Self::I64, Key::U64(key)) => i64::try_from(*key).ok().map(i128::from),
+            (Self::U64, Key::I64(key)) => u64::try_from(*key).ok().map(i128::from),
+            _ => None,
+        };
+        let text = integer.map(|key| Cow::Owned(text_of_integer(key)));
+        text.ok_or_else(|| self.mismatch(&key.to_string()))
+    }
+
+    /// The key that the map has under a text.
+    pub(crate) fn key_of(self, text: &str) -> Result<Key> {
+        let key = match self {
+            Self::Text => Some(Key::Text(text.to_owned())),
+            Self::I64 => integer_of(text).and_then(|key| i64::try_from(key).ok()).map(Key::I64),
+            Self::U64 => integer_of(text).and_then(|key| u64::try_from(key).ok()).map(Key::U64),
+            Self::Uuid => parse_uuid(text).map(Key::Uuid),
+        };
+        key.filter(|key| self.text_of(key).is_ok_and(|again| again == text)).ok_or_else(|| {
+            let message = format!(
+                "{text:?} is no key of the collection: a member of a collection stands under the \
+                 text of a key of the type {self}"
+            );
+            Error::new(ErrorKind::Invalid, message)
+        })
+    }
+
+    /// Refuses a text that no key has.
+    pub(crate) fn check(self, text: &str) -> Result<()> {
+        self.key_of(text).map(drop)
+    }
+
+    fn mismatch(self, found: &str) -> Error {
+        let message = format!("the key {found} is not of the collection's key type, {self}");
+        Error::new(ErrorKind::Invalid, message)
+    }
+}
+
+impl fmt::Display for KeyKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = Self::NAMES.iter().find(|(kind, _)| kind == self);
+        f.write_str(name.map_or("", |(_, name)| name))
+    }
+}
+
+impl FromStr for KeyKind {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let found = Self::NAMES.iter().find(|(_, name)| *name == text);
+        found.map(|(kind, _)| *kind).ok_or_else(|| {
+            let message = format!(
+                "there are no keys of the type {text:?}: use string, i64, u64 or \
+                                   uuid"
+            );
+            Error::new(ErrorKind::Invalid, message)
+        })
+    }
+}
+
+impl Key {
+    fn check_length(&self) -> Result<()> {
+        let Self::Text(text) = self else { return Ok(()) };
+        let why = match text.len() {
+            0 => "is empty".to_owned(),
+            len if len > RECORD_KEY_BYTES_MAX => format!("has {len} bytes"),
+            _ => return Ok(()),
+        };
+        let shown: String = text.chars().take(32).collect();
+        let message = format!("the key {shown:?} {why}: keys have 1 to 1,024 bytes");
+        Err(Error::new(ErrorKind::Invalid, message))
+    }
+}
+
+/// As people write it.
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(text),
+            Self::I64(key) => key.fmt(f),
+            Self::U64(key) => key.fmt(f),
+            Self::Uuid(uuid) => {
+                let hex = format!("{uuid:032x}");
+                let parts = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]];
+                f.write_str(&parts.join("-"))
+            }
+        }
+    }
+}
+
+impl From<&str> for Key {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Key {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<i32> for Key {
+    fn from(key: i32) -> Self {
+        Self::I64(key.into())
+    }
+}
+
+impl From<i64> for Key {
+    fn from(key: i64) -> Self {
+        Self::I64(key)
+    }
+}
+
+impl From<u64> for Key {
+    fn from(key: u64) -> Self {
+        Self::U64(key)
+    }
+}
+
+impl From<&Self> for Key {
+    fn from(key: &Self) -> Self {
+        key.clone()
+    }
+}
+
+/// The text of an integer: negative ones come first and tell how far above the least they are.
+fn text_of_integer(key: i128) -> String {
+    if key < 0 {
+        // One digit less, for the sign.
+        format!("-{:0width$}", key - i128::from(i64::MIN), width = DIGITS - 1)
+    } else {
+        format!("{key:0DIGITS$}")
+    }
+}
+
+fn integer_of(text: &str) -> Option<i128> {
+    match text.strip_prefix('-') {
+        Some(above) => Some(i128::from(above.parse::<u64>().ok()?) + i128::from(i64::MIN)),
+        None => text.parse::<u64>().ok().map(i128::from),
+    }
+}
+
+fn parse_uuid(text: &str) -> Option<u128> {
+    let has_form = text.len() == 36
+        && text.bytes().enumerate().all(|(at, byte)| {
+            if HYPHENS.contains(&at) { byte == b'-' } else { byte.is_ascii_hexdigit() }
+        });
+    let digits: String = text.chars().filter(|&digit| digit != '-').collect();
+    has_form.then(|| u128::from_str_radix(&digits, 16).ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_of_keys_are_in_the_order_of_the_keys_and_lead_back_to_them() {
+        let signed = [i64::MIN, i64::MIN + 1, -10, -9, -1, 0, 1, 9, 10, i64::MAX].map(Key::I64);
+        let unsigned = [0, 1, 9, 10, u64::MAX - 1, u64::MAX].map(Key::U64);
+        let uuids = [0, 1, 1 << 64, u128::MAX].map(Key::Uuid);
+        let texts = ["\u{1}", "a", "aa", "b", "\u{e9}"].map(Key::from);
+        let kinds = [
+            (KeyKind::I64, &signed[..]),
+            (KeyKind::U64, &unsigned[..]),
+            (KeyKind::Uuid, &uuids[..]),
+            (KeyKind::Text, &texts[..]),
+        ];
+        for (kind, keys) in kinds {
+            let texts: Vec<_> = keys.iter().map(|key| kind.text_of(key).unwrap()).collect();
+            assert!(texts.is_sorted() && texts.len() == keys.len(), "{texts:?}");
+            for (key, text) in keys.iter().zip(&texts) {
+                assert_eq!(kind.key_of(text).unwrap(), *key);
+                assert_eq!(kind.parse(&key.to_string()).unwrap(), *key);
+            }
+        }
+    }
+
+    #[test]
+    fn integers_fit_the_other_integer_type_where_it_has_them() {
+        assert!(KeyKind::U64.text_of(&Key::I64(7)).is_ok());
+        assert!(KeyKind::I64.text_of(&Key::U64(7)).is_ok());
+        assert!(KeyKind::U64.text_of(&Key::I64(-7)).is_err());
+        assert!(KeyKind::I64.text_of(&Key::U64(u64::MAX)).is_err());
+    }
+
+    #[test]
+    fn keys_that_are_empty_too_long_or_of_another_type_are_refused() {
+        let long = "k".repeat(RECORD_KEY_BYTES_MAX + 1);
+        for (kind, text) in [
+            (KeyKind::Text, ""),
+            (KeyKind::Text, long.as_str()),
+            (KeyKind::I64, "x"),
+            (KeyKind::U64, "-1"),
+            (KeyKind::Uuid, "f81d4fae7dec11d0a76500a0c91e6bf6"),
+            (KeyKind::Uuid, "f81d4fae-7dec-11d0-a765-00a0c91e6bfg"),
+        ] {
+            assert_eq!(kind.parse(text).unwrap_err().kind(), ErrorKind::Invalid, "{kind} {text}");
+        }
+        assert!(KeyKind::Text.parse(&long[1..]).is_ok());
+        let other = KeyKind::Uuid.text_of(&Key::from("a")).unwrap_err();
+        assert_eq!(other.message(), "the key a is not of the collection's key type, uuid");
+        assert!(KeyKind::I64.key_of("7").is_err(), "not the text of a key");
+        assert!("int".parse::<KeyKind>().is_err());
+    }
+}

@@ -1,0 +1,424 @@
+//! A tree whose root is a map of records: how they are found, counted and changed.
+//!
+//! Invariants:
+//! - a key keeps its ordinal for ever, and with it what it counts;
+//! - the map's order is that of the ordinals, so that a record's place is found by bisection;
+//! - a record's first version is 1 and is not stored; each later revision that changes the record
+//!   and leaves it there stores the next in a field that no JSON text can name.
+
+use std::collections::BTreeSet;
+use std::ops::{Bound, ControlFlow};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::json::{Tape, TapeIndex};
+use crate::node::{NodeId, Ordinal, PathId};
+use crate::order::{self, Item};
+use crate::state::{Datum, Extent, Sequence};
+use crate::tree::Tree;
+use crate::tree::data::{TreeData, node};
+use crate::tree::group::Fault;
+use crate::tree::keys::key_of;
+use crate::tree::locate::parent_of;
+use crate::tree::schema::{Label, ROOT};
+use crate::tree::writer::{Prior, Writer};
+
+/// The name of the field that counts a record's versions: no UTF-8, so that no member has it.
+const VERSION_FIELD: &[u8] = b"\xff";
+
+/// What happened to a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RecordEvent {
+    /// It got this version.
+    Saved(u64),
+    Deleted,
+}
+
+/// A range of keys, read in pages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct KeyRange {
+    pub(crate) low: Bound<Vec<u8>>,
+    pub(crate) high: Bound<Vec<u8>>,
+}
+
+impl KeyRange {
+    /// Goes on behind a key, or before it if the range is read from its end.
+    pub(crate) fn pass(&mut self, key: &[u8], is_reverse: bool) {
+        let bound = Bound::Excluded(key.to_vec());
+        if is_reverse {
+            self.high = bound;
+        } else {
+            self.low = bound;
+        }
+    }
+}
+
+impl Tree {
+    /// The record with a key at a revision.
+    pub(crate) fn record(&self, key: &[u8], revision: u32) -> Result<Option<NodeId>> {
+        self.entry_node(node(ROOT, 0), key, revision)
+    }
+
+    /// The version of a record that is there at a revision.
+    pub(crate) fn record_version(&self, record: NodeId, revision: u32) -> Result<u64> {
+        self.read(|data| version(data, record, revision))
+    }
+
+    /// How many records there are at a revision.
+    pub(crate) fn record_count(&self, revision: u32) -> Result<u64> {
+        self.child_count(self.children(node(ROOT, 0), revision)?)
+    }
+
+    /// The next keys of a range in their order, with their ordinals, whether their records are
+    /// there or not; none at its end.
+    pub(crate) fn record_keys(
+        &self,
+        range: &KeyRange,
+        is_reverse: bool,
+        limit: usize,
+    ) -> Result<Vec<(Vec<u8>, u64)>> {
+        let Some(path) = self.data.read().schema.path(ROOT).entry else { return Ok(Vec::new()) };
+        // What a checkpoint moves to the disk meanwhile is found in both.
+        let mut keys = self.young_keys(path, range, is_reverse, limit);
+        keys.extend(self.cells.entries(path, range, is_reverse, limit)?);
+        keys.sort_unstable();
+        keys.dedup();
+        if is_reverse {
+            keys.reverse();
+        }
+        keys.truncate(limit);
+        Ok(keys)
+    }
+
+    fn young_keys(
+        &self,
+        path: PathId,
+        range: &KeyRange,
+        is_reverse: bool,
+        limit: usize,
+    ) -> Vec<(Vec<u8>, u64)> {
+        let low = range.low.as_ref().map(|name| key_of(0, name));
+        let high = range.high.as_ref().map(|name| key_of(0, name));
+        let (first, end) = (key_of(0, b""), key_of(1, b""));
+        let low = match &low {
+            Bound::Unbounded => Bound::Included(first.as_slice()),
+            bound => bound.as_ref().map(Vec::as_slice),
+        };
+        let high = match &high {
+            Bound::Unbounded => Bound::Excluded(end.as_slice()),
+            bound => bound.as_ref().map(Vec::as_slice),
+        };
+        let data = loop {
+            let data = self.data.read();
+            let space = data.schema.path(path).space.0 as usize;
+            if data.spaces[space].keys.is_sorted() {
+                break data;
+            }
+            drop(data);
+            // A checkpoint that comes to its end in between leaves them unsorted again.
+            self.data.write().spaces[space].keys.sort();
+        };
+        let found = data.spaces[data.schema.path(path).space.0 as usize].keys.range((low, high));
+        let named = |(key, ordinal): (&[u8], u64)| (key[first.len()..].to_vec(), ordinal);
+        if is_reverse {
+            found.rev().take(limit).map(named).collect()
+        } else {
+            found.take(limit).map(named).collect()
+        }
+    }
+
+    /// The record of an ordinal if it is there at a revision.
+    pub(crate) fn record_of_ordinal(&self, ordinal: u64, revision: u32) -> Result<Option<NodeId>> {
+        self.read(|data| {
+            let Some(path) = data.schema.path(ROOT).entry else { return Ok(None) };
+            let record = node(path, ordinal);
+            let born = data.born(data.schema.path(path).space, ordinal)?;
+            let is_born = born.is_some_and(|born| born <= revision);
+            Ok((is_born && !data.state(record, revision)?.is_absent()).then_some(record))
+        })
+    }
+
+    /// The record that had a key, there or not.
+    pub(crate) fn record_ever(&self, key: &[u8]) -> Result<Option<NodeId>> {
+        let Some(path) = self.data.read().schema.path(ROOT).entry else { return Ok(None) };
+        let young = {
+            let data = self.data.read();
+            data.young_entry(data.schema.path(path).space, 0, key)
+        };
+        let ordinal = match young {
+            Some(ordinal) => Some(ordinal),
+            None => self.cells.entry(path, 0, key)?,
+        };
+        Ok(ordinal.map(|ordinal| node(path, ordinal)))
+    }
+
+    /// What happened to a record up to a revision, newest first; fewer than `limit` only at the
+    /// beginning.
+    pub(crate) fn record_events(
+        &self,
+        record: NodeId,
+        until: u32,
+        limit: usize,
+    ) -> Result<Vec<(u32, RecordEvent)>> {
+        self.read(|data| {
+            let begin = data.kept.first();
+            let Some(created) = data.created(record)? else { return Ok(Vec::new()) };
+            let created = created.max(begin);
+            let mut events = Vec::new();
+            if let Some(path) = data.schema.field(record.path(), VERSION_FIELD) {
+                let versions = node(path, record.ordinal().0);
+                data.versions(versions, until, &mut |set, state| {
+                    if let Datum::Int(version) = state {
+                        events.push((set, RecordEvent::Saved(version.cast_unsigned())));
+                    }
+                    stop(events.len() >= limit)
+                })?;
+            }
+            let saved = events.len();
+            let is_counted = events.last().is_some_and(|&(first, _)| first <= created);
+            if created <= until && !is_counted && saved < limit {
+                events.push((created, RecordEvent::Saved(1)));
+            }
+            let saved = events.len();
+            data.versions(record, until, &mut |set, state| {
+                if state.is_absent() {
+                    events.push((set, RecordEvent::Deleted));
+                }
+                stop(events.len() >= saved + limit)
+            })?;
+            events.sort_unstable_by_key(|&(revision, _)| std::cmp::Reverse(revision));
+            events.truncate(limit);
+            Ok(events)
+        })
+    }
+}
+
+fn stop(is_enough: bool) -> ControlFlow<()> {
+    if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+}
+
+/// The version of a record that is there, or was last, at a revision.
+fn version(data: &TreeData, record: NodeId, revision: u32) -> Result<u64, Fault> {
+    let Some(path) = data.schema.field(record.path(), VERSION_FIELD) else { return Ok(1) };
+    match data.state(node(path, record.ordinal().0), revision)? {
+        Datum::Absent => Ok(1),
+        Datum::Int(version @ 2..) => Ok(version.cast_unsigned()),
+        other => {
+            let message = format!("record {} has the version {other:?}", record.ordinal().0);
+            Err(Error::new(ErrorKind::Corrupt, message).into())
+        }
+    }
+}
+
+impl Writer {
+    /// The map of records and the path of its entries, made if they are missing.
+    fn records(&self) -> Result<(NodeId, PathId, Sequence)> {
+        let root = self.root()?;
+        let sequence = match self.prior(root)? {
+            (Prior::Map(sequence), true) => sequence,
+            (Prior::Map(_), false) | (Prior::Never, _) => {
+                self.stage(root, Datum::Map(Sequence::EMPTY))?;
+                Sequence::EMPTY
+            }
+            _ => return Err(not_records()),
+        };
+        match self.tree.change(|data| Ok(data.entry_or_add(ROOT)))? {
+            Some(path) => Ok((root, path, sequence)),
+            None => Err(full()),
+        }
+    }
+
+    /// The record with a key, as staged.
+    pub(crate) fn record(&self, key: &str) -> Result<Option<NodeId>> {
+        let Some(path) = self.tree.data.read().schema.path(ROOT).entry else { return Ok(None) };
+        let Some(ordinal) = self.entry(node(ROOT, 0), path, key.as_bytes())? else {
+            return Ok(None);
+        };
+        let record = node(path, ordinal);
+        let is_there =
+            self.tree.read(|data| Ok(!data.state(record, self.revision)?.is_absent()))?;
+        Ok(is_there.then_some(record))
+    }
+
+    /// Makes a value that of the record with a key.
+    pub(crate) fn put_record(&self, key: &str, tape: &Tape<'_>, at: TapeIndex) -> Result<()> {
+        let (root, path, sequence) = self.records()?;
+        let known = self.entry(root, path, key.as_bytes())?;
+        if let Some(ordinal) = known {
+            let record = node(path, ordinal);
+            let is_gone =
+                self.tree.read(|data| Ok(data.state(record, self.revision)?.is_absent()))?;
+            self.put(record, tape, at)?;
+            if !is_gone {
+                return Ok(());
+            }
+            let place = self.record_place(sequence, ordinal)?;
+            return self.splice_records((root, sequence), (place, 0), ordinal);
+        }
+        let plain = crate::json::escape::is_plain(key.as_bytes());
+        let ordinal = self.tree.change(|data| {
+            let space = data.schema.path(path).space;
+            data.bear(space, 0, Some((key.as_bytes(), plain)))
+        })?;
+        self.put(node(path, ordinal), tape, at)?;
+        let end = order::len(&&self.tree.orders, sequence)?;
+        self.splice_records((root, sequence), (end, 0), ordinal)
+    }
+
+    fn splice_records(
+        &self,
+        (root, sequence): (NodeId, Sequence),
+        range: (u64, u64),
+        ordinal: u64,
+    ) -> Result<()> {
+        let extent = Extent { first: ordinal, count: 1 };
+        let sequence = self.splice_items(sequence, range, &[extent])?;
+        self.stage(root, Datum::Map(sequence))
+    }
+
+    /// Removes records that are there.
+    pub(crate) fn remove_records(&self, records: &[NodeId]) -> Result<()> {
+        let (root, _, mut sequence) = self.records()?;
+        let mut ordinals: Vec<u64> = records.iter().map(|record| record.ordinal().0).collect();
+        ordinals.sort_unstable();
+        ordinals.dedup();
+        // From the last on, so that the places of those before stay; neighbours go at once.
+        while let Some(last) = ordinals.pop() {
+            let place = self.record_place(sequence, last)?;
+            let mut count = 1;
+            while count <= place
+                && let Some(&before) = ordinals.last()
+                && self.item_at(sequence, place - count)? == Some(before)
+            {
+                ordinals.pop();
+                count += 1;
+            }
+            sequence = self.splice_items(sequence, (place + 1 - count, count), &[])?;
+        }
+        for &record in records {
+            self.erase(record)?;
+        }
+        self.stage(root, Datum::Map(sequence))
+    }
+
+    fn item_at(&self, sequence: Sequence, index: u64) -> Result<Option<u64>> {
+        Ok(match order::get(&&self.tree.orders, sequence, index)? {
+            Some(Item::Ordinal(ordinal)) => Some(ordinal.0),
+            _ => None,
+        })
+    }
+
+    /// Where a record stands in the order, or would.
+    fn record_place(&self, sequence: Sequence, ordinal: u64) -> Result<u64> {
+        let (mut low, mut high) = (0, order::len(&&self.tree.orders, sequence)?);
+        let end = high;
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.item_at(sequence, middle)?.is_some_and(|found| found < ordinal) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        if low < end && self.item_at(sequence, low)? == Some(ordinal) {
+            return Ok(low);
+        }
+        // A change by place, such as of JSON Patch, may have put it elsewhere.
+        let item = Item::Ordinal(Ordinal(ordinal));
+        Ok(order::position(&&self.tree.orders, sequence, item)?.unwrap_or(low))
+    }
+
+    /// Gives each record that the staged transaction changed its next version, and refuses what is
+    /// no record.
+    pub(crate) fn settle_records(&self, check_key: impl Fn(&str) -> Result<()>) -> Result<()> {
+        let is_map = self.tree.read(|data| {
+            let root = data.state(node(ROOT, 0), self.revision)?;
+            Ok(matches!(root, Datum::Absent | Datum::Map(_)))
+        })?;
+        if !is_map {
+            return Err(not_records());
+        }
+        let Some(path) = self.tree.data.read().schema.path(ROOT).entry else { return Ok(()) };
+        let changed = self.changed_records(path)?;
+        for &ordinal in &changed {
+            if self.check_record(node(path, ordinal))? {
+                self.count_version(node(path, ordinal))?;
+            }
+        }
+        let (born, end) = {
+            let data = self.tree.data.read();
+            let space = &data.spaces[data.schema.path(path).space.0 as usize];
+            (space.committed, space.next)
+        };
+        for ordinal in born..end {
+            self.check_record(node(path, ordinal))?;
+            check_key(&self.tree.name_of(node(path, ordinal))?.unwrap_or_default())?;
+        }
+        Ok(())
+    }
+
+    /// The records of earlier revisions in which something was changed.
+    fn changed_records(&self, path: PathId) -> Result<BTreeSet<u64>> {
+        let touched = self.tree.data.read().touched().to_vec();
+        let mut changed = BTreeSet::new();
+        for touched in touched {
+            let record = self.tree.read(|data| {
+                let mut at = touched;
+                while at.path() != path {
+                    match parent_of(data, at)? {
+                        Some(parent) => at = parent,
+                        None => return Ok(None),
+                    }
+                }
+                Ok(Some(at.ordinal().0))
+            })?;
+            changed.extend(record);
+        }
+        Ok(changed)
+    }
+
+    /// Whether a record is there; `Invalid` if it is no object.
+    fn check_record(&self, record: NodeId) -> Result<bool> {
+        let (is_there, is_object) = self.tree.read(|data| {
+            let state = data.state(record, self.revision)?;
+            Ok((!state.is_absent(), matches!(state, Datum::Object(_) | Datum::Map(_))))
+        })?;
+        if is_there && !is_object && !self.is_stored_object(record)? {
+            let key = self.tree.name_of(record)?.unwrap_or_default();
+            let message = format!("record {key:?} is no JSON object: a record has fields");
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
+        Ok(is_there)
+    }
+
+    /// Whether a record that is stored whole is an object.
+    fn is_stored_object(&self, record: NodeId) -> Result<bool> {
+        let mut text = Vec::new();
+        let format = crate::Format { max_level: Some(0), ..crate::Format::default() };
+        self.tree.append_json((record, self.revision), &format, &mut text)?;
+        Ok(text.starts_with(b"{"))
+    }
+
+    fn count_version(&self, record: NodeId) -> Result<()> {
+        self.tree.change(|data| {
+            let path = match data.schema.field(record.path(), VERSION_FIELD) {
+                Some(path) => path,
+                None if data.schema.is_full() => return Err(full().into()),
+                None => data.add_path(record.path(), Label::Field(VERSION_FIELD)),
+            };
+            let next = version(data, record, self.revision - 1)? + 1;
+            let next = Datum::Int(next.cast_signed());
+            data.stage(node(path, record.ordinal().0), next)
+        })
+    }
+}
+
+fn not_records() -> Error {
+    let message = "the document is a collection: its value is an object of records";
+    Error::new(ErrorKind::Invalid, message)
+}
+
+fn full() -> Error {
+    let message = "the collection has as many label paths as can be counted (65,536), so there is \
+                   none left for its records: keep values with names of their own in arrays";
+    Error::new(ErrorKind::Full, message)
+}
