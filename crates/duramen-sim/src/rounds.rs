@@ -45,8 +45,8 @@ impl Suite {
 pub(crate) struct Tally {
     /// Power losses and killed processes.
     pub(crate) losses: u64,
-    /// Checkpoints that one database of the round had.
-    pub(crate) checkpoints: u64,
+    /// Compactions of the databases of the round.
+    pub(crate) compactions: u64,
     pub(crate) seen: BTreeSet<&'static str>,
     pub(crate) coverage: Coverage,
     /// A hash of everything that happened.

@@ -38,6 +38,6 @@ pub(super) fn round(seed: u64, profile: Option<Profile>) -> Check<Tally> {
     }
     drop(open);
     let trace = life.trace();
-    let Life { checkpoints, seen, coverage, .. } = life;
-    Ok(Tally { losses, checkpoints, seen, coverage, trace })
+    let Life { compactions, seen, coverage, .. } = life;
+    Ok(Tally { losses, compactions, seen, coverage, trace })
 }
