@@ -87,7 +87,7 @@ impl Life {
             loss: Loss::Process,
             trace: 0,
             memory_bytes: random.choose(&[256 << 10, 1 << 20, 16 << 20]),
-            checkpoint_journal_bytes: random.choose(&[1 << 10, 4 << 10, 16 << 10, 1 << 20]),
+            checkpoint_journal_bytes: random.choose(&[256, 256, 1 << 10, 4 << 10, 1 << 20]),
             random,
         }
     }

@@ -113,13 +113,13 @@ kinds! {
     /// A revision gets a tag.
     Tag "tag" 4 Alone
     /// A tag goes to another revision.
-    MoveTag "move tag" 12 Alone
+    MoveTag "move tag" 15 Alone
     /// A tag is removed.
     Untag "untag" 9 Alone
     /// The next revision of a history is imported.
     Import "import" 8 Alone
     /// Part of a history is kept from now on, or all of it.
-    Retain "retain" 2 Alone
+    Retain "retain" 5 Alone
 }
 
 /// What is done to a document. Pointers and values are text, as the engine is given them.

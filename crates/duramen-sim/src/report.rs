@@ -23,6 +23,9 @@ pub(crate) struct Report {
 /// From so many compactions on a database has aged.
 const MANY_COMPACTIONS: u64 = 3;
 
+/// Of fewer rounds a share tells little.
+const ROUNDS_OF_A_SHARE: u64 = 200;
+
 impl Report {
     pub(crate) fn new(suite: Suite) -> Self {
         Self {
@@ -57,17 +60,27 @@ impl Report {
         if let Some(rounds) = self.suite.rounds_per_effect {
             self.failures.extend(self.coverage.gaps(self.rounds / rounds));
         }
+        let (share, least) = (self.compacted_percent(), self.suite.compacted_percent_min);
+        if self.rounds >= ROUNDS_OF_A_SHARE && share < least {
+            self.failures.push(format!(
+                "{share} % of the rounds had {MANY_COMPACTIONS} compactions or more, {least} should"
+            ));
+        }
+    }
+
+    fn compacted_percent(&self) -> u64 {
+        100 * self.compacted / self.rounds.max(1)
     }
 
     /// Prints it; whether nothing failed.
     pub(crate) fn print(&self) -> bool {
-        let Self { rounds, seconds, losses, compacted, .. } = self;
+        let Self { rounds, seconds, losses, .. } = self;
         let suite = self.suite.name;
         let (seen, failures) = (self.seen.len(), self.failures.len());
         for failure in &self.failures {
             println!("FAILED {suite}: {failure}");
         }
-        let share = 100 * compacted / (*rounds).max(1);
+        let share = self.compacted_percent();
         if self.suite.rounds_per_effect.is_some() {
             print!("{}", self.coverage);
         }

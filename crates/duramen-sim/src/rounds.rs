@@ -23,6 +23,8 @@ pub(crate) struct Suite {
     pub(crate) round_seconds_max: f64,
     /// Each kind of operation must have taken effect at least once in so many rounds.
     pub(crate) rounds_per_effect: Option<u64>,
+    /// So many of a hundred rounds must have many compactions.
+    pub(crate) compacted_percent_min: u64,
 }
 
 /// Rounds with a life of their own, in which every kind of operation takes effect at least once.
@@ -31,7 +33,7 @@ const ROUNDS_PER_EFFECT: u64 = 8;
 impl Suite {
     /// A suite that draws no operations, or too few to tell.
     pub(crate) const fn new(name: &'static str) -> Self {
-        Self { name, round_seconds_max: 300.0, rounds_per_effect: None }
+        Self { name, round_seconds_max: 300.0, rounds_per_effect: None, compacted_percent_min: 0 }
     }
 
     /// A suite that every kind of operation must take effect in.
