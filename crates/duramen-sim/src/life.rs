@@ -87,7 +87,7 @@ impl Life {
             loss: Loss::Process,
             trace: 0,
             memory_bytes: random.choose(&[256 << 10, 1 << 20, 16 << 20]),
-            checkpoint_journal_bytes: random.choose(&[256, 256, 1 << 10, 4 << 10, 1 << 20]),
+            checkpoint_journal_bytes: random.choose(&[64, 64, 512, 4 << 10, 1 << 20]),
             random,
         }
     }
@@ -178,7 +178,7 @@ impl Life {
             1 => self.settle(Chore::Checkpoint, db.checkpoint()),
             2 => self.read_beside(),
             3 => return self.reopen(db).map_err(|trouble| (None, trouble)),
-            4 => self.compact(&db),
+            4..7 => self.compact(&db),
             _ => self.transact(&db),
         };
         self.count(&db);

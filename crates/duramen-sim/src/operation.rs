@@ -103,7 +103,7 @@ kinds! {
     /// A document is deleted.
     Delete "delete" 1 Anywhere
     /// What a revision that is not the newest changed is taken back.
-    UndoEarlier "undo earlier" 4 Anywhere
+    UndoEarlier "undo earlier" 9 Anywhere
     /// A document gets another name.
     Rename "rename" 2 Anywhere
     /// Two documents exchange their names.
@@ -111,15 +111,15 @@ kinds! {
     /// Other options are declared.
     Declare "declare" 2 Anywhere
     /// A revision gets a tag.
-    Tag "tag" 4 Alone
+    Tag "tag" 6 Alone
     /// A tag goes to another revision.
-    MoveTag "move tag" 15 Alone
+    MoveTag "move tag" 38 Alone
     /// A tag is removed.
-    Untag "untag" 9 Alone
+    Untag "untag" 18 Alone
     /// The next revision of a history is imported.
     Import "import" 8 Alone
     /// Part of a history is kept from now on, or all of it.
-    Retain "retain" 5 Alone
+    Retain "retain" 6 Alone
 }
 
 /// What is done to a document. Pointers and values are text, as the engine is given them.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::coverage::Coverage;
 use crate::expectation::Check;
-use crate::rounds::{Suite, Tally};
+use crate::rounds::{Suite, Tally, is_interrupted};
 
 /// The outcome of a suite.
 #[derive(Debug)]
@@ -57,6 +57,9 @@ impl Report {
     /// The suite is over: kinds of operations that hardly took effect are failures.
     pub(crate) fn close(&mut self, seconds: f64) {
         self.seconds = seconds;
+        if is_interrupted() {
+            return;
+        }
         if let Some(rounds) = self.suite.rounds_per_effect {
             self.failures.extend(self.coverage.gaps(self.rounds / rounds));
         }

@@ -8,6 +8,7 @@ mod exhaustive;
 mod full_disk;
 mod fuzz;
 mod kills;
+mod long_run;
 mod power_loss;
 mod teeth;
 mod watchdog;
@@ -16,6 +17,7 @@ use std::collections::BTreeSet;
 
 pub(crate) use fuzz::write_corpus;
 pub(crate) use kills::child;
+pub(crate) use long_run::long_run;
 pub(crate) use teeth::{power_losses as bite, run as teeth};
 pub(crate) use watchdog::hang;
 

@@ -60,6 +60,11 @@ impl Kept {
         self.fates.iter().skip(skipped).all(|fate| *fate == Fate::There)
     }
 
+    /// Whether the history begins with revision 1 for certain.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.first_max <= 1 && self.has_all_from(1)
+    }
+
     /// Whether a revision is gone for ever.
     pub(crate) fn is_dropped(&self, revision: Revision) -> bool {
         self.fate(revision) == Some(Fate::Dropped)

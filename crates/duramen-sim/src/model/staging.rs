@@ -132,9 +132,9 @@ impl<'m> Staging<'m> {
         self.committed(name).is_some_and(|document| document.kept.is_open(revision))
     }
 
-    /// Whether every revision of a document is there for certain.
+    /// Whether the history of a document begins with revision 1 for certain.
     pub(crate) fn has_whole_history(&self, name: &str) -> bool {
-        self.committed(name).is_none_or(|document| document.kept.has_all_from(1))
+        self.committed(name).is_none_or(|document| document.kept.is_whole())
     }
 
     /// The value of a document at a revision.

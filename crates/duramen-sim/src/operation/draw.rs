@@ -169,7 +169,7 @@ fn draw_exchange(name: &str, staging: &Staging, random: &mut Random) -> Operatio
 fn draw_options(name: &str, staging: &Staging, random: &mut Random) -> DocumentOptions {
     let path = |text: &str| text.parse().expect("a label path");
     let mut options = DocumentOptions::default();
-    if random.one_in(4) {
+    if random.one_in(8) {
         options.keep = draw_retention(staging, random);
     } else if let Some(facts) = staging.facts(name) {
         options.keep = facts.options.keep;
@@ -185,11 +185,11 @@ fn draw_options(name: &str, staging: &Staging, random: &mut Random) -> DocumentO
 }
 
 fn draw_retention(staging: &Staging, random: &mut Random) -> Retention {
-    match random.below(6) {
+    match random.below(12) {
         _ if staging.model().keeps_all() => Retention::All,
-        0..3 => Retention::All,
-        3 => Retention::Head,
-        _ => Retention::Last(1 + random.below(8)),
+        0..6 => Retention::All,
+        6 => Retention::Head,
+        _ => Retention::Last(2 + random.below(8)),
     }
 }
 
