@@ -99,7 +99,7 @@ pub(super) fn round(seed: u64) -> Check<Tally> {
         let fault = bank.random.below(4);
         let db = bank.open()?;
         if life == 0 {
-            bank.found(&db)?;
+            found(&db)?;
         }
         bank.plan_fault(fault);
         bank.live(&db)?;
@@ -111,8 +111,8 @@ pub(super) fn round(seed: u64) -> Check<Tally> {
     if let Some(finding) = report.findings.first() {
         return Err(format!("check found {}: {}", finding.place, finding.message));
     }
-    let (seen, compactions) = (bank.seen, bank.compactions);
     let trace = bank.device.trace();
+    let Bank { compactions, seen, .. } = bank;
     Ok(Tally { losses: LIVES, compactions, seen, trace, ..Tally::default() })
 }
 
@@ -162,18 +162,6 @@ impl Bank {
         }
         (self.durable, self.acknowledged, self.under_way) = (found, found, None);
         Ok(db)
-    }
-
-    /// Fills the accounts, durably and with the power on.
-    fn found(&mut self, db: &Database) -> Check {
-        let mut transaction = db.transaction();
-        for account in ACCOUNTS {
-            said("put", transaction.put(account, ACCOUNT.as_bytes()))?;
-        }
-        said("put", transaction.put(COUNTERS, NO_TRANSFERS.as_bytes()))?;
-        let options =
-            CommitOptions { durability: Some(Durability::Sync), ..CommitOptions::default() };
-        said("commit", transaction.commit(&options)).map(drop)
     }
 
     fn plan_fault(&mut self, fault: u64) {
@@ -320,4 +308,15 @@ impl Bank {
         self.device = self.device.power_loss(loss, &mut self.random);
         self.was_killed = false;
     }
+}
+
+/// Fills the accounts, durably and with the power on.
+fn found(db: &Database) -> Check {
+    let mut transaction = db.transaction();
+    for account in ACCOUNTS {
+        said("put", transaction.put(account, ACCOUNT.as_bytes()))?;
+    }
+    said("put", transaction.put(COUNTERS, NO_TRANSFERS.as_bytes()))?;
+    let options = CommitOptions { durability: Some(Durability::Sync), ..CommitOptions::default() };
+    said("commit", transaction.commit(&options)).map(drop)
 }
