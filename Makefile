@@ -28,7 +28,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 test: ## every check and every test, as CI runs them
-	@scripts/stages.sh setup fmt clippy unit suites teeth doctest examples doc deny
+	@scripts/stages.sh setup fmt clippy unit suites teeth miri doctest examples doc deny
 
 demo: setup ## a tour of the command line on 63 versions of a real document
 	@cargo run --release --locked --package duramen-cli -- demo
@@ -70,8 +70,7 @@ teeth: ## defects planted into the engine, each of which the suites must find
 # The engine itself has no unsafe code; this looks into what its codecs are built on.
 MIRI_TESTS := journal::group journal::identity manifest::tests segment::block segment::filter wire::
 miri: ## the codecs under Miri; needs a nightly toolchain with the component miri
-	MIRIFLAGS=-Zmiri-disable-isolation CARGO_TARGET_DIR="$(CARGO_TARGET_DIR)/miri" \
-	  cargo +nightly miri test --locked --package duramen --lib -- $(MIRI_TESTS)
+	@scripts/miri.sh $(MIRI_TESTS)
 
 doctest:
 	cargo test $(WORKSPACE) --doc

@@ -22,7 +22,8 @@ counts=$(cat "$logs"/* | awk '
       if ($i ~ /^failed/ || $i ~ /^timed/) failed += $(i - 1)
     }
   }
-  END { printf "%d passed, %d failed\n", passed, failed }')
+  / is SKIPPED: / { skipped++ }
+  END { printf "%d passed, %d failed, %d suites skipped\n", passed, failed, skipped }')
 
 echo
 printf '%s%-8s %5d s\n' "$times" total "$SECONDS"

@@ -8,7 +8,7 @@ use crate::{Profile, Random};
 pub(crate) enum Command {
     /// Every suite.
     Suites { tier: Tier, fresh: u64 },
-    /// Power losses of fresh seeds for so many hours.
+    /// All suites in turn with fresh seeds for so many hours.
     Run { hours: f64, fresh: u64 },
     /// One round again.
     Replay(Replay),
@@ -46,7 +46,7 @@ pub(crate) enum Disk {
 pub(crate) const USAGE: &str = "\
 Usage:
   duramen-sim suites [--tier a|b] [--fresh TEXT]   every suite; half of the seeds follow from TEXT
-  duramen-sim run --hours N [--fresh TEXT]         power losses of fresh seeds for N hours
+  duramen-sim run --hours N [--fresh TEXT]         all suites in turn, with fresh seeds, for N hours
   duramen-sim power-loss --seed N [--profile cruel|kind]   one round again
   duramen-sim error --seed N                       one failing operation again
   duramen-sim image --seed N                       one crash point with its images again
@@ -55,6 +55,7 @@ Usage:
   duramen-sim full-disk --seed N                   one full file system again
   duramen-sim corpus FOLDER                        inputs for `cargo fuzz` to begin with
   duramen-sim backup --seed N                      one round of backups again
+  duramen-sim bank --seed N                        one round of transfers again
   duramen-sim teeth                                planted defects, in a build that has them";
 
 impl Command {
@@ -71,7 +72,10 @@ impl Command {
                 Some(Self::Suites { tier, fresh: fresh(option(rest, "--fresh")) })
             }
             ["run", rest @ ..] => {
-                let hours = option(rest, "--hours")?.parse().ok()?;
+                let hours: f64 = option(rest, "--hours")?.parse().ok()?;
+                if !hours.is_finite() || hours < 0.0 {
+                    return None;
+                }
                 Some(Self::Run { hours, fresh: fresh(option(rest, "--fresh")) })
             }
             ["teeth"] => Some(Self::Teeth),

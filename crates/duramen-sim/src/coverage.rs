@@ -11,6 +11,36 @@ use crate::plan::{Frame, Plan};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Coverage {
     counts: BTreeMap<Kind, Count>,
+    chores: BTreeMap<Chore, Count>,
+    /// Whether it is of runs that do chores between their operations.
+    has_chores: bool,
+}
+
+/// What is done to a database beside changing documents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Chore {
+    Flush,
+    Checkpoint,
+    Compact,
+    ReadBeside,
+    Reopen,
+    Close,
+}
+
+impl Chore {
+    const ALL: [Self; 6] =
+        [Self::Flush, Self::Checkpoint, Self::Compact, Self::ReadBeside, Self::Reopen, Self::Close];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Flush => "flush",
+            Self::Checkpoint => "checkpoint",
+            Self::Compact => "compact",
+            Self::ReadBeside => "read beside",
+            Self::Reopen => "reopen",
+            Self::Close => "close",
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -37,28 +67,51 @@ impl Coverage {
         }
     }
 
+    /// A chore was begun.
+    pub(crate) fn begun(&mut self, chore: Chore) {
+        self.has_chores = true;
+        self.chores.entry(chore).or_default().drawn += 1;
+    }
+
+    /// A chore was done.
+    pub(crate) fn done(&mut self, chore: Chore) {
+        self.chores.entry(chore).or_default().in_effect += 1;
+    }
+
     /// Adds the counts of another.
     pub fn add(&mut self, other: &Self) {
         for (kind, count) in &other.counts {
-            let sum = self.counts.entry(*kind).or_default();
-            sum.drawn += count.drawn;
-            sum.in_effect += count.in_effect;
+            self.counts.entry(*kind).or_default().add(*count);
         }
+        for (chore, count) in &other.chores {
+            self.chores.entry(*chore).or_default().add(*count);
+        }
+        self.has_chores |= other.has_chores;
     }
 
     /// What each kind that took effect fewer times than `floor` fails with.
     pub fn gaps(&self, floor: u64) -> Vec<String> {
         let rows = self.rows().filter(|(_, count)| count.in_effect < floor);
-        rows.map(|(kind, count)| {
-            let (name, found) = (kind.name(), count.in_effect);
+        rows.map(|(name, count)| {
+            let found = count.in_effect;
             format!("operation {name} took effect {found} times, and should at least {floor} times")
         })
         .collect()
     }
 
-    fn rows(&self) -> impl Iterator<Item = (Kind, Count)> {
+    fn rows(&self) -> impl Iterator<Item = (&'static str, Count)> {
         let count = |kind| self.counts.get(&kind).copied().unwrap_or_default();
-        Kind::ALL.iter().map(move |&kind| (kind, count(kind)))
+        let done = |chore| self.chores.get(&chore).copied().unwrap_or_default();
+        let chores = Chore::ALL.iter().filter(|_| self.has_chores);
+        let chores = chores.map(move |&chore| (chore.name(), done(chore)));
+        Kind::ALL.iter().map(move |&kind| (kind.name(), count(kind))).chain(chores)
+    }
+}
+
+impl Count {
+    fn add(&mut self, other: Self) {
+        self.drawn += other.drawn;
+        self.in_effect += other.in_effect;
     }
 }
 
@@ -66,8 +119,8 @@ impl fmt::Display for Coverage {
     /// A table of one line per kind.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "  {:<16} {:>10} {:>10}", "operation", "drawn", "in effect")?;
-        for (kind, count) in self.rows() {
-            writeln!(f, "  {:<16} {:>10} {:>10}", kind.name(), count.drawn, count.in_effect)?;
+        for (name, count) in self.rows() {
+            writeln!(f, "  {name:<16} {:>10} {:>10}", count.drawn, count.in_effect)?;
         }
         Ok(())
     }

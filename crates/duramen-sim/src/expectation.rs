@@ -49,9 +49,21 @@ impl Expectation {
         Self { states, under_way: None, times: BTreeMap::new() }
     }
 
+    /// The same, in which no document drops anything of its history.
+    pub(crate) fn keeping_all(self) -> Self {
+        let keep = |state: &Arc<Model>| Arc::new(Model::clone(state).keeping_all());
+        Self { states: self.states.iter().map(keep).collect(), ..self }
+    }
+
     /// What was acknowledged.
     pub(crate) fn model(&self) -> &Model {
         &self.states[self.states.len() - 1]
+    }
+
+    /// The same, to learn what became of it. Everything so far is durable.
+    pub(crate) fn model_mut(&mut self) -> &mut Model {
+        self.synced();
+        Arc::make_mut(&mut self.states[0])
     }
 
     /// The last commit that must survive a power loss.

@@ -28,7 +28,7 @@ pub use coverage::Coverage;
 pub use device::{FaultKind, FaultPlan, Operation, PowerLoss, PowerOff, Profile, SimulatedDevice};
 pub use random::Random;
 
-use arguments::{Command, Disk, USAGE};
+use arguments::{Command, USAGE};
 
 /// Knows how much memory is in use, and was at the most.
 #[global_allocator]
@@ -36,8 +36,6 @@ static ALLOCATOR: cap::Cap<std::alloc::System> = cap::Cap::new(std::alloc::Syste
 
 const FAILED: u8 = 1;
 const WRONG_USAGE: u8 = 2;
-const SECONDS_OF_AN_HOUR: f64 = 3_600.0;
-const SEEDS_AT_A_TIME: u64 = 20_000;
 
 /// Runs the command line: whether everything passed.
 pub fn run() -> ExitCode {
@@ -49,7 +47,7 @@ pub fn run() -> ExitCode {
             return ExitCode::from(WRONG_USAGE);
         }
         Some(Command::Suites { tier, fresh }) => suites::all(tier, fresh) > 0,
-        Some(Command::Run { hours, fresh }) => !long_run(hours, fresh),
+        Some(Command::Run { hours, fresh }) => !suites::long_run(hours, fresh),
         Some(Command::Replay(replay)) => match replay.round() {
             Ok(tally) => {
                 println!("passed: {tally:?}");
@@ -69,16 +67,4 @@ pub fn run() -> ExitCode {
         }
     };
     if failed { ExitCode::from(FAILED) } else { ExitCode::SUCCESS }
-}
-
-/// Power losses of ever new seeds; whether none failed.
-fn long_run(hours: f64, fresh: u64) -> bool {
-    let watch = stopwatch::Stopwatch::start();
-    let mut random = Random::new(fresh);
-    while watch.seconds() < hours * SECONDS_OF_AN_HOUR {
-        if !suites::power_losses(SEEDS_AT_A_TIME, random.bits(), Disk::Random).print() {
-            return false;
-        }
-    }
-    true
 }

@@ -1,11 +1,12 @@
 //! A database on a simulated device from one power loss to the next, beside its model.
 
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use duramen::{Clock, CommitOptions, Database, Durability, Error, ErrorKind, Micros, Options};
 
-use crate::coverage::Coverage;
+use crate::coverage::{Chore, Coverage};
 use crate::expectation::{Check, Expectation, Pending};
 use crate::json::Json;
 use crate::operation::Told;
@@ -22,8 +23,10 @@ pub(crate) struct Life {
     pub(crate) random: Random,
     pub(crate) coverage: Coverage,
     pub(crate) seen: BTreeSet<&'static str>,
-    /// Segments at the most: as many checkpoints.
-    pub(crate) checkpoints: u64,
+    /// Compactions in all its lives.
+    pub(crate) compactions: u64,
+    /// Those that the database at hand has told of.
+    counted: u64,
     /// Whether errors are expected while the power is on.
     pub(crate) is_faulty: bool,
     clock: SimulatedClock,
@@ -77,15 +80,21 @@ impl Life {
             expectation: Expectation::new(random.choose(&SCALES)),
             coverage: Coverage::default(),
             seen: BTreeSet::new(),
-            checkpoints: 0,
+            compactions: 0,
+            counted: 0,
             is_faulty: false,
             clock: SimulatedClock::new(START),
             loss: Loss::Process,
             trace: 0,
             memory_bytes: random.choose(&[256 << 10, 1 << 20, 16 << 20]),
-            checkpoint_journal_bytes: random.choose(&[1 << 10, 4 << 10, 16 << 10, 1 << 20]),
+            checkpoint_journal_bytes: random.choose(&[64, 64, 512, 4 << 10, 1 << 20]),
             random,
         }
+    }
+
+    /// The same, in which no document drops anything of its history.
+    pub(crate) fn keeping_all(self) -> Self {
+        Self { expectation: self.expectation.keeping_all(), ..self }
     }
 
     pub(crate) fn options(&self) -> Options {
@@ -101,7 +110,11 @@ impl Life {
     /// Opens the database; `None` if the power went or a planned fault struck.
     pub(crate) fn open(&mut self) -> Check<Option<Database>> {
         match Database::open_device(Arc::new(self.device.clone()), self.options()) {
-            Ok(db) => Ok(Some(db)),
+            Ok(db) => {
+                self.counted = 0;
+                self.count(&db);
+                Ok(Some(db))
+            }
             Err(error) => match self.trouble("open", &error) {
                 Trouble::Wrong(what) => Err(what),
                 Trouble::Over | Trouble::Fault => Ok(None),
@@ -133,7 +146,19 @@ impl Life {
 
     /// One more transaction, with the power on.
     pub(crate) fn advance(&mut self, db: &Database) -> Check {
-        match self.transact(db) {
+        let done = self.transact(db);
+        self.went_on(db, done)
+    }
+
+    /// Merges everything, with the power on.
+    pub(crate) fn compact_now(&mut self, db: &Database) -> Check {
+        let done = self.compact(db);
+        self.went_on(db, done)
+    }
+
+    fn went_on(&mut self, db: &Database, done: Step) -> Check {
+        self.count(db);
+        match done {
             Ok(()) | Err(Trouble::Fault) => Ok(()),
             Err(Trouble::Wrong(what)) => Err(what),
             Err(Trouble::Over) => Err("the power went without a crash".to_owned()),
@@ -149,51 +174,79 @@ impl Life {
             self.clock.forward(micros);
         }
         let done = match self.random.below(24) {
-            0 => self.settle("flush", db.flush()),
-            1 => self.settle("checkpoint", db.checkpoint()),
+            0 => self.settle(Chore::Flush, db.flush()),
+            1 => self.settle(Chore::Checkpoint, db.checkpoint()),
             2 => self.read_beside(),
             3 => return self.reopen(db).map_err(|trouble| (None, trouble)),
+            4..7 => self.compact(&db),
             _ => self.transact(&db),
         };
-        self.checkpoints = self.checkpoints.max(db.stats().map_or(0, |stats| stats.segments));
+        self.count(&db);
         match done {
             Ok(()) => Ok(Some(db)),
             Err(trouble) => Err((Some(db), trouble)),
         }
     }
 
+    /// Counts the compactions of the database at hand, those of its own accord as well.
+    fn count(&mut self, db: &Database) {
+        let counted = db.counters().compactions;
+        self.compactions += counted - self.counted;
+        self.counted = counted;
+    }
+
     /// After this everything acknowledged is durable.
-    fn settle(&mut self, what: &'static str, result: duramen::Result<()>) -> Step {
-        self.seen.insert(what);
-        result.map_err(|error| self.trouble(what, &error))?;
+    fn settle(&mut self, chore: Chore, result: duramen::Result<()>) -> Step {
+        self.coverage.begun(chore);
+        self.seen.insert(chore.name());
+        result.map_err(|error| self.trouble(chore.name(), &error))?;
+        self.coverage.done(chore);
         self.expectation.synced();
         Ok(())
     }
 
+    /// Merges everything: what documents do not retain is gone then.
+    fn compact(&mut self, db: &Database) -> Step {
+        let compacted = db.compact(&mut |_, _| ControlFlow::Continue(()));
+        self.settle(Chore::Compact, compacted)?;
+        let compared = oracle::compacted(&mut self.expectation, db);
+        self.read_all(compared)
+    }
+
     fn reopen(&mut self, db: Database) -> Step<Option<Database>> {
+        self.coverage.begun(Chore::Reopen);
         self.close(db)?;
         let Some(db) = self.open()? else { return Err(Trouble::Over) };
         self.compare(&db)?;
+        self.coverage.done(Chore::Reopen);
         Ok(Some(db))
     }
 
     fn close(&mut self, db: Database) -> Step {
         let closed = db.close();
-        self.settle("close", closed)
+        self.settle(Chore::Close, closed)
     }
 
     /// Another process reads beside the writer.
     fn read_beside(&mut self) -> Step {
-        self.seen.insert("read beside");
+        self.coverage.begun(Chore::ReadBeside);
+        self.seen.insert(Chore::ReadBeside.name());
         let options = Options { read_only: true, ..self.options() };
         let reader = Database::open_device(Arc::new(self.device.clone()), options);
         let reader = reader.map_err(|error| self.trouble("open to read", &error))?;
-        self.compare(&reader)
+        self.compare(&reader)?;
+        self.coverage.done(Chore::ReadBeside);
+        Ok(())
     }
 
     /// Compares, unless reads fail as planned.
     fn compare(&mut self, db: &Database) -> Step {
         let compared = oracle::compare(&mut self.expectation, db);
+        self.read_all(compared)
+    }
+
+    /// What came of reading much: what cannot be read now says nothing.
+    fn read_all(&self, compared: Check) -> Step {
         if self.device.is_off() {
             return Err(Trouble::Over);
         }

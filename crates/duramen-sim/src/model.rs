@@ -13,8 +13,10 @@ use crate::plan::Plan;
 use crate::random::Random;
 use crate::samples::Scale;
 
+mod kept;
 mod staging;
 
+pub use kept::{Kept, Listed};
 pub(crate) use staging::{Staged, Staging};
 
 /// Fewer than the paths from which on the engine keeps objects otherwise.
@@ -24,6 +26,8 @@ const MANY_FIELDS: usize = 2_000;
 #[derive(Debug, Clone)]
 pub struct Model {
     scale: Scale,
+    /// Whether no document is to drop anything of its history.
+    keeps_all: bool,
     sequence: u64,
     documents: BTreeMap<String, Document>,
 }
@@ -38,6 +42,8 @@ pub struct Document {
     pub(crate) has_many_fields: bool,
     /// Its revisions, from the first on.
     pub versions: Vec<Arc<Version>>,
+    /// Which of them are there still.
+    pub kept: Kept,
     /// What is said of it beside its values.
     pub facts: Facts,
 }
@@ -96,9 +102,10 @@ impl Document {
         self.versions.last().and_then(|version| version.json.as_ref())
     }
 
-    /// Its value at a revision.
+    /// Its value at a revision; none if it was dropped.
     pub(crate) fn value_at(&self, revision: Revision) -> Option<&Json> {
-        self.version(revision)?.json.as_ref()
+        let version = self.version(revision).filter(|_| !self.kept.is_dropped(revision));
+        version?.json.as_ref()
     }
 
     /// One of its revisions.
@@ -137,7 +144,29 @@ impl Version {
 impl Model {
     /// An empty database; documents will have this scale.
     pub fn new(scale: Scale) -> Self {
-        Self { scale, sequence: 0, documents: BTreeMap::new() }
+        Self { scale, keeps_all: false, sequence: 0, documents: BTreeMap::new() }
+    }
+
+    /// From now on no document is to drop anything of its history.
+    #[must_use]
+    pub fn keeping_all(self) -> Self {
+        Self { keeps_all: true, ..self }
+    }
+
+    /// Whether no document is to drop anything of its history.
+    pub(crate) fn keeps_all(&self) -> bool {
+        self.keeps_all
+    }
+
+    /// A compaction of everything has ended, and this is what a document says since.
+    ///
+    /// # Errors
+    /// What is wrong with that.
+    pub fn compacted(&mut self, name: &str, listed: &Listed) -> Result<(), String> {
+        let Some(Document { kept, facts, .. }) = self.documents.get_mut(name) else {
+            return Err(format!("there is no document {name:?}"));
+        };
+        kept.compacted(listed, facts)
     }
 
     /// How large its documents are.
@@ -199,9 +228,13 @@ impl Document {
         for tag in self.facts.tags.values_mut().filter(|tag| tag.sequence == sequence) {
             (tag.author, tag.message) = (plan.author.clone(), plan.message.clone());
         }
-        if staged.value.as_ref() == self.value() {
-            return;
+        if staged.value.as_ref() != self.value() {
+            self.push_version(staged, plan, sequence);
         }
+        self.kept.commit(self.versions.len(), &self.facts);
+    }
+
+    fn push_version(&mut self, staged: &Staged, plan: &Plan, sequence: u64) {
         let fields = staged.value.as_ref().map_or(0, Json::fields);
         self.has_many_fields |= fields > MANY_FIELDS;
         self.versions.push(Arc::new(Version {

@@ -4,7 +4,7 @@
 //! the rest: no match over either has a wildcard. The gate of [`Coverage`](crate::Coverage) fails
 //! until the suites draw it often enough for it to take effect.
 
-use duramen::{DocumentOptions, Revision};
+use duramen::{DocumentOptions, Retention, Revision};
 
 use crate::edit::Edit;
 use crate::random::Random;
@@ -103,7 +103,7 @@ kinds! {
     /// A document is deleted.
     Delete "delete" 1 Anywhere
     /// What a revision that is not the newest changed is taken back.
-    UndoEarlier "undo earlier" 4 Anywhere
+    UndoEarlier "undo earlier" 9 Anywhere
     /// A document gets another name.
     Rename "rename" 2 Anywhere
     /// Two documents exchange their names.
@@ -111,13 +111,15 @@ kinds! {
     /// Other options are declared.
     Declare "declare" 2 Anywhere
     /// A revision gets a tag.
-    Tag "tag" 4 Alone
+    Tag "tag" 6 Alone
     /// A tag goes to another revision.
-    MoveTag "move tag" 12 Alone
+    MoveTag "move tag" 38 Alone
     /// A tag is removed.
-    Untag "untag" 9 Alone
+    Untag "untag" 18 Alone
     /// The next revision of a history is imported.
-    Import "import" 5 Alone
+    Import "import" 8 Alone
+    /// Part of a history is kept from now on, or all of it.
+    Retain "retain" 6 Alone
 }
 
 /// What is done to a document. Pointers and values are text, as the engine is given them.
@@ -212,6 +214,11 @@ pub enum Operation {
         /// What it does: a put, a patch or a deletion.
         revision: Box<Operation>,
     },
+    /// So much of its history is kept from now on.
+    Retain {
+        /// How much.
+        keep: Retention,
+    },
 }
 
 impl Kind {
@@ -276,6 +283,7 @@ impl Operation {
             Self::MoveTag { .. } => Kind::MoveTag,
             Self::Untag { .. } => Kind::Untag,
             Self::Import { .. } => Kind::Import,
+            Self::Retain { .. } => Kind::Retain,
         }
     }
 }

@@ -8,7 +8,7 @@ use duramen::{
 use crate::Random;
 use crate::expectation::{Check, Expectation};
 use crate::json::{Json, pointer};
-use crate::model::{self, Version};
+use crate::model::{self, Listed, Version};
 use crate::samples::{Samples, Scale};
 
 /// What may be missing of the commits that the model knows.
@@ -91,25 +91,52 @@ fn compare_document(
     equal("revisions", &head.0, &(versions.len() as u64))?;
     let log = said("log", found.log(&LogQuery::default()))?;
     let entries: Vec<LogEntry> = said("log", log.collect())?;
-    equal("entries of the log", &entries.len(), &versions.len())?;
-    for (entry, version) in entries.iter().rev().zip(versions) {
+    let listed = listed_in(&entries, found)?;
+    expected.kept.check(&listed)?;
+    for entry in &entries {
+        let version = expected.version(entry.revision).ok_or("a revision too many")?;
         compare_entry(expectation, version, entry)
             .map_err(|what| format!("revision {}: {what}", entry.revision))?;
     }
     let timestamps = said("timestamps", found.timestamps())?;
-    let expected: Vec<Micros> = entries.iter().rev().map(|entry| entry.timestamp).collect();
+    let is_whole = |entry: &&LogEntry| entry.revision >= listed.first;
+    let expected: Vec<Micros> =
+        entries.iter().rev().filter(is_whole).map(|entry| entry.timestamp).collect();
     equal("timestamps", &timestamps, &expected)?;
     for (number, version) in (1..).map(Revision).zip(versions) {
         let read = found.at(number).and_then(|snapshot| snapshot.to_json());
-        if version.json.is_none() {
+        if version.json.is_none() || !listed.revisions.contains(&number.0) {
             let kind = read.map_err(|error| error.kind());
-            equal(&format!("deleted revision {number}"), &kind, &Err(ErrorKind::NotFound))?;
+            equal(
+                &format!("revision {number}, deleted or dropped"),
+                &kind,
+                &Err(ErrorKind::NotFound),
+            )?;
             continue;
         }
         let text = said("at", read)?;
         equal(&format!("revision {number}"), &text, &version.text)?;
     }
     Ok(())
+}
+
+/// After a compaction of everything: what the documents' retention lets go is gone, and no more.
+pub(crate) fn compacted(expectation: &mut Expectation, db: &Database) -> Check {
+    let names: Vec<String> = expectation.model().documents().keys().cloned().collect();
+    for name in names {
+        let found = said("document", db.document(&name))?;
+        let log = said("log", found.log(&LogQuery::default()))?;
+        let entries: Vec<LogEntry> = said("log", log.collect())?;
+        let listed = listed_in(&entries, &found)?;
+        let compacted = expectation.model_mut().compacted(&name, &listed);
+        compacted.map_err(|what| format!("document {name:?}: {what}"))?;
+    }
+    Ok(())
+}
+
+fn listed_in(entries: &[LogEntry], found: &Document) -> Check<Listed> {
+    let first = said("first revision", found.first_revision())?;
+    Ok(Listed { first, revisions: entries.iter().map(|entry| entry.revision.0).collect() })
 }
 
 /// Compares what is declared and the tags, and reads as of each.
@@ -147,8 +174,10 @@ fn compare_entry(expectation: &mut Expectation, version: &Version, entry: &LogEn
 fn compare_history(model: &model::Document, found: &Document, random: &mut Random) -> Check {
     let versions = &model.versions;
     let Some(head) = versions.last() else { return Ok(()) };
-    let revision = random.index(versions.len());
-    let time = said("timestamps", found.timestamps())?[revision];
+    let skipped = usize::try_from(said("first revision", found.first_revision())?.0 - 1);
+    let skipped = skipped.map_err(|_| "more revisions than there can be")?;
+    let at = random.index(versions.len() - skipped);
+    let (revision, time) = (skipped + at, said("timestamps", found.timestamps())?[at]);
     let by_time = found.at_time(time).map(|snapshot| snapshot.revision().0);
     let by_time = by_time.map_err(|error| error.kind());
     let is_there = versions[revision].json.is_some();
@@ -177,6 +206,10 @@ fn compare_history(model: &model::Document, found: &Document, random: &mut Rando
     }
     let certain = model.presence(&path, versions.len() - 1);
     for (index, version) in versions.iter().enumerate() {
+        if index < skipped {
+            equal("a value before the first revision", &values[index], &None)?;
+            continue;
+        }
         if model.has_map && values[index].is_none() && !certain.contains(&index) {
             continue;
         }

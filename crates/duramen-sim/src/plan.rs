@@ -281,9 +281,12 @@ impl Plan {
         let based_on = random.one_in(4).then_some(Revision(head + random.below(2)));
         let is_said = match self.steps[0].operation.kind() {
             Kind::Exchange => false,
-            Kind::Rename | Kind::Declare | Kind::Tag | Kind::MoveTag | Kind::Untag => {
-                self.expected.is_ok()
-            }
+            Kind::Rename
+            | Kind::Declare
+            | Kind::Retain
+            | Kind::Tag
+            | Kind::MoveTag
+            | Kind::Untag => self.expected.is_ok(),
             _ => true,
         };
         if based_on.is_none() || !is_said {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::coverage::Coverage;
 use crate::expectation::Check;
-use crate::rounds::{Suite, Tally};
+use crate::rounds::{Suite, Tally, is_interrupted};
 
 /// The outcome of a suite.
 #[derive(Debug)]
@@ -14,14 +14,17 @@ pub(crate) struct Report {
     pub(crate) seconds: f64,
     pub(crate) failures: Vec<String>,
     losses: u64,
-    /// Rounds with at least [`MANY_CHECKPOINTS`].
-    checkpointed: u64,
+    /// Rounds with at least [`MANY_COMPACTIONS`].
+    compacted: u64,
     seen: BTreeSet<&'static str>,
     coverage: Coverage,
 }
 
-/// From so many checkpoints on a database has aged.
-const MANY_CHECKPOINTS: u64 = 3;
+/// From so many compactions on a database has aged.
+const MANY_COMPACTIONS: u64 = 3;
+
+/// Of fewer rounds a share tells little.
+const ROUNDS_OF_A_SHARE: u64 = 200;
 
 impl Report {
     pub(crate) fn new(suite: Suite) -> Self {
@@ -31,7 +34,7 @@ impl Report {
             seconds: 0.0,
             failures: Vec::new(),
             losses: 0,
-            checkpointed: 0,
+            compacted: 0,
             seen: BTreeSet::new(),
             coverage: Coverage::default(),
         }
@@ -43,7 +46,7 @@ impl Report {
         match result {
             Ok(tally) => {
                 self.losses += tally.losses;
-                self.checkpointed += u64::from(tally.checkpoints >= MANY_CHECKPOINTS);
+                self.compacted += u64::from(tally.compactions >= MANY_COMPACTIONS);
                 self.seen.extend(tally.seen);
                 self.coverage.add(&tally.coverage);
             }
@@ -54,30 +57,43 @@ impl Report {
     /// The suite is over: kinds of operations that hardly took effect are failures.
     pub(crate) fn close(&mut self, seconds: f64) {
         self.seconds = seconds;
+        if is_interrupted() {
+            return;
+        }
         if let Some(rounds) = self.suite.rounds_per_effect {
             self.failures.extend(self.coverage.gaps(self.rounds / rounds));
         }
+        let (share, least) = (self.compacted_percent(), self.suite.compacted_percent_min);
+        if self.rounds >= ROUNDS_OF_A_SHARE && share < least {
+            self.failures.push(format!(
+                "{share} % of the rounds had {MANY_COMPACTIONS} compactions or more, {least} should"
+            ));
+        }
+    }
+
+    fn compacted_percent(&self) -> u64 {
+        100 * self.compacted / self.rounds.max(1)
     }
 
     /// Prints it; whether nothing failed.
     pub(crate) fn print(&self) -> bool {
-        let Self { rounds, seconds, losses, checkpointed, .. } = self;
+        let Self { rounds, seconds, losses, .. } = self;
         let suite = self.suite.name;
         let (seen, failures) = (self.seen.len(), self.failures.len());
         for failure in &self.failures {
             println!("FAILED {suite}: {failure}");
         }
-        let share = 100 * checkpointed / (*rounds).max(1);
+        let share = self.compacted_percent();
         if self.suite.rounds_per_effect.is_some() {
             print!("{}", self.coverage);
         }
         println!(
             "{suite:<12} {rounds:>6} rounds {seconds:>6.1} s, {losses} losses, {seen} events, \
-             {share} % with {MANY_CHECKPOINTS} checkpoints or more, {failures} failures"
+             {share} % with {MANY_COMPACTIONS} compactions or more, {failures} failures"
         );
         println!(
             "{{\"suite\":\"{suite}\",\"rounds\":{rounds},\"seconds\":{seconds:.1},\
-             \"losses\":{losses},\"events\":{seen},\"checkpointed_percent\":{share},\
+             \"losses\":{losses},\"events\":{seen},\"compacted_percent\":{share},\
              \"failures\":{failures}}}"
         );
         failures == 0

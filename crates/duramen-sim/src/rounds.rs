@@ -4,11 +4,13 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::panic::{self, AssertUnwindSafe};
-use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock, Once};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
 
 use crate::coverage::Coverage;
 use crate::expectation::Check;
@@ -23,6 +25,8 @@ pub(crate) struct Suite {
     pub(crate) round_seconds_max: f64,
     /// Each kind of operation must have taken effect at least once in so many rounds.
     pub(crate) rounds_per_effect: Option<u64>,
+    /// So many of a hundred rounds must have many compactions.
+    pub(crate) compacted_percent_min: u64,
 }
 
 /// Rounds with a life of their own, in which every kind of operation takes effect at least once.
@@ -31,7 +35,7 @@ const ROUNDS_PER_EFFECT: u64 = 8;
 impl Suite {
     /// A suite that draws no operations, or too few to tell.
     pub(crate) const fn new(name: &'static str) -> Self {
-        Self { name, round_seconds_max: 300.0, rounds_per_effect: None }
+        Self { name, round_seconds_max: 300.0, rounds_per_effect: None, compacted_percent_min: 0 }
     }
 
     /// A suite that every kind of operation must take effect in.
@@ -45,8 +49,8 @@ impl Suite {
 pub(crate) struct Tally {
     /// Power losses and killed processes.
     pub(crate) losses: u64,
-    /// Checkpoints that one database of the round had.
-    pub(crate) checkpoints: u64,
+    /// Compactions of the databases of the round.
+    pub(crate) compactions: u64,
     pub(crate) seen: BTreeSet<&'static str>,
     pub(crate) coverage: Coverage,
     /// A hash of everything that happened.
@@ -60,6 +64,8 @@ const WORKERS_MAX: usize = 8;
 /// How the process ends when a round hangs.
 pub(crate) const HUNG: i32 = 3;
 const WATCH_MILLIS: u64 = 100;
+/// How it ends at the second Ctrl-C.
+const INTERRUPTED_CODE: i32 = 130;
 
 /// Runs `round` once for each of the seeds.
 pub(crate) fn run(
@@ -75,6 +81,9 @@ pub(crate) fn run(
     let rounds: Vec<Mutex<Option<Running>>> = (0..workers).map(|_| Mutex::new(None)).collect();
     let work = |running: &Mutex<Option<Running>>| {
         while let Some(&seed) = seeds.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if is_interrupted() {
+                return;
+            }
             *running.lock() = Some(Running { seed, watch: Stopwatch::start() });
             let result = without_panic(|| round(seed));
             *running.lock() = None;
@@ -100,6 +109,25 @@ pub(crate) fn run(
     let mut report = report.into_inner();
     report.close(watch.seconds());
     report
+}
+
+static INTERRUPTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+
+/// From now on Ctrl-C ends suites after the rounds under way; a second one ends the process.
+pub(crate) fn interrupt_on_signals() {
+    for signal in [SIGINT, SIGTERM] {
+        let is_asked = || Arc::clone(&INTERRUPTED);
+        let registered = flag::register_conditional_shutdown(signal, INTERRUPTED_CODE, is_asked())
+            .and_then(|_| flag::register(signal, is_asked()));
+        if let Err(error) = registered {
+            eprintln!("Ctrl-C will end the process without a summary: {error}");
+        }
+    }
+}
+
+/// Whether rounds that have not begun are to be left out.
+pub(crate) fn is_interrupted() -> bool {
+    INTERRUPTED.load(Ordering::Relaxed)
 }
 
 /// A round that has not ended.

@@ -1,12 +1,14 @@
 //! The suites: each runs many rounds, one per seed, and reports what failed.
 
 mod backups;
+mod bank;
 mod damaged;
 mod errors;
 mod exhaustive;
 mod full_disk;
 mod fuzz;
 mod kills;
+mod long_run;
 mod power_loss;
 mod teeth;
 mod watchdog;
@@ -15,6 +17,7 @@ use std::collections::BTreeSet;
 
 pub(crate) use fuzz::write_corpus;
 pub(crate) use kills::child;
+pub(crate) use long_run::long_run;
 pub(crate) use teeth::{power_losses as bite, run as teeth};
 pub(crate) use watchdog::hang;
 
@@ -40,12 +43,16 @@ pub(crate) fn all(tier: Tier, fresh: u64) -> usize {
         exhaustive::suite(30_000).print(),
         errors::suite(400 * scale, fresh).print(),
         determinism(50 * scale, fresh).print(),
+        bank::suite(500 * scale, fresh).print(),
         backups::suite(200 * scale, fresh).print(),
         kills::suite(500 * scale, fresh).print(),
         full_disk::suite(18).print(),
     ];
     passed.into_iter().filter(|passed| !passed).count()
 }
+
+/// Rounds of a hundred whose database must have aged.
+const COMPACTED_PERCENT: u64 = 30;
 
 /// Half of the seeds are always the same, half follow from `fresh`.
 fn seeds(count: u64, fresh: u64) -> Vec<u64> {
@@ -56,9 +63,8 @@ fn seeds(count: u64, fresh: u64) -> Vec<u64> {
 
 /// Suite 4: power losses with and without crashes in the recovery from them.
 pub(crate) fn power_losses(count: u64, fresh: u64, disk: Disk) -> Report {
-    run(Suite::gated("power-loss"), &seeds(count, fresh), &|seed| {
-        Replay::PowerLoss { seed, disk }.round()
-    })
+    let suite = Suite { compacted_percent_min: COMPACTED_PERCENT, ..Suite::gated("power-loss") };
+    run(suite, &seeds(count, fresh), &|seed| Replay::PowerLoss { seed, disk }.round())
 }
 
 /// One round that a line of output names, to be run again.
@@ -71,6 +77,7 @@ pub(crate) enum Replay {
     Fuzz { seed: u64 },
     FullDisk { seed: u64 },
     Backup { seed: u64 },
+    Bank { seed: u64 },
 }
 
 impl Replay {
@@ -84,6 +91,7 @@ impl Replay {
             Self::Fuzz { seed } => fuzz::round(seed),
             Self::FullDisk { seed } => full_disk::round(seed),
             Self::Backup { seed } => backups::round(seed),
+            Self::Bank { seed } => bank::round(seed),
         };
         result.map_err(|what| format!("{what}\nREPRODUCE: duramen-sim {self}"))
     }
@@ -106,6 +114,7 @@ impl Replay {
             ("fuzz", []) => Some(Self::Fuzz { seed }),
             ("full-disk", []) => Some(Self::FullDisk { seed }),
             ("backup", []) => Some(Self::Backup { seed }),
+            ("bank", []) => Some(Self::Bank { seed }),
             _ => None,
         }
     }
@@ -124,6 +133,7 @@ impl std::fmt::Display for Replay {
             Self::Fuzz { seed } => write!(f, "fuzz --seed {seed}"),
             Self::FullDisk { seed } => write!(f, "full-disk --seed {seed}"),
             Self::Backup { seed } => write!(f, "backup --seed {seed}"),
+            Self::Bank { seed } => write!(f, "bank --seed {seed}"),
         }
     }
 }
@@ -210,6 +220,7 @@ mod tests {
             damaged::suite(2_000, 1),
             fuzz::suite(2, 1),
             determinism(4, 1),
+            bank::suite(20, 1),
         ] {
             assert!(report.failures.is_empty(), "{}: {:?}", report.suite.name, report.failures);
         }

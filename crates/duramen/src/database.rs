@@ -50,6 +50,8 @@ pub struct Counters {
     pub syncs: u64,
     /// Bytes written to the journal.
     pub journal_bytes: u64,
+    /// Compactions that replaced segments.
+    pub compactions: u64,
 }
 
 /// The size of a database.
@@ -200,6 +202,7 @@ impl Database {
             groups: counters.groups,
             syncs: counters.syncs,
             journal_bytes: counters.bytes,
+            compactions: self.engine.compactions(),
         }
     }
 

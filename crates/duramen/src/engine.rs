@@ -9,6 +9,7 @@
 use std::borrow::Cow;
 use std::ops::Deref;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
@@ -89,6 +90,8 @@ pub(crate) struct Shared {
     memory: Arc<Memory>,
     compaction: Mutex<Option<Compaction>>,
     room: Room,
+    /// Compactions that put their segment in place since the database was opened.
+    compactions: AtomicU64,
     _lock: Option<Box<dyn Lock>>,
 }
 

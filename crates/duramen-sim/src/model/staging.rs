@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use duramen::{DocumentOptions, ErrorKind, Revision};
+use duramen::{DocumentOptions, ErrorKind, Retention, Revision};
 
 use super::{Document, Facts, Model, Version};
 use crate::json::{Json, Refusal};
@@ -127,6 +127,16 @@ impl<'m> Staging<'m> {
         self.versions(name).len() as u64
     }
 
+    /// Whether nobody knows if a revision of a document was dropped.
+    pub(crate) fn is_open(&self, name: &str, revision: Revision) -> bool {
+        self.committed(name).is_some_and(|document| document.kept.is_open(revision))
+    }
+
+    /// Whether the history of a document begins with revision 1 for certain.
+    pub(crate) fn has_whole_history(&self, name: &str) -> bool {
+        self.committed(name).is_none_or(|document| document.kept.is_whole())
+    }
+
     /// The value of a document at a revision.
     pub(crate) fn value_at(&self, name: &str, revision: Revision) -> Option<&'m Json> {
         self.committed(name)?.value_at(revision)
@@ -158,7 +168,13 @@ impl<'m> Staging<'m> {
         if revision.0 == 0 || revision.0 > self.head(name) {
             return Err(ErrorKind::NotFound);
         }
-        let before = self.value_at(name, Revision(revision.0 - 1));
+        let before = Revision(revision.0 - 1);
+        let document = self.committed(name);
+        let is_dropped = |at| document.is_some_and(|document| document.kept.is_dropped(at));
+        if is_dropped(revision) || is_dropped(before) {
+            return Err(ErrorKind::NotFound);
+        }
+        let before = self.value_at(name, before);
         let before = before.filter(|_| self.value_at(name, revision).is_some());
         before.cloned().ok_or(ErrorKind::Invalid)
     }
@@ -172,6 +188,9 @@ impl<'m> Staging<'m> {
     ) -> Option<Result<Json, ErrorKind>> {
         let document = self.committed(name)?;
         if revision.0 == 0 || revision.0 >= self.head(name) || self.is_touched(name) {
+            return None;
+        }
+        if !document.kept.has_all_from(revision.0 - 1) {
             return None;
         }
         let now = document.value()?;
@@ -254,6 +273,13 @@ impl<'m> Staging<'m> {
         staged.had_other_facts |= staged.facts.options != *options;
         staged.traits.has_map |= !options.maps.is_empty();
         staged.facts.options = options.clone();
+    }
+
+    /// Declares how much of a document's history is kept.
+    pub(crate) fn retain(&mut self, name: &str, keep: Retention) {
+        let options = &self.document_mut(name).facts.options;
+        let options = DocumentOptions { keep, ..options.clone() };
+        self.declare(name, &options);
     }
 
     /// Whether a document's value is another than the committed one.

@@ -84,9 +84,11 @@ impl Operation {
                 transaction.rename_document(BETWEEN, with)
             }
             Self::Declare { options } => transaction.declare(name, options),
-            Self::Tag { .. } | Self::MoveTag { .. } | Self::Untag { .. } | Self::Import { .. } => {
-                panic!("{self:?} stands alone")
-            }
+            Self::Tag { .. }
+            | Self::MoveTag { .. }
+            | Self::Untag { .. }
+            | Self::Import { .. }
+            | Self::Retain { .. } => panic!("{self:?} stands alone"),
         }
     }
 
@@ -121,6 +123,7 @@ impl Operation {
                 return Ok(Told::since(before, db, Vec::new()));
             }
             Self::Untag { tag } => return to.untag(tag, options).map(Told::from),
+            Self::Retain { keep } => return to.retain(*keep, options).map(Told::from),
             Self::Declare { options: declared } => {
                 return to.set_options(declared, options).map(Told::from);
             }

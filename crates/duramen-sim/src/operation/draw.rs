@@ -1,6 +1,6 @@
 //! Draws operations that make sense for what is there; some of them fail.
 
-use duramen::{DocumentOptions, ErrorKind, Revision};
+use duramen::{DocumentOptions, ErrorKind, Retention, Revision};
 
 use super::{Kind, Operation};
 use crate::edit::{Edit, Shape};
@@ -54,7 +54,8 @@ impl Operation {
             Kind::Delete => Self::Delete,
             Kind::Rename => Self::Rename { to: another_name(name, staging, random) },
             Kind::Exchange => draw_exchange(name, staging, random),
-            Kind::Declare => Self::Declare { options: draw_options(random) },
+            Kind::Declare => Self::Declare { options: draw_options(name, staging, random) },
+            Kind::Retain => Self::Retain { keep: draw_retention(staging, random) },
             Kind::Tag => Self::Tag {
                 tag: draw_tag(name, staging, random, false),
                 revision: draw_revision(name, staging, random),
@@ -82,7 +83,10 @@ fn draw_undo(name: &str, staging: &Staging, random: &mut Random) -> Operation {
     let is_other = random.one_in(8) || staging.is_touched(name);
     let is_known = |revision: &u64| *revision != head || !staging.is_touched(name);
     let other = Some(random.choose(&others)).filter(is_known).unwrap_or(0);
-    Operation::Undo { revision: Revision(if is_other { other } else { head }) }
+    let drawn = Revision(if is_other { other } else { head });
+    let is_open = |revision| staging.is_open(name, revision);
+    let has_open = is_open(drawn) || is_open(Revision(drawn.0.saturating_sub(1)));
+    Operation::Undo { revision: if has_open { Revision(0) } else { drawn } }
 }
 
 /// Draws the undoing of a revision before the newest, rather one that goes well.
@@ -113,6 +117,9 @@ pub(crate) fn has_undoable(name: &str, staging: &Staging) -> bool {
 
 fn draw_revert(name: &str, staging: &Staging, random: &mut Random) -> Operation {
     let revision = Revision(random.below(staging.head(name) + 2));
+    if staging.is_open(name, revision) {
+        return Operation::Revert { revision: Revision(0) };
+    }
     let back = staging.value_at(name, revision);
     match back.filter(|&back| Some(back) == staging.value(name)) {
         // It may be of other nodes now, which would make a revision.
@@ -159,9 +166,14 @@ fn draw_exchange(name: &str, staging: &Staging, random: &mut Random) -> Operatio
     Operation::Exchange { with: random.choose(&others).to_owned() }
 }
 
-fn draw_options(random: &mut Random) -> DocumentOptions {
+fn draw_options(name: &str, staging: &Staging, random: &mut Random) -> DocumentOptions {
     let path = |text: &str| text.parse().expect("a label path");
     let mut options = DocumentOptions::default();
+    if random.one_in(8) {
+        options.keep = draw_retention(staging, random);
+    } else if let Some(facts) = staging.facts(name) {
+        options.keep = facts.options.keep;
+    }
     for at in ["$", "$[*]", "$.a", "$.b[*].name", "$.c"] {
         match random.below(6) {
             0 => drop(options.ids.insert(path(at), random.choose(&["id", "a", "name"]).to_owned())),
@@ -170,6 +182,15 @@ fn draw_options(random: &mut Random) -> DocumentOptions {
         }
     }
     options
+}
+
+fn draw_retention(staging: &Staging, random: &mut Random) -> Retention {
+    match random.below(12) {
+        _ if staging.model().keeps_all() => Retention::All,
+        0..6 => Retention::All,
+        6 => Retention::Head,
+        _ => Retention::Last(2 + random.below(8)),
+    }
 }
 
 pub(crate) fn has_tags(name: &str, staging: &Staging) -> bool {
@@ -188,10 +209,15 @@ fn draw_tag(name: &str, staging: &Staging, random: &mut Random, has: bool) -> St
 fn draw_revision(name: &str, staging: &Staging, random: &mut Random) -> Option<Revision> {
     let head = staging.head(name);
     let revision = if random.one_in(8) { head + 1 } else { 1 + random.below(head.max(1)) };
-    (!random.one_in(4)).then_some(Revision(revision))
+    let drawn = Some(Revision(revision)).filter(|&drawn| !staging.is_open(name, drawn));
+    drawn.filter(|_| !random.one_in(4))
 }
 
 fn draw_import(name: &str, staging: &Staging, random: &mut Random) -> Operation {
+    if !staging.has_whole_history(name) {
+        // An export begins with 1 again, so that it is another history.
+        return Operation::Put { value: next_value(name, staging, random).to_string() };
+    }
     let is_live = staging.value(name).is_some();
     let revision = match random.below(8) {
         0 if is_live => Operation::Delete,

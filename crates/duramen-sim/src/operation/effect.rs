@@ -43,6 +43,10 @@ impl Operation {
                 staging.declare(name, options);
                 Ok(())
             }
+            Self::Retain { keep } => {
+                staging.retain(name, *keep);
+                Ok(())
+            }
             Self::Tag { tag, revision } => set_tag(name, (tag, *revision), staging, false),
             Self::MoveTag { tag, revision } => set_tag(name, (tag, *revision), staging, true),
             Self::Untag { tag } => {

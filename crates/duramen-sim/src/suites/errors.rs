@@ -49,6 +49,6 @@ pub(super) fn round(seed: u64) -> Check<Tally> {
     drop(life.recover()?);
     life.seen.insert(name);
     let trace = life.trace();
-    let Life { checkpoints, seen, coverage, .. } = life;
-    Ok(Tally { losses: 1, checkpoints, seen, coverage, trace })
+    let Life { compactions, seen, coverage, .. } = life;
+    Ok(Tally { losses: 1, compactions, seen, coverage, trace })
 }

@@ -15,7 +15,7 @@ pub(super) fn round(seed: u64, profile: Option<Profile>) -> Check<Tally> {
     let mut losses = 0;
     let mut open = None;
     for _ in 0..=life.random.below(LIVES_MAX) {
-        let horizon = life.random.choose(&[20, 100, 400]);
+        let horizon = life.random.choose(&[20, 200, 400]);
         let crash = life.device.changes() + 1 + life.random.below(horizon);
         life.device.crash_at(crash);
         let db = match open.take() {
@@ -38,6 +38,6 @@ pub(super) fn round(seed: u64, profile: Option<Profile>) -> Check<Tally> {
     }
     drop(open);
     let trace = life.trace();
-    let Life { checkpoints, seen, coverage, .. } = life;
-    Ok(Tally { losses, checkpoints, seen, coverage, trace })
+    let Life { compactions, seen, coverage, .. } = life;
+    Ok(Tally { losses, compactions, seen, coverage, trace })
 }

@@ -6,6 +6,7 @@ mod paths;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use duramen::{CommitOptions, Database, Micros, Options, Result, Revision};
@@ -25,6 +26,7 @@ pub(crate) enum Transition {
     Read(u64),
     ReadBeside(u64),
     Checkpoint,
+    Compact,
     Reopen { checkpoint: bool },
 }
 
@@ -70,6 +72,7 @@ impl<const SCALE: usize> ReferenceStateMachine for Documents<SCALE> {
             6 => seed().prop_map(Transition::Read),
             1 => seed().prop_map(Transition::ReadBeside),
             2 => Just(Transition::Checkpoint),
+            1 => Just(Transition::Compact),
             1 => any::<bool>().no_shrink().prop_map(|checkpoint| Transition::Reopen { checkpoint }),
         ]
         .boxed()
@@ -139,6 +142,10 @@ impl<const SCALE: usize> StateMachineTest for Documents<SCALE> {
             }
             Transition::ReadBeside(seed) => subject.read_beside(&reference.model, seed),
             Transition::Checkpoint => subject.db().checkpoint().unwrap(),
+            Transition::Compact => {
+                subject.db().compact(&mut |_, _| ControlFlow::Continue(())).unwrap();
+                compare::compacted(subject.db(), &reference.model);
+            }
             Transition::Reopen { checkpoint } => subject.reopen(checkpoint),
         }
         subject

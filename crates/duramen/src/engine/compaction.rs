@@ -17,6 +17,7 @@
 
 use std::collections::VecDeque;
 use std::ops::{ControlFlow, Range};
+use std::sync::atomic::Ordering;
 
 use crate::engine::Engine;
 use crate::engine::retention::Trimming;
@@ -309,7 +310,13 @@ impl Engine {
         }
         trimming.finish();
         view.drop_idle();
+        self.compactions.fetch_add(1, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Compactions since the database was opened.
+    pub(crate) fn compactions(&self) -> u64 {
+        self.compactions.load(Ordering::Relaxed)
     }
 
     /// A number for a segment, and the epoch it is written in.

@@ -1,6 +1,7 @@
 //! Opening a database: a new one, one to write, or one to read beside its writer.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use parking_lot::{Mutex, RwLock};
 
@@ -64,6 +65,10 @@ impl Engine {
         lock: Box<dyn Lock>,
     ) -> Result<Self> {
         manifest.check_writable()?;
+        // A process that was killed after it had renamed the manifest may leave one that a power
+        // loss takes back, and what this one does not name is removed from here on.
+        let synced = device.sync_dir("");
+        synced.map_err(|error| Error::io("cannot sync the database folder", error))?;
         let store = Store::open(&device, &manifest, &Memory::new(options.memory_bytes))?;
         let view = View::new(Arc::new(store));
         let start = manifest.checkpoint;
@@ -115,6 +120,7 @@ impl Engine {
             memory,
             compaction: Mutex::new(None),
             room: Room::default(),
+            compactions: AtomicU64::new(0),
             _lock: lock,
         };
         Self { shared: Arc::new(shared), owner: Owner::This(None) }

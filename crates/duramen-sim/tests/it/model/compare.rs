@@ -9,7 +9,7 @@ use duramen::{
 };
 use duramen_sim::Random;
 use duramen_sim::json::{Json, pointer, tokens};
-use duramen_sim::model::{self, Model, Version};
+use duramen_sim::model::{self, Listed, Model, Version};
 use duramen_sim::samples::{Samples, Scale};
 
 /// One document of the engine and what it should be.
@@ -18,6 +18,7 @@ struct Pair<'a> {
     model: &'a model::Document,
     versions: &'a [Arc<Version>],
     times: Vec<Micros>,
+    listed: Listed,
 }
 
 /// The timestamps of the revisions of commits.
@@ -95,7 +96,7 @@ pub(crate) fn everything(db: &Database, model: &Model, times: &Times) {
             Some(_) => assert_eq!(read.unwrap(), expected.text),
             None => assert_eq!(read.unwrap_err().kind(), ErrorKind::NotFound),
         }
-        assert_eq!(pair.document.timestamps().unwrap(), pair.times);
+        assert_eq!(pair.document.timestamps().unwrap(), pair.times[pair.first() - 1..]);
         for _ in 0..30 {
             pair.something(&mut random);
         }
@@ -126,7 +127,18 @@ impl<'a> Pair<'a> {
         let document = db.document(name).unwrap();
         let versions = &model.versions;
         let times = versions.iter().map(|version| times[&version.sequence]).collect();
-        Self { document, model, versions, times }
+        let listed = listed(&document);
+        model.kept.check(&listed).unwrap_or_else(|what| panic!("{name}: {what}"));
+        Self { document, model, versions, times, listed }
+    }
+
+    /// The revision that the history begins with.
+    fn first(&self) -> usize {
+        index(self.listed.first) + 1
+    }
+
+    fn is_there(&self, revision: usize) -> bool {
+        self.listed.revisions.contains(&(revision as u64))
     }
 
     /// Every revision; nothing is there where it was deleted.
@@ -134,16 +146,21 @@ impl<'a> Pair<'a> {
         for (number, version) in (1..).map(Revision).zip(self.versions) {
             let read = self.document.at(number).and_then(|snapshot| snapshot.to_json());
             match &version.json {
-                Some(_) => assert_eq!(read.unwrap(), version.text, "{name} at {number}"),
-                None => assert_eq!(read.unwrap_err().kind(), ErrorKind::NotFound, "{name}"),
+                Some(_) if self.is_there(index(number) + 1) => {
+                    assert_eq!(read.unwrap(), version.text, "{name} at {number}");
+                }
+                _ => assert_eq!(read.unwrap_err().kind(), ErrorKind::NotFound, "{name}"),
             }
         }
     }
 
     fn something(&self, random: &mut Random) {
+        let has_value = self.versions[self.first() - 1..].iter().any(|v| v.json.is_some());
         match random.below(9) {
             0 => self.compare_times(random),
             1 => self.compare_log(random),
+            // All that is there of its history is that it was deleted.
+            _ if !has_value => {}
             2 | 3 => self.compare_diff(random),
             4 | 5 => self.compare_history(random),
             6 => self.compare_node(random),
@@ -160,10 +177,13 @@ impl<'a> Pair<'a> {
         self.versions[revision - 1].json.as_ref().unwrap()
     }
 
-    /// A revision in which it was there: the first one always is.
+    /// A revision in which it was there, of those that the history has.
     fn revision(&self, random: &mut Random) -> usize {
-        let revision = 1 + random.index(self.versions.len());
-        if self.versions[revision - 1].json.is_some() { revision } else { 1 }
+        let first = self.first();
+        let drawn = first + random.index(self.versions.len() - first + 1);
+        let has_value = |&revision: &usize| self.versions[revision - 1].json.is_some();
+        let mut found = (drawn..=self.versions.len()).chain(first..drawn);
+        found.find(has_value).expect("a revision with a value")
     }
 
     /// A revision and a path that leads somewhere in it.
@@ -185,16 +205,24 @@ impl<'a> Pair<'a> {
             }
             Err(error) => {
                 assert_eq!(error.kind(), ErrorKind::NotFound);
-                assert!(visible == 0 || self.versions[visible - 1].json.is_none());
+                // When those before the first were followed by others is not known any more.
+                let is_gone = visible < self.first() || self.versions[visible - 1].json.is_none();
+                assert!(is_gone, "{visible}: {error}");
             }
         }
         let beyond = Revision(self.versions.len() as u64 + 1);
         assert_eq!(self.document.at(beyond).unwrap_err().kind(), ErrorKind::NotFound);
     }
 
+    /// Any of the revisions that the history has, from 0.
+    fn revision_index(&self, random: &mut Random) -> usize {
+        let skipped = self.first() - 1;
+        skipped + random.index(self.times.len() - skipped)
+    }
+
     fn compare_log(&self, random: &mut Random) {
         let moment = |random: &mut Random| {
-            let index = random.index(self.times.len());
+            let index = self.revision_index(random);
             random.one_in(2).then(|| {
                 if random.one_in(2) {
                     Moment::Revision(Revision(index as u64 + 1))
@@ -211,7 +239,9 @@ impl<'a> Pair<'a> {
             author: random.one_in(2).then(|| random.choose(&["ann", "bob", "eve"]).to_owned()),
             ..LogQuery::default()
         };
-        let expected = (1..=self.versions.len()).rev().filter(|&r| self.is_listed(&query, r));
+        let expected = (1..=self.versions.len())
+            .rev()
+            .filter(|&r| self.is_there(r) && self.is_listed(&query, r));
         let expected: Vec<usize> = expected.take(query.limit.unwrap_or(usize::MAX)).collect();
         let log: Vec<_> = self.document.log(&query).unwrap().map(Result::unwrap).collect();
         let listed: Vec<usize> = log.iter().map(|entry| index(entry.revision) + 1).collect();
@@ -249,7 +279,7 @@ impl<'a> Pair<'a> {
         let a = self.revision(random);
         let b = match random.below(3) {
             0 => (a + 1).min(self.versions.len()),
-            1 => a.saturating_sub(1).max(1),
+            1 => a.saturating_sub(1).max(self.first()),
             _ => self.revision(random),
         };
         if self.versions[b - 1].json.is_none() {
@@ -317,7 +347,7 @@ impl<'a> Pair<'a> {
     fn runs(&self, path: &[String]) -> Vec<Run> {
         let mut runs: Vec<Run> = Vec::new();
         let mut before: Option<&Json> = None;
-        for revision in 1..=self.versions.len() {
+        for revision in self.first()..=self.versions.len() {
             let value = self.versions[revision - 1].at_names(path);
             match (value, runs.last_mut()) {
                 (Some(_), Some(run)) if value == before => run.0.1 = revision,
@@ -397,6 +427,22 @@ impl<'a> Pair<'a> {
                 assert_eq!(String::from_utf8(out).unwrap(), expected, "{path:?} {format:?}");
             }
         }
+    }
+}
+
+/// What a document says of its history.
+fn listed(document: &Document) -> Listed {
+    let log = document.log(&LogQuery::default()).unwrap();
+    let revisions = log.map(|entry| entry.unwrap().revision.0).collect();
+    Listed { first: document.first_revision().unwrap(), revisions }
+}
+
+/// After a compaction of everything: what the retention lets go is gone, and no more.
+pub(crate) fn compacted(db: &Database, model: &Model) {
+    let mut model = model.clone();
+    for name in model.documents().keys().cloned().collect::<Vec<_>>() {
+        let listed = listed(&db.document(&name).unwrap());
+        model.compacted(&name, &listed).unwrap_or_else(|what| panic!("{name}: {what}"));
     }
 }
 

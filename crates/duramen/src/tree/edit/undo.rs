@@ -56,7 +56,9 @@ impl Writer {
             return Err(Error::new(ErrorKind::NotFound, message));
         }
         let before = short(revision) - 1;
-        if !self.has_value(before)? || !self.has_value(before + 1)? {
+        // Before the first revision there is nothing, whatever is kept.
+        let had_value = before > 0 && self.has_value(before)?;
+        if !self.has_value(before + 1)? || !had_value {
             let message = format!(
                 "revision {revision} made or deleted the whole document, which cannot be undone: \
                  delete it, or revert to a revision that has a value"
