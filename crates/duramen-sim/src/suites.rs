@@ -78,6 +78,7 @@ pub(crate) enum Replay {
     FullDisk { seed: u64 },
     Backup { seed: u64 },
     Bank { seed: u64 },
+    Kills { seed: u64 },
 }
 
 impl Replay {
@@ -92,6 +93,7 @@ impl Replay {
             Self::FullDisk { seed } => full_disk::round(seed),
             Self::Backup { seed } => backups::round(seed),
             Self::Bank { seed } => bank::round(seed),
+            Self::Kills { seed } => kills::round(seed),
         };
         result.map_err(|what| format!("{what}\nREPRODUCE: duramen-sim {self}"))
     }
@@ -115,6 +117,7 @@ impl Replay {
             ("full-disk", []) => Some(Self::FullDisk { seed }),
             ("backup", []) => Some(Self::Backup { seed }),
             ("bank", []) => Some(Self::Bank { seed }),
+            ("kills", []) => Some(Self::Kills { seed }),
             _ => None,
         }
     }
@@ -134,6 +137,7 @@ impl std::fmt::Display for Replay {
             Self::FullDisk { seed } => write!(f, "full-disk --seed {seed}"),
             Self::Backup { seed } => write!(f, "backup --seed {seed}"),
             Self::Bank { seed } => write!(f, "bank --seed {seed}"),
+            Self::Kills { seed } => write!(f, "kills --seed {seed}"),
         }
     }
 }
