@@ -56,6 +56,16 @@ enum Wish {
 }
 
 impl Wish {
+    /// Whether it is fulfilled by what is under way, which is given up otherwise: it may merge a
+    /// part, or keep what is to be dropped, and take the room that is needed.
+    fn goes_on_with(self, under_way: &Compaction) -> bool {
+        match self {
+            Self::Due => true,
+            Self::All => under_way.is_whole,
+            Self::AllTrimmed => false,
+        }
+    }
+
     fn plan(self, live: &[SegmentInfo]) -> Option<Plan> {
         match self {
             Self::Due => Plan::due(live),
@@ -69,6 +79,8 @@ impl Wish {
 pub(crate) struct Compaction {
     /// Numbers of the segments that are merged.
     inputs: Vec<u64>,
+    /// Whether these were all, to be written as they are by a compaction on demand.
+    is_whole: bool,
     cells: Scan,
     merger: Merger,
     /// Cells on their way to the writer.
@@ -151,6 +163,7 @@ impl Compaction {
         Ok(Self {
             trimming,
             told: told.into(),
+            is_whole: plan.encoding == Encoding::Cold,
             inputs: inputs.iter().map(|info| info.number).collect(),
             cells: live.part(plan.inputs.clone(), CACHE_BYTES).scan(&[])?,
             merger,
@@ -216,8 +229,6 @@ impl Engine {
         &self,
         progress: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
     ) -> Result<()> {
-        // What is under way may be a part, or keep what is to be dropped: all of it is merged now.
-        *self.compaction.lock() = None;
         let mut wish = Wish::AllTrimmed;
         while self.compact_by(wish, progress)? {
             // Once only, as with time there is always more to drop.
@@ -235,7 +246,7 @@ impl Engine {
             return Err(poisoned);
         }
         let mut under_way = self.compaction.lock();
-        let found = match under_way.take() {
+        let found = match under_way.take().filter(|found| wish.goes_on_with(found)) {
             Some(compaction) => Some(compaction),
             None => self.begin(wish)?,
         };

@@ -3,14 +3,15 @@
 //! Invariants:
 //! - a revision is refused to readers before a compaction drops anything of it, and until that
 //!   has been installed or given up;
-//! - no tag is set to a revision while it is being decided which are kept.
+//! - no tag is set to a revision while it is being decided which are kept: if the catalogue changed
+//!   meanwhile, it is decided anew.
 
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::engine::Engine;
 use crate::engine::catalogue::facts;
+use crate::engine::{CATALOGUE, Engine};
 use crate::error::Result;
 use crate::retention::Retention;
 use crate::revision::{CommitSequence, Revision};
@@ -18,6 +19,9 @@ use crate::tree::Tree;
 use crate::tree::cell_key::TreeId;
 use crate::tree::history::short;
 use crate::tree::kept::Kept;
+
+/// How often it is decided anew what to keep before nothing is dropped this time.
+const TRIES: usize = 4;
 
 /// What a compaction keeps of the trees that have revisions to drop. Until it is dropped as done,
 /// dropping it gives everything back to the readers.
@@ -65,43 +69,49 @@ impl Drop for Trimming {
 
 impl Engine {
     /// What a compaction of everything that is in segments now is to drop: nothing if somebody
-    /// changes the catalogue for longer than so many milliseconds.
+    /// changes the catalogue for longer than so many milliseconds, or again and again.
     pub(super) fn trimming(&self, wait_ms: u64) -> Result<Trimming> {
+        for _ in 0..TRIES {
+            let catalogue = self.view().tree(CATALOGUE)?;
+            let before = state_of(&catalogue);
+            let trimming = self.decide(&catalogue)?;
+            if trimming.is_empty() {
+                return Ok(trimming);
+            }
+            // Who sets a tag has this turn while he makes sure that its revision is kept: if he has
+            // it now, or has had it, that may have been before it was refused. It is not held for
+            // longer, so that nobody finds it taken.
+            let is_free = catalogue.turn(wait_ms).is_some();
+            if !is_free {
+                break;
+            }
+            if state_of(&catalogue) == before {
+                return Ok(trimming);
+            }
+        }
+        Ok(Trimming::default())
+    }
+
+    /// What the options and tags as they are now let go; it is refused to readers from here on.
+    fn decide(&self, catalogue: &Tree) -> Result<Trimming> {
         let (view, published) = (self.view(), self.published());
         let mut trimming = Trimming::default();
-        let (catalogue, head) = view.catalogue(published)?;
-        // Without any retention nobody should find the turn taken.
-        if head == 0 || !self.has_retention((&catalogue, head), published)? {
-            return Ok(trimming);
-        }
-        // Who sets a tag has this turn.
-        let Some(_turn) = catalogue.turn(wait_ms) else { return Ok(trimming) };
-        let published = self.published();
         let (_, head) = view.catalogue(published)?;
         let newest = short(Revision(catalogue.data.read().rows.last()));
         for (_, found) in view.names(published)? {
-            let keep = keep_of((&catalogue, head), found.tree)?;
+            let keep = keep_of((catalogue, head), found.tree)?;
             if keep == Retention::All {
                 continue;
             }
             let tree = view.tree(found.tree)?;
-            let mut tags = facts::tags(&catalogue, found.tree, head)?;
-            tags.extend(facts::tags(&catalogue, found.tree, newest)?);
+            let mut tags = facts::tags(catalogue, found.tree, head)?;
+            tags.extend(facts::tags(catalogue, found.tree, newest)?);
             let pinned = tags.iter().map(|tag| short(tag.revision)).collect();
             if let Some(wanted) = self.wanted(&tree, (keep, published), pinned)? {
                 trimming.add(tree, wanted);
             }
         }
         Ok(trimming)
-    }
-
-    fn has_retention(&self, catalogue: (&Tree, u32), published: CommitSequence) -> Result<bool> {
-        for (_, found) in self.view().names(published)? {
-            if keep_of(catalogue, found.tree)? != Retention::All {
-                return Ok(true);
-            }
-        }
-        Ok(false)
     }
 
     /// About as many bytes as a compaction of everything would give back of what the documents'
@@ -140,6 +150,12 @@ impl Engine {
         let wanted = Kept::new(first, pinned);
         Ok((wanted != kept).then_some(wanted))
     }
+}
+
+/// What changes whenever somebody stages or commits something in a tree.
+fn state_of(tree: &Tree) -> (u64, u64) {
+    let data = tree.data.read();
+    (data.stagings, data.rows.last())
 }
 
 /// How much of its history the document of a tree is to keep.

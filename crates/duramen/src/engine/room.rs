@@ -173,10 +173,16 @@ impl Engine {
         &self,
         progress: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
     ) -> Result<()> {
-        let written = self.with_reserve(&mut || self.checkpoint());
+        // What is let go must not come back with the power.
+        self.journal()?.flush()?;
+        let written = self.checkpoint();
         if is_full(&written) {
-            // What is in segments may give the room that the checkpoint needs.
-            self.with_reserve(&mut || self.compact_all(progress))?;
+            // The reserve is for what is in segments first: that gives the checkpoint its room,
+            // and not the other way round.
+            let merged = self.with_reserve(&mut || self.compact_all(progress));
+            if !is_full(&merged) {
+                merged?;
+            }
             self.with_reserve(&mut || self.checkpoint())?;
         } else {
             written?;

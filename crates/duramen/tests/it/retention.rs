@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{ControlFlow, RangeInclusive};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use duramen::io::MemoryDevice;
@@ -344,6 +344,44 @@ fn a_snapshot_of_a_dropped_revision_says_so_and_reads_nothing_wrong() {
         assert!(error.to_string().contains("begins at revision 50"), "{error}");
     }
     assert!(kept.to_json().unwrap().contains("\"n\":50"));
+}
+
+/// A clock that sets a tag when it is asked for the time.
+#[derive(Debug, Default)]
+struct Meddler {
+    seconds: Seconds,
+    document: Mutex<Option<Document>>,
+}
+
+impl Clock for Meddler {
+    fn now(&self) -> Micros {
+        let armed = self.document.lock().unwrap().take();
+        if let Some(document) = armed {
+            let tag = move || document.tag("seven", Some(Revision(7)), &plain()).map(drop);
+            // The thread that asks may hold what is needed to set one.
+            std::thread::scope(|scope| scope.spawn(tag).join()).unwrap().unwrap();
+        }
+        self.seconds.now()
+    }
+}
+
+/// Who set a tag once had to wait for the compaction to go through all names, or was told `Busy`.
+#[test]
+fn a_tag_that_is_set_while_it_is_decided_what_to_drop_is_kept() {
+    let clock = Arc::new(Meddler::default());
+    let options =
+        Options { background: false, clock: Arc::<Meddler>::clone(&clock), ..Options::default() };
+    let db = Database::open_device(Arc::new(MemoryDevice::new()), options).unwrap();
+    let document = counted(&db, 50);
+    document.retain(Retention::For(Duration::from_secs(5)), &plain()).unwrap();
+    db.checkpoint().unwrap();
+    *clock.document.lock().unwrap() = Some(db.document(document.name()).unwrap());
+    compact(&db);
+    assert!(clock.document.lock().unwrap().is_none(), "the clock was asked");
+    assert!(document.first_revision().unwrap() > Revision(7));
+    assert!(document.at_tag("seven").unwrap().to_json().unwrap().contains("\"n\":7"));
+    assert_eq!(document.at(Revision(8)).unwrap_err().kind(), ErrorKind::NotFound);
+    check_clean(&db);
 }
 
 #[test]
