@@ -101,7 +101,7 @@ impl Scale {
             records: 1_000_000,
             small_documents: 100_000,
             loaded: (2_000_000_000, 100_000),
-            journal_bytes: 16 << 20,
+            journal_bytes: 64 << 20,
             flat_commits: 1_000,
             rounds,
         }

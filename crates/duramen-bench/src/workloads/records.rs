@@ -17,7 +17,7 @@ use crate::subject::DURAMEN;
 const NAME: &str = "people";
 const READS: u64 = 20_000;
 /// With so little memory next to nothing of the records stays decoded.
-const SMALL_MEMORY_BYTES: usize = 256 << 10;
+const SMALL_MEMORY_BYTES: usize = 512 << 10;
 
 /// Runs RR.
 pub(crate) fn run(session: &mut Session) -> Result<()> {
