@@ -16,6 +16,7 @@ Examples:
   duramen bench all --quick --out /tmp/r everything at a small size, within a minute
   duramen bench H --sizes 1000,1M        history lengths of your own
   duramen bench V7 --sizes 2400,100k     document sizes of your own
+  duramen bench V7f --sizes 2400,1G      a document of 1 GB beside a small one
   duramen bench V1 --data /mnt/disk      on the device that lies there
 
 Rivals run beside Duramen in the same rounds. A ratio above 1 means Duramen is ahead.";
@@ -49,7 +50,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     pub(crate) report: bool,
 
-    /// History lengths of H, document bytes of V7; `k` and `M` count thousands and millions.
+    /// History lengths of H, document bytes of V7 and V7f; `k`, `M` and `G` count thousands,
+    /// millions and thousands of millions.
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = parse_size)]
     pub(crate) sizes: Vec<u64>,
 
@@ -68,6 +70,10 @@ pub(crate) struct Arguments {
     /// Runs these subjects only: duramen, postgresql, postgresql-statements, sqlite, parsed.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     store: Vec<String>,
+
+    /// The releases of REL, each a file VERSION.json; `scripts/releases.sh` fetches them.
+    #[arg(long, value_name = "FOLDER", default_value_os_t = releases_folder())]
+    pub(crate) releases: PathBuf,
 
     /// Where stores are made while they are measured; removed at the end.
     #[arg(long, value_name = "FOLDER", default_value_os_t = std::env::temp_dir())]
@@ -101,6 +107,13 @@ impl Arguments {
     }
 }
 
+/// Where `scripts/releases.sh` puts them.
+fn releases_folder() -> PathBuf {
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let home = || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cache");
+    cache.unwrap_or_else(home).join("duramen/releases")
+}
+
 /// A whole id selects that workload alone, so that `V1` leaves `V1g` out.
 fn selects(asked: &str, id: &str) -> bool {
     let is_id = WORKLOADS.iter().any(|workload| workload.id == asked);
@@ -108,11 +121,9 @@ fn selects(asked: &str, id: &str) -> bool {
 }
 
 fn parse_size(text: &str) -> Result<u64, String> {
-    let (digits, unit) = match text.strip_suffix(['k', 'M']) {
-        Some(digits) if text.ends_with('k') => (digits, 1_000),
-        Some(digits) => (digits, 1_000_000),
-        None => (text, 1),
-    };
+    let units = [('k', 1_000), ('M', 1_000_000), ('g', 1_000_000_000), ('G', 1_000_000_000)];
+    let found = units.iter().find_map(|(name, unit)| Some((text.strip_suffix(*name)?, *unit)));
+    let (digits, unit) = found.unwrap_or((text, 1));
     let number: u64 = digits.parse().map_err(|_| format!("`{text}` is no number"))?;
     number.checked_mul(unit).filter(|size| *size > 0).ok_or(format!("`{text}` is out of range"))
 }
@@ -151,7 +162,8 @@ mod tests {
         assert_eq!(parse_size("100k"), Ok(100_000));
         assert_eq!(parse_size("10M"), Ok(10_000_000));
         assert_eq!(parse_size("200"), Ok(200));
-        assert!(parse_size("0").is_err() && parse_size("1G").is_err());
+        assert_eq!(parse_size("1g"), parse_size("1G"));
+        assert!(parse_size("0").is_err() && parse_size("1T").is_err());
         assert!(parse_rounds("4").is_err());
     }
 }

@@ -9,6 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use duramen::io::{Access, Device, DirectoryDevice, File, Lock};
 use serde::{Deserialize, Serialize};
 
+/// What the paths of journal files begin with.
+const JOURNAL: &str = "journal/";
+
 /// Calls to the operating system, by kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct DeviceCalls {
@@ -60,6 +63,17 @@ struct Tally {
     writes: AtomicU64,
     syncs: AtomicU64,
     opens: AtomicU64,
+    journal_bytes: AtomicU64,
+    other_bytes: AtomicU64,
+}
+
+/// Bytes handed to writes of files.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Written {
+    /// To files of the journal: groups, and the zeros that they overwrite.
+    pub(crate) journal: u64,
+    /// To all others: segments, manifests.
+    pub(crate) others: u64,
 }
 
 fn count(kind: &AtomicU64) {
@@ -83,8 +97,17 @@ impl CountingDevice {
     /// The calls so far.
     pub(crate) fn calls(&self) -> DeviceCalls {
         let of = |kind: &AtomicU64| kind.load(Ordering::Relaxed);
-        let Tally { reads, writes, syncs, opens } = self.tally.as_ref();
+        let Tally { reads, writes, syncs, opens, .. } = self.tally.as_ref();
         DeviceCalls { reads: of(reads), writes: of(writes), syncs: of(syncs), opens: of(opens) }
+    }
+
+    /// The bytes written so far.
+    pub(crate) fn written(&self) -> Written {
+        let Tally { journal_bytes, other_bytes, .. } = self.tally.as_ref();
+        Written {
+            journal: journal_bytes.load(Ordering::Relaxed),
+            others: other_bytes.load(Ordering::Relaxed),
+        }
     }
 }
 
@@ -96,7 +119,8 @@ impl Device for CountingDevice {
     fn open(&self, path: &str, access: Access) -> io::Result<Arc<dyn File>> {
         count(&self.tally.opens);
         let file = self.device.open(path, access)?;
-        Ok(Arc::new(CountingFile { file, tally: Arc::clone(&self.tally) }))
+        let is_journal = path.starts_with(JOURNAL);
+        Ok(Arc::new(CountingFile { file, is_journal, tally: Arc::clone(&self.tally) }))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -129,6 +153,7 @@ impl Device for CountingDevice {
 
 struct CountingFile {
     file: Arc<dyn File>,
+    is_journal: bool,
     tally: Arc<Tally>,
 }
 
@@ -146,7 +171,11 @@ impl File for CountingFile {
 
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<usize> {
         count(&self.tally.writes);
-        self.file.write_at(buf, offset)
+        let written = self.file.write_at(buf, offset)?;
+        let Tally { journal_bytes, other_bytes, .. } = self.tally.as_ref();
+        let bytes = if self.is_journal { journal_bytes } else { other_bytes };
+        bytes.fetch_add(written as u64, Ordering::Relaxed);
+        Ok(written)
     }
 
     fn sync(&self) -> io::Result<()> {
@@ -179,5 +208,9 @@ mod tests {
         assert_eq!(device.calls(), calls);
         assert_eq!(device.calls().since(calls), DeviceCalls::default());
         assert_eq!(calls.plus(calls).reads, 2);
+        assert_eq!(device.written(), Written { journal: 0, others: 3 });
+        device.create_dir("journal").unwrap();
+        device.open("journal/b", Access::Create).unwrap().write_at(b"ring", 0).unwrap();
+        assert_eq!(device.written(), Written { journal: 4, others: 3 });
     }
 }

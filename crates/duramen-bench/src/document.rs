@@ -114,6 +114,11 @@ impl Document {
     }
 }
 
+/// The text of an item as it is at first.
+pub(crate) fn item(index: u64) -> String {
+    format!("{{\"id\":{index},\"name\":\"item-{index}\",\"qty\":{}}}", index * 3)
+}
+
 fn header_name(index: usize) -> String {
     match index {
         0 => "counter".to_owned(),

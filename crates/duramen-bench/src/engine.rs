@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map;
 use std::fmt::Write as _;
-use std::ops::RangeInclusive;
+use std::ops::{ControlFlow, RangeInclusive};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -79,6 +79,12 @@ impl DuramenStore {
             hash_map::Entry::Occupied(known) => Ok(known.into_mut()),
             hash_map::Entry::Vacant(place) => Ok(place.insert(database.document(&name(tree))?)),
         }
+    }
+
+    /// What the database takes without its journal.
+    fn without_journal(&self) -> Result<Space> {
+        let journal = files::space(&self.folder.join("journal"))?;
+        Ok(files::space(&self.folder)?.since(journal))
     }
 
     fn read_one(&mut self, target: Target) -> Result<u64> {
@@ -272,11 +278,12 @@ impl VersionedStore for DuramenStore {
             Stage::WithJournal => Ok(Some(files::space(&self.folder)?)),
             Stage::Checkpointed => {
                 self.checkpoint()?;
-                let journal = files::space(&self.folder.join("journal"))?;
-                Ok(Some(files::space(&self.folder)?.since(journal)))
+                self.without_journal().map(Some)
             }
-            // There is no way to ask for it.
-            Stage::Compacted => Ok(None),
+            Stage::Compacted => {
+                self.opened()?.database.compact(&mut |_, _| ControlFlow::Continue(()))?;
+                self.without_journal().map(Some)
+            }
         }
     }
 

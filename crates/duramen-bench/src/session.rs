@@ -64,6 +64,10 @@ pub(crate) struct Scale {
     pub(crate) small_documents: u64,
     /// Bytes of JSON that MEM puts, and changes that it commits then.
     pub(crate) loaded: (u64, u64),
+    /// Journal up to which W's databases write no checkpoint.
+    pub(crate) journal_bytes: u64,
+    /// Commits of V7f to each document.
+    pub(crate) flat_commits: u64,
     /// Rounds of comparisons.
     pub(crate) rounds: Rounds,
 }
@@ -97,6 +101,8 @@ impl Scale {
             records: 1_000_000,
             small_documents: 100_000,
             loaded: (2_000_000_000, 100_000),
+            journal_bytes: 64 << 20,
+            flat_commits: 1_000,
             rounds,
         }
     }
@@ -114,6 +120,8 @@ impl Scale {
             records: 20_000,
             small_documents: 2_000,
             loaded: (20_000_000, 1_000),
+            journal_bytes: 256 << 10,
+            flat_commits: 50,
             rounds: Rounds { measured: rounds.measured.min(5), ..rounds },
         }
     }

@@ -29,6 +29,13 @@ impl Stopwatch {
     }
 }
 
+/// Seconds of processor time that this process has used, of all its threads; it swings less than
+/// elapsed time where others use the machine.
+pub(crate) fn processor_seconds() -> f64 {
+    let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    used.tv_sec as f64 + used.tv_nsec as f64 / 1e9
+}
+
 /// Microseconds since the Unix epoch.
 #[expect(clippy::disallowed_methods, reason = "benchmarks use real time, through here")]
 pub(crate) fn unix_micros() -> i64 {

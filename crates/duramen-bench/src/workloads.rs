@@ -1,7 +1,9 @@
 //! The workloads, by id.
 
+mod amplification;
 mod budget;
 mod commits;
+mod flatness;
 mod hashes;
 mod history;
 mod ingest;
@@ -9,6 +11,7 @@ mod large_history;
 mod queries;
 mod reads;
 mod records;
+mod releases;
 mod sizes;
 mod space;
 mod startup;
@@ -48,6 +51,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
     Workload { id: "V1g", what: "commits of several writers", run: writers::run },
     Workload { id: "V2w", what: "V2 after changes everywhere", run: reads::after_wide_changes },
     Workload { id: "V7", what: "commits, reads and space by size", run: sizes::run },
+    Workload { id: "V7f", what: "one-field commits, flat in size", run: flatness::run },
     Workload { id: "X1", what: "content hash of a document", run: hashes::run },
     Workload { id: "S1", what: "fresh processes, empty database", run: startup::processes },
     Workload { id: "S2", what: "memory of a large put", run: startup::large_put },
@@ -57,6 +61,9 @@ pub(crate) const WORKLOADS: &[Workload] = &[
     Workload { id: "RR", what: "random records of a large array", run: records::run },
     Workload { id: "MT", what: "many small documents", run: trees::run },
     Workload { id: "MEM", what: "memory of work on much more data", run: budget::run },
+    Workload { id: "MIME", what: "releases of a registry, kept", run: releases::registry },
+    Workload { id: "REL", what: "releases of a large document", run: releases::large },
+    Workload { id: "W", what: "bytes written over a life", run: amplification::run },
     Workload { id: "H", what: "a large history, warm and cold", run: large_history::run },
 ];
 

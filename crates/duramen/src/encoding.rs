@@ -31,6 +31,7 @@ mod run;
 mod summary;
 mod tags;
 mod texts;
+mod vectors;
 
 #[cfg(test)]
 mod tests;
@@ -39,3 +40,4 @@ pub(crate) use column::{Column, ColumnBuilder, Stretch, encode_column};
 pub(crate) use order::{decode_order_block, encode_order_block};
 pub(crate) use revision_rows::{RevisionRows, RevisionRowsBlock};
 pub(crate) use run::{RunChange, RunPiece, encode_complete_run, encode_run};
+pub(crate) use vectors::{CellForm, Vector, vectors};

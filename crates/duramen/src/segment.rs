@@ -21,6 +21,7 @@ mod footer;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
 mod index;
+mod packing;
 mod reader;
 pub(crate) mod salvage;
 mod scrub;

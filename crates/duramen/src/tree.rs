@@ -67,6 +67,7 @@ pub(crate) mod scan;
 pub(crate) mod schema;
 pub(crate) mod serialize;
 pub(crate) mod superseded;
+pub(crate) mod vectors;
 pub(crate) mod verify;
 pub(crate) mod writer;
 pub(crate) mod young;

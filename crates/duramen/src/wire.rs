@@ -50,6 +50,11 @@ impl<'a> Reader<'a> {
         Self { rest: bytes, len: bytes.len() }
     }
 
+    /// Bytes that are left to read.
+    pub(crate) fn left(&self) -> usize {
+        self.rest.len()
+    }
+
     /// Everything has to have been read.
     pub(crate) fn end(&self) -> Result<()> {
         if self.rest.is_empty() {

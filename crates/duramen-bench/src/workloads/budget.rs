@@ -1,6 +1,7 @@
 //! MEM: work on much more data than the memory of the database, in a process of its own, and the
 //! most memory that this process had.
 
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use anyhow::{Result, ensure};
@@ -37,6 +38,7 @@ pub(crate) fn run(session: &mut Session) -> Result<()> {
     add(Measure::gain("MEM", "loaded", "MB/s"), seen.loaded_mb_per_s);
     add(Measure::gain("MEM", "commits_per_s", "1/s"), seen.commits_per_s);
     add(Measure::cost("MEM", "time_per_read", "us"), seen.read_us);
+    add(Measure::gain("MEM", "compacted", "MB/s"), seen.compacted_mb_per_s);
     Ok(std::fs::remove_dir_all(folder)?)
 }
 
@@ -57,6 +59,7 @@ struct Seen {
     loaded_mb_per_s: f64,
     commits_per_s: f64,
     read_us: f64,
+    compacted_mb_per_s: f64,
 }
 
 impl Work {
@@ -82,6 +85,10 @@ impl Work {
         read(&database, documents)?;
         let read_us = watch.micros() / READS as f64;
         database.checkpoint()?;
+        let watch = Stopwatch::start();
+        database.compact(&mut |_, _| ControlFlow::Continue(()))?;
+        let compacted_mb_per_s = self.bytes as f64 / watch.micros();
+        read(&database, documents)?;
         database.close()?;
         let seen = Seen {
             peak_bytes: machine::process_bytes("VmHWM")?,
@@ -89,6 +96,7 @@ impl Work {
             loaded_mb_per_s,
             commits_per_s,
             read_us,
+            compacted_mb_per_s,
         };
         println!("{}", serde_json::to_string(&seen)?);
         Ok(())

@@ -1,6 +1,9 @@
 //! RR: random records of the array of workload A: decoded already, and read from blocks that the
 //! operating system alone has in memory.
 
+use std::ops::ControlFlow;
+use std::path::Path;
+
 use anyhow::{Context as _, Result, ensure};
 use duramen::{CommitOptions, Database, Format, JsonPointer, Options};
 
@@ -14,7 +17,7 @@ use crate::subject::DURAMEN;
 const NAME: &str = "people";
 const READS: u64 = 20_000;
 /// With so little memory next to nothing of the records stays decoded.
-const SMALL_MEMORY_BYTES: usize = 256 << 10;
+const SMALL_MEMORY_BYTES: usize = 512 << 10;
 
 /// Runs RR.
 pub(crate) fn run(session: &mut Session) -> Result<()> {
@@ -27,16 +30,26 @@ pub(crate) fn run(session: &mut Session) -> Result<()> {
     let inside = people.json.get(1..people.json.len() - 1).context("an array")?;
     let texts: Vec<&str> =
         inside.split_inclusive('}').map(|text| text.trim_start_matches(',')).collect();
+    read_with(session, &folder, &texts, "")?;
+    let database = Database::open(&folder, Options::default())?;
+    database.compact(&mut |_, _| ControlFlow::Continue(()))?;
+    database.close()?;
+    read_with(session, &folder, &texts, ", compacted")?;
+    Ok(std::fs::remove_dir_all(folder)?)
+}
+
+/// Reads with much memory and with next to none.
+fn read_with(session: &mut Session, folder: &Path, texts: &[&str], state: &str) -> Result<()> {
     let memories = [("decoded", Options::default().memory_bytes), ("blocks", SMALL_MEMORY_BYTES)];
     for (case, memory_bytes) in memories {
         let options = Options { memory_bytes, ..Options::default() };
-        let database = Database::open(&folder, options)?;
-        let latencies = read(&database, &texts)?;
+        let database = Database::open(folder, options)?;
+        let latencies = read(&database, texts)?;
         let measure = Measure::cost("RR", "time_per_read", "us");
-        let measure = measure.case(format!("{}/{case}", session.scale.records));
+        let measure = measure.case(format!("{}/{case}{state}", session.scale.records));
         session.figures.add_percentiles(&measure, DURAMEN, &latencies);
     }
-    Ok(std::fs::remove_dir_all(folder)?)
+    Ok(())
 }
 
 /// Reads random records; those of the first half decode what there is room for, and do not count.

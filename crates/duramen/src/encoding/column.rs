@@ -104,6 +104,19 @@ impl Column {
         Ok(column)
     }
 
+    /// Its vectors of integers.
+    pub(super) fn integers(&self) -> impl Iterator<Item = &Integers> {
+        let numbers = self.numbers.iter();
+        let numbers =
+            numbers.flat_map(|numbers| std::iter::once(&numbers.values).chain(&numbers.counts));
+        numbers.chain(self.texts.iter().flat_map(|texts| texts.values.integers()))
+    }
+
+    /// Bytes of its cell.
+    pub(super) fn cell_bytes(&self) -> usize {
+        self.cell.len()
+    }
+
     /// How many slots.
     pub(crate) fn len(&self) -> usize {
         self.len as usize

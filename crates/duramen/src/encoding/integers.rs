@@ -49,6 +49,11 @@ impl Integers {
         Ok(Self { base, step, at: reader.skip(bytes)?, len: count, width })
     }
 
+    /// Where its differences are in the cell, how many, and the bytes of each.
+    pub(super) fn place(&self) -> (usize, usize, usize) {
+        (self.at as usize, self.len(), usize::from(self.width))
+    }
+
     /// How many values.
     pub(crate) fn len(&self) -> usize {
         self.len as usize

@@ -36,6 +36,16 @@ pub(crate) fn encode_order_block(block: &OrderBlock, out: &mut Vec<u8>) {
     Integers::encode(&counts, out);
 }
 
+/// The vectors of the order block that fills `cell`.
+pub(super) fn order_vectors(cell: &[u8]) -> Result<[Integers; 2]> {
+    let mut reader = Reader::new(cell)?;
+    reader.u8()?;
+    let len = usize::from(reader.u16()?);
+    let vectors = [Integers::parse(&mut reader, len)?, Integers::parse(&mut reader, len)?];
+    reader.finish()?;
+    Ok(vectors)
+}
+
 /// The order block that fills `cell`, checked.
 pub(crate) fn decode_order_block(cell: &[u8]) -> Result<OrderBlock> {
     let mut reader = Reader::new(cell)?;

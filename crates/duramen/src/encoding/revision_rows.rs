@@ -160,6 +160,20 @@ impl RevisionRowsBlock {
         })
     }
 
+    /// The vectors of integers that are worth knowing of.
+    pub(super) fn integers(&self) -> [&Integers; 8] {
+        [
+            &self.timestamps,
+            &self.lags,
+            &self.sequences,
+            &self.authors,
+            &self.messages,
+            &self.changed_ends,
+            &self.changed.paths,
+            &self.changed.ordinals,
+        ]
+    }
+
     /// How many rows.
     pub(crate) fn len(&self) -> usize {
         self.timestamps.len()

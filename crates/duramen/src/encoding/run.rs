@@ -154,6 +154,16 @@ impl RunPiece {
         self.is_complete
     }
 
+    /// Its own vectors of integers.
+    pub(super) fn integers(&self) -> impl Iterator<Item = &Integers> {
+        std::iter::once(&self.slots).chain(&self.ends).chain([&self.revisions])
+    }
+
+    /// The states, and the bytes of the cell before theirs.
+    pub(super) fn values(&self) -> (&Column, usize) {
+        (&self.values, self.cell.len().saturating_sub(self.values.cell_bytes()))
+    }
+
     /// How many changes, those of earlier revisions counted in.
     pub(crate) fn len(&self) -> usize {
         self.revisions.len()

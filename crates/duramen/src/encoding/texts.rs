@@ -72,6 +72,16 @@ impl Texts {
         Ok(Self { len, bytes_at, form })
     }
 
+    /// Its codes and ends.
+    pub(super) fn integers(&self) -> impl Iterator<Item = &Integers> {
+        let (codes, ends) = match &self.form {
+            Form::Constant { .. } => (None, None),
+            Form::Plain { ends } => (None, Some(ends)),
+            Form::Dictionary { codes, ends } => (Some(codes), Some(ends)),
+        };
+        codes.into_iter().chain(ends)
+    }
+
     /// How many strings.
     pub(crate) fn len(&self) -> usize {
         self.len as usize

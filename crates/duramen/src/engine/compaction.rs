@@ -27,6 +27,7 @@ use crate::segment::{self, Encoding, SegmentInfo, SegmentMeta, SegmentWriter};
 use crate::store::{LiveSegments, Scan};
 use crate::tree::cell_key;
 use crate::tree::merge::{Cell, Merger};
+use crate::tree::vectors::find_vectors;
 
 /// How much larger than what is merged already the next level may be to be merged with it.
 const NEXT_LEVEL_RATIO: u64 = 2;
@@ -112,7 +113,7 @@ impl Plan {
             end += 1;
         }
         let level = level_above(live.get(end));
-        Some(Self { inputs: 0..end, level, encoding: Encoding::Warm })
+        Some(Self { inputs: 0..end, level, encoding: encoding_of(live.get(..end), live.len()) })
     }
 
     /// Merging everything, unless that has been done.
@@ -125,6 +126,16 @@ impl Plan {
     fn again(live: &[SegmentInfo]) -> Option<Self> {
         let all = Self { inputs: 0..live.len(), level: LEVELS_MAX, encoding: Encoding::Cold };
         (!live.is_empty()).then_some(all)
+    }
+}
+
+/// How the newest segments, of so many, are written when they are merged: compressed if that takes
+/// in the oldest one and it was, so that what was compacted on demand does not grow again. Nothing
+/// else is compressed, because a read of a compressed block takes several times as long.
+fn encoding_of(merged: Option<&[SegmentInfo]>, live: usize) -> Encoding {
+    match merged {
+        Some(merged @ [.., oldest]) if merged.len() == live => oldest.encoding,
+        _ => Encoding::Warm,
     }
 }
 
@@ -168,7 +179,7 @@ impl Compaction {
             cells: live.part(plan.inputs.clone(), CACHE_BYTES).scan(&[])?,
             merger,
             merged: Vec::new(),
-            writer: SegmentWriter::create(&engine.device, number, meta)?,
+            writer: SegmentWriter::create(&engine.device, number, meta)?.with_vectors(find_vectors),
             total_bytes: inputs.iter().map(SegmentInfo::file_bytes).sum(),
             read_bytes: 0,
         })
@@ -383,6 +394,19 @@ mod tests {
     fn there_is_never_a_fifth_level() {
         let full = [(0, 1), (0, 1), (0, 1), (0, 1), (1, 90), (2, 900), (3, 9_000), (4, 90_000)];
         assert_eq!(due(&full), Some((5, 1)));
+    }
+
+    #[test]
+    fn what_was_compressed_stays_so_when_more_is_merged_into_it() {
+        let young = [(0, 10), (0, 10), (0, 10), (0, 10)];
+        let encoding = |live: &[SegmentInfo]| Plan::due(live).map(|plan| plan.encoding);
+        let mut near = segments(&[&young[..], &[(4, 80)]].concat());
+        assert_eq!(encoding(&near), Some(Encoding::Warm));
+        near[4].encoding = Encoding::Cold;
+        assert_eq!(encoding(&near), Some(Encoding::Cold));
+        let mut far = segments(&[&young[..], &[(4, 81)]].concat());
+        far[4].encoding = Encoding::Cold;
+        assert_eq!(encoding(&far), Some(Encoding::Warm));
     }
 
     #[test]

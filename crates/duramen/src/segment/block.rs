@@ -16,7 +16,7 @@ use bytes::Bytes;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::compression::{self, PLAIN, ZSTD};
+use super::compression::{self, PACKED, PLAIN, ZSTD};
 use crate::damage::corrupt;
 use crate::{Error, Result};
 
@@ -130,15 +130,16 @@ impl Block {
             return damage(what, expected, found);
         }
         let body = bytes.get(HEADER_BYTES..).map(|body| bytes.slice_ref(body)).unwrap_or_default();
+        let items = header.items.get();
         let body = match header.compression {
             PLAIN => body,
-            ZSTD => match compression::decompress(&body) {
+            way @ (ZSTD | PACKED) => match compression::decompress(way, &body, items as usize) {
                 Some(body) => body,
                 None => return Err(corrupt(origin.path, offset, "body", "zstd", "something else")),
             },
-            other => return damage("compression of the block", ZSTD.into(), other.into()),
+            other => return damage("compression of the block", PACKED.into(), other.into()),
         };
-        Ok(Self { items: header.items.get(), body })
+        Ok(Self { items, body })
     }
 }
 

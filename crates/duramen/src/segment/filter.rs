@@ -15,6 +15,7 @@ use twox_hash::XxHash3_64;
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
+use super::Encoding;
 use super::block::{Block, BlockAddress, Origin};
 use crate::Result;
 use crate::damage::corrupt;
@@ -22,8 +23,10 @@ use crate::damage::corrupt;
 /// Bytes at the start of a key that name its tree.
 pub(crate) const TREE_PREFIX_BYTES: usize = 8;
 
-/// Filter bits spent on a key; at 12 fewer than one absent key in 100 passes.
+/// Filter bits spent on a key: fewer than one absent key in 100 passes.
 const BITS_PER_KEY: usize = 12;
+/// The same where space counts more: about one in 30 passes.
+const COLD_BITS_PER_KEY: usize = 8;
 const LANE_BITS: usize = 256;
 const SALT: [u32; 8] = [
     0x47b6_137b,
@@ -71,8 +74,12 @@ impl KeyHash {
 }
 
 /// Builds the body of a filter block and tells its lanes.
-pub(crate) fn build(hashes: &[KeyHash]) -> (Vec<u8>, u32) {
-    let bits = hashes.len().saturating_mul(BITS_PER_KEY);
+pub(crate) fn build(hashes: &[KeyHash], encoding: Encoding) -> (Vec<u8>, u32) {
+    let bits_per_key = match encoding {
+        Encoding::Warm => BITS_PER_KEY,
+        Encoding::Cold => COLD_BITS_PER_KEY,
+    };
+    let bits = hashes.len().saturating_mul(bits_per_key);
     let count = u32::try_from(bits.div_ceil(LANE_BITS)).unwrap_or(u32::MAX).max(1);
     let mut lanes = vec![Lane([U32::ZERO; 8]); count as usize];
     for hash in hashes {
@@ -114,8 +121,8 @@ impl Filter {
 mod tests {
     use super::*;
 
-    fn filter(hashes: &[KeyHash]) -> Filter {
-        let (body, _) = build(hashes);
+    fn filter(hashes: &[KeyHash], encoding: Encoding) -> Filter {
+        let (body, _) = build(hashes, encoding);
         Filter { body: body.into() }
     }
 
@@ -124,11 +131,15 @@ mod tests {
         // Miri takes a thousand times as long.
         let count: u64 = if cfg!(miri) { 200 } else { 20_000 };
         let hash = |number: u64| KeyHash::of(&number.to_be_bytes());
-        let filter = filter(&(0..count).map(hash).collect::<Vec<_>>());
-        assert!((0..count).all(|number| filter.may_have(hash(number))));
-        let absent = count..6 * count;
-        let wrong = absent.filter(|number| filter.may_have(hash(*number))).count() as u64;
-        assert!(wrong < count / 20, "{wrong} of {} absent keys passed", 5 * count);
+        let built: Vec<_> = (0..count).map(hash).collect();
+        for (encoding, one_in) in [(Encoding::Warm, 100), (Encoding::Cold, 25)] {
+            let filter = filter(&built, encoding);
+            assert!((0..count).all(|number| filter.may_have(hash(number))));
+            let absent = count..6 * count;
+            let wrong = absent.filter(|number| filter.may_have(hash(*number))).count() as u64;
+            let all = 5 * count;
+            assert!(wrong < all / one_in, "{wrong} of {all} absent keys passed");
+        }
     }
 
     /// The bits are part of the disk format: a change here is a new format.
@@ -145,6 +156,6 @@ mod tests {
 
     #[test]
     fn a_filter_without_keys_has_none() {
-        assert!(!filter(&[]).may_have(KeyHash::of(b"a")));
+        assert!(!filter(&[], Encoding::Warm).may_have(KeyHash::of(b"a")));
     }
 }

@@ -7,6 +7,7 @@ use super::block::{Block, BlockAddress, BlockHeader, BlockKind, CellBlock, HEADE
 use super::filter::{Filter, KeyHash};
 use super::footer::Footer;
 use super::index::{Index, IndexEntry};
+use super::packing::{pack, unpack};
 use super::salvage::DamagedSegment;
 use super::{MAGIC, Segment, path};
 use crate::io::{Access, Device, MemoryDevice, write_all_at};
@@ -24,16 +25,23 @@ fn block(data: &[u8]) -> Option<(Block, BlockAddress)> {
     Some((Block { items: u32::from_le_bytes(*items), body }, address))
 }
 
-/// A block of cells.
+/// A block of cells, and the same as something packed.
 pub(crate) fn cells(data: &[u8]) {
     let Some((block, address)) = block(data) else { return };
     let Ok(count) = u16::try_from(block.items) else { return };
+    let (body, how_many) = (block.body.clone(), usize::from(count));
+    let unpacked = unpack(&body, (how_many, body.len()));
+    assert!(unpacked.is_none_or(|unpacked| unpacked.len() == body.len()));
     let Ok(cells) = CellBlock::decode(block, ORIGIN, &address, count) else { return };
     for slot in 0..cells.len() {
         let key = cells.key(slot);
         assert!(key.len() + cells.cell(slot).len() <= data.len());
         assert!(cells.at_or_after(&key) <= cells.len());
         assert!(cells.find(&key).is_none_or(|found| found < cells.len()));
+    }
+    if how_many > 0 {
+        let packed = pack(&body, how_many, |_, _| Vec::new()).unwrap_or_default();
+        assert_eq!(unpack(&packed, (how_many, body.len())).as_deref(), Some(&body[..]));
     }
 }
 

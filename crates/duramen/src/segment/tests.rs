@@ -49,7 +49,17 @@ impl Random {
 pub(crate) type Cells = BTreeMap<Vec<u8>, Vec<u8>>;
 
 pub(crate) fn write(device: &Arc<dyn Device>, number: u64, cells: &Cells) -> SegmentInfo {
-    let mut writer = SegmentWriter::create(device, number, META).unwrap();
+    write_as(Encoding::Warm, device, number, cells)
+}
+
+fn write_as(
+    encoding: Encoding,
+    device: &Arc<dyn Device>,
+    number: u64,
+    cells: &Cells,
+) -> SegmentInfo {
+    let meta = SegmentMeta { encoding, ..META };
+    let mut writer = SegmentWriter::create(device, number, meta).unwrap();
     for (key, cell) in cells {
         writer.push(key, cell).unwrap();
     }
@@ -100,11 +110,18 @@ fn get_all(segment: &Segment, cells: &Cells) -> Vec<Result<Option<Bytes>>> {
 
 #[test]
 fn cells_of_every_size_come_back() {
-    for seed in 0..6 {
+    for seed in 0..12 {
         let mut random = Random(seed);
-        let cells = random_cells(&mut random, 400);
+        let mut cells = random_cells(&mut random, 400);
         let device: Arc<dyn Device> = Arc::new(TestDevice::default());
-        let info = write(&device, 1, &cells);
+        let encoding = if seed % 2 == 0 { Encoding::Warm } else { Encoding::Cold };
+        if seed % 4 == 3 {
+            // Else there is nothing to compress.
+            for cell in cells.values_mut() {
+                cell.fill(7);
+            }
+        }
+        let info = write_as(encoding, &device, 1, &cells);
         let segment = Segment::open(device.as_ref(), &info).unwrap();
         for (cell, found) in cells.values().zip(get_all(&segment, &cells)) {
             assert_eq!(Some(&cell[..]), found.unwrap().as_deref(), "seed {seed}");
@@ -149,6 +166,22 @@ fn opening_reads_the_footer_and_an_absent_tree_no_block() {
     assert_eq!(device.reads(), 3);
     assert!(segment.may_have(KeyHash::of(&8_u64.to_be_bytes())).unwrap());
     assert_eq!(device.reads(), 3);
+}
+
+/// Keys that begin alike with an ordinal each, as the entries of a large map have them.
+#[test]
+fn a_compressed_segment_of_small_cells_takes_a_few_bytes_for_each() {
+    let key = |n: u64| [&[9; 20], format!("item-{n:06}").as_bytes()].concat();
+    let cells: Cells = (0..9_000_u64).map(|n| (key(n), n.to_le_bytes().to_vec())).collect();
+    let device: Arc<dyn Device> = Arc::new(TestDevice::default());
+    let info = write_as(Encoding::Cold, &device, 1, &cells);
+    let filter_bytes = cells.len() as u64;
+    assert!(info.file_bytes() < 2 * filter_bytes, "{} bytes", info.file_bytes());
+    let segment = Segment::open(device.as_ref(), &info).unwrap();
+    assert!(segment.blocks().unwrap() >= 2);
+    for (found, cell) in get_all(&segment, &cells).into_iter().zip(cells.values()) {
+        assert_eq!(found.unwrap().as_deref(), Some(&cell[..]));
+    }
 }
 
 #[test]

@@ -10,10 +10,11 @@ use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U16, U32, U64};
 
 use super::block::{BlockAddress, BlockHeader, BlockKind, HEADER_BYTES, RECORD_BYTES, Record};
-use super::compression::{self, PLAIN, ZSTD};
+use super::compression::{self, PLAIN};
 use super::filter::{self, KeyHash, TREE_PREFIX_BYTES};
 use super::footer::{FOOTER_BYTES, Footer};
 use super::index::IndexEntry;
+use super::packing::FindVectors;
 use super::{DIRECTORY, Encoding, FORMAT, MAGIC, SegmentInfo, path};
 use crate::io::{self, Access, Device, File};
 use crate::limits::{
@@ -50,6 +51,7 @@ pub(crate) struct SegmentWriter {
     device: Arc<dyn Device>,
     number: u64,
     meta: SegmentMeta,
+    find_vectors: FindVectors,
     out: Output,
     /// The cells of the block being filled: records and, apart from them, keys and cells.
     records: Vec<Record>,
@@ -77,6 +79,7 @@ impl SegmentWriter {
             device: Arc::clone(device),
             number,
             meta,
+            find_vectors: |_, _| Vec::new(),
             out: Output { file, path, buffer: MAGIC.to_vec(), flushed: 0 },
             records: Vec::new(),
             data: Vec::with_capacity(BLOCK_BYTES_MAX),
@@ -89,6 +92,12 @@ impl SegmentWriter {
             cells: 0,
             finished: false,
         })
+    }
+
+    /// Where in its cells vectors of integers stand, so that they compress better.
+    pub(crate) fn with_vectors(mut self, find_vectors: FindVectors) -> Self {
+        self.find_vectors = find_vectors;
+        self
     }
 
     /// Bytes of the cells in the block being filled.
@@ -150,7 +159,7 @@ impl SegmentWriter {
     fn complete(mut self) -> Result<FilledSegment> {
         assert!(self.cells > 0, "a segment without cells");
         self.write_cells(self.records.len())?;
-        let (lanes, count) = filter::build(&self.hashes);
+        let (lanes, count) = filter::build(&self.hashes, self.meta.encoding);
         let filter = self.out.block(self.number, BlockKind::Filter, count, &[&lanes])?;
         let blocks = length(self.entries.len());
         let parts = [self.entries.as_bytes(), &self.fences, &self.last_key];
@@ -209,10 +218,12 @@ impl SegmentWriter {
         let what = (self.number, BlockKind::Cells, length(cells));
         let compressed = match self.meta.encoding {
             Encoding::Warm => None,
-            Encoding::Cold => compression::compress(&parts.concat()),
+            Encoding::Cold => {
+                compression::compress(&parts.concat().into(), cells, self.find_vectors)
+            }
         };
         let block = match compressed {
-            Some(body) => self.out.block_of(what, ZSTD, &[&body])?,
+            Some((way, body)) => self.out.block_of(what, way, &[&body])?,
             None => self.out.block_of(what, PLAIN, parts)?,
         };
         let fence = match cells {
