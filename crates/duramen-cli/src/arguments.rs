@@ -22,7 +22,7 @@ use crate::commands::{
     blame, check, completions, demo, diff, export, get, history, import, init, log, ls, man, put,
     query, records, remove, repair, scrub, set, shell, show, stat, when,
 };
-use crate::commands::{compact, delete, options, rename_document, retain, tag, untag};
+use crate::commands::{compact, delete, options, purge, rename_document, retain, tag, untag};
 use crate::exit::Success;
 use crate::output::Output;
 use crate::session::Session;
@@ -78,6 +78,7 @@ pub(crate) enum Command {
     RenameDocument(rename_document::RenameDocument),
     Options(options::Options),
     Retain(retain::Retain),
+    Purge(purge::Purge),
     Log(log::Log),
     Show(show::Show),
     Diff(diff::Diff),
@@ -129,6 +130,7 @@ impl Command {
             Self::RenameDocument(command) => command.run(session, output),
             Self::Options(command) => command.run(session, output),
             Self::Retain(command) => command.run(session, output),
+            Self::Purge(command) => command.run(session, output),
             Self::Remove(command) => command.run(session, output),
             Self::Log(command) => command.run(session, output),
             Self::Diff(command) => command.run(session, output),

@@ -24,6 +24,7 @@ pub(crate) mod man;
 pub(crate) mod movement;
 pub(crate) mod options;
 pub(crate) mod patch;
+pub(crate) mod purge;
 pub(crate) mod put;
 pub(crate) mod query;
 pub(crate) mod records;

@@ -39,7 +39,7 @@ impl ContentHash {
     }
 
     /// The hash that has these bytes.
-    pub(crate) fn from_bytes(bytes: [u8; 32]) -> Self {
+    pub(crate) const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 

@@ -10,6 +10,7 @@ use crate::engine::Engine;
 use crate::engine::options::{CommitOptions, Options};
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Device, DirectoryDevice, MemoryDevice};
+use crate::purge;
 use crate::revision::CommitSequence;
 use crate::snapshot::Snapshot;
 use crate::transaction::Transaction;
@@ -86,7 +87,13 @@ impl Database {
 
     /// Opens the database of a device, or makes it.
     pub fn open_device(device: Arc<dyn Device>, options: Options) -> Result<Self> {
-        Ok(Self { engine: Arc::new(Engine::open(device, options)?) })
+        let engine = Arc::new(Engine::open(device, options)?);
+        if engine.is_purging() && engine.journal().is_ok() {
+            // What cannot go on now, such as on a full disk, is no reason to have no database: the
+            // document stays closed to writers, and says so.
+            let _ = purge::finish(&engine, &mut |_, _| ControlFlow::Continue(()));
+        }
+        Ok(Self { engine })
     }
 
     /// Makes a database in memory: the same engine, gone when it is dropped.
@@ -146,7 +153,7 @@ impl Database {
     }
 
     /// Writes what is only in the journal into a segment and merges all segments into one, so that
-    /// the space of what was superseded comes back.
+    /// the space of what was superseded comes back. A purge that was interrupted goes on first.
     ///
     /// Reading and writing go on meanwhile; it takes room for the new segment beside the old ones.
     /// On a full disk that is room the database kept for it, so that it can drop what
@@ -164,6 +171,7 @@ impl Database {
     /// # Ok::<(), duramen::Error>(())
     /// ```
     pub fn compact(&self, progress: &mut dyn FnMut(u64, u64) -> ControlFlow<()>) -> Result<()> {
+        purge::finish(&self.engine, progress)?;
         self.engine.compact(progress)
     }
 

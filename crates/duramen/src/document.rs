@@ -93,6 +93,11 @@ impl Document {
         &self.tree
     }
 
+    /// The database, and the tree that the document is.
+    pub(crate) fn parts(&self) -> (&Arc<Engine>, &Arc<Tree>) {
+        (&self.engine, &self.tree)
+    }
+
     /// The document's name.
     pub fn name(&self) -> &str {
         &self.name

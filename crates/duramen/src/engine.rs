@@ -37,6 +37,7 @@ mod checkpoint;
 mod compaction;
 pub(crate) mod options;
 pub(crate) mod pin;
+pub(crate) mod purge;
 pub(crate) mod record;
 pub(crate) mod recovery;
 mod retention;
@@ -47,6 +48,7 @@ pub(crate) mod unfinished;
 use background::{Signal, Worker};
 use compaction::Compaction;
 use options::Options;
+use purge::Purges;
 use room::Room;
 
 /// The tree of the catalogue.
@@ -92,6 +94,8 @@ pub(crate) struct Shared {
     room: Room,
     /// Compactions that put their segment in place since the database was opened.
     compactions: AtomicU64,
+    /// Held by whoever purges.
+    pub(crate) purges: Mutex<Purges>,
     _lock: Option<Box<dyn Lock>>,
 }
 

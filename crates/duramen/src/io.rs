@@ -8,6 +8,7 @@
 mod directory;
 mod memory;
 mod path;
+pub(crate) mod zeros;
 
 use std::fmt;
 use std::io;

@@ -50,6 +50,8 @@ pub(crate) struct JournalSettings {
     /// Whether a thread makes the next file and syncs `Interval` commits in time. Without it the
     /// appending threads do both, when they come by.
     pub(crate) background: bool,
+    /// Whether a purge is under way: files are overwritten before they are removed or used again.
+    pub(crate) erases: bool,
 }
 
 /// A place between two groups.
@@ -171,6 +173,7 @@ impl Journal {
         replay: &mut Replay<'_>,
     ) -> Result<(Self, RecoveryReport)> {
         let directory = Directory::new(Arc::clone(&settings.device), Access::Write);
+        directory.set_erasing(settings.erases);
         let found = recovery::read(&directory, settings.database, start, replay)?;
         let end = found.report.end;
         let numbers = directory.numbers()?;
@@ -308,6 +311,18 @@ impl Journal {
     /// Recycles or removes the files wholly before `position`, which a durable manifest names.
     pub(crate) fn checkpointed(&self, position: JournalPosition) -> Result<()> {
         self.shared.checkpointed(position)
+    }
+
+    /// From now on files are overwritten before they are removed or used again, or not any more.
+    pub(crate) fn set_erasing(&self, erases: bool) {
+        self.shared.directory.set_erasing(erases);
+    }
+
+    /// Goes on in a file of zeros, and overwrites those that wait to be used: from the place that
+    /// is returned on no file has what the journal once had. Everything has to be durable, and
+    /// nothing queued.
+    pub(crate) fn renew(&self) -> Result<JournalPoint> {
+        self.shared.renew()
     }
 
     /// Makes everything durable and writes an end mark, by which the next open knows that the
@@ -596,6 +611,31 @@ impl Shared {
             return Ok(());
         }
         self.directory.sync().map_err(|failure| self.refuse(&mut self.queue.lock(), failure))
+    }
+
+    fn renew(&self) -> Result<JournalPoint> {
+        let _one = self.preparing.lock();
+        let mut queue = self.queue.lock();
+        queue.check()?;
+        let (number, length, mut ready) = queue.plan_file(0);
+        drop(queue);
+        let erased = ready.iter().try_for_each(|file| file.erase());
+        let made = erased.and_then(|()| {
+            if ready.is_empty() {
+                let file = self.make_file(number, length, queue::least_length(0))?;
+                ready.push_back(Arc::new(file));
+            }
+            Ok(())
+        });
+        let mut queue = self.queue.lock();
+        queue.ready = ready;
+        made.map_err(|failure| self.refuse(&mut queue, failure))?;
+        let Some(file) = queue.go_on() else { return Ok(queue.tail) };
+        self.exclusively(&mut queue, |writer| {
+            writer.enter(&file).map_err(|error| Failure::sync(&error))
+        });
+        queue.check()?;
+        Ok(queue.tail)
     }
 
     /// Makes files ahead of their use and syncs `Interval` commits in time.

@@ -68,6 +68,8 @@ pub const REVISIONS_MAX: u64 = u32::MAX as u64 - 1;
 pub const TURN_WAIT_MS: u64 = 10_000;
 /// How often waiting for another process tries again.
 pub const LOCK_RETRY_MS: u64 = 20;
+/// How long a purge waits for readers of the segments that it is about to overwrite.
+pub const PURGE_READERS_WAIT_MS: u64 = 1_000;
 /// Journal since the last checkpoint from which on closing writes one, in bytes.
 pub const CLOSING_CHECKPOINT_JOURNAL_BYTES: usize = 64 << 10;
 /// How long the thread of a database waits before it tries again what failed, such as a checkpoint

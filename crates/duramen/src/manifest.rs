@@ -38,6 +38,8 @@ const MAGIC: [u8; 8] = *b"\x89DURMAN\n";
 const FORMAT: u32 = 1;
 /// Set while no process has the database open for writing and everything is in segments.
 const FLAG_CLEAN: u32 = 1;
+/// Set while a purge is under way: what is given up is overwritten first.
+const FLAG_PURGING: u32 = 1 << 1;
 /// Bytes before the first one the checksum covers: magic and checksum.
 const UNCOVERED_BYTES: usize = 12;
 
@@ -100,6 +102,8 @@ pub(crate) struct Manifest {
     pub(crate) created: Micros,
     /// Whether the database was closed in order.
     pub(crate) clean: bool,
+    /// Whether a purge is under way, so that what is given up is overwritten before it is removed.
+    pub(crate) purging: bool,
     /// Features a program must know to read the database; none exists yet.
     pub(crate) features_read: u64,
     /// Features a program must know to write to the database; none exists yet.
@@ -120,6 +124,7 @@ impl Manifest {
             epoch: 1,
             created,
             clean: false,
+            purging: false,
             features_read: 0,
             features_write: 0,
             next_segment: 1,
@@ -176,6 +181,11 @@ impl Manifest {
         }
     }
 
+    fn flags(&self) -> u32 {
+        let flag = |is_set: bool, flag: u32| if is_set { flag } else { 0 };
+        flag(self.clean, FLAG_CLEAN) | flag(self.purging, FLAG_PURGING)
+    }
+
     /// The bytes of the file.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let entries: Vec<_> = self.segments.iter().map(Entry::of).collect();
@@ -186,7 +196,7 @@ impl Manifest {
                 length: small(file_bytes(entries.len())),
                 format: FORMAT.into(),
             },
-            flags: if self.clean { FLAG_CLEAN } else { 0 }.into(),
+            flags: self.flags().into(),
             features_read: self.features_read.into(),
             features_write: self.features_write.into(),
             database_id: self.database_id.into(),
@@ -224,6 +234,7 @@ impl Manifest {
             epoch: header.epoch.get(),
             created: Micros(header.created.get()),
             clean: header.flags.get() & FLAG_CLEAN != 0,
+            purging: header.flags.get() & FLAG_PURGING != 0,
             features_read: header.features_read.get(),
             features_write: header.features_write.get(),
             next_segment: header.next_segment.get(),

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use parking_lot::RwLock;
 
-use crate::io::Device;
+use crate::io::{Device, zeros};
 use crate::manifest::Manifest;
 use crate::memory::Memory;
 use crate::segment::{self, BlockCache, KeyHash, Segment, SegmentInfo, VisitCell};
@@ -179,7 +179,8 @@ pub(crate) fn create_directory(device: &dyn Device) -> Result<()> {
 }
 
 /// Removes the segment files that the manifest does not name: what an unfinished checkpoint,
-/// bulk load or compaction left. The journal must have been replayed, as it may name more.
+/// bulk load or compaction left. The journal must have been replayed, as it may name more. While a
+/// purge is under way they are overwritten first.
 pub(crate) fn remove_unnamed(device: &dyn Device, manifest: &Manifest) -> Result<()> {
     let named: BTreeSet<_> =
         manifest.segments.iter().map(|info| segment::file_name(info.number)).collect();
@@ -190,6 +191,10 @@ pub(crate) fn remove_unnamed(device: &dyn Device, manifest: &Manifest) -> Result
     let unnamed: Vec<_> = files.into_iter().filter(|file| !named.contains(file)).collect();
     for file in &unnamed {
         let path = format!("{}/{file}", segment::DIRECTORY);
+        if manifest.purging {
+            let erased = zeros::overwrite(device, &path);
+            erased.map_err(|error| Error::io(format!("cannot overwrite {path}"), error))?;
+        }
         let removed = device.remove(&path);
         removed.map_err(|error| Error::io(format!("cannot remove {path}"), error))?;
     }

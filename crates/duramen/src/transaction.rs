@@ -17,6 +17,7 @@ use crate::tree::writer::Writer;
 mod bulk;
 mod edits;
 mod names;
+mod purge;
 mod records;
 
 /// Changes that are staged one by one, seen by this transaction alone, and committed together.
@@ -267,6 +268,9 @@ impl Transaction {
             // Whoever waits holds only trees with lower numbers, so nobody waits in a circle.
             let in_order = self.writers.keys().next_back().is_none_or(|&last| last < id);
             let turn = tree.turn(if in_order { TURN_WAIT_MS } else { 0 }).ok_or_else(busy)?;
+            if tree.is_purging() {
+                return Err(purging());
+            }
             let options = self.options(&tree)?;
             self.writers.insert(id, Writer::new(tree, turn, options)?);
         }
@@ -282,6 +286,14 @@ pub(crate) fn check_text(what: &str, text: Option<&str>) -> Result<()> {
     }
     let message = format!("the {what} has {len} bytes: at most {COMMIT_TEXT_BYTES_MAX} are kept");
     Err(Error::new(ErrorKind::Invalid, message))
+}
+
+/// Refuses to change a document while a value of it is being purged.
+pub(crate) fn purging() -> Error {
+    let message = "a value of the document is being purged: retry when that is done; a purge that \
+                   was interrupted goes on with `duramen compact`, or when the database is opened \
+                   for writing";
+    Error::new(ErrorKind::Busy, message)
 }
 
 fn busy() -> Error {

@@ -9,7 +9,7 @@
 
 use std::fmt;
 use std::io::Write;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -47,6 +47,7 @@ pub(crate) mod delta;
 pub(crate) mod difference;
 pub(crate) mod disk;
 pub(crate) mod edit;
+pub(crate) mod erase;
 pub(crate) mod group;
 pub(crate) mod hashes;
 pub(crate) mod history;
@@ -90,6 +91,8 @@ pub(crate) struct Tree {
     pub(crate) blobs: Blobs,
     pub(crate) options: LastOptions,
     turn: Arc<Mutex<()>>,
+    /// Whether a purge of it is under way: then nobody writes it.
+    is_purging: AtomicBool,
     /// Bytes of the last whole value printed: the room that the next one is given at once.
     printed_bytes: AtomicUsize,
 }
@@ -133,6 +136,7 @@ impl Tree {
             data: Arc::new(RwLock::new(data)),
             options: LastOptions::default(),
             turn: Arc::default(),
+            is_purging: AtomicBool::new(false),
             printed_bytes: AtomicUsize::new(0),
         }
     }
@@ -145,6 +149,16 @@ impl Tree {
     pub(crate) fn turn(&self, wait_ms: u64) -> Option<Turn> {
         let guard = Mutex::try_lock_arc_for(&self.turn, Duration::from_millis(wait_ms))?;
         Some(Turn { _guard: guard })
+    }
+
+    /// Whether a purge of the tree is under way, so that nobody may write it.
+    pub(crate) fn is_purging(&self) -> bool {
+        self.is_purging.load(Ordering::Relaxed)
+    }
+
+    /// Closes the tree to writers for a purge, or opens it again. Who closes it has its turn.
+    pub(crate) fn set_purging(&self, is_purging: bool) {
+        self.is_purging.store(is_purging, Ordering::Relaxed);
     }
 
     /// Reads under the lock; what is missing is loaded without it, then `read` runs again.
@@ -192,14 +206,14 @@ impl Tree {
     fn load_part(&self, load: Load) -> Result<()> {
         match load {
             Load::Group(id) => {
-                let (schema, before) = {
+                let (schema, disk) = {
                     let data = self.data.read();
-                    (Arc::clone(&data.schema), data.rows.before())
+                    (Arc::clone(&data.schema), data.disk_state())
                 };
-                let newest = history::short(Revision(before));
+                let newest = history::short(Revision(disk.revisions));
                 let resident = self.resident(id);
                 let loaded = self.cells.load_group(id, &schema, newest, resident)?;
-                self.data.write().attach(id, loaded, before)
+                self.data.write().attach(id, loaded, disk)
             }
             Load::Base(disk, cell) => disk.load(cell),
             Load::Run(disk, column, wanted) => {
@@ -208,14 +222,14 @@ impl Tree {
                 Ok(())
             }
             Load::Directory(id) => {
-                let (schema, before) = {
+                let (schema, disk) = {
                     let data = self.data.read();
-                    (Arc::clone(&data.schema), data.rows.before())
+                    (Arc::clone(&data.schema), data.disk_state())
                 };
-                let newest = history::short(Revision(before));
+                let newest = history::short(Revision(disk.revisions));
                 let resident = self.resident(id);
                 let directory = self.cells.load_directory(id, &schema, newest, resident)?;
-                self.data.write().attach(id, Loaded::Large(directory), before)
+                self.data.write().attach(id, Loaded::Large(directory), disk)
             }
         }
     }
@@ -227,12 +241,20 @@ impl Tree {
         format: &Format,
         out: &mut dyn Write,
     ) -> Result<()> {
+        let erasures = self.erasures();
         let mut buffer = Vec::new();
         let mut serializer = Serializer::new(root, format);
-        while !self.print(&mut serializer, revision, &mut buffer, PRINT_BYTES)? {
+        loop {
+            let printed = self.print(&mut serializer, revision, &mut buffer, PRINT_BYTES);
+            if self.erasures() != erasures {
+                return Err(erased());
+            }
+            let is_done = printed?;
             write_out(&mut buffer, out)?;
+            if is_done {
+                return Ok(());
+            }
         }
-        write_out(&mut buffer, out)
     }
 
     /// The whole value at a revision.
@@ -252,9 +274,22 @@ impl Tree {
         format: &Format,
         out: &mut Vec<u8>,
     ) -> Result<()> {
-        let mut serializer = Serializer::new(root, format);
-        while !self.print(&mut serializer, revision, out, usize::MAX)? {}
-        Ok(())
+        let start = out.len();
+        loop {
+            let erasures = self.erasures();
+            let mut serializer = Serializer::new(root, format);
+            let printed = self.print(&mut serializer, revision, out, usize::MAX);
+            // What began before something was erased may have parts of it.
+            if self.erasures() == erasures {
+                return printed.map(drop);
+            }
+            out.truncate(start);
+        }
+    }
+
+    /// How often something was erased on disk since the tree was opened.
+    pub(crate) fn erasures(&self) -> u64 {
+        self.data.read().disk_state().erasures
     }
 
     /// Prints until the end (true) or until `out` has `limit` bytes (false).
@@ -410,6 +445,12 @@ impl Tree {
         }
         Ok(())
     }
+}
+
+#[cold]
+fn erased() -> Error {
+    let message = "a value was purged while the document was read: read it again";
+    Error::new(ErrorKind::Busy, message)
 }
 
 fn write_out(buffer: &mut Vec<u8>, out: &mut dyn Write) -> Result<()> {

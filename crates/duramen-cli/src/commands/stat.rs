@@ -9,6 +9,7 @@ use indicatif::HumanCount;
 use serde::Serialize;
 
 use crate::arguments::ReadDatabase;
+use crate::commands::purge::PurgeLine;
 use crate::exit::Success;
 use crate::output::{Output, Palette, Record};
 use crate::session::Session;
@@ -20,7 +21,8 @@ Examples:
   duramen stat shop.duramen config --json
 
 Superseded is, about, what `duramen compact` gives back of the revisions that documents do not keep
-(`duramen retain`).";
+(`duramen retain`). Of a document it also tells the values that were purged (`duramen purge`), and
+whether one still is to be: then the purge was interrupted.";
 
 /// Count what a database, or a document in it, holds
 #[derive(Debug, Args)]
@@ -38,7 +40,11 @@ impl Stat {
         let database = self.database.open(session)?;
         match &self.document {
             None => output.record(&Whole::new(&database.stats()?, self.database.folder())?)?,
-            Some(name) => output.record(&Part::from(&database.document(name)?.stats()?))?,
+            Some(name) => {
+                let document = database.document(name)?;
+                let purges = document.purges()?.iter().map(PurgeLine::from).collect();
+                output.record(&Part { purges, ..Part::from(&document.stats()?) })?;
+            }
         }
         Ok(Success::Done)
     }
@@ -88,6 +94,9 @@ struct Part {
     paths: u64,
     shapes: u64,
     json_bytes: u64,
+    /// The values that were purged.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    purges: Vec<PurgeLine>,
 }
 
 impl From<&DocumentStats> for Part {
@@ -99,6 +108,7 @@ impl From<&DocumentStats> for Part {
             paths: stats.paths,
             shapes: stats.shapes,
             json_bytes: stats.json_bytes,
+            purges: Vec::new(),
         }
     }
 }
@@ -113,7 +123,8 @@ impl Record for Part {
             (self.shapes, "shapes of objects"),
             (self.json_bytes, "bytes of JSON in the newest revision"),
         ];
-        print(out, &lines)
+        print(out, &lines)?;
+        self.purges.iter().try_for_each(|purge| purge.print(out))
     }
 }
 

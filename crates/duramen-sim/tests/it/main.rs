@@ -6,4 +6,5 @@ mod bulk;
 mod cold_reads;
 mod full_disk;
 mod model;
+mod purge;
 mod tidy;

@@ -152,6 +152,7 @@ fn restore(
         database: manifest.database_id,
         wanted_bytes: 0,
         background: false,
+        erases: false,
     };
     Journal::create(&settings, manifest.checkpoint)?.close()?;
     manifest.store(device.as_ref())?;

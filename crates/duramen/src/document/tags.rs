@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::json::escape::quoted;
 use crate::revision::{CommitSequence, Micros, Revision};
 use crate::snapshot::Snapshot;
-use crate::transaction::{Committed, Transaction};
+use crate::transaction::{Committed, Transaction, purging};
 
 /// A name for a revision of a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,10 +57,7 @@ impl Document {
         options: &CommitOptions,
     ) -> Result<Revision> {
         check_tag(name)?;
-        let (at, record) = self.tag_record(revision)?;
-        let mut transaction = self.catalogue_transaction()?;
-        // From here on nobody decides that it is dropped.
-        self.tree.check_kept(at)?;
+        let (at, record, mut transaction) = self.begin_tag(revision)?;
         match self.staged_tag(&mut transaction, name)? {
             Some(tag) if tag.revision != at => {
                 let message = format!(
@@ -86,9 +83,7 @@ impl Document {
         revision: Option<Revision>,
         options: &CommitOptions,
     ) -> Result<Revision> {
-        let (at, record) = self.tag_record(revision)?;
-        let mut transaction = self.catalogue_transaction()?;
-        self.tree.check_kept(at)?;
+        let (at, record, mut transaction) = self.begin_tag(revision)?;
         self.staged_tag(&mut transaction, name)?.ok_or_else(|| self.no_tag(name))?;
         transaction.catalogue()?.set_tag(self.tree.id(), name, Some(&record))?;
         transaction.commit(options)?;
@@ -157,6 +152,19 @@ impl Document {
         let tree = Arc::clone(&writer.tree);
         transaction.wait_published(&tree)?;
         Ok(found)
+    }
+
+    /// The revision to tag, the tag's record, and a transaction from which on nobody decides that
+    /// the revision is dropped, or purges something of it.
+    fn begin_tag(&self, revision: Option<Revision>) -> Result<(Revision, String, Transaction)> {
+        let erasures = self.tree.erasures();
+        let (at, record) = self.tag_record(revision)?;
+        let transaction = self.catalogue_transaction()?;
+        self.tree.check_kept(at)?;
+        if self.tree.is_purging() || self.tree.erasures() != erasures {
+            return Err(purging());
+        }
+        Ok((at, record, transaction))
     }
 
     /// The revision to tag and the tag's record.

@@ -26,6 +26,8 @@ use crate::tree::history::short;
 use crate::tree::schema::ROOT;
 
 pub(crate) mod facts;
+pub(crate) mod old_hashes;
+pub(crate) mod purges;
 pub(crate) mod salvage;
 
 /// What a name stands for at a revision of the catalogue.

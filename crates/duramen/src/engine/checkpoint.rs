@@ -56,7 +56,7 @@ impl Engine {
         self.checkpoints.lock()
     }
 
-    pub(super) fn checkpoint_in_turn(&self, _turn: &CheckpointTurn<'_>) -> Result<()> {
+    pub(crate) fn checkpoint_in_turn(&self, _turn: &CheckpointTurn<'_>) -> Result<()> {
         let journal = self.journal()?;
         let Some(young) = self.freeze()? else { return Ok(()) };
         let mut schemas = Vec::with_capacity(young.trees.len());

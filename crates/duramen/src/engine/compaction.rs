@@ -17,6 +17,7 @@
 
 use std::collections::VecDeque;
 use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::engine::Engine;
@@ -25,7 +26,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::limits::{COMPACTION_STEP_BYTES, LEVELS_MAX, YOUNG_SEGMENTS_MAX};
 use crate::segment::{self, Encoding, SegmentInfo, SegmentMeta, SegmentWriter};
 use crate::store::{LiveSegments, Scan};
+use crate::tree::Tree;
 use crate::tree::cell_key;
+use crate::tree::erase::Erasures;
 use crate::tree::merge::{Cell, Merger};
 use crate::tree::vectors::find_vectors;
 
@@ -145,6 +148,21 @@ fn level_above(next: Option<&SegmentInfo>) -> u8 {
 }
 
 impl Compaction {
+    /// Merges everything without what is erased; none if there are no segments.
+    pub(super) fn erasing(engine: &Engine, erasures: Erasures) -> Result<Option<Self>> {
+        let live = engine.view().store.live();
+        let infos: Vec<_> = live.segments().iter().map(|found| *found.info()).collect();
+        let Some(plan) = Plan::again(&infos) else { return Ok(None) };
+        let mut compaction = Self::begin(engine, &live, (&plan, Trimming::default()))?;
+        compaction.merger.erase(erasures);
+        Ok(Some(compaction))
+    }
+
+    /// Gives the compaction up; what it has written is overwritten.
+    pub(super) fn erase(self) -> Result<()> {
+        self.writer.erase()
+    }
+
     fn begin(
         engine: &Engine,
         live: &LiveSegments,
@@ -186,7 +204,7 @@ impl Compaction {
     }
 
     /// Merges some more cells; true if there are none left.
-    fn step(&mut self) -> Result<bool> {
+    pub(super) fn step(&mut self) -> Result<bool> {
         let until = self.read_bytes + COMPACTION_STEP_BYTES as u64;
         while self.read_bytes < until {
             let Some(found) = self.cells.next() else {
@@ -256,7 +274,12 @@ impl Engine {
         if let Some(poisoned) = self.journal()?.poisoned() {
             return Err(poisoned);
         }
-        let mut under_way = self.compaction.lock();
+        let under_way = match wish {
+            // A purge keeps it for as long as it merges.
+            Wish::Due => self.compaction.try_lock(),
+            Wish::All | Wish::AllTrimmed => Some(self.compaction.lock()),
+        };
+        let Some(mut under_way) = under_way else { return Ok(false) };
         let found = match under_way.take().filter(|found| wish.goes_on_with(found)) {
             Some(compaction) => Some(compaction),
             None => self.begin(wish)?,
@@ -303,8 +326,19 @@ impl Engine {
         Compaction::begin(self, &now, (&plan, trimming)).map(Some)
     }
 
-    /// Puts the finished segment in the place of those it was made of.
+    /// Puts the finished segment in the place of those it was made of, and removes these.
     fn install(&self, compaction: Compaction) -> Result<()> {
+        // Whoever reads the old ones has them open; an old file that stays is removed by the next
+        // open for writing.
+        for number in self.replace(compaction, &[])? {
+            let _ = self.device.remove(&segment::path(number));
+        }
+        Ok(())
+    }
+
+    /// Puts the finished segment in the place of those it was made of, whose numbers are returned.
+    /// Trees of which something was erased in it forget what they have read, at the same time.
+    pub(super) fn replace(&self, compaction: Compaction, erased: &[Arc<Tree>]) -> Result<Vec<u64>> {
         let Compaction { inputs, writer, trimming, .. } = compaction;
         let info = writer.finish()?;
         let view = self.view();
@@ -319,12 +353,9 @@ impl Engine {
             next.segments.insert(at, info);
             next.store(self.device.as_ref())?;
             *manifest = next;
+            let mut erased: Vec<_> = erased.iter().map(|tree| tree.data.write()).collect();
             view.store.replace(&inputs, Some(segment));
-        }
-        // Whoever reads the old ones has them open; an old file that stays is removed by the next
-        // open for writing.
-        for number in inputs {
-            let _ = self.device.remove(&segment::path(number));
+            erased.iter_mut().try_for_each(|data| data.forget_disk())?;
         }
         // What was decoded holds the old files open, and their space.
         for tree in view.open_trees() {
@@ -333,7 +364,7 @@ impl Engine {
         trimming.finish();
         view.drop_idle();
         self.compactions.fetch_add(1, Ordering::Relaxed);
-        Ok(())
+        Ok(inputs)
     }
 
     /// Compactions since the database was opened.

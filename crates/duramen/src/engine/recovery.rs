@@ -121,6 +121,7 @@ impl Engine {
             compaction: Mutex::new(None),
             room: Room::default(),
             compactions: AtomicU64::new(0),
+            purges: Mutex::default(),
             _lock: lock,
         };
         Self { shared: Arc::new(shared), owner: Owner::This(None) }
@@ -222,6 +223,7 @@ fn settings(device: &Arc<dyn Device>, options: &Options, manifest: &Manifest) ->
         database: manifest.database_id,
         wanted_bytes: options.checkpoint_journal_bytes as u64,
         background: options.background,
+        erases: manifest.purging,
     }
 }
 

@@ -8,9 +8,10 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::damage::corrupt;
-use crate::io::{Access, Device, File, write_all_at};
+use crate::io::{Access, Device, File, zeros};
 use crate::{Error, ErrorKind, Result};
 
 pub(crate) const DIRECTORY: &str = "journal";
@@ -20,7 +21,6 @@ const SUFFIX: &str = ".journal";
 pub(super) const LENGTH_UNIT: u64 = 64 << 10;
 /// Lengths of the files as they grow; the last one stays.
 const LENGTHS: [u64; 5] = [256 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20];
-static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 /// One journal file that is ready for groups or has some.
 #[derive(Debug)]
@@ -44,6 +44,8 @@ pub(super) enum Failure {
 pub(super) struct Directory {
     device: Arc<dyn Device>,
     access: Access,
+    /// Whether files are overwritten with zeros before they are removed or used again.
+    erases: Arc<AtomicBool>,
 }
 
 /// The path of file `number`, relative to the database.
@@ -59,21 +61,29 @@ pub(super) fn next_length(previous: u64, journal_bytes: u64) -> u64 {
     LENGTHS.into_iter().find(|length| *length > previous).unwrap_or(longest).min(most)
 }
 
-/// Writes zeros from `start` to `end`.
-pub(super) fn write_zeros(file: &dyn File, start: u64, end: u64) -> io::Result<()> {
-    let mut offset = start;
-    while offset < end {
-        let bytes = (end - offset).min(ZEROS.len() as u64);
-        write_all_at(file, &ZEROS[..usize::try_from(bytes).unwrap_or(ZEROS.len())], offset)?;
-        offset += bytes;
+impl JournalFile {
+    /// Overwrites all of the file with zeros, durably.
+    pub(super) fn erase(&self) -> Result<(), Failure> {
+        let path = path(self.number);
+        let failed = |e| Failure::Refused(Error::io(format!("overwriting {path}"), e));
+        zeros::write(&*self.file, 0, self.length).map_err(failed)?;
+        self.file.sync().map_err(|e| failed_sync(&path, e))
     }
-    Ok(())
 }
 
 impl Directory {
     /// The journal directory of the database on `device`; its files are opened with `access`.
     pub(super) fn new(device: Arc<dyn Device>, access: Access) -> Self {
-        Self { device, access }
+        Self { device, access, erases: Arc::default() }
+    }
+
+    /// From now on files are overwritten before they are removed or used again, or not any more.
+    pub(super) fn set_erasing(&self, erases: bool) {
+        self.erases.store(erases, Ordering::Relaxed);
+    }
+
+    fn is_erasing(&self) -> bool {
+        self.erases.load(Ordering::Relaxed)
     }
 
     /// Makes the directory of a new database, or takes over what an unfinished creation left.
@@ -130,7 +140,7 @@ impl Directory {
         let refused = |e| Failure::Refused(Error::io(format!("making {path}"), e));
         self.remove_unfinished().map_err(refused)?;
         let file = self.device.open(UNFINISHED, Access::Create).map_err(refused)?;
-        write_zeros(&*file, 0, length).map_err(refused)?;
+        zeros::write(&*file, 0, length).map_err(refused)?;
         file.sync().map_err(|e| failed_sync(&path, e))?;
         self.device.rename(UNFINISHED, &path).map_err(refused)?;
         self.sync()?;
@@ -149,6 +159,9 @@ impl Directory {
     pub(super) fn recycle(&self, old: &JournalFile, number: u64) -> Result<JournalFile, Failure> {
         let (from, to) = (path(old.number), path(number));
         let refused = |e| Failure::Refused(Error::io(format!("renaming {from} to {to}"), e));
+        if self.is_erasing() {
+            old.erase()?;
+        }
         self.device.rename(&from, &to).map_err(refused)?;
         self.sync()?;
         Ok(JournalFile { number, length: old.length, file: Arc::clone(&old.file) })
@@ -157,6 +170,10 @@ impl Directory {
     /// Removes file `number`.
     pub(super) fn remove(&self, number: u64) -> Result<()> {
         let path = path(number);
+        if self.is_erasing() {
+            let erased = zeros::overwrite(self.device.as_ref(), &path);
+            erased.map_err(|e| Error::io(format!("overwriting {path}"), e))?;
+        }
         self.device.remove(&path).map_err(|e| Error::io(format!("removing {path}"), e))
     }
 

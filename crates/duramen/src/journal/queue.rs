@@ -205,6 +205,16 @@ impl Queue {
         }
     }
 
+    /// Goes on in the next ready file, with nothing queued: the journal ends where it begins.
+    pub(super) fn go_on(&mut self) -> Option<Arc<JournalFile>> {
+        assert!(self.batches.is_empty(), "what is queued has its place in an earlier file");
+        let file = self.ready.pop_front()?;
+        self.live.push_back(Live { file: Arc::clone(&file), used: 0 });
+        self.refused = false;
+        self.tail.position = JournalPosition { file: file.number, offset: 0 };
+        Some(file)
+    }
+
     /// Whether the next file should be made now, before a commit has to wait for it.
     pub(super) fn wants_file(&self) -> bool {
         let planned = self.planned();

@@ -19,7 +19,7 @@ use super::JournalPoint;
 use super::files::{self, Directory, JournalFile};
 use super::group::{Commits, FIRST_OFFSET, HEADER_BYTES, Header, Place};
 use crate::damage::corrupt;
-use crate::io::{File, read_exact_at};
+use crate::io::{File, read_exact_at, zeros};
 use crate::journal::JournalPosition;
 use crate::{CommitSequence, Error, ErrorKind, Micros, Result};
 
@@ -215,7 +215,7 @@ impl Found {
         let end = self.report.end.position.offset;
         torn_end = torn_end.max(end.saturating_add(HEADER_BYTES as u64)).min(last.length);
         let path = files::path(last.number);
-        files::write_zeros(&*last.file, end, torn_end)
+        zeros::write(&*last.file, end, torn_end)
             .and_then(|()| last.file.sync())
             .map_err(|error| Error::io(format!("clearing the end of {path}"), error))
     }

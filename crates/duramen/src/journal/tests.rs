@@ -29,6 +29,7 @@ fn settings(disk: &Arc<Disk>) -> JournalSettings {
         database: DATABASE,
         wanted_bytes: u64::MAX,
         background: false,
+        erases: false,
     }
 }
 
@@ -266,6 +267,38 @@ fn files_follow_each_other_and_are_recycled() {
 }
 
 /// A recycled file keeps its old groups, at the very offsets where new ones are expected.
+/// Recycled files are long, and have old groups behind the end as well as before it.
+#[test]
+fn a_renewed_journal_has_nothing_of_before_and_goes_on_from_any_crash() {
+    let (disk, journal) = create();
+    let large = vec![7; 100_000];
+    for _ in 0..40 {
+        commit(&journal, &large, Durability::Interval(1_000)).unwrap();
+        journal.checkpointed(journal.tail().position).unwrap();
+    }
+    commit(&journal, &large, Durability::Sync).unwrap();
+    let before = journal.tail();
+    journal.flush().unwrap();
+    let begin = journal.renew().unwrap();
+    assert_eq!((begin.sequence, begin.position.offset), (before.sequence, 0));
+    let (goes_on, _, commits) = open_from(&disk.killed(), before).unwrap();
+    assert!(commits.is_empty());
+    drop(goes_on);
+    journal.set_erasing(true);
+    journal.checkpointed(begin.position).unwrap();
+    journal.set_erasing(false);
+    for name in disk.names().iter().filter(|name| name.starts_with("journal/0")) {
+        assert!(disk.bytes(name).iter().all(|&byte| byte == 0), "{name}");
+    }
+    commit(&journal, &body(42), Durability::Sync).unwrap();
+    let crashed = disk.killed();
+    drop(journal);
+    for disk in [crashed, disk] {
+        let (_, report, commits) = open_from(&disk, begin).unwrap();
+        assert_eq!((commits, report.end.sequence), (vec![(42, body(42))], CommitSequence(42)));
+    }
+}
+
 #[test]
 fn stale_groups_of_a_recycled_file_never_pass() {
     let (disk, journal, _) = with_commits(3);

@@ -9,10 +9,10 @@ use std::io;
 use std::sync::Arc;
 
 use super::JournalPoint;
-use super::files::{self, JournalFile, write_zeros};
+use super::files::{self, JournalFile};
 use super::group::{HEADER_BYTES, Header, Place};
 use super::queue::{Batch, Failure};
-use crate::io::write_all_at;
+use crate::io::{write_all_at, zeros};
 use crate::journal::JournalPosition;
 use crate::{Error, ErrorKind};
 
@@ -124,7 +124,7 @@ impl Writer {
     }
 
     /// Goes on to `file` if it is not the present one.
-    fn enter(&mut self, file: &Arc<JournalFile>) -> Result<(), Error> {
+    pub(super) fn enter(&mut self, file: &Arc<JournalFile>) -> Result<(), Error> {
         if self.file.number == file.number {
             return Ok(());
         }
@@ -156,7 +156,7 @@ impl Writer {
     /// Takes back the group or end mark at the end: no header stands there any more.
     fn undo(&self) -> io::Result<()> {
         let offset = self.end.offset;
-        write_zeros(&*self.file.file, offset, offset + HEADER_BYTES as u64)?;
+        zeros::write(&*self.file.file, offset, offset + HEADER_BYTES as u64)?;
         self.file.file.sync()
     }
 }

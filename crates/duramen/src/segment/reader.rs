@@ -19,7 +19,7 @@ use super::index::{Index, IndexEntry};
 use super::{MAGIC, SegmentInfo};
 use crate::damage::corrupt;
 use crate::io::{self, Access, Device, File};
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// A segment open for reading. Whoever holds it can read it, whatever became of its name.
 #[derive(Debug)]
@@ -194,7 +194,24 @@ impl Segment {
     fn read_block(&self, address: &BlockAddress, kind: BlockKind) -> Result<Block> {
         // The footer's decoding found its blocks to end before it, the index's found its own to
         // end before the filter; so no length is more than the file has.
-        read_block(self.file.as_ref(), self.origin(), address, kind)
+        let block = read_block(self.file.as_ref(), self.origin(), address, kind);
+        block.map_err(|error| if self.is_overwritten() { self.overwritten() } else { error })
+    }
+
+    /// Whether a purge overwrote the file, which begins with zeros then.
+    fn is_overwritten(&self) -> bool {
+        let mut magic = MAGIC;
+        io::read_exact_at(self.file.as_ref(), &mut magic, 0).is_ok_and(|()| magic == [0; 8])
+    }
+
+    #[cold]
+    fn overwritten(&self) -> Error {
+        let message = format!(
+            "{} was written anew without a value that was purged: read again, or refresh a \
+             database that was opened for reading",
+            self.path
+        );
+        Error::new(ErrorKind::Busy, message)
     }
 }
 

@@ -16,7 +16,7 @@ use super::footer::{FOOTER_BYTES, Footer};
 use super::index::IndexEntry;
 use super::packing::FindVectors;
 use super::{DIRECTORY, Encoding, FORMAT, MAGIC, SegmentInfo, path};
-use crate::io::{self, Access, Device, File};
+use crate::io::{self, Access, Device, File, zeros};
 use crate::limits::{
     BASE_BYTES_MAX, BLOCK_BYTES_MAX, CELL_BYTES_MAX, CELL_KEY_BYTES_MAX, VALUE_BYTES_MAX,
 };
@@ -138,6 +138,14 @@ impl SegmentWriter {
         self.data.extend_from_slice(key);
         self.data.extend_from_slice(cell);
         Ok(())
+    }
+
+    /// Gives the segment up: what was written is overwritten before the file is removed.
+    pub(crate) fn erase(self) -> Result<()> {
+        let Output { file, path, flushed, .. } = &self.out;
+        zeros::write(file.as_ref(), 0, *flushed)
+            .and_then(|()| file.sync())
+            .map_err(|error| Error::io(format!("cannot overwrite {path}"), error))
     }
 
     /// Completes the file and makes it durable, its name too; at least one cell was pushed.

@@ -89,6 +89,13 @@ pub(crate) fn groups(tree: TreeId) -> Vec<u8> {
     start(tree, 3)
 }
 
+/// All cells of the row groups of a space.
+pub(crate) fn space(tree: TreeId, space: SpaceId) -> Vec<u8> {
+    let mut key = start(tree, 3);
+    key.extend(space.0.to_be_bytes());
+    key
+}
+
 /// All cells of a row group.
 pub(crate) fn group(tree: TreeId, id: GroupId) -> Vec<u8> {
     let mut key = start(tree, 3);

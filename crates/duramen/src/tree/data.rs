@@ -48,6 +48,8 @@ pub(crate) struct TreeData {
     pub(crate) rows: YoungRows,
     /// Which revisions can be read.
     pub(crate) kept: Kept,
+    /// How often values were erased on disk since the tree was opened.
+    erasures: u64,
     /// Nodes of earlier revisions that the staged transaction changed.
     touched: Vec<NodeId>,
     /// Subtrees that the staged transaction moved to other paths.
@@ -64,6 +66,13 @@ pub(crate) struct TreeData {
     pub(crate) shared_schema: u128,
     /// Approximate bytes that the young part takes.
     pub(crate) young_bytes: usize,
+}
+
+/// What the disk has of a tree: it changes with checkpoints and purges alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct DiskState {
+    pub(crate) revisions: u64,
+    pub(crate) erasures: u64,
 }
 
 /// Where a node's states are.
@@ -90,6 +99,7 @@ impl TreeData {
             spaces: Vec::new(),
             rows: YoungRows::default(),
             kept: Kept::default(),
+            erasures: 0,
             touched: Vec::new(),
             moves: Vec::new(),
             stagings: 0,
@@ -374,9 +384,15 @@ impl TreeData {
         self.spaces[space.0 as usize].keys.get(map, key)
     }
 
-    /// Puts in place what was read of a row group when the disk had the first `before` revisions.
-    /// Nothing happens if a checkpoint or another reader came first.
-    pub(crate) fn attach(&mut self, id: GroupId, loaded: Loaded, before: u64) -> Result<()> {
+    /// What the disk has of the tree.
+    pub(crate) fn disk_state(&self) -> DiskState {
+        DiskState { revisions: self.rows.before(), erasures: self.erasures }
+    }
+
+    /// Puts in place what was read of a row group when the disk was in a state. Nothing happens if
+    /// a checkpoint, a purge or another reader came first.
+    pub(crate) fn attach(&mut self, id: GroupId, loaded: Loaded, read: DiskState) -> Result<()> {
+        let now = self.disk_state();
         let groups = &mut self.spaces[id.space.0 as usize].groups;
         let index = id.group as usize;
         if index >= groups.len() {
@@ -384,7 +400,7 @@ impl TreeData {
         }
         let is_waited_for =
             groups[index].as_ref().is_none_or(|group| matches!(group.disk, DiskPart::NotLoaded(_)));
-        if self.rows.before() != before || !is_waited_for {
+        if now != read || !is_waited_for {
             return Ok(());
         }
         match loaded {
@@ -649,6 +665,14 @@ impl TreeData {
         let held = self.groups().filter(|(_, group)| matches!(group.disk, DiskPart::Loaded(_)));
         let held: Vec<GroupId> = held.map(|(id, _)| id).collect();
         held.into_iter().try_for_each(|id| self.evict(id))
+    }
+
+    /// Drops all that was read of the disk, where values were erased: who is reading it now reads
+    /// it again.
+    pub(crate) fn forget_disk(&mut self) -> Result<()> {
+        self.erasures += 1;
+        let read: Vec<GroupId> = self.groups().map(|(id, _)| id).collect();
+        read.into_iter().try_for_each(|id| self.evict(id))
     }
 
     /// Drops the states that the disk has, which are those up to `revision`.

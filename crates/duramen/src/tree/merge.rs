@@ -6,12 +6,14 @@
 //! history grew long a *time split* begins: a complete run piece ([`RunPiece`]), so that a read
 //! goes back over a bounded number of changes, however rarely its node changed.
 //!
-//! Of a tree that has revisions to drop, its cells are trimmed first ([`Trim`]).
+//! Of a tree that has revisions to drop, its cells are trimmed first ([`Trim`]); what a purge
+//! erases goes before that ([`Erase`]).
 //!
 //! Invariant: what is read of the cells that went out is what was read of those that came in, at
-//! every kept revision.
+//! every kept revision, but for what is erased.
 //!
 //! [`RunPiece`]: crate::encoding::RunPiece
+//! [`Erase`]: crate::tree::erase::Erase
 
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
@@ -19,6 +21,7 @@ use rustc_hash::FxHashMap;
 use crate::error::Result;
 use crate::store::LiveSegments;
 use crate::tree::cell_key::{self, CellKey, GroupCell, TreeId};
+use crate::tree::erase::Erasures;
 use crate::tree::kept::Kept;
 
 mod bases;
@@ -51,6 +54,8 @@ pub(crate) struct Merger {
     kept: FxHashMap<TreeId, Kept>,
     /// The tree that is being trimmed.
     trim: Option<(TreeId, Trim)>,
+    /// What is erased of trees.
+    erasures: Erasures,
 }
 
 /// Cells that may be combined with the next one.
@@ -65,7 +70,8 @@ enum Pending {
 impl Merger {
     /// Drops nothing.
     pub(crate) fn new(older: LiveSegments) -> Self {
-        Self { older, pending: Pending::None, kept: FxHashMap::default(), trim: None }
+        let (kept, erasures) = (FxHashMap::default(), Vec::new());
+        Self { older, pending: Pending::None, kept, trim: None, erasures }
     }
 
     /// Keeps of these trees only so much. All their cells must come in.
@@ -73,9 +79,31 @@ impl Merger {
         self.kept = kept;
     }
 
+    /// Erases this much of these trees. All their cells must come in.
+    pub(crate) fn erase(&mut self, erasures: Erasures) {
+        self.erasures = erasures;
+    }
+
+    /// What is left of a cell.
+    fn erased(&mut self, tree: TreeId, kind: CellKey, cell: Bytes) -> Result<Option<Bytes>> {
+        let mut left = Some(cell);
+        for (_, erasure) in self.erasures.iter_mut().filter(|(erased, _)| *erased == tree) {
+            left = match left {
+                Some(cell) => erasure.apply(kind, cell)?,
+                None => break,
+            };
+        }
+        Ok(left)
+    }
+
     /// Takes the next cell in key order and appends those that are complete to `out`.
-    pub(crate) fn push(&mut self, cell: Cell, out: &mut Vec<Cell>) -> Result<()> {
-        let parsed = cell_key::parse(&cell.0);
+    pub(crate) fn push(&mut self, (key, cell): Cell, out: &mut Vec<Cell>) -> Result<()> {
+        let parsed = cell_key::parse(&key);
+        let left = match parsed {
+            Some((tree, kind)) => self.erased(tree, kind, cell)?,
+            None => Some(cell),
+        };
+        let Some(cell) = left.map(|left| (key, left)) else { return Ok(()) };
         let tree = parsed.map(|(tree, _)| tree);
         if self.trim.as_ref().map(|(trimmed, _)| *trimmed) != tree {
             self.finish_trim(out)?;

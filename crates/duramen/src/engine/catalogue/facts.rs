@@ -30,10 +30,11 @@ pub(crate) struct TagFacts {
     pub(crate) set: Revision,
 }
 
-/// The catalogue's own: tags and the id fields of arrays are maps, so that their names are no
-/// paths of the catalogue.
+/// The catalogue's own: tags, purges and the id fields of arrays are maps, so that their names are
+/// no paths of the catalogue.
 static CATALOGUE_OPTIONS: LazyLock<Arc<DocumentOptions>> = LazyLock::new(|| {
-    let maps = ["${*}.tags", "${*}.options.ids"].map(|path| path.parse().expect("a label path"));
+    let maps = ["${*}.tags", "${*}.options.ids", "${*}.purges"]
+        .map(|path| path.parse().expect("a label path"));
     Arc::new(DocumentOptions { maps: maps.into(), ..DocumentOptions::default() })
 });
 
@@ -43,7 +44,7 @@ pub(crate) fn catalogue_options() -> Arc<DocumentOptions> {
 }
 
 /// The record of the entry with a tree's number; none in an empty catalogue.
-fn record_of(data: &TreeData, tree: TreeId) -> Option<NodeId> {
+pub(super) fn record_of(data: &TreeData, tree: TreeId) -> Option<NodeId> {
     let entry = data.schema.path(ROOT).entry?;
     Some(node(entry, tree.0.checked_sub(1)?))
 }
@@ -144,7 +145,7 @@ fn state_of(version: Option<(u32, Datum<'_>)>) -> Datum<'_> {
 }
 
 /// A member of the record of a tree, if it is there. Nothing is read where no record ever had it.
-fn member_node(
+pub(super) fn member_node(
     catalogue: &Tree,
     tree: TreeId,
     name: &[u8],
@@ -187,7 +188,7 @@ impl Writer {
         self.set_member(pointer, tag, value)
     }
 
-    fn record_pointer(&self, tree: TreeId) -> Result<JsonPointer> {
+    pub(super) fn record_pointer(&self, tree: TreeId) -> Result<JsonPointer> {
         self.tree.read(|data| {
             let key = match record_of(data, tree) {
                 Some(record) => data.key(data.address(record).space, record.ordinal().0)?,
@@ -203,7 +204,12 @@ impl Writer {
         })
     }
 
-    fn set_member(&self, mut record: JsonPointer, member: &str, value: Option<&str>) -> Result<()> {
+    pub(super) fn set_member(
+        &self,
+        mut record: JsonPointer,
+        member: &str,
+        value: Option<&str>,
+    ) -> Result<()> {
         record.push(member);
         match value {
             Some(value) => {
