@@ -30,7 +30,7 @@ pub(crate) struct Suite {
 }
 
 /// Rounds with a life of their own, in which every kind of operation takes effect at least once.
-const ROUNDS_PER_EFFECT: u64 = 8;
+const ROUNDS_PER_EFFECT: u64 = 10;
 
 impl Suite {
     /// A suite that draws no operations, or too few to tell.
