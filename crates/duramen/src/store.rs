@@ -47,7 +47,7 @@ impl Store {
         manifest: &Manifest,
         memory: &Arc<Memory>,
     ) -> Result<Self> {
-        let opened = manifest.segments.iter().map(|info| Segment::open(device.as_ref(), info));
+        let opened = manifest.segments.iter().map(|info| Segment::open_live(device, info));
         let segments = opened.collect::<Result<_>>()?;
         let cache = Arc::new(BlockCache::new(memory.block_bytes()));
         let live = RwLock::new(Arc::new(LiveSegments { segments, cache }));
@@ -71,7 +71,7 @@ impl Store {
 
     /// Opens a finished segment, to be added once the manifest names it.
     pub(crate) fn open_segment(&self, info: &SegmentInfo) -> Result<Arc<Segment>> {
-        Segment::open(self.device.as_ref(), info)
+        Segment::open_live(&self.device, info)
     }
 
     /// Adds a segment as the newest.

@@ -293,6 +293,8 @@ impl Bank {
         self.device.repair();
         self.was_killed = true;
         if !self.device.is_off() && self.random.one_in(4) && db.close().is_ok() {
+            // A crash that was planned and did not come is none in the next life.
+            self.device.crash_at(u64::MAX);
             self.seen.insert("close");
             self.durable = self.acknowledged;
             return;

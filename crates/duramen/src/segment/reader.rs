@@ -19,6 +19,7 @@ use super::index::{Index, IndexEntry};
 use super::{MAGIC, SegmentInfo};
 use crate::damage::corrupt;
 use crate::io::{self, Access, Device, File};
+use crate::manifest::Manifest;
 use crate::{Error, ErrorKind, Result};
 
 /// A segment open for reading. Whoever holds it can read it, whatever became of its name.
@@ -29,6 +30,8 @@ pub(crate) struct Segment {
     file: Arc<dyn File>,
     footer: Footer,
     guide: OnceLock<Guide>,
+    /// The device of a database that may give the segment up: its manifest tells whether it did.
+    database: Option<Arc<dyn Device>>,
 }
 
 /// What leads to the blocks of a segment.
@@ -59,7 +62,17 @@ impl Segment {
             return Err(corrupt(&path, 0, "bytes of the file", info.file_bytes(), bytes));
         }
         let footer = read_footer(file.as_ref(), &path, info)?;
-        Ok(Arc::new(Self { info: *info, path, file, footer, guide: OnceLock::new() }))
+        let (info, guide) = (*info, OnceLock::new());
+        Ok(Arc::new(Self { info, path, file, footer, guide, database: None }))
+    }
+
+    /// Opens a segment of a database in use, which a purge may overwrite while it is read.
+    pub(crate) fn open_live(device: &Arc<dyn Device>, info: &SegmentInfo) -> Result<Arc<Self>> {
+        let mut segment = Self::open(device.as_ref(), info)?;
+        if let Some(segment) = Arc::get_mut(&mut segment) {
+            segment.database = Some(Arc::clone(device));
+        }
+        Ok(segment)
     }
 
     /// What the manifest says of the segment.
@@ -198,10 +211,16 @@ impl Segment {
         block.map_err(|error| if self.is_overwritten() { self.overwritten() } else { error })
     }
 
-    /// Whether a purge overwrote the file, which begins with zeros then.
+    /// Whether a purge overwrote the file: it begins with zeros then, and the manifest does not
+    /// name it any more. Zeros in one that it names are damage.
     fn is_overwritten(&self) -> bool {
+        let Some(device) = &self.database else { return false };
         let mut magic = MAGIC;
         io::read_exact_at(self.file.as_ref(), &mut magic, 0).is_ok_and(|()| magic == [0; 8])
+            && Manifest::load(device.as_ref()).is_ok_and(|now| {
+                let is_this = |named: &SegmentInfo| named.number == self.info.number;
+                !now.is_some_and(|now| now.segments.iter().any(is_this))
+            })
     }
 
     #[cold]
