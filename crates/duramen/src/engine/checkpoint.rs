@@ -14,7 +14,9 @@ use rustc_hash::FxHashMap;
 use crate::engine::Engine;
 use crate::error::{ErrorKind, Result};
 use crate::journal::JournalPoint;
-use crate::limits::{CLOSING_CHECKPOINT_JOURNAL_BYTES, KEPT_HASH_TEXT_BYTES_MAX};
+use crate::limits::{
+    CLOSING_CHECKPOINT_JOURNAL_BYTES, KEPT_HASH_TEXT_BYTES_MAX, YOUNG_SEGMENTS_MAX,
+};
 use crate::segment::{Encoding, SegmentInfo, SegmentMeta, SegmentWriter};
 use crate::tree::Tree;
 use crate::tree::cell_key::TreeId;
@@ -157,6 +159,14 @@ impl Engine {
                 // It would only spare the next open some replay, for which there is no room.
                 Err(error) if error.kind() == ErrorKind::Full => {}
                 written => written?,
+            }
+        }
+        let infos = self.view().store.infos();
+        if infos.iter().filter(|info| info.level == 0).count() >= 2 * YOUNG_SEGMENTS_MAX {
+            // Processes that each write and end soon leave a segment each and no time to merge.
+            match self.compact_due() {
+                Err(error) if error.kind() == ErrorKind::Full => {}
+                merged => merged?,
             }
         }
         journal.close()

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use duramen::io::MemoryDevice;
+use duramen::io::{Device, MemoryDevice};
 use duramen::{
     CommitOptions, Database, Document, DocumentOptions, ErrorKind, JsonPointer, Micros, Options,
     Position, Revision,
@@ -249,4 +249,21 @@ fn a_field_comes_back_where_an_entry_of_its_name_goes() {
     document.undo(Revision(4), &plain()).unwrap();
     assert_eq!(document.head().unwrap().to_json().unwrap(), r#"{"m":2,"n":3}"#);
     assert!(db.check().unwrap().is_clean());
+}
+
+#[test]
+fn processes_that_write_little_and_end_soon_do_not_pile_segments_up() {
+    let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
+    for number in 0..40 {
+        let db = Database::open_device(Arc::clone(&device), Options::default()).unwrap();
+        let name = format!("d{}", number % 3);
+        if number < 3 {
+            db.create_document(&name).unwrap();
+        }
+        db.document(&name).unwrap().put(format!("[{number}]"), &plain()).unwrap();
+        db.checkpoint().unwrap();
+        let segments = db.stats().unwrap().segments;
+        assert!(segments <= 13, "{segments} segments after {number} processes");
+        db.close().unwrap();
+    }
 }
