@@ -25,8 +25,8 @@ use crate::io::{Access, Device, File};
 use crate::journal::Ticket;
 use crate::limits::{RESERVE_BYTES_MAX, ROOM_WAIT_COMMITS_MAX};
 
-/// The file of the reserve.
-pub(crate) const RESERVE: &str = "RESERVE";
+/// The file of the reserve: room for the journal first of all, so it lies there.
+const RESERVE: &str = "journal/RESERVE";
 /// Bytes by which the reserve grows, and that a commit takes of it at a time: a short journal file
 /// and what a file system needs to name it.
 const STEP_BYTES: u64 = 128 << 10;

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::engine::recovery::LOCK;
-use crate::engine::room::RESERVE;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Access, Device, File, Lock};
 use crate::journal;
@@ -62,8 +61,6 @@ pub(crate) fn remove_files(device: &dyn Device) {
             let _ = device.remove(&format!("{folder}/{name}"));
         }
     }
-    // A device without room may have refused it.
-    let _ = device.remove(RESERVE);
 }
 
 /// Refuses to make a database where anything is, but for the folders that an unfinished one leaves.
