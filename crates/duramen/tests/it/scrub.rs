@@ -62,7 +62,7 @@ fn damage_in_the_journal_is_found() {
     let (files, _) = database();
     let device = device_of(&files, ("", &[]));
     let db = open(&device, true).unwrap();
-    let (path, bytes) = files.iter().rfind(|(path, _)| path.starts_with("journal/")).unwrap();
+    let (path, bytes) = files.iter().rfind(|(path, _)| path.ends_with(".journal")).unwrap();
     let written = bytes.iter().rposition(|&byte| byte != 0).unwrap();
     let file = device.open(path, Access::Write).unwrap();
     let at = written * 9 / 10;
