@@ -219,7 +219,7 @@ impl CollectionSnapshot {
         Ok(self.versions(&[key.into()])?[0].is_some())
     }
 
-    /// How many records there are.
+    /// How many records there are, those counted that were purged since.
     pub fn count(&self) -> Result<u64> {
         match &self.snapshot {
             Some(snapshot) => snapshot.tree.record_count(short(snapshot.revision)),

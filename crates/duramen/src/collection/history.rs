@@ -24,8 +24,10 @@ pub struct RecordVersion {
     pub author: Option<String>,
     /// Why.
     pub message: Option<String>,
-    /// The record as of that revision; nothing if the revision deleted it.
+    /// The record as of that revision; nothing if the revision deleted it, or it was purged.
     pub record: Option<Record>,
+    /// Whether the record as it was then was [purged](crate::Document::purge).
+    pub is_purged: bool,
 }
 
 /// The versions and deletions of a record, newest first, read page by page. It ends after the
@@ -74,12 +76,15 @@ impl RecordHistory {
         let Some((revision, event)) = next else { return Ok(None) };
         let revision = Revision(revision.into());
         let row = self.snapshot.tree.row(revision)?;
+        let (tree, at) = (&self.snapshot.tree, short(revision));
+        let is_saved = matches!(event, RecordEvent::Saved(_));
+        let is_purged = is_saved && tree.is_purged(self.record, at)?;
         let record = match event {
-            RecordEvent::Deleted => None,
-            RecordEvent::Saved(_) => {
+            RecordEvent::Saved(_) if !is_purged => {
                 let at = Snapshot { revision, ..self.snapshot.clone() };
                 Some(at.record(self.key.clone(), self.record)?)
             }
+            RecordEvent::Saved(_) | RecordEvent::Deleted => None,
         };
         Ok(Some(RecordVersion {
             revision,
@@ -88,6 +93,7 @@ impl RecordHistory {
             author: row.author.map(Into::into),
             message: row.message.map(Into::into),
             record,
+            is_purged,
         }))
     }
 }

@@ -29,7 +29,8 @@ use crate::tree::Tree;
 use crate::tree::cell_key::{self, CellKey, GroupCell, TreeId};
 use crate::tree::group::GroupId;
 use crate::tree::merge::append_row;
-use crate::tree::schema::{Schema, SpaceId, index_u32};
+use crate::tree::records::VERSION_FIELD;
+use crate::tree::schema::{Label, Schema, SpaceId, index_u32};
 
 /// What leaves less of the cells of a tree.
 pub(crate) trait Erase: fmt::Debug + Send {
@@ -317,7 +318,9 @@ fn fields_below(schema: &Schema, top: PathId) -> FxHashSet<PathId> {
     // A path is numbered after the one it is below.
     for &path in &schema.space(space).columns {
         let parent = schema.path(path).parent;
-        if path != top && (parent == top || fields.contains(&parent)) {
+        // What a record's versions are counted in says nothing of it, and goes on counting.
+        let is_count = schema.label(path) == Label::Field(VERSION_FIELD);
+        if path != top && !is_count && (parent == top || fields.contains(&parent)) {
             fields.insert(path);
         }
     }
@@ -360,7 +363,7 @@ fn has(ordinals: &[Range<u64>], ordinal: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::schema::{Label, ROOT};
+    use crate::tree::schema::ROOT;
 
     #[test]
     fn ordinals_are_kept_as_ranges() {

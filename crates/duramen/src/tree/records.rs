@@ -23,7 +23,7 @@ use crate::tree::schema::{Label, ROOT};
 use crate::tree::writer::{Prior, Writer};
 
 /// The name of the field that counts a record's versions: no UTF-8, so that no member has it.
-const VERSION_FIELD: &[u8] = b"\xff";
+pub(crate) const VERSION_FIELD: &[u8] = b"\xff";
 
 /// What happened to a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,9 +53,15 @@ impl KeyRange {
 }
 
 impl Tree {
-    /// The record with a key at a revision.
+    /// The record with a key at a revision; none where it was purged.
     pub(crate) fn record(&self, key: &[u8], revision: u32) -> Result<Option<NodeId>> {
-        self.entry_node(node(ROOT, 0), key, revision)
+        let Some(record) = self.entry_node(node(ROOT, 0), key, revision)? else { return Ok(None) };
+        Ok((!self.is_purged(record, revision)?).then_some(record))
+    }
+
+    /// Whether a record that is there was purged: nothing else makes one `null`.
+    pub(crate) fn is_purged(&self, record: NodeId, revision: u32) -> Result<bool> {
+        self.read(|data| Ok(matches!(data.state(record, revision)?, Datum::Null)))
     }
 
     /// The version of a record that is there at a revision.
@@ -133,7 +139,8 @@ impl Tree {
             let record = node(path, ordinal);
             let born = data.born(data.schema.path(path).space, ordinal)?;
             let is_born = born.is_some_and(|born| born <= revision);
-            Ok((is_born && !data.state(record, revision)?.is_absent()).then_some(record))
+            let is_gone = matches!(data.state(record, revision)?, Datum::Absent | Datum::Null);
+            Ok((is_born && !is_gone).then_some(record))
         })
     }
 

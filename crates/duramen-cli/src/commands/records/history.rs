@@ -56,6 +56,8 @@ struct Line {
     version: Option<u64>,
     /// Nothing if the revision deleted it.
     record: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    purged: bool,
 }
 
 impl Line {
@@ -69,6 +71,7 @@ impl Line {
             message: version.message,
             version: number,
             record: json.map_err(io::Error::from)?,
+            purged: version.is_purged,
         })
     }
 }
@@ -82,6 +85,7 @@ impl Record for Line {
             (Some(version), Some(record)) => {
                 write!(out, "version {r}{version}{r:#}  {}", shortened(record.get()))?;
             }
+            _ if self.purged => write!(out, "{d}purged{d:#}")?,
             _ => write!(out, "{d}deleted{d:#}")?,
         }
         if let Some(author) = &self.author {
