@@ -295,6 +295,7 @@ impl HistoryImport {
 
     fn commit(&self, given: &ExportedRevision) -> Result<()> {
         let mut transaction = self.database.transaction();
+        transaction.repeat();
         let name = self.name.as_str();
         if matches!(given.content, ExportedContent::Deleted) {
             // Documents come after the catalogue in the order in which they are locked.
@@ -306,6 +307,13 @@ impl HistoryImport {
             transaction.declare(name, &self.facts.options)?;
         } else {
             transaction.expect(name, Revision(self.taken.0 + self.dropped))?;
+        }
+        // What a purge took may have been all that a revision changed.
+        if let ExportedContent::Patch { patch, moves } = &given.content
+            && patch == "[]"
+            && moves.is_empty()
+        {
+            transaction.keep_unchanged();
         }
         given.stage(&mut transaction, name)?;
         let committed = transaction.commit(&CommitOptions {

@@ -48,6 +48,8 @@ pub struct Transaction {
     aim: Aim,
     /// Documents that came to be as they were get a revision all the same.
     keeps_unchanged: bool,
+    /// It repeats a history, in which records may have been purged.
+    repeats: bool,
 }
 
 /// What a transaction does to the room on the device.
@@ -82,13 +84,26 @@ pub struct Committed {
 impl Transaction {
     pub(crate) fn new(engine: Arc<Engine>) -> Self {
         let (writers, names) = (BTreeMap::new(), BTreeMap::new());
-        Self { engine, writers, names, is_broken: false, aim: Aim::Nothing, keeps_unchanged: false }
+        Self {
+            engine,
+            writers,
+            names,
+            is_broken: false,
+            aim: Aim::Nothing,
+            keeps_unchanged: false,
+            repeats: false,
+        }
     }
 
     /// From now on every document it names gets a revision, changed or not: repair keeps the
     /// numbers of revisions of which the change is lost.
     pub(crate) fn keep_unchanged(&mut self) {
         self.keeps_unchanged = true;
+    }
+
+    /// What it commits was committed before: records that were purged are `null` there.
+    pub(crate) fn repeat(&mut self) {
+        self.repeats = true;
     }
 
     /// Knows a document that was looked up before.
@@ -159,7 +174,7 @@ impl Transaction {
         let mut unchanged = Vec::new();
         for (&id, writer) in &mut self.writers {
             let is_kept = self.keeps_unchanged && id != CATALOGUE;
-            if !writer.settle()? && !is_kept {
+            if !writer.settle(self.repeats)? && !is_kept {
                 newest = newest.max(writer.tree.newest_sequence()?);
                 unchanged.push(id);
             }

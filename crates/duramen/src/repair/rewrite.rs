@@ -72,6 +72,7 @@ impl Rewrite<'_> {
             }
             let mut transaction = self.database.transaction();
             transaction.keep_unchanged();
+            transaction.repeat();
             match root {
                 Root::Deleted if is_deleted || made.0 == 1 => {
                     self.repeat(&mut transaction, made)?;

@@ -93,7 +93,7 @@ impl Transaction {
             self.check_not_in_future(given)?;
         }
         if let Some(catalogue) = self.writers.get_mut(&CATALOGUE) {
-            catalogue.settle()?;
+            catalogue.settle(false)?;
         }
         Ok(Arc::clone(&self.take(reserved.tree)?.tree))
     }

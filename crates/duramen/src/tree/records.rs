@@ -335,8 +335,12 @@ impl Writer {
     }
 
     /// Gives each record that the staged transaction changed its next version, and refuses what is
-    /// no record.
-    pub(crate) fn settle_records(&self, check_key: impl Fn(&str) -> Result<()>) -> Result<()> {
+    /// no record. What `repeats` a history has `null` for those that were purged.
+    pub(crate) fn settle_records(
+        &self,
+        repeats: bool,
+        check_key: impl Fn(&str) -> Result<()>,
+    ) -> Result<()> {
         let is_map = self.tree.read(|data| {
             let root = data.state(node(ROOT, 0), self.revision)?;
             Ok(matches!(root, Datum::Absent | Datum::Map(_)))
@@ -347,7 +351,7 @@ impl Writer {
         let Some(path) = self.tree.data.read().schema.path(ROOT).entry else { return Ok(()) };
         let changed = self.changed_records(path)?;
         for &ordinal in &changed {
-            if self.check_record(node(path, ordinal))? {
+            if self.check_record(node(path, ordinal), repeats)? {
                 self.count_version(node(path, ordinal))?;
             }
         }
@@ -357,7 +361,7 @@ impl Writer {
             (space.committed, space.next)
         };
         for ordinal in born..end {
-            self.check_record(node(path, ordinal))?;
+            self.check_record(node(path, ordinal), repeats)?;
             check_key(&self.tree.name_of(node(path, ordinal))?.unwrap_or_default())?;
         }
         Ok(())
@@ -384,10 +388,12 @@ impl Writer {
     }
 
     /// Whether a record is there; `Invalid` if it is no object.
-    fn check_record(&self, record: NodeId) -> Result<bool> {
+    fn check_record(&self, record: NodeId, repeats: bool) -> Result<bool> {
         let (is_there, is_object) = self.tree.read(|data| {
             let state = data.state(record, self.revision)?;
-            Ok((!state.is_absent(), matches!(state, Datum::Object(_) | Datum::Map(_))))
+            let is_object = matches!(state, Datum::Object(_) | Datum::Map(_))
+                || repeats && matches!(state, Datum::Null);
+            Ok((!state.is_absent(), is_object))
         })?;
         if is_there && !is_object && !self.is_stored_object(record)? {
             let key = self.tree.name_of(record)?.unwrap_or_default();

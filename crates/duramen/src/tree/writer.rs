@@ -208,8 +208,9 @@ impl Writer {
         order::splice(&mut &self.tree.orders, sequence, at..at + remove, insert)
     }
 
-    /// Ends staging: takes back what came to nothing. Whether anything is left to commit.
-    pub(crate) fn settle(&mut self) -> Result<bool> {
+    /// Ends staging: takes back what came to nothing. Whether anything is left to commit. What
+    /// `repeats` a history may have purged records.
+    pub(crate) fn settle(&mut self, repeats: bool) -> Result<bool> {
         let touched = self.tree.data.read().touched().to_vec();
         let (mut unchanged, mut gone) = (BTreeSet::new(), BTreeSet::new());
         for &node in &touched {
@@ -230,7 +231,7 @@ impl Writer {
         self.settle_moves()?;
         self.tree.data.write().settle(&unchanged);
         if let Some(keys) = self.options.as_ref().and_then(|options| options.collection) {
-            self.settle_records(|key| keys.check(key))?;
+            self.settle_records(repeats, |key| keys.check(key))?;
             self.tree.data.write().settle(&[]);
         }
         let data = self.tree.data.read();
