@@ -8,6 +8,7 @@ mod coverage;
 mod device;
 mod edit;
 mod expectation;
+mod histories;
 pub mod json;
 mod life;
 pub mod model;

@@ -2,6 +2,7 @@
 
 mod backups;
 mod bank;
+mod clients;
 mod damaged;
 mod errors;
 mod exhaustive;
@@ -44,6 +45,7 @@ pub(crate) fn all(tier: Tier, fresh: u64) -> usize {
         errors::suite(400 * scale, fresh).print(),
         determinism(50 * scale, fresh).print(),
         bank::suite(500 * scale, fresh).print(),
+        clients::suite(200 * scale, fresh).print(),
         backups::suite(200 * scale, fresh).print(),
         kills::suite(500 * scale, fresh).print(),
         full_disk::suite(18).print(),
@@ -78,6 +80,7 @@ pub(crate) enum Replay {
     FullDisk { seed: u64 },
     Backup { seed: u64 },
     Bank { seed: u64 },
+    Clients { seed: u64 },
     Kills { seed: u64 },
 }
 
@@ -93,6 +96,7 @@ impl Replay {
             Self::FullDisk { seed } => full_disk::round(seed),
             Self::Backup { seed } => backups::round(seed),
             Self::Bank { seed } => bank::round(seed),
+            Self::Clients { seed } => clients::round(seed),
             Self::Kills { seed } => kills::round(seed),
         };
         result.map_err(|what| format!("{what}\nREPRODUCE: duramen-sim {self}"))
@@ -117,6 +121,7 @@ impl Replay {
             ("full-disk", []) => Some(Self::FullDisk { seed }),
             ("backup", []) => Some(Self::Backup { seed }),
             ("bank", []) => Some(Self::Bank { seed }),
+            ("clients", []) => Some(Self::Clients { seed }),
             ("kills", []) => Some(Self::Kills { seed }),
             _ => None,
         }
@@ -137,6 +142,7 @@ impl std::fmt::Display for Replay {
             Self::FullDisk { seed } => write!(f, "full-disk --seed {seed}"),
             Self::Backup { seed } => write!(f, "backup --seed {seed}"),
             Self::Bank { seed } => write!(f, "bank --seed {seed}"),
+            Self::Clients { seed } => write!(f, "clients --seed {seed}"),
             Self::Kills { seed } => write!(f, "kills --seed {seed}"),
         }
     }
@@ -225,6 +231,7 @@ mod tests {
             fuzz::suite(2, 1),
             determinism(4, 1),
             bank::suite(20, 1),
+            clients::suite(2, 1),
         ] {
             assert!(report.failures.is_empty(), "{}: {:?}", report.suite.name, report.failures);
         }

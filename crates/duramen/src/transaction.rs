@@ -179,9 +179,9 @@ impl Transaction {
                 unchanged.push(id);
             }
         }
-        for id in unchanged {
-            self.writers.remove(&id);
-        }
+        // Their turns end after the commit has its sequence: who changes what was only read here
+        // comes after it.
+        let read: Vec<_> = unchanged.iter().filter_map(|id| self.writers.remove(id)).collect();
         if self.writers.is_empty() {
             self.engine.journal()?.wait_published(newest)?;
             return Ok(Committed::default());
@@ -192,6 +192,7 @@ impl Transaction {
         let prepared = Prepared::new(self.writers.values().collect(), facts)
             .giving_room(self.aim == Aim::LettingGo);
         let ticket = self.engine.queue(&prepared, durability)?;
+        drop(read);
         let writers = std::mem::take(&mut self.writers);
         let revisions = self.revisions(&writers);
         for writer in writers.into_values() {

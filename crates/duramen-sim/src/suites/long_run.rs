@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    backups, bank, damaged, determinism, errors, exhaustive, full_disk, fuzz, kills, power_losses,
+    backups, bank, clients, damaged, determinism, errors, exhaustive, full_disk, fuzz, kills,
+    power_losses,
 };
 use crate::Random;
 use crate::arguments::Disk;
@@ -15,11 +16,12 @@ use crate::stopwatch::Stopwatch;
 type Batch = fn(u64) -> Report;
 
 /// How much of each suite comes in turn: the more, the more its rounds find. Crashes come first.
-const BATCHES: [Batch; 10] = [
+const BATCHES: [Batch; 11] = [
     |fresh| power_losses(2_000, fresh, Disk::Random),
     |fresh| exhaustive::fresh_scripts(3_000, fresh),
     |fresh| errors::suite(80, fresh),
     |fresh| bank::suite(100, fresh),
+    |fresh| clients::suite(10, fresh),
     |fresh| backups::suite(40, fresh),
     |fresh| power_losses(2_000, fresh, Disk::Cruel),
     |fresh| damaged::suite(20_000, fresh),
