@@ -56,6 +56,7 @@ Usage:
   duramen-sim corpus FOLDER                        inputs for `cargo fuzz` to begin with
   duramen-sim backup --seed N                      one round of backups again
   duramen-sim bank --seed N                        one round of transfers again
+  duramen-sim records --seed N                     one life of collections again
   duramen-sim clients --seed N                     one history of concurrent clients again
   duramen-sim kills --seed N                       one database whose processes are killed again
   duramen-sim teeth                                planted defects, in a build that has them";

@@ -10,7 +10,9 @@ mod full_disk;
 mod fuzz;
 mod kills;
 mod long_run;
+mod machine;
 mod power_loss;
+mod records;
 mod teeth;
 mod watchdog;
 
@@ -46,6 +48,7 @@ pub(crate) fn all(tier: Tier, fresh: u64) -> usize {
         determinism(50 * scale, fresh).print(),
         bank::suite(500 * scale, fresh).print(),
         clients::suite(200 * scale, fresh).print(),
+        records::suite(500 * scale, fresh).print(),
         backups::suite(200 * scale, fresh).print(),
         kills::suite(500 * scale, fresh).print(),
         full_disk::suite(18).print(),
@@ -82,6 +85,7 @@ pub(crate) enum Replay {
     Bank { seed: u64 },
     Clients { seed: u64 },
     Kills { seed: u64 },
+    Records { seed: u64 },
 }
 
 impl Replay {
@@ -98,6 +102,7 @@ impl Replay {
             Self::Bank { seed } => bank::round(seed),
             Self::Clients { seed } => clients::round(seed),
             Self::Kills { seed } => kills::round(seed),
+            Self::Records { seed } => records::round(seed),
         };
         result.map_err(|what| format!("{what}\nREPRODUCE: duramen-sim {self}"))
     }
@@ -123,6 +128,7 @@ impl Replay {
             ("bank", []) => Some(Self::Bank { seed }),
             ("clients", []) => Some(Self::Clients { seed }),
             ("kills", []) => Some(Self::Kills { seed }),
+            ("records", []) => Some(Self::Records { seed }),
             _ => None,
         }
     }
@@ -144,6 +150,7 @@ impl std::fmt::Display for Replay {
             Self::Bank { seed } => write!(f, "bank --seed {seed}"),
             Self::Clients { seed } => write!(f, "clients --seed {seed}"),
             Self::Kills { seed } => write!(f, "kills --seed {seed}"),
+            Self::Records { seed } => write!(f, "records --seed {seed}"),
         }
     }
 }
@@ -232,6 +239,7 @@ mod tests {
             determinism(4, 1),
             bank::suite(20, 1),
             clients::suite(2, 1),
+            records::suite(20, 1),
         ] {
             assert!(report.failures.is_empty(), "{}: {:?}", report.suite.name, report.failures);
         }

@@ -265,6 +265,11 @@ impl Journal {
         self.shared.wait(sequence, &self.shared.progress)
     }
 
+    /// Waits until `sequence` is durable.
+    pub(crate) fn wait_durable(&self, sequence: CommitSequence) -> Result<()> {
+        self.shared.wait_durable(sequence)
+    }
+
     /// The last commit that readers may see.
     pub(crate) fn published(&self) -> CommitSequence {
         self.shared.published()
@@ -483,11 +488,15 @@ impl Shared {
     }
 
     fn flush(&self) -> Result<()> {
+        let last = self.queue.lock().last_sequence();
+        self.wait_durable(last)
+    }
+
+    fn wait_durable(&self, sequence: CommitSequence) -> Result<()> {
         let mut queue = self.queue.lock();
-        let target = queue.last_sequence();
         loop {
             queue.check()?;
-            if queue.synced >= target {
+            if queue.synced >= sequence {
                 return Ok(());
             }
             queue.sync_wanted = true;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::durability::Durability;
 use crate::engine::options::CommitOptions;
 use crate::engine::record::{Facts, Prepared};
 use crate::engine::{CATALOGUE, Engine};
@@ -182,13 +183,17 @@ impl Transaction {
         // Their turns end after the commit has its sequence: who changes what was only read here
         // comes after it.
         let read: Vec<_> = unchanged.iter().filter_map(|id| self.writers.remove(id)).collect();
+        let durability = options.durability.unwrap_or(self.engine.options.durability);
         if self.writers.is_empty() {
-            self.engine.journal()?.wait_published(newest)?;
+            // What it is based on is as sure as this commit was to be.
+            match durability {
+                Durability::Sync => self.engine.journal()?.wait_durable(newest)?,
+                Durability::Interval(_) => self.engine.journal()?.wait_published(newest)?,
+            }
             return Ok(Committed::default());
         }
         self.check_timestamp(options.timestamp)?;
         let facts = Facts::of(options);
-        let durability = options.durability.unwrap_or(self.engine.options.durability);
         let prepared = Prepared::new(self.writers.values().collect(), facts)
             .giving_room(self.aim == Aim::LettingGo);
         let ticket = self.engine.queue(&prepared, durability)?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{
     backups, bank, clients, damaged, determinism, errors, exhaustive, full_disk, fuzz, kills,
-    power_losses,
+    power_losses, records,
 };
 use crate::Random;
 use crate::arguments::Disk;
@@ -16,12 +16,13 @@ use crate::stopwatch::Stopwatch;
 type Batch = fn(u64) -> Report;
 
 /// How much of each suite comes in turn: the more, the more its rounds find. Crashes come first.
-const BATCHES: [Batch; 11] = [
+const BATCHES: [Batch; 12] = [
     |fresh| power_losses(2_000, fresh, Disk::Random),
     |fresh| exhaustive::fresh_scripts(3_000, fresh),
     |fresh| errors::suite(80, fresh),
     |fresh| bank::suite(100, fresh),
     |fresh| clients::suite(10, fresh),
+    |fresh| records::suite(100, fresh),
     |fresh| backups::suite(40, fresh),
     |fresh| power_losses(2_000, fresh, Disk::Cruel),
     |fresh| damaged::suite(20_000, fresh),

@@ -67,8 +67,8 @@ impl Bank {
         accounts: Accounts,
         taken: &BTreeSet<usize>,
     ) -> Result<Writer, Stop> {
-        if self.random.one_in(2) {
-            let read = read(db, accounts).map_err(|error| self.stop(&error))?;
+        if self.machine.random.one_in(2) {
+            let read = read(db, accounts).map_err(|error| self.machine.stop(&error))?;
             let (balances, revisions) = read;
             return Ok(Writer::Read { accounts, balances, revisions });
         }
@@ -77,7 +77,7 @@ impl Bank {
         }
         let mut transaction = db.transaction();
         let moved = add(&mut transaction, accounts.places[0], -accounts.amount);
-        moved.map_err(|error| self.stop(&error))?;
+        moved.map_err(|error| self.machine.stop(&error))?;
         Ok(Writer::Open { accounts, transaction })
     }
 
@@ -90,10 +90,10 @@ impl Bank {
     ) -> Result<(), Stop> {
         let moved = add(&mut transaction, accounts.places[1], accounts.amount)
             .and_then(|()| count(&mut transaction, writer));
-        moved.map_err(|error| self.stop(&error))?;
-        if self.random.one_in(10) {
+        moved.map_err(|error| self.machine.stop(&error))?;
+        if self.machine.random.one_in(10) {
             transaction.rollback();
-            self.seen.insert("rollback");
+            self.machine.seen.insert("rollback");
             return Ok(());
         }
         self.commit(writer, transaction)
@@ -106,7 +106,7 @@ impl Bank {
         writer: usize,
         (accounts, balances, revisions): (Accounts, [i64; 2], [Revision; 2]),
     ) -> Result<(), Stop> {
-        let now = read(db, accounts).map_err(|error| self.stop(&error))?;
+        let now = read(db, accounts).map_err(|error| self.machine.stop(&error))?;
         let is_current = now.1 == revisions;
         let mut transaction = db.transaction();
         let changed = write(&mut transaction, accounts, (balances, revisions))
@@ -118,15 +118,15 @@ impl Bank {
                 now.1
             ))),
             Err(error) if error.kind() == ErrorKind::Conflict && !is_current => {
-                self.seen.insert("conflict");
+                self.machine.seen.insert("conflict");
                 Ok(())
             }
-            Err(error) => Err(self.stop(&error)),
+            Err(error) => Err(self.machine.stop(&error)),
         }
     }
 
     fn commit(&mut self, writer: usize, transaction: Transaction) -> Result<(), Stop> {
-        let durability = self.random.choose(&DURABILITIES);
+        let durability = self.machine.random.choose(&DURABILITIES);
         let options = CommitOptions { durability: Some(durability), ..CommitOptions::default() };
         match transaction.commit(&options) {
             Ok(_) => {
@@ -134,14 +134,14 @@ impl Bank {
                 if durability == Durability::Sync {
                     self.durable = self.acknowledged;
                 }
-                self.seen.insert("transfer");
+                self.machine.seen.insert("transfer");
                 Ok(())
             }
             Err(error) => {
-                if self.device.is_off() || error.kind() == ErrorKind::Unknown {
+                if self.machine.device.is_off() || error.kind() == ErrorKind::Unknown {
                     self.under_way = Some(writer);
                 }
-                Err(self.stop(&error))
+                Err(self.machine.stop(&error))
             }
         }
     }

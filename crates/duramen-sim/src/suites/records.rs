@@ -1,0 +1,194 @@
+//! Collections under power losses, killed processes and failing devices: random changes of records,
+//! several in a commit, are compared with a naive model that keeps the whole state of each commit.
+//!
+//! Invariants:
+//! - a commit is there whole or not at all, and none before one that is there is missing;
+//! - what was acknowledged is there, or, after a power loss, what was durable;
+//! - each record at each revision, its version, its history and the order of keys are the model's.
+
+mod change;
+mod compare;
+mod model;
+
+use std::collections::BTreeSet;
+
+use duramen::{CommitOptions, Database, Durability, KeyKind};
+
+use super::machine::{Machine, Stop};
+use crate::expectation::Check;
+use crate::oracle::said;
+use crate::report::Report;
+use crate::rounds::{Suite, Tally, run};
+use change::Change;
+use model::Model;
+
+/// The collections, with the type of their keys.
+const COLLECTIONS: [(&str, KeyKind); 2] = [("players", KeyKind::Text), ("days", KeyKind::I64)];
+/// Keys of each.
+const KEYS: u64 = 24;
+const LIVES: u64 = 3;
+const STEPS: u64 = 90;
+/// Changes of a commit.
+const CHANGES_MAX: u64 = 5;
+const DURABILITIES: [Durability; 3] =
+    [Durability::Sync, Durability::Interval(5), Durability::Interval(10_000)];
+
+/// So many rounds.
+pub(super) fn suite(count: u64, fresh: u64) -> Report {
+    run(Suite::new("records"), &super::seeds(count, fresh), &|seed| {
+        super::Replay::Records { seed }.round()
+    })
+}
+
+/// Two collections, and what should be in them.
+struct Store {
+    machine: Machine,
+    model: Model,
+    /// The commit that a power loss cannot take, and the one that was acknowledged.
+    durable: usize,
+    acknowledged: usize,
+}
+
+/// The round of a seed.
+pub(super) fn round(seed: u64) -> Check<Tally> {
+    let machine = Machine::new(seed ^ 0x7ec0);
+    let mut store = Store { machine, model: Model::default(), durable: 0, acknowledged: 0 };
+    for _ in 0..LIVES {
+        let db = store.open()?;
+        store.machine.plan_fault();
+        store.live(&db)?;
+        if store.machine.end(db) {
+            store.durable = store.acknowledged;
+        }
+    }
+    let db = store.open()?;
+    let report = said("check", db.check())?;
+    if let Some(finding) = report.findings.first() {
+        return Err(format!("check found {}: {}", finding.place, finding.message));
+    }
+    let trace = store.machine.device.trace();
+    let Machine { compactions, seen, .. } = store.machine;
+    Ok(Tally { losses: LIVES, compactions, seen, trace, ..Tally::default() })
+}
+
+impl Store {
+    /// Opens the store, and compares what is there.
+    fn open(&mut self) -> Check<Database> {
+        let db = self.machine.open()?;
+        if said("collections", db.collections())?.is_empty() {
+            self.create(&db)?;
+        }
+        let found = compare::commits(&db, &self.model)?;
+        let least = if self.machine.was_killed { self.acknowledged } else { self.durable };
+        if found < least {
+            return Err(format!("{found} commits are there, at least {least} should be"));
+        }
+        self.model.truncate(found);
+        (self.durable, self.acknowledged) = (found, found);
+        compare::everything(&db, &self.model, &mut self.machine.random)?;
+        Ok(db)
+    }
+
+    fn create(&self, db: &Database) -> Check {
+        if self.acknowledged > 0 {
+            return Err("the collections are gone".to_owned());
+        }
+        for (name, keys) in COLLECTIONS {
+            said("collection", db.create_collection(name, keys))?;
+        }
+        said("flush", db.flush())
+    }
+
+    /// Changes and chores until they are done or something is final.
+    fn live(&mut self, db: &Database) -> Check {
+        for _ in 0..STEPS {
+            self.machine.clock.forward(1_000);
+            let done = match self.machine.random.below(20) {
+                0 => self.settle(db.checkpoint()),
+                1 => self.settle(db.flush()),
+                2 if self.machine.random.one_in(4) => {
+                    self.settle(db.compact(&mut |_, _| std::ops::ControlFlow::Continue(())))
+                }
+                3 => self.look(db),
+                _ => self.commit(db),
+            };
+            match done {
+                Ok(()) | Err(Stop::Again) => {}
+                Err(Stop::Over) => break,
+                Err(Stop::Wrong(what)) => return Err(what),
+            }
+        }
+        Ok(())
+    }
+
+    /// A commit of some changes.
+    fn commit(&mut self, db: &Database) -> Result<(), Stop> {
+        let mut state = self.model.newest().clone();
+        let mut transaction = db.transaction();
+        let mut places = BTreeSet::new();
+        for _ in 0..=self.machine.random.below(CHANGES_MAX) {
+            let change = Change::draw(&mut self.machine.random, &state);
+            // Versions count commits, so each record is changed once.
+            if !places.insert(change.place) {
+                continue;
+            }
+            let expected = change.apply(&mut state);
+            let found = change.call(&mut transaction);
+            match (&found, expected) {
+                (Ok(()), Ok(())) => {}
+                (Err(error), Err(kind)) if error.kind() == kind => {}
+                (Err(error), _) if self.machine.is_faulty || self.machine.device.is_off() => {
+                    return Err(self.machine.stop(error));
+                }
+                _ => {
+                    let what = format!("{change:?} gave {found:?}, expected {expected:?}");
+                    return Err(Stop::Wrong(what));
+                }
+            }
+        }
+        if self.machine.random.one_in(12) {
+            transaction.rollback();
+            return Ok(());
+        }
+        let durability = self.machine.random.choose(&DURABILITIES);
+        let options = CommitOptions { durability: Some(durability), ..CommitOptions::default() };
+        let is_change = self.model.push(state);
+        match transaction.commit(&options) {
+            Ok(committed) if (committed.sequence.0 > 0) == is_change => {
+                self.acknowledged = self.model.commits();
+                // One that changes nothing promises as much, of the collections it names.
+                let names_all = (0..COLLECTIONS.len())
+                    .all(|number| places.iter().any(|place| place.0 == number));
+                if durability == Durability::Sync && (is_change || names_all) {
+                    self.durable = self.acknowledged;
+                }
+                self.machine.seen.insert("commit");
+                Ok(())
+            }
+            Ok(_) if is_change => Err(Stop::Wrong("a change made no commit".to_owned())),
+            Ok(_) => Err(Stop::Wrong("nothing changed, and there is a commit".to_owned())),
+            Err(error) => {
+                let stop = self.machine.stop(&error);
+                // Of one that has no answer it shows after a restart whether it is there.
+                if matches!(stop, Stop::Again) {
+                    self.model.truncate(self.acknowledged);
+                }
+                Err(stop)
+            }
+        }
+    }
+
+    /// Reads while the database is open.
+    fn look(&mut self, db: &Database) -> Result<(), Stop> {
+        self.machine.seen.insert("look");
+        let found = compare::everything(db, &self.model, &mut self.machine.random);
+        self.machine.unread(found)
+    }
+
+    /// After this everything acknowledged is durable.
+    fn settle(&mut self, result: duramen::Result<()>) -> Result<(), Stop> {
+        result.map_err(|error| self.machine.stop(&error))?;
+        self.durable = self.acknowledged;
+        Ok(())
+    }
+}

@@ -1,0 +1,111 @@
+//! Compares the collections with the model.
+
+use duramen::{Collection, Database, ErrorKind, Record, Revision, ScanOptions};
+
+use super::change::key;
+use super::model::{Event, Model, Place, State, of};
+use super::{COLLECTIONS, KEYS};
+use crate::Random;
+use crate::expectation::Check;
+use crate::json::Json;
+use crate::oracle::said;
+
+/// Revisions that are compared whole, beside the newest.
+const REVISIONS: u64 = 3;
+/// Records whose histories are.
+const HISTORIES: u64 = 3;
+
+/// How many of the model's commits are there.
+pub(super) fn commits(db: &Database, model: &Model) -> Check<usize> {
+    let mut revisions = [0; COLLECTIONS.len()];
+    for (found, (name, _)) in revisions.iter_mut().zip(COLLECTIONS) {
+        let head = said("head", collection(db, name)?.head())?;
+        *found = usize::try_from(head.revision().0).unwrap_or(usize::MAX);
+    }
+    model
+        .commits_with(revisions)
+        .ok_or_else(|| format!("no commit has the revisions {revisions:?}"))
+}
+
+/// The newest state, some older ones, and the histories of some records.
+pub(super) fn everything(db: &Database, model: &Model, random: &mut Random) -> Check {
+    for (number, (name, _)) in COLLECTIONS.into_iter().enumerate() {
+        let collection = collection(db, name)?;
+        let states = model.revisions(number);
+        let newest = states.len() as u64;
+        let older = (0..REVISIONS).map(|_| 1 + random.below(newest.max(1)));
+        for revision in older.chain([newest]).filter(|&revision| (1..=newest).contains(&revision)) {
+            let state = states[usize::try_from(revision - 1).expect("an index")];
+            records(&collection, number, (revision, state))
+                .map_err(|what| format!("{name} at revision {revision}: {what}"))?;
+        }
+        for _ in 0..HISTORIES {
+            history(&collection, (number, random.below(KEYS)), model)?;
+        }
+    }
+    Ok(())
+}
+
+fn collection(db: &Database, name: &str) -> Check<Collection> {
+    said("collection", db.collection(name))
+}
+
+/// All records of a revision, by scans and by key.
+fn records(collection: &Collection, number: usize, (revision, state): (u64, &State)) -> Check {
+    let at = said("at", collection.at(Revision(revision)))?;
+    let mut expected: Vec<(Place, u64, &Json)> = of(state, number)
+        .filter_map(|(place, held)| Some((*place, held.versions, held.value.as_ref()?)))
+        .collect();
+    if said("count", at.count())? != expected.len() as u64 {
+        return Err(format!("the count is not {}", expected.len()));
+    }
+    let keys: Vec<_> = (0..KEYS).map(|at| key((number, at))).collect();
+    let mut wanted = expected.iter().peekable();
+    for (found, at) in said("get", at.get_many(&keys))?.iter().zip(0..KEYS) {
+        let wanted = wanted.next_if(|(place, ..)| *place == (number, at));
+        match (found, wanted) {
+            (None, None) => {}
+            (Some(found), Some(wanted)) => same(found, wanted)?,
+            _ => return Err(format!("record {at} is {found:?}, expected {wanted:?}")),
+        }
+    }
+    for reverse in [false, true] {
+        let options = ScanOptions { reverse, ..ScanOptions::default() };
+        let found = said("scan", said("scan", at.scan(&options))?.collect::<Result<Vec<_>, _>>())?;
+        if found.len() != expected.len() {
+            return Err(format!("a scan found {} of {}", found.len(), expected.len()));
+        }
+        for (found, wanted) in found.iter().zip(&expected) {
+            same(found, wanted)?;
+        }
+        expected.reverse();
+    }
+    Ok(())
+}
+
+fn same(found: &Record, wanted: &(Place, u64, &Json)) -> Check {
+    let (place, version, json) = wanted;
+    let is_same = found.key == key(*place)
+        && found.version == *version
+        && Json::parse(&found.json).sorted() == json.sorted();
+    if is_same { Ok(()) } else { Err(format!("found {found:?}, expected {wanted:?}")) }
+}
+
+fn history(collection: &Collection, place: Place, model: &Model) -> Check {
+    let expected = model.events(place);
+    let found = match collection.history(key(place)) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+        found => said("history", said("history", found)?.collect::<Result<Vec<_>, _>>())?,
+    };
+    let is_same = |(found, wanted): (&duramen::RecordVersion, &Event<'_>)| {
+        let is_saved = match (&found.record, wanted.saved) {
+            (Some(record), Some((version, json))) => same(record, &(place, version, json)).is_ok(),
+            (found, wanted) => found.is_none() && wanted.is_none(),
+        };
+        is_saved && found.revision.0 == wanted.revision
+    };
+    if found.len() == expected.len() && found.iter().zip(&expected).all(is_same) {
+        return Ok(());
+    }
+    Err(format!("the history of {place:?} is {found:?}, expected {expected:?}"))
+}

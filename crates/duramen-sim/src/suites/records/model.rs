@@ -1,0 +1,119 @@
+//! The whole state of all collections at each commit.
+
+use std::collections::BTreeMap;
+
+use super::COLLECTIONS;
+use crate::json::Json;
+
+/// A record's place: the number of its collection, and of its key.
+pub(super) type Place = (usize, u64);
+
+/// What is known of a key that was ever used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Held {
+    /// Versions up to now.
+    pub(super) versions: u64,
+    /// None once it is deleted.
+    pub(super) value: Option<Json>,
+}
+
+/// All records at one commit.
+pub(super) type State = BTreeMap<Place, Held>;
+
+/// Every commit.
+#[derive(Debug)]
+pub(super) struct Model {
+    /// The first is before the first commit.
+    states: Vec<State>,
+}
+
+/// What happened to a record.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Event<'a> {
+    pub(super) revision: u64,
+    /// None if it was deleted.
+    pub(super) saved: Option<(u64, &'a Json)>,
+}
+
+impl Default for Model {
+    fn default() -> Self {
+        Self { states: vec![State::new()] }
+    }
+}
+
+impl Model {
+    pub(super) fn newest(&self) -> &State {
+        self.states.last().expect("there is a first state")
+    }
+
+    pub(super) fn commits(&self) -> usize {
+        self.states.len() - 1
+    }
+
+    /// Forgets the commits after the first so many.
+    pub(super) fn truncate(&mut self, commits: usize) {
+        self.states.truncate(commits + 1);
+    }
+
+    /// Adds a commit, if anything differs: each record that does gets its next version.
+    pub(super) fn push(&mut self, mut state: State) -> bool {
+        let before = self.newest();
+        let mut differs = false;
+        for (place, held) in &mut state {
+            let old = before.get(place);
+            if old.and_then(|old| old.value.as_ref()) != held.value.as_ref() {
+                held.versions += u64::from(held.value.is_some());
+                differs = true;
+            }
+        }
+        // A record that came and went in one commit was never there.
+        state.retain(|place, held| before.contains_key(place) || held.value.is_some());
+        if differs {
+            self.states.push(state);
+        }
+        differs
+    }
+
+    /// The states that a collection's revisions have, from 1 on.
+    pub(super) fn revisions(&self, collection: usize) -> Vec<&State> {
+        let changed = |pair: &&[State]| {
+            let records = |state| of(state, collection).collect::<Vec<_>>();
+            records(&pair[0]) != records(&pair[1])
+        };
+        self.states.windows(2).filter(changed).map(|pair| &pair[1]).collect()
+    }
+
+    /// What happened to a record, newest first.
+    pub(super) fn events(&self, place: Place) -> Vec<Event<'_>> {
+        let mut events = Vec::new();
+        let mut value = None;
+        for (revision, state) in (1..).zip(self.revisions(place.0)) {
+            let Some(held) = state.get(&place) else { continue };
+            if held.value.as_ref() != value {
+                value = held.value.as_ref();
+                events.push(Event { revision, saved: value.map(|json| (held.versions, json)) });
+            }
+        }
+        events.reverse();
+        events
+    }
+
+    /// How many commits there are with so many revisions of each collection.
+    pub(super) fn commits_with(&self, revisions: [usize; COLLECTIONS.len()]) -> Option<usize> {
+        (0..self.states.len()).rev().find(|&commits| {
+            (0..COLLECTIONS.len()).all(|collection| {
+                let so_far = &self.states[..=commits];
+                let count = so_far
+                    .windows(2)
+                    .filter(|pair| !of(&pair[0], collection).eq(of(&pair[1], collection)))
+                    .count();
+                count == revisions[collection]
+            })
+        })
+    }
+}
+
+/// The records of one collection.
+pub(super) fn of(state: &State, collection: usize) -> impl Iterator<Item = (&Place, &Held)> {
+    state.range((collection, 0)..(collection + 1, 0))
+}
