@@ -17,11 +17,15 @@ use crate::tree::serialize::Format;
 
 mod history;
 mod key;
+mod path_values;
+mod record_path;
 mod scan;
+pub(crate) mod sort_key;
 mod write;
 
 pub use history::{RecordHistory, RecordVersion};
 pub use key::{Key, KeyKind};
+pub use record_path::RecordPath;
 pub use scan::{Scan, ScanOptions};
 pub use write::Saved;
 

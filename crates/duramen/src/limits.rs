@@ -58,6 +58,10 @@ pub const JSON_DEPTH_MAX: usize = 512;
 pub const NAME_BYTES_MAX: usize = 255;
 /// Bytes of the key of a record.
 pub const RECORD_KEY_BYTES_MAX: usize = 1_024;
+/// Bytes of the text of a path in a record.
+pub const RECORD_PATH_BYTES_MAX: usize = 4_096;
+/// Steps of a path in a record.
+pub const RECORD_PATH_STEPS_MAX: usize = 64;
 /// Paths that the options of a document declare something of.
 pub const DECLARED_PATHS_MAX: usize = 1_024;
 /// Bytes of the author, and of the message, of a commit.

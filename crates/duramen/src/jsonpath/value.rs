@@ -9,7 +9,7 @@ use crate::state::Datum;
 
 /// A value of a filter expression.
 #[derive(Debug, Clone)]
-pub(super) enum Value {
+pub(crate) enum Value {
     /// What a query that finds nothing gives.
     Nothing,
     Null,
@@ -28,12 +28,12 @@ pub(super) enum Value {
 }
 
 impl Value {
-    pub(super) fn text(bytes: &[u8]) -> Self {
+    pub(crate) fn text(bytes: &[u8]) -> Self {
         Self::Text(bytes.into())
     }
 
     /// The value of a scalar state; nothing if it has children or stands apart.
-    pub(super) fn of(datum: Datum<'_>) -> Self {
+    pub(crate) fn of(datum: Datum<'_>) -> Self {
         match datum {
             Datum::Null => Self::Null,
             Datum::Bool(value) => Self::Bool(value),
@@ -52,7 +52,7 @@ impl Value {
     }
 
     /// The scalar as a state; none for an array or object.
-    pub(super) fn datum(&self) -> Option<Datum<'_>> {
+    pub(crate) fn datum(&self) -> Option<Datum<'_>> {
         Some(match self {
             Self::Nothing => Datum::Absent,
             Self::Null => Datum::Null,
