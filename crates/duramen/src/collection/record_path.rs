@@ -49,9 +49,9 @@ pub(crate) enum RecordStep {
 pub(crate) type Expected<'t> = (&'t str, &'static str);
 
 /// Words of the filter language, which a path begins with only in brackets.
-pub(crate) const WORDS: [&str; 13] = [
+pub(crate) const WORDS: [&str; 12] = [
     "and", "or", "not", "in", "is", "null", "missing", "between", "prefix", "contains", "true",
-    "false", "like",
+    "false",
 ];
 
 impl RecordPath {

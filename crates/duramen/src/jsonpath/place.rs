@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::{Item as TapeItem, ParseOptions, Tape, TapeCursor, TapeIndex, number};
-use crate::node::{NodeId, PathId};
+use crate::node::NodeId;
 use crate::order::{self, Item, OrderCursor};
 use crate::state::{ApartKind, BlobId, Datum, Extent, Sequence, ShapeId};
 use crate::tree::Tree;
-use crate::tree::data::{TreeData, node};
+use crate::tree::conditions::has_field;
+use crate::tree::data::node;
 use crate::tree::schema::{Label, ROOT};
 use crate::tree::serialize::Format;
 
@@ -350,11 +351,6 @@ impl Items {
         (self.extent, self.left) = (extent, extent.items());
         Ok(true)
     }
-}
-
-/// Whether an object of a shape has a field.
-pub(crate) fn has_field(data: &TreeData, shape: ShapeId, path: PathId) -> bool {
-    data.schema.shape(shape).iter().any(|field| field.path == path)
 }
 
 fn text(bytes: &[u8]) -> Arc<str> {

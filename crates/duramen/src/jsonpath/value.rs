@@ -87,19 +87,6 @@ impl Operator {
         }
     }
 
-    /// What the order of two comparable values says.
-    #[inline]
-    pub(super) fn accepts(self, order: Ordering) -> bool {
-        match self {
-            Self::Equal => order.is_eq(),
-            Self::NotEqual => order.is_ne(),
-            Self::Less => order.is_lt(),
-            Self::Greater => order.is_gt(),
-            Self::LessOrEqual => order.is_le(),
-            Self::GreaterOrEqual => order.is_ge(),
-        }
-    }
-
     /// Whether equal values are meant too.
     pub(super) fn includes_equal(self) -> bool {
         matches!(self, Self::Equal | Self::LessOrEqual | Self::GreaterOrEqual)
