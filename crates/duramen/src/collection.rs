@@ -17,11 +17,19 @@ use crate::tree::serialize::Format;
 
 mod history;
 mod key;
+mod path_values;
+mod query;
+mod record_path;
 mod scan;
+pub(crate) mod sort_key;
 mod write;
 
 pub use history::{RecordHistory, RecordVersion};
 pub use key::{Key, KeyKind};
+pub use query::{
+    Explanation, Filter, FilterValue, Group, Groups, Order, Page, Query, QueryCounts, Records,
+};
+pub use record_path::RecordPath;
 pub use scan::{Scan, ScanOptions};
 pub use write::Saved;
 
@@ -54,6 +62,7 @@ pub struct CollectionSnapshot {
     /// None before the first revision.
     snapshot: Option<Snapshot>,
     keys: KeyKind,
+    document: Document,
 }
 
 /// A record as it is at a revision.
@@ -131,17 +140,21 @@ impl Collection {
             Revision(0) => None,
             revision => Some(self.document.at(revision)?),
         };
-        Ok(CollectionSnapshot { snapshot, keys: self.keys })
+        Ok(self.snapshot(snapshot))
     }
 
     /// The collection as of a revision; `NotFound` if it has no such revision.
     pub fn at(&self, revision: Revision) -> Result<CollectionSnapshot> {
-        Ok(CollectionSnapshot { snapshot: Some(self.document.at(revision)?), keys: self.keys })
+        Ok(self.snapshot(Some(self.document.at(revision)?)))
     }
 
     /// The collection as of a time: its last revision not after it. `NotFound` before the first.
     pub fn at_time(&self, time: Micros) -> Result<CollectionSnapshot> {
-        Ok(CollectionSnapshot { snapshot: Some(self.document.at_time(time)?), keys: self.keys })
+        Ok(self.snapshot(Some(self.document.at_time(time)?)))
+    }
+
+    fn snapshot(&self, snapshot: Option<Snapshot>) -> CollectionSnapshot {
+        CollectionSnapshot { snapshot, keys: self.keys, document: self.document.clone() }
     }
 
     /// The record with a key, if there is one now.

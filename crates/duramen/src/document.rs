@@ -89,6 +89,10 @@ impl Document {
         Self { engine, tree, name: name.into() }
     }
 
+    pub(crate) fn database_id(&self) -> u128 {
+        self.engine.id
+    }
+
     pub(crate) fn tree(&self) -> &Tree {
         &self.tree
     }

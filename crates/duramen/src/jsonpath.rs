@@ -25,9 +25,9 @@ mod columns;
 mod filter;
 mod parse;
 mod pattern;
-mod place;
+pub(crate) mod place;
 mod syntax;
-mod value;
+pub(crate) mod value;
 mod walk;
 
 /// A query for any number of values of a document: JSONPath as RFC 9535 has it, in full.

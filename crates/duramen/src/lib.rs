@@ -76,8 +76,9 @@ pub use bulk::{BulkOptions, BulkProgress};
 pub use check::{CheckReport, Finding};
 pub use clock::{Clock, SystemClock};
 pub use collection::{
-    Collection, CollectionSnapshot, Key, KeyKind, Record, RecordHistory, RecordVersion, Saved,
-    Scan, ScanOptions,
+    Collection, CollectionSnapshot, Explanation, Filter, FilterValue, Group, Groups, Key, KeyKind,
+    Order, Page, Query, QueryCounts, Record, RecordHistory, RecordPath, RecordVersion, Records,
+    Saved, Scan, ScanOptions,
 };
 pub use condition::{Condition, Spell, When};
 pub use content_hash::ContentHash;

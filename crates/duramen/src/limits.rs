@@ -58,6 +58,22 @@ pub const JSON_DEPTH_MAX: usize = 512;
 pub const NAME_BYTES_MAX: usize = 255;
 /// Bytes of the key of a record.
 pub const RECORD_KEY_BYTES_MAX: usize = 1_024;
+/// Bytes of the text of a path in a record.
+pub const RECORD_PATH_BYTES_MAX: usize = 4_096;
+/// Steps of a path in a record.
+pub const RECORD_PATH_STEPS_MAX: usize = 64;
+/// Bytes of the text of a filter over records.
+pub const FILTER_BYTES_MAX: usize = 1 << 20;
+/// Levels of `and`, `or` and `not` inside each other in a filter over records.
+pub const FILTER_DEPTH_MAX: usize = 64;
+/// Paths by which a query orders records.
+pub const ORDER_PATHS_MAX: usize = 16;
+/// Bytes of a value's sort key by which records are ordered: values that agree in them are ties.
+pub const ORDER_VALUE_BYTES_MAX: usize = 1_024;
+/// Bytes that a query keeps in memory of what it sorts or groups; more of it goes to a file.
+pub const SORT_BYTES_MAX: usize = 32 << 20;
+/// Records of one page of a query.
+pub const QUERY_PAGE_RECORDS_MAX: usize = 10_000;
 /// Paths that the options of a document declare something of.
 pub const DECLARED_PATHS_MAX: usize = 1_024;
 /// Bytes of the author, and of the message, of a commit.

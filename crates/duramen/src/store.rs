@@ -54,6 +54,10 @@ impl Store {
         Ok(Self { device: Arc::clone(device), memory: Arc::clone(memory), live })
     }
 
+    pub(crate) fn device(&self) -> &Arc<dyn Device> {
+        &self.device
+    }
+
     /// The memory for what is read of the segments.
     pub(crate) fn memory(&self) -> &Arc<Memory> {
         &self.memory

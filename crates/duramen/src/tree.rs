@@ -41,6 +41,7 @@ pub(crate) mod cell_key;
 pub(crate) mod changes;
 pub(crate) mod children;
 pub(crate) mod compare;
+pub(crate) mod conditions;
 pub(crate) mod data;
 pub(crate) mod declared;
 pub(crate) mod delta;

@@ -21,12 +21,14 @@ mod import;
 mod line;
 mod ls;
 mod put;
+mod query;
 
 const EXAMPLES: &str = "\
 Examples:
   duramen records put shop.duramen players ann '{\"score\":3}'
   duramen records get shop.duramen players ann --at 2024-05-01
   duramen records history shop.duramen players ann
+  duramen records query shop.duramen players 'score > 2' --order score:desc
   duramen records import shop.duramen players players.ndjson --key id
 
 A collection is a document whose value is an object of records, each under its key: what there is
@@ -45,6 +47,7 @@ enum RecordsCommand {
     Put(put::Put),
     Get(get::Get),
     Ls(ls::Ls),
+    Query(Box<query::Query>),
     History(history::History),
     Delete(delete::Delete),
     Import(import::Import),
@@ -57,6 +60,7 @@ impl Records {
             RecordsCommand::Put(command) => command.run(session, output),
             RecordsCommand::Get(command) => command.run(session, output),
             RecordsCommand::Ls(command) => command.run(session, output),
+            RecordsCommand::Query(command) => command.run(session, output),
             RecordsCommand::History(command) => command.run(session, output),
             RecordsCommand::Delete(command) => command.run(session, output),
             RecordsCommand::Import(command) => command.run(session, output),

@@ -162,7 +162,7 @@ fn number_text(number: Datum<'_>) -> Option<Cow<'_, [u8]>> {
 }
 
 /// A number's text taken apart: its value is `0.` and the digits, times 10 to the power.
-struct Digits<'a> {
+pub(crate) struct Digits<'a> {
     negative: bool,
     power: i128,
     /// The digits before and after the point, all zeros at both ends of them cut off.
@@ -171,7 +171,7 @@ struct Digits<'a> {
 }
 
 impl<'a> Digits<'a> {
-    fn of(text: &'a [u8]) -> Self {
+    pub(crate) fn of(text: &'a [u8]) -> Self {
         let (negative, unsigned) = split_sign(text);
         let (mantissa, exponent) = split_at_byte(unsigned, |byte| matches!(byte, b'e' | b'E'));
         let (whole, fraction) = split_at_byte(mantissa, |byte| byte == b'.');
@@ -193,6 +193,19 @@ impl<'a> Digits<'a> {
             self.fraction = kept;
         }
         self.power = self.power.saturating_add(shift);
+    }
+
+    pub(crate) fn is_negative(&self) -> bool {
+        self.negative
+    }
+
+    pub(crate) fn power(&self) -> i128 {
+        self.power
+    }
+
+    /// The digits, without zeros at both ends; none of zero.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u8> {
+        self.whole.iter().chain(self.fraction).copied()
     }
 
     fn compare(&self, other: &Self) -> Ordering {
@@ -219,9 +232,7 @@ impl<'a> Digits<'a> {
         if self.is_zero() || other.is_zero() {
             return other.is_zero().cmp(&self.is_zero());
         }
-        let digits = self.whole.iter().chain(self.fraction);
-        let others = other.whole.iter().chain(other.fraction);
-        self.power.cmp(&other.power).then_with(|| digits.cmp(others))
+        self.power.cmp(&other.power).then_with(|| self.iter().cmp(other.iter()))
     }
 }
 

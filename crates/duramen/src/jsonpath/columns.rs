@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::filter::Context;
 use super::pattern::Pattern;
-use super::place::{At, Child, Children, Items, Opened, View, has_field};
+use super::place::{At, Child, Children, Items, Opened, View};
 use super::syntax::{
     Comparable, Logical, Operator, Origin, Path, PatternSource, Selector, Singular, SingularStep,
 };
@@ -19,33 +19,11 @@ use crate::error::Result;
 use crate::limits::ROW_GROUP_SLOTS;
 use crate::node::PathId;
 use crate::state::{ApartKind, Datum};
-use crate::tree::data::{TreeData, node};
-use crate::tree::group::{Fault, GroupId};
-use crate::tree::scan::{ColumnScan, Visitor};
-use crate::tree::schema::index_u32;
+use crate::tree::conditions::{Bits, ColumnTest, Condition, GroupScan, Integers, Verdict};
+use crate::tree::data::node;
 
 /// Fewer children than these are looked at one by one.
 const SCANNED_ITEMS_MIN: u64 = 32;
-
-/// Slots of a row group.
-const SLOTS: usize = 4_096;
-
-const _: () = assert!(SLOTS as u64 == ROW_GROUP_SLOTS);
-
-/// A bit for each slot of a row group.
-#[derive(Debug, Clone)]
-struct Bits([u64; SLOTS / 64]);
-
-/// A filter as tests of columns.
-#[derive(Debug)]
-enum Condition {
-    Any(Vec<Self>),
-    All(Vec<Self>),
-    Not(Box<Self>),
-    /// The same for every child.
-    Always(bool),
-    Column(Vec<Arc<str>>, Test),
-}
 
 /// What a column says of a child.
 #[derive(Debug)]
@@ -55,17 +33,10 @@ enum Test {
     Matches(Arc<Pattern>),
 }
 
-/// What is known of the slots of a row group.
-struct Verdict {
-    holds: Bits,
-    /// The columns cannot tell.
-    is_unsure: Bits,
-}
-
 /// A filter that goes over an array or a map.
 #[derive(Debug)]
 pub(super) struct Scan {
-    condition: Condition,
+    condition: Condition<Test>,
     items: Items,
     /// The path of the children.
     path: PathId,
@@ -165,17 +136,13 @@ impl Scan {
             Verdict { holds: Bits::none(), is_unsure: Bits::of(&slots) }
         } else {
             view.tree.read(|data| {
-                let space = data.schema.path(self.path).space;
-                let id = GroupId { space, group: index_u32(index_of(group)) };
-                let revision = view.revision;
-                let slots = slots.clone();
-                let levels = Vec::new();
-                Group { data, path: self.path, id, slots, revision, levels }.judge(&self.condition)
+                let scan = GroupScan::new(data, self.path, group, slots.clone(), view.revision);
+                { scan }.judge(&self.condition)
             })?
         };
         let range = Bits::of(&slots);
         self.hits = Hits {
-            candidates: verdict.holds.or(&verdict.is_unsure).and(&range),
+            candidates: verdict.candidates().and(&range),
             is_unsure: verdict.is_unsure,
             word: 0,
             first,
@@ -215,7 +182,7 @@ impl Hits {
     }
 }
 
-impl Condition {
+impl Condition<Test> {
     /// The filter as tests of columns, if it is about nothing else.
     fn of(context: Context<'_>, filter: &Logical) -> Result<Option<Self>> {
         let each = |parts: &[Logical]| {
@@ -286,293 +253,55 @@ fn constant(context: Context<'_>, side: &Comparable) -> Result<Option<Value>> {
     Ok(Some(value).filter(|value| value.datum().is_some()))
 }
 
-/// The slots of a row group that are looked at.
-struct Group<'a> {
-    data: &'a TreeData,
-    /// The path of the children.
-    path: PathId,
-    id: GroupId,
-    slots: Range<u16>,
-    revision: u32,
-    /// What has been read of paths on the way to a field.
-    levels: Vec<(PathId, Levels)>,
-}
-
-impl Group<'_> {
-    fn judge(&mut self, condition: &Condition) -> Result<Verdict, Fault> {
-        Ok(match condition {
-            Condition::Always(holds) => {
-                let holds = if *holds { Bits::of(&self.slots) } else { Bits::none() };
-                Verdict { holds, is_unsure: Bits::none() }
-            }
-            Condition::Not(inner) => {
-                let Verdict { holds, is_unsure } = self.judge(inner)?;
-                Verdict { holds: Bits::of(&self.slots).without(&holds), is_unsure }
-            }
-            Condition::All(parts) => {
-                let mut all = Verdict { holds: Bits::of(&self.slots), is_unsure: Bits::none() };
-                for part in parts {
-                    let one = self.judge(part)?;
-                    all.holds = all.holds.and(&one.holds);
-                    all.is_unsure = all.is_unsure.or(&one.is_unsure);
-                    if all.holds.or(&all.is_unsure).is_none() {
-                        break;
-                    }
-                }
-                all
-            }
-            Condition::Any(parts) => {
-                let mut any = Verdict { holds: Bits::none(), is_unsure: Bits::none() };
-                for part in parts {
-                    let one = self.judge(part)?;
-                    any.holds = any.holds.or(&one.holds);
-                    any.is_unsure = any.is_unsure.or(&one.is_unsure);
-                }
-                any
-            }
-            Condition::Column(names, test) => self.judge_column(names, test)?,
-        })
-    }
-
-    fn judge_column(&mut self, names: &[Arc<str>], test: &Test) -> Result<Verdict, Fault> {
-        let mut path = self.path;
-        let mut is_there = Bits::of(&self.slots);
-        let mut is_unsure = Bits::none();
-        for name in names {
-            let field = self.data.schema.field(path, name.as_bytes());
-            let (has_field, is_unknown) = self.holders(path, field)?;
-            is_unsure = is_unsure.or(&is_unknown.and(&is_there));
-            is_there = is_there.and(&has_field);
-            match field {
-                Some(field) if !is_there.is_none() => path = field,
-                _ => break,
-            }
-        }
-        let of_nothing = match test {
-            Test::Compare(operator, value) => {
+impl ColumnTest for Test {
+    fn holds_for_missing(&self) -> bool {
+        match self {
+            Self::Compare(operator, value) => {
                 value.datum().is_some_and(|value| operator.holds(Datum::Absent, value))
             }
-            Test::Exists | Test::Matches(_) => false,
-        };
-        let absent = Bits::of(&self.slots).without(&is_there);
-        let mut judge = Judge { test, holds: Bits::none(), is_unsure: Bits::none() };
-        match test {
-            Test::Exists => judge.holds = is_there.clone(),
-            _ if is_there.is_none() => {}
-            _ => self.data.scan(&self.column(path), &mut judge)?,
-        }
-        let mut holds = judge.holds.and(&is_there);
-        if of_nothing {
-            holds = holds.or(&absent);
-        }
-        Ok(Verdict { holds, is_unsure: is_unsure.or(&judge.is_unsure.and(&is_there)) })
-    }
-
-    /// The slots whose value at a path is an object with a field, and those where a column cannot
-    /// tell.
-    fn holders(&mut self, path: PathId, field: Option<PathId>) -> Result<(Bits, Bits), Fault> {
-        if !self.levels.iter().any(|(known, _)| *known == path) {
-            let mut levels = Levels(vec![Levels::NOTHING; SLOTS]);
-            self.data.scan(&self.column(path), &mut levels)?;
-            self.levels.push((path, levels));
-        }
-        let levels = self.levels.iter().find(|(known, _)| *known == path);
-        let Some((_, Levels(codes))) = levels else { return Ok((Bits::none(), Bits::none())) };
-        let (mut has, mut is_unknown) = (Bits::none(), Bits::none());
-        let mut last = (Levels::NOTHING, false);
-        for slot in self.slots.clone() {
-            let code = codes[usize::from(slot)];
-            if code != last.0 {
-                let shape = Levels::shape(code);
-                let holds = shape.zip(field);
-                last =
-                    (code, holds.is_some_and(|(shape, field)| has_field(self.data, shape, field)));
-            }
-            has.assign(slot, last.1);
-            if code == Levels::UNKNOWN {
-                is_unknown.assign(slot, true);
-            }
-        }
-        Ok((has, is_unknown))
-    }
-
-    fn column(&self, path: PathId) -> ColumnScan {
-        ColumnScan {
-            group: self.id,
-            column: self.data.schema.path(path).column,
-            slots: self.slots.clone(),
-            revision: self.revision,
-        }
-    }
-}
-
-/// For each slot the shape of the object there, above two codes that mean no object.
-struct Levels(Vec<u32>);
-
-impl Levels {
-    const NOTHING: u32 = 0;
-    /// An object whose fields are not all in columns.
-    const UNKNOWN: u32 = 1;
-
-    fn code(state: Datum<'_>) -> u32 {
-        match state {
-            Datum::Object(shape) => shape.0 + 2,
-            Datum::Map(_) | Datum::Opaque(_) | Datum::Apart { kind: ApartKind::Opaque, .. } => {
-                Self::UNKNOWN
-            }
-            _ => Self::NOTHING,
+            Self::Exists | Self::Matches(_) => false,
         }
     }
 
-    fn shape(code: u32) -> Option<crate::state::ShapeId> {
-        code.checked_sub(2).map(crate::state::ShapeId)
-    }
-}
-
-impl Visitor for Levels {
-    #[inline]
-    fn state(&mut self, slot: u16, state: Datum<'_>) {
-        self.0[usize::from(slot)] = Self::code(state);
-    }
-
-    fn same(&mut self, slots: Range<u16>, state: Datum<'_>) {
-        self.0[usize::from(slots.start)..usize::from(slots.end)].fill(Self::code(state));
-    }
-}
-
-/// Tests the states of a column.
-struct Judge<'t> {
-    test: &'t Test,
-    holds: Bits,
-    is_unsure: Bits,
-}
-
-impl Judge<'_> {
-    /// Whether the test holds; none if the state does not tell.
-    #[inline]
     fn verdict(&self, state: Datum<'_>) -> Option<bool> {
         let is_container =
             matches!(state, Datum::Opaque(_) | Datum::Apart { kind: ApartKind::Opaque, .. });
-        match (self.test, state) {
-            (Test::Compare(operator, Value::Int(value)), Datum::Int(state)) => {
-                Some(operator.accepts(state.cmp(value)))
+        match (self, state) {
+            // An array or object equals no scalar.
+            _ if is_container || state.is_container() => {
+                Some(matches!(self, Self::Exists | Self::Compare(Operator::NotEqual, _)))
             }
-            _ if is_container || state.is_container() => Some(self.of_container()),
             (_, Datum::Apart { .. }) => None,
-            (Test::Exists, state) => Some(!state.is_absent()),
-            (Test::Matches(pattern), Datum::Text { bytes, .. }) => {
+            (Self::Exists, state) => Some(!state.is_absent()),
+            (Self::Matches(pattern), Datum::Text { bytes, .. }) => {
                 Some(pattern.matches(&String::from_utf8_lossy(bytes)))
             }
-            (Test::Matches(_), _) => Some(false),
-            (Test::Compare(operator, value), state) => {
+            (Self::Matches(_), _) => Some(false),
+            (Self::Compare(operator, value), state) => {
                 value.datum().map(|value| operator.holds(state, value))
             }
         }
     }
 
-    /// What the test says of an array or object, which equals no scalar.
-    fn of_container(&self) -> bool {
-        matches!(self.test, Test::Exists | Test::Compare(Operator::NotEqual, _))
-    }
-}
-
-impl Visitor for Judge<'_> {
-    #[inline]
-    fn state(&mut self, slot: u16, state: Datum<'_>) {
-        let verdict = self.verdict(state);
-        self.holds.assign(slot, verdict == Some(true));
-        self.is_unsure.assign(slot, verdict.is_none());
-    }
-
-    fn same(&mut self, slots: Range<u16>, state: Datum<'_>) {
-        let verdict = self.verdict(state);
-        let range = Bits::of(&slots);
-        let assigned = |bits: &Bits, is_set: bool| {
-            if is_set { bits.or(&range) } else { bits.without(&range) }
+    fn integers(&self) -> Option<Integers> {
+        let Self::Compare(operator, Value::Int(value)) = self else { return None };
+        let value = *value;
+        let (range, are_inside) = match operator {
+            Operator::Equal => (value..=value, true),
+            Operator::NotEqual => (value..=value, false),
+            Operator::LessOrEqual => (i64::MIN..=value, true),
+            Operator::Greater => (i64::MIN..=value, false),
+            Operator::GreaterOrEqual => (value..=i64::MAX, true),
+            Operator::Less => (value..=i64::MAX, false),
         };
-        self.holds = assigned(&self.holds, verdict == Some(true));
-        self.is_unsure = assigned(&self.is_unsure, verdict.is_none());
+        Some(Integers { range, are_inside })
     }
 
-    fn integers(&mut self, first: u16, values: &[i64]) {
-        let Test::Compare(operator, Value::Int(value)) = self.test else {
-            for (slot, &value) in (first..).zip(values) {
-                self.state(slot, Datum::Int(value));
-            }
-            return;
-        };
-        self.holds.fill(first, values.iter().map(|other| operator.accepts(other.cmp(value))));
-    }
-
-    fn coded(&mut self, first: u16, codes: &[i64], states: &[Datum<'_>]) {
-        let verdicts = states.iter().map(|state| self.verdict(*state)).collect::<Vec<_>>();
-        let verdict = |code: &i64| usize::try_from(*code).ok().and_then(|code| verdicts[code]);
-        self.holds.fill(first, codes.iter().map(|code| verdict(code) == Some(true)));
-        if verdicts.contains(&None) {
-            self.is_unsure.fill(first, codes.iter().map(|code| verdict(code).is_none()));
-        }
-    }
-}
-
-impl Bits {
-    fn none() -> Self {
-        Self([0; SLOTS / 64])
-    }
-
-    /// The bits of consecutive slots.
-    fn of(slots: &Range<u16>) -> Self {
-        let below = |slot: u16, word: usize| match usize::from(slot).saturating_sub(word * 64) {
-            bits @ 0..64 => (1_u64 << bits) - 1,
-            _ => u64::MAX,
-        };
-        Self(std::array::from_fn(|word| below(slots.end, word) & !below(slots.start, word)))
-    }
-
-    #[inline]
-    fn assign(&mut self, slot: u16, is_set: bool) {
-        let word = &mut self.0[usize::from(slot) / 64];
-        let bit = slot % 64;
-        *word = *word & !(1 << bit) | u64::from(is_set) << bit;
-    }
-
-    /// Assigns consecutive slots.
-    fn fill(&mut self, first: u16, bits: impl Iterator<Item = bool>) {
-        let mut at = usize::from(first);
-        let mut word = self.0[at / 64];
-        for is_set in bits {
-            word = word & !(1 << (at % 64)) | u64::from(is_set) << (at % 64);
-            at += 1;
-            if at.is_multiple_of(64) {
-                self.0[at / 64 - 1] = word;
-                word = self.0.get(at / 64).copied().unwrap_or(0);
-            }
-        }
-        if let Some(last) = self.0.get_mut(at / 64) {
-            *last = word;
-        }
-    }
-
-    fn and(&self, other: &Self) -> Self {
-        Self(std::array::from_fn(|word| self.0[word] & other.0[word]))
-    }
-
-    fn or(&self, other: &Self) -> Self {
-        Self(std::array::from_fn(|word| self.0[word] | other.0[word]))
-    }
-
-    fn without(&self, other: &Self) -> Self {
-        Self(std::array::from_fn(|word| self.0[word] & !other.0[word]))
-    }
-
-    fn is_none(&self) -> bool {
-        self.0.iter().all(|word| *word == 0)
+    fn is_of_presence(&self) -> bool {
+        matches!(self, Self::Exists)
     }
 }
 
 fn slot_of(slot: u64) -> u16 {
     u16::try_from(slot).expect("at most 4,096")
-}
-
-fn index_of(group: u64) -> usize {
-    usize::try_from(group).expect("40-bit ordinals")
 }

@@ -5,32 +5,34 @@ use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::{Item as TapeItem, ParseOptions, Tape, TapeCursor, TapeIndex, number};
-use crate::node::{NodeId, PathId};
+use crate::node::NodeId;
 use crate::order::{self, Item, OrderCursor};
 use crate::state::{ApartKind, BlobId, Datum, Extent, Sequence, ShapeId};
 use crate::tree::Tree;
-use crate::tree::data::{TreeData, node};
+use crate::tree::conditions::has_field;
+use crate::tree::data::node;
 use crate::tree::schema::{Label, ROOT};
+use crate::tree::serialize::Format;
 
 use super::value::Value;
 
 /// One value.
 #[derive(Debug, Clone)]
-pub(super) enum At {
+pub(crate) enum At {
     Node(NodeId),
     Inside(Arc<Tape<'static>>, TapeIndex),
 }
 
 /// A tree at a revision.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct View<'t> {
-    pub(super) tree: &'t Tree,
-    pub(super) revision: u32,
+pub(crate) struct View<'t> {
+    pub(crate) tree: &'t Tree,
+    pub(crate) revision: u32,
 }
 
 /// A value with what is known of its children.
 #[derive(Debug, Clone)]
-pub(super) enum Opened {
+pub(crate) enum Opened {
     /// None.
     Leaf,
     Object(NodeId, ShapeId),
@@ -41,7 +43,7 @@ pub(super) enum Opened {
 
 /// The children of a value, one by one.
 #[derive(Debug)]
-pub(super) enum Children {
+pub(crate) enum Children {
     Fields { object: NodeId, shape: ShapeId, next: usize },
     Items(Items),
     Inside(Arc<Tape<'static>>, TapeCursor),
@@ -50,22 +52,22 @@ pub(super) enum Children {
 
 /// The elements of an array or the entries of a map.
 #[derive(Debug)]
-pub(super) struct Items {
-    pub(super) container: NodeId,
-    pub(super) is_map: bool,
-    pub(super) cursor: OrderCursor,
-    pub(super) extent: Extent,
+pub(crate) struct Items {
+    pub(crate) container: NodeId,
+    pub(crate) is_map: bool,
+    pub(crate) cursor: OrderCursor,
+    pub(crate) extent: Extent,
     /// Items that are left of the extent.
     left: u64,
     /// Items before.
-    pub(super) index: u64,
+    pub(crate) index: u64,
 }
 
 /// A value and its index, if it is an element of an array.
 #[derive(Debug, Clone)]
-pub(super) struct Child {
-    pub(super) at: At,
-    pub(super) index: Option<u64>,
+pub(crate) struct Child {
+    pub(crate) at: At,
+    pub(crate) index: Option<u64>,
 }
 
 /// A state, or where it is kept.
@@ -77,7 +79,7 @@ enum Read {
 
 impl View<'_> {
     /// The root; none if there is no value at the revision.
-    pub(super) fn root(&self) -> Result<Option<At>> {
+    pub(crate) fn root(&self) -> Result<Option<At>> {
         let root = node(ROOT, 0);
         let is_there = self.tree.read(|data| {
             Ok(data.spaces[0].next > 0 && !data.state(root, self.revision)?.is_absent())
@@ -86,7 +88,7 @@ impl View<'_> {
     }
 
     /// What is known of the children of a value.
-    pub(super) fn open(&self, at: &At) -> Result<Opened> {
+    pub(crate) fn open(&self, at: &At) -> Result<Opened> {
         let node = match at {
             At::Node(node) => *node,
             At::Inside(tape, index) => return Ok(Opened::Inside(Arc::clone(tape), *index)),
@@ -115,7 +117,7 @@ impl View<'_> {
 
     /// The same value; the root of a subtree stored whole as a place in it, so that it is read
     /// once however often it is asked.
-    pub(super) fn entered(&self, at: &At) -> Result<At> {
+    pub(crate) fn entered(&self, at: &At) -> Result<At> {
         let At::Node(node) = at else { return Ok(at.clone()) };
         let is_opaque = self.tree.read(|data| {
             let state = data.state(*node, self.revision)?;
@@ -128,7 +130,7 @@ impl View<'_> {
     }
 
     /// The member of an object that has a name.
-    pub(super) fn member(&self, opened: &Opened, name: &str) -> Result<Option<At>> {
+    pub(crate) fn member(&self, opened: &Opened, name: &str) -> Result<Option<At>> {
         let bytes = name.as_bytes();
         let (map, of_shape) = match opened {
             Opened::Object(object, shape) => (*object, Some(*shape)),
@@ -157,7 +159,7 @@ impl View<'_> {
     }
 
     /// The element of an array at an index.
-    pub(super) fn element(&self, opened: &Opened, index: u64) -> Result<Option<At>> {
+    pub(crate) fn element(&self, opened: &Opened, index: u64) -> Result<Option<At>> {
         match opened {
             Opened::Array(array, sequence) => {
                 match order::get(&&self.tree.orders, *sequence, index)? {
@@ -176,7 +178,7 @@ impl View<'_> {
 
     /// The element of an array at an index that counts from the end if it is negative, and its
     /// index from the begin.
-    pub(super) fn indexed(&self, opened: &Opened, index: i64) -> Result<Option<(At, u64)>> {
+    pub(crate) fn indexed(&self, opened: &Opened, index: i64) -> Result<Option<(At, u64)>> {
         let from_begin = match u64::try_from(index) {
             Ok(index) => Some(index),
             Err(_) => self.array_len(opened)?.and_then(|len| len.checked_sub(index.unsigned_abs())),
@@ -186,7 +188,7 @@ impl View<'_> {
     }
 
     /// How many elements an array has; none if the value is no array.
-    pub(super) fn array_len(&self, opened: &Opened) -> Result<Option<u64>> {
+    pub(crate) fn array_len(&self, opened: &Opened) -> Result<Option<u64>> {
         Ok(match opened {
             Opened::Array(_, sequence) => Some(order::len(&&self.tree.orders, *sequence)?),
             Opened::Inside(tape, index) => match tape.item(*index) {
@@ -198,7 +200,7 @@ impl View<'_> {
     }
 
     /// How many children an array or object has; none if the value is neither.
-    pub(super) fn len(&self, opened: &Opened) -> Result<Option<u64>> {
+    pub(crate) fn len(&self, opened: &Opened) -> Result<Option<u64>> {
         Ok(match opened {
             Opened::Object(_, shape) => {
                 Some(self.tree.data.read().schema.shape(*shape).len() as u64)
@@ -213,7 +215,7 @@ impl View<'_> {
     }
 
     /// The value that a filter compares.
-    pub(super) fn value(&self, at: &At) -> Result<Value> {
+    pub(crate) fn value(&self, at: &At) -> Result<Value> {
         let node = match at {
             At::Node(node) => *node,
             At::Inside(tape, index) => {
@@ -248,8 +250,21 @@ impl View<'_> {
         })
     }
 
+    /// Appends the JSON text of a value.
+    pub(crate) fn append_json(&self, at: &At, out: &mut Vec<u8>) -> Result<()> {
+        match at {
+            At::Node(node) => {
+                self.tree.append_json((*node, self.revision), &Format::default(), out)
+            }
+            At::Inside(tape, index) => {
+                tape.write(*index, out);
+                Ok(())
+            }
+        }
+    }
+
     /// The name of a member of an object.
-    pub(super) fn name(&self, at: &At) -> Result<Arc<str>> {
+    pub(crate) fn name(&self, at: &At) -> Result<Arc<str>> {
         let node = match at {
             At::Node(node) => *node,
             At::Inside(tape, index) => return Ok(text(tape.name_before(*index))),
@@ -274,7 +289,7 @@ impl View<'_> {
 }
 
 impl Children {
-    pub(super) fn of(opened: &Opened) -> Self {
+    pub(crate) fn of(opened: &Opened) -> Self {
         match opened {
             Opened::Leaf => Self::None,
             Opened::Object(object, shape) => {
@@ -290,7 +305,7 @@ impl Children {
     }
 
     /// The next child.
-    pub(super) fn next(&mut self, view: View<'_>) -> Result<Option<Child>> {
+    pub(crate) fn next(&mut self, view: View<'_>) -> Result<Option<Child>> {
         match self {
             Self::None => Ok(None),
             Self::Fields { object, shape, next } => {
@@ -331,16 +346,11 @@ impl Items {
     }
 
     /// Goes to the next extent; false at the end. No lock is held meanwhile.
-    pub(super) fn next_extent(&mut self, view: View<'_>) -> Result<bool> {
+    pub(crate) fn next_extent(&mut self, view: View<'_>) -> Result<bool> {
         let Some(extent) = self.cursor.next(&&view.tree.orders)? else { return Ok(false) };
         (self.extent, self.left) = (extent, extent.items());
         Ok(true)
     }
-}
-
-/// Whether an object of a shape has a field.
-pub(super) fn has_field(data: &TreeData, shape: ShapeId, path: PathId) -> bool {
-    data.schema.shape(shape).iter().any(|field| field.path == path)
 }
 
 fn text(bytes: &[u8]) -> Arc<str> {

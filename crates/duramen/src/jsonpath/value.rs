@@ -9,7 +9,7 @@ use crate::state::Datum;
 
 /// A value of a filter expression.
 #[derive(Debug, Clone)]
-pub(super) enum Value {
+pub(crate) enum Value {
     /// What a query that finds nothing gives.
     Nothing,
     Null,
@@ -28,12 +28,12 @@ pub(super) enum Value {
 }
 
 impl Value {
-    pub(super) fn text(bytes: &[u8]) -> Self {
+    pub(crate) fn text(bytes: &[u8]) -> Self {
         Self::Text(bytes.into())
     }
 
     /// The value of a scalar state; nothing if it has children or stands apart.
-    pub(super) fn of(datum: Datum<'_>) -> Self {
+    pub(crate) fn of(datum: Datum<'_>) -> Self {
         match datum {
             Datum::Null => Self::Null,
             Datum::Bool(value) => Self::Bool(value),
@@ -52,7 +52,7 @@ impl Value {
     }
 
     /// The scalar as a state; none for an array or object.
-    pub(super) fn datum(&self) -> Option<Datum<'_>> {
+    pub(crate) fn datum(&self) -> Option<Datum<'_>> {
         Some(match self {
             Self::Nothing => Datum::Absent,
             Self::Null => Datum::Null,
@@ -84,19 +84,6 @@ impl Operator {
             Self::GreaterOrEqual => {
                 order(left, right).is_some_and(Ordering::is_ge) || is_equal(left, right)
             }
-        }
-    }
-
-    /// What the order of two comparable values says.
-    #[inline]
-    pub(super) fn accepts(self, order: Ordering) -> bool {
-        match self {
-            Self::Equal => order.is_eq(),
-            Self::NotEqual => order.is_ne(),
-            Self::Less => order.is_lt(),
-            Self::Greater => order.is_gt(),
-            Self::LessOrEqual => order.is_le(),
-            Self::GreaterOrEqual => order.is_ge(),
         }
     }
 

@@ -103,7 +103,7 @@ impl Transaction {
     }
 
     /// The type of a collection's keys.
-    fn key_kind(&mut self, name: &str) -> Result<KeyKind> {
+    pub(crate) fn key_kind(&mut self, name: &str) -> Result<KeyKind> {
         let keys = self.writer(name)?.options.as_ref().and_then(|options| options.collection);
         keys.ok_or_else(|| no_collection(name))
     }

@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 
 use crate::encoding::{Column, RevisionRowsBlock};
 use crate::error::{Error, ErrorKind, Result};
+use crate::io::Device;
 use crate::limits::{BLOCK_BYTES_MAX, ORDINALS_MAX, ROW_GROUP_SLOTS};
 use crate::memory::{Evict, Memory, Resident};
 use crate::node::{Move, NodeId, PathId};
@@ -99,6 +100,11 @@ impl TreeCells {
 
     pub(crate) fn tree(&self) -> TreeId {
         self.tree
+    }
+
+    /// Where the database is.
+    pub(crate) fn device(&self) -> &Arc<dyn Device> {
+        self.store.device()
     }
 
     /// The memory for what is read.

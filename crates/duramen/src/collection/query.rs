@@ -1,0 +1,300 @@
+//! Queries over the records of a collection: filters, orders, pages, groups.
+//!
+//! `docs/queries.md` says what they mean. A filter is evaluated by column, a row group at a time;
+//! records are looked at one by one only where columns cannot tell. What has to be sorted is
+//! sorted in bounded memory.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::record_path::RecordPath;
+use super::{Collection, CollectionSnapshot, Record};
+use crate::error::{Error, ErrorKind, Result};
+use crate::limits::SORT_BYTES_MAX;
+
+mod candidates;
+mod cursor;
+mod explain;
+mod filter;
+mod group;
+mod literal;
+mod order;
+mod page;
+mod parse;
+mod projection;
+mod sort;
+mod test;
+#[cfg(test)]
+mod tests;
+mod view;
+mod write;
+
+pub use explain::{Explanation, QueryCounts};
+pub use filter::Filter;
+pub use group::{Group, Groups};
+pub use literal::FilterValue;
+pub use order::Order;
+pub use page::Page;
+
+use candidates::Candidates;
+use filter::Expression;
+use projection::Projection;
+use sort::{Sorted, Sorter};
+use view::RecordView;
+
+/// Which records are asked for, in which order, and what of them.
+///
+/// ```
+/// use duramen::{CommitOptions, Database, Filter, KeyKind, Order, Query};
+///
+/// let db = Database::memory()?;
+/// let players = db.create_collection("players", KeyKind::Text)?;
+/// for (key, json) in [
+///     ("ann", r#"{"world":"nether","score":3}"#),
+///     ("bob", r#"{"world":"end","score":7}"#),
+///     ("eve", r#"{"world":"nether","score":9}"#),
+/// ] {
+///     players.put(key, json, &CommitOptions::default())?;
+/// }
+/// let best = Query::new()
+///     .filter(Filter::eq("world", "nether").or(Filter::gt("score", 5)))
+///     .order_by(Order::desc("score"))
+///     .limit(2)
+///     .select(["score"]);
+/// let mut found = players.query(&best)?;
+/// let eve = found.next().expect("two were found")?;
+/// assert_eq!((eve.key.to_string(), eve.json), ("eve".into(), r#"{"score":9}"#.into()));
+/// assert_eq!(players.count_where(&"world = \"nether\"".parse()?)?, 2);
+/// # Ok::<(), duramen::Error>(())
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Query {
+    filter: Option<Filter>,
+    order: Vec<Order>,
+    /// Or why one cannot be.
+    select: Option<Vec<Result<RecordPath, String>>>,
+    limit: Option<u64>,
+    offset: u64,
+}
+
+/// The records that a query finds, one at a time. It ends after the first error.
+#[derive(Debug)]
+pub struct Records {
+    found: Found,
+    projection: Option<Projection>,
+}
+
+/// The ordinals of the records that a query finds.
+#[derive(Debug)]
+struct Found {
+    /// None where there never was a record.
+    view: Option<RecordView>,
+    walk: Walk,
+    skip: u64,
+    left: u64,
+    counts: QueryCounts,
+}
+
+#[derive(Debug)]
+enum Walk {
+    /// In the order of the ordinals.
+    Scan(Box<Candidates>),
+    /// By keys in an order.
+    Sorted(Sorted, IsReverse),
+    End,
+}
+
+/// Whether ties are in the reverse order of the ordinals.
+type IsReverse = bool;
+
+impl Query {
+    /// All records, in the order in which their keys first came.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Only records of which a filter is true; both, if there is one already.
+    pub fn filter(mut self, filter: Filter) -> Self {
+        self.filter = Some(match self.filter.take() {
+            Some(before) => before.and(filter),
+            None => filter,
+        });
+        self
+    }
+
+    /// In this order, among those that are equal by the orders named before. Ties are in the order
+    /// in which their keys first came, and in the reverse of it if the last order is descending.
+    pub fn order_by(mut self, order: Order) -> Self {
+        self.order.push(order);
+        self
+    }
+
+    /// At most so many.
+    pub fn limit(mut self, limit: u64) -> Self {
+        self.limit = Some(limit);
+        self
+    }
+
+    /// Without the first so many.
+    pub fn offset(mut self, offset: u64) -> Self {
+        self.offset = offset;
+        self
+    }
+
+    /// Only the values at these paths, each at its place in an object.
+    pub fn select<P: AsRef<str>>(mut self, paths: impl IntoIterator<Item = P>) -> Self {
+        let read =
+            |path: P| RecordPath::parse(path.as_ref()).map_err(|error| error.message().to_owned());
+        self.select = Some(paths.into_iter().map(read).collect());
+        self
+    }
+
+    fn expression(&self) -> Result<Option<Arc<Expression>>> {
+        let filter = self.filter.as_ref();
+        filter.map(|filter| filter.expression().cloned().map(Arc::new)).transpose()
+    }
+
+    fn projection(&self) -> Result<Option<Projection>> {
+        let Some(paths) = &self.select else { return Ok(None) };
+        let paths = paths.iter().cloned().collect::<Result<Vec<_>, _>>();
+        let paths = paths.map_err(|why| {
+            Error::new(ErrorKind::Invalid, format!("this cannot be selected: {why}"))
+        })?;
+        Ok(Some(Projection::of(&paths)))
+    }
+}
+
+/// What decides which records are found and in which order.
+impl fmt::Display for Query {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.filter {
+            Some(filter) => filter.fmt(f)?,
+            None => f.write_str("all records")?,
+        }
+        for (index, order) in self.order.iter().enumerate() {
+            write!(f, "{}{order}", if index == 0 { " order by " } else { ", " })?;
+        }
+        Ok(())
+    }
+}
+
+impl CollectionSnapshot {
+    /// The records that a query finds; `Invalid` if the query was made of what can be none.
+    ///
+    /// Without an order they come as they are found, and memory does not grow with them; with one
+    /// they are sorted first.
+    pub fn query(&self, query: &Query) -> Result<Records> {
+        let projection = query.projection()?;
+        Ok(Records { found: Found::new(self, query)?, projection })
+    }
+
+    /// How many records a query finds.
+    pub fn count_query(&self, query: &Query) -> Result<u64> {
+        // No order changes how many there are.
+        let mut found = Found::new(self, &Query { order: Vec::new(), ..query.clone() })?;
+        order::check(&query.order)?;
+        let mut count = 0;
+        while found.next()?.is_some() {
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    /// Of how many records a filter is true.
+    pub fn count_where(&self, filter: &Filter) -> Result<u64> {
+        self.count_query(&Query::new().filter(filter.clone()))
+    }
+}
+
+impl Collection {
+    /// The records that a query finds now: see [`CollectionSnapshot::query`].
+    pub fn query(&self, query: &Query) -> Result<Records> {
+        self.head()?.query(query)
+    }
+
+    /// Of how many records a filter is true now.
+    pub fn count_where(&self, filter: &Filter) -> Result<u64> {
+        self.head()?.count_where(filter)
+    }
+}
+
+impl Found {
+    fn new(collection: &CollectionSnapshot, query: &Query) -> Result<Self> {
+        let expression = query.expression()?;
+        order::check(&query.order)?;
+        let mut found = Self {
+            view: RecordView::of(collection),
+            walk: Walk::End,
+            skip: query.offset,
+            left: query.limit.unwrap_or(u64::MAX),
+            counts: QueryCounts::default(),
+        };
+        let Some(view) = &found.view else { return Ok(found) };
+        if found.left == 0 {
+            return Ok(found);
+        }
+        let mut candidates = Candidates::new(view, expression, 0..u64::MAX, false)?;
+        if query.order.is_empty() {
+            found.walk = Walk::Scan(Box::new(candidates));
+            return Ok(found);
+        }
+        let wanted = query.limit.and_then(|limit| limit.checked_add(query.offset));
+        let mut sorter = Sorter::new(view.device(), SORT_BYTES_MAX, wanted);
+        while let Some(ordinal) = candidates.next(view, &mut found.counts)? {
+            sorter.push(&order::key(&query.order, view, ordinal)?)?;
+            found.counts.sorted += 1;
+        }
+        found.walk = Walk::Sorted(sorter.finish()?, order::is_reverse(&query.order));
+        Ok(found)
+    }
+
+    /// The next record's ordinal.
+    fn next(&mut self) -> Result<Option<u64>> {
+        let Some(view) = &self.view else { return Ok(None) };
+        while self.left > 0 {
+            let next = match &mut self.walk {
+                Walk::Scan(candidates) => candidates.next(view, &mut self.counts)?,
+                Walk::Sorted(sorted, is_reverse) => {
+                    let key = sorted.next()?;
+                    key.and_then(|key| order::ordinal_of(&key, *is_reverse))
+                }
+                Walk::End => None,
+            };
+            let Some(ordinal) = next else { break };
+            if self.skip > 0 {
+                self.skip -= 1;
+                continue;
+            }
+            self.left -= 1;
+            self.counts.found += 1;
+            return Ok(Some(ordinal));
+        }
+        self.walk = Walk::End;
+        Ok(None)
+    }
+}
+
+impl Records {
+    /// What was read to find those that came so far.
+    pub fn counts(&self) -> QueryCounts {
+        self.found.counts
+    }
+
+    fn step(&mut self) -> Result<Option<Record>> {
+        let Some(ordinal) = self.found.next()? else { return Ok(None) };
+        let Some(view) = &self.found.view else { return Ok(None) };
+        view.record(ordinal, self.projection.as_ref()).map(Some)
+    }
+}
+
+impl Iterator for Records {
+    type Item = Result<Record>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = self.step();
+        if next.is_err() {
+            self.found.walk = Walk::End;
+        }
+        next.transpose()
+    }
+}

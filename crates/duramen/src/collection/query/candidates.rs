@@ -1,0 +1,106 @@
+//! The records that a filter chooses, found by column: a row group at a time, in the order of the
+//! ordinals or the reverse.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::filter::{Expression, FieldTest};
+use super::{QueryCounts, RecordView};
+use crate::error::Result;
+use crate::jsonpath::place::At;
+use crate::limits::ROW_GROUP_SLOTS;
+use crate::tree::conditions::{Bits, Condition, GroupScan, Verdict};
+
+/// A walk over the records of a collection.
+#[derive(Debug)]
+pub(super) struct Candidates {
+    expression: Option<Arc<Expression>>,
+    condition: Condition<FieldTest>,
+    is_reverse: bool,
+    /// Ordinals that were not looked at.
+    ahead: Range<u64>,
+    /// The ordinal of slot 0 of the row group looked at last.
+    first: u64,
+    /// What is left of it.
+    chosen: Bits,
+    is_unsure: Bits,
+}
+
+impl Candidates {
+    /// The records among some ordinals that a filter chooses.
+    pub(super) fn new(
+        view: &RecordView,
+        expression: Option<Arc<Expression>>,
+        range: Range<u64>,
+        is_reverse: bool,
+    ) -> Result<Self> {
+        let condition = match &expression {
+            Some(expression) => expression.condition(),
+            None => Condition::Always(true),
+        };
+        let ahead = range.start..range.end.min(view.end()?);
+        let (chosen, is_unsure) = (Bits::none(), Bits::none());
+        Ok(Self { expression, condition, is_reverse, ahead, first: 0, chosen, is_unsure })
+    }
+
+    /// The next record's ordinal.
+    pub(super) fn next(
+        &mut self,
+        view: &RecordView,
+        counts: &mut QueryCounts,
+    ) -> Result<Option<u64>> {
+        loop {
+            while let Some(slot) = self.chosen.take(self.is_reverse) {
+                let ordinal = self.first + u64::from(slot);
+                if !self.is_unsure.has(slot) || self.is_chosen(view, ordinal, counts)? {
+                    return Ok(Some(ordinal));
+                }
+            }
+            if self.ahead.is_empty() {
+                return Ok(None);
+            }
+            self.look(view, counts)?;
+        }
+    }
+
+    fn is_chosen(&self, view: &RecordView, ordinal: u64, counts: &mut QueryCounts) -> Result<bool> {
+        counts.records += 1;
+        match &self.expression {
+            Some(expression) => expression.holds(view.view(), &At::Node(view.node(ordinal))),
+            None => Ok(true),
+        }
+    }
+
+    /// Looks at the part of what is ahead that lies in the next row group.
+    fn look(&mut self, view: &RecordView, counts: &mut QueryCounts) -> Result<()> {
+        let group = if self.is_reverse { self.ahead.end - 1 } else { self.ahead.start };
+        let group = group / ROW_GROUP_SLOTS;
+        self.first = group * ROW_GROUP_SLOTS;
+        let start = self.ahead.start.max(self.first);
+        let end = self.ahead.end.min(self.first + ROW_GROUP_SLOTS);
+        let slots = slot_of(start - self.first)..slot_of(end - self.first);
+        let (live, verdict) = view.tree().read(|data| {
+            let mut scan = GroupScan::new(data, view.path(), group, slots.clone(), view.revision());
+            let live = scan.live()?;
+            if live.is_none() {
+                return Ok((live, Verdict { holds: Bits::none(), is_unsure: Bits::none() }));
+            }
+            let verdict = scan.judge(&self.condition)?;
+            Ok((live, verdict))
+        })?;
+        counts.row_groups += 1;
+        counts.scanned += u64::from(live.count());
+        self.chosen = verdict.candidates().and(&live);
+        self.is_unsure = verdict.is_unsure;
+        if self.is_reverse {
+            self.ahead.end = start;
+        } else {
+            self.ahead.start = end;
+        }
+        Ok(())
+    }
+}
+
+fn slot_of(slot: u64) -> u16 {
+    u16::try_from(slot).expect("at most 4,096")
+}

@@ -1,0 +1,637 @@
+use std::cmp::Ordering;
+
+use serde_json::Value as Json;
+
+use super::*;
+use crate::{CommitOptions, Database, KeyKind, Revision};
+
+/// Numbers that are spread, the same in each run.
+struct Spread(u64);
+
+impl Spread {
+    fn next(&mut self, below: usize) -> usize {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from((self.0 >> 33) % below as u64).unwrap()
+    }
+
+    fn of<'a>(&mut self, list: &[&'a str]) -> &'a str {
+        list[self.next(list.len())]
+    }
+}
+
+/// The values of fields: several are equal in other forms.
+const SCALARS: [&str; 22] = [
+    "null",
+    "false",
+    "true",
+    "0",
+    "-0.0",
+    "1",
+    "1.0",
+    "1e0",
+    "2",
+    "-3",
+    "2.5",
+    "250e-2",
+    "9007199254740993",
+    "9007199254740992",
+    "123456789012345678901234567890",
+    "1e300",
+    "\"\"",
+    "\"a\"",
+    "\"ab\"",
+    "\"b\"",
+    "\"a\\u0000\"",
+    "\"\u{e4}\"",
+];
+
+const PATHS: [&str; 9] = ["a", "b", "c", "n.a", "n.b", "t[*]", "o[*].k", "gone", "b[*]"];
+
+fn value(spread: &mut Spread) -> String {
+    match spread.next(8) {
+        0 => format!("[{},{}]", spread.of(&SCALARS), spread.of(&SCALARS)),
+        1 => format!("{{\"a\":{}}}", spread.of(&SCALARS)),
+        _ => spread.of(&SCALARS).to_owned(),
+    }
+}
+
+fn record(spread: &mut Spread) -> String {
+    let mut members = Vec::new();
+    for name in ["a", "b", "c"] {
+        if spread.next(5) > 0 {
+            members.push(format!("\"{name}\":{}", value(spread)));
+        }
+    }
+    if spread.next(3) > 0 {
+        members.push(format!("\"n\":{{\"a\":{},\"b\":{}}}", value(spread), value(spread)));
+    }
+    if spread.next(3) > 0 {
+        let elements: Vec<_> = (0..spread.next(4)).map(|_| value(spread)).collect();
+        members.push(format!("\"t\":[{}]", elements.join(",")));
+    }
+    if spread.next(3) > 0 {
+        let elements: Vec<_> =
+            (0..spread.next(3)).map(|_| format!("{{\"k\":{}}}", value(spread))).collect();
+        members.push(format!("\"o\":[{}]", elements.join(",")));
+    }
+    format!("{{{}}}", members.join(","))
+}
+
+fn literal(spread: &mut Spread) -> String {
+    loop {
+        let value = value(spread);
+        if value != "null" {
+            return value;
+        }
+    }
+}
+
+fn scalar(spread: &mut Spread) -> &'static str {
+    SCALARS[1 + spread.next(SCALARS.len() - 1)]
+}
+
+fn filter(spread: &mut Spread, depth: usize) -> String {
+    let path = spread.of(&PATHS);
+    match spread.next(if depth == 0 { 9 } else { 12 }) {
+        0 | 1 => format!("{path} {} {}", spread.of(&["=", "!="]), literal(spread)),
+        2 | 3 => format!("{path} {} {}", spread.of(&["<", "<=", ">", ">="]), scalar(spread)),
+        4 => format!(
+            "{path} between {} and {}",
+            spread.of(&["0", "1", "-9"]),
+            spread.of(&["2", "9.5"])
+        ),
+        5 => {
+            let list: Vec<_> = (0..spread.next(4)).map(|_| literal(spread)).collect();
+            format!("{path} {}in ({})", spread.of(&["", "not "]), list.join(", "))
+        }
+        6 => format!("{path} is {}{}", spread.of(&["", "not "]), spread.of(&["null", "missing"])),
+        7 => format!("{path} prefix {}", spread.of(&["\"\"", "\"a\"", "\"a\\u0000\""])),
+        8 => format!("{path} contains {}", literal(spread)),
+        9 => format!("not ({})", filter(spread, depth - 1)),
+        _ => {
+            let word = spread.of(&["and", "or"]);
+            format!("({}) {word} ({})", filter(spread, depth - 1), filter(spread, depth - 1))
+        }
+    }
+}
+
+/// What `docs/queries.md` says, over JSON values.
+mod naive {
+    use super::*;
+
+    pub(super) fn values<'j>(record: &'j Json, path: &RecordPath) -> Vec<&'j Json> {
+        use crate::collection::record_path::RecordStep;
+        let mut found = vec![record];
+        for step in path.steps() {
+            found = match step {
+                RecordStep::Field(name) => {
+                    found.iter().filter_map(|value| value.as_object()?.get(&**name)).collect()
+                }
+                RecordStep::Elements => {
+                    found.iter().filter_map(|value| value.as_array()).flatten().collect()
+                }
+            };
+        }
+        found
+    }
+
+    /// A number as a sign, digits and a power of ten.
+    fn decimal(text: &str) -> (i32, i64, String) {
+        let text = text.to_ascii_lowercase();
+        let (sign, text) = text.strip_prefix('-').map_or((1, &*text), |rest| (-1, rest));
+        let (mantissa, exponent) = text.split_once('e').unwrap_or((text, "0"));
+        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        let digits = format!("{whole}{fraction}");
+        let zeros = digits.len() - digits.trim_start_matches('0').len();
+        let exponent: i64 = exponent.parse().unwrap();
+        let power = exponent + i64::try_from(whole.len()).unwrap() - i64::try_from(zeros).unwrap();
+        let digits = digits.trim_matches('0').to_owned();
+        if digits.is_empty() { (0, 0, digits) } else { (sign, power, digits) }
+    }
+
+    fn class(value: Option<&Json>) -> u8 {
+        match value {
+            None => 0,
+            Some(Json::Null) => 1,
+            Some(Json::Bool(_)) => 2,
+            Some(Json::Number(_)) => 3,
+            Some(Json::String(_)) => 4,
+            Some(Json::Array(_)) => 5,
+            Some(Json::Object(_)) => 6,
+        }
+    }
+
+    pub(super) fn compare(a: Option<&Json>, b: Option<&Json>) -> Ordering {
+        class(a).cmp(&class(b)).then_with(|| match (a, b) {
+            (Some(Json::Bool(a)), Some(Json::Bool(b))) => a.cmp(b),
+            (Some(Json::String(a)), Some(Json::String(b))) => a.cmp(b),
+            (Some(Json::Number(a)), Some(Json::Number(b))) => {
+                let (a, b) = (decimal(&a.to_string()), decimal(&b.to_string()));
+                let magnitude = (a.1, &a.2).cmp(&(b.1, &b.2));
+                a.0.cmp(&b.0).then(if a.0 < 0 { magnitude.reverse() } else { magnitude })
+            }
+            (Some(Json::Array(a)), Some(Json::Array(b))) => {
+                let pairs = a.iter().zip(b).map(|(a, b)| compare(Some(a), Some(b)));
+                pairs.fold(Ordering::Equal, Ordering::then).then(a.len().cmp(&b.len()))
+            }
+            (Some(Json::Object(a)), Some(Json::Object(b))) => {
+                let sorted = |members: &'_ serde_json::Map<String, Json>| {
+                    let mut members: Vec<_> =
+                        members.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+                    members.sort_by(|a, b| a.0.cmp(&b.0));
+                    members
+                };
+                let (a, b) = (sorted(a), sorted(b));
+                let pairs = a.iter().zip(&b);
+                let pairs =
+                    pairs.map(|(a, b)| a.0.cmp(&b.0).then_with(|| compare(Some(&a.1), Some(&b.1))));
+                pairs.fold(Ordering::Equal, Ordering::then).then(a.len().cmp(&b.len()))
+            }
+            _ => Ordering::Equal,
+        })
+    }
+
+    fn json(literal: &impl ToString) -> Json {
+        serde_json::from_str(&literal.to_string()).unwrap()
+    }
+
+    fn test(test: &super::super::test::Test, value: &Json) -> bool {
+        use std::ops::Bound;
+
+        use super::super::test::Test;
+        let order = |literal| {
+            let literal = json(literal);
+            let is_alike = class(Some(value)) == class(Some(&literal));
+            is_alike.then(|| compare(Some(value), Some(&literal)))
+        };
+        match test {
+            Test::Exists => true,
+            Test::Null => value.is_null(),
+            Test::Equal(literal) => order(literal) == Some(Ordering::Equal),
+            Test::NotEqual(literal) => !value.is_null() && order(literal) != Some(Ordering::Equal),
+            Test::In(list) => list.iter().any(|literal| order(literal) == Some(Ordering::Equal)),
+            Test::Prefix(prefix) => value.as_str().is_some_and(|text| text.starts_with(&**prefix)),
+            Test::Range(low, high) => {
+                let is_above = match low {
+                    Bound::Unbounded => true,
+                    Bound::Included(low) => order(low).is_some_and(Ordering::is_ge),
+                    Bound::Excluded(low) => order(low).is_some_and(Ordering::is_gt),
+                };
+                is_above
+                    && match high {
+                        Bound::Unbounded => true,
+                        Bound::Included(high) => order(high).is_some_and(Ordering::is_le),
+                        Bound::Excluded(high) => order(high).is_some_and(Ordering::is_lt),
+                    }
+            }
+        }
+    }
+
+    pub(super) fn holds(expression: &Expression, record: &Json) -> bool {
+        match expression {
+            Expression::All(parts) => parts.iter().all(|part| holds(part, record)),
+            Expression::Any(parts) => parts.iter().any(|part| holds(part, record)),
+            Expression::Not(inner) => !holds(inner, record),
+            Expression::Test(path, asked) => {
+                values(record, path).into_iter().any(|value| test(asked, value))
+            }
+        }
+    }
+}
+
+/// A collection with a history, and what it is at each revision: keys and records by ordinal.
+struct World {
+    db: Database,
+    revisions: Vec<Vec<(String, String)>>,
+}
+
+fn world(seed: u64, records: usize) -> World {
+    let spread = &mut Spread(seed);
+    let db = Database::memory().unwrap();
+    let collection = db.create_collection("records", KeyKind::Text).unwrap();
+    let mut now: Vec<(String, Option<String>)> = Vec::new();
+    let mut revisions = Vec::new();
+    for step in 0..6 {
+        let mut change = db.transaction();
+        for at in 0..records / 4 {
+            let key = format!("key {}", (step * records / 6 + at * 7) % records);
+            let known = now.iter().position(|(known, _)| *known == key);
+            let json = (known.is_none() || spread.next(4) > 0).then(|| record(spread));
+            match &json {
+                Some(json) => {
+                    change.put_record("records", &key.as_str().into(), json.as_bytes()).unwrap();
+                }
+                None => drop(change.delete_records("records", &[key.as_str().into()]).unwrap()),
+            }
+            match known {
+                Some(known) => now[known].1 = json,
+                None => now.push((key, json)),
+            }
+        }
+        change.commit(&CommitOptions::default()).unwrap();
+        let there = now.iter().filter_map(|(key, json)| Some((key.clone(), json.clone()?)));
+        revisions.push(there.collect());
+        if step % 3 == 1 {
+            db.checkpoint().unwrap();
+        }
+    }
+    drop(collection);
+    World { db, revisions }
+}
+
+fn parse(json: &str) -> Json {
+    serde_json::from_str(json).unwrap()
+}
+
+fn keys(records: Records) -> Vec<String> {
+    records.map(|record| record.unwrap().key.to_string()).collect()
+}
+
+#[test]
+fn filters_find_what_a_naive_evaluation_finds_at_every_revision() {
+    let world = world(1, 120);
+    let collection = world.db.collection("records").unwrap();
+    let spread = &mut Spread(2);
+    let mut found = 0;
+    for _ in 0..1_500 {
+        let text = filter(spread, 3);
+        let filter: Filter = text.parse().unwrap();
+        assert_eq!(filter.to_string().parse::<Filter>().unwrap(), filter, "{text}");
+        let revision = spread.next(world.revisions.len());
+        let expression = filter.expression().unwrap();
+        let records = world.revisions[revision].iter();
+        let chosen = records.filter(|(_, json)| naive::holds(expression, &parse(json)));
+        let expected: Vec<_> = chosen.map(|(key, _)| key.clone()).collect();
+        let snapshot = collection.at(Revision(revision as u64 + 1)).unwrap();
+        let query = Query::new().filter(filter);
+        assert_eq!(keys(snapshot.query(&query).unwrap()), expected, "{text} at {revision}");
+        assert_eq!(snapshot.count_query(&query).unwrap(), expected.len() as u64);
+        found += expected.len();
+    }
+    assert!(found > 10_000, "{found}");
+}
+
+/// How two records compare by an order, as a naive evaluation has it.
+fn compare(order: &[Order], a: &(usize, Json), b: &(usize, Json)) -> Ordering {
+    let mut all = Ordering::Equal;
+    for order in order {
+        let path = order.path().unwrap();
+        let of = |record: &'_ (usize, Json)| {
+            naive::values(&record.1, path).first().map(|v| (*v).clone())
+        };
+        let (x, y) = (of(a), of(b));
+        let natural = naive::compare(x.as_ref(), y.as_ref());
+        let by_value = if order.is_descending { natural.reverse() } else { natural };
+        let is_null = |value: &Option<Json>| value.as_ref().is_none_or(Json::is_null);
+        let text = order.to_string();
+        let by_null = if text.ends_with("nulls-first") {
+            is_null(&y).cmp(&is_null(&x))
+        } else if text.ends_with("nulls-last") {
+            is_null(&x).cmp(&is_null(&y))
+        } else {
+            Ordering::Equal
+        };
+        all = all.then(by_null).then(by_value);
+    }
+    let ties = a.0.cmp(&b.0);
+    all.then(if order::is_reverse(order) { ties.reverse() } else { ties })
+}
+
+#[test]
+fn orders_limits_and_pages_agree_with_a_naive_sort() {
+    let world = world(3, 90);
+    let collection = world.db.collection("records").unwrap();
+    let spread = &mut Spread(4);
+    for _ in 0..300 {
+        let revision = spread.next(world.revisions.len());
+        let records = &world.revisions[revision];
+        let mut sorted: Vec<_> = records.iter().map(|(_, json)| parse(json)).enumerate().collect();
+        let mut query = Query::new();
+        for _ in 0..spread.next(3) {
+            let path = spread.of(&["a", "b", "c", "n.a", "gone", "n"]);
+            let direction = spread.of(&["", ":desc", ":asc"]);
+            let nulls = spread.of(&["", ":nulls-first", ":nulls-last"]);
+            query = query.order_by(format!("{path}{direction}{nulls}").parse().unwrap());
+        }
+        if spread.next(2) == 0 {
+            let filter: Filter = filter(spread, 2).parse().unwrap();
+            sorted.retain(|(_, record)| naive::holds(filter.expression().unwrap(), record));
+            query = query.filter(filter);
+        }
+        sorted.sort_by(|a, b| compare(&query.order, a, b));
+        let expected: Vec<_> = sorted.iter().map(|(at, _)| records[*at].0.clone()).collect();
+        let snapshot = collection.at(Revision(revision as u64 + 1)).unwrap();
+        assert_eq!(keys(snapshot.query(&query).unwrap()), expected, "{query} at {revision}");
+        let (offset, limit) = (spread.next(9), spread.next(40));
+        let part = query.clone().offset(offset as u64).limit(limit as u64);
+        let part = keys(snapshot.query(&part).unwrap());
+        let end = (offset + limit).min(expected.len());
+        assert_eq!(part, expected.get(offset..end).unwrap_or(&[]), "{query}");
+        check_pages(&snapshot, &query, &expected, 1 + spread.next(20));
+    }
+}
+
+/// Pages forward to the end and back to the begin are the parts of all records.
+fn check_pages(snapshot: &CollectionSnapshot, query: &Query, expected: &[String], size: usize) {
+    let keys = |page: &Page| -> Vec<String> {
+        page.records.iter().map(|record| record.key.to_string()).collect()
+    };
+    let mut pages = vec![snapshot.page(query, None, size).unwrap()];
+    while let Some(next) = &pages[pages.len() - 1].next {
+        pages.push(snapshot.page(query, Some(next), size).unwrap());
+    }
+    let forward: Vec<_> = pages.iter().flat_map(&keys).collect();
+    assert_eq!(forward, expected, "{query} in pages of {size}");
+    assert!(pages[0].previous.is_none());
+    let mut at = pages.len() - 1;
+    let mut page = pages[at].clone();
+    while let Some(previous) = &page.previous {
+        page = snapshot.page(query, Some(previous), size).unwrap();
+        at -= 1;
+        assert_eq!(keys(&page), keys(&pages[at]), "{query} back to page {at}");
+    }
+    assert_eq!(at, 0);
+}
+
+#[test]
+fn pages_hold_while_records_come_go_and_change() {
+    let db = Database::memory().unwrap();
+    let records = db.create_collection("records", KeyKind::U64).unwrap();
+    let how = CommitOptions::default();
+    let put = |key: u64, rank: u64| {
+        records.put(key, format!(r#"{{"rank":{rank}}}"#), &how).unwrap();
+    };
+    (0..10).for_each(|key| put(key, key * 10));
+    let query = Query::new().order_by(Order::asc("rank"));
+    let first = records.page(&query, None, 3).unwrap();
+    let found = |page: &Page| -> Vec<String> {
+        page.records.iter().map(|record| record.key.to_string()).collect()
+    };
+    assert_eq!(found(&first), ["0", "1", "2"]);
+    // One comes before the place, the record at the place goes, and one behind it moves.
+    put(20, 5);
+    records.delete(2_u64, &how).unwrap();
+    put(4, 35);
+    let second = records.page(&query, first.next.as_deref(), 3).unwrap();
+    assert_eq!(found(&second), ["3", "4", "5"]);
+    let back = records.page(&query, second.previous.as_deref(), 9).unwrap();
+    assert_eq!(found(&back), ["0", "20", "1"]);
+    // Behind the last record there is nothing, and back from there it is the last page.
+    for key in 6..10_u64 {
+        records.delete(key, &how).unwrap();
+    }
+    let empty = records.page(&query, second.next.as_deref(), 3).unwrap();
+    assert_eq!((found(&empty).len(), empty.next.is_none()), (0, true));
+    let last = records.page(&query, empty.previous.as_deref(), 2).unwrap();
+    assert_eq!(found(&last), ["4", "5"]);
+}
+
+#[test]
+fn a_cursor_of_another_query_or_collection_is_refused() {
+    let db = Database::memory().unwrap();
+    let how = CommitOptions::default();
+    for name in ["one", "two"] {
+        let records = db.create_collection(name, KeyKind::U64).unwrap();
+        records.put_many((0..5_u64).map(|key| (key, "{}")), &how).unwrap();
+    }
+    let (one, two) = (db.collection("one").unwrap(), db.collection("two").unwrap());
+    let query = Query::new();
+    let cursor = one.page(&query, None, 2).unwrap().next.unwrap();
+    assert_eq!(one.page(&query.clone().select(["a"]), Some(&cursor), 3).unwrap().records.len(), 3);
+    let other = query.clone().order_by(Order::asc("a"));
+    let filtered = query.clone().filter(Filter::is_missing("a"));
+    for (collection, query) in [(&two, &query), (&one, &other), (&one, &filtered)] {
+        let error = collection.page(query, Some(&cursor), 3).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+        assert!(error.message().contains("no cursor of the query"), "{error}");
+    }
+    let limited = query.clone().limit(3);
+    for (query, size) in [(&query, 0), (&query, 10_001), (&limited, 3)] {
+        assert_eq!(one.page(query, None, size).unwrap_err().kind(), ErrorKind::Invalid);
+    }
+}
+
+#[test]
+fn groups_are_counted_as_a_naive_evaluation_counts_them() {
+    let world = world(5, 100);
+    let collection = world.db.collection("records").unwrap();
+    let spread = &mut Spread(6);
+    for _ in 0..60 {
+        let revision = spread.next(world.revisions.len());
+        let path: RecordPath = spread.of(&PATHS).parse().unwrap();
+        let mut expected: Vec<(Option<Json>, u64)> = Vec::new();
+        for (_, json) in &world.revisions[revision] {
+            let record = parse(json);
+            let mut values: Vec<_> = naive::values(&record, &path).into_iter().map(Some).collect();
+            if values.is_empty() {
+                values.push(None);
+            }
+            values.sort_by(|a, b| naive::compare(*a, *b));
+            values.dedup_by(|a, b| naive::compare(*a, *b).is_eq());
+            for value in values {
+                let same = |group: &&mut (Option<Json>, u64)| {
+                    naive::compare(group.0.as_ref(), value).is_eq()
+                };
+                match expected.iter_mut().find(same) {
+                    Some(group) => group.1 += 1,
+                    None => expected.push((value.cloned(), 1)),
+                }
+            }
+        }
+        expected.sort_by(|a, b| naive::compare(a.0.as_ref(), b.0.as_ref()));
+        let snapshot = collection.at(Revision(revision as u64 + 1)).unwrap();
+        let groups = snapshot.group_count(&Query::new(), &path).unwrap();
+        let groups: Vec<_> = groups.map(|group| group.unwrap()).collect();
+        assert_eq!(groups.len(), expected.len(), "{path}");
+        for (group, (value, count)) in groups.iter().zip(&expected) {
+            let found = group.value.as_deref().map(parse);
+            assert!(naive::compare(found.as_ref(), value.as_ref()).is_eq(), "{path}");
+            assert_eq!(group.count, *count, "{path} {value:?}");
+        }
+        let distinct = snapshot.distinct(&Query::new(), &path).unwrap();
+        let missing = usize::from(expected.first().is_some_and(|group| group.0.is_none()));
+        assert_eq!(distinct.count(), expected.len() - missing);
+    }
+}
+
+#[test]
+fn what_is_changed_by_a_filter_is_one_commit_of_what_it_finds() {
+    let db = Database::memory().unwrap();
+    let records = db.create_collection("records", KeyKind::U64).unwrap();
+    let how = CommitOptions::default();
+    let all = (0..100_u64).map(|key| (key, format!(r#"{{"n":{key}}}"#)));
+    records.put_many(all, &how).unwrap();
+    assert_eq!(
+        records.update_where(&Filter::lt("n", 10), r#"{"n":null,"low":1}"#, &how).unwrap(),
+        10
+    );
+    assert_eq!(records.head().unwrap().revision(), Revision(2));
+    assert_eq!(records.count_where(&Filter::is_missing("n")).unwrap(), 10);
+    let mut change = db.transaction();
+    change.put_record("records", &200_u64.into(), br#"{"n":95}"#).unwrap();
+    let high = Filter::ge("n", 90);
+    assert_eq!(change.delete_records_where("records", &high).unwrap(), 11);
+    assert_eq!(change.find_records("records", &high).unwrap(), []);
+    change.commit(&how).unwrap();
+    assert_eq!(records.count().unwrap(), 90);
+    assert_eq!(records.delete_where(&high, &how).unwrap(), 0);
+    assert_eq!(records.head().unwrap().revision(), Revision(3));
+}
+
+#[test]
+fn what_is_selected_stands_at_its_place() {
+    let db = Database::memory().unwrap();
+    let records = db.create_collection("records", KeyKind::U64).unwrap();
+    let json = r#"{"a":1,"b":{"c":[{"d":1,"e":2},{"e":3},4],"f":null},"g":"x"}"#;
+    records.put(1_u64, json, &CommitOptions::default()).unwrap();
+    let cases: [(&[&str], &str); 7] = [
+        (&["g", "a"], r#"{"g":"x","a":1}"#),
+        (&["b.f"], r#"{"b":{"f":null}}"#),
+        (&["b.c[*].d"], r#"{"b":{"c":[{"d":1},{}]}}"#),
+        (&["b.c[*].e", "b.c[*].d"], r#"{"b":{"c":[{"e":2,"d":1},{"e":3}]}}"#),
+        (&["b", "b.f"], r#"{"b":{"c":[{"d":1,"e":2},{"e":3},4],"f":null}}"#),
+        (&["z", "a.b", "g[*]"], "{}"),
+        (&[], "{}"),
+    ];
+    for (paths, expected) in cases {
+        let found = records.query(&Query::new().select(paths)).unwrap().next().unwrap().unwrap();
+        assert_eq!(found.json, expected, "{paths:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_a_query_is_refused_with_its_reason() {
+    let db = Database::memory().unwrap();
+    let records = db.create_collection("records", KeyKind::U64).unwrap();
+    let all = Query::new();
+    let mut deep = Filter::eq("a", 1);
+    for _ in 0..200 {
+        deep = deep.clone().or(Filter::eq("b", 1)).and(Filter::eq("c", 1));
+    }
+    let mut wide = Filter::eq("a", 1);
+    for _ in 0..200 {
+        wide = wide.and(Filter::eq("b", 1).or(Filter::eq("c", 1))).not().not();
+    }
+    assert!(records.query(&all.clone().filter(wide)).is_ok());
+    let cases = [
+        (all.clone().filter(Filter::eq("a..b", 1)), "at character 3"),
+        (all.clone().filter(Filter::eq("a", f64::NAN)), "NaN is no JSON value"),
+        (all.clone().filter(Filter::eq("a", FilterValue::json("null"))), "is null"),
+        (all.clone().filter(Filter::lt("a", FilterValue::json("[1]"))), "in no order"),
+        (all.clone().filter(Filter::between("a", 1, "x")), "different types"),
+        (all.clone().filter(deep), "64 levels"),
+        (all.clone().select(["a["]), "selected"),
+        (all.clone().order_by(Order::asc("a[*]")), "several values"),
+        (all.clone().order_by(Order::asc("")), "cannot be ordered"),
+        ((0..17).fold(all.clone(), |all, _| all.order_by(Order::asc("a"))), "17 paths"),
+    ];
+    for (query, reason) in cases {
+        let error = records.query(&query).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+        assert!(error.message().contains(reason), "{error}");
+    }
+}
+
+#[test]
+fn a_filter_that_cannot_be_read_names_its_place() {
+    let cases = [
+        ("", 1, "a name"),
+        ("a", 2, "expected =,"),
+        ("a =", 4, "a JSON value"),
+        ("a = x", 5, "no JSON value"),
+        ("a = null", 5, "is null"),
+        ("a = 1 b", 7, "and, or or the end"),
+        ("a = 1 and", 10, "a name"),
+        ("(a = 1", 7, "')'"),
+        ("a in 1", 6, "'('"),
+        ("a in (1 2)", 9, "','"),
+        ("a in (1, null)", 10, "is null"),
+        ("a between 1", 12, "and"),
+        ("a between 1 and \"x\"", 11, "different types"),
+        ("a between [1] and [2]", 11, "in no order"),
+        ("a < {}", 5, "in no order"),
+        ("a is 1", 6, "null or missing"),
+        ("a prefix 1", 10, "a string"),
+        ("a not = 1", 7, "between, in"),
+        ("and = 1", 1, "[\"and\"]"),
+        ("\u{e4} = \u{e4}", 5, "a JSON value"),
+        ("a = [1, ]", 5, "no JSON value"),
+        ("a = \"x", 5, "a JSON value"),
+        ("a[0] = 1", 2, "[*]"),
+    ];
+    for (text, at, what) in cases {
+        let error = text.parse::<Filter>().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+        let message = error.message();
+        assert!(message.contains(&format!("at character {at},")), "{message}");
+        assert!(message.contains(what), "{message}");
+    }
+    let deep = format!("{}a = 1{}", "(".repeat(100_000), ")".repeat(100_000));
+    assert!(deep.parse::<Filter>().unwrap_err().message().contains("too deep"));
+    let nots = format!("{}a = 1", "not ".repeat(100));
+    assert_eq!(nots.parse::<Filter>().unwrap(), Filter::eq("a", 1));
+}
+
+#[test]
+fn records_are_judged_by_their_columns() {
+    let db = Database::memory().unwrap();
+    let records = db.create_collection("records", KeyKind::U64).unwrap();
+    let all = (0..10_000_u64)
+        .map(|key| (key, format!(r#"{{"n":{key},"w":"{}","t":["x{}"]}}"#, key % 10, key % 7)));
+    records.put_many(all, &CommitOptions::default()).unwrap();
+    for is_on_disk in [false, true] {
+        if is_on_disk {
+            db.checkpoint().unwrap();
+        }
+        let explain = |text: &str| {
+            records.explain(&Query::new().filter(text.parse().unwrap())).unwrap().counts
+        };
+        let one = explain("n >= 5000 and w = \"3\"");
+        assert_eq!((one.row_groups, one.scanned, one.records, one.found), (3, 10_000, 0, 500));
+        let two = explain("w = \"3\" and t contains \"x1\"");
+        assert_eq!((two.scanned, two.records), (10_000, 1_000));
+        let page = records.page(&Query::new(), None, 10).unwrap();
+        assert_eq!((page.counts.row_groups, page.counts.records), (1, 0));
+    }
+}

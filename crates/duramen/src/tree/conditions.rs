@@ -1,0 +1,422 @@
+//! Conditions on the fields of elements or entries, by column: a row group at a time, each column
+//! gives a bit for each slot, and the bits are combined.
+//!
+//! Invariants:
+//! - only fields by their names are in columns; where a column cannot tell (a field in an object
+//!   that outgrew its shape, a subtree stored whole, a value stored apart) the slot is unsure, and
+//!   has to be looked at by itself;
+//! - a verdict is about the slots asked for, whether there is an element or entry or not.
+
+use std::ops::{Range, RangeInclusive};
+use std::sync::Arc;
+
+use crate::limits::ROW_GROUP_SLOTS;
+use crate::node::PathId;
+use crate::state::{ApartKind, Datum, ShapeId};
+use crate::tree::data::TreeData;
+use crate::tree::group::{Fault, GroupId};
+use crate::tree::scan::{ColumnScan, Visitor};
+use crate::tree::schema::index_u32;
+
+/// Slots of a row group.
+const SLOTS: usize = 4_096;
+
+const _: () = assert!(SLOTS as u64 == ROW_GROUP_SLOTS);
+
+/// A bit for each slot of a row group.
+#[derive(Debug, Clone)]
+pub(crate) struct Bits(pub(crate) [u64; SLOTS / 64]);
+
+/// A filter as tests of columns.
+#[derive(Debug)]
+pub(crate) enum Condition<T> {
+    Any(Vec<Self>),
+    All(Vec<Self>),
+    Not(Box<Self>),
+    /// The same for every slot.
+    Always(bool),
+    /// The value that names lead to from the element or entry.
+    Column(Vec<Arc<str>>, T),
+}
+
+/// What is asked of the values of a column.
+pub(crate) trait ColumnTest {
+    /// Whether it holds where there is no value.
+    fn holds_for_missing(&self) -> bool;
+
+    /// Whether it holds for a state that is there; none if the state does not tell.
+    fn verdict(&self, state: Datum<'_>) -> Option<bool>;
+
+    /// For which integers it holds, if that is so simple.
+    fn integers(&self) -> Option<Integers> {
+        None
+    }
+
+    /// Whether it asks only if there is a value.
+    fn is_of_presence(&self) -> bool {
+        false
+    }
+}
+
+/// The integers between two, or all others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Integers {
+    pub(crate) range: RangeInclusive<i64>,
+    pub(crate) are_inside: bool,
+}
+
+/// What is known of the slots of a row group.
+#[derive(Debug)]
+pub(crate) struct Verdict {
+    /// Where the condition holds, unless it is unsure.
+    pub(crate) holds: Bits,
+    /// The columns cannot tell.
+    pub(crate) is_unsure: Bits,
+}
+
+/// The slots of a row group that are looked at.
+pub(crate) struct GroupScan<'a> {
+    data: &'a TreeData,
+    /// The path of the elements or entries.
+    path: PathId,
+    id: GroupId,
+    slots: Range<u16>,
+    revision: u32,
+    /// What has been read of paths on the way to a field.
+    levels: Vec<(PathId, Levels)>,
+}
+
+impl Integers {
+    #[inline]
+    fn accept(&self, value: i64) -> bool {
+        self.range.contains(&value) == self.are_inside
+    }
+}
+
+impl Verdict {
+    /// Where the condition holds or may.
+    pub(crate) fn candidates(&self) -> Bits {
+        self.holds.or(&self.is_unsure)
+    }
+
+    fn sure(&self) -> Bits {
+        self.holds.without(&self.is_unsure)
+    }
+}
+
+impl<'a> GroupScan<'a> {
+    /// Slots of the row group of a number, of the elements or entries that have a path.
+    pub(crate) fn new(
+        data: &'a TreeData,
+        path: PathId,
+        group: u64,
+        slots: Range<u16>,
+        revision: u32,
+    ) -> Self {
+        let space = data.schema.path(path).space;
+        let group = index_u32(usize::try_from(group).unwrap_or(usize::MAX));
+        Self { data, path, id: GroupId { space, group }, slots, revision, levels: Vec::new() }
+    }
+
+    /// The slots whose element or entry has a value other than null.
+    pub(crate) fn live(&mut self) -> Result<Bits, Fault> {
+        let Levels(codes) = self.levels(self.path)?;
+        let mut live = Bits::none();
+        live.fill(0, codes.iter().map(|code| *code != Levels::NOTHING));
+        Ok(live.and(&Bits::of(&self.slots)))
+    }
+
+    pub(crate) fn judge<T: ColumnTest>(
+        &mut self,
+        condition: &Condition<T>,
+    ) -> Result<Verdict, Fault> {
+        let all = Bits::of(&self.slots);
+        Ok(match condition {
+            Condition::Always(holds) => {
+                let holds = if *holds { all } else { Bits::none() };
+                Verdict { holds, is_unsure: Bits::none() }
+            }
+            Condition::Not(inner) => {
+                let Verdict { holds, is_unsure } = self.judge(inner)?;
+                Verdict { holds: all.without(&holds), is_unsure }
+            }
+            Condition::All(parts) => {
+                let (mut candidates, mut is_unsure) = (all, Bits::none());
+                for part in parts {
+                    let one = self.judge(part)?;
+                    candidates = candidates.and(&one.candidates());
+                    is_unsure = is_unsure.or(&one.is_unsure).and(&candidates);
+                    if candidates.is_none() {
+                        break;
+                    }
+                }
+                Verdict { holds: candidates, is_unsure }
+            }
+            Condition::Any(parts) => {
+                let (mut candidates, mut sure) = (Bits::none(), Bits::none());
+                for part in parts {
+                    let one = self.judge(part)?;
+                    candidates = candidates.or(&one.candidates());
+                    sure = sure.or(&one.sure());
+                }
+                Verdict { is_unsure: candidates.without(&sure), holds: sure }
+            }
+            Condition::Column(names, test) => self.judge_column(names, test)?,
+        })
+    }
+
+    fn judge_column<T: ColumnTest>(
+        &mut self,
+        names: &[Arc<str>],
+        test: &T,
+    ) -> Result<Verdict, Fault> {
+        let mut path = self.path;
+        let mut is_there = Bits::of(&self.slots);
+        let mut is_unsure = Bits::none();
+        for name in names {
+            let field = self.data.schema.field(path, name.as_bytes());
+            let (has_field, is_unknown) = self.holders(path, field)?;
+            is_unsure = is_unsure.or(&is_unknown.and(&is_there));
+            is_there = is_there.and(&has_field);
+            match field {
+                Some(field) if !is_there.is_none() => path = field,
+                _ => break,
+            }
+        }
+        let absent = Bits::of(&self.slots).without(&is_there);
+        let mut judge = Judge::of(test);
+        if test.is_of_presence() {
+            judge.holds = is_there.clone();
+        } else if !is_there.is_none() {
+            self.data.scan(&self.column(path), &mut judge)?;
+        }
+        let mut holds = judge.holds.and(&is_there);
+        if test.holds_for_missing() {
+            holds = holds.or(&absent);
+        }
+        Ok(Verdict { holds, is_unsure: is_unsure.or(&judge.is_unsure.and(&is_there)) })
+    }
+
+    /// The slots whose value at a path is an object with a field, and those where a column cannot
+    /// tell.
+    fn holders(&mut self, path: PathId, field: Option<PathId>) -> Result<(Bits, Bits), Fault> {
+        let (data, slots) = (self.data, self.slots.clone());
+        let Levels(codes) = self.levels(path)?;
+        let (mut has, mut is_unknown) = (Bits::none(), Bits::none());
+        let mut last = (Levels::NOTHING, false);
+        for slot in slots {
+            let code = codes[usize::from(slot)];
+            if code != last.0 {
+                let shape = Levels::shape(code);
+                let holds = shape.zip(field);
+                last = (code, holds.is_some_and(|(shape, field)| has_field(data, shape, field)));
+            }
+            has.assign(slot, last.1);
+            if code == Levels::UNKNOWN {
+                is_unknown.assign(slot, true);
+            }
+        }
+        Ok((has, is_unknown))
+    }
+
+    fn levels(&mut self, path: PathId) -> Result<&Levels, Fault> {
+        let known = self.levels.iter().position(|(known, _)| *known == path);
+        let index = known.unwrap_or(self.levels.len());
+        if known.is_none() {
+            let mut levels = Levels(vec![Levels::NOTHING; SLOTS]);
+            self.data.scan(&self.column(path), &mut levels)?;
+            self.levels.push((path, levels));
+        }
+        Ok(&self.levels[index].1)
+    }
+
+    fn column(&self, path: PathId) -> ColumnScan {
+        ColumnScan {
+            group: self.id,
+            column: self.data.schema.path(path).column,
+            slots: self.slots.clone(),
+            revision: self.revision,
+        }
+    }
+}
+
+/// Whether an object of a shape has a field.
+pub(crate) fn has_field(data: &TreeData, shape: ShapeId, path: PathId) -> bool {
+    data.schema.shape(shape).iter().any(|field| field.path == path)
+}
+
+/// For each slot the shape of the object there, above two codes that mean no object.
+struct Levels(Vec<u32>);
+
+impl Levels {
+    const NOTHING: u32 = 0;
+    /// An object whose fields are not all in columns.
+    const UNKNOWN: u32 = 1;
+
+    fn code(state: Datum<'_>) -> u32 {
+        match state {
+            Datum::Object(shape) => shape.0 + 2,
+            Datum::Map(_) | Datum::Opaque(_) | Datum::Apart { kind: ApartKind::Opaque, .. } => {
+                Self::UNKNOWN
+            }
+            _ => Self::NOTHING,
+        }
+    }
+
+    fn shape(code: u32) -> Option<ShapeId> {
+        code.checked_sub(2).map(ShapeId)
+    }
+}
+
+impl Visitor for Levels {
+    #[inline]
+    fn state(&mut self, slot: u16, state: Datum<'_>) {
+        self.0[usize::from(slot)] = Self::code(state);
+    }
+
+    fn same(&mut self, slots: Range<u16>, state: Datum<'_>) {
+        self.0[usize::from(slots.start)..usize::from(slots.end)].fill(Self::code(state));
+    }
+}
+
+/// Tests the states of a column.
+struct Judge<'t, T> {
+    test: &'t T,
+    integers: Option<Integers>,
+    holds: Bits,
+    is_unsure: Bits,
+}
+
+impl<'t, T: ColumnTest> Judge<'t, T> {
+    fn of(test: &'t T) -> Self {
+        Self { test, integers: test.integers(), holds: Bits::none(), is_unsure: Bits::none() }
+    }
+
+    #[inline]
+    fn verdict(&self, state: Datum<'_>) -> Option<bool> {
+        match (state, &self.integers) {
+            (Datum::Int(value), Some(integers)) => Some(integers.accept(value)),
+            (state, _) => self.test.verdict(state),
+        }
+    }
+}
+
+impl<T: ColumnTest> Visitor for Judge<'_, T> {
+    #[inline]
+    fn state(&mut self, slot: u16, state: Datum<'_>) {
+        let verdict = self.verdict(state);
+        self.holds.assign(slot, verdict == Some(true));
+        self.is_unsure.assign(slot, verdict.is_none());
+    }
+
+    fn same(&mut self, slots: Range<u16>, state: Datum<'_>) {
+        let verdict = self.verdict(state);
+        let range = Bits::of(&slots);
+        let assigned = |bits: &Bits, is_set: bool| {
+            if is_set { bits.or(&range) } else { bits.without(&range) }
+        };
+        self.holds = assigned(&self.holds, verdict == Some(true));
+        self.is_unsure = assigned(&self.is_unsure, verdict.is_none());
+    }
+
+    fn integers(&mut self, first: u16, values: &[i64]) {
+        let Some(integers) = &self.integers else {
+            for (slot, &value) in (first..).zip(values) {
+                self.state(slot, Datum::Int(value));
+            }
+            return;
+        };
+        self.holds.fill(first, values.iter().map(|value| integers.accept(*value)));
+    }
+
+    fn coded(&mut self, first: u16, codes: &[i64], states: &[Datum<'_>]) {
+        let verdicts = states.iter().map(|state| self.verdict(*state)).collect::<Vec<_>>();
+        let verdict = |code: &i64| usize::try_from(*code).ok().and_then(|code| verdicts[code]);
+        self.holds.fill(first, codes.iter().map(|code| verdict(code) == Some(true)));
+        if verdicts.contains(&None) {
+            self.is_unsure.fill(first, codes.iter().map(|code| verdict(code).is_none()));
+        }
+    }
+}
+
+impl Bits {
+    pub(crate) fn none() -> Self {
+        Self([0; SLOTS / 64])
+    }
+
+    /// The bits of consecutive slots.
+    pub(crate) fn of(slots: &Range<u16>) -> Self {
+        let below = |slot: u16, word: usize| match usize::from(slot).saturating_sub(word * 64) {
+            bits @ 0..64 => (1_u64 << bits) - 1,
+            _ => u64::MAX,
+        };
+        Self(std::array::from_fn(|word| below(slots.end, word) & !below(slots.start, word)))
+    }
+
+    #[inline]
+    pub(crate) fn has(&self, slot: u16) -> bool {
+        self.0[usize::from(slot) / 64] >> (slot % 64) & 1 != 0
+    }
+
+    #[inline]
+    pub(crate) fn assign(&mut self, slot: u16, is_set: bool) {
+        let word = &mut self.0[usize::from(slot) / 64];
+        let bit = slot % 64;
+        *word = *word & !(1 << bit) | u64::from(is_set) << bit;
+    }
+
+    /// Assigns consecutive slots.
+    fn fill(&mut self, first: u16, bits: impl Iterator<Item = bool>) {
+        let mut at = usize::from(first);
+        let mut word = self.0.get(at / 64).copied().unwrap_or(0);
+        for is_set in bits {
+            word = word & !(1 << (at % 64)) | u64::from(is_set) << (at % 64);
+            at += 1;
+            if at.is_multiple_of(64) {
+                self.0[at / 64 - 1] = word;
+                word = self.0.get(at / 64).copied().unwrap_or(0);
+            }
+        }
+        if let Some(last) = self.0.get_mut(at / 64) {
+            *last = word;
+        }
+    }
+
+    /// How many are set.
+    pub(crate) fn count(&self) -> u32 {
+        self.0.iter().map(|word| word.count_ones()).sum()
+    }
+
+    pub(crate) fn and(&self, other: &Self) -> Self {
+        Self(std::array::from_fn(|word| self.0[word] & other.0[word]))
+    }
+
+    pub(crate) fn or(&self, other: &Self) -> Self {
+        Self(std::array::from_fn(|word| self.0[word] | other.0[word]))
+    }
+
+    pub(crate) fn without(&self, other: &Self) -> Self {
+        Self(std::array::from_fn(|word| self.0[word] & !other.0[word]))
+    }
+
+    pub(crate) fn is_none(&self) -> bool {
+        self.0.iter().all(|word| *word == 0)
+    }
+
+    /// Takes the first slot that is set, or the last one.
+    pub(crate) fn take(&mut self, is_last: bool) -> Option<u16> {
+        let mut words = self.0.iter();
+        let word = if is_last {
+            words.rposition(|word| *word != 0)?
+        } else {
+            words.position(|word| *word != 0)?
+        };
+        let bit = if is_last {
+            u64::BITS - 1 - self.0[word].leading_zeros()
+        } else {
+            self.0[word].trailing_zeros()
+        };
+        self.0[word] &= !(1 << bit);
+        u16::try_from(word * 64 + bit as usize).ok()
+    }
+}
