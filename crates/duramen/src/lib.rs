@@ -34,6 +34,7 @@ mod encoding;
 mod engine;
 mod error;
 mod export;
+mod feed;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 pub mod io;
@@ -89,6 +90,7 @@ pub use durability::Durability;
 pub use engine::options::{CommitOptions, Options};
 pub use error::{Error, ErrorKind, Result};
 pub use export::{ExportedContent, ExportedFacts, ExportedRevision, HistoryExport, HistoryImport};
+pub use feed::{Batch, Event, Feed, KeyFilter, Operation, WatchFrom, WatchOptions};
 pub use json::{ArrayIndex, JsonPointer, ParseOptions};
 pub use jsonpath::{JsonPath, Match, Matches};
 pub use label_path::LabelPath;

@@ -12,6 +12,7 @@ mod documents;
 mod dumps;
 mod edits;
 mod export;
+mod feeds;
 mod format;
 mod golden;
 mod jsonpath;
