@@ -15,11 +15,13 @@ use crate::snapshot::Snapshot;
 use crate::tree::history::short;
 use crate::tree::serialize::Format;
 
+mod compare;
 mod history;
 mod key;
 mod scan;
 mod write;
 
+pub use compare::RecordBlame;
 pub use history::{RecordHistory, RecordVersion};
 pub use key::{Key, KeyKind};
 pub use scan::{Scan, ScanOptions};

@@ -77,8 +77,8 @@ pub use bulk::{BulkOptions, BulkProgress};
 pub use check::{CheckReport, Finding};
 pub use clock::{Clock, SystemClock};
 pub use collection::{
-    Collection, CollectionSnapshot, Key, KeyKind, Record, RecordHistory, RecordVersion, Saved,
-    Scan, ScanOptions,
+    Collection, CollectionSnapshot, Key, KeyKind, Record, RecordBlame, RecordHistory,
+    RecordVersion, Saved, Scan, ScanOptions,
 };
 pub use condition::{Condition, Spell, When};
 pub use content_hash::ContentHash;

@@ -102,3 +102,5 @@ pub const RECENT_CHANGES_MAX: usize = 16_384;
 pub const FEED_PAGE_CHANGES: usize = 4_096;
 /// How often a feed of a database opened for reading looks for what the writer has added.
 pub const FEED_POLL_MS: u64 = 50;
+/// Changes that a record's history tells of one version; of more it says that the record changed.
+pub const RECORD_CHANGES_MAX: usize = 256;
