@@ -188,6 +188,10 @@ impl Collection {
 }
 
 impl CollectionSnapshot {
+    pub(crate) fn of(snapshot: Option<Snapshot>, keys: KeyKind) -> Self {
+        Self { snapshot, keys }
+    }
+
     /// The type of its keys.
     pub fn key_kind(&self) -> KeyKind {
         self.keys

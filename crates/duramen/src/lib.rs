@@ -106,7 +106,7 @@ pub use scrub::{ScrubOptions, ScrubPosition, ScrubProgress, ScrubReport};
 pub use snapshot::{History, Node, Snapshot};
 pub use target::Target;
 pub use timeline::{NodeChanges, Timeline};
-pub use transaction::{Committed, Transaction};
+pub use transaction::{Committed, TransactOptions, Transaction};
 pub use tree::{
     Change, ChangeKind, Diff, DiffCounts, DiffOptions, DiffStat, Format, MemberMove, MovedFrom,
     NodeChange, Scope, Value, ValueRun,

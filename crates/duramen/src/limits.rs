@@ -104,3 +104,8 @@ pub const FEED_PAGE_CHANGES: usize = 4_096;
 pub const FEED_POLL_MS: u64 = 50;
 /// Changes that a record's history tells of one version; of more it says that the record changed.
 pub const RECORD_CHANGES_MAX: usize = 256;
+/// How often a transaction that sees a snapshot is tried, unless it is told otherwise.
+pub const TRANSACTION_ATTEMPTS: u32 = 8;
+/// Records of one collection that a serializable transaction remembers to have read; of one that
+/// reads more it remembers that it read the collection.
+pub const TRANSACTION_READS_MAX: usize = 65_536;

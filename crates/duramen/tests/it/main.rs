@@ -28,3 +28,4 @@ mod repair;
 mod retention;
 mod scrub;
 mod tags;
+mod transact;
