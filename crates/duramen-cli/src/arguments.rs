@@ -20,7 +20,7 @@ use crate::commands::{
 use crate::commands::{backup, dump, load, restore};
 use crate::commands::{
     blame, check, completions, demo, diff, export, get, history, import, init, log, ls, man, put,
-    query, records, remove, repair, scrub, set, shell, show, stat, when,
+    query, records, remove, repair, scrub, set, shell, show, stat, watch, when,
 };
 use crate::commands::{compact, delete, options, purge, rename_document, retain, tag, untag};
 use crate::exit::Success;
@@ -86,6 +86,7 @@ pub(crate) enum Command {
     Query(query::Query),
     Blame(blame::Blame),
     When(when::When),
+    Watch(watch::Watch),
     Records(records::Records),
     Ls(ls::Ls),
     Export(export::Export),
@@ -150,6 +151,7 @@ impl Command {
             Self::Records(command) => command.run(session, output),
             Self::Blame(command) => command.run(session, output),
             Self::When(command) => command.run(session, output),
+            Self::Watch(command) => command.run(session, output),
             Self::Show(command) => command.run(session, output),
             Self::Export(command) => command.run(session, output),
             Self::Shell(command) => command.run(session, output),

@@ -45,4 +45,5 @@ pub(crate) mod stat;
 pub(crate) mod tag;
 pub(crate) mod undo;
 pub(crate) mod untag;
+pub(crate) mod watch;
 pub(crate) mod when;

@@ -15,6 +15,7 @@ use crate::snapshot::Snapshot;
 use crate::tree::history::short;
 use crate::tree::serialize::Format;
 
+mod compare;
 mod history;
 mod key;
 mod path_values;
@@ -24,6 +25,7 @@ mod scan;
 pub(crate) mod sort_key;
 mod write;
 
+pub use compare::RecordBlame;
 pub use history::{RecordHistory, RecordVersion};
 pub use key::{Key, KeyKind};
 pub use query::{
@@ -199,6 +201,10 @@ impl Collection {
 }
 
 impl CollectionSnapshot {
+    pub(crate) fn of(document: Document, snapshot: Option<Snapshot>, keys: KeyKind) -> Self {
+        Self { snapshot, keys, document }
+    }
+
     /// The type of its keys.
     pub fn key_kind(&self) -> KeyKind {
         self.keys

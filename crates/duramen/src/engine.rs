@@ -17,7 +17,7 @@ use rustc_hash::FxHashMap;
 use crate::engine::record::Prepared;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Device, Lock};
-use crate::journal::{Journal, JournalPosition, Ticket};
+use crate::journal::{Journal, JournalPoint, JournalPosition, Ticket};
 use crate::manifest::Manifest;
 use crate::memory::Memory;
 use crate::revision::{CommitSequence, Micros};
@@ -35,9 +35,11 @@ mod background;
 pub(crate) mod catalogue;
 mod checkpoint;
 mod compaction;
+mod following;
 pub(crate) mod options;
 pub(crate) mod pin;
 pub(crate) mod purge;
+pub(crate) mod recent;
 pub(crate) mod record;
 pub(crate) mod recovery;
 mod retention;
@@ -49,6 +51,7 @@ use background::{Signal, Worker};
 use compaction::Compaction;
 use options::Options;
 use purge::Purges;
+use recent::Recent;
 use room::Room;
 
 /// The tree of the catalogue.
@@ -104,8 +107,12 @@ pub(crate) struct Shared {
 pub(crate) struct View {
     pub(crate) store: Arc<Store>,
     trees: Mutex<Trees>,
+    /// What the last commits changed.
+    pub(crate) recent: Mutex<Recent>,
     /// The last commit to be seen, if there is no journal to ask.
     fixed: Option<CommitSequence>,
+    /// Where the journal ended when it was read beside a writer.
+    end: Option<JournalPoint>,
 }
 
 #[derive(Debug, Default)]
@@ -126,7 +133,8 @@ const COMMIT_BYTES: usize = 64;
 
 impl View {
     pub(crate) fn new(store: Arc<Store>) -> Self {
-        Self { store, trees: Mutex::default(), fixed: None }
+        let (trees, recent) = (Mutex::default(), Mutex::default());
+        Self { store, trees, recent, fixed: None, end: None }
     }
 
     /// The tree with this number; an empty one if there is nothing of it on disk.
@@ -250,10 +258,11 @@ impl Engine {
         let journal = self.journal()?;
         let _between_checkpoints = self.gate.read();
         let body = Cow::Borrowed(prepared.body.as_slice());
-        let mut bytes = COMMIT_BYTES;
+        let (view, mut bytes) = (self.view(), COMMIT_BYTES);
         let ticket = journal.append(body, durability, |sequence, committed, _| {
             bytes += prepared.young_bytes();
             prepared.stage(sequence, committed);
+            view.recent.lock().push(sequence, prepared.trees());
         })?;
         self.memory.add_young(bytes);
         Ok(ticket)

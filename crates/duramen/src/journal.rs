@@ -25,6 +25,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
@@ -151,6 +152,14 @@ pub(crate) fn read_tail(
     Ok(found.report)
 }
 
+/// Whether the journal goes on after a place, beside a running writer. It may be said that it does
+/// where that cannot be told, such as of a file that is used for something else now.
+pub(crate) fn goes_on(device: Arc<dyn Device>, database: u128, end: JournalPoint) -> bool {
+    let directory = Directory::new(device, Access::Read);
+    let found = recovery::read(&directory, database, end, &mut |_, _, _| Ok(()));
+    found.map_or(true, |found| found.report.commits > 0)
+}
+
 impl Journal {
     /// Makes the journal of a new database, which goes on after `start`, at the place where
     /// [`JournalPoint::START`] is.
@@ -268,6 +277,25 @@ impl Journal {
     /// Waits until `sequence` is durable.
     pub(crate) fn wait_durable(&self, sequence: CommitSequence) -> Result<()> {
         self.shared.wait_durable(sequence)
+    }
+
+    /// Waits until a commit after `sequence` is published, but no longer than `timeout`; whether
+    /// one is. `Poisoned` if there will be none.
+    pub(crate) fn wait_after(&self, sequence: CommitSequence, timeout: Duration) -> Result<bool> {
+        let clock = &self.shared.clock;
+        let begin = clock.now();
+        let mut queue = self.shared.queue.lock();
+        while self.published() <= sequence {
+            queue.check()?;
+            // Others are told here that the device is idle, which is no reason to wait longer.
+            let waited = u64::try_from(clock.now().0.saturating_sub(begin.0)).unwrap_or_default();
+            let left = timeout.saturating_sub(Duration::from_micros(waited));
+            // A group is published by whoever wrote it before the queue is unlocked again.
+            if left.is_zero() || self.shared.progress.wait_for(&mut queue, left).timed_out() {
+                break;
+            }
+        }
+        Ok(self.published() > sequence)
     }
 
     /// The last commit that readers may see.

@@ -34,6 +34,7 @@ mod encoding;
 mod engine;
 mod error;
 mod export;
+mod feed;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 pub mod io;
@@ -77,8 +78,8 @@ pub use check::{CheckReport, Finding};
 pub use clock::{Clock, SystemClock};
 pub use collection::{
     Collection, CollectionSnapshot, Explanation, Filter, FilterValue, Group, Groups, Key, KeyKind,
-    Order, Page, Query, QueryCounts, Record, RecordHistory, RecordPath, RecordVersion, Records,
-    Saved, Scan, ScanOptions,
+    Order, Page, Query, QueryCounts, Record, RecordBlame, RecordHistory, RecordPath, RecordVersion,
+    Records, Saved, Scan, ScanOptions,
 };
 pub use condition::{Condition, Spell, When};
 pub use content_hash::ContentHash;
@@ -90,6 +91,7 @@ pub use durability::Durability;
 pub use engine::options::{CommitOptions, Options};
 pub use error::{Error, ErrorKind, Result};
 pub use export::{ExportedContent, ExportedFacts, ExportedRevision, HistoryExport, HistoryImport};
+pub use feed::{Batch, Event, Feed, KeyFilter, Operation, WatchFrom, WatchOptions};
 pub use json::{ArrayIndex, JsonPointer, ParseOptions};
 pub use jsonpath::{JsonPath, Match, Matches};
 pub use label_path::LabelPath;
@@ -105,7 +107,7 @@ pub use scrub::{ScrubOptions, ScrubPosition, ScrubProgress, ScrubReport};
 pub use snapshot::{History, Node, Snapshot};
 pub use target::Target;
 pub use timeline::{NodeChanges, Timeline};
-pub use transaction::{Committed, Transaction};
+pub use transaction::{Committed, TransactOptions, Transaction};
 pub use tree::{
     Change, ChangeKind, Diff, DiffCounts, DiffOptions, DiffStat, Format, MemberMove, MovedFrom,
     NodeChange, Scope, Value, ValueRun,

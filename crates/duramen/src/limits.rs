@@ -112,3 +112,16 @@ pub const JSONPATH_DEPTH_MAX: usize = 64;
 pub const JSONPATH_PATTERN_BYTES_MAX: usize = 1 << 20;
 /// Bytes that a scrub reads in a second, unless it is told otherwise.
 pub const SCRUB_BYTES_PER_SECOND: u64 = 20_000_000;
+/// Changes of documents that a database remembers for those who follow all of them.
+pub const RECENT_CHANGES_MAX: usize = 16_384;
+/// Changes of documents that a feed looks up at once where it is behind those.
+pub const FEED_PAGE_CHANGES: usize = 4_096;
+/// How often a feed of a database opened for reading looks for what the writer has added.
+pub const FEED_POLL_MS: u64 = 50;
+/// Changes that a record's history tells of one version; of more it says that the record changed.
+pub const RECORD_CHANGES_MAX: usize = 256;
+/// How often a transaction that sees a snapshot is tried, unless it is told otherwise.
+pub const TRANSACTION_ATTEMPTS: u32 = 8;
+/// Records of one collection that a serializable transaction remembers to have read; of one that
+/// reads more it remembers that it read the collection.
+pub const TRANSACTION_READS_MAX: usize = 65_536;

@@ -13,13 +13,18 @@ use crate::limits::{COMMIT_TEXT_BYTES_MAX, TURN_WAIT_MS};
 use crate::revision::{CommitSequence, Micros, Revision};
 use crate::tree::Tree;
 use crate::tree::cell_key::TreeId;
+use crate::tree::serialize::Format;
 use crate::tree::writer::Writer;
+use isolation::Base;
 
 mod bulk;
 mod edits;
+mod isolation;
 mod names;
 mod purge;
 mod records;
+
+pub use isolation::TransactOptions;
 
 /// Changes that are staged one by one, seen by this transaction alone, and committed together.
 /// Dropped without a commit, it is rolled back.
@@ -51,6 +56,8 @@ pub struct Transaction {
     keeps_unchanged: bool,
     /// It repeats a history, in which records may have been purged.
     repeats: bool,
+    /// The snapshot that it sees, if it is one.
+    base: Option<Base>,
 }
 
 /// What a transaction does to the room on the device.
@@ -93,6 +100,7 @@ impl Transaction {
             aim: Aim::Nothing,
             keeps_unchanged: false,
             repeats: false,
+            base: None,
         }
     }
 
@@ -152,6 +160,11 @@ impl Transaction {
 
     /// What a pointer names in a document, as this transaction has made it, as compact JSON.
     pub fn get(&mut self, name: &str, pointer: &JsonPointer) -> Result<String> {
+        if let Some(snapshot) = self.read_document(name)? {
+            let mut text = Vec::new();
+            snapshot.append_json(pointer, &Format::default(), &mut text)?;
+            return Ok(String::from_utf8_lossy(&text).into_owned());
+        }
         let text = self.writer(name)?.text(pointer)?;
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
@@ -285,10 +298,20 @@ impl Transaction {
     /// The writer of a tree, its turn taken if it is not yet.
     fn take(&mut self, id: TreeId) -> Result<&Writer> {
         if !self.writers.contains_key(&id) {
+            self.take_turn(id)?;
+            self.check_base(id)?;
+        }
+        Ok(&self.writers[&id])
+    }
+
+    fn take_turn(&mut self, id: TreeId) -> Result<&Writer> {
+        if !self.writers.contains_key(&id) {
             let tree = self.engine.view().tree(id)?;
             // Whoever waits holds only trees with lower numbers, so nobody waits in a circle.
             let in_order = self.writers.keys().next_back().is_none_or(|&last| last < id);
-            let turn = tree.turn(if in_order { TURN_WAIT_MS } else { 0 }).ok_or_else(busy)?;
+            let Some(turn) = tree.turn(if in_order { TURN_WAIT_MS } else { 0 }) else {
+                return Err(self.lose_turn(id));
+            };
             if tree.is_purging() {
                 return Err(purging());
             }

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use clap::Args;
-use duramen::{BlameEntry, BlameOptions, Format, NodeKind, Snapshot};
+use duramen::{BlameEntry, BlameOptions, Format, JsonPointer, NodeKind, Snapshot};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -49,14 +49,17 @@ impl Blame {
         let snapshot = self.at.snapshot(&self.document.open(session)?)?;
         let options = BlameOptions { depth: self.depth, follow: self.follow };
         for entry in snapshot.blame(&target, &options)? {
-            output.record(&Line::new(&snapshot, entry?)?)?;
+            let entry = entry?;
+            let value = text_of(&entry, &entry.pointer, &snapshot)?;
+            output.record(&Line::new(entry, value))?;
         }
         Ok(Success::Done)
     }
 }
 
+/// The blame of one value.
 #[derive(Debug, Serialize)]
-struct Line {
+pub(super) struct Line {
     pointer: String,
     node: u64,
     revision: u64,
@@ -82,23 +85,32 @@ struct Origin {
     revision: u64,
 }
 
+/// The value that an entry answers for, read where it is; none of an array or object whose children
+/// have entries of their own.
+pub(super) fn text_of(
+    entry: &BlameEntry,
+    place: &JsonPointer,
+    snapshot: &Snapshot,
+) -> Result<Option<Box<RawValue>>> {
+    if !entry.is_whole && matches!(entry.kind, NodeKind::Object | NodeKind::Array) {
+        return Ok(None);
+    }
+    let mut text = Vec::new();
+    snapshot.append_json(place, &Format::default(), &mut text)?;
+    Ok(Some(serde_json::from_slice(&text).map_err(io::Error::from)?))
+}
+
 impl Line {
-    fn new(snapshot: &Snapshot, entry: BlameEntry) -> Result<Self> {
-        let (kind, is_container) = match entry.kind {
-            NodeKind::Object => ("object", true),
-            NodeKind::Array => ("array", true),
-            NodeKind::String => ("string", false),
-            NodeKind::Number => ("number", false),
-            NodeKind::Boolean => ("boolean", false),
-            NodeKind::Null => ("null", false),
+    pub(super) fn new(entry: BlameEntry, value: Option<Box<RawValue>>) -> Self {
+        let kind = match entry.kind {
+            NodeKind::Object => "object",
+            NodeKind::Array => "array",
+            NodeKind::String => "string",
+            NodeKind::Number => "number",
+            NodeKind::Boolean => "boolean",
+            NodeKind::Null => "null",
         };
-        let mut value = None;
-        if entry.is_whole || !is_container {
-            let mut text = Vec::new();
-            snapshot.append_json(&entry.pointer, &Format::default(), &mut text)?;
-            value = Some(serde_json::from_slice(&text).map_err(io::Error::from)?);
-        }
-        Ok(Self {
+        Self {
             pointer: entry.pointer.to_string(),
             node: entry.node.number(),
             revision: entry.revision.0,
@@ -113,7 +125,7 @@ impl Line {
                 node: moved.node.number(),
                 revision: moved.revision.0,
             }),
-        })
+        }
     }
 }
 

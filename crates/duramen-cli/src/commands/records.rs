@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use duramen::{
     Collection, CollectionSnapshot, CommitOptions, Database, DocumentOptions, ErrorKind, KeyKind,
-    Moment, Transaction,
+    Moment, Snapshot, Transaction,
 };
 
 use crate::Result;
@@ -13,7 +13,9 @@ use crate::exit::Success;
 use crate::output::Output;
 use crate::session::Session;
 
+mod blame;
 mod delete;
+mod diff;
 mod export;
 mod get;
 mod history;
@@ -49,6 +51,8 @@ enum RecordsCommand {
     Ls(ls::Ls),
     Query(Box<query::Query>),
     History(history::History),
+    Diff(diff::Diff),
+    Blame(blame::Blame),
     Delete(delete::Delete),
     Import(import::Import),
     Export(export::Export),
@@ -62,6 +66,8 @@ impl Records {
             RecordsCommand::Ls(command) => command.run(session, output),
             RecordsCommand::Query(command) => command.run(session, output),
             RecordsCommand::History(command) => command.run(session, output),
+            RecordsCommand::Diff(command) => command.run(session, output),
+            RecordsCommand::Blame(command) => command.run(session, output),
             RecordsCommand::Delete(command) => command.run(session, output),
             RecordsCommand::Import(command) => command.run(session, output),
             RecordsCommand::Export(command) => command.run(session, output),
@@ -103,6 +109,17 @@ impl CollectionAt {
             Moment::Revision(revision) => collection.at(revision)?,
             Moment::Time(time) => collection.at_time(time)?,
         })
+    }
+
+    /// The same, and as the document that it is.
+    fn snapshots(&self, session: &Session) -> Result<(CollectionSnapshot, Snapshot)> {
+        let collection = self.collection.open(session)?;
+        let document = collection.document();
+        let snapshot = match &self.at {
+            None => document.head()?,
+            Some(text) => moment::snapshot(document, text)?,
+        };
+        Ok((collection.at(snapshot.revision())?, snapshot))
     }
 
     fn name(&self) -> &str {

@@ -113,6 +113,36 @@ fn interrupted_import_goes_on_where_it_says() {
 }
 
 #[test]
+fn watching_follows_another_process_until_it_is_interrupted() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut importer = Importer::start(folder.path());
+    let mut watch = duramen(folder.path(), &["watch", "db", "--from", "beginning"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines();
+    let mut token = String::new();
+    for value in 1..=20 {
+        importer.input.write_all(format!("{{\"a\":{value}}}\n").as_bytes()).unwrap();
+        importer.input.flush().unwrap();
+    }
+    // An import commits what it has read when there is nothing more.
+    assert_eq!(importer.end().0, Some(0));
+    for revision in 1..=20 {
+        let line = lines.next().unwrap().unwrap();
+        assert!(line.contains(&format!("\"revision\":{revision},")), "{line}");
+        token = line.split('"').nth(3).unwrap().to_owned();
+    }
+    let id = watch.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    let output = watch.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let said = text(&output.stderr);
+    assert!(said.contains(&format!("go on with --from {token}")), "{said}");
+}
+
+#[test]
 fn reader_that_goes_away_ends_the_command_quietly() {
     let folder = tempfile::tempdir().unwrap();
     let long = format!("[{}1]", "\"text\",".repeat(100_000));

@@ -2,6 +2,8 @@
 
 use super::{CollectionSnapshot, Key, Record};
 use crate::error::{Error, ErrorKind, Result};
+use crate::json::JsonPointer;
+use crate::limits::RECORD_CHANGES_MAX;
 use crate::node::NodeId;
 use crate::revision::{CommitSequence, Micros, Revision};
 use crate::snapshot::Snapshot;
@@ -26,6 +28,11 @@ pub struct RecordVersion {
     pub message: Option<String>,
     /// The record as of that revision; nothing if the revision deleted it, or it was purged.
     pub record: Option<Record>,
+    /// Where in the record the version differs from what was there before: pointers that begin at
+    /// the record, in the order of the changes of a diff. The root stands for all of it: where the
+    /// record was not there before or that was dropped, and for more than 256 changes. None of a
+    /// deletion, and of what was purged.
+    pub changed: Vec<JsonPointer>,
     /// Whether the record as it was then was [purged](crate::Document::purge).
     pub is_purged: bool,
 }
@@ -86,7 +93,12 @@ impl RecordHistory {
             }
             RecordEvent::Saved(_) | RecordEvent::Deleted => None,
         };
+        let changed = match &record {
+            Some(_) => self.changed(at)?,
+            None => Vec::new(),
+        };
         Ok(Some(RecordVersion {
+            changed,
             revision,
             timestamp: row.timestamp,
             sequence: row.sequence,
@@ -95,6 +107,23 @@ impl RecordHistory {
             record,
             is_purged,
         }))
+    }
+}
+
+impl RecordHistory {
+    /// Where the record differs from what it was before a revision that saved it.
+    fn changed(&self, at: u32) -> Result<Vec<JsonPointer>> {
+        let (tree, before) = (&self.snapshot.tree, at - 1);
+        let whole = vec![JsonPointer::root()];
+        if before == 0
+            || tree.check_kept(Revision(before.into())).is_err()
+            || tree.deleted_in(before)?.is_some()
+            || tree.record_of_ordinal(self.record.ordinal().0, before)?.is_none()
+        {
+            return Ok(whole);
+        }
+        let changed = tree.changed_places(self.record, Revision(at.into()))?;
+        Ok(if changed.len() > RECORD_CHANGES_MAX { whole } else { changed })
     }
 }
 

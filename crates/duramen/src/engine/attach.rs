@@ -76,6 +76,9 @@ impl Engine {
         self.memory.remove_young(young_bytes);
         let LoadedCells { frozen, schema, .. } = &put.loaded;
         loaded.tree.attach_loaded(Arc::clone(&loaded.data.schema), frozen, *schema);
+        let catalogue = loaded.catalogue.map(Writer::change);
+        let changed = catalogue.into_iter().chain([(loaded.tree.id(), Revision(1))]);
+        self.view().recent.lock().push(end.sequence, changed);
         journal.pass(end.sequence, end.timestamp);
         journal.checkpointed(end.position)?;
         if self.has_worker() {

@@ -26,6 +26,7 @@ use crate::tree::history::short;
 use crate::tree::schema::ROOT;
 
 pub(crate) mod facts;
+pub(crate) mod naming;
 pub(crate) mod old_hashes;
 pub(crate) mod purges;
 pub(crate) mod salvage;

@@ -86,6 +86,11 @@ impl<'w> Prepared<'w> {
         self.writers.iter().map(taken).sum()
     }
 
+    /// The trees that it changes, with the revisions that they get.
+    pub(crate) fn trees(&self) -> impl Iterator<Item = (TreeId, Revision)> {
+        self.writers.iter().map(|writer| writer.change())
+    }
+
     /// Gives every tree its revision: staged changes become visible at the commit's sequence.
     pub(crate) fn stage(&self, sequence: CommitSequence, committed: Micros) {
         for writer in &self.writers {
@@ -157,6 +162,7 @@ pub(crate) fn replay(
 ) -> Result<()> {
     let mut reader = Reader::new(body);
     let facts = Facts::decode(&mut reader)?;
+    let mut trees = Vec::new();
     for _ in 0..reader.count()? {
         let tree = view.tree(TreeId(reader.varint()?))?;
         let revision = Revision(reader.varint()?);
@@ -170,6 +176,8 @@ pub(crate) fn replay(
         data.commit_replayed(&facts.row((tree.id(), revision), sequence, committed), &changed);
         tree.orders.commit_staged();
         tree.blobs.commit_staged();
+        trees.push((tree.id(), revision));
     }
+    view.recent.lock().push(sequence, trees);
     reader.end()
 }

@@ -203,7 +203,7 @@ fn read(device: &Arc<dyn Device>, options: &Options) -> Result<(View, Manifest)>
             Err(error) if error.kind() == ErrorKind::Busy => {}
             Err(error) => return Err(error),
             Ok(report) => {
-                view.fixed = Some(report.end.sequence);
+                (view.fixed, view.end) = (Some(report.end.sequence), Some(report.end));
                 return Ok((view, manifest));
             }
         }

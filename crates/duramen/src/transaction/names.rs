@@ -216,11 +216,11 @@ impl Transaction {
     }
 
     /// The catalogue and its revision that this transaction sees: what it staged itself, else
-    /// what is published.
-    fn names_now(&self) -> Result<(Arc<Tree>, u32)> {
+    /// what is published, or was in its snapshot.
+    pub(super) fn names_now(&self) -> Result<(Arc<Tree>, u32)> {
         match self.writers.get(&CATALOGUE) {
             Some(writer) => Ok((Arc::clone(&writer.tree), writer.revision)),
-            None => self.engine.view().catalogue(self.engine.published()),
+            None => self.engine.view().catalogue(self.seen()),
         }
     }
 

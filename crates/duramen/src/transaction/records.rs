@@ -17,6 +17,9 @@ use crate::tree::writer::Writer;
 impl Transaction {
     /// A record as this transaction has made it, as compact JSON; nothing if it is not there.
     pub fn get_record(&mut self, name: &str, key: &Key) -> Result<Option<String>> {
+        if let Some(records) = self.read_records(name, Some(key))? {
+            return Ok(records.get(key)?.map(|record| record.json));
+        }
         let text = self.key_kind(name)?.text_of(key)?;
         let writer = self.writer(name)?;
         let Some(record) = writer.record(&text)? else { return Ok(None) };

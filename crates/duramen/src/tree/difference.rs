@@ -206,6 +206,31 @@ impl Tree {
         Ok(walk.changes)
     }
 
+    /// Where a revision changed a node that is there before and after, or what is in it: pointers
+    /// that begin at the node. Its states are compared, so that what else the revision changed
+    /// costs nothing.
+    pub(crate) fn changed_places(
+        &self,
+        at: NodeId,
+        revision: Revision,
+    ) -> Result<Vec<JsonPointer>> {
+        let mut walk = Walk {
+            tree: self,
+            before: short(revision) - 1,
+            after: short(revision),
+            touched: None,
+            pointer: JsonPointer::root(),
+            deepest: usize::MAX,
+            found: None,
+            changes: Vec::new(),
+            moves: Vec::new(),
+        };
+        walk.compare(at)?;
+        let mut places: Vec<_> = walk.changes.into_iter().map(|change| change.pointer).collect();
+        places.dedup();
+        Ok(places)
+    }
+
     /// The nodes changed after `from` up to `to`, with those they are in; none if the lists of
     /// changes are longer than the tree, or some were dropped.
     fn touched_between(&self, from: Revision, to: Revision) -> Result<Option<Touched>> {

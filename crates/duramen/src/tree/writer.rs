@@ -12,7 +12,9 @@ use crate::limits::{INLINE_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::node::{NodeId, PathId};
 use crate::options::DocumentOptions;
 use crate::order::{self, Item, OrderCursor};
+use crate::revision::Revision;
 use crate::state::{ApartKind, BlobId, Datum, Extent, Sequence, ShapeId};
+use crate::tree::cell_key::TreeId;
 use crate::tree::data::{TreeData, node};
 use crate::tree::group::Fault;
 use crate::tree::locate::parent_of;
@@ -287,6 +289,11 @@ impl Writer {
         self.tree.data.write().rollback();
         self.tree.orders.rollback();
         self.tree.blobs.rollback();
+    }
+
+    /// The tree, and the revision that the commit gives it.
+    pub(crate) fn change(&self) -> (TreeId, Revision) {
+        (self.tree.id(), Revision(u64::from(self.revision)))
     }
 
     /// What was staged has become a revision.

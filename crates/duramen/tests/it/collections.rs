@@ -472,3 +472,67 @@ fn a_scan_beside_writers_and_checkpoints_finds_every_record_of_its_revision() {
         }
     });
 }
+
+#[test]
+fn a_history_tells_where_each_version_differs_from_the_one_before() {
+    let db = Database::memory().unwrap();
+    let notes = db.create_collection("notes", KeyKind::Text).unwrap();
+    let many: Vec<String> = (0..300).map(|n| format!(r#""f{n}":{n}"#)).collect();
+    let values = [
+        r#"{"a":1,"b":{"c":[1,2]}}"#.to_owned(),
+        r#"{"a":2,"b":{"c":[1,3]},"d":"new"}"#.to_owned(),
+        r#"{"a":2,"b":{"c":[1,3]}}"#.to_owned(),
+        format!("{{{}}}", many.join(",")),
+    ];
+    for value in &values {
+        // What else a commit changes is not told.
+        let others = [("other".to_owned(), value.clone()), ("key".to_owned(), value.clone())];
+        notes.put_many(others, &how()).unwrap();
+    }
+    notes.delete("key", &how()).unwrap();
+    notes.put("key", "{}", &how()).unwrap();
+    let told = |version: duramen::RecordVersion| -> Vec<String> {
+        version.changed.iter().map(ToString::to_string).collect()
+    };
+    let history = notes.history("key").unwrap();
+    let changed: Vec<_> = history.map(|version| told(version.unwrap())).collect();
+    let wanted: [&[&str]; 6] = [&[""], &[], &[""], &["/d"], &["/a", "/b/c/1", "/d"], &[""]];
+    assert_eq!(changed, wanted);
+}
+
+#[test]
+fn a_record_is_compared_and_blamed_with_pointers_that_begin_at_it() {
+    let by = |name: &str| CommitOptions { author: Some(name.into()), ..how() };
+    let db = Database::memory().unwrap();
+    let notes = db.create_collection("notes", KeyKind::Text).unwrap();
+    notes.put("other", "{}", &by("kim")).unwrap();
+    notes.put("a/b", r#"{"x":{"y":1},"z":[1]}"#, &by("kim")).unwrap();
+    notes.put("a/b", r#"{"x":{"y":2},"z":[1,2]}"#, &by("lee")).unwrap();
+    notes.delete("a/b", &by("kim")).unwrap();
+    let patch =
+        |from, to| notes.diff("a/b", Revision(from), Revision(to)).map(|diff| diff.to_json_patch());
+    let forth =
+        r#"[{"op":"replace","path":"/x/y","value":2},{"op":"add","path":"/z/1","value":2}]"#;
+    assert_eq!(patch(2, 3).unwrap(), forth);
+    let back = r#"[{"op":"replace","path":"/x/y","value":1},{"op":"remove","path":"/z/1"}]"#;
+    assert_eq!(patch(3, 2).unwrap(), back);
+    let whole = r#"[{"op":"add","path":"","value":{"x":{"y":1},"z":[1]}}]"#;
+    assert_eq!(patch(1, 2).unwrap(), whole);
+    assert_eq!(patch(3, 4).unwrap(), r#"[{"op":"remove","path":""}]"#);
+    assert_eq!(patch(2, 2).unwrap(), "[]");
+    for (from, to) in [(1, 4), (1, 9)] {
+        assert_eq!(patch(from, to).unwrap_err().kind(), ErrorKind::NotFound);
+    }
+    let blame = |revision| {
+        let records = notes.at(Revision(revision)).unwrap();
+        let blame = records.blame("a/b", &duramen::BlameOptions::default())?;
+        let entries = blame.map(|entry| {
+            let entry = entry.unwrap();
+            format!("{} {} {}", entry.pointer, entry.revision, entry.author.unwrap())
+        });
+        Ok::<Vec<String>, duramen::Error>(entries.collect())
+    };
+    let wanted = [" 2 kim", "/x 2 kim", "/x/y 3 lee", "/z 3 lee", "/z/0 2 kim", "/z/1 3 lee"];
+    assert_eq!(blame(3).unwrap(), wanted);
+    assert_eq!(blame(4).unwrap_err().kind(), ErrorKind::NotFound);
+}

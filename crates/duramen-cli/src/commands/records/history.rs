@@ -19,7 +19,8 @@ Examples:
   duramen records history shop.duramen players ann --limit 10
   duramen records history shop.duramen players ann --at 2024-05-01 --json
 
-A line is the collection's revision, its time, the record's version, and the record as of then.";
+A line is the collection's revision, its time, the record's version, the record as of then, and in
+brackets what changed in it: JSON Pointers that begin at the record, nothing where it was new.";
 
 /// List the versions of a record, newest first
 #[derive(Debug, Args)]
@@ -54,6 +55,7 @@ struct Line {
     message: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<u64>,
+    changed: Vec<String>,
     /// Nothing if the revision deleted it.
     record: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -70,6 +72,7 @@ impl Line {
             author: version.author,
             message: version.message,
             version: number,
+            changed: version.changed.iter().map(ToString::to_string).collect(),
             record: json.map_err(io::Error::from)?,
             purged: version.is_purged,
         })
@@ -84,6 +87,10 @@ impl Record for Line {
         match (self.version, &self.record) {
             (Some(version), Some(record)) => {
                 write!(out, "version {r}{version}{r:#}  {}", shortened(record.get()))?;
+                let places = self.changed.join(" ");
+                if !places.is_empty() {
+                    write!(out, "  [{}]", shortened(&one_line(&places)))?;
+                }
             }
             _ if self.purged => write!(out, "{d}purged{d:#}")?,
             _ => write!(out, "{d}deleted{d:#}")?,

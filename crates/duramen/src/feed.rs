@@ -1,0 +1,230 @@
+//! Change feeds: what commits did to documents and records, in the order of the commits.
+//!
+//! Invariants:
+//! - a feed delivers published commits only, in their order, each once;
+//! - it keeps no more than its place: what changed is read again from the rows and states of the
+//!   trees, in memory or in segments, so a slow reader costs the engine nothing and loses nothing;
+//! - what it cannot know any more, because retention dropped it, is an error and never a gap.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::collection::Key;
+use crate::database::Database;
+use crate::engine::Engine;
+use crate::engine::recent::TreeChange;
+use crate::error::{Error, ErrorKind, Result};
+use crate::json::JsonPointer;
+use crate::revision::{CommitSequence, Micros};
+use crate::tree::cell_key::TreeId;
+
+mod batch;
+mod event;
+mod find;
+mod records;
+
+pub use batch::Batch;
+pub use event::{Event, Operation};
+
+/// What to watch, and from where on.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WatchOptions {
+    /// Only these documents and collections, which have to be there; all if there are none, those
+    /// that are made later too. A feed stays with a document that gets another name.
+    pub documents: Vec<String>,
+    /// Only records with these keys. Documents that are no collections have none.
+    pub keys: KeyFilter,
+    /// Only this value: in each record of a collection, or in a document. Events then tell what
+    /// happened to it.
+    pub path: Option<JsonPointer>,
+    /// Whether events have the values of documents before and after. Those of records they always
+    /// have.
+    pub values: bool,
+    /// Where to begin.
+    pub from: WatchFrom,
+}
+
+/// Which records a feed tells of.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum KeyFilter {
+    /// All of them.
+    #[default]
+    All,
+    /// The one with this key, in collections with keys of its type.
+    Key(Key),
+    /// Those whose keys begin so, in collections with text keys.
+    Prefix(String),
+}
+
+/// Where a feed begins.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum WatchFrom {
+    /// With the next commit.
+    #[default]
+    Now,
+    /// With the first commit. A document that dropped old revisions is new in the first that it
+    /// kept.
+    Beginning,
+    /// After a commit: where a feed that was read up to there goes on.
+    After(CommitSequence),
+    /// With the first commit at this time or after it.
+    Time(Micros),
+}
+
+/// What the commits of a database do to its documents, read when the reader wants it.
+///
+/// A feed is a place in the history and nothing else: many may be read at once, at any pace, and
+/// one that was closed goes on from [`Feed::position`] when the database is opened again. Renaming,
+/// tags, options and purges are no events.
+///
+/// ```
+/// use std::time::Duration;
+/// use duramen::{CommitOptions, Database, KeyKind, Operation, WatchOptions};
+///
+/// let db = Database::memory()?;
+/// let players = db.create_collection("players", KeyKind::Text)?;
+/// let mut feed = db.watch(&WatchOptions::default())?;
+/// players.put("ann", r#"{"score":3}"#, &CommitOptions::default())?;
+///
+/// let batch = feed.next(Duration::from_secs(1))?.expect("a commit");
+/// let events = batch.collect::<duramen::Result<Vec<_>>>()?;
+/// assert_eq!(events[0].operation, Operation::Insert);
+/// assert_eq!(events[0].new.as_deref(), Some(r#"{"score":3}"#));
+/// assert!(feed.try_next()?.is_none());
+/// # Ok::<(), duramen::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Feed {
+    engine: Arc<Engine>,
+    filter: Arc<Filter>,
+    /// Commits up to this one were delivered, or did nothing that is watched.
+    position: CommitSequence,
+    /// What the commits after that did, up to `known`.
+    pending: VecDeque<TreeChange>,
+    known: CommitSequence,
+}
+
+/// What a feed tells of.
+#[derive(Debug)]
+struct Filter {
+    /// None for all.
+    trees: Option<Vec<TreeId>>,
+    keys: KeyFilter,
+    path: Option<JsonPointer>,
+    values: bool,
+    /// Of what was dropped of the history up to this commit nothing is expected.
+    begins: CommitSequence,
+}
+
+impl Database {
+    /// A feed of what commits do to documents and records.
+    ///
+    /// Events are of published commits. What a commit of [`Durability`](crate::Durability)
+    /// `Interval` did may be delivered before it is on the device, and is lost with the power then.
+    /// A database opened for reading is [refreshed](Database::refresh) by its feeds.
+    ///
+    /// # Errors
+    /// `NotFound` if a document that is named is not there, or the feed is to go on after a commit
+    /// that the database does not have.
+    pub fn watch(&self, options: &WatchOptions) -> Result<Feed> {
+        let engine = Arc::clone(&self.engine);
+        let published = engine.published();
+        let named = |name: &String| engine.document(name).map(|tree| tree.id());
+        let trees = options.documents.iter().map(named).collect::<Result<Vec<_>>>()?;
+        let trees = (!trees.is_empty()).then_some(trees);
+        let begins = match options.from {
+            WatchFrom::Beginning => published,
+            _ => CommitSequence(0),
+        };
+        let WatchOptions { keys, path, values, .. } = options.clone();
+        let filter = Arc::new(Filter { trees, keys, path, values, begins });
+        let position = match options.from {
+            WatchFrom::Now => published,
+            WatchFrom::Beginning => CommitSequence(0),
+            WatchFrom::After(sequence) if sequence > published => {
+                return Err(not_there(sequence, published));
+            }
+            WatchFrom::After(sequence) => sequence,
+            WatchFrom::Time(time) => find::before_time(&engine, &filter, time, published)?,
+        };
+        Ok(Feed { engine, filter, position, pending: VecDeque::new(), known: position })
+    }
+}
+
+fn not_there(wanted: CommitSequence, last: CommitSequence) -> Error {
+    let message = format!(
+        "there is no commit {wanted} to go on after, the last one is {last}: it may be of another \
+         database, or have been lost with the power before it was durable; read the documents \
+         again and watch from now on"
+    );
+    Error::new(ErrorKind::NotFound, message)
+}
+
+impl Feed {
+    /// The next commit that did something that is watched, waited for at most so long; none if
+    /// there was none.
+    ///
+    /// # Errors
+    /// `NotFound` if what the next commit did was dropped by the retention of a document; it tells
+    /// from where on it is there. `Poisoned` if a write failed, so that there will be no more
+    /// commits until the database is opened again. The feed stays where it was.
+    pub fn next(&mut self, timeout: Duration) -> Result<Option<Batch>> {
+        let clock = Arc::clone(self.engine.clock());
+        let begin = clock.now();
+        loop {
+            if let Some(batch) = self.try_next()? {
+                return Ok(Some(batch));
+            }
+            let waited = clock.now().0.saturating_sub(begin.0);
+            let waited = Duration::from_micros(u64::try_from(waited).unwrap_or_default());
+            if !self.engine.wait_after(self.position, timeout.saturating_sub(waited))? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// The next commit that did something that is watched, if there is one now. A database opened
+    /// for reading is not refreshed by this.
+    ///
+    /// # Errors
+    /// As [`next`](Self::next).
+    pub fn try_next(&mut self) -> Result<Option<Batch>> {
+        loop {
+            let Some(sequence) = self.pending.front().map(|change| change.sequence) else {
+                self.position = self.known;
+                if !self.look()? {
+                    return Ok(None);
+                }
+                continue;
+            };
+            let commit = self.pending.iter().take_while(|change| change.sequence == sequence);
+            let changes: Vec<TreeChange> = commit.copied().collect();
+            let count = changes.len();
+            let batch = Batch::new(self.engine.view(), Arc::clone(&self.filter), changes)?;
+            self.pending.drain(..count);
+            self.position = sequence;
+            if batch.is_some() {
+                return Ok(batch);
+            }
+        }
+    }
+
+    /// Looks up what the next published commits did; whether there were any.
+    fn look(&mut self) -> Result<bool> {
+        let published = self.engine.published();
+        if self.position >= published {
+            return Ok(false);
+        }
+        let after = self.position;
+        let (changes, known) = find::changes(&self.engine, &self.filter, after, published)?;
+        (self.pending, self.known) = (changes.into(), known);
+        Ok(true)
+    }
+
+    /// The commit that the feed has come to: what it did was delivered, as was what is watched of
+    /// all before it. [`WatchFrom::After`] it goes on.
+    pub fn position(&self) -> CommitSequence {
+        self.position
+    }
+}

@@ -1,0 +1,322 @@
+//! Transactions that see one snapshot, and begin again where others came first.
+//!
+//! Invariants:
+//! - what such a transaction reads is as of its snapshot, with what it staged itself;
+//! - a tree that it writes has not changed since the snapshot, and nobody else changes it before
+//!   the transaction ends; so what is staged in it is the snapshot with the transaction's changes;
+//! - a serializable one commits only if what it read has not changed either, up to the moment in
+//!   which the commit is queued.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::{Committed, Transaction, busy};
+use crate::collection::{CollectionSnapshot, Key, KeyKind, ScanOptions, no_collection};
+use crate::database::Database;
+use crate::document::Document;
+use crate::engine::catalogue::{facts, no_document};
+use crate::engine::options::CommitOptions;
+use crate::error::{Error, ErrorKind, Result};
+use crate::limits::{TRANSACTION_ATTEMPTS, TRANSACTION_READS_MAX};
+use crate::revision::{CommitSequence, Revision};
+use crate::snapshot::Snapshot;
+use crate::tree::Tree;
+use crate::tree::cell_key::TreeId;
+use crate::tree::history::short;
+
+/// How a transaction of [`Database::transact`] is run and committed.
+#[derive(Debug, Clone)]
+pub struct TransactOptions {
+    /// What goes with the commit.
+    pub commit: CommitOptions,
+    /// Whether it commits only if what it read is still so, not only what it wrote. Then all such
+    /// transactions together are as if they had run one after the other.
+    pub serializable: bool,
+    /// How often it is tried before the last conflict is the answer; at least 1.
+    pub attempts_max: u32,
+}
+
+impl Default for TransactOptions {
+    fn default() -> Self {
+        let attempts_max = TRANSACTION_ATTEMPTS;
+        Self { commit: CommitOptions::default(), serializable: false, attempts_max }
+    }
+}
+
+/// What a transaction is based on.
+#[derive(Debug)]
+pub(super) struct Base {
+    sequence: CommitSequence,
+    /// What was read of trees; none if nobody asks.
+    reads: Option<BTreeMap<TreeId, Reads>>,
+    /// The tree that somebody else came to first.
+    lost: Option<TreeId>,
+}
+
+/// What was read of one tree.
+#[derive(Debug)]
+enum Reads {
+    /// Records with these keys, there or not.
+    Records(KeyKind, BTreeSet<Key>),
+    All,
+}
+
+impl Database {
+    /// Runs a transaction over any number of documents and collections, and commits it: all that
+    /// it changed becomes visible together, or nothing.
+    ///
+    /// All it reads is of one snapshot, with its own changes. Where somebody else changed a
+    /// document or collection that it writes, or, if it is
+    /// [serializable](TransactOptions::serializable), what it read, it is run again on a newer
+    /// snapshot; from then on others who write what it came to wait for it. So `body` may run
+    /// several times and should have no effects but through the transaction. If it gives an error
+    /// or panics, everything is taken back.
+    ///
+    /// # Errors
+    /// What `body` gives. `Conflict` or `Busy` if others came first in every attempt.
+    ///
+    /// ```
+    /// use duramen::{CommitOptions, Database, Key, KeyKind, TransactOptions};
+    ///
+    /// let db = Database::memory()?;
+    /// let stock = db.create_collection("stock", KeyKind::Text)?;
+    /// stock.put("apple", r#"{"count":3}"#, &CommitOptions::default())?;
+    /// db.create_collection("orders", KeyKind::U64)?;
+    ///
+    /// let apple = Key::from("apple");
+    /// let (left, committed) = db.transact(&TransactOptions::default(), |transaction| {
+    ///     let left = transaction.get_record("stock", &apple)?;
+    ///     transaction.put_record("stock", &apple, br#"{"count":2}"#)?;
+    ///     transaction.insert_record("orders", &Key::U64(1), br#"{"of":"apple"}"#)?;
+    ///     Ok(left)
+    /// })?;
+    /// assert_eq!(left.as_deref(), Some(r#"{"count":3}"#));
+    /// assert_eq!(committed.revisions.len(), 2);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    pub fn transact<T>(
+        &self,
+        options: &TransactOptions,
+        mut body: impl FnMut(&mut Transaction) -> Result<T>,
+    ) -> Result<(T, Committed)> {
+        let mut wanted = BTreeSet::new();
+        let mut attempt = 1;
+        loop {
+            let mut transaction = Transaction::new(Arc::clone(&self.engine));
+            let begun = transaction.begin_isolated(options.serializable, &wanted);
+            let done = begun.and_then(|()| body(&mut transaction));
+            let done = done.and_then(|value| transaction.check_isolation().map(|()| value));
+            match done {
+                Ok(value) => return Ok((value, transaction.commit(&options.commit)?)),
+                Err(error) if !transaction.is_late() => return Err(error),
+                Err(error) if attempt >= options.attempts_max => {
+                    return Err(error.in_context(format!("tried {attempt} times")));
+                }
+                Err(_) => wanted.extend(transaction.touched()),
+            }
+            attempt += 1;
+        }
+    }
+}
+
+impl Transaction {
+    /// Begins on a snapshot, with the turns of the trees that the attempt before came to: nobody
+    /// comes first there any more.
+    fn begin_isolated(&mut self, serializable: bool, wanted: &BTreeSet<TreeId>) -> Result<()> {
+        let reads = serializable.then(BTreeMap::new);
+        self.base = Some(Base { sequence: CommitSequence(0), reads, lost: None });
+        for &id in wanted {
+            let tree = Arc::clone(&self.take_turn(id)?.tree);
+            self.wait_published(&tree)?;
+        }
+        if let Some(base) = &mut self.base {
+            base.sequence = self.engine.published();
+        }
+        Ok(())
+    }
+
+    /// The commit that the transaction sees: that of its snapshot, else the last.
+    pub(super) fn seen(&self) -> CommitSequence {
+        self.base.as_ref().map_or_else(|| self.engine.published(), |base| base.sequence)
+    }
+
+    /// Somebody else has the turn of a tree.
+    pub(super) fn lose_turn(&mut self, id: TreeId) -> Error {
+        if let Some(base) = &mut self.base {
+            base.lost = Some(id);
+        }
+        busy()
+    }
+
+    /// Refuses a tree whose turn was just taken if it changed since the snapshot.
+    pub(super) fn check_base(&mut self, id: TreeId) -> Result<()> {
+        let Some(base) = &self.base else { return Ok(()) };
+        let (sequence, writer) = (base.sequence, &self.writers[&id]);
+        let newest = u64::from(writer.revision) - 1;
+        if writer.tree.head_at(sequence)?.0 == newest {
+            return Ok(());
+        }
+        self.writers.remove(&id);
+        Err(self.lose(id))
+    }
+
+    /// What the snapshot shows of a tree has changed since.
+    fn lose(&mut self, id: TreeId) -> Error {
+        if let Some(base) = &mut self.base {
+            base.lost = Some(id);
+        }
+        let name = self.names.iter().find(|&(_, &other)| other == id);
+        let what =
+            name.map_or("the names of documents".to_owned(), |(name, _)| format!("{name:?}"));
+        let message = format!("another commit changed {what} since the transaction began: retry");
+        Error::new(ErrorKind::Conflict, message)
+    }
+
+    /// Whether somebody else came first, so that another attempt may do.
+    fn is_late(&self) -> bool {
+        self.base.as_ref().is_some_and(|base| base.lost.is_some())
+    }
+
+    /// The trees that the transaction came to.
+    fn touched(&self) -> BTreeSet<TreeId> {
+        let mut touched: BTreeSet<TreeId> = self.writers.keys().copied().collect();
+        if let Some(base) = &self.base {
+            touched.extend(base.lost);
+            touched.extend(base.reads.iter().flat_map(BTreeMap::keys));
+        }
+        touched
+    }
+
+    /// Refuses to commit if what was read has changed, and has nobody change it before the commit.
+    fn check_isolation(&mut self) -> Result<()> {
+        let Some(base) = &mut self.base else { return Ok(()) };
+        if let Some(lost) = base.lost {
+            // The error was not passed on.
+            return Err(self.lose(lost));
+        }
+        if self.writers.is_empty() {
+            // It read one snapshot and changed nothing: it was when that was.
+            return Ok(());
+        }
+        let sequence = base.sequence;
+        let reads = base.reads.take().unwrap_or_default();
+        for (&id, read) in &reads {
+            if self.writers.contains_key(&id) {
+                continue;
+            }
+            let writer = self.take_turn(id)?;
+            let seen = writer.tree.head_at(sequence)?;
+            let newest = Revision(u64::from(writer.revision) - 1);
+            if seen != newest && !read.is_same(&writer.tree, seen, newest)? {
+                if let Some(base) = &mut self.base {
+                    base.reads = Some(reads);
+                }
+                return Err(self.lose(id));
+            }
+        }
+        Ok(())
+    }
+
+    /// What a document is in the snapshot, if the transaction has one and does not write it.
+    pub(super) fn read_document(&mut self, name: &str) -> Result<Option<Snapshot>> {
+        let Some((id, tree)) = self.unwritten(name)? else { return Ok(None) };
+        let head = tree.head_at(self.seen())?;
+        self.note_read(id, || Reads::All);
+        Snapshot::new(tree, (head, head), name).map(Some)
+    }
+
+    /// The same of a collection. `key` is what is read of it, if not all.
+    pub(super) fn read_records(
+        &mut self,
+        name: &str,
+        key: Option<&Key>,
+    ) -> Result<Option<CollectionSnapshot>> {
+        let Some((id, tree)) = self.unwritten(name)? else { return Ok(None) };
+        let (catalogue, revision) = self.names_now()?;
+        let declared = facts::options(&catalogue, id, revision)?;
+        let keys = declared.and_then(|declared| declared.collection);
+        let keys = keys.ok_or_else(|| no_collection(name))?;
+        let head = tree.head_at(self.seen())?;
+        self.note_read(id, || match key {
+            Some(key) => Reads::Records(keys, BTreeSet::from([key.clone()])),
+            None => Reads::All,
+        });
+        let document = Document::new(Arc::clone(&self.engine), Arc::clone(&tree), name);
+        let snapshot = (head.0 > 0).then(|| Snapshot::new(tree, (head, head), name)).transpose()?;
+        Ok(Some(CollectionSnapshot::of(document, snapshot, keys)))
+    }
+
+    /// A document that is read in the snapshot: none if there is no snapshot, or it is written.
+    fn unwritten(&mut self, name: &str) -> Result<Option<(TreeId, Arc<Tree>)>> {
+        if self.base.is_none() {
+            return Ok(None);
+        }
+        let id = self.find(name)?.ok_or_else(|| no_document(name))?;
+        if self.writers.contains_key(&id) {
+            return Ok(None);
+        }
+        Ok(Some((id, self.engine.view().tree(id)?)))
+    }
+
+    fn note_read(&mut self, id: TreeId, read: impl FnOnce() -> Reads) {
+        let reads = self.base.as_mut().and_then(|base| base.reads.as_mut());
+        let Some(reads) = reads else { return };
+        match (reads.get_mut(&id), read()) {
+            (None, read) => drop(reads.insert(id, read)),
+            (Some(Reads::Records(_, keys)), Reads::Records(_, more))
+                if keys.len() < TRANSACTION_READS_MAX =>
+            {
+                keys.extend(more);
+            }
+            (Some(known), _) => *known = Reads::All,
+        }
+    }
+
+    /// The records of a collection in the order of their keys, as this transaction has made them.
+    ///
+    /// They are all held in memory: give a [limit](ScanOptions::limit) and go on behind the last
+    /// key where there are many.
+    pub fn scan_records(
+        &mut self,
+        name: &str,
+        options: &ScanOptions,
+    ) -> Result<Vec<(Key, String)>> {
+        let records = if let Some(records) = self.read_records(name, None)? {
+            records
+        } else {
+            let keys = self.key_kind(name)?;
+            let writer = self.writer(name)?;
+            let revision = Revision(writer.revision.into());
+            let tree = Arc::clone(&writer.tree);
+            let document = Document::new(Arc::clone(&self.engine), Arc::clone(&tree), name);
+            let snapshot = Snapshot { tree, revision, head: revision };
+            CollectionSnapshot::of(document, Some(snapshot), keys)
+        };
+        records
+            .scan(options)?
+            .map(|record| record.map(|record| (record.key, record.json)))
+            .collect()
+    }
+}
+
+impl Reads {
+    /// Whether what was read at a revision is so at a later one.
+    fn is_same(&self, tree: &Tree, seen: Revision, newest: Revision) -> Result<bool> {
+        let Self::Records(keys, read) = self else { return Ok(false) };
+        // Versions are counted on for ever, so an equal one is the same value.
+        let version = |key: &Key, revision: Revision| {
+            let at = short(revision);
+            if at == 0 || tree.deleted_in(at)?.is_some() {
+                return Ok(None);
+            }
+            let record = tree.record(keys.text_of(key)?.as_bytes(), at)?;
+            record.map(|record| tree.record_version(record, at)).transpose()
+        };
+        for key in read {
+            if version(key, seen)? != version(key, newest)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
