@@ -16,8 +16,9 @@ use crate::tree::history::short;
 use crate::tree::serialize::Format;
 
 mod history;
+mod indexes;
 mod key;
-mod path_values;
+pub(crate) mod path_values;
 mod query;
 mod record_path;
 mod scan;
@@ -25,6 +26,7 @@ pub(crate) mod sort_key;
 mod write;
 
 pub use history::{RecordHistory, RecordVersion};
+pub use indexes::{IndexProgress, IndexStats};
 pub use key::{Key, KeyKind};
 pub use query::{
     Explanation, Filter, FilterValue, Group, Groups, Order, Page, Query, QueryCounts, Records,

@@ -5,6 +5,7 @@
 mod bulk;
 mod cold_reads;
 mod full_disk;
+mod indexes;
 mod model;
 mod purge;
 mod tidy;

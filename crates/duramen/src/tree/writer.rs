@@ -230,9 +230,12 @@ impl Writer {
         let unchanged: Vec<NodeId> = unchanged.into_iter().collect();
         self.settle_moves()?;
         self.tree.data.write().settle(&unchanged);
-        if let Some(keys) = self.options.as_ref().and_then(|options| options.collection) {
-            self.settle_records(repeats, |key| keys.check(key))?;
+        if let Some(options) = &self.options
+            && let Some(keys) = options.collection
+        {
+            let changed = self.settle_records(repeats, |key| keys.check(key))?;
             self.tree.data.write().settle(&[]);
+            self.check_unique(&options.indexes, &changed)?;
         }
         let data = self.tree.data.read();
         let is_born = self.revision == 1 && data.spaces[0].next > 0;

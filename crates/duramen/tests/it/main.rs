@@ -14,6 +14,7 @@ mod edits;
 mod export;
 mod format;
 mod golden;
+mod indexes;
 mod jsonpath;
 mod large_groups;
 mod lifecycle;

@@ -1,0 +1,177 @@
+//! Refuses to give two records the same values where an index is unique.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use crate::collection::{RecordPath, path_values};
+use crate::error::{Error, ErrorKind, Result};
+use crate::index::keys::{Key, keys};
+use crate::index::{Index, IndexOptions, IndexRange};
+use crate::jsonpath::place::{At, View};
+use crate::tree::Tree;
+use crate::tree::data::node;
+use crate::tree::schema::ROOT;
+use crate::tree::writer::Writer;
+
+/// Entries of one key read at once.
+const PAGE: usize = 64;
+
+/// A record at a revision.
+type Place = (u64, u32);
+
+impl Writer {
+    /// Refuses values that a staged record has in common with another one where an index is
+    /// unique. What was committed is looked up in the index, what is staged compared among itself.
+    pub(crate) fn check_unique(
+        &self,
+        indexes: &IndexOptions,
+        changed: &BTreeSet<u64>,
+    ) -> Result<()> {
+        for (name, declared) in indexes.iter().filter(|(_, declared)| declared.is_unique) {
+            let index = self.tree.indexes.get(&self.tree, declared)?;
+            if declared.is_building && !index.is_enforced() {
+                continue;
+            }
+            index.follow(&self.tree, self.revision - 1, &mut || Ok(()))?;
+            let mut owners: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
+            for &ordinal in changed {
+                for key in keys(&self.tree, &declared.paths, (ordinal, self.revision))? {
+                    if key.has_null {
+                        continue;
+                    }
+                    let before = owners.insert(key.whole().to_vec(), ordinal);
+                    let other = match before.filter(|&before| before != ordinal) {
+                        Some(other) => Some((other, self.revision)),
+                        None => self.owner_before(&index, &key, changed)?,
+                    };
+                    if let Some(other) = other {
+                        let places = [other, (ordinal, self.revision)];
+                        return Err(collision(&self.tree, (name, &declared.paths), &key, places));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A record that has a key as of the last commit, and that nothing staged changes.
+    fn owner_before(
+        &self,
+        index: &Arc<Index>,
+        key: &Key,
+        changed: &BTreeSet<u64>,
+    ) -> Result<Option<Place>> {
+        let before = self.revision - 1;
+        if before == 0 {
+            return Ok(None);
+        }
+        let bound = || Bound::Included(key.bytes.clone());
+        let of = (Arc::clone(&self.tree), Arc::clone(index));
+        let mut range = IndexRange::new(of, before, (bound(), bound()), false);
+        loop {
+            let page = range.next(PAGE)?;
+            if page.is_empty() {
+                return Ok(None);
+            }
+            for (found, ordinal) in page {
+                let place = (ordinal, before);
+                if *found == *key.bytes
+                    && !changed.contains(&ordinal)
+                    && has_whole(&self.tree, &index.paths, key, place)?
+                {
+                    return Ok(Some(place));
+                }
+            }
+        }
+    }
+}
+
+/// Refuses values that two records have in common at a revision.
+pub(crate) fn check_all(
+    (tree, index): (&Arc<Tree>, &Arc<Index>),
+    name: &str,
+    revision: u32,
+    pause: &mut dyn FnMut() -> Result<()>,
+) -> Result<()> {
+    let of = (Arc::clone(tree), Arc::clone(index));
+    let mut range = IndexRange::new(of, revision, (Bound::Unbounded, Bound::Unbounded), false);
+    // All records that have the last key as it is cut.
+    let mut same: (Box<[u8]>, Vec<u64>) = Default::default();
+    loop {
+        let page = range.next(PAGE)?;
+        if page.is_empty() {
+            return Ok(());
+        }
+        for (found, ordinal) in page {
+            if found != same.0 {
+                same = (found, vec![ordinal]);
+                continue;
+            }
+            let of_record = keys(tree, &index.paths, (ordinal, revision))?;
+            for key in of_record.iter().filter(|key| *key.bytes == *found && !key.has_null) {
+                for &other in &same.1 {
+                    if has_whole(tree, &index.paths, key, (other, revision))? {
+                        let places = [(other, revision), (ordinal, revision)];
+                        return Err(collision(tree, (name, &index.paths), key, places));
+                    }
+                }
+                // Records without a value may be many, and need not be compared.
+                same.1.push(ordinal);
+            }
+        }
+        pause()?;
+    }
+}
+
+/// Whether a record has a key that is as it is where both are cut too.
+fn has_whole(tree: &Tree, paths: &[RecordPath], key: &Key, place: Place) -> Result<bool> {
+    if key.whole.is_none() {
+        return Ok(true);
+    }
+    Ok(keys(tree, paths, place)?.iter().any(|other| other.whole() == key.whole()))
+}
+
+#[cold]
+fn collision(
+    tree: &Tree,
+    (name, paths): (&str, &[RecordPath]),
+    key: &Key,
+    places: [Place; 2],
+) -> Error {
+    let record = |(ordinal, _): Place| {
+        let path = tree.data.read().schema.path(ROOT).entry;
+        let name = path.map(|path| tree.name_of(node(path, ordinal)));
+        name.and_then(Result::ok).flatten().unwrap_or_default()
+    };
+    let value = shown(tree, paths, key, places[1]).unwrap_or_else(|_| "the same value".to_owned());
+    let message = format!(
+        "the index {name:?} is unique, and the records {:?} and {:?} would both have {value}: \
+         change one of them",
+        record(places[0]),
+        record(places[1]),
+    );
+    Error::new(ErrorKind::Conflict, message)
+}
+
+/// The values of a record that make a key, as JSON.
+fn shown(tree: &Tree, paths: &[RecordPath], key: &Key, place: Place) -> Result<String> {
+    let Some(path) = tree.data.read().schema.path(ROOT).entry else { return Ok(String::new()) };
+    let view = View { tree, revision: place.1 };
+    let mut values = Vec::new();
+    let mut rest = key.whole();
+    for at in paths {
+        for value in path_values::values(view, &At::Node(node(path, place.0)), at)? {
+            let (mut bytes, mut text) = (Vec::new(), Vec::new());
+            path_values::append_key(view, &value, &mut bytes)?;
+            if let Some(after) = rest.strip_prefix(bytes.as_slice()) {
+                rest = after;
+                view.append_json(&value, &mut text)?;
+                let text: String = String::from_utf8_lossy(&text).chars().take(100).collect();
+                values.push(format!("{at} = {text}"));
+                break;
+            }
+        }
+    }
+    Ok(values.join(", "))
+}
