@@ -33,7 +33,9 @@ fn sample(device: &Arc<dyn Device>) -> Database {
         put(&collection, name, 1);
         collection.drop_index(name).unwrap();
     }
-    definitions().iter().for_each(|index| collection.create_index(index).unwrap());
+    for index in definitions() {
+        collection.create_index(&index).unwrap();
+    }
     put(&collection, "last", 2);
     db
 }
