@@ -24,7 +24,7 @@ fn definitions() -> [IndexDefinition; 2] {
     ]
 }
 
-/// A collection with two indexes, and one that was dropped.
+/// A collection with two indexes, and two that were dropped.
 fn sample(device: &Arc<dyn Device>) -> Database {
     let db = Database::open_device(Arc::clone(device), options()).unwrap();
     let collection = db.create_collection("c", KeyKind::Text).unwrap();
@@ -33,6 +33,9 @@ fn sample(device: &Arc<dyn Device>) -> Database {
         put(&collection, name, 1);
         collection.drop_index(name).unwrap();
     }
+    // What was there twice before the index came stays in the history.
+    collection.put("twice", r#"{"mail":"old"}"#, &how()).unwrap();
+    collection.delete("twice", &how()).unwrap();
     for index in definitions() {
         collection.create_index(&index).unwrap();
     }
