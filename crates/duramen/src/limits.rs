@@ -119,7 +119,7 @@ pub const INDEX_PATHS_MAX: usize = 8;
 /// Bytes that an index keeps of the sort key of each value; longer ones are cut.
 pub const INDEX_VALUE_BYTES_MAX: usize = 1_024;
 /// Bytes of an entry of an index: its values, the ordinal of the record and the revision.
-pub const INDEX_ENTRY_BYTES_MAX: usize = INDEX_PATHS_MAX * INDEX_VALUE_BYTES_MAX + 12;
+pub const INDEX_ENTRY_BYTES_MAX: usize = 8_204;
 /// Entries of one cell of an index.
 pub const INDEX_CELL_ENTRIES_MAX: usize = 128;
 /// Entries of an index, beside those that were there before, from which on it may begin a new slab.

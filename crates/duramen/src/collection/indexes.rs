@@ -33,9 +33,9 @@ pub struct IndexStats {
 type Progress<'p> = dyn FnMut(IndexProgress) -> ControlFlow<()> + 'p;
 
 impl Collection {
-    /// Makes an index, while the collection is read and written. It has the entries of all revisions
-    /// that are kept. `Conflict` if there is one of that name, or if it is unique and two records
-    /// have the same values; `Invalid` if no index can be so.
+    /// Makes an index, while the collection is read and written. It has the entries of all
+    /// revisions that are kept. `Conflict` if there is one of that name, or if it is unique and two
+    /// records have the same values; `Invalid` if no index can be so.
     ///
     /// ```
     /// use duramen::{CommitOptions, Database, ErrorKind, IndexDefinition, KeyKind};
@@ -65,7 +65,7 @@ impl Collection {
         let declared = self.change_indexes(|indexes| indexes.begin(definition))?;
         let made = self.make_index((&definition.name, &declared), progress);
         if made.is_err() {
-            // If this fails too, what is left is seen by nobody, and replaced by the next of its name.
+            // If this fails too, what is left is seen by nobody, and gone on with by the next one.
             let _ = self.change_indexes(|indexes| {
                 let is_ours = indexes.iter().any(|(_, index)| index.id == declared.id);
                 Ok(is_ours.then(|| indexes.remove(&definition.name)))

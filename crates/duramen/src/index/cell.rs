@@ -11,7 +11,10 @@
 )]
 
 use crate::error::Result;
-use crate::limits::{INDEX_CELL_ENTRIES_MAX, INDEX_ENTRY_BYTES_MAX, ORDINALS_MAX, REVISIONS_MAX};
+use crate::limits::{
+    INDEX_CELL_ENTRIES_MAX, INDEX_ENTRY_BYTES_MAX, INDEX_PATHS_MAX, INDEX_VALUE_BYTES_MAX,
+    ORDINALS_MAX, REVISIONS_MAX,
+};
 use crate::tree::kept::Kept;
 use crate::wire::{Reader, put_varint};
 
@@ -20,6 +23,11 @@ const REVISION_BYTES: usize = size_of::<u32>();
 
 /// Bytes of the ordinal before it.
 const ORDINAL_BYTES: usize = size_of::<u64>();
+
+const _: () = assert!(
+    INDEX_PATHS_MAX * INDEX_VALUE_BYTES_MAX + ORDINAL_BYTES + REVISION_BYTES
+        == INDEX_ENTRY_BYTES_MAX
+);
 
 /// Bytes of entries from which on a cell is full, so that several fit a block.
 const CELL_BYTES_WANTED: usize = 8 << 10;

@@ -9,6 +9,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::index::keys::{Key, keys};
 use crate::index::{Index, IndexOptions, IndexRange};
 use crate::jsonpath::place::{At, View};
+use crate::limits::INDEX_VALUE_BYTES_MAX;
 use crate::tree::Tree;
 use crate::tree::data::node;
 use crate::tree::schema::ROOT;
@@ -96,7 +97,7 @@ pub(crate) fn check_all(
 ) -> Result<()> {
     let of = (Arc::clone(tree), Arc::clone(index));
     let mut range = IndexRange::new(of, revision, (Bound::Unbounded, Bound::Unbounded), false);
-    // All records that have the last key as it is cut.
+    // The records that have the last key: all of them if it may be cut, else one says enough.
     let mut same: (Box<[u8]>, Vec<u64>) = Default::default();
     loop {
         let page = range.next(PAGE)?;
@@ -108,20 +109,37 @@ pub(crate) fn check_all(
                 same = (found, vec![ordinal]);
                 continue;
             }
-            let of_record = keys(tree, &index.paths, (ordinal, revision))?;
-            for key in of_record.iter().filter(|key| *key.bytes == *found && !key.has_null) {
-                for &other in &same.1 {
-                    if has_whole(tree, &index.paths, key, (other, revision))? {
-                        let places = [(other, revision), (ordinal, revision)];
-                        return Err(collision(tree, (name, &index.paths), key, places));
-                    }
-                }
-                // Records without a value may be many, and need not be compared.
+            let place = (ordinal, revision);
+            if let Some((key, other)) = shared(tree, &index.paths, place, &same)? {
+                let places = [(other, revision), place];
+                return Err(collision(tree, (name, &index.paths), &key, places));
+            }
+            if same.0.len() >= INDEX_VALUE_BYTES_MAX {
                 same.1.push(ordinal);
             }
         }
         pause()?;
     }
+}
+
+/// The key that a record has in common with another one, of those that have one that is the same as
+/// it is cut.
+fn shared(
+    tree: &Tree,
+    paths: &[RecordPath],
+    place: Place,
+    (cut, others): &(Box<[u8]>, Vec<u64>),
+) -> Result<Option<(Key, u64)>> {
+    let mut own = keys(tree, paths, place)?;
+    own.retain(|key| *key.bytes == **cut && !key.has_null);
+    for key in own {
+        for &other in others {
+            if has_whole(tree, paths, &key, (other, place.1))? {
+                return Ok(Some((key, other)));
+            }
+        }
+    }
+    Ok(None)
 }
 
 /// Whether a record has a key that is as it is where both are cut too.
