@@ -19,8 +19,8 @@ use crate::commands::{
 };
 use crate::commands::{backup, dump, load, restore};
 use crate::commands::{
-    blame, check, completions, demo, diff, export, get, history, import, init, log, ls, man, put,
-    query, records, remove, repair, scrub, set, shell, show, stat, watch, when,
+    blame, check, completions, demo, diff, export, get, history, import, index, init, log, ls, man,
+    put, query, records, remove, repair, scrub, set, shell, show, stat, watch, when,
 };
 use crate::commands::{compact, delete, options, purge, rename_document, retain, tag, untag};
 use crate::exit::Success;
@@ -88,6 +88,7 @@ pub(crate) enum Command {
     When(when::When),
     Watch(watch::Watch),
     Records(records::Records),
+    Index(index::Index),
     Ls(ls::Ls),
     Export(export::Export),
     Import(import::Import),
@@ -149,6 +150,7 @@ impl Command {
             Self::Repair(command) => command.run(session, output),
             Self::Query(command) => command.run(session, output),
             Self::Records(command) => command.run(session, output),
+            Self::Index(command) => command.run(session, output),
             Self::Blame(command) => command.run(session, output),
             Self::When(command) => command.run(session, output),
             Self::Watch(command) => command.run(session, output),

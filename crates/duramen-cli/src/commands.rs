@@ -15,6 +15,7 @@ pub(crate) mod export;
 pub(crate) mod get;
 pub(crate) mod history;
 pub(crate) mod import;
+pub(crate) mod index;
 pub(crate) mod init;
 pub(crate) mod insert;
 pub(crate) mod load;

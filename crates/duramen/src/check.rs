@@ -31,6 +31,8 @@ pub struct CheckReport {
     pub documents: u64,
     /// Revisions whose rows were read.
     pub revisions: u64,
+    /// Indexes that were held against the records.
+    pub indexes: u64,
     /// Content hashes that checkpoints and tags had kept, and that were made again.
     pub hashes: u64,
     /// Everything that does not verify; empty if all is well.
@@ -39,6 +41,7 @@ pub struct CheckReport {
 
 mod facts;
 mod hashes;
+mod indexes;
 
 /// Revisions of each document that are read whole: the first, the last, and some between.
 const WHOLE_READS: u64 = 16;
@@ -68,6 +71,8 @@ pub(crate) fn check(engine: &Engine) -> Result<CheckReport> {
             report.documents += 1;
             report.check_tree(&place, &tree, published);
             let checked = report.check_facts(&place, (&view, published), (&tree, found));
+            report.found(&place, checked)?;
+            let checked = report.check_indexes(&place, (&view, published), &tree);
             report.found(&place, checked)?;
         }
     }

@@ -17,8 +17,9 @@ use crate::tree::serialize::Format;
 
 mod compare;
 mod history;
+mod indexes;
 mod key;
-mod path_values;
+pub(crate) mod path_values;
 mod query;
 mod record_path;
 mod scan;
@@ -27,6 +28,7 @@ mod write;
 
 pub use compare::RecordBlame;
 pub use history::{RecordHistory, RecordVersion};
+pub use indexes::{IndexProgress, IndexStats};
 pub use key::{Key, KeyKind};
 pub use query::{
     Explanation, Filter, FilterValue, Group, Groups, Order, Page, Query, QueryCounts, Records,

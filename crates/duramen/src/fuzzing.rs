@@ -12,6 +12,7 @@ use bytes::Bytes;
 use crate::encoding::{Column, RevisionRowsBlock, RunPiece, decode_order_block};
 use crate::engine::record;
 use crate::engine::{View, salvage};
+use crate::index::cell::{self, Entries, Facts};
 use crate::io::{Access, Device, MemoryDevice, read_exact_at};
 use crate::journal::salvage::SalvagedJournal;
 use crate::json::Tape;
@@ -39,7 +40,7 @@ pub struct Target {
 }
 
 /// All of them.
-pub const TARGETS: [Target; 17] = [
+pub const TARGETS: [Target; 18] = [
     Target { name: "journal_group", run: journal::fuzzing::group },
     Target { name: "journal_records", run: journal_records },
     Target { name: "segment_cells", run: segment::fuzzing::cells },
@@ -53,6 +54,7 @@ pub const TARGETS: [Target; 17] = [
     Target { name: "revision_rows", run: revision_rows },
     Target { name: "order_block", run: order_block },
     Target { name: "tree_facts", run: tree_facts },
+    Target { name: "index_cell", run: index_cell },
     Target { name: "json", run: json },
     Target { name: "jsonpath", run: jsonpath },
     Target { name: "json_patch", run: json_patch },
@@ -125,6 +127,7 @@ fn add_cells(device: &Arc<dyn Device>, corpus: &mut Vec<(&'static str, Vec<u8>)>
             Some(CellKey::Rows { .. }) => "revision_rows",
             Some(CellKey::Order(_)) => "order_block",
             Some(CellKey::Meta | CellKey::Schema(_)) => "tree_facts",
+            Some(CellKey::Index { .. } | CellKey::IndexSlab { .. }) => "index_cell",
             _ => continue,
         };
         corpus.push((name, cell.load()?.to_vec()));
@@ -227,6 +230,17 @@ fn revision_rows(data: &[u8]) {
 fn order_block(data: &[u8]) {
     if let Ok(block) = decode_order_block(data) {
         let _ = (block.items(), block.check().is_ok());
+    }
+}
+
+fn index_cell(data: &[u8]) {
+    if let Ok(entries) = Entries::decode(data) {
+        let owned: Vec<_> = entries.iter().map(|(entry, begins)| (entry.into(), begins)).collect();
+        let again = Entries::decode(&cell::encode(&owned));
+        assert!(again.is_ok_and(|again| again.iter().eq(entries.iter())));
+    }
+    if let Ok(facts) = Facts::decode(data) {
+        assert_eq!(Facts::decode(&facts.encode()).ok(), Some(facts));
     }
 }
 

@@ -37,6 +37,7 @@ mod export;
 mod feed;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
+mod index;
 pub mod io;
 mod journal;
 mod json;
@@ -77,9 +78,9 @@ pub use bulk::{BulkOptions, BulkProgress};
 pub use check::{CheckReport, Finding};
 pub use clock::{Clock, SystemClock};
 pub use collection::{
-    Collection, CollectionSnapshot, Explanation, Filter, FilterValue, Group, Groups, Key, KeyKind,
-    Order, Page, Query, QueryCounts, Record, RecordBlame, RecordHistory, RecordPath, RecordVersion,
-    Records, Saved, Scan, ScanOptions,
+    Collection, CollectionSnapshot, Explanation, Filter, FilterValue, Group, Groups, IndexProgress,
+    IndexStats, Key, KeyKind, Order, Page, Query, QueryCounts, Record, RecordBlame, RecordHistory,
+    RecordPath, RecordVersion, Records, Saved, Scan, ScanOptions,
 };
 pub use condition::{Condition, Spell, When};
 pub use content_hash::ContentHash;
@@ -92,6 +93,7 @@ pub use engine::options::{CommitOptions, Options};
 pub use error::{Error, ErrorKind, Result};
 pub use export::{ExportedContent, ExportedFacts, ExportedRevision, HistoryExport, HistoryImport};
 pub use feed::{Batch, Event, Feed, KeyFilter, Operation, WatchFrom, WatchOptions};
+pub use index::{IndexDefinition, IndexOptions};
 pub use json::{ArrayIndex, JsonPointer, ParseOptions};
 pub use jsonpath::{JsonPath, Match, Matches};
 pub use label_path::LabelPath;

@@ -41,7 +41,7 @@ pub const INLINE_BYTES_MAX: usize = 4_096;
 /// Bytes of a cell of first states of more than one slot: with its key it fits a block.
 pub const BASE_BYTES_MAX: usize = 32_512;
 /// Bytes of a cell's key.
-pub const CELL_KEY_BYTES_MAX: usize = 2_048;
+pub const CELL_KEY_BYTES_MAX: usize = 10_240;
 /// Bytes of one cell: the largest value and the header its encoding puts before it.
 pub const CELL_BYTES_MAX: usize = 268_500_992;
 /// Bytes of a block of several cells; a larger cell has a block of its own.
@@ -125,3 +125,15 @@ pub const TRANSACTION_ATTEMPTS: u32 = 8;
 /// Records of one collection that a serializable transaction remembers to have read; of one that
 /// reads more it remembers that it read the collection.
 pub const TRANSACTION_READS_MAX: usize = 65_536;
+/// Indexes of one collection.
+pub const INDEXES_MAX: usize = 64;
+/// Paths of one index.
+pub const INDEX_PATHS_MAX: usize = 8;
+/// Bytes that an index keeps of the sort key of each value; longer ones are cut.
+pub const INDEX_VALUE_BYTES_MAX: usize = 1_024;
+/// Bytes of an entry of an index: its values, the ordinal of the record and the revision.
+pub const INDEX_ENTRY_BYTES_MAX: usize = 8_204;
+/// Entries of one cell of an index.
+pub const INDEX_CELL_ENTRIES_MAX: usize = 128;
+/// Entries of an index, beside those that were there before, from which on it may begin a new slab.
+pub const INDEX_SLAB_ENTRIES_MIN: u64 = 8_192;

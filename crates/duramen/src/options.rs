@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use crate::PathId;
 use crate::collection::KeyKind;
 use crate::error::{Error, ErrorKind, Result};
+use crate::index::IndexOptions;
 use crate::json::escape::quoted;
 use crate::json::{Item, ParseOptions, Tape, TapeIndex};
 use crate::label_path::LabelPath;
@@ -49,6 +50,8 @@ pub struct DocumentOptions {
     /// The keys of its records, if the document is a [collection](crate::Collection): then its
     /// value is an object of objects. It is said when the document is made.
     pub collection: Option<KeyKind>,
+    /// The indexes of a collection.
+    pub indexes: IndexOptions,
 }
 
 /// What was declared of a document at the committed revision of the catalogue that was asked for
@@ -81,6 +84,7 @@ impl DocumentOptions {
             && self.maps.is_empty()
             && self.keep == Retention::All
             && self.collection.is_none()
+            && self.indexes.is_empty()
     }
 
     /// Refuses more paths than can be looked at with every value, and names no field can have.
@@ -91,6 +95,11 @@ impl DocumentOptions {
                 format!("{declared} paths are declared: at most {DECLARED_PATHS_MAX} can be");
             return Err(Error::new(ErrorKind::Invalid, message));
         }
+        if self.collection.is_none() && !self.indexes.is_empty() {
+            let message = "only collections have indexes: this document is none";
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
+        self.indexes.check()?;
         self.keep.check()?;
         self.ids.values().try_for_each(|field| check_member_name(field.as_bytes()))
     }
@@ -117,7 +126,10 @@ impl DocumentOptions {
         let keep = self.keep.to_json().map_or(String::new(), |keep| format!(",\"keep\":{keep}"));
         let keys = self.collection.map(|keys| format!(",\"collection\":\"{keys}\""));
         let keys = keys.unwrap_or_default();
-        format!("{{\"ids\":{{{}}},\"maps\":[{}]{keep}{keys}}}", ids.join(","), maps.join(","))
+        let indexes = (!self.indexes.is_empty()).then(|| self.indexes.to_json());
+        let indexes = indexes.map(|json| format!(",\"indexes\":{json}")).unwrap_or_default();
+        let (ids, maps) = (ids.join(","), maps.join(","));
+        format!("{{\"ids\":{{{ids}}},\"maps\":[{maps}]{keep}{keys}{indexes}}}")
     }
 
     /// The options that [`Self::to_json`] gave.
@@ -149,6 +161,9 @@ impl DocumentOptions {
         }
         if let Some(keys) = member("collection") {
             options.collection = Some(text_at(keys)?.parse()?);
+        }
+        if let Some(indexes) = member("indexes") {
+            options.indexes = IndexOptions::from_json(&tape, indexes)?;
         }
         Ok(options)
     }
@@ -182,6 +197,7 @@ mod tests {
             maps: ["$.players{*}".parse().unwrap(), "$".parse().unwrap()].into(),
             keep: Retention::Last(7),
             collection: Some(KeyKind::Uuid),
+            indexes: IndexOptions::default(),
         };
         let second = Duration::from_secs(1);
         for keep in [Retention::All, Retention::Last(7), Retention::For(second), Retention::Head] {

@@ -16,6 +16,7 @@ use std::time::Duration;
 use parking_lot::{ArcMutexGuard, Mutex, RawMutex, RwLock};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::index::Indexes;
 use crate::limits::REVISIONS_MAX;
 use crate::memory::{Hold, Resident};
 use crate::node::{Move, NodeId};
@@ -91,6 +92,7 @@ pub(crate) struct Tree {
     pub(crate) orders: Orders,
     pub(crate) blobs: Blobs,
     pub(crate) options: LastOptions,
+    pub(crate) indexes: Indexes,
     turn: Arc<Mutex<()>>,
     /// Whether a purge of it is under way: then nobody writes it.
     is_purging: AtomicBool,
@@ -136,6 +138,7 @@ impl Tree {
             cells,
             data: Arc::new(RwLock::new(data)),
             options: LastOptions::default(),
+            indexes: Indexes::default(),
             turn: Arc::default(),
             is_purging: AtomicBool::new(false),
             printed_bytes: AtomicUsize::new(0),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use duramen::{DocumentOptions, ExportedFacts, Micros, Retention, Revision, Tag};
+use duramen::{DocumentOptions, ExportedFacts, IndexDefinition, Micros, Retention, Revision, Tag};
 use serde::{Deserialize, Serialize};
 
 use crate::history_line::no_line;
@@ -30,6 +30,17 @@ struct Options {
     /// The type of the keys of a collection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     collection: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    indexes: Vec<Index>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Index {
+    name: String,
+    paths: Vec<String>,
+    #[serde(default)]
+    unique: bool,
 }
 
 /// How much of the history is kept, if not all.
@@ -55,7 +66,7 @@ struct TagLine {
 
 impl Line {
     pub(super) fn of(facts: &ExportedFacts) -> Self {
-        let DocumentOptions { ids, maps, keep, collection } = &facts.options;
+        let DocumentOptions { ids, maps, keep, collection, indexes } = &facts.options;
         let keep = match keep {
             Retention::All => None,
             Retention::Head => Some(Keep::Head),
@@ -75,7 +86,13 @@ impl Line {
             message: tag.message.clone(),
         };
         let collection = collection.map(|keys| keys.to_string());
-        let options = Options { ids, maps, keep, collection };
+        let indexes = indexes.definitions().map(|index| Index {
+            paths: index.paths.iter().map(ToString::to_string).collect(),
+            name: index.name,
+            unique: index.is_unique,
+        });
+        let indexes = indexes.collect();
+        let options = Options { ids, maps, keep, collection, indexes };
         Self { options, tags: facts.tags.iter().map(tag).collect() }
     }
 
@@ -102,6 +119,13 @@ impl Line {
             Some(Keep::ForUs(span)) => Retention::For(Duration::from_micros(span)),
         };
         options.collection = self.options.collection.map(|keys| keys.parse()).transpose()?;
+        let index = |Index { name, paths, unique }: Index| -> duramen::Result<_> {
+            let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+            let definition = IndexDefinition::new(&name, &paths)?;
+            Ok(IndexDefinition { is_unique: unique, ..definition })
+        };
+        let indexes = self.options.indexes.into_iter().map(index);
+        options.indexes = indexes.collect::<duramen::Result<_>>()?;
         let tags = self.tags.into_iter().map(TagLine::read).collect::<duramen::Result<_>>()?;
         Ok(ExportedFacts { options, tags })
     }
@@ -140,6 +164,12 @@ mod tests {
                 maps: ["$.players{*}".parse().unwrap()].into(),
                 keep: Retention::For(Duration::from_secs(90)),
                 collection: Some(KeyKind::I64),
+                indexes: [
+                    IndexDefinition::new("a", &["x", "y[*]"]).unwrap().unique(),
+                    IndexDefinition::new("b", &[r#"["x.y"]"#]).unwrap(),
+                ]
+                .into_iter()
+                .collect(),
             },
             tags: vec![Tag {
                 name: "v1 \u{e9}".to_owned(),

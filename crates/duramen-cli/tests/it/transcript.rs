@@ -99,9 +99,9 @@ macro_rules! sessions {
 }
 
 sessions!(
-    backup bulk check_and_stat demo diff dump editing_help edits export get help history import init
-    lifecycle lifecycle_help log pages purge put reading reading_help records records_query
-    repair retention set_and_remove shell show watch wrong
+    backup bulk check_and_stat demo diff dump editing_help edits export get help history import
+    indexes init lifecycle lifecycle_help log pages purge put reading reading_help records
+    records_query repair retention set_and_remove shell show watch wrong
 );
 
 #[test]

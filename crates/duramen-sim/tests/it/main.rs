@@ -6,6 +6,7 @@ mod bulk;
 mod cold_reads;
 mod feed;
 mod full_disk;
+mod indexes;
 mod model;
 mod purge;
 mod tidy;

@@ -158,8 +158,11 @@ impl Cutter {
         (tree, key): (TreeId, CellKey),
         load: &dyn Fn() -> Result<Bytes>,
     ) -> Result<Option<Bytes>> {
-        if matches!(key, CellKey::Schema(_)) {
-            return load().map(Some);
+        match key {
+            CellKey::Schema(_) => return load().map(Some),
+            // The catalogue may say of others from here on; they are made again when they are read.
+            CellKey::Index { .. } | CellKey::IndexSlab { .. } => return Ok(None),
+            _ => {}
         }
         if self.tree.as_ref().is_none_or(|(current, _)| *current != tree) {
             self.leave_tree();

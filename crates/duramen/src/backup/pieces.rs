@@ -143,6 +143,7 @@ pub(super) fn kept(
             column(extent, load()?, (kind, (slots - number) as usize))
         }
         CellKey::Hash { revision } => whole(revision <= extent.revision.into()),
+        CellKey::Index { .. } | CellKey::IndexSlab { .. } => Ok(None),
         CellKey::Kept => revisions(&load()?, extent.revision),
         CellKey::Order(OrderId(id)) => whole(id < extent.orders),
         CellKey::Blob(BlobId(id)) => whole(id < extent.blobs),

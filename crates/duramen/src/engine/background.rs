@@ -117,7 +117,7 @@ impl Engine {
     }
 
     /// Has done what is due: by the thread, if there is one, else at once.
-    pub(super) fn work_if_due(&self) {
+    pub(crate) fn work_if_due(&self) {
         if !self.is_checkpoint_due() {
             return;
         }
@@ -130,6 +130,16 @@ impl Engine {
             // What the caller did is safe; what fails here is tried again with a later commit.
             let _ = self.work();
         }
+    }
+
+    /// Has done what is due for indexes that follow, and waits where there is no room for more. A
+    /// database opened for reading has all of it in memory.
+    pub(crate) fn make_room(&self) -> Result<()> {
+        if self.journal.is_none() {
+            return Ok(());
+        }
+        self.work_if_due();
+        self.wait_for_room()
     }
 
     /// Whether a checkpoint should be written: at half of the memory, or at a length of the

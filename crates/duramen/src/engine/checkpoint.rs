@@ -20,6 +20,7 @@ use crate::limits::{
 use crate::segment::{Encoding, SegmentInfo, SegmentMeta, SegmentWriter};
 use crate::tree::Tree;
 use crate::tree::cell_key::TreeId;
+use crate::tree::history::short;
 use crate::tree::persist::{Cell, CellSink, Frozen};
 
 /// The right to move the checkpoint: to write one, or to commit without the journal.
@@ -79,16 +80,36 @@ impl Engine {
         let from = self.manifest.lock().checkpoint;
         // Most of the wait for the device is over before commits have to wait.
         journal.flush()?;
+        self.follow_indexes();
         let _no_commits = self.gate.write();
         journal.flush()?;
         let tail = journal.tail();
-        if tail.sequence == from.sequence {
+        let frozen = |tree: Arc<Tree>| tree.freeze().map(|frozen| (tree, frozen));
+        let trees: Vec<_> = self.view().open_trees().into_iter().filter_map(frozen).collect();
+        if tail.sequence == from.sequence && trees.is_empty() {
             return Ok(None);
         }
-        let frozen = |tree: Arc<Tree>| tree.freeze().map(|frozen| (tree, frozen));
-        let trees = self.view().open_trees().into_iter().filter_map(frozen).collect();
         let bytes = self.memory.young();
         Ok(Some(Young { from, tail, trees, bytes }))
+    }
+
+    /// Has the indexes in use follow what was committed, while what changed is in memory. Where
+    /// that fails they follow later; whoever reads them is told why.
+    fn follow_indexes(&self) {
+        let published = self.published();
+        for tree in self.view().open_trees() {
+            let indexes = tree.indexes.in_use();
+            if indexes.is_empty() {
+                continue;
+            }
+            let before = tree.data.read().rows.before();
+            let Ok(head) = tree.head_at(published) else { continue };
+            for index in indexes {
+                if u64::from(index.followed(&tree).revision) >= before {
+                    let _ = index.follow(&tree, short(head), &mut || Ok(()));
+                }
+            }
+        }
     }
 
     /// Writes a segment; the numbers of the schemas of its trees go to `schemas`.
@@ -100,7 +121,8 @@ impl Engine {
             epoch,
             level: 0,
             encoding: Encoding::Warm,
-            first_sequence: young.from.sequence.next(),
+            // What is written of indexes alone is of commits that segments have.
+            first_sequence: young.from.sequence.next().min(young.tail.sequence),
             last_sequence: young.tail.sequence,
         };
         let mut out = CellSink::new(SegmentWriter::create(&self.device, number, meta)?);

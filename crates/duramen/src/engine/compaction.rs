@@ -322,8 +322,14 @@ impl Engine {
         let is_trimmed = wish == Wish::AllTrimmed && !trimming.is_empty();
         let plan = if is_trimmed { Plan::again(&infos) } else { wish.plan(&infos) };
         let Some(plan) = plan else { return Ok(None) };
-        let trimming = if is_whole(&plan, &infos) { trimming } else { Trimming::default() };
-        Compaction::begin(self, &now, (&plan, trimming)).map(Some)
+        if !is_whole(&plan, &infos) {
+            return Compaction::begin(self, &now, (&plan, Trimming::default())).map(Some);
+        }
+        let mut compaction = Compaction::begin(self, &now, (&plan, trimming))?;
+        // An index is named before it has cells, so those of these segments are named now, unless
+        // they were dropped.
+        compaction.merger.keep_indexes(self.index_ids()?);
+        Ok(Some(compaction))
     }
 
     /// Puts the finished segment in the place of those it was made of, and removes these.

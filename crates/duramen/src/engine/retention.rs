@@ -19,6 +19,7 @@ use crate::tree::Tree;
 use crate::tree::cell_key::TreeId;
 use crate::tree::history::short;
 use crate::tree::kept::Kept;
+use crate::tree::merge::IndexIds;
 
 /// How often it is decided anew what to keep before nothing is dropped this time.
 const TRIES: usize = 4;
@@ -112,6 +113,18 @@ impl Engine {
             }
         }
         Ok(trimming)
+    }
+
+    /// The ids of all indexes of all trees.
+    pub(super) fn index_ids(&self) -> Result<IndexIds> {
+        let (view, published) = (self.view(), self.published());
+        let (catalogue, head) = view.catalogue(published)?;
+        let mut ids = IndexIds::default();
+        for (_, found) in view.names(published)? {
+            let options = facts::options(&catalogue, found.tree, head)?.unwrap_or_default();
+            ids.extend(options.indexes.iter().map(|(_, index)| (found.tree, index.id)));
+        }
+        Ok(ids)
     }
 
     /// About as many bytes as a compaction of everything would give back of what the documents'

@@ -45,7 +45,7 @@ impl ExportedFacts {
 impl Document {
     /// What is to be said of it as of a commit.
     pub(crate) fn facts_at(&self, at: CommitSequence) -> Result<ExportedFacts> {
-        Ok(ExportedFacts { options: self.options_at(at)?, tags: self.tags_at(at)? })
+        Ok(ExportedFacts { options: told(self.options_at(at)?), tags: self.tags_at(at)? })
     }
 }
 
@@ -58,7 +58,7 @@ impl HistoryExport {
         for tag in &mut tags {
             tag.revision.0 -= self.dropped;
         }
-        Ok(ExportedFacts { options: self.document.options()?, tags })
+        Ok(ExportedFacts { options: told(self.document.options()?), tags })
     }
 }
 
@@ -134,6 +134,13 @@ impl HistoryImport {
         }
         Ok(())
     }
+}
+
+/// Options without what only this database knows: the numbers of its indexes, and which of them are
+/// being made.
+fn told(options: DocumentOptions) -> DocumentOptions {
+    let indexes = options.indexes.definitions().collect();
+    DocumentOptions { indexes, ..options }
 }
 
 fn wrong_hash(

@@ -136,6 +136,19 @@ impl Transaction {
         declared.check()?;
         let id = self.find(name)?.ok_or_else(|| self.missing(name))?;
         self.check_collection(id, declared)?;
+        let tree = self.engine.view().tree(id)?;
+        let mut declared = declared.clone();
+        // Whoever sets other options has nothing to say of these, unless he loads the collection.
+        if let Some(before) = self.options(&tree)?
+            && !before.indexes.is_empty()
+        {
+            declared.indexes = before.indexes.clone();
+        }
+        self.declare_all(id, &declared)
+    }
+
+    /// Declares the options of a document, its indexes included.
+    pub(crate) fn declare_all(&mut self, id: TreeId, declared: &DocumentOptions) -> Result<()> {
         let json = (!declared.is_empty()).then(|| declared.to_json());
         let told = self.catalogue()?.set_of_tree(id, "options", json.as_deref());
         self.aim.let_go();

@@ -135,14 +135,37 @@ pub(crate) fn runs(tree: TreeId, id: GroupId, path: PathId) -> Vec<u8> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CellKey {
     Meta,
-    SchemaPiece { paths: u32, shapes: u32 },
-    Rows { first: u64 },
-    Group { id: GroupId, path: PathId, kind: GroupCell, number: u32 },
+    SchemaPiece {
+        paths: u32,
+        shapes: u32,
+    },
+    Rows {
+        first: u64,
+    },
+    Group {
+        id: GroupId,
+        path: PathId,
+        kind: GroupCell,
+        number: u32,
+    },
     Order(OrderId),
-    Entry { space: PathId },
+    Entry {
+        space: PathId,
+    },
     Blob(BlobId),
-    Hash { revision: u64 },
+    Hash {
+        revision: u64,
+    },
     Kept,
+    /// The facts of an index.
+    Index {
+        index: u32,
+    },
+    /// Entries of an index in a slab.
+    IndexSlab {
+        index: u32,
+        slab: u32,
+    },
     Schema(u128),
 }
 
@@ -176,6 +199,13 @@ pub(crate) fn parse(key: &[u8]) -> Option<(TreeId, CellKey)> {
         6 => CellKey::Blob(BlobId(long()?)),
         7 => CellKey::Hash { revision: long()? },
         8 => rest.is_empty().then_some(CellKey::Kept)?,
+        9 => {
+            let (index, rest) = split_u32(rest)?;
+            match split_u32(rest) {
+                None => rest.is_empty().then_some(CellKey::Index { index })?,
+                Some((slab, _)) => CellKey::IndexSlab { index, slab },
+            }
+        }
         _ => return None,
     };
     Some((tree, cell))
@@ -261,6 +291,25 @@ pub(crate) fn hashes(tree: TreeId) -> Vec<u8> {
 /// Which revisions of a tree are kept.
 pub(crate) fn kept(tree: TreeId) -> Vec<u8> {
     start(tree, 8)
+}
+
+/// The facts of an index.
+pub(crate) fn index(tree: TreeId, index: u32) -> Vec<u8> {
+    let mut key = indexes(tree);
+    key.extend(index.to_be_bytes());
+    key
+}
+
+/// All cells of entries of an index in a slab; the first entry of each follows.
+pub(crate) fn index_slab(tree: TreeId, index: u32, slab: u32) -> Vec<u8> {
+    let mut key = self::index(tree, index);
+    key.extend(slab.to_be_bytes());
+    key
+}
+
+/// All cells of all indexes of a tree.
+pub(crate) fn indexes(tree: TreeId) -> Vec<u8> {
+    start(tree, 9)
 }
 
 /// The number of a schema that trees share: the first half of its cell's SHA-256, so that nobody

@@ -17,7 +17,7 @@ use crate::memory::{Evict, Memory, Resident};
 use crate::node::{Move, NodeId, PathId};
 use crate::revision::Revision;
 use crate::state::Datum;
-use crate::store::{Scan, Store};
+use crate::store::{LiveSegments, Scan, Store};
 use crate::tree::cell_key::{self, GroupCell, TreeId};
 use crate::tree::group::{ColumnId, GroupId, RowGroup};
 use crate::tree::records::KeyRange;
@@ -110,6 +110,11 @@ impl TreeCells {
     /// The memory for what is read.
     pub(crate) fn memory(&self) -> &Arc<Memory> {
         self.store.memory()
+    }
+
+    /// The segments that are live now.
+    pub(crate) fn live(&self) -> Arc<LiveSegments> {
+        self.store.live()
     }
 
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {

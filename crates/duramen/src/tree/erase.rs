@@ -272,6 +272,8 @@ impl Erase for Erasure {
             }
             // A hash of a text that is known but for the value would tell a short one.
             CellKey::Hash { revision } => (!self.had_value(revision)).then_some(cell),
+            // They are made again of what is left.
+            CellKey::Index { .. } | CellKey::IndexSlab { .. } => None,
             _ => Some(cell),
         })
     }

@@ -16,7 +16,7 @@
 //! [`Erase`]: crate::tree::erase::Erase
 
 use bytes::Bytes;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::error::Result;
 use crate::store::LiveSegments;
@@ -25,6 +25,7 @@ use crate::tree::erase::Erasures;
 use crate::tree::kept::Kept;
 
 mod bases;
+mod indexes;
 mod rows;
 mod runs;
 #[cfg(test)]
@@ -32,6 +33,7 @@ mod tests;
 mod trim;
 
 use bases::Bases;
+use indexes::Slabs;
 use rows::Rows;
 pub(crate) use rows::append as append_row;
 use runs::Runs;
@@ -56,7 +58,12 @@ pub(crate) struct Merger {
     trim: Option<(TreeId, Trim)>,
     /// What is erased of trees.
     erasures: Erasures,
+    /// The indexes that trees have, if cells of others are to go.
+    indexes: Option<IndexIds>,
 }
+
+/// The ids of the indexes of trees.
+pub(crate) type IndexIds = FxHashSet<(TreeId, u32)>;
 
 /// Cells that may be combined with the next one.
 #[derive(Debug)]
@@ -65,13 +72,19 @@ enum Pending {
     Bases(Bases),
     Runs(Box<Runs>),
     Rows(Rows),
+    Slabs(Slabs),
 }
 
 impl Merger {
     /// Drops nothing.
     pub(crate) fn new(older: LiveSegments) -> Self {
         let (kept, erasures) = (FxHashMap::default(), Vec::new());
-        Self { older, pending: Pending::None, kept, trim: None, erasures }
+        Self { older, pending: Pending::None, kept, trim: None, erasures, indexes: None }
+    }
+
+    /// Drops the cells of indexes that are not among these.
+    pub(crate) fn keep_indexes(&mut self, indexes: IndexIds) {
+        self.indexes = Some(indexes);
     }
 
     /// Keeps of these trees only so much. All their cells must come in.
@@ -99,6 +112,12 @@ impl Merger {
     /// Takes the next cell in key order and appends those that are complete to `out`.
     pub(crate) fn push(&mut self, (key, cell): Cell, out: &mut Vec<Cell>) -> Result<()> {
         let parsed = cell_key::parse(&key);
+        if let (Some(indexes), Some((tree, kind))) = (&self.indexes, parsed)
+            && let CellKey::Index { index } | CellKey::IndexSlab { index, .. } = kind
+            && !indexes.contains(&(tree, index))
+        {
+            return Ok(());
+        }
         let left = match parsed {
             Some((tree, kind)) => self.erased(tree, kind, cell)?,
             None => Some(cell),
@@ -136,6 +155,7 @@ impl Merger {
             (_, Pending::Bases(bases)) => bases.push((key, cell), out)?,
             (_, Pending::Runs(runs)) => runs.push(&self.older, (key, cell), out)?,
             (_, Pending::Rows(rows)) => rows.push((key, cell), out)?,
+            (_, Pending::Slabs(slabs)) => slabs.push((key, cell), out)?,
             (Some(CellKey::Rows { first }), none) => {
                 *none = Pending::Rows(Rows::new((key, cell), first)?);
             }
@@ -145,6 +165,11 @@ impl Merger {
             }
             (Some(CellKey::Group { number, kind, .. }), none) => {
                 *none = Pending::Bases(Bases::new((key, cell), (kind, number))?);
+            }
+            (Some(CellKey::IndexSlab { .. }), none) => {
+                let mut slabs = Slabs::new(&key);
+                slabs.push((key, cell), out)?;
+                *none = Pending::Slabs(slabs);
             }
             (_, Pending::None) => out.push((key, cell)),
         }
@@ -163,6 +188,10 @@ impl Merger {
             Pending::Bases(bases) => bases.finish(out),
             Pending::Runs(runs) => runs.finish(&self.older, out),
             Pending::Rows(rows) => rows.finish(out),
+            Pending::Slabs(slabs) => {
+                slabs.finish(out);
+                Ok(())
+            }
         }
     }
 }
@@ -175,6 +204,7 @@ impl Pending {
             Self::Bases(bases) => bases.column(),
             Self::Runs(runs) => runs.column(),
             Self::Rows(rows) => rows.column(),
+            Self::Slabs(slabs) => slabs.column(),
         };
         key.starts_with(column)
     }

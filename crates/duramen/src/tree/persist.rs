@@ -115,18 +115,24 @@ impl Meta {
 }
 
 impl Tree {
-    /// Whether there are commits that no checkpoint has written.
+    /// Whether there is something that no checkpoint has written.
     pub(crate) fn is_dirty(&self) -> bool {
-        let data = self.data.read();
-        data.rows.last() > data.rows.before()
+        let is_new = {
+            let data = self.data.read();
+            data.rows.last() > data.rows.before()
+        };
+        is_new || self.indexes.is_dirty()
     }
 
     /// What is committed and not on disk; none if there is nothing. No commit may happen meanwhile.
     pub(crate) fn freeze(&self) -> Option<Frozen> {
-        let data = self.data.read();
-        if data.rows.last() == data.rows.before() {
+        if !self.is_dirty() {
             return None;
         }
+        for index in self.indexes.in_use() {
+            index.freeze(self);
+        }
+        let data = self.data.read();
         let schema = data.committed_schema();
         let spaces = data.spaces.iter().take(spaces_of(&data, schema));
         Some(Frozen {
@@ -179,6 +185,10 @@ impl Tree {
         }
         out.gathered.extend(hash);
         out.push_gathered()?;
+        for index in self.indexes.in_use() {
+            out.gathered.extend(index.frozen_cells(self));
+            out.push_gathered()?;
+        }
         Ok(shared_schema)
     }
 
@@ -203,6 +213,7 @@ impl Tree {
         }
         self.orders.prune(frozen.orders);
         self.blobs.prune(frozen.blobs);
+        self.indexes.in_use().iter().for_each(|index| index.checkpointed());
         Ok(())
     }
 

@@ -158,6 +158,25 @@ impl Tree {
         Ok(ordinal.map(|ordinal| node(path, ordinal)))
     }
 
+    /// The records that some nodes are in; `path` is that of the records.
+    pub(crate) fn records_of(&self, nodes: &[NodeId], path: PathId) -> Result<BTreeSet<u64>> {
+        let mut records = BTreeSet::new();
+        for &touched in nodes {
+            let record = self.read(|data| {
+                let mut at = touched;
+                while at.path() != path {
+                    match parent_of(data, at)? {
+                        Some(parent) => at = parent,
+                        None => return Ok(None),
+                    }
+                }
+                Ok(Some(at.ordinal().0))
+            })?;
+            records.extend(record);
+        }
+        Ok(records)
+    }
+
     /// What happened to a record up to a revision, newest first; fewer than `limit` only at the
     /// beginning.
     pub(crate) fn record_events(
@@ -335,12 +354,13 @@ impl Writer {
     }
 
     /// Gives each record that the staged transaction changed its next version, and refuses what is
-    /// no record. What `repeats` a history has `null` for those that were purged.
+    /// no record. What `repeats` a history has `null` for those that were purged. Returns the
+    /// ordinals of those that it changed or made.
     pub(crate) fn settle_records(
         &self,
         repeats: bool,
         check_key: impl Fn(&str) -> Result<()>,
-    ) -> Result<()> {
+    ) -> Result<BTreeSet<u64>> {
         let is_map = self.tree.read(|data| {
             let root = data.state(node(ROOT, 0), self.revision)?;
             Ok(matches!(root, Datum::Absent | Datum::Map(_)))
@@ -348,8 +368,11 @@ impl Writer {
         if !is_map {
             return Err(not_records());
         }
-        let Some(path) = self.tree.data.read().schema.path(ROOT).entry else { return Ok(()) };
-        let changed = self.changed_records(path)?;
+        let Some(path) = self.tree.data.read().schema.path(ROOT).entry else {
+            return Ok(BTreeSet::new());
+        };
+        let touched = self.tree.data.read().touched().to_vec();
+        let mut changed = self.tree.records_of(&touched, path)?;
         for &ordinal in &changed {
             if self.check_record(node(path, ordinal), repeats)? {
                 self.count_version(node(path, ordinal))?;
@@ -364,26 +387,7 @@ impl Writer {
             self.check_record(node(path, ordinal), repeats)?;
             check_key(&self.tree.name_of(node(path, ordinal))?.unwrap_or_default())?;
         }
-        Ok(())
-    }
-
-    /// The records of earlier revisions in which something was changed.
-    fn changed_records(&self, path: PathId) -> Result<BTreeSet<u64>> {
-        let touched = self.tree.data.read().touched().to_vec();
-        let mut changed = BTreeSet::new();
-        for touched in touched {
-            let record = self.tree.read(|data| {
-                let mut at = touched;
-                while at.path() != path {
-                    match parent_of(data, at)? {
-                        Some(parent) => at = parent,
-                        None => return Ok(None),
-                    }
-                }
-                Ok(Some(at.ordinal().0))
-            })?;
-            changed.extend(record);
-        }
+        changed.extend(born..end);
         Ok(changed)
     }
 

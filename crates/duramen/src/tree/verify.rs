@@ -19,6 +19,7 @@ use rustc_hash::FxHashMap;
 
 use crate::encoding::{Column, RevisionRowsBlock, RunPiece, decode_order_block};
 use crate::error::{Error, ErrorKind, Result};
+use crate::index::cell::{self, Entries, Facts};
 use crate::json::escape;
 use crate::limits::ROW_GROUP_SLOTS;
 use crate::node::PathId;
@@ -141,8 +142,21 @@ impl Bounds {
             CellKey::Kept => {
                 below("revisions", Kept::decode(&cell)?.first().into(), self.revisions)
             }
+            CellKey::Index { .. } => {
+                let revision = Facts::decode(&cell)?.watermark;
+                below("revisions", revision.into(), self.revisions)
+            }
+            CellKey::IndexSlab { .. } => self.check_index(&cell),
             CellKey::Schema(content) => check_schema(content, &cell),
         }
+    }
+
+    /// The check of its document holds the entries against the records.
+    fn check_index(&self, cell: &[u8]) -> Result<()> {
+        let entries = Entries::decode(cell)?;
+        entries.iter().try_for_each(|(entry, _)| {
+            below("revisions", cell::revision(entry).into(), self.revisions)
+        })
     }
 
     fn check_rows(&self, first: u64, cell: Bytes) -> Result<()> {
@@ -327,6 +341,10 @@ impl fmt::Display for Shown {
             CellKey::Blob(id) => write!(f, "value {}", id.0),
             CellKey::Hash { revision } => write!(f, "the hash of revision {revision}"),
             CellKey::Kept => write!(f, "where the history begins"),
+            CellKey::Index { index } => write!(f, "the facts of index {index}"),
+            CellKey::IndexSlab { index, slab } => {
+                write!(f, "entries of index {index} from revision {slab} on")
+            }
             CellKey::Schema(content) => write!(f, "schema {content:032x}"),
         }
     }

@@ -211,7 +211,7 @@ impl Writer {
     }
 
     /// Ends staging: takes back what came to nothing. Whether anything is left to commit. What
-    /// `repeats` a history may have purged records.
+    /// `repeats` a history may have purged records, and values that are unique now twice.
     pub(crate) fn settle(&mut self, repeats: bool) -> Result<bool> {
         let touched = self.tree.data.read().touched().to_vec();
         let (mut unchanged, mut gone) = (BTreeSet::new(), BTreeSet::new());
@@ -232,9 +232,15 @@ impl Writer {
         let unchanged: Vec<NodeId> = unchanged.into_iter().collect();
         self.settle_moves()?;
         self.tree.data.write().settle(&unchanged);
-        if let Some(keys) = self.options.as_ref().and_then(|options| options.collection) {
-            self.settle_records(repeats, |key| keys.check(key))?;
+        if let Some(options) = &self.options
+            && let Some(keys) = options.collection
+        {
+            let changed = self.settle_records(repeats, |key| keys.check(key))?;
             self.tree.data.write().settle(&[]);
+            // An earlier revision may have had twice what is unique since.
+            if !repeats {
+                self.check_unique(&options.indexes, &changed)?;
+            }
         }
         let data = self.tree.data.read();
         let is_born = self.revision == 1 && data.spaces[0].next > 0;

@@ -136,7 +136,7 @@ fn declared() -> DocumentOptions {
         ids: [("$.b".parse().unwrap(), "id".to_owned())].into(),
         maps: ["$.m".parse().unwrap()].into(),
         keep: Retention::Last(9),
-        collection: None,
+        ..DocumentOptions::default()
     }
 }
 

@@ -15,6 +15,7 @@ mod export;
 mod feeds;
 mod format;
 mod golden;
+mod indexes;
 mod jsonpath;
 mod large_groups;
 mod lifecycle;

@@ -30,10 +30,10 @@ pub(crate) struct TagFacts {
     pub(crate) set: Revision,
 }
 
-/// The catalogue's own: tags, purges and the id fields of arrays are maps, so that their names are
-/// no paths of the catalogue.
+/// The catalogue's own: tags, purges, indexes and the id fields of arrays are maps, so that their
+/// names are no paths of the catalogue.
 static CATALOGUE_OPTIONS: LazyLock<Arc<DocumentOptions>> = LazyLock::new(|| {
-    let maps = ["${*}.tags", "${*}.options.ids", "${*}.purges"]
+    let maps = ["${*}.tags", "${*}.options.ids", "${*}.options.indexes.named", "${*}.purges"]
         .map(|path| path.parse().expect("a label path"));
     Arc::new(DocumentOptions { maps: maps.into(), ..DocumentOptions::default() })
 });

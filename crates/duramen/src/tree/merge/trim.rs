@@ -3,8 +3,8 @@
 //! Of the changes up to the first kept revision each slot keeps the newest, and the newest up to
 //! each pinned revision before it, with the revisions they are of; one that removed something
 //! keeps the state before it too, so that what comes back is known. Rows and content hashes of
-//! dropped revisions go. First states and orders stay; of the values stored apart those go that
-//! only dropped changes named.
+//! dropped revisions go, and of indexes the slabs in which only these are read. First states and
+//! orders stay; of the values stored apart those go that only dropped changes named.
 //!
 //! Invariant: all cells of the tree come here, in key order: nothing older is left elsewhere.
 
@@ -14,6 +14,7 @@ use rustc_hash::FxHashSet;
 
 use crate::encoding::{Column, RevisionRowsBlock, RunChange, RunPiece, encode_run};
 use crate::error::Result;
+use crate::index::cell::Facts;
 use crate::limits::RUN_PIECE_CHANGES_MAX;
 use crate::state::{BlobId, Datum};
 use crate::tree::cell_key::{CellKey, GroupCell};
@@ -37,6 +38,8 @@ pub(crate) struct Trim {
     /// Values stored apart that dropped changes named, and those that something kept names.
     dropped: FxHashSet<BlobId>,
     named: FxHashSet<BlobId>,
+    /// The index whose cells come.
+    index: Option<Facts>,
 }
 
 impl Trim {
@@ -47,6 +50,7 @@ impl Trim {
             pieces: Vec::new(),
             dropped: FxHashSet::default(),
             named: FxHashSet::default(),
+            index: None,
         }
     }
 
@@ -73,6 +77,13 @@ impl Trim {
                 true
             }
             CellKey::Hash { revision } => self.kept.at_or_before(revision) == revision,
+            CellKey::Index { .. } => {
+                self.index = Some(Facts::decode(&cell)?);
+                true
+            }
+            CellKey::IndexSlab { slab, .. } => {
+                self.index.as_ref().is_some_and(|index| index.is_kept(slab, &self.kept))
+            }
             CellKey::Blob(id) => !self.dropped.contains(&id) || self.named.contains(&id),
             _ => true,
         };

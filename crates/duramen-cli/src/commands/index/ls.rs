@@ -1,0 +1,68 @@
+//! `duramen index ls`: the indexes of a collection.
+
+use std::io::{self, Write};
+
+use clap::Args;
+use indicatif::HumanBytes;
+use serde::Serialize;
+
+use crate::Result;
+use crate::arguments::ReadDatabase;
+use crate::exit::Success;
+use crate::output::{Output, Palette, Record};
+use crate::session::Session;
+
+const EXAMPLES: &str = "\
+Examples:
+  duramen index ls shop.duramen players
+  duramen index ls shop.duramen players --json
+
+A line is the index's name, its paths, the entries of the records that there are now, and how much
+its entries of all revisions take in segments.";
+
+/// List the indexes of a collection
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Ls {
+    #[command(flatten)]
+    database: ReadDatabase,
+    /// The collection's name
+    #[arg(value_name = "COLLECTION")]
+    collection: String,
+}
+
+impl Ls {
+    pub(super) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
+        let collection = self.database.open(session)?.collection(&self.collection)?;
+        for index in collection.indexes()? {
+            let stats = collection.index_stats(&index.name)?;
+            output.record(&Line {
+                paths: index.paths.iter().map(ToString::to_string).collect(),
+                name: index.name,
+                unique: index.is_unique,
+                entries: stats.entries,
+                bytes: stats.bytes,
+            })?;
+        }
+        Ok(Success::Done)
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Line {
+    name: String,
+    paths: Vec<String>,
+    unique: bool,
+    entries: u64,
+    bytes: u64,
+}
+
+impl Record for Line {
+    fn print(&self, _palette: &Palette, out: &mut dyn Write) -> io::Result<()> {
+        let Self { name, entries, .. } = self;
+        let (paths, bytes) = (self.paths.join(", "), HumanBytes(self.bytes));
+        let unique = if self.unique { "  unique" } else { "" };
+        let noun = if *entries == 1 { "entry" } else { "entries" };
+        writeln!(out, "{name}  {paths}{unique}  {entries} {noun}, {bytes}")
+    }
+}

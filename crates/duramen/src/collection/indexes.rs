@@ -1,0 +1,214 @@
+//! The indexes of a collection: how they are made, dropped and read.
+
+use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
+
+use super::{Collection, CollectionSnapshot, no_collection};
+use crate::engine::catalogue::facts;
+use crate::engine::options::CommitOptions;
+use crate::error::{Error, ErrorKind, Result};
+use crate::index::{self, Declared, Index, IndexDefinition, IndexOptions, IndexRange};
+use crate::limits::TURN_WAIT_MS;
+use crate::tree::history::short;
+
+/// How far the making of an index has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IndexProgress {
+    /// Records and revisions that were looked at.
+    pub done: u64,
+    /// All of them. It grows with what is committed meanwhile.
+    pub total: u64,
+}
+
+/// How large an index is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IndexStats {
+    /// Entries of the records that there are now.
+    pub entries: u64,
+    /// Bytes of its cells in segments, those of earlier revisions included.
+    pub bytes: u64,
+}
+
+/// Is told how far it has come, and may stop it.
+type Progress<'p> = dyn FnMut(IndexProgress) -> ControlFlow<()> + 'p;
+
+impl Collection {
+    /// Makes an index, while the collection is read and written. It has the entries of all
+    /// revisions that are kept. `Conflict` if there is one of that name, or if it is unique and two
+    /// records have the same values; `Invalid` if no index can be so.
+    ///
+    /// ```
+    /// use duramen::{CommitOptions, Database, ErrorKind, IndexDefinition, KeyKind};
+    ///
+    /// let db = Database::memory()?;
+    /// let players = db.create_collection("players", KeyKind::Text)?;
+    /// players.create_index(&IndexDefinition::new("by-mail", &["mail"])?.unique())?;
+    /// let how = CommitOptions::default();
+    /// players.put("ann", r#"{"mail":"a@example.org"}"#, &how)?;
+    /// let same = players.put("bob", r#"{"mail":"a@example.org"}"#, &how).unwrap_err();
+    /// assert_eq!(same.kind(), ErrorKind::Conflict);
+    /// assert_eq!(players.indexes()?.len(), 1);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    pub fn create_index(&self, definition: &IndexDefinition) -> Result<()> {
+        self.create_index_with(definition, &mut |_| ControlFlow::Continue(()))
+    }
+
+    /// The same; `progress` is told how far it has come, and may stop it: that is `Cancelled`, and
+    /// there is no index then.
+    pub fn create_index_with(
+        &self,
+        definition: &IndexDefinition,
+        progress: &mut Progress<'_>,
+    ) -> Result<()> {
+        definition.check()?;
+        let declared = self.change_indexes(|indexes| indexes.begin(definition))?;
+        let made = self.make_index((&definition.name, &declared), progress);
+        if made.is_err() {
+            // If this fails too, what is left is seen by nobody, and gone on with by the next one.
+            let _ = self.change_indexes(|indexes| {
+                let is_ours = indexes.iter().any(|(_, index)| index.id == declared.id);
+                Ok(is_ours.then(|| indexes.remove(&definition.name)))
+            });
+            self.document.tree().indexes.forget(declared.id);
+        }
+        made
+    }
+
+    /// Drops an index; `NotFound` if there is none of that name. Its cells go when segments are
+    /// merged.
+    pub fn drop_index(&self, name: &str) -> Result<()> {
+        let dropped = self.change_indexes(|indexes| {
+            let is_there = indexes.get(name).is_some();
+            let dropped = is_there.then(|| indexes.remove(name)).flatten();
+            dropped.ok_or_else(|| no_index(name))
+        })?;
+        self.document.tree().indexes.forget(dropped.id);
+        Ok(())
+    }
+
+    /// The indexes, sorted by name; those that are being made left out.
+    pub fn indexes(&self) -> Result<Vec<IndexDefinition>> {
+        Ok(self.document.declared()?.indexes.definitions().collect())
+    }
+
+    /// How large an index is; `NotFound` if there is none of that name.
+    pub fn index_stats(&self, name: &str) -> Result<IndexStats> {
+        let (_, tree) = self.document.parts();
+        let options = self.document.declared()?;
+        let declared = options.indexes.get(name).ok_or_else(|| no_index(name))?;
+        let index = tree.indexes.get(tree, declared)?;
+        let head = short(self.document.head_revision()?);
+        self.follow(&index, head, &mut |_| ControlFlow::Continue(()))?;
+        Ok(IndexStats { entries: index.followed(tree).alive, bytes: index.bytes(tree)? })
+    }
+
+    fn make_index(
+        &self,
+        (name, declared): (&str, &Declared),
+        progress: &mut Progress<'_>,
+    ) -> Result<()> {
+        let (engine, tree) = self.document.parts();
+        let index = tree.indexes.get(tree, declared)?;
+        // Most of it, before anybody has to wait.
+        self.follow(&index, short(self.document.head_revision()?), progress)?;
+        if declared.is_unique {
+            let head = {
+                let _turn = tree.turn(TURN_WAIT_MS).ok_or_else(busy)?;
+                // Whoever commits from here on compares with what was committed before.
+                index.enforce(true);
+                tree.data.read().staged_revision() - 1
+            };
+            engine.journal()?.wait_published(tree.newest_sequence()?)?;
+            self.follow(&index, head, progress)?;
+            let unique = match head {
+                0 => Ok(()),
+                _ => index::check_all((tree, &index), name, head, &mut || Ok(())),
+            };
+            unique.inspect_err(|_| index.enforce(false))?;
+        }
+        let is_there = self.change_indexes(|indexes| Ok(indexes.finish(name, declared.id)))?;
+        // So that it need not be made again by the next process. Where there is no room, it is.
+        let _ = engine.checkpoint();
+        if is_there { Ok(()) } else { Err(no_index(name)) }
+    }
+
+    /// Has an index follow the records, with as much in memory as there may be.
+    fn follow(&self, index: &Arc<Index>, until: u32, progress: &mut Progress<'_>) -> Result<()> {
+        let (engine, tree) = self.document.parts();
+        index.follow(tree, until, &mut || {
+            engine.make_room()?;
+            let followed = index.followed(tree);
+            let done = followed.records + u64::from(followed.revision);
+            let total = tree.records_ever() + u64::from(until);
+            if progress(IndexProgress { done, total: total.max(done) }).is_continue() {
+                return Ok(());
+            }
+            let message = "making the index was stopped: there is none, as before";
+            Err(Error::new(ErrorKind::Cancelled, message))
+        })
+    }
+
+    /// Changes what the catalogue says of the indexes.
+    fn change_indexes<T>(&self, change: impl FnOnce(&mut IndexOptions) -> Result<T>) -> Result<T> {
+        let (mut transaction, id) = self.document.options_transaction()?;
+        let writer = transaction.catalogue()?;
+        let declared = facts::options(&writer.tree, id, writer.revision)?;
+        let mut declared = declared.ok_or_else(|| no_collection(self.name()))?;
+        let result = change(&mut declared.indexes)?;
+        transaction.declare_all(id, &declared)?;
+        transaction.commit(&CommitOptions::default())?;
+        Ok(result)
+    }
+}
+
+impl CollectionSnapshot {
+    /// The indexes that this revision can be read by, sorted by name.
+    pub fn indexes(&self) -> Result<Vec<IndexDefinition>> {
+        let Some(snapshot) = &self.snapshot else { return Ok(Vec::new()) };
+        let (tree, revision) = snapshot.place();
+        let options = self.document.declared()?;
+        let mut usable = Vec::new();
+        for definition in options.indexes.definitions() {
+            let declared = options.indexes.get(&definition.name);
+            let declared = declared.ok_or_else(|| no_index(&definition.name))?;
+            // Of revisions that are kept for their tags it may have no entries.
+            if tree.indexes.get(tree, declared)?.first(tree) <= revision {
+                usable.push(definition);
+            }
+        }
+        Ok(usable)
+    }
+
+    /// The keys of an index between two bounds, with the ordinals of their records.
+    pub(crate) fn index_range(
+        &self,
+        name: &str,
+        (low, high): (Bound<Vec<u8>>, Bound<Vec<u8>>),
+        is_reverse: bool,
+    ) -> Result<Option<IndexRange>> {
+        let Some(snapshot) = &self.snapshot else { return Ok(None) };
+        let options = self.document.declared()?;
+        let declared = options.indexes.get(name).ok_or_else(|| no_index(name))?;
+        let (engine, tree) = self.document.parts();
+        let index = tree.indexes.get(tree, declared)?;
+        let revision = short(snapshot.revision);
+        index.follow(tree, revision, &mut || {
+            // What cannot be written stays in memory: reads go on.
+            engine.work_if_due();
+            Ok(())
+        })?;
+        let of = (Arc::clone(tree), index);
+        Ok(Some(IndexRange::new(of, revision, (low, high), is_reverse)))
+    }
+}
+
+fn no_index(name: &str) -> Error {
+    let message = format!("there is no index {name:?}: \"duramen index ls\" lists those there are");
+    Error::new(ErrorKind::NotFound, message)
+}
+
+fn busy() -> Error {
+    let message = "another transaction is writing the collection: end it, then retry";
+    Error::new(ErrorKind::Busy, message)
+}

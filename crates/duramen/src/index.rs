@@ -1,0 +1,206 @@
+//! Secondary indexes of collections: which records have a value at a path, at every revision.
+//!
+//! An index is derived from the records and *follows* them on demand: commits write nothing for it.
+//! Up to its *watermark* it has an entry for each key that a record got or lost; whoever reads at a
+//! later revision has it follow first. Entries are young until a checkpoint writes them as cells.
+//!
+//! So that a look-up costs as much however long the history is, entries are kept in *slabs* of
+//! revisions: each begins with what was there at its first revision, and holds what happened since.
+//! A new one begins once more happened than there was, so a read meets few entries of other
+//! revisions, and all slabs together are about twice as large as what happened.
+//!
+//! Invariants:
+//! - up to the watermark the entries say what the records say, at every revision from the first;
+//! - what is in a segment is of revisions that the segments have;
+//! - nothing of an index is read while it is being made, nor what no definition names;
+//! - no lock but the index's own is held while records are read.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::{Mutex, MutexGuard};
+
+use crate::collection::RecordPath;
+use crate::error::Result;
+use crate::tree::Tree;
+use crate::tree::cell_key;
+use crate::tree::persist::Cells;
+
+pub(crate) mod cell;
+pub(crate) mod definition;
+mod follow;
+mod keys;
+mod level;
+mod range;
+mod slab;
+mod unique;
+mod verify;
+mod young;
+
+pub(crate) use definition::Declared;
+pub use definition::{IndexDefinition, IndexOptions};
+pub(crate) use range::IndexRange;
+pub(crate) use unique::check_all;
+pub(crate) use verify::check;
+
+use cell::{Entry, Facts};
+use slab::Copying;
+use young::Young;
+
+/// The indexes of a tree that are in use.
+#[derive(Debug, Default)]
+pub(crate) struct Indexes(Mutex<BTreeMap<u32, Arc<Index>>>);
+
+/// An index of a tree.
+#[derive(Debug)]
+pub(crate) struct Index {
+    id: u32,
+    paths: Vec<RecordPath>,
+    state: Mutex<State>,
+    /// Held by whoever has it follow the records.
+    following: Mutex<()>,
+    is_enforced: AtomicBool,
+}
+
+/// What is known of an index, and its entries that no segment has.
+#[derive(Debug, Default)]
+struct State {
+    facts: Facts,
+    young: Young,
+    /// Those that a checkpoint is writing, with the facts that go with them.
+    frozen: Option<(Arc<Young>, Facts)>,
+    /// Whether there is something to write.
+    is_dirty: bool,
+    /// A slab in the making.
+    copying: Option<Copying>,
+    /// Rises whenever young entries go elsewhere, so that readers look for all levels again.
+    generation: u64,
+    /// How often something had been erased on disk of what this was made of.
+    erasures: u64,
+}
+
+impl Indexes {
+    /// The index with an id, its facts read if it was not in use.
+    pub(crate) fn get(&self, tree: &Tree, declared: &Declared) -> Result<Arc<Index>> {
+        if let Some(index) = self.0.lock().get(&declared.id) {
+            return Ok(Arc::clone(index));
+        }
+        let index = Index {
+            id: declared.id,
+            paths: declared.paths.clone(),
+            state: Mutex::new(State::read(tree, declared.id)?),
+            following: Mutex::new(()),
+            is_enforced: AtomicBool::new(false),
+        };
+        let mut indexes = self.0.lock();
+        Ok(Arc::clone(indexes.entry(declared.id).or_insert_with(|| Arc::new(index))))
+    }
+
+    /// Forgets an index that was dropped.
+    pub(crate) fn forget(&self, id: u32) {
+        self.0.lock().remove(&id);
+    }
+
+    /// Those in use, by their ids.
+    pub(crate) fn in_use(&self) -> Vec<Arc<Index>> {
+        self.0.lock().values().map(Arc::clone).collect()
+    }
+
+    /// Whether one of them has something that no segment has.
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.0.lock().values().any(|index| index.state.lock().is_dirty)
+    }
+}
+
+impl State {
+    fn read(tree: &Tree, id: u32) -> Result<Self> {
+        loop {
+            let erasures = tree.erasures();
+            let cell = tree.cells.get(&cell_key::index(tree.id(), id))?;
+            let facts = cell.map(|cell| Facts::decode(&cell)).transpose()?.unwrap_or_default();
+            if tree.erasures() == erasures {
+                return Ok(Self { facts, erasures, ..Self::default() });
+            }
+        }
+    }
+
+    /// Adds an entry to a slab; approximate bytes that it takes.
+    fn insert(&mut self, slab: u32, entry: Entry) -> usize {
+        self.is_dirty = true;
+        self.young.insert(slab, entry)
+    }
+}
+
+impl Index {
+    /// What is known of it. If something was erased of the records since, that is nothing.
+    fn state(&self, tree: &Tree) -> MutexGuard<'_, State> {
+        let mut state = self.state.lock();
+        let erasures = tree.erasures();
+        if state.erasures != erasures {
+            let generation = state.generation + 1;
+            *state = State { generation, erasures, ..State::default() };
+        }
+        state
+    }
+
+    /// Bytes of its cells.
+    pub(crate) fn bytes(&self, tree: &Tree) -> Result<u64> {
+        let mut bytes = 0;
+        for found in tree.cells.scan(&cell_key::index(tree.id(), self.id))? {
+            let (key, handle) = found?;
+            bytes += (key.len() + handle.bytes()?) as u64;
+        }
+        Ok(bytes)
+    }
+
+    /// Sets aside what no segment has, for a checkpoint. It happens between two commits, so that
+    /// nothing of it is of a later revision than the checkpoint writes.
+    pub(crate) fn freeze(&self, tree: &Tree) {
+        let kept = tree.data.read().kept.clone();
+        let mut state = self.state(tree);
+        // What is being purged may be in it.
+        if !state.is_dirty || tree.is_purging() {
+            return;
+        }
+        let mut young = std::mem::take(&mut state.young);
+        // What a checkpoint that failed was to write is written by this one.
+        if let Some((failed, _)) = state.frozen.take() {
+            young.extend(Arc::unwrap_or_clone(failed));
+        }
+        state.facts.trim(&kept);
+        state.frozen = Some((Arc::new(young), state.facts.clone()));
+        state.generation += 1;
+    }
+
+    /// The cells of what was set aside.
+    pub(crate) fn frozen_cells(&self, tree: &Tree) -> Cells {
+        let frozen = self.state(tree).frozen.clone();
+        let Some((young, facts)) = frozen else { return Cells::new() };
+        let mut cells = young.cells(tree.id(), self.id);
+        cells.push((cell_key::index(tree.id(), self.id), facts.encode()));
+        cells
+    }
+
+    /// What was set aside is in a segment.
+    pub(crate) fn checkpointed(&self) {
+        let mut state = self.state.lock();
+        if let Some((_, written)) = state.frozen.take() {
+            state.generation += 1;
+            state.is_dirty = !state.young.is_empty() || written != state.facts;
+        }
+    }
+
+    /// Whether commits are to refuse keys that another record has, though no definition says so
+    /// yet.
+    pub(crate) fn is_enforced(&self) -> bool {
+        self.is_enforced.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn enforce(&self, is_enforced: bool) {
+        self.is_enforced.store(is_enforced, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests;

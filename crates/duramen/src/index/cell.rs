@@ -1,0 +1,348 @@
+//! The cells of an index: its entries in order, and what is known of it as a whole.
+//!
+//! An *entry* is a key, the ordinal of the record (big-endian) and, inverted, the revision in which
+//! the record got the key or lost it. So of the entries of one key and record the newest comes
+//! first, and the newest up to a revision is the first at or after that revision's place.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+
+use crate::error::Result;
+use crate::limits::{
+    INDEX_CELL_ENTRIES_MAX, INDEX_ENTRY_BYTES_MAX, INDEX_PATHS_MAX, INDEX_VALUE_BYTES_MAX,
+    ORDINALS_MAX, REVISIONS_MAX,
+};
+use crate::tree::kept::Kept;
+use crate::wire::{Reader, put_varint};
+
+/// Bytes of the revision at the end of an entry.
+const REVISION_BYTES: usize = size_of::<u32>();
+
+/// Bytes of the ordinal before it.
+const ORDINAL_BYTES: usize = size_of::<u64>();
+
+const _: () = assert!(
+    INDEX_PATHS_MAX * INDEX_VALUE_BYTES_MAX + ORDINAL_BYTES + REVISION_BYTES
+        == INDEX_ENTRY_BYTES_MAX
+);
+
+/// Bytes of entries from which on a cell is full, so that several fit a block.
+const CELL_BYTES_WANTED: usize = 8 << 10;
+
+/// An entry, and whether the record got the key there, or lost it.
+pub(crate) type Entry = (Box<[u8]>, bool);
+
+/// The entry of a key and a record that says what happened in a revision.
+pub(crate) fn entry(key: &[u8], ordinal: u64, revision: u32) -> Box<[u8]> {
+    [key, &ordinal.to_be_bytes(), &(!revision).to_be_bytes()].concat().into()
+}
+
+/// Where the newest entry of a group up to a revision is, or would be.
+pub(crate) fn place(group: &[u8], revision: u32) -> Vec<u8> {
+    [group, &(!revision).to_be_bytes()].concat()
+}
+
+/// A place behind all entries of a group, before those of the next one.
+pub(crate) fn behind(group: &[u8]) -> Vec<u8> {
+    place(group, 0)
+}
+
+/// The key and the record of an entry, which all entries of both begin with.
+pub(crate) fn group(entry: &[u8]) -> &[u8] {
+    entry.split_last_chunk::<REVISION_BYTES>().map_or(entry, |(group, _)| group)
+}
+
+/// The revision of an entry.
+pub(crate) fn revision(entry: &[u8]) -> u32 {
+    entry.last_chunk().map_or(0, |bytes| !u32::from_be_bytes(*bytes))
+}
+
+/// The key and the ordinal that a group is of.
+pub(crate) fn split(group: &[u8]) -> (&[u8], u64) {
+    let split = group.split_last_chunk::<ORDINAL_BYTES>();
+    split.map_or((group, 0), |(key, ordinal)| (key, u64::from_be_bytes(*ordinal)))
+}
+
+/// The entries of one cell.
+#[derive(Debug, Default)]
+pub(crate) struct Entries {
+    heap: Vec<u8>,
+    /// Where each ends in the heap, and whether the record got the key.
+    ends: Vec<(usize, bool)>,
+}
+
+impl Entries {
+    /// Decodes a cell.
+    pub(crate) fn decode(cell: &[u8]) -> Result<Self> {
+        let mut reader = Reader::new(cell);
+        let count = reader.count()?;
+        if count == 0 || count > INDEX_CELL_ENTRIES_MAX {
+            return Err(reader.corrupt("a cell of an index has none or too many entries"));
+        }
+        let mut entries = Self { heap: Vec::new(), ends: Vec::with_capacity(count) };
+        for _ in 0..count {
+            entries.read(&mut reader)?;
+        }
+        reader.end()?;
+        Ok(entries)
+    }
+
+    fn read(&mut self, reader: &mut Reader<'_>) -> Result<()> {
+        let shared = usize::try_from(reader.varint()?).unwrap_or(usize::MAX);
+        let head = reader.varint()?;
+        let own = reader.take(usize::try_from(head >> 1).unwrap_or(usize::MAX))?;
+        let before = self.len().checked_sub(1).and_then(|last| self.get(last));
+        let before = before.map_or(&[][..], |(entry, _)| entry);
+        let start = before.get(..shared);
+        let start = start.ok_or_else(|| reader.corrupt("an entry shares more than there is"))?;
+        let entry = [start, own].concat();
+        let (_, ordinal) = split(group(&entry));
+        let is_possible = entry.len() > ORDINAL_BYTES.saturating_add(REVISION_BYTES)
+            && entry.len() <= INDEX_ENTRY_BYTES_MAX
+            && ordinal < ORDINALS_MAX
+            && (1..=REVISIONS_MAX).contains(&revision(&entry).into());
+        if !is_possible || entry.as_slice() <= before {
+            return Err(reader.corrupt("an entry of an index cannot be, or is out of order"));
+        }
+        self.heap.extend_from_slice(&entry);
+        self.ends.push((self.heap.len(), head & 1 == 1));
+        Ok(())
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// An entry, and whether the record got the key there.
+    pub(crate) fn get(&self, index: usize) -> Option<(&[u8], bool)> {
+        let &(end, begins) = self.ends.get(index)?;
+        let before = index.checked_sub(1).and_then(|before| self.ends.get(before));
+        let start = before.map_or(0, |&(start, _)| start);
+        Some((self.heap.get(start..end)?, begins))
+    }
+
+    /// The index of the first entry at or after a place.
+    pub(crate) fn at_or_after(&self, place: &[u8]) -> usize {
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            if self.get(middle).is_some_and(|(entry, _)| entry < place) {
+                low = middle.saturating_add(1);
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    /// All of them.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], bool)> {
+        (0..self.len()).filter_map(|index| self.get(index))
+    }
+}
+
+/// Encodes entries in order as a cell.
+pub(crate) fn encode(entries: &[Entry]) -> Vec<u8> {
+    let mut out = Vec::new();
+    put_varint(&mut out, entries.len() as u64);
+    let mut before: &[u8] = &[];
+    for (entry, begins) in entries {
+        let shared = before.iter().zip(entry.iter()).take_while(|(a, b)| a == b).count();
+        let own = entry.get(shared..).unwrap_or_default();
+        put_varint(&mut out, shared as u64);
+        put_varint(&mut out, (own.len() as u64) << 1 | u64::from(*begins));
+        out.extend_from_slice(own);
+        before = entry;
+    }
+    out
+}
+
+/// How many of these entries, in order, make the next cell.
+pub(crate) fn cell_len<'e>(entries: impl Iterator<Item = &'e Entry>) -> usize {
+    let mut bytes = 0_usize;
+    let fits = |(entry, _): &&Entry| {
+        let fits = bytes < CELL_BYTES_WANTED;
+        bytes = bytes.saturating_add(entry.len());
+        fits
+    };
+    entries.take(INDEX_CELL_ENTRIES_MAX).take_while(fits).count()
+}
+
+/// A span of revisions whose reads find all they need in the cells of one slab: what was there at
+/// its first revision, and what happened since.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Slab {
+    /// Its first revision.
+    pub(crate) start: u32,
+    /// Entries that were there at it.
+    pub(crate) alive: u64,
+}
+
+/// What is known of an index as a whole.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Facts {
+    /// The first revision that can be read.
+    pub(crate) first: u32,
+    /// The revision up to which there are entries.
+    pub(crate) watermark: u32,
+    /// Records with ordinals below this one have theirs, up to the watermark or, born after it, of
+    /// their birth.
+    pub(crate) ordinals: u64,
+    /// Entries that are there at the watermark, those of births after it included.
+    pub(crate) alive: u64,
+    /// Entries of the newest slab beside what was there at its start.
+    pub(crate) events: u64,
+    /// Rising; none before anything was indexed.
+    pub(crate) slabs: Vec<Slab>,
+}
+
+impl Facts {
+    /// The slab that a revision is read in.
+    pub(crate) fn slab(&self, revision: u32) -> Option<u32> {
+        let after = self.slabs.partition_point(|slab| slab.start <= revision);
+        let slab = after.checked_sub(1).and_then(|last| self.slabs.get(last));
+        slab.map(|slab| slab.start)
+    }
+
+    /// The first revision that is not read in a slab; none of the newest.
+    pub(crate) fn end(&self, slab: u32) -> Option<u32> {
+        let after = self.slabs.partition_point(|other| other.start <= slab);
+        self.slabs.get(after).map(|next| next.start)
+    }
+
+    /// Whether a kept revision is read in a slab.
+    pub(crate) fn is_kept(&self, slab: u32, kept: &Kept) -> bool {
+        let last = self.end(slab).map_or(u32::MAX, |end| end.saturating_sub(1));
+        self.slabs.iter().any(|known| known.start == slab)
+            && kept.at_or_before(last.into()) >= slab.into()
+    }
+
+    /// Forgets slabs in which no kept revision is read.
+    pub(crate) fn trim(&mut self, kept: &Kept) {
+        let all = self.clone();
+        self.slabs.retain(|slab| all.is_kept(slab.start, kept));
+    }
+
+    /// The cell that says so.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        let numbers = [
+            self.first.into(),
+            self.watermark.into(),
+            self.ordinals,
+            self.alive,
+            self.events,
+            self.slabs.len() as u64,
+        ];
+        for number in numbers {
+            put_varint(&mut out, number);
+        }
+        let mut before = 0;
+        for slab in &self.slabs {
+            put_varint(&mut out, slab.start.saturating_sub(before).into());
+            put_varint(&mut out, slab.alive);
+            before = slab.start;
+        }
+        out
+    }
+
+    /// What a cell says.
+    pub(crate) fn decode(cell: &[u8]) -> Result<Self> {
+        let mut reader = Reader::new(cell);
+        let mut facts = Self {
+            first: reader.varint_u32()?,
+            watermark: reader.varint_u32()?,
+            ordinals: reader.varint()?,
+            alive: reader.varint()?,
+            events: reader.varint()?,
+            slabs: Vec::new(),
+        };
+        let mut start = 0_u32;
+        for _ in 0..reader.count()? {
+            let added = reader.varint_u32()?;
+            let next = start.checked_add(added).filter(|&next| next > start);
+            start = next.ok_or_else(|| reader.corrupt("slabs of an index do not rise"))?;
+            facts.slabs.push(Slab { start, alive: reader.varint()? });
+        }
+        let is_possible = facts.ordinals <= ORDINALS_MAX
+            && u64::from(start.max(facts.watermark)) <= REVISIONS_MAX
+            && facts.slabs.first().is_none_or(|slab| slab.start >= facts.first);
+        if !is_possible {
+            return Err(reader.corrupt("the facts of an index cannot be"));
+        }
+        reader.end()?;
+        Ok(facts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entries() -> Vec<Entry> {
+        let mut entries = vec![
+            (entry(b"a", 7, 3), true),
+            (entry(b"a", 7, 5), false),
+            (entry(b"a", 8, 1), true),
+            (entry(b"ab", 0, 1), true),
+        ];
+        entries.sort_unstable();
+        entries
+    }
+
+    #[test]
+    fn the_newest_entry_up_to_a_revision_is_the_first_at_its_place() {
+        let entries = entries();
+        let cell = Entries::decode(&encode(&entries)).unwrap();
+        assert!(cell.iter().eq(entries.iter().map(|(entry, begins)| (&**entry, *begins))));
+        let group = [b"a".as_slice(), &7_u64.to_be_bytes()].concat();
+        let found = |revision| {
+            let (entry, begins) = cell.get(cell.at_or_after(&place(&group, revision)))?;
+            (super::group(entry) == group).then_some((super::revision(entry), begins))
+        };
+        let states = [2, 3, 4, 5, 9].map(found);
+        let set = Some((3, true));
+        assert_eq!(states, [None, set, set, Some((5, false)), Some((5, false))]);
+        let next = cell.get(cell.at_or_after(&behind(&group))).unwrap();
+        assert_eq!(split(super::group(next.0)), (b"a".as_slice(), 8));
+        assert_eq!(revision(next.0), 1);
+    }
+
+    #[test]
+    fn cells_that_cannot_be_are_refused() {
+        let entries = entries();
+        let whole = encode(&entries);
+        for len in 0..whole.len() {
+            assert!(Entries::decode(whole.get(..len).unwrap()).is_err(), "{len}");
+        }
+        let first = entries.first().unwrap();
+        let twice = [first.clone(), first.clone()];
+        assert!(Entries::decode(&encode(&twice)).is_err());
+        let reversed: Vec<Entry> = entries.into_iter().rev().collect();
+        assert!(Entries::decode(&encode(&reversed)).is_err());
+        let short = [(Box::from(b"abc".as_slice()), true)];
+        assert!(Entries::decode(&encode(&short)).is_err());
+        assert!(Entries::decode(&[1, 9, 2, 0]).is_err(), "more shared than there is");
+    }
+
+    #[test]
+    fn facts_are_kept_as_they_were_and_refused_if_they_cannot_be() {
+        let slabs = vec![Slab { start: 3, alive: 0 }, Slab { start: 40, alive: 900 }];
+        let facts = Facts { first: 3, watermark: 50, ordinals: 9, alive: 8, events: 7, slabs };
+        let cell = facts.encode();
+        assert_eq!(Facts::decode(&cell).unwrap(), facts);
+        assert_eq!(
+            [2, 3, 39, 40, 99].map(|at| facts.slab(at)),
+            [None, Some(3), Some(3), Some(40), Some(40)]
+        );
+        for len in 0..cell.len() {
+            assert!(Facts::decode(cell.get(..len).unwrap()).is_err(), "{len}");
+        }
+        let falling = Facts { first: 4, ..facts };
+        assert!(Facts::decode(&falling.encode()).is_err());
+    }
+}

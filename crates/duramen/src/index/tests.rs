@@ -1,0 +1,505 @@
+use std::collections::BTreeMap;
+use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::collection::sort_key;
+use crate::io::MemoryDevice;
+use crate::json::{ParseOptions, Tape};
+use crate::limits::INDEX_VALUE_BYTES_MAX;
+use crate::tree::data::node;
+use crate::tree::schema::ROOT;
+use crate::{
+    Collection, CommitOptions, Database, ErrorKind, IndexDefinition, JsonPointer, Key, KeyKind,
+    Options, PurgeOptions, Retention, Revision, ScanOptions, Target,
+};
+
+type Entries = Vec<(Vec<u8>, String)>;
+
+fn how() -> CommitOptions {
+    CommitOptions::default()
+}
+
+fn open(device: &Arc<MemoryDevice>) -> Database {
+    let options = Options { background: false, ..Options::default() };
+    Database::open_device(Arc::<MemoryDevice>::clone(device), options).unwrap()
+}
+
+fn define(name: &str, paths: &[&str]) -> IndexDefinition {
+    IndexDefinition::new(name, paths).unwrap()
+}
+
+fn compact(db: &Database) {
+    db.compact(&mut |_, _| ControlFlow::Continue(())).unwrap();
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963);
+        usize::try_from(self.0 >> 33).unwrap() % bound
+    }
+}
+
+/// Entries of an index at a revision with the names of their records, and how many were visited.
+fn read_range(
+    collection: &Collection,
+    (name, revision): (&str, u64),
+    (low, high): (Bound<Vec<u8>>, Bound<Vec<u8>>),
+    is_reverse: bool,
+) -> (Entries, u64) {
+    let snapshot = collection.at(Revision(revision)).unwrap();
+    let tree = collection.document().tree();
+    let mut range = snapshot.index_range(name, (low, high), is_reverse).unwrap().unwrap();
+    let mut entries = Entries::new();
+    loop {
+        let page = range.next(7).unwrap();
+        if page.is_empty() {
+            return (entries, range.visited());
+        }
+        for (key, ordinal) in page {
+            let path = tree.data.read().schema.path(ROOT).entry.unwrap();
+            entries.push((key.into_vec(), tree.name_of(node(path, ordinal)).unwrap().unwrap()));
+        }
+    }
+}
+
+fn read(collection: &Collection, name: &str, revision: u64) -> Entries {
+    let all = || (Bound::Unbounded, Bound::Unbounded);
+    let (forward, _) = read_range(collection, (name, revision), all(), false);
+    let (mut backward, _) = read_range(collection, (name, revision), all(), true);
+    backward.reverse();
+    assert_eq!(forward, backward, "index {name:?} at {revision}");
+    forward
+}
+
+fn key_of(value: Option<&Value>) -> Vec<u8> {
+    let mut key = Vec::new();
+    match value {
+        None => sort_key::append_missing(&mut key),
+        Some(value) => {
+            let text = value.to_string();
+            let tape = Tape::parse(text.as_bytes(), ParseOptions::default()).unwrap();
+            sort_key::append_parsed(&tape, tape.root(), &mut key);
+        }
+    }
+    key.truncate(INDEX_VALUE_BYTES_MAX);
+    key
+}
+
+/// What an index has to have, from the records one by one.
+fn naive(collection: &Collection, paths: &[&str], revision: u64) -> Entries {
+    let snapshot = collection.at(Revision(revision)).unwrap();
+    let mut entries = Entries::new();
+    for record in snapshot.scan(&ScanOptions::default()).unwrap() {
+        let record = record.unwrap();
+        let value: Value = serde_json::from_str(&record.json).unwrap();
+        let mut keys = vec![Vec::new()];
+        for path in paths {
+            let found = match path.strip_suffix("[*]") {
+                None => path.split('.').try_fold(&value, Value::get).into_iter().collect(),
+                Some(path) => {
+                    let array = value.get(path).and_then(Value::as_array);
+                    array.map_or(Vec::new(), |array| array.iter().collect::<Vec<_>>())
+                }
+            };
+            let mut own: Vec<_> = found.into_iter().map(|value| key_of(Some(value))).collect();
+            if own.is_empty() {
+                own.push(key_of(None));
+            }
+            own.sort_unstable();
+            own.dedup();
+            let with = |key: &Vec<u8>| own.iter().map(|own| [&key[..], own].concat()).collect();
+            keys = keys.iter().flat_map(|key| -> Vec<Vec<u8>> { with(key) }).collect();
+        }
+        entries.extend(keys.into_iter().map(|key| (key, record.key.to_string())));
+    }
+    entries.sort_unstable();
+    entries
+}
+
+fn assert_same(collection: &Collection, (name, paths): (&str, &[&str]), revision: u64) {
+    // Of one key the index has the records in the order of their ordinals, not of their names.
+    let mut entries = read(collection, name, revision);
+    assert!(entries.is_sorted_by_key(|(key, _)| key.clone()));
+    entries.sort_unstable();
+    assert_eq!(entries, naive(collection, paths, revision), "index {name:?} at {revision}");
+}
+
+fn draw(random: &mut Random) -> Value {
+    let mut record = json!({});
+    if random.below(4) > 0 {
+        record["n"] = [json!(1), json!(1.0), json!(-3), json!(2.5), json!(null), json!("x")]
+            [random.below(6)]
+        .clone();
+    }
+    if random.below(3) > 0 {
+        record["at"] = json!({"city": (["a", "b", ""][random.below(3)]), "zip": (random.below(3))});
+    }
+    if random.below(3) > 0 {
+        let len = random.below(4);
+        record["tags"] = (0..len).map(|_| json!(["r", "g", "b"][random.below(3)])).collect();
+    }
+    if random.below(8) == 0 {
+        record["n"] = json!("long ".repeat(300 + random.below(2)));
+    }
+    if random.below(12) == 0 {
+        record["n"] = json!({"b": [1, {}], "a": 2});
+    }
+    record
+}
+
+const INDEXES: [(&str, &[&str]); 4] = [
+    ("n", &["n"]),
+    ("city", &["at.city"]),
+    ("tags", &["tags[*]"]),
+    ("compound", &["at.zip", "tags[*]", "n"]),
+];
+
+fn change(collection: &Collection, random: &mut Random) {
+    let key = format!("k{}", random.below(24));
+    match random.below(12) {
+        0..6 => drop(collection.put(key.as_str(), draw(random).to_string(), &how()).unwrap()),
+        6 => {
+            let records = (0..random.below(12))
+                .map(|_| (format!("k{}", random.below(40)), draw(random).to_string()));
+            collection.put_many(records.collect::<Vec<_>>(), &how()).unwrap();
+        }
+        7 | 8 => drop(collection.delete(key.as_str(), &how()).unwrap()),
+        9 => {
+            let keys = [Key::from(key.as_str()), Key::from("k3"), Key::from("k4")];
+            collection.delete_many(&keys, &how()).unwrap();
+        }
+        10 if collection.exists(key.as_str()).unwrap() => {
+            let patch = format!(r#"{{"n":{},"at":null}}"#, random.below(5));
+            collection.merge_patch(key.as_str(), patch, &how()).unwrap();
+        }
+        _ => {
+            let name = ["n", "tags"][random.below(2)];
+            let pointer = JsonPointer::root().child(&key).child(name);
+            let _ = collection.document().remove(&pointer, &how());
+        }
+    }
+}
+
+/// Random changes, with indexes made at any time, read at any revision, in whatever state the
+/// database is.
+fn indexes_say_what_records_say(seed: u64, keep: Retention) {
+    let device = Arc::new(MemoryDevice::new());
+    let mut db = open(&device);
+    db.create_collection("c", KeyKind::Text).unwrap();
+    db.collection("c").unwrap().document().retain(keep, &how()).unwrap();
+    let mut random = Random(seed);
+    let mut made: BTreeMap<&str, &[&str]> = BTreeMap::new();
+    for _ in 0..400 {
+        let collection = db.collection("c").unwrap();
+        let head = collection.document().head_revision().unwrap().0;
+        match random.below(20) {
+            0 => db.checkpoint().unwrap(),
+            1 if random.below(3) == 0 => compact(&db),
+            2 if random.below(3) == 0 => {
+                drop((collection, db));
+                db = open(&device);
+            }
+            3 => {
+                let (name, paths) = INDEXES[random.below(4)];
+                if made.insert(name, paths).is_none() {
+                    collection.create_index(&define(name, paths)).unwrap();
+                } else if random.below(3) == 0 {
+                    made.remove(name);
+                    collection.drop_index(name).unwrap();
+                }
+            }
+            4..8 if head > 0 => {
+                let first = collection.document().first_revision().unwrap().0;
+                let revision =
+                    first + random.below(usize::try_from(head - first + 1).unwrap()) as u64;
+                for index in &made {
+                    assert_same(&collection, (index.0, index.1), revision);
+                }
+            }
+            _ => change(&collection, &mut random),
+        }
+    }
+    let collection = db.collection("c").unwrap();
+    let first = collection.document().first_revision().unwrap().0;
+    for revision in first..=collection.document().head_revision().unwrap().0 {
+        for index in &made {
+            assert_same(&collection, (index.0, index.1), revision);
+        }
+    }
+    let report = db.check().unwrap();
+    assert!(report.is_clean(), "{:?}", report.findings);
+    assert_eq!(report.indexes, made.len() as u64);
+}
+
+#[test]
+fn indexes_say_what_records_say_at_every_revision() {
+    for seed in 0..4 {
+        indexes_say_what_records_say(seed, Retention::All);
+    }
+}
+
+#[test]
+fn indexes_say_what_records_say_where_history_is_dropped() {
+    for seed in 0..3 {
+        indexes_say_what_records_say(100 + seed, Retention::Last(20));
+        indexes_say_what_records_say(200 + seed, Retention::Head);
+    }
+}
+
+fn point(value: &Value) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+    (Bound::Included(key_of(Some(value))), Bound::Included(key_of(Some(value))))
+}
+
+/// A look-up costs as much with one version of a record as with any number of them.
+#[test]
+fn a_look_up_visits_as_many_entries_however_long_the_history_is() {
+    let versions = 3_000;
+    let device = Arc::new(MemoryDevice::new());
+    let db = open(&device);
+    let collection = db.create_collection("c", KeyKind::Text).unwrap();
+    for key in 0..10 {
+        let record = json!({"n": -1, "on": true, "fixed": key});
+        collection.put(format!("k{key}").as_str(), record.to_string(), &how()).unwrap();
+    }
+    for name in ["n", "on", "fixed"] {
+        collection.create_index(&define(name, &[name])).unwrap();
+    }
+    let begin = collection.document().head_revision().unwrap().0;
+    let look = |revision: u64, name: &str, value: &Value| {
+        let (entries, visited) = read_range(&collection, (name, revision), point(value), false);
+        let (_, back) = read_range(&collection, (name, revision), point(value), true);
+        (entries.len(), visited, back)
+    };
+    let before = [
+        look(begin, "fixed", &json!(3)),
+        look(begin, "on", &json!(true)),
+        look(begin, "n", &json!(-1)),
+    ];
+    for version in 1..=versions {
+        let record = json!({"n": version, "on": version % 2 == 0, "fixed": 3});
+        collection.put("k3", record.to_string(), &how()).unwrap();
+        if version % 700 == 0 {
+            db.checkpoint().unwrap();
+        }
+    }
+    for _ in 0..2 {
+        for revision in [begin, begin + versions / 2, begin + versions] {
+            let fixed = look(revision, "fixed", &json!(3));
+            assert_eq!(fixed, before[0], "at {revision}");
+            let others = if revision == begin { 10 } else { 9 };
+            let (found, visited, back) = look(revision, "on", &json!(true));
+            assert!(
+                found >= others && visited <= 12 && back <= 22,
+                "{visited} {back} at {revision}"
+            );
+            let (found, visited, back) = look(revision, "n", &json!(-1));
+            assert_eq!(found, others);
+            assert!(visited <= 12 && back <= 22, "{visited} {back} at {revision}");
+            let all = (Bound::Unbounded, Bound::Unbounded);
+            let (entries, visited) = read_range(&collection, ("n", revision), all, false);
+            assert_eq!(entries.len(), 10);
+            assert!(visited <= 100, "{visited} at {revision}");
+        }
+        compact(&db);
+    }
+    let report = db.check().unwrap();
+    assert!(report.is_clean(), "{:?}", report.findings);
+}
+
+#[test]
+fn an_index_that_is_unique_refuses_values_that_another_record_has() {
+    let db = Database::memory().unwrap();
+    let collection = db.create_collection("c", KeyKind::Text).unwrap();
+    collection.create_index(&define("mail", &["mail"]).unique()).unwrap();
+    let put = |key: &str, json: &str| collection.put(key, json, &how()).map(drop);
+    put("a", r#"{"mail":"x"}"#).unwrap();
+    put("a", r#"{"mail":"x","n":1}"#).unwrap();
+    let refused = put("b", r#"{"mail":"x"}"#).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Conflict);
+    for part in ["\"mail\"", "\"a\"", "\"b\"", "mail = \"x\""] {
+        assert!(refused.message().contains(part), "{part}: {refused}");
+    }
+    for json in ["{}", r#"{"mail":null}"#] {
+        put("c", json).unwrap();
+        put("d", json).unwrap();
+    }
+    let both = [("e", r#"{"mail":"y"}"#), ("f", r#"{"mail":"y"}"#)];
+    assert_eq!(collection.put_many(both, &how()).unwrap_err().kind(), ErrorKind::Conflict);
+    let swapped = [("a", r#"{"mail":"z"}"#), ("b", r#"{"mail":"x"}"#)];
+    collection.put_many(swapped, &how()).unwrap();
+    let long = |end: &str| json!({"mail": "m".repeat(3_000) + end}).to_string();
+    put("g", &long("1")).unwrap();
+    put("h", &long("2")).unwrap();
+    assert_eq!(put("i", &long("2")).unwrap_err().kind(), ErrorKind::Conflict);
+    collection.delete("h", &how()).unwrap();
+    put("i", &long("2")).unwrap();
+    assert_eq!(collection.count().unwrap(), 6);
+}
+
+#[test]
+fn an_index_is_not_made_if_it_cannot_be_unique_or_is_stopped() {
+    let db = Database::memory().unwrap();
+    let collection = db.create_collection("c", KeyKind::Text).unwrap();
+    for (key, n) in [("a", 1), ("b", 2), ("c", 1)] {
+        collection.put(key, format!(r#"{{"n":{n},"m":{n}}}"#), &how()).unwrap();
+    }
+    let unique = define("n", &["n"]).unique();
+    assert_eq!(collection.create_index(&unique).unwrap_err().kind(), ErrorKind::Conflict);
+    let stopped = collection.create_index_with(&define("n", &["n"]), &mut |progress| {
+        assert!(progress.done <= progress.total);
+        ControlFlow::Break(())
+    });
+    assert_eq!(stopped.unwrap_err().kind(), ErrorKind::Cancelled);
+    assert!(collection.indexes().unwrap().is_empty());
+    collection.put("d", r#"{"n":1}"#, &how()).unwrap();
+    collection.create_index(&define("n", &["n"])).unwrap();
+    let again = collection.create_index(&define("n", &["m"])).unwrap_err();
+    assert_eq!(again.kind(), ErrorKind::Conflict);
+    assert_eq!(collection.drop_index("m").unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(collection.index_stats("n").unwrap().entries, 4);
+}
+
+/// What is purged is in no entry any more, and the index says what is left.
+#[test]
+fn a_purge_takes_the_entries_with_it() {
+    let device = Arc::new(MemoryDevice::new());
+    let db = open(&device);
+    let collection = db.create_collection("c", KeyKind::Text).unwrap();
+    collection.create_index(&define("n", &["n"])).unwrap();
+    for n in ["s3cr3t", "other"] {
+        collection.put("a", json!({"n": n}).to_string(), &how()).unwrap();
+        collection.put("b", json!({"n": n}).to_string(), &how()).unwrap();
+    }
+    assert_same(&collection, ("n", &["n"]), 3);
+    db.checkpoint().unwrap();
+    let options = PurgeOptions { at: Some(Revision(1)), commit: how() };
+    let target = Target::parse("/a/n").unwrap();
+    let go_on = &mut |_, _| ControlFlow::Continue(());
+    collection.document().purge(&target, &options, go_on).unwrap();
+    for revision in 1..=collection.document().head_revision().unwrap().0 {
+        assert_same(&collection, ("n", &["n"]), revision);
+    }
+    let left = db.engine.view().store.live();
+    let tree = collection.document().tree().id();
+    let prefix = crate::tree::cell_key::indexes(tree);
+    let left: Vec<_> = left.scan(&prefix).unwrap().map(|found| found.unwrap().0).collect();
+    assert!(left.is_empty(), "{left:02x?}");
+    assert!(db.check().unwrap().is_clean());
+}
+
+#[test]
+fn an_index_survives_that_the_collection_is_deleted_and_lives_again() {
+    let db = Database::memory().unwrap();
+    let collection = db.create_collection("c", KeyKind::Text).unwrap();
+    collection.create_index(&define("n", &["n"])).unwrap();
+    for key in ["a", "b", "c"] {
+        collection.put(key, r#"{"n":1}"#, &how()).unwrap();
+    }
+    let mut transaction = db.transaction();
+    transaction.delete_document("c").unwrap();
+    transaction.commit(&how()).unwrap();
+    collection.document().put(r#"{"b":{"n":2},"d":{"n":3}}"#, &how()).unwrap();
+    let head = collection.document().head_revision().unwrap().0;
+    for revision in [1, 2, 3, head] {
+        assert_same(&collection, ("n", &["n"]), revision);
+    }
+    assert_eq!(collection.count().unwrap(), 2);
+}
+
+/// Of several threads that want a value one gets it, and readers find what is so at each revision.
+#[test]
+fn of_threads_that_save_the_same_value_one_gets_it() {
+    let db = Database::memory().unwrap();
+    let collection = db.create_collection("c", KeyKind::Text).unwrap();
+    collection.create_index(&define("mail", &["mail"]).unique()).unwrap();
+    let values = 60;
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let collection = &collection;
+            scope.spawn(move || {
+                for value in 0..values {
+                    let key = format!("{thread}/{value}");
+                    let saved =
+                        collection.put(key.as_str(), format!(r#"{{"mail":{value}}}"#), &how());
+                    assert!(
+                        saved.is_ok_and(|saved| saved.version == 1)
+                            || collection.get(key.as_str()).unwrap().is_none()
+                    );
+                }
+            });
+        }
+        let reader = &collection;
+        scope.spawn(move || {
+            for name in ["n", "m"] {
+                reader.create_index(&define(name, &["mail"])).unwrap();
+                let head = reader.document().head_revision().unwrap().0;
+                if head > 0 {
+                    assert_same(reader, ("mail", &["mail"]), head);
+                    assert_same(reader, (name, &["mail"]), 1 + head / 2);
+                }
+            }
+        });
+    });
+    assert_eq!(collection.count().unwrap(), values);
+    let report = db.check().unwrap();
+    assert!(report.is_clean(), "{:?}", report.findings);
+    assert_eq!(report.indexes, 3);
+}
+
+/// A large index is made in the memory that there is: its entries go to segments on the way.
+#[test]
+fn making_an_index_keeps_to_the_memory_budget() {
+    let device = Arc::new(MemoryDevice::new());
+    let options = Options { background: false, memory_bytes: 4 << 20, ..Options::default() };
+    let db = Database::open_device(device, options).unwrap();
+    let collection = db.create_collection("c", KeyKind::I64).unwrap();
+    let records = |batch: i64| {
+        let text = "t".repeat(100);
+        (0..2_000).map(move |n| {
+            (batch * 2_000 + n, format!(r#"{{"n":{},"text":"{text}{n}"}}"#, n * 7 % 2_000))
+        })
+    };
+    for batch in 0..10 {
+        collection.put_many(records(batch), &how()).unwrap();
+    }
+    let mut most = 0;
+    let by = define("by", &["text", "n"]);
+    let told = collection.create_index_with(&by, &mut |_| {
+        most = most.max(collection.document().tree().cells.memory().young());
+        ControlFlow::Continue(())
+    });
+    told.unwrap();
+    assert!(most < 3 << 20, "{most}");
+    let stats = collection.index_stats("by").unwrap();
+    assert_eq!(stats.entries, 20_000);
+    assert!(stats.bytes > 100_000, "{}", stats.bytes);
+    let found = read(&collection, "by", 10);
+    assert_eq!(found.len(), 20_000);
+    assert!(db.check().unwrap().is_clean());
+}
+
+#[test]
+fn what_an_index_lacks_and_has_too_many_is_found() {
+    let db = Database::memory().unwrap();
+    let collection = db.create_collection("c", KeyKind::Text).unwrap();
+    collection.create_index(&define("n", &["n"])).unwrap();
+    for (key, n) in [("a", 1), ("b", 2)] {
+        collection.put(key, format!(r#"{{"n":{n}}}"#), &how()).unwrap();
+    }
+    assert!(db.check().unwrap().is_clean());
+    let (_, tree) = collection.document().parts();
+    let index = tree.indexes.in_use().pop().unwrap();
+    let key = key_of(Some(&json!(2)));
+    index.state(tree).insert(1, (super::cell::entry(&key, 1, 2), false));
+    let key = key_of(Some(&json!(7)));
+    index.state(tree).insert(1, (super::cell::entry(&key, 1, 2), true));
+    let report = db.check().unwrap();
+    let found: Vec<&str> = report.findings.iter().map(|found| found.message.as_str()).collect();
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[0].starts_with("there is an entry too many of record 1 "), "{found:?}");
+    assert!(found[1].starts_with("there is no entry of record 1 "), "{found:?}");
+}

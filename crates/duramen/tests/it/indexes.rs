@@ -1,0 +1,150 @@
+//! Indexes where a collection is taken over: dumped and loaded, exported, backed up and restored.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use duramen::io::{Device, MemoryDevice};
+use duramen::{
+    BackupFolder, BackupOptions, Collection, CommitOptions, Database, DocumentOptions, DumpLoad,
+    ErrorKind, IndexDefinition, KeyKind, Options, RestorePoint, Retention,
+};
+
+fn options() -> Options {
+    Options { background: false, ..Options::default() }
+}
+
+fn how() -> CommitOptions {
+    CommitOptions::default()
+}
+
+fn definitions() -> [IndexDefinition; 2] {
+    [
+        IndexDefinition::new("by mail", &["mail"]).unwrap().unique(),
+        IndexDefinition::new("by-tag", &["tags[*]", r#"["a.b"]"#]).unwrap(),
+    ]
+}
+
+/// A collection with two indexes, and two that were dropped.
+fn sample(device: &Arc<dyn Device>) -> Database {
+    let db = Database::open_device(Arc::clone(device), options()).unwrap();
+    let collection = db.create_collection("c", KeyKind::Text).unwrap();
+    for name in ["old", "by mail"] {
+        collection.create_index(&IndexDefinition::new(name, &["mail"]).unwrap()).unwrap();
+        put(&collection, name, 1);
+        collection.drop_index(name).unwrap();
+    }
+    // What was there twice before the index came stays in the history.
+    collection.put("twice", r#"{"mail":"old"}"#, &how()).unwrap();
+    collection.delete("twice", &how()).unwrap();
+    for index in definitions() {
+        collection.create_index(&index).unwrap();
+    }
+    put(&collection, "last", 2);
+    db
+}
+
+fn put(collection: &Collection, key: &str, number: u64) {
+    let json = format!(r#"{{"mail":"{key}","tags":["{number}","x"],"a.b":{number}}}"#);
+    collection.put(key, json, &how()).unwrap();
+}
+
+/// The indexes are there, verify, and keep what is unique.
+fn assert_indexed(db: &Database) {
+    let collection = db.collection("c").unwrap();
+    assert_eq!(collection.indexes().unwrap(), definitions());
+    let entries = 2 * collection.count().unwrap();
+    assert_eq!(collection.index_stats("by-tag").unwrap().entries, entries);
+    let report = db.check().unwrap();
+    assert!(report.is_clean(), "{:?}", report.findings);
+    assert_eq!(report.indexes, 2);
+    let same = collection.put("another", r#"{"mail":"old"}"#, &how()).unwrap_err();
+    assert_eq!(same.kind(), ErrorKind::Conflict);
+}
+
+#[test]
+fn a_dump_says_the_indexes_whatever_their_numbers_are() {
+    let db = sample(&(Arc::new(MemoryDevice::new()) as Arc<dyn Device>));
+    let mut dump = db.snapshot().dump().unwrap();
+    let items = dump.by_ref().collect::<Result<Vec<_>, _>>().unwrap();
+    let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
+    let mut load = DumpLoad::into_new(Arc::clone(&device), options()).unwrap();
+    items.into_iter().try_for_each(|item| load.push(item)).unwrap();
+    load.finish(Some(dump.summary().hash)).unwrap();
+    assert_indexed(&Database::open_device(device, options()).unwrap());
+}
+
+#[test]
+fn a_history_that_is_imported_has_its_indexes() {
+    let db = sample(&(Arc::new(MemoryDevice::new()) as Arc<dyn Device>));
+    let other = Database::memory().unwrap();
+    let history = db.document("c").unwrap().export().unwrap();
+    let mut import = other.import_history("c", None).unwrap();
+    import.set_facts(history.facts().unwrap()).unwrap();
+    for revision in history {
+        import.push(&revision.unwrap()).unwrap();
+    }
+    import.finish().unwrap();
+    assert_indexed(&other);
+}
+
+#[test]
+fn indexes_are_made_again_after_a_restore_to_an_earlier_commit() {
+    let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
+    let db = sample(&device);
+    let collection = db.collection("c").unwrap();
+    let point = db.snapshot().sequence();
+    put(&collection, "later", 3);
+    collection.create_index(&IndexDefinition::new("later", &["mail"]).unwrap()).unwrap();
+    db.checkpoint().unwrap();
+    let folder = BackupFolder::on_device(Arc::new(MemoryDevice::new()));
+    let full = BackupOptions { incremental: false, verify: true };
+    db.backup(&folder, full, &mut |_, _| ControlFlow::Continue(())).unwrap();
+    for point in [RestorePoint::Commit(point), RestorePoint::Newest] {
+        let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
+        let go_on = &mut |_, _| ControlFlow::Continue(());
+        Database::restore_device(&folder, &device, point, go_on).unwrap();
+        let restored = Database::open_device(device, options()).unwrap();
+        let collection = restored.collection("c").unwrap();
+        if point == RestorePoint::Newest {
+            collection.drop_index("later").unwrap();
+        } else {
+            // With the number that an index got after that commit.
+            let other = IndexDefinition::new("later", &["a"]).unwrap();
+            collection.create_index(&other).unwrap();
+            assert!(restored.check().unwrap().is_clean());
+            collection.drop_index("later").unwrap();
+        }
+        assert_indexed(&restored);
+    }
+}
+
+#[test]
+fn indexes_stay_when_other_options_are_set_and_only_collections_have_them() {
+    let db = sample(&(Arc::new(MemoryDevice::new()) as Arc<dyn Device>));
+    let document = db.document("c").unwrap();
+    let (collection, keep) = (Some(KeyKind::Text), Retention::Last(9));
+    let declared = DocumentOptions { keep, collection, ..DocumentOptions::default() };
+    document.set_options(&declared, &how()).unwrap();
+    assert_indexed(&db);
+    let indexes = definitions().into_iter().collect();
+    let declared = DocumentOptions { indexes, ..DocumentOptions::default() };
+    let refused = db.create_document_with("d", &declared).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Invalid);
+}
+
+/// Beside a writer, and without one, a database that is opened for reading has its indexes.
+#[test]
+fn a_database_opened_for_reading_reads_indexes_beyond_what_segments_have() {
+    let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
+    let db = sample(&device);
+    db.checkpoint().unwrap();
+    put(&db.collection("c").unwrap(), "young", 4);
+    db.flush().unwrap();
+    let read_only = Options { read_only: true, ..options() };
+    let reader = Database::open_device(device, read_only).unwrap();
+    let collection = reader.collection("c").unwrap();
+    assert_eq!(collection.index_stats("by mail").unwrap().entries, 4);
+    assert_eq!(collection.head().unwrap().indexes().unwrap(), definitions());
+    let report = reader.check().unwrap();
+    assert!(report.is_clean(), "{:?}", report.findings);
+}
