@@ -24,9 +24,10 @@ Examples:
   duramen records query shop.duramen players --order score:desc --page-size 20
   duramen records query shop.duramen players --order score:desc --page-size 20 --page CURSOR
 
-A filter compares values at paths (name, address.city, tags[*], [\"a.b\"]) with JSON values by =,
-!=, <, <=, >, >=, between .. and, in (..), prefix, contains, is null and is missing, and joins that
-by and, or, not and parentheses. A comparison is false where there is no value. An order is a path with
+A filter compares values at paths (name, address.city, tags[*]) with JSON values by =, !=, <, <=,
+>, >=, between .. and, in (..), prefix, contains, is null and is missing, and joins that by and, or,
+not and parentheses. A comparison is false where there is no value.
+An order is a path with
 :desc, :nulls-first or :nulls-last behind it.";
 
 /// Find the records of a collection by what is in them
