@@ -26,9 +26,8 @@ Examples:
 
 A filter compares values at paths (name, address.city, tags[*]) with JSON values by =, !=, <, <=,
 >, >=, between .. and, in (..), prefix, contains, is null and is missing, and joins that by and, or,
-not and parentheses. A comparison is false where there is no value.
-An order is a path with
-:desc, :nulls-first or :nulls-last behind it.";
+not and parentheses. A comparison is false where there is no value. An order is a path with :desc,
+:nulls-first or :nulls-last behind it.";
 
 /// Find the records of a collection by what is in them
 #[derive(Debug, Args)]
