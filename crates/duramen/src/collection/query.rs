@@ -1,10 +1,12 @@
 //! Queries over the records of a collection: filters, orders, pages, groups.
 //!
 //! `docs/queries.md` says what they mean. A filter is evaluated by column, a row group at a time;
-//! records are looked at one by one only where columns cannot tell. What has to be sorted is
-//! sorted in bounded memory.
+//! records are looked at one by one only where columns cannot tell. Where an index names few of
+//! them (`plan`, `lookup`), those are looked at instead, or it has them in the order that is asked
+//! for. What has to be sorted is sorted in bounded memory.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::record_path::RecordPath;
@@ -18,9 +20,11 @@ mod explain;
 mod filter;
 mod group;
 mod literal;
+mod lookup;
 mod order;
 mod page;
 mod parse;
+mod plan;
 mod projection;
 mod sort;
 mod test;
@@ -38,6 +42,8 @@ pub use page::Page;
 
 use candidates::Candidates;
 use filter::Expression;
+use lookup::IndexWalk;
+use plan::{Access, Ordered};
 use projection::Projection;
 use sort::{Sorted, Sorter};
 use view::RecordView;
@@ -92,7 +98,21 @@ struct Found {
     walk: Walk,
     skip: u64,
     left: u64,
+    expression: Option<Arc<Expression>>,
+    /// The indexes by which it is answered, for people; nothing for a scan.
+    way: String,
     counts: QueryCounts,
+}
+
+/// What tells which records a query finds.
+#[derive(Debug)]
+enum Way {
+    /// The columns of all records.
+    Scan,
+    /// Indexes, which name these ordinals.
+    Named(Access, Vec<u64>),
+    /// An index that has them in the order of the query.
+    Ordered(Ordered),
 }
 
 #[derive(Debug)]
@@ -101,6 +121,8 @@ enum Walk {
     Scan(Box<Candidates>),
     /// By keys in an order.
     Sorted(Sorted, IsReverse),
+    /// By an index that has them in the order.
+    Index(Box<IndexWalk>),
     End,
 }
 
@@ -218,6 +240,55 @@ impl Collection {
     }
 }
 
+impl Way {
+    fn of(
+        collection: &CollectionSnapshot,
+        query: &Query,
+        expression: Option<&Expression>,
+        counts: &mut QueryCounts,
+    ) -> Result<Self> {
+        let indexes = collection.indexes()?;
+        if indexes.is_empty() {
+            return Ok(Self::Scan);
+        }
+        let ordered = Ordered::of(&query.order, expression, &indexes);
+        let access = expression.and_then(|expression| Access::of(expression, &indexes));
+        let is_better =
+            |access: &Access| ordered.as_ref().is_none_or(|ordered| ordered.is_beaten_by(access));
+        if let Some(access) = access.filter(is_better)
+            && let Some(named) = lookup::named(collection, &access, counts)?
+        {
+            return Ok(Self::Named(access, named));
+        }
+        Ok(ordered.map_or(Self::Scan, Self::Ordered))
+    }
+
+    /// The records in the order of their ordinals.
+    fn candidates(
+        self,
+        view: &RecordView,
+        expression: Option<Arc<Expression>>,
+        range: Range<u64>,
+        is_reverse: bool,
+    ) -> Result<Candidates> {
+        match self {
+            Self::Named(_, named) => Ok(Candidates::among(named, expression, &range, is_reverse)),
+            Self::Scan | Self::Ordered(_) => Candidates::new(view, expression, range, is_reverse),
+        }
+    }
+}
+
+/// For people.
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Scan => Ok(()),
+            Self::Named(access, _) => access.fmt(f),
+            Self::Ordered(ordered) => write!(f, "index {}, which has the order", ordered.index),
+        }
+    }
+}
+
 impl Found {
     fn new(collection: &CollectionSnapshot, query: &Query) -> Result<Self> {
         let expression = query.expression()?;
@@ -227,18 +298,31 @@ impl Found {
             walk: Walk::End,
             skip: query.offset,
             left: query.limit.unwrap_or(u64::MAX),
+            expression,
+            way: String::new(),
             counts: QueryCounts::default(),
         };
         let Some(view) = &found.view else { return Ok(found) };
         if found.left == 0 {
             return Ok(found);
         }
-        let mut candidates = Candidates::new(view, expression, 0..u64::MAX, false)?;
+        let expression = found.expression.clone();
+        let way = Way::of(collection, query, expression.as_deref(), &mut found.counts)?;
+        found.way = way.to_string();
+        let wanted = query.limit.and_then(|limit| limit.checked_add(query.offset));
+        let mut candidates = match way {
+            Way::Ordered(ordered) => {
+                let wanted = wanted.and_then(|wanted| usize::try_from(wanted).ok());
+                let walk = IndexWalk::new(collection, ordered, None, wanted.unwrap_or(usize::MAX))?;
+                found.walk = Walk::Index(Box::new(walk));
+                return Ok(found);
+            }
+            way => way.candidates(view, expression, 0..u64::MAX, false)?,
+        };
         if query.order.is_empty() {
             found.walk = Walk::Scan(Box::new(candidates));
             return Ok(found);
         }
-        let wanted = query.limit.and_then(|limit| limit.checked_add(query.offset));
         let mut sorter = Sorter::new(view.device(), SORT_BYTES_MAX, wanted);
         while let Some(ordinal) = candidates.next(view, &mut found.counts)? {
             sorter.push(&order::key(&query.order, view, ordinal)?)?;
@@ -257,6 +341,10 @@ impl Found {
                 Walk::Sorted(sorted, is_reverse) => {
                     let key = sorted.next()?;
                     key.and_then(|key| order::ordinal_of(&key, *is_reverse))
+                }
+                Walk::Index(entries) => {
+                    let of = (view, self.expression.as_deref());
+                    entries.next_chosen(of, &mut self.counts)?.map(|(_, ordinal)| ordinal)
                 }
                 Walk::End => None,
             };

@@ -58,6 +58,32 @@ impl SortClass {
             Some(_) => Self::Object,
         }
     }
+
+    /// A byte above what keys of the classes before begin with, and not above those of the class.
+    pub(crate) fn first_byte(self) -> u8 {
+        match self {
+            Self::Missing => MISSING,
+            Self::Null => NULL,
+            Self::Boolean => FALSE,
+            Self::Number => NEGATIVE,
+            Self::Text => TEXT,
+            Self::Array => ARRAY,
+            Self::Object => OBJECT,
+        }
+    }
+
+    /// A byte above those that the keys of the class begin with, and not above those of the next.
+    pub(crate) fn end_byte(self) -> u8 {
+        match self {
+            Self::Missing => NULL,
+            Self::Null => FALSE,
+            Self::Boolean => NEGATIVE,
+            Self::Number => TEXT,
+            Self::Text => ARRAY,
+            Self::Array => OBJECT,
+            Self::Object => OBJECT + 0x10,
+        }
+    }
 }
 
 /// Appends the key of no value.

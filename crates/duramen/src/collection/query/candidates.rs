@@ -1,5 +1,5 @@
-//! The records that a filter chooses, found by column: a row group at a time, in the order of the
-//! ordinals or the reverse.
+//! The records that a filter chooses, in the order of the ordinals or the reverse: those that an
+//! index names, each looked at, or else by column, a row group at a time.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,6 +17,8 @@ pub(super) struct Candidates {
     expression: Option<Arc<Expression>>,
     condition: Condition<FieldTest>,
     is_reverse: bool,
+    /// What indexes name; none where all are looked at.
+    named: Option<std::vec::IntoIter<u64>>,
     /// Ordinals that were not looked at.
     ahead: Range<u64>,
     /// The ordinal of slot 0 of the row group looked at last.
@@ -34,13 +36,29 @@ impl Candidates {
         range: Range<u64>,
         is_reverse: bool,
     ) -> Result<Self> {
+        let ahead = range.start..range.end.min(view.end()?);
+        Ok(Self::of(expression, ahead, is_reverse))
+    }
+
+    /// The same, where no others than some in their order can be chosen.
+    pub(super) fn among(
+        named: Vec<u64>,
+        expression: Option<Arc<Expression>>,
+        range: &Range<u64>,
+        is_reverse: bool,
+    ) -> Self {
+        let mut named = named;
+        named.retain(|ordinal| range.contains(ordinal));
+        Self { named: Some(named.into_iter()), ..Self::of(expression, 0..0, is_reverse) }
+    }
+
+    fn of(expression: Option<Arc<Expression>>, ahead: Range<u64>, is_reverse: bool) -> Self {
         let condition = match &expression {
             Some(expression) => expression.condition(),
             None => Condition::Always(true),
         };
-        let ahead = range.start..range.end.min(view.end()?);
         let (chosen, is_unsure) = (Bits::none(), Bits::none());
-        Ok(Self { expression, condition, is_reverse, ahead, first: 0, chosen, is_unsure })
+        Self { expression, condition, is_reverse, named: None, ahead, first: 0, chosen, is_unsure }
     }
 
     /// The next record's ordinal.
@@ -49,6 +67,13 @@ impl Candidates {
         view: &RecordView,
         counts: &mut QueryCounts,
     ) -> Result<Option<u64>> {
+        while let Some(named) = &mut self.named {
+            let next = if self.is_reverse { named.next_back() } else { named.next() };
+            let Some(ordinal) = next else { return Ok(None) };
+            if self.is_chosen(view, ordinal, counts)? {
+                return Ok(Some(ordinal));
+            }
+        }
         loop {
             while let Some(slot) = self.chosen.take(self.is_reverse) {
                 let ordinal = self.first + u64::from(slot);

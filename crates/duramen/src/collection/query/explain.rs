@@ -51,21 +51,8 @@ impl CollectionSnapshot {
         let mut found = Found::new(self, query)?;
         while found.next()?.is_some() {}
         let counts = found.counts;
-        let mut steps = Vec::new();
-        let QueryCounts { row_groups, scanned, records, .. } = counts;
-        let s = plural(row_groups);
-        steps.push(match &query.filter {
-            Some(filter) => format!(
-                "scan the columns of {row_groups} row group{s} with {scanned} record{}: {filter}",
-                plural(scanned)
-            ),
-            None => format!("scan {row_groups} row group{s}: {scanned} record{}", plural(scanned)),
-        });
-        if records > 0 {
-            let s = plural(records);
-            steps.push(format!("look at {records} record{s} of which the columns cannot tell"));
-        }
-        if !query.order.is_empty() {
+        let mut steps = by_filter(query, &found.way, &counts);
+        if counts.sorted > 0 {
             let by: Vec<_> = query.order.iter().map(ToString::to_string).collect();
             let (sorted, by) = (counts.sorted, by.join(", "));
             steps.push(format!("sort {sorted} record{} by {by}", plural(sorted)));
@@ -80,6 +67,34 @@ impl Collection {
     pub fn explain(&self, query: &Query) -> Result<Explanation> {
         self.head()?.explain(query)
     }
+}
+
+/// How the records are found of which the filter is true.
+fn by_filter(query: &Query, way: &str, counts: &QueryCounts) -> Vec<String> {
+    let QueryCounts { row_groups, scanned, records, entries, .. } = *counts;
+    let mut steps = Vec::new();
+    let by = if entries == 1 { "entry" } else { "entries" };
+    let filter = query.filter.as_ref().map_or(String::new(), |filter| format!(": {filter}"));
+    if !way.is_empty() {
+        steps.push(format!("read {entries} {by} of {way}"));
+        if records > 0 {
+            steps.push(format!("look at {records} record{}{filter}", plural(records)));
+        }
+        return steps;
+    }
+    if entries > 0 {
+        steps.push(format!("give up indexes after {entries} {by}: they name too many records"));
+    }
+    steps.push(format!(
+        "scan the columns of {row_groups} row group{} with {scanned} record{}{filter}",
+        plural(row_groups),
+        plural(scanned)
+    ));
+    if records > 0 {
+        let s = plural(records);
+        steps.push(format!("look at {records} record{s} of which the columns cannot tell"));
+    }
+    steps
 }
 
 fn plural(count: u64) -> &'static str {

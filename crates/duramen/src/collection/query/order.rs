@@ -138,7 +138,8 @@ pub(super) fn key(order: &[Order], view: &RecordView, ordinal: u64) -> Result<Ve
     Ok(key)
 }
 
-fn append_ordinal(key: &mut Vec<u8>, ordinal: u64, is_reverse: bool) {
+/// Appends an ordinal, which ends a key.
+pub(super) fn append_ordinal(key: &mut Vec<u8>, ordinal: u64, is_reverse: bool) {
     let ordinal = if is_reverse { !ordinal } else { ordinal };
     key.extend_from_slice(&ordinal.to_be_bytes());
 }

@@ -3,11 +3,11 @@
 //! A page goes on from the place of a record in the order, not from a number of records: so what
 //! comes, goes or changes meanwhile moves nothing into a page twice, and nothing out of all.
 
-use super::candidates::Candidates;
 use super::cursor::{Cursor, Scope, Side};
+use super::lookup::IndexWalk;
 use super::order;
 use super::sort::Sorter;
-use super::{Query, QueryCounts, RecordView};
+use super::{Query, QueryCounts, RecordView, Way};
 use crate::collection::{Collection, CollectionSnapshot, Record};
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::{QUERY_PAGE_RECORDS_MAX, SORT_BYTES_MAX};
@@ -74,7 +74,7 @@ impl CollectionSnapshot {
         let Some(view) = RecordView::of(self) else { return Ok(page) };
         let part = Part { cursor, size };
         // One more, which tells whether there is another page.
-        let mut keys = part.keys(&view, query, &mut page.counts)?;
+        let mut keys = part.keys((self, &view), query, &mut page.counts)?;
         let has_more = keys.len() > size;
         keys.truncate(size);
         if part.is_backward() {
@@ -133,15 +133,27 @@ impl Part {
     /// The keys of the records of the page and of one more, from its place away.
     fn keys(
         &self,
-        view: &RecordView,
+        (collection, view): (&CollectionSnapshot, &RecordView),
         query: &Query,
         counts: &mut QueryCounts,
     ) -> Result<Vec<Vec<u8>>> {
         let expression = query.expression()?;
         let is_backward = self.is_backward();
         let mut keys = Vec::new();
+        let way = Way::of(collection, query, expression.as_deref(), counts)?;
+        if let Way::Ordered(ordered) = way {
+            let cursor = self.cursor.as_ref();
+            let mut walk = IndexWalk::new(collection, ordered, cursor, self.size + 1)?;
+            let of = (view, expression.as_deref());
+            while keys.len() <= self.size
+                && let Some((key, _)) = walk.next_chosen(of, counts)?
+            {
+                keys.push(key);
+            }
+            return Ok(keys);
+        }
         if query.order.is_empty() {
-            let mut candidates = Candidates::new(view, expression, self.ordinals(), is_backward)?;
+            let mut candidates = way.candidates(view, expression, self.ordinals(), is_backward)?;
             while keys.len() <= self.size
                 && let Some(ordinal) = candidates.next(view, counts)?
             {
@@ -149,7 +161,7 @@ impl Part {
             }
             return Ok(keys);
         }
-        let mut candidates = Candidates::new(view, expression, 0..u64::MAX, false)?;
+        let mut candidates = way.candidates(view, expression, 0..u64::MAX, false)?;
         let mut sorter = Sorter::new(view.device(), SORT_BYTES_MAX, Some(self.size as u64 + 1));
         while let Some(ordinal) = candidates.next(view, counts)? {
             let mut key = order::key(&query.order, view, ordinal)?;

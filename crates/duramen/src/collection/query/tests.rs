@@ -3,7 +3,7 @@ use std::cmp::Ordering;
 use serde_json::Value as Json;
 
 use super::*;
-use crate::{CommitOptions, Database, KeyKind, Revision};
+use crate::{CommitOptions, Database, IndexDefinition, KeyKind, Revision};
 
 /// Numbers that are spread, the same in each run.
 struct Spread(u64);
@@ -246,10 +246,22 @@ struct World {
     revisions: Vec<Vec<(String, String)>>,
 }
 
-fn world(seed: u64, records: usize) -> World {
+/// The paths of indexes that a world has.
+const INDEXES: [&[&str]; 6] = [&["a"], &["b", "a"], &["t[*]"], &["n.a", "n.b"], &["c"], &["n"]];
+
+fn index(collection: &Collection, name: &str, paths: &[&str]) {
+    let paths = paths.iter().map(|path| path.parse().unwrap()).collect();
+    let definition = IndexDefinition { name: name.to_owned(), paths, is_unique: false };
+    collection.create_index(&definition).unwrap();
+}
+
+fn world(seed: u64, records: usize, is_indexed: bool) -> World {
     let spread = &mut Spread(seed);
     let db = Database::memory().unwrap();
     let collection = db.create_collection("records", KeyKind::Text).unwrap();
+    for (at, paths) in INDEXES.iter().enumerate().filter(|_| is_indexed) {
+        index(&collection, &format!("index {at}"), paths);
+    }
     let mut now: Vec<(String, Option<String>)> = Vec::new();
     let mut revisions = Vec::new();
     for step in 0..6 {
@@ -290,7 +302,13 @@ fn keys(records: Records) -> Vec<String> {
 
 #[test]
 fn filters_find_what_a_naive_evaluation_finds_at_every_revision() {
-    let world = world(1, 120);
+    assert_eq!(check_filters(&world(1, 120, false)), 0);
+    assert!(check_filters(&world(1, 120, true)) > 300, "indexes are read");
+}
+
+/// Checks filters and tells how many were answered by indexes.
+fn check_filters(world: &World) -> u64 {
+    let mut by_index = 0;
     let collection = world.db.collection("records").unwrap();
     let spread = &mut Spread(2);
     let mut found = 0;
@@ -307,9 +325,12 @@ fn filters_find_what_a_naive_evaluation_finds_at_every_revision() {
         let query = Query::new().filter(filter);
         assert_eq!(keys(snapshot.query(&query).unwrap()), expected, "{text} at {revision}");
         assert_eq!(snapshot.count_query(&query).unwrap(), expected.len() as u64);
+        let counts = snapshot.explain(&query).unwrap().counts;
+        by_index += u64::from(counts.entries > 0 && counts.scanned == 0);
         found += expected.len();
     }
     assert!(found > 10_000, "{found}");
+    by_index
 }
 
 /// How two records compare by an order, as a naive evaluation has it.
@@ -340,7 +361,11 @@ fn compare(order: &[Order], a: &(usize, Json), b: &(usize, Json)) -> Ordering {
 
 #[test]
 fn orders_limits_and_pages_agree_with_a_naive_sort() {
-    let world = world(3, 90);
+    check_orders(&world(3, 90, false));
+    check_orders(&world(3, 90, true));
+}
+
+fn check_orders(world: &World) {
     let collection = world.db.collection("records").unwrap();
     let spread = &mut Spread(4);
     for _ in 0..300 {
@@ -349,7 +374,7 @@ fn orders_limits_and_pages_agree_with_a_naive_sort() {
         let mut sorted: Vec<_> = records.iter().map(|(_, json)| parse(json)).enumerate().collect();
         let mut query = Query::new();
         for _ in 0..spread.next(3) {
-            let path = spread.of(&["a", "b", "c", "n.a", "gone", "n"]);
+            let path = spread.of(&["a", "b", "c", "n.a", "n.b", "gone", "n"]);
             let direction = spread.of(&["", ":desc", ":asc"]);
             let nulls = spread.of(&["", ":nulls-first", ":nulls-last"]);
             query = query.order_by(format!("{path}{direction}{nulls}").parse().unwrap());
@@ -454,7 +479,7 @@ fn a_cursor_of_another_query_or_collection_is_refused() {
 
 #[test]
 fn groups_are_counted_as_a_naive_evaluation_counts_them() {
-    let world = world(5, 100);
+    let world = world(5, 100, true);
     let collection = world.db.collection("records").unwrap();
     let spread = &mut Spread(6);
     for _ in 0..60 {
@@ -634,4 +659,99 @@ fn records_are_judged_by_their_columns() {
         let page = records.page(&Query::new(), None, 10).unwrap();
         assert_eq!((page.counts.row_groups, page.counts.records), (1, 0));
     }
+}
+
+/// Ten thousand records, a tenth of them in each world, with a rank and tags.
+fn ranks(db: &Database) -> Collection {
+    let records = db.create_collection("ranks", KeyKind::U64).unwrap();
+    let json = |key: u64| {
+        let (world, rank, tag) = (key % 10, key * 7_919 % 5_000, key % 1_000);
+        format!(r#"{{"w":{world},"rank":{rank},"t":["x{tag}","y"]}}"#)
+    };
+    records.put_many((0..10_000).map(|key| (key, json(key))), &CommitOptions::default()).unwrap();
+    records
+}
+
+#[test]
+fn a_page_by_an_index_reads_little_more_than_itself_at_any_depth() {
+    let db = Database::memory().unwrap();
+    let records = ranks(&db);
+    index(&records, "by_rank", &["rank"]);
+    index(&records, "by_world_and_rank", &["w", "rank"]);
+    for (text, order) in [("rank >= 0", "rank"), ("w = 3", "rank:desc"), ("w = 3", "rank")] {
+        let order: Order = order.parse().unwrap();
+        let query = Query::new().filter(text.parse().unwrap()).order_by(order);
+        let mut expected = keys(records.query(&query).unwrap());
+        let mut cursor = None;
+        for _ in 0..12 {
+            let page = records.page(&query, cursor.as_deref(), 50).unwrap();
+            assert!(page.counts.entries <= 110, "{query}: {:?}", page.counts);
+            assert!(page.counts.records <= 51 && page.counts.scanned == 0, "{:?}", page.counts);
+            let rest = expected.split_off(50);
+            let found: Vec<_> = page.records.iter().map(|r| r.key.to_string()).collect();
+            assert_eq!(found, expected);
+            (expected, cursor) = (rest, page.next);
+        }
+        let best = query.clone().limit(5);
+        let explained = records.explain(&best).unwrap();
+        assert!(explained.counts.entries <= 12 && explained.counts.sorted == 0, "{explained}");
+        assert!(explained.to_string().contains("which has the order"), "{explained}");
+    }
+}
+
+#[test]
+fn an_index_is_read_where_it_names_few_records() {
+    let db = Database::memory().unwrap();
+    let records = ranks(&db);
+    for (name, paths) in [("by_rank", &["rank"][..]), ("by_world", &["w"]), ("by_tag", &["t[*]"])] {
+        index(&records, name, paths);
+    }
+    let cases = [
+        ("rank = 77", 2, "index by_rank"),
+        ("rank between 100 and 109 and w = 1", 2, "index by_world, then index by_rank"),
+        ("rank < 5 or t contains \"x7\"", 20, "index by_rank and index by_tag"),
+        ("rank in (5, 6, 4999)", 6, "index by_rank"),
+        ("rank is missing", 0, "index by_rank"),
+        ("rank is null and w = 12", 0, "index by_rank"),
+        ("t[*] prefix \"x99\" and not (w = 0)", 100, "index by_tag"),
+    ];
+    for (text, found, indexes) in cases {
+        let query = Query::new().filter(text.parse().unwrap());
+        let explained = records.explain(&query).unwrap();
+        let counts = explained.counts;
+        assert_eq!((counts.found, counts.scanned), (found, 0), "{text}: {explained}");
+        assert!(explained.to_string().contains(&format!("of {indexes}")), "{text}: {explained}");
+    }
+    // Half of the records are found by their columns.
+    let query = Query::new().filter("rank < 2500".parse().unwrap());
+    let explained = records.explain(&query).unwrap();
+    assert_eq!((explained.counts.scanned, explained.counts.found), (10_000, 5_000));
+    assert!(explained.counts.entries < 2_000, "{explained}");
+    assert!(explained.to_string().contains("give up"), "{explained}");
+}
+
+#[test]
+fn values_that_an_index_cuts_are_told_apart() {
+    let db = Database::memory().unwrap();
+    let records = db.create_collection("long", KeyKind::U64).unwrap();
+    let long = "x".repeat(3_000);
+    let all = (0..200_u64).map(|key| (key, format!(r#"{{"s":"{long}{}"}}"#, key % 50)));
+    records.put_many(all, &CommitOptions::default()).unwrap();
+    let ask = |text: &str| {
+        let filter: Filter = text.replace('~', &long).parse().unwrap();
+        keys(records.query(&Query::new().filter(filter)).unwrap())
+    };
+    let texts = [
+        "s = \"~7\"",
+        "s > \"~48\"",
+        "s >= \"~49\"",
+        "s < \"~1\"",
+        "s <= \"~1\"",
+        "s prefix \"~4\"",
+        "s in (\"~1\", \"~2\")",
+    ];
+    let before: Vec<_> = texts.iter().map(|text| ask(text)).collect();
+    index(&records, "by_s", &["s"]);
+    assert_eq!(texts.iter().map(|text| ask(text)).collect::<Vec<_>>(), before);
+    assert!(before.iter().all(|found| !found.is_empty()));
 }

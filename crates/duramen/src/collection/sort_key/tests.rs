@@ -106,7 +106,9 @@ fn the_class_is_that_of_the_value() {
         ("{}", SortClass::Object),
     ];
     for (json, class) in classes {
-        assert_eq!(SortClass::of(&key(json)), class);
+        let key = key(json);
+        assert_eq!(SortClass::of(&key), class);
+        assert!(key[0] >= class.first_byte() && key[0] < class.end_byte(), "{json}");
     }
     let mut missing = Vec::new();
     append_missing(&mut missing);

@@ -1,0 +1,215 @@
+//! Follows the plan of a query through indexes.
+
+use std::ops::Bound;
+
+use super::cursor::{Cursor, Side};
+use super::plan::{Access, EntryRange, Lookup, Ordered};
+use super::{QueryCounts, RecordView, order};
+use crate::collection::CollectionSnapshot;
+use crate::error::Result;
+use crate::index::IndexRange;
+
+/// Entries that are read at once.
+const PAGE_ENTRIES: usize = 256;
+
+/// Of so many records an index may name one, or it is given up for a scan.
+const RECORDS_PER_ENTRY: u64 = 8;
+
+/// However few records there are, so many may be named.
+const NAMED_MIN: usize = 64;
+
+/// At most so many records are named: their ordinals are kept in memory.
+const NAMED_MAX: usize = 4 << 20;
+
+/// The ordinals of the records that a plan names, in their order; none if they are so many that a
+/// scan reads less.
+pub(super) fn named(
+    collection: &CollectionSnapshot,
+    access: &Access,
+    counts: &mut QueryCounts,
+) -> Result<Option<Vec<u64>>> {
+    let most = usize::try_from(collection.count()? / RECORDS_PER_ENTRY).unwrap_or(usize::MAX);
+    named_up_to(collection, access, most.clamp(NAMED_MIN, NAMED_MAX), counts)
+}
+
+fn named_up_to(
+    collection: &CollectionSnapshot,
+    access: &Access,
+    most: usize,
+    counts: &mut QueryCounts,
+) -> Result<Option<Vec<u64>>> {
+    match access {
+        Access::Lookup(lookup) => read(collection, lookup, most, counts),
+        Access::Either(parts) => {
+            let mut all = Vec::new();
+            for part in parts {
+                let left = most.saturating_sub(all.len());
+                let Some(part) = named_up_to(collection, part, left, counts)? else {
+                    return Ok(None);
+                };
+                all.extend(part);
+            }
+            all.sort_unstable();
+            all.dedup();
+            Ok(Some(all))
+        }
+        Access::Both(parts) => {
+            let [first, second] = &**parts;
+            let found = named_up_to(collection, first, most, counts)?;
+            // Looking at a few records is cheaper than another index.
+            let most = found.as_ref().map_or(most, Vec::len);
+            if most <= NAMED_MIN {
+                return Ok(found);
+            }
+            let other = named_up_to(collection, second, most, counts)?;
+            Ok(match (found, other) {
+                (Some(mut found), Some(other)) => {
+                    found.retain(|ordinal| other.binary_search(ordinal).is_ok());
+                    Some(found)
+                }
+                (one, other) => one.or(other),
+            })
+        }
+    }
+}
+
+fn read(
+    collection: &CollectionSnapshot,
+    lookup: &Lookup,
+    most: usize,
+    counts: &mut QueryCounts,
+) -> Result<Option<Vec<u64>>> {
+    let mut named = Vec::new();
+    for range in &lookup.ranges {
+        let Some(mut entries) = open(collection, &lookup.index, range.clone(), false)? else {
+            return Ok(Some(Vec::new()));
+        };
+        loop {
+            let page = entries.next(PAGE_ENTRIES)?;
+            named.extend(page.iter().map(|(_, ordinal)| *ordinal));
+            if page.is_empty() || named.len() > most {
+                break;
+            }
+        }
+        counts.entries += entries.visited();
+        if named.len() > most {
+            return Ok(None);
+        }
+    }
+    named.sort_unstable();
+    named.dedup();
+    Ok(Some(named))
+}
+
+fn open(
+    collection: &CollectionSnapshot,
+    index: &str,
+    EntryRange { low, high }: EntryRange,
+    is_reverse: bool,
+) -> Result<Option<IndexRange>> {
+    if low >= high {
+        return Ok(None);
+    }
+    let bounds = (Bound::Included(low), Bound::Excluded(high));
+    collection.index_range(index, bounds, is_reverse)
+}
+
+/// Records in the order of an index.
+#[derive(Debug)]
+pub(super) struct IndexWalk {
+    /// None if there are none.
+    entries: Option<IndexRange>,
+    /// Bytes of a key that are the same in all.
+    prefix: usize,
+    is_descending: bool,
+    page: std::vec::IntoIter<(Box<[u8]>, u64)>,
+    page_entries: usize,
+}
+
+impl IndexWalk {
+    /// The records in the order of the query, or the reverse, from a place on if one is given;
+    /// about `wanted` will be read.
+    pub(super) fn new(
+        collection: &CollectionSnapshot,
+        ordered: Ordered,
+        cursor: Option<&Cursor>,
+        wanted: usize,
+    ) -> Result<Self> {
+        let Ordered { index, prefix, mut range, is_descending, .. } = ordered;
+        let is_backward = cursor.is_some_and(|cursor| cursor.side.is_backward());
+        if let Some(Cursor { side, key }) = cursor {
+            let Some(ordinal) = order::ordinal_of(key, is_descending) else {
+                return Ok(Self::at_end());
+            };
+            let values = key.split_last_chunk::<8>().map_or(&key[..0], |(values, _)| values);
+            let mut values = values.to_vec();
+            turn(&mut values, is_descending);
+            // The place itself, or the next one behind it.
+            let is_low = is_backward == is_descending;
+            let is_behind = match side {
+                Side::After | Side::AtOrBefore => !is_descending,
+                Side::Before | Side::AtOrAfter => is_descending,
+            };
+            let ordinal = ordinal + u64::from(is_behind);
+            let place = [prefix.as_slice(), &values, &ordinal.to_be_bytes()].concat();
+            if is_low {
+                range.low = place.max(range.low);
+            } else {
+                range.high = place.min(range.high);
+            }
+        }
+        let entries = open(collection, &index, range, is_descending != is_backward)?;
+        let page_entries = wanted.clamp(1, PAGE_ENTRIES);
+        Ok(Self { entries, prefix: prefix.len(), is_descending, page_entries, ..Self::at_end() })
+    }
+
+    fn at_end() -> Self {
+        let page = Vec::new().into_iter();
+        Self { entries: None, prefix: 0, is_descending: false, page, page_entries: 1 }
+    }
+
+    /// The next record's ordinal and its key in the order.
+    pub(super) fn next(&mut self, counts: &mut QueryCounts) -> Result<Option<(Vec<u8>, u64)>> {
+        if self.page.len() == 0
+            && let Some(entries) = &mut self.entries
+        {
+            let before = entries.visited();
+            let page = entries.next(self.page_entries)?;
+            counts.entries += entries.visited() - before;
+            self.page = page.into_iter();
+        }
+        let Some((key, ordinal)) = self.page.next() else {
+            self.entries = None;
+            return Ok(None);
+        };
+        let mut place = key.get(self.prefix..).unwrap_or_default().to_vec();
+        turn(&mut place, self.is_descending);
+        order::append_ordinal(&mut place, ordinal, self.is_descending);
+        Ok(Some((place, ordinal)))
+    }
+
+    /// The next of those of which the filter is true.
+    pub(super) fn next_chosen(
+        &mut self,
+        (view, expression): (&RecordView, Option<&super::filter::Expression>),
+        counts: &mut QueryCounts,
+    ) -> Result<Option<(Vec<u8>, u64)>> {
+        while let Some((place, ordinal)) = self.next(counts)? {
+            let Some(expression) = expression else { return Ok(Some((place, ordinal))) };
+            counts.records += 1;
+            if expression.holds(view.view(), &view.at(ordinal))? {
+                return Ok(Some((place, ordinal)));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Turns the bytes of values into those of the reverse order, and back.
+fn turn(values: &mut [u8], is_descending: bool) {
+    if is_descending {
+        for byte in values {
+            *byte = !*byte;
+        }
+    }
+}

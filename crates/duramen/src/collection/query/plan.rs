@@ -1,0 +1,267 @@
+//! Which indexes a query can be answered by, and the keys that are read of them.
+//!
+//! Invariants:
+//! - a plan names every record that the query finds, and maybe others: who follows it evaluates the
+//!   filter of each;
+//! - keys of an index have values cut at [`INDEX_VALUE_BYTES_MAX`] bytes: what is longer is looked
+//!   for as what begins so.
+
+use std::fmt;
+use std::ops::Bound;
+
+use super::filter::Expression;
+use super::literal::Literal;
+use super::order::Order;
+use super::test::Test;
+use crate::collection::record_path::RecordPath;
+use crate::collection::sort_key::{self, SortClass};
+use crate::index::IndexDefinition;
+use crate::limits::INDEX_VALUE_BYTES_MAX;
+
+/// Is behind all entries whose keys begin with what is before it: no sort key has it, and no
+/// ordinal begins with it.
+const BEHIND: u8 = 0xff;
+
+/// Entries of an index, by the bytes of key and ordinal: from `low` on, and before `high`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct EntryRange {
+    pub(super) low: Vec<u8>,
+    pub(super) high: Vec<u8>,
+}
+
+/// How records are found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Access {
+    Lookup(Lookup),
+    Either(Vec<Self>),
+    /// The second is worth reading only if the first gives many.
+    Both(Box<[Self; 2]>),
+}
+
+/// Ranges of one index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Lookup {
+    pub(super) index: String,
+    pub(super) ranges: Vec<EntryRange>,
+    /// How much it narrows: two for each value that is known, one for a range.
+    strength: usize,
+}
+
+/// An index that has the records in the order of a query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Ordered {
+    pub(super) index: String,
+    /// What all keys begin with: the values that the filter says.
+    pub(super) prefix: Vec<u8>,
+    pub(super) range: EntryRange,
+    pub(super) is_descending: bool,
+    strength: usize,
+}
+
+impl EntryRange {
+    /// Keys that begin so.
+    fn of(prefix: Vec<u8>) -> Self {
+        let high = behind(prefix.clone());
+        Self { low: prefix, high }
+    }
+
+    fn narrow(&mut self, low: Vec<u8>, high: Vec<u8>) {
+        self.low = low.max(std::mem::take(&mut self.low));
+        self.high = high.min(std::mem::take(&mut self.high));
+    }
+}
+
+fn behind(mut prefix: Vec<u8>) -> Vec<u8> {
+    prefix.push(BEHIND);
+    prefix
+}
+
+impl Access {
+    /// How the records of which an expression is true can be found, if indexes tell.
+    pub(super) fn of(expression: &Expression, indexes: &[IndexDefinition]) -> Option<Self> {
+        let Expression::Any(parts) = expression else {
+            let parts = conjuncts(expression);
+            let lookups = indexes.iter().filter_map(|index| Lookup::of(index, parts));
+            let mut found: Vec<_> = lookups.map(Self::Lookup).collect();
+            let alternatives = parts.iter().filter(|part| matches!(part, Expression::Any(_)));
+            found.extend(alternatives.filter_map(|part| Self::of(part, indexes)));
+            found.sort_by_key(|access| std::cmp::Reverse(access.strength()));
+            let mut found = found.into_iter();
+            return match (found.next()?, found.next()) {
+                (first, Some(second)) => Some(Self::Both(Box::new([first, second]))),
+                (only, None) => Some(only),
+            };
+        };
+        parts.iter().map(|part| Self::of(part, indexes)).collect::<Option<_>>().map(Self::Either)
+    }
+
+    pub(super) fn strength(&self) -> usize {
+        match self {
+            Self::Lookup(lookup) => lookup.strength,
+            Self::Either(parts) => parts.iter().map(Self::strength).min().unwrap_or(0),
+            Self::Both(parts) => parts[0].strength(),
+        }
+    }
+}
+
+/// The parts that all have to be true.
+fn conjuncts(expression: &Expression) -> &[Expression] {
+    match expression {
+        Expression::All(parts) => parts,
+        other => std::slice::from_ref(other),
+    }
+}
+
+/// The names of the indexes.
+impl fmt::Display for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lookup(lookup) => write!(f, "index {}", lookup.index),
+            Self::Either(parts) => {
+                let parts: Vec<_> = parts.iter().map(ToString::to_string).collect();
+                f.write_str(&parts.join(" and "))
+            }
+            Self::Both(parts) => write!(f, "{}, then {}", parts[0], parts[1]),
+        }
+    }
+}
+
+impl Lookup {
+    /// The entries of an index that the parts of a filter leave.
+    fn of(index: &IndexDefinition, parts: &[Expression]) -> Option<Self> {
+        let (mut prefix, mut strength) = (Vec::new(), 0);
+        let found = |ranges, strength| Some(Self { index: index.name.clone(), ranges, strength });
+        for path in &index.paths {
+            if let Some(key) = parts.iter().find_map(|part| exact(part, path)) {
+                prefix.extend_from_slice(&key);
+                strength += 2;
+                continue;
+            }
+            let among = parts.iter().find_map(|part| match part {
+                Expression::Test(at, Test::In(list)) if at == path => Some(list),
+                _ => None,
+            });
+            if let Some(list) = among {
+                let range = |literal: &Literal| {
+                    EntryRange::of([prefix.as_slice(), cut(&literal.key)].concat())
+                };
+                return found(list.iter().map(range).collect(), strength + 2);
+            }
+            if let Some(range) = range(parts, path, &prefix) {
+                return found(vec![range], strength + 1);
+            }
+            break;
+        }
+        (strength > 0).then(|| found(vec![EntryRange::of(prefix)], strength)).flatten()
+    }
+}
+
+impl Ordered {
+    /// An index with the records in an order, of those that have it the one that leaves the fewest.
+    pub(super) fn of(
+        order: &[Order],
+        expression: Option<&Expression>,
+        indexes: &[IndexDefinition],
+    ) -> Option<Self> {
+        let is_descending = order.first()?.is_descending;
+        let is_simple =
+            order.iter().all(|order| order.is_plain() && order.is_descending == is_descending);
+        if !is_simple {
+            return None;
+        }
+        let parts = expression.map_or(&[][..], conjuncts);
+        let of_index = |index: &IndexDefinition| {
+            let known = index.paths.len().checked_sub(order.len())?;
+            let (known, ordered) = index.paths.split_at_checked(known)?;
+            let is_so = ordered.iter().zip(order).all(|(a, b)| b.path().is_ok_and(|b| a == b));
+            if !is_so || known.iter().any(RecordPath::has_elements) {
+                return None;
+            }
+            let mut prefix = Vec::new();
+            for path in known {
+                prefix.extend(parts.iter().find_map(|part| exact(part, path))?);
+            }
+            let narrowed = range(parts, ordered.first()?, &prefix);
+            let strength = known.len() * 2 + usize::from(narrowed.is_some());
+            let range = narrowed.unwrap_or_else(|| EntryRange::of(prefix.clone()));
+            Some(Self { index: index.name.clone(), prefix, range, is_descending, strength })
+        };
+        indexes.iter().filter_map(of_index).max_by_key(|ordered| ordered.strength)
+    }
+
+    /// Whether finding records in another way, and sorting them, reads less.
+    pub(super) fn is_beaten_by(&self, access: &Access) -> bool {
+        access.strength() > self.strength
+    }
+}
+
+/// The key of the only value that a part allows at a path.
+fn exact(part: &Expression, path: &RecordPath) -> Option<Vec<u8>> {
+    match part {
+        Expression::Test(at, Test::Equal(literal)) if at == path => {
+            Some(cut(&literal.key).to_vec())
+        }
+        Expression::Test(at, Test::Null) if at == path => Some(vec![SortClass::Null.first_byte()]),
+        Expression::Not(inner) => match &**inner {
+            Expression::Test(at, Test::Exists) if at == path => {
+                let mut key = Vec::new();
+                sort_key::append_missing(&mut key);
+                Some(key)
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// What the parts leave of the keys that begin with a prefix, and have values of a path next.
+fn range(parts: &[Expression], path: &RecordPath, prefix: &[u8]) -> Option<EntryRange> {
+    let mut found: Option<EntryRange> = None;
+    for part in parts {
+        let Expression::Test(at, test) = part else { continue };
+        let Some((low, high)) = bounds(test, prefix).filter(|_| at == path) else { continue };
+        match &mut found {
+            None => found = Some(EntryRange { low, high }),
+            // Each may be true of another element.
+            Some(_) if path.has_elements() => {}
+            Some(range) => range.narrow(low, high),
+        }
+    }
+    found
+}
+
+fn bounds(test: &Test, prefix: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
+    let with = |key: &[u8]| [prefix, key].concat();
+    match test {
+        Test::Prefix(beginning) => {
+            let mut key = Vec::new();
+            sort_key::append_prefix(beginning.as_bytes(), &mut key);
+            let low = with(cut(&key));
+            Some((low.clone(), behind(low)))
+        }
+        Test::Range(low, high) => {
+            let class = match (low, high) {
+                (Bound::Included(end) | Bound::Excluded(end), _)
+                | (_, Bound::Included(end) | Bound::Excluded(end)) => end.class(),
+                (Bound::Unbounded, Bound::Unbounded) => return None,
+            };
+            let is_cut = |end: &Literal| end.key.len() > INDEX_VALUE_BYTES_MAX;
+            let low = match low {
+                Bound::Unbounded => with(&[class.first_byte()]),
+                Bound::Excluded(end) if !is_cut(end) => behind(with(&end.key)),
+                Bound::Included(end) | Bound::Excluded(end) => with(cut(&end.key)),
+            };
+            let high = match high {
+                Bound::Unbounded => with(&[class.end_byte()]),
+                Bound::Excluded(end) if !is_cut(end) => with(&end.key),
+                Bound::Included(end) | Bound::Excluded(end) => behind(with(cut(&end.key))),
+            };
+            Some((low, high))
+        }
+        Test::Equal(_) | Test::NotEqual(_) | Test::In(_) | Test::Null | Test::Exists => None,
+    }
+}
+
+fn cut(key: &[u8]) -> &[u8] {
+    key.get(..INDEX_VALUE_BYTES_MAX).unwrap_or(key)
+}
