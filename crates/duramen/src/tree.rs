@@ -69,6 +69,7 @@ pub(crate) mod sameness;
 pub(crate) mod scan;
 pub(crate) mod schema;
 pub(crate) mod serialize;
+pub(crate) mod strips;
 pub(crate) mod superseded;
 pub(crate) mod vectors;
 pub(crate) mod verify;

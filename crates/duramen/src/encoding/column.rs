@@ -10,6 +10,7 @@ mod builder;
 mod split;
 mod stretch;
 pub(super) mod tag;
+mod view;
 
 use bytes::Bytes;
 

@@ -22,6 +22,24 @@ pub(crate) struct Integers {
     width: u8,
 }
 
+/// A vector of integers for many reads.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Values<'a> {
+    base: i64,
+    step: i64,
+    len: usize,
+    differences: Differences<'a>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Differences<'a> {
+    None,
+    One(&'a [u8]),
+    Two(&'a [[u8; 2]]),
+    Four(&'a [[u8; 4]]),
+    Eight(&'a [[u8; 8]]),
+}
+
 const WIDTHS: [u8; 5] = [0, 1, 2, 4, 8];
 
 impl Integers {
@@ -134,9 +152,7 @@ impl Integers {
     /// Appends all values. The owner has to bound `len`, since a line of any length costs the
     /// cell nothing.
     pub(crate) fn decode_into(&self, cell: &[u8], out: &mut Vec<i64>) {
-        let at = self.at as usize;
-        let end = at.saturating_add(self.len().saturating_mul(usize::from(self.width)));
-        let bytes = cell.get(at..end).unwrap_or_default();
+        let bytes = self.differences(cell);
         match self.width {
             0 => self.extend(out, std::iter::repeat_n(0, self.len())),
             1 => self.extend(out, bytes.iter().map(|byte| u64::from(*byte))),
@@ -144,6 +160,25 @@ impl Integers {
             4 => self.extend(out, chunks(bytes).map(|bytes| u32::from_le_bytes(bytes).into())),
             _ => self.extend(out, chunks(bytes).map(u64::from_le_bytes)),
         }
+    }
+
+    /// The vector for many reads.
+    pub(super) fn values<'a>(&self, cell: &'a [u8]) -> Values<'a> {
+        let bytes = self.differences(cell);
+        let differences = match self.width {
+            0 => Differences::None,
+            1 => Differences::One(bytes),
+            2 => Differences::Two(bytes.as_chunks().0),
+            4 => Differences::Four(bytes.as_chunks().0),
+            _ => Differences::Eight(bytes.as_chunks().0),
+        };
+        Values { base: self.base, step: self.step, len: self.len(), differences }
+    }
+
+    fn differences<'a>(&self, cell: &'a [u8]) -> &'a [u8] {
+        let at = self.at as usize;
+        let end = at.saturating_add(self.len().saturating_mul(usize::from(self.width)));
+        cell.get(at..end).unwrap_or_default()
     }
 
     #[inline]
@@ -159,6 +194,54 @@ impl Integers {
     #[inline]
     fn on_line(&self, index: usize) -> i64 {
         on_line(self.base, self.step, index)
+    }
+}
+
+impl Values<'_> {
+    /// Value `index`, or `None` beyond the end.
+    #[inline]
+    pub(super) fn get(&self, index: usize) -> Option<i64> {
+        let difference = match self.differences {
+            Differences::None => (index < self.len).then_some(0)?,
+            Differences::One(bytes) => u64::from(*bytes.get(index)?),
+            Differences::Two(all) => u64::from(u16::from_le_bytes(*all.get(index)?)),
+            Differences::Four(all) => u64::from(u32::from_le_bytes(*all.get(index)?)),
+            Differences::Eight(all) => u64::from_le_bytes(*all.get(index)?),
+        };
+        Some(on_line(self.base, self.step, index).wrapping_add(difference.cast_signed()))
+    }
+
+    /// Value `index` as an offset or a code.
+    #[inline]
+    pub(super) fn get_index(&self, index: usize) -> Option<usize> {
+        usize::try_from(self.get(index)?).ok()
+    }
+
+    /// Gives the values of a range in order until one is not taken. False then, and if the range
+    /// goes beyond the end.
+    #[inline]
+    pub(super) fn each(&self, range: Range<usize>, mut take: impl FnMut(i64) -> bool) -> bool {
+        let mut line = on_line(self.base, self.step, range.start);
+        let mut put = |difference: u64| {
+            let value = line.wrapping_add(difference.cast_signed());
+            line = line.wrapping_add(self.step);
+            take(value)
+        };
+        match self.differences {
+            Differences::None => range.end <= self.len && range.into_iter().all(|_| put(0)),
+            Differences::One(all) => {
+                all.get(range).is_some_and(|all| all.iter().all(|one| put((*one).into())))
+            }
+            Differences::Two(all) => all
+                .get(range)
+                .is_some_and(|all| all.iter().all(|two| put(u16::from_le_bytes(*two).into()))),
+            Differences::Four(all) => all
+                .get(range)
+                .is_some_and(|all| all.iter().all(|four| put(u32::from_le_bytes(*four).into()))),
+            Differences::Eight(all) => all
+                .get(range)
+                .is_some_and(|all| all.iter().all(|eight| put(u64::from_le_bytes(*eight)))),
+        }
     }
 }
 

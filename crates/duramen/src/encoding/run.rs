@@ -246,19 +246,25 @@ impl RunPiece {
         }
     }
 
-    /// The slots, rising, each with its newest state at or before `revision`; none where the slot
-    /// changed only later.
+    /// Those of `slots` that changed, rising, each with its newest state at or before `revision`;
+    /// none where the slot changed only later.
     pub(crate) fn states(
         &self,
+        slots: Range<u16>,
         revision: u32,
     ) -> impl Iterator<Item = Result<Option<(u16, Datum<'_>)>>> {
         let revision = i64::from(revision);
-        (0..self.slots.len()).map(move |place| {
+        let place_of = |slot: u16| {
+            let all = 0..self.slots.len();
+            self.slots.partition_point(&self.cell, all, |other| other < i64::from(slot))
+        };
+        let values = self.values.view();
+        (place_of(slots.start)..place_of(slots.end)).map(move |place| {
             let (slot, span) = (self.slot(place)?, self.span(place)?);
             let start = span.start;
             let after = self.revisions.partition_point(&self.cell, span, |other| other <= revision);
             match after.checked_sub(1).filter(|index| *index >= start) {
-                Some(index) => Ok(Some((slot, self.values.get(index)?))),
+                Some(index) => Ok(Some((slot, values.get(index)?))),
                 None => Ok(None),
             }
         })

@@ -1,8 +1,10 @@
 //! Vectors of byte strings: one for all, ends and bytes, or codes into distinct strings.
 
+use std::ops::Range;
+
 use rustc_hash::FxHashMap;
 
-use super::integers::{Integers, unsigned_width};
+use super::integers::{Integers, Values, unsigned_width};
 use super::reader::{Parsed, Reader, corrupt};
 
 const CONSTANT: u8 = 0;
@@ -22,6 +24,15 @@ enum Form {
     Constant { bytes: u32 },
     Plain { ends: Integers },
     Dictionary { codes: Integers, ends: Integers },
+}
+
+/// A vector of byte strings for many reads.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TextValues<'a> {
+    /// Which string each is, if they are kept so.
+    codes: Option<Values<'a>>,
+    ends: Values<'a>,
+    bytes: &'a [u8],
 }
 
 impl Texts {
@@ -99,6 +110,17 @@ impl Texts {
         cell.get(at.checked_add(span.start)?..at.checked_add(span.end)?)
     }
 
+    /// The vector for many reads, unless there is one string for all.
+    pub(super) fn values<'a>(&self, cell: &'a [u8]) -> Option<TextValues<'a>> {
+        let (codes, ends) = match &self.form {
+            Form::Constant { .. } => return None,
+            Form::Plain { ends } => (None, ends),
+            Form::Dictionary { codes, ends } => (Some(codes.values(cell)), ends),
+        };
+        let bytes = cell.get(self.bytes_at as usize..)?;
+        Some(TextValues { codes, ends: ends.values(cell), bytes })
+    }
+
     /// The distinct strings and which of them each is, all codes in range, if they are kept so.
     pub(super) fn coded<'a>(&self, cell: &'a [u8]) -> Option<(Vec<i64>, Vec<&'a [u8]>)> {
         let Form::Dictionary { codes, ends } = &self.form else { return None };
@@ -112,6 +134,44 @@ impl Texts {
         let is_known = |code: &i64| usize::try_from(*code).is_ok_and(|code| code < distinct.len());
         let are_known = decoded.len() == self.len() && decoded.iter().all(is_known);
         are_known.then_some((decoded, distinct))
+    }
+}
+
+impl<'a> TextValues<'a> {
+    /// String `index`, or `None` beyond the end and where the cell is damaged.
+    #[inline]
+    pub(super) fn get(&self, index: usize) -> Option<&'a [u8]> {
+        match &self.codes {
+            None => self.text(index),
+            Some(codes) => self.text(codes.get_index(index)?),
+        }
+    }
+
+    fn text(&self, index: usize) -> Option<&'a [u8]> {
+        self.bytes.get(self.start(index)?..self.ends.get_index(index)?)
+    }
+
+    fn start(&self, index: usize) -> Option<usize> {
+        match index.checked_sub(1) {
+            Some(before) => self.ends.get_index(before),
+            None => Some(0),
+        }
+    }
+
+    /// Gives the strings of a range in order until one is not taken. False then, and if one is not
+    /// there.
+    #[inline]
+    pub(super) fn each(&self, range: Range<usize>, mut take: impl FnMut(&'a [u8]) -> bool) -> bool {
+        if let Some(codes) = &self.codes {
+            let text = |code| self.text(usize::try_from(code).ok()?);
+            return codes.each(range, |code| text(code).is_some_and(&mut take));
+        }
+        let Some(mut start) = self.start(range.start) else { return false };
+        self.ends.each(range, |end| {
+            let end = usize::try_from(end).unwrap_or(usize::MAX);
+            let text = self.bytes.get(std::mem::replace(&mut start, end)..end);
+            text.is_some_and(&mut take)
+        })
     }
 }
 

@@ -30,7 +30,7 @@ mod runs;
 mod tests;
 mod whole;
 
-pub(crate) use large::{Directory, LargeGroup};
+pub(crate) use large::{Directory, Gathered, LargeGroup};
 pub(crate) use runs::Wanted;
 use whole::WholeGroup;
 

@@ -18,6 +18,11 @@ use crate::tree::disk::{LargeGroup, Load};
 use crate::tree::schema::SpaceId;
 use crate::tree::young::{Heap, Packed, Run, YoungColumn};
 
+/// Slots of a row group.
+pub(crate) const SLOTS: u16 = 4_096;
+
+const _: () = assert!(SLOTS as u64 == ROW_GROUP_SLOTS);
+
 /// Why a state could not be read under the tree's lock.
 #[derive(Debug)]
 pub(crate) enum Fault {
@@ -275,7 +280,8 @@ impl RowGroup {
         Ok(first.map(|change| change.revision))
     }
 
-    fn disk_group(&self) -> Result<Option<&LargeGroup>, Fault> {
+    /// The part on disk that is read cell by cell, if it is.
+    pub(crate) fn disk_group(&self) -> Result<Option<&LargeGroup>, Fault> {
         match &self.disk {
             DiskPart::None | DiskPart::Unpacked(_) => Ok(None),
             DiskPart::Loaded(disk) => Ok(Some(disk)),

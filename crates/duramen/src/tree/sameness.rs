@@ -11,9 +11,10 @@ use crate::json::{Item, Tape, TapeIndex, number};
 use crate::node::{NodeId, PathId};
 use crate::state::{Datum, Extent, Sequence};
 use crate::tree::compare::Elements;
-use crate::tree::data::{TreeData, node};
+use crate::tree::data::TreeData;
 use crate::tree::group::Fault;
 use crate::tree::schema::Label;
+use crate::tree::strips::Strips;
 use crate::tree::writer::Writer;
 
 /// Elements compared while the tree's lock is held.
@@ -116,7 +117,8 @@ impl Writer {
         // What was found before something had to be loaded stays found.
         let same = Cell::new(0);
         self.tree.read(|data| {
-            let side = Side { data, revision: self.revision, tape };
+            data.kept.check(self.revision)?;
+            let mut side = Side { data, strips: Strips::new(data, self.revision), tape };
             while let (Some(&old), Some(&at)) = (olds.get(same.get()), new.get(same.get())) {
                 if side.compare((old.path(), old.ordinal().0), at)? != Sameness::Same {
                     break;
@@ -131,13 +133,17 @@ impl Writer {
 /// A stored state of a tree, and a parsed value to compare it with.
 struct Side<'a> {
     data: &'a TreeData,
-    revision: u32,
+    strips: Strips<'a>,
     tape: &'a Tape<'a>,
 }
 
 impl Side<'_> {
-    fn compare(&self, (path, ordinal): (PathId, u64), at: TapeIndex) -> Result<Sameness, Fault> {
-        let state = self.data.state(node(path, ordinal), self.revision)?;
+    fn compare(
+        &mut self,
+        (path, ordinal): (PathId, u64),
+        at: TapeIndex,
+    ) -> Result<Sameness, Fault> {
+        let state = self.strips.state(path, ordinal)?;
         let is_same = match (state, self.tape.item(at)) {
             (Datum::Object(shape), Item::Object { len }) => {
                 let fields = self.data.schema.shape(shape);
@@ -172,7 +178,7 @@ impl Side<'_> {
     }
 
     fn compare_elements(
-        &self,
+        &mut self,
         (array, extent): (PathId, Extent),
         at: TapeIndex,
         len: u32,

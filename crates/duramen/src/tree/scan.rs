@@ -90,10 +90,8 @@ fn scan_disk(
         }
     }
     for piece in pieces.into_iter().rev() {
-        for change in piece.states(scan.revision) {
-            if let Some((slot, state)) = change?
-                && scan.slots.contains(&slot)
-            {
+        for change in piece.states(scan.slots.clone(), scan.revision) {
+            if let Some((slot, state)) = change? {
                 visitor.state(slot, disk.vet(state)?);
             }
         }

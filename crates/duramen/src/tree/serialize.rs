@@ -16,6 +16,16 @@ use crate::tree::data::{TreeData, node};
 use crate::tree::group::{ColumnId, Fault, RowGroup, locate};
 use crate::tree::orders::Orders;
 use crate::tree::schema::{ShapeField, SpaceId, index_u32};
+use crate::tree::serialize::items::ItemPrinter;
+
+mod items;
+#[cfg(test)]
+mod tests;
+
+/// Fewer items are not worth gathering their states first (benchmark V2).
+const ITEMS_MIN: u32 = 64;
+/// Of so many items, as a power of two, the item printer is tried with one at least.
+const MISSES_MAX: u32 = 6;
 
 /// How a value is printed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -71,6 +81,9 @@ struct Items {
     /// Whether `extent` is a field of an object that outgrew its shape.
     is_field: bool,
     cursor: Option<OrderCursor>,
+    /// How often in a row the item printer could not print the next item; none if it is not tried
+    /// at all.
+    misses: Option<u32>,
 }
 
 /// What is printed of a node beside its value.
@@ -153,12 +166,16 @@ impl<'f> Serializer<'f> {
                 return Ok(Stop::Apart(blob, kind));
             }
         }
+        let mut printer = ItemPrinter::new(data, revision);
         while let Some(frame) = self.stack.last() {
             let stop = match &frame.children {
                 &Children::Fields { shape, space, ordinal } => {
                     self.fields(data, (shape, space, ordinal), revision, (out, limit))?
                 }
-                Children::Items(_) => self.items(data, revision, out, limit)?,
+                Children::Items(_) => {
+                    self.print_ahead(&mut printer, (out, limit))?;
+                    self.items(data, revision, out, limit)?
+                }
             };
             if let Some(stop) = stop {
                 return Ok(stop);
@@ -280,6 +297,36 @@ impl<'f> Serializer<'f> {
                 Begun::Apart(blob, kind) => return Ok(Some(Stop::Apart(blob, kind))),
             }
         }
+    }
+
+    /// Prints items of the innermost array or map as long as the item printer can.
+    fn print_ahead(
+        &mut self,
+        printer: &mut ItemPrinter<'_>,
+        (out, limit): (&mut Vec<u8>, usize),
+    ) -> Result<(), Hindrance> {
+        let Some(Frame { written, children: Children::Items(items) }) = self.stack.last_mut()
+        else {
+            return Ok(());
+        };
+        // Where it could not print one item after the other, it is tried ever more rarely.
+        let Some(misses) = items.misses else { return Ok(()) };
+        let is_tried = written.is_multiple_of(1 << misses.min(MISSES_MAX));
+        if !self.is_plain || items.is_field || !is_tried {
+            return Ok(());
+        }
+        while items.extent.count > 0 && out.len() < limit {
+            let is_first = *written == 0;
+            if !printer.print(items, is_first, (out, limit))? {
+                items.misses = items.misses.map(|misses| misses + 1);
+                break;
+            }
+            items.misses = Some(0);
+            items.extent.first += 1;
+            items.extent.count -= 1;
+            *written += 1;
+        }
+        Ok(())
     }
 
     /// Goes past an item of the innermost array or map.
@@ -445,9 +492,18 @@ impl Items {
                 (Extent { first: 0, count: 0 }, Some(OrderCursor::new(sequence)))
             }
         };
+        let is_long = cursor.is_some() || extent.count >= ITEMS_MIN;
         // An array or map without a path for its items never had any.
         let path = below.unwrap_or(path);
-        Children::Items(Self { path, ordinal, is_map, extent, is_field: false, cursor })
+        Children::Items(Self {
+            path,
+            ordinal,
+            is_map,
+            extent,
+            is_field: false,
+            cursor,
+            misses: is_long.then_some(0),
+        })
     }
 
     /// The path and the ordinal of the next item.
@@ -496,8 +552,23 @@ impl Row<'_> {
     }
 }
 
-/// Prints a state that has no children.
+/// Prints a state. False, with nothing printed, if it has children, stands apart, or is nothing.
 #[inline]
+pub(crate) fn print_scalar(state: Datum<'_>, out: &mut Vec<u8>) -> bool {
+    match state {
+        Datum::Int(value) => number::write_integer(value, out),
+        Datum::Text { bytes, plain: true } => escape::write_text(bytes, true, out),
+        Datum::Absent
+        | Datum::Object(_)
+        | Datum::Array(_)
+        | Datum::Map(_)
+        | Datum::Apart { .. } => return false,
+        scalar => write_scalar(scalar, out),
+    }
+    true
+}
+
+/// Prints a state that has no children.
 pub(crate) fn write_scalar(state: Datum<'_>, out: &mut Vec<u8>) {
     match state {
         Datum::Null | Datum::Absent => out.extend_from_slice(b"null"),

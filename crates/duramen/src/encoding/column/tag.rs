@@ -164,6 +164,11 @@ pub(super) fn scale(tag: u8) -> Option<u8> {
     }
 }
 
+/// Whether states with this tag, which is no extent's, may have children.
+pub(super) fn is_container(tag: u8) -> bool {
+    matches!(tag, OBJECT | ARRAY_BLOCKS | MAP_BLOCKS)
+}
+
 /// Whether a slot with this tag carries something.
 #[inline]
 pub(super) fn is_carrying(tag: u8) -> bool {

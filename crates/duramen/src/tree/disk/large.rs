@@ -20,7 +20,11 @@ use crate::tree::disk::runs::{KnownRuns, Wanted};
 use crate::tree::disk::{Load, Place, TreeCells, corrupt, of_its_own, revision_of_birth};
 use crate::tree::group::{ColumnId, Fault, GroupId};
 use crate::tree::schema::{Schema, SchemaExtent};
-use crate::tree::serialize::write_scalar;
+use crate::tree::serialize::print_scalar;
+
+mod strip;
+
+pub(crate) use strip::Gathered;
 
 /// The part of a large row group that is on disk, with the run pieces that were looked up.
 #[derive(Debug)]
@@ -72,15 +76,6 @@ struct ColumnCells {
     bases: Vec<Base>,
     /// The first revision of the oldest run piece.
     oldest_run: Option<u32>,
-}
-
-#[inline]
-fn print_state(state: Datum<'_>, out: &mut Vec<u8>) -> bool {
-    if state.is_container() || matches!(state, Datum::Absent | Datum::Apart { .. }) {
-        return false;
-    }
-    write_scalar(state, out);
-    true
 }
 
 impl Directory {
@@ -299,12 +294,14 @@ impl LargeGroup {
 
     /// The first slot and the first states of each cell of a column.
     pub(crate) fn bases(&self, column: ColumnId) -> Result<SmallVec<[(u16, &Column); 1]>, Fault> {
-        let found = self.disk.bases(column).iter().map(|base| {
-            let decoded = self.disk.cells[base.cell].decoded.get();
-            let missing = || Fault::load(Load::Base(Arc::clone(&self.disk), base.cell));
-            decoded.map(|column| (base.first_slot, &**column)).ok_or_else(missing)
-        });
-        found.collect()
+        let bases = self.disk.bases(column).iter();
+        bases.map(|base| Ok((base.first_slot, self.decoded(base)?))).collect()
+    }
+
+    fn decoded(&self, base: &Base) -> Result<&Column, Fault> {
+        let decoded = self.disk.cells[base.cell].decoded.get();
+        let missing = || Fault::load(Load::Base(Arc::clone(&self.disk), base.cell));
+        decoded.map(|column| &**column).ok_or_else(missing)
     }
 
     /// The run pieces of a column that say its states at a revision, newest first: back to a
@@ -352,7 +349,7 @@ impl LargeGroup {
         for piece in runs.back_from(revision) {
             let Ok(piece) = piece else { return false };
             match piece.at(slot, revision) {
-                Ok(Some((_, state))) => return print_state(state, out),
+                Ok(Some((_, state))) => return print_scalar(state, out),
                 Ok(None) if piece.is_complete() => break,
                 Ok(None) => {}
                 Err(_) => return false,
@@ -362,7 +359,7 @@ impl LargeGroup {
         let Some(base) = cells.bases[..after].last() else { return false };
         let Some(column) = self.disk.cells[base.cell].decoded.get() else { return false };
         let index = usize::from(slot - base.first_slot);
-        column.get(index).is_ok_and(|state| print_state(state, out))
+        column.get(index).is_ok_and(|state| print_scalar(state, out))
     }
 
     /// The state of a slot at a revision and the revision that set it; none if never set.

@@ -1,0 +1,131 @@
+//! Reads the states of some consecutive slots of a column at once.
+
+use std::ops::Range;
+
+use crate::encoding::{Column, RunPiece};
+use crate::error::Result;
+use crate::state::Datum;
+use crate::tree::disk::LargeGroup;
+use crate::tree::group::{ColumnId, Fault, SLOTS};
+
+/// States that are being gathered: those of the slots from `first` on.
+pub(crate) struct Gathered<'s, 'a> {
+    pub(crate) first: u16,
+    pub(crate) states: &'s mut [Datum<'a>],
+    /// By slot, whether its state was found; beyond the last as if it was.
+    pub(crate) found: &'s mut u128,
+}
+
+impl LargeGroup {
+    /// Finds the states at a revision that were not found yet: of each slot its newest change, else
+    /// its first state.
+    pub(crate) fn gather<'a>(
+        &'a self,
+        column: ColumnId,
+        revision: u32,
+        mut gathered: Gathered<'_, 'a>,
+    ) -> Result<(), Fault> {
+        if let Some((index, runs)) = self.runs(column) {
+            for piece in runs.back_from(revision) {
+                let piece = piece.map_err(|wanted| self.missing_run(index, wanted))?;
+                self.gather_changes(piece, revision, &mut gathered)?;
+                if gathered.is_done() {
+                    return Ok(());
+                }
+                if piece.is_complete() {
+                    break;
+                }
+            }
+        }
+        let bases = self.disk.bases(column);
+        let before = bases.partition_point(|base| base.first_slot <= gathered.first);
+        for (index, base) in bases.iter().enumerate().skip(before.saturating_sub(1)) {
+            if base.first_slot >= gathered.end() {
+                break;
+            }
+            let end = bases.get(index + 1).map_or(SLOTS, |next| next.first_slot);
+            let column = self.decoded(base)?;
+            self.gather_first((base.first_slot, column), end, &mut gathered)?;
+        }
+        Ok(())
+    }
+
+    fn gather_changes<'a>(
+        &'a self,
+        piece: &'a RunPiece,
+        revision: u32,
+        gathered: &mut Gathered<'_, 'a>,
+    ) -> Result<()> {
+        for change in piece.states(gathered.first..gathered.end(), revision) {
+            if let Some((slot, state)) = change?
+                && let Some(missing) = gathered.missing(slot)
+            {
+                *missing = self.vet(state)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds states among the first states of the slots from one on up to `end`.
+    fn gather_first<'a>(
+        &'a self,
+        (first, column): (u16, &'a Column),
+        end: u16,
+        gathered: &mut Gathered<'_, 'a>,
+    ) -> Result<()> {
+        let len = u16::try_from(column.len()).unwrap_or(u16::MAX);
+        let end = end.min(first.saturating_add(len)).min(gathered.end());
+        let column = column.view();
+        let mut from = first.max(gathered.first);
+        while let Some(run) = gathered.missing_run(from..end) {
+            let missing = gathered.states_of(&run);
+            column.fill(usize::from(run.start - first), missing)?;
+            if column.may_be_container() {
+                missing.iter().try_for_each(|state| self.vet(*state).map(drop))?;
+            }
+            from = run.end;
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Gathered<'_, 'a> {
+    fn end(&self) -> u16 {
+        let len = u16::try_from(self.states.len()).unwrap_or(u16::MAX);
+        self.first.saturating_add(len)
+    }
+
+    fn is_done(&self) -> bool {
+        *self.found == u128::MAX
+    }
+
+    /// Where the state of a slot goes that is now found, if it was missing.
+    #[inline]
+    fn missing(&mut self, slot: u16) -> Option<&mut Datum<'a>> {
+        let index = slot.checked_sub(self.first)?;
+        let state = self.states.get_mut(usize::from(index))?;
+        let bit = 1_u128.checked_shl(index.into())?;
+        if *self.found & bit != 0 {
+            return None;
+        }
+        *self.found |= bit;
+        Some(state)
+    }
+
+    /// The next of some slots whose states were not found.
+    fn missing_run(&self, slots: Range<u16>) -> Option<Range<u16>> {
+        let skipped = slots.start.checked_sub(self.first)?;
+        let missing = !*self.found & u128::MAX.checked_shl(skipped.into())?;
+        let start = missing.trailing_zeros();
+        let len = missing.checked_shr(start)?.trailing_ones();
+        let slot = |index: u32| self.first.saturating_add(u16::try_from(index).unwrap_or(u16::MAX));
+        let run = slot(start)..slot(start + len).min(slots.end);
+        (!run.is_empty()).then_some(run)
+    }
+
+    /// Where the states of some of the slots go.
+    fn states_of(&mut self, slots: &Range<u16>) -> &mut [Datum<'a>] {
+        let at = |slot: u16| usize::from(slot - self.first);
+        &mut self.states[at(slots.start)..at(slots.end)]
+    }
+}
