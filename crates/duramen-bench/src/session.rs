@@ -60,6 +60,11 @@ pub(crate) struct Scale {
     pub(crate) put_bytes: u64,
     /// Records of J1.
     pub(crate) records: u64,
+    /// Players of B, and rounds over all of its operations.
+    pub(crate) players: Vec<u64>,
+    pub(crate) passes: Rounds,
+    /// Records of K.
+    pub(crate) keyed: u64,
     /// Documents of MT.
     pub(crate) small_documents: u64,
     /// Bytes of JSON that MEM puts, and changes that it commits then.
@@ -99,6 +104,9 @@ impl Scale {
             histories: vec![200, 1_000, 10_000, 100_000, 1_000_000],
             put_bytes: 15_000_000,
             records: 1_000_000,
+            players: vec![1_000, 10_000, 100_000],
+            passes: Rounds { warmups: 1, measured: 3 },
+            keyed: 10_000_000,
             small_documents: 100_000,
             loaded: (2_000_000_000, 100_000),
             journal_bytes: 64 << 20,
@@ -118,6 +126,9 @@ impl Scale {
             histories: vec![200, 1_000],
             put_bytes: 1_500_000,
             records: 20_000,
+            players: vec![1_000],
+            passes: Rounds { warmups: 0, measured: 1 },
+            keyed: 20_000,
             small_documents: 2_000,
             loaded: (20_000_000, 1_000),
             journal_bytes: 256 << 10,

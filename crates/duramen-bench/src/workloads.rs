@@ -1,12 +1,14 @@
 //! The workloads, by id.
 
 mod amplification;
+mod backends;
 mod budget;
 mod commits;
 mod flatness;
 mod hashes;
 mod history;
 mod ingest;
+mod keys;
 mod large_history;
 mod queries;
 mod reads;
@@ -58,6 +60,8 @@ pub(crate) const WORKLOADS: &[Workload] = &[
     Workload { id: "V7p", what: "whole documents, put and read", run: ingest::whole_documents },
     Workload { id: "A0", what: "records loaded from a file", run: ingest::records },
     Workload { id: "J1", what: "JSONPath filters over an array", run: queries::filters },
+    Workload { id: "B", what: "players, every operation", run: backends::run },
+    Workload { id: "K", what: "gets in a large collection", run: keys::run },
     Workload { id: "RR", what: "random records of a large array", run: records::run },
     Workload { id: "MT", what: "many small documents", run: trees::run },
     Workload { id: "MEM", what: "memory of work on much more data", run: budget::run },
@@ -75,6 +79,7 @@ enum Child {
     Trees(trees::Opening),
     Budget(budget::Work),
     Load(ingest::Load),
+    Keys(keys::Reading),
 }
 
 impl Child {
@@ -96,5 +101,6 @@ pub(crate) fn run_child(task: &str) -> Result<()> {
         Child::Trees(opening) => opening.run(),
         Child::Budget(work) => work.run(),
         Child::Load(load) => load.run(),
+        Child::Keys(reading) => reading.run(),
     }
 }
