@@ -29,3 +29,5 @@ mod retention;
 mod scrub;
 mod tags;
 mod transact;
+#[cfg(feature = "typed")]
+mod typed;
