@@ -68,6 +68,8 @@ mod teeth;
 mod timeline;
 mod transaction;
 mod tree;
+#[cfg(feature = "typed")]
+mod typed;
 mod wire;
 
 pub use backup::{
@@ -113,4 +115,12 @@ pub use transaction::{Committed, TransactOptions, Transaction};
 pub use tree::{
     Change, ChangeKind, Diff, DiffCounts, DiffOptions, DiffStat, Format, MemberMove, MovedFrom,
     NodeChange, Scope, Value, ValueRun,
+};
+
+#[cfg(feature = "typed")]
+pub use duramen_derive::Record;
+#[cfg(feature = "typed")]
+pub use typed::{
+    IndexDeclaration, RecordKey, TypedCollection, TypedHistory, TypedRecord, TypedScan,
+    TypedVersion,
 };

@@ -30,3 +30,5 @@ mod retention;
 mod scrub;
 mod tags;
 mod transact;
+#[cfg(feature = "typed")]
+mod typed;

@@ -1,0 +1,92 @@
+//! Values to JSON records and back; the member for the version is put in and taken out as text.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::TypedRecord;
+use crate::collection::Record;
+use crate::error::{Error, ErrorKind, Result};
+use crate::json::escape::quoted;
+
+/// The members of an object as they stand there.
+struct Members<'t>(Vec<(String, &'t RawValue)>);
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Object;
+
+        impl<'de> Visitor<'de> for Object {
+            type Value = Members<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Members(members))
+            }
+        }
+
+        deserializer.deserialize_map(Object)
+    }
+}
+
+/// A value as the JSON that is stored.
+pub(super) fn encode<R: TypedRecord>(value: &R, collection: &str) -> Result<String> {
+    let refuse = |error: serde_json::Error| {
+        let key = value.key().into();
+        let message =
+            format!("record {key} of collection {collection:?} cannot be stored: {error}");
+        Error::new(ErrorKind::Invalid, message).with_source(error)
+    };
+    let json = serde_json::to_string(value).map_err(refuse)?;
+    let Some(version) = R::VERSION_MEMBER else { return Ok(json) };
+    let Members(members) = serde_json::from_str(&json).map_err(refuse)?;
+    let mut stored = String::with_capacity(json.len());
+    for (name, value) in members.iter().filter(|(name, _)| name != version) {
+        stored.push(if stored.is_empty() { '{' } else { ',' });
+        stored.push_str(&quoted(name));
+        stored.push(':');
+        stored.push_str(value.get());
+    }
+    if stored.is_empty() {
+        stored.push('{');
+    }
+    stored.push('}');
+    Ok(stored)
+}
+
+/// The value of a record.
+pub(super) fn decode<R: TypedRecord>(record: &Record, collection: &str) -> Result<R> {
+    let mut json = Cow::Borrowed(record.json.as_str());
+    if let Some(member) = R::VERSION_MEMBER
+        && let Some(rest) = record.json.strip_prefix('{')
+    {
+        let comma = if rest == "}" { "" } else { "," };
+        let version = record.version;
+        let member = quoted(member);
+        json = Cow::Owned(format!("{{{member}:{version}{comma}{rest}"));
+    }
+    let mut deserializer = serde_json::Deserializer::from_str(&json);
+    let value: Result<R, _> = serde_path_to_error::deserialize(&mut deserializer);
+    let mut value = value.map_err(|error| {
+        let (key, path) = (&record.key, error.path().to_string());
+        let place = if path == "." { String::new() } else { format!(", field {path}") };
+        let cause = error.into_inner();
+        let message = format!(
+            "record {key} of collection {collection:?}{place}, is not of the type that is read: \
+             {cause}"
+        );
+        Error::new(ErrorKind::Invalid, message).with_source(cause)
+    })?;
+    value.set_version(record.version);
+    Ok(value)
+}

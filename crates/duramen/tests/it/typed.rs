@@ -1,0 +1,166 @@
+//! Collections of values of Rust types.
+
+use duramen::{
+    CommitOptions, Database, ErrorKind, IndexDeclaration, KeyKind, Record, Revision, ScanOptions,
+    TypedCollection, TypedRecord,
+};
+use serde::{Deserialize, Serialize};
+
+fn how() -> CommitOptions {
+    CommitOptions::default()
+}
+
+#[derive(Debug, Clone, PartialEq, Record, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Player {
+    #[record(version)]
+    edit_count: u64,
+    #[record(key)]
+    nick_name: String,
+    #[record(index)]
+    team: Option<String>,
+    #[record(unique)]
+    #[serde(rename = "e-mail")]
+    mail: String,
+    places: Vec<Place>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Place {
+    x: i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
+}
+
+/// Without a version, with a key of another type.
+#[derive(Debug, Clone, PartialEq, Record, Serialize, Deserialize)]
+struct Order {
+    #[record(key)]
+    id: u64,
+    of: String,
+}
+
+/// Only what is not stored.
+#[derive(Debug, Clone, PartialEq, Record, Serialize, Deserialize)]
+struct Mark {
+    #[record(key)]
+    #[serde(skip)]
+    id: i64,
+    #[record(version)]
+    version: u64,
+}
+
+fn player(name: &str, x: i64) -> Player {
+    Player {
+        edit_count: 0,
+        nick_name: name.to_owned(),
+        team: None,
+        mail: format!("{name}@example.org"),
+        places: vec![Place { x, note: Some("\u{e9}\"\\".to_owned()) }],
+    }
+}
+
+fn players(db: &Database) -> TypedCollection<Player> {
+    db.create_typed_collection("players").unwrap()
+}
+
+#[test]
+fn values_are_read_as_they_were_saved_with_the_version_of_their_record() {
+    let db = Database::memory().unwrap();
+    let players = players(&db);
+    let (mut ann, mut bob) = (player("ann", 1), player("bob", 2));
+    assert!(players.save(&mut ann, &how()).unwrap().outcome.is_committed());
+    players.save(&mut bob, &how()).unwrap();
+    assert_eq!((ann.edit_count, bob.edit_count), (1, 1));
+    let stored = players.collection().get("ann").unwrap().unwrap().json;
+    let wanted = r#"{"nickName":"ann","team":null,"e-mail":"ann@example.org","#;
+    assert!(stored.starts_with(wanted), "{stored}");
+    ann.places[0].x = i64::MIN;
+    ann.team = Some("red".to_owned());
+    players.save(&mut ann, &how()).unwrap();
+    assert_eq!(ann.edit_count, 2);
+    assert!(!players.save(&mut ann, &how()).unwrap().outcome.is_committed());
+    assert_eq!(players.get(&"ann".to_owned()).unwrap(), Some(ann.clone()));
+    assert_eq!(players.get(&"eve".to_owned()).unwrap(), None);
+    let keys = ["bob", "eve", "ann"].map(str::to_owned);
+    let many = players.get_many(&keys).unwrap();
+    assert_eq!(many, [Some(bob.clone()), None, Some(ann.clone())]);
+    let scanned: Vec<_> =
+        players.scan(&ScanOptions::default()).unwrap().map(Result::unwrap).collect();
+    assert_eq!(scanned, [ann.clone(), bob]);
+    let first = players.get_at(&"ann".to_owned(), Revision(1)).unwrap().unwrap();
+    assert_eq!((first.edit_count, first.team), (1, None));
+    assert!(players.delete(&"ann".to_owned(), &how()).unwrap());
+    let history: Vec<_> = players.history(&"ann".to_owned()).unwrap().map(Result::unwrap).collect();
+    let told = history.iter().map(|version| version.value.as_ref().map(|value| value.edit_count));
+    assert_eq!(told.collect::<Vec<_>>(), [None, Some(2), Some(1)]);
+    assert_eq!(history[1].stored.changed.len(), 2);
+}
+
+#[test]
+fn saving_what_others_changed_is_a_conflict() {
+    let db = Database::memory().unwrap();
+    let players = players(&db);
+    let mut ann = player("ann", 1);
+    players.save(&mut ann, &how()).unwrap();
+    let mut other = players.get(&"ann".to_owned()).unwrap().unwrap();
+    other.team = Some("red".to_owned());
+    players.save(&mut other, &how()).unwrap();
+    ann.team = Some("blue".to_owned());
+    for mut late in [ann, player("ann", 3)] {
+        let before = late.clone();
+        let error = players.save(&mut late, &how()).unwrap_err();
+        assert_eq!((error.kind(), &late), (ErrorKind::Conflict, &before));
+    }
+    let forced = player("ann", 3);
+    assert_eq!(players.put(&forced, &how()).unwrap().version, 3);
+}
+
+#[test]
+fn a_record_of_another_form_is_refused_with_its_key_and_field() {
+    let db = Database::memory().unwrap();
+    let players = players(&db);
+    let raw = players.collection();
+    let place = r#"{"nickName":"p","e-mail":"m","team":null,"places":[{"x":1},{"x":"far"}]}"#;
+    raw.put("place", place, &how()).unwrap();
+    raw.put("empty", "{}", &how()).unwrap();
+    for (key, wanted) in [("place", "places[1].x"), ("empty", "nickName")] {
+        let error = players.get(&key.to_owned()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+        let text = error.to_string();
+        assert!(text.contains(&format!("record {key} of")) && text.contains(wanted), "{text}");
+    }
+    assert!(players.scan(&ScanOptions::default()).unwrap().next().unwrap().is_err());
+}
+
+#[test]
+fn types_say_their_keys_and_indexes() {
+    let wanted = [
+        IndexDeclaration { path: "/team", is_unique: false },
+        IndexDeclaration { path: "/e-mail", is_unique: true },
+    ];
+    assert_eq!(Player::INDEXES, wanted);
+    assert_eq!(Player::VERSION_MEMBER, Some("editCount"));
+    assert_eq!((Order::INDEXES.len(), Order::VERSION_MEMBER), (0, None));
+    let db = Database::memory().unwrap();
+    let orders = db.create_typed_collection::<Order>("orders").unwrap();
+    assert_eq!(orders.collection().key_kind(), KeyKind::U64);
+    let values = [Order { id: 10, of: "pear".into() }, Order { id: 9, of: "apple".into() }];
+    orders.put_many(&values, &how()).unwrap();
+    let ids = orders.scan(&ScanOptions::default()).unwrap().map(|order| order.unwrap().id);
+    assert_eq!(ids.collect::<Vec<_>>(), [9, 10]);
+    let mut order = Order { id: 9, of: "plum".into() };
+    assert_eq!(orders.save(&mut order, &how()).unwrap().version, 2);
+    let error = db.typed_collection::<Player>("orders").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+}
+
+#[test]
+fn a_value_of_which_nothing_is_stored_is_an_empty_record() {
+    let db = Database::memory().unwrap();
+    let marks = db.create_typed_collection::<Mark>("marks").unwrap();
+    let mut mark = Mark { id: -3, version: 0 };
+    marks.save(&mut mark, &how()).unwrap();
+    assert_eq!(marks.collection().get(-3i64).unwrap().unwrap().json, "{}");
+    assert_eq!(marks.get(&-3).unwrap().unwrap().version, 1);
+}
