@@ -64,7 +64,8 @@ trait PlayerStore: Send {
 
     fn delete(&mut self, uuid: &str) -> Result<()>;
 
-    /// The keys of the players behind the first `offset` of those with at least this score, by score.
+    /// The keys of the players behind the first `offset` of those with at least this score, in the
+    /// order of scores.
     fn offset_page(&mut self, score: u64, offset: u64) -> Result<Vec<String>>;
 
     /// Goes to the place behind the first `offset` of them, which is not timed.
@@ -193,14 +194,14 @@ impl Pass<'_> {
 
     /// The last page but one of the better half, by offset and from a place.
     fn pages(&mut self, store: &mut dyn PlayerStore) -> Result<()> {
-        let score = self.players.len() as u64 / 2;
-        let offset = (self.players.len() as u64 - score).saturating_sub(2 * PAGE as u64);
+        let least = self.players.len() as u64 / 2;
+        let offset = (self.players.len() as u64 - least).saturating_sub(2 * PAGE as u64);
         // So that what was saved just now is in the index.
-        store.offset_page(score, 0)?;
-        let page = self.time("offset page", 1, || store.offset_page(score, offset))?;
+        store.offset_page(least, 0)?;
+        let page = self.time("offset page", 1, || store.offset_page(least, offset))?;
         ensure!(page.len() == PAGE, "a page has {} records", page.len());
-        store.seek(score, offset)?;
-        let same = self.time("keyset page", 1, || store.keyset_page(score))?;
+        store.seek(least, offset)?;
+        let same = self.time("keyset page", 1, || store.keyset_page(least))?;
         ensure!(same == page, "the page from a place is another one");
         Ok(())
     }
@@ -228,12 +229,7 @@ impl Pass<'_> {
                 let mut random = SplitMix64::new(SEED * 31 + worker as u64);
                 for _ in 0..each / 2 {
                     let player = draw(&players[..SHARED.min(players.len())], &mut random);
-                    loop {
-                        let (_, version) = store.get(&player.uuid)?;
-                        let next = player.scored(random.below(1 << 40));
-                        if store.update(&next, version)? {
-                            break;
-                        }
+                    while !update(store, player, &mut random)? {
                         conflicts.fetch_add(1, Ordering::Relaxed);
                     }
                 }
@@ -244,6 +240,12 @@ impl Pass<'_> {
         self.rows.push(Row { name: "conflicts on shared keys, in all", micros: conflicts });
         Ok(())
     }
+}
+
+/// Reads a player and saves another score, if nobody else came first.
+fn update(store: &mut dyn PlayerStore, player: &Player, random: &mut SplitMix64) -> Result<bool> {
+    let (_, version) = store.get(&player.uuid)?;
+    store.update(&player.scored(random.below(1 << 40)), version)
 }
 
 fn draw<'p>(players: &'p [Player], random: &mut SplitMix64) -> &'p Player {

@@ -40,7 +40,8 @@ impl Player {
     pub(super) fn json(&self) -> String {
         let Self { uuid, name, score, world, active, created_at } = self;
         format!(
-            r#"{{"uuid":"{uuid}","name":"{name}","score":{score},"world":"{world}","active":{active},"created_at":{created_at}}}"#
+            r#"{{"uuid":"{uuid}","name":"{name}","score":{score},"world":"{world}",{}}}"#,
+            format_args!(r#""active":{active},"created_at":{created_at}"#)
         )
     }
 
