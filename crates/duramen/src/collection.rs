@@ -14,6 +14,7 @@ use crate::revision::{Micros, Revision};
 use crate::snapshot::Snapshot;
 use crate::tree::history::short;
 use crate::tree::serialize::Format;
+use crate::tree::stored_records::StoredRecord;
 
 mod compare;
 mod history;
@@ -79,6 +80,15 @@ pub struct Record {
     pub version: u64,
     /// The record as compact JSON.
     pub json: String,
+}
+
+/// Records that are read together at most.
+pub(crate) const PAGE_RECORDS: usize = 128;
+
+impl Record {
+    fn of(key: Key, stored: StoredRecord) -> Self {
+        Self { key, version: stored.version, json: stored.json }
+    }
 }
 
 impl Database {
@@ -223,16 +233,33 @@ impl CollectionSnapshot {
     }
 
     fn read(&self, key: &Key) -> Result<Option<Record>> {
-        let text = self.keys.text_of(key)?;
-        let Some(snapshot) = &self.snapshot else { return Ok(None) };
+        Ok(self.read_many(std::slice::from_ref(key))?.pop().flatten())
+    }
+
+    /// The records with these keys, looked up one by one and read together.
+    fn read_many(&self, keys: &[Key]) -> Result<Vec<Option<Record>>> {
+        let texts = keys.iter().map(|key| self.keys.text_of(key)).collect::<Result<Vec<_>>>()?;
+        let Some(snapshot) = &self.snapshot else { return Ok(vec![None; keys.len()]) };
         let (tree, revision) = snapshot.place();
-        let Some(record) = tree.record(text.as_bytes(), revision)? else { return Ok(None) };
-        snapshot.record(key.clone(), record).map(Some)
+        let (mut places, mut ordinals) = (Vec::new(), Vec::new());
+        for (at, text) in texts.iter().enumerate() {
+            if let Some(record) = tree.record_ever(text.as_bytes())? {
+                places.push(at);
+                ordinals.push(record.ordinal().0);
+            }
+        }
+        let mut records = vec![None; keys.len()];
+        let stored = tree.stored_records(&ordinals, revision, false)?;
+        for (at, stored) in places.into_iter().zip(stored) {
+            records[at] = stored.map(|stored| Record::of(keys[at].clone(), stored));
+        }
+        Ok(records)
     }
 
     /// The records with these keys, in the order asked; nothing where there is none.
     pub fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Record>>> {
-        keys.iter().map(|key| self.read(key)).collect()
+        let pages = keys.chunks(PAGE_RECORDS).map(|keys| self.read_many(keys));
+        Ok(pages.collect::<Result<Vec<_>>>()?.concat())
     }
 
     /// Whether there is a record with a key.

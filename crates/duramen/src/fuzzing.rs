@@ -26,8 +26,8 @@ use crate::tree::history::short;
 use crate::tree::persist::{Meta, decode_schema};
 use crate::tree::schema::ROOT;
 use crate::{
-    CommitSequence, Database, Error, Format, JsonPath, JsonPointer, LabelPath, Micros, Options,
-    ParseOptions, Result, Revision, journal, segment,
+    CommitSequence, Database, Error, Filter, Format, JsonPath, JsonPointer, LabelPath, Micros,
+    Options, ParseOptions, RecordPath, Result, Revision, journal, segment,
 };
 
 /// A decoder to be fuzzed.
@@ -40,7 +40,7 @@ pub struct Target {
 }
 
 /// All of them.
-pub const TARGETS: [Target; 18] = [
+pub const TARGETS: [Target; 19] = [
     Target { name: "journal_group", run: journal::fuzzing::group },
     Target { name: "journal_records", run: journal_records },
     Target { name: "segment_cells", run: segment::fuzzing::cells },
@@ -59,6 +59,7 @@ pub const TARGETS: [Target; 18] = [
     Target { name: "jsonpath", run: jsonpath },
     Target { name: "json_patch", run: json_patch },
     Target { name: "paths", run: paths },
+    Target { name: "record_query", run: record_query },
 ];
 
 /// Bytes of JSON that are printed of a document.
@@ -276,6 +277,17 @@ fn jsonpath(data: &[u8]) {
     });
 }
 
+fn record_query(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    if let Ok(path) = RecordPath::parse(text) {
+        assert_eq!(RecordPath::parse(&path.to_string()).ok(), Some(path));
+    }
+    let Ok(filter) = text.parse::<Filter>() else { return };
+    let shown = filter.to_string();
+    let again = shown.parse::<Filter>().map(|again| again.to_string());
+    assert_eq!(again.ok(), Some(shown));
+}
+
 fn json_patch(data: &[u8]) {
     with_document(|db| {
         let mut transaction = db.transaction();
@@ -323,7 +335,7 @@ fn with_document(visit: impl FnOnce(&Database)) {
 
 const DOCUMENT: &str = r#"{"a":[1,{"b":"text","c":[true,null,1.50]},1e400],"~/":{"":"x"},"n":-0}"#;
 
-const TEXTS: [(&str, &str); 22] = [
+const TEXTS: [(&str, &str); 25] = [
     ("json", DOCUMENT),
     ("json", "[[[[[[[[1]]]]]]],\"\\ud83d\\ude00 \\u0000\",{\"a\":1,\"a\":2},-1.5E-300]"),
     ("json", " \t\r\n[9223372036854775808,0.1,123456789012345678901234567890,1E22] "),
@@ -341,6 +353,9 @@ const TEXTS: [(&str, &str); 22] = [
     ("paths", "/~0~1/"),
     ("paths", "$.teams{*}[\"a.b\"][*].x"),
     ("paths", "document"),
+    ("record_query", "world = \"nether\" and score between 3 and 9.50 or not (tags contains true)"),
+    ("record_query", "a.b[*].c in [1, -2e3, null, \"x\"] and [\"a b\"] is not missing"),
+    ("record_query", "name prefix \"a\\u0041\" or n != 1 and (n is null or n <= 10)"),
     ("manifest", ""),
     ("column", ""),
     ("run_piece", ""),

@@ -10,7 +10,7 @@ use std::sync::{Arc, LazyLock};
 
 use duramen::fuzzing::{TARGETS, corpus};
 use duramen::io::Device;
-use duramen::{CommitOptions, Database, Micros, Options};
+use duramen::{CommitOptions, Database, Filter, IndexDefinition, KeyKind, Micros, Options, Query};
 
 use crate::expectation::Check;
 use crate::report::Report;
@@ -172,10 +172,17 @@ fn build() -> duramen::Result<Arc<dyn Device>> {
     let db = Database::open_device(Arc::clone(&device), options)?;
     let who =
         |author: &str| CommitOptions { author: Some(author.into()), ..CommitOptions::default() };
+    let records = db.create_collection("records", KeyKind::U64)?;
+    records.create_index(&IndexDefinition::new("by-name", &["name", "tags[*]"])?)?;
+    let record =
+        |key: u64| format!(r#"{{"name":"n{}","tags":[{},"x"],"n":{key}}}"#, key % 3, key % 5);
+    records.put_many((0..400).map(|key| (key, record(key))), &who("ann"))?;
     let document = db.create_document("document")?;
     for step in 0..24_u32 {
         document.put(value(step), &who(if step % 2 == 0 { "ann" } else { "ben" }))?;
         if step == 8 {
+            records.put_many((0..40).map(|key| (key, record(key + 1))), &who("ben"))?;
+            records.query(&Query::new().filter(Filter::eq("name", "n1")))?.next().transpose()?;
             document.tag("v8", None, &who("ann"))?;
             db.checkpoint()?;
         }

@@ -50,6 +50,8 @@ const DIGITS: usize = 20;
 
 /// Where the hyphens of a UUID stand.
 const HYPHENS: [usize; 4] = [8, 13, 18, 23];
+const UUID_LEN: usize = 36;
+const HEX_DIGITS: &[u8; 16] = b"0123456789abcdef";
 
 impl KeyKind {
     const NAMES: [(Self, &str); 4] =
@@ -73,7 +75,7 @@ impl KeyKind {
         key.check_length()?;
         let integer = match (self, key) {
             (Self::Text, Key::Text(text)) => return Ok(Cow::Borrowed(text)),
-            (Self::Uuid, Key::Uuid(_)) => return Ok(Cow::Owned(key.to_string())),
+            (Self::Uuid, Key::Uuid(uuid)) => return Ok(Cow::Owned(text_of_uuid(*uuid))),
             (Self::I64, Key::I64(key)) => Some(i128::from(*key)),
             (Self::U64, Key::U64(key)) => Some(i128::from(*key)),
             (Self::I64, Key::U64(key)) => i64::try_from(*key).ok().map(i128::from),
@@ -90,9 +92,10 @@ impl KeyKind {
             Self::Text => Some(Key::Text(text.to_owned())),
             Self::I64 => integer_of(text).and_then(|key| i64::try_from(key).ok()).map(Key::I64),
             Self::U64 => integer_of(text).and_then(|key| u64::try_from(key).ok()).map(Key::U64),
+            Self::Uuid if text.bytes().any(|digit| digit.is_ascii_uppercase()) => None,
             Self::Uuid => parse_uuid(text).map(Key::Uuid),
         };
-        key.filter(|key| self.text_of(key).is_ok_and(|again| again == text)).ok_or_else(|| {
+        key.filter(|key| key.check_length().is_ok()).ok_or_else(|| {
             let message = format!(
                 "{text:?} is no key of the collection: a member of a collection stands under the \
                  text of a key of the type {self}"
@@ -155,11 +158,7 @@ impl fmt::Display for Key {
             Self::Text(text) => f.write_str(text),
             Self::I64(key) => key.fmt(f),
             Self::U64(key) => key.fmt(f),
-            Self::Uuid(uuid) => {
-                let hex = format!("{uuid:032x}");
-                let parts = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]];
-                f.write_str(&parts.join("-"))
-            }
+            Self::Uuid(uuid) => f.write_str(&text_of_uuid(*uuid)),
         }
     }
 }
@@ -202,28 +201,59 @@ impl From<&Self> for Key {
 
 /// The text of an integer: negative ones come first and tell how far above the least they are.
 fn text_of_integer(key: i128) -> String {
-    if key < 0 {
-        // One digit less, for the sign.
-        format!("-{:0width$}", key - i128::from(i64::MIN), width = DIGITS - 1)
-    } else {
-        format!("{key:0DIGITS$}")
+    let is_negative = key < 0;
+    let above = if is_negative { key - i128::from(i64::MIN) } else { key };
+    let mut left = u64::try_from(above).unwrap_or(u64::MAX);
+    let mut text = [b'0'; DIGITS];
+    for digit in text.iter_mut().rev() {
+        if left == 0 {
+            break;
+        }
+        *digit = b'0' + u8::try_from(left % 10).unwrap_or(0);
+        left /= 10;
     }
+    if is_negative {
+        // The least has 19 digits above it, so the first one is free.
+        text[0] = b'-';
+    }
+    String::from_utf8_lossy(&text).into_owned()
 }
 
+/// The integer that a text of that form is for.
 fn integer_of(text: &str) -> Option<i128> {
-    match text.strip_prefix('-') {
-        Some(above) => Some(i128::from(above.parse::<u64>().ok()?) + i128::from(i64::MIN)),
-        None => text.parse::<u64>().ok().map(i128::from),
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    if text.len() != DIGITS || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
+        return None;
     }
+    let number = i128::from(digits.parse::<u64>().ok()?);
+    if digits.len() == text.len() {
+        return Some(number);
+    }
+    Some(number + i128::from(i64::MIN)).filter(|&key| key < 0)
 }
 
 fn parse_uuid(text: &str) -> Option<u128> {
-    let has_form = text.len() == 36
-        && text.bytes().enumerate().all(|(at, byte)| {
-            if HYPHENS.contains(&at) { byte == b'-' } else { byte.is_ascii_hexdigit() }
-        });
-    let digits: String = text.chars().filter(|&digit| digit != '-').collect();
-    has_form.then(|| u128::from_str_radix(&digits, 16).ok()).flatten()
+    if text.len() != UUID_LEN {
+        return None;
+    }
+    text.bytes().enumerate().try_fold(0, |uuid, (at, byte)| {
+        if HYPHENS.contains(&at) {
+            return (byte == b'-').then_some(uuid);
+        }
+        let digit = char::from(byte).to_digit(16)?;
+        Some(uuid << 4 | u128::from(digit))
+    })
+}
+
+/// As RFC 9562 writes it.
+fn text_of_uuid(uuid: u128) -> String {
+    let mut text = [b'-'; UUID_LEN];
+    let mut left = uuid;
+    for at in (0..UUID_LEN).rev().filter(|at| !HYPHENS.contains(at)) {
+        text[at] = HEX_DIGITS[usize::try_from(left & 15).unwrap_or(0)];
+        left >>= 4;
+    }
+    String::from_utf8_lossy(&text).into_owned()
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::record_path::RecordPath;
-use super::{Collection, CollectionSnapshot, Record};
+use super::{Collection, CollectionSnapshot, PAGE_RECORDS, Record};
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::SORT_BYTES_MAX;
 
@@ -88,6 +88,10 @@ pub struct Query {
 pub struct Records {
     found: Found,
     projection: Option<Projection>,
+    /// Records that were read together with the last one.
+    page: std::vec::IntoIter<Record>,
+    /// Records of the next page.
+    page_records: usize,
 }
 
 /// The ordinals of the records that a query finds.
@@ -200,6 +204,9 @@ impl fmt::Display for Query {
     }
 }
 
+/// Records of the first page; many want no more.
+const FIRST_RECORDS: usize = 8;
+
 impl CollectionSnapshot {
     /// The records that a query finds; `Invalid` if the query was made of what can be none.
     ///
@@ -207,7 +214,8 @@ impl CollectionSnapshot {
     /// they are sorted first.
     pub fn query(&self, query: &Query) -> Result<Records> {
         let projection = query.projection()?;
-        Ok(Records { found: Found::new(self, query)?, projection })
+        let (found, page) = (Found::new(self, query)?, Vec::new().into_iter());
+        Ok(Records { found, projection, page, page_records: FIRST_RECORDS })
     }
 
     /// How many records a query finds.
@@ -363,15 +371,25 @@ impl Found {
 }
 
 impl Records {
-    /// What was read to find those that came so far.
+    /// What was read to find those that came so far, and those that were read together with them.
     pub fn counts(&self) -> QueryCounts {
         self.found.counts
     }
 
     fn step(&mut self) -> Result<Option<Record>> {
-        let Some(ordinal) = self.found.next()? else { return Ok(None) };
+        if let Some(record) = self.page.next() {
+            return Ok(Some(record));
+        }
+        let mut ordinals = Vec::new();
+        while ordinals.len() < self.page_records
+            && let Some(ordinal) = self.found.next()?
+        {
+            ordinals.push(ordinal);
+        }
         let Some(view) = &self.found.view else { return Ok(None) };
-        view.record(ordinal, self.projection.as_ref()).map(Some)
+        self.page = view.records(&ordinals, self.projection.as_ref())?.into_iter();
+        self.page_records = (2 * self.page_records).min(PAGE_RECORDS);
+        Ok(self.page.next())
     }
 }
 

@@ -2,12 +2,13 @@
 
 use std::ops::Bound;
 
-use super::{CollectionSnapshot, Key, KeyKind, Record};
+use super::{CollectionSnapshot, Key, KeyKind, PAGE_RECORDS, Record};
 use crate::error::{Error, ErrorKind, Result};
 use crate::tree::records::KeyRange;
+use crate::tree::stored_records::StoredRecord;
 
-/// Keys looked up at once.
-const PAGE_KEYS: usize = 256;
+/// Keys of the first page; many want no more.
+const FIRST_KEYS: usize = 8;
 
 /// Which records are scanned, and in which order.
 ///
@@ -52,7 +53,10 @@ pub struct Scan {
     range: KeyRange,
     is_reverse: bool,
     left: u64,
-    page: std::vec::IntoIter<(Vec<u8>, u64)>,
+    /// The names of the next keys, and their records, read together.
+    page: std::vec::IntoIter<(Vec<u8>, Option<StoredRecord>)>,
+    /// Keys of the next page.
+    page_keys: usize,
     is_at_end: bool,
 }
 
@@ -63,29 +67,33 @@ impl Scan {
         let page = Vec::new().into_iter();
         let is_reverse = options.reverse;
         let is_at_end = collection.snapshot.is_none();
-        Ok(Self { collection, range, is_reverse, left, page, is_at_end })
+        Ok(Self { collection, range, is_reverse, left, page, page_keys: FIRST_KEYS, is_at_end })
     }
 
     fn step(&mut self) -> Result<Option<Record>> {
         let Some(snapshot) = &self.collection.snapshot else { return Ok(None) };
         let (tree, revision) = snapshot.place();
         while self.left > 0 {
-            let Some((name, ordinal)) = self.page.next() else {
+            let Some((name, stored)) = self.page.next() else {
                 if self.is_at_end {
                     break;
                 }
-                let page = tree.record_keys(&self.range, self.is_reverse, PAGE_KEYS)?;
-                self.is_at_end = page.len() < PAGE_KEYS;
-                if let Some((last, _)) = page.last() {
+                let keys = tree.record_keys(&self.range, self.is_reverse, self.page_keys)?;
+                self.is_at_end = keys.len() < self.page_keys;
+                if let Some((last, _)) = keys.last() {
                     self.range.pass(last, self.is_reverse);
                 }
-                self.page = page.into_iter();
+                let ordinals: Vec<u64> = keys.iter().map(|&(_, ordinal)| ordinal).collect();
+                let stored = tree.stored_records(&ordinals, revision, false)?;
+                let names = keys.into_iter().map(|(name, _)| name);
+                self.page = names.zip(stored).collect::<Vec<_>>().into_iter();
+                self.page_keys = (2 * self.page_keys).min(PAGE_RECORDS);
                 continue;
             };
-            if let Some(record) = tree.record_of_ordinal(ordinal, revision)? {
+            if let Some(stored) = stored {
                 let text = String::from_utf8_lossy(&name);
                 self.left -= 1;
-                return snapshot.record(self.collection.keys.key_of(&text)?, record).map(Some);
+                return Ok(Some(Record::of(self.collection.keys.key_of(&text)?, stored)));
             }
         }
         Ok(None)

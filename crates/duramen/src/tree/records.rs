@@ -223,7 +223,7 @@ fn stop(is_enough: bool) -> ControlFlow<()> {
 }
 
 /// The version of a record that is there, or was last, at a revision.
-fn version(data: &TreeData, record: NodeId, revision: u32) -> Result<u64, Fault> {
+pub(super) fn version(data: &TreeData, record: NodeId, revision: u32) -> Result<u64, Fault> {
     let Some(path) = data.schema.field(record.path(), VERSION_FIELD) else { return Ok(1) };
     match data.state(node(path, record.ordinal().0), revision)? {
         Datum::Absent => Ok(1),

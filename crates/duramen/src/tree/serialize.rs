@@ -16,11 +16,12 @@ use crate::tree::data::{TreeData, node};
 use crate::tree::group::{ColumnId, Fault, RowGroup, locate};
 use crate::tree::orders::Orders;
 use crate::tree::schema::{ShapeField, SpaceId, index_u32};
-use crate::tree::serialize::items::ItemPrinter;
 
 mod items;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use items::ItemPrinter;
 
 /// Fewer items are not worth gathering their states first (benchmark V2).
 const ITEMS_MIN: u32 = 64;

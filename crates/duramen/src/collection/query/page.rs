@@ -82,11 +82,9 @@ impl CollectionSnapshot {
         }
         let projection = query.projection()?;
         let is_reverse = order::is_reverse(&query.order);
-        for key in &keys {
-            if let Some(ordinal) = order::ordinal_of(key, is_reverse) {
-                page.records.push(view.record(ordinal, projection.as_ref())?);
-            }
-        }
+        let ordinals = keys.iter().filter_map(|key| order::ordinal_of(key, is_reverse));
+        let ordinals: Vec<u64> = ordinals.collect();
+        page.records = view.records(&ordinals, projection.as_ref())?;
         page.counts.found = keys.len() as u64;
         let (previous, next) = part.sides(keys, has_more);
         page.previous = previous.map(|cursor| cursor.write(&scope));

@@ -13,6 +13,7 @@ use crate::tree::Tree;
 use crate::tree::data::node;
 use crate::tree::history::short;
 use crate::tree::schema::ROOT;
+use crate::tree::stored_records::StoredRecord;
 
 /// The records of a collection at a revision.
 #[derive(Debug, Clone)]
@@ -65,11 +66,23 @@ impl RecordView {
         self.view().name(&self.at(ordinal))
     }
 
-    /// A record that is there, or parts of it.
-    pub(super) fn record(&self, ordinal: u64, parts: Option<&Projection>) -> Result<Record> {
+    /// Records that are there, or parts of them.
+    pub(super) fn records(
+        &self,
+        ordinals: &[u64],
+        parts: Option<&Projection>,
+    ) -> Result<Vec<Record>> {
+        if let Some(parts) = parts {
+            return ordinals.iter().map(|&ordinal| self.part(ordinal, parts)).collect();
+        }
+        let stored = self.tree().stored_records(ordinals, self.revision(), true)?;
+        let record = |stored: StoredRecord| Ok(Record::of(self.keys.key_of(&stored.key)?, stored));
+        stored.into_iter().flatten().map(record).collect()
+    }
+
+    fn part(&self, ordinal: u64, parts: &Projection) -> Result<Record> {
         let record = self.node(ordinal);
         let key = self.keys.key_of(&self.name(ordinal)?)?;
-        let Some(parts) = parts else { return self.snapshot.record(key, record) };
         let mut json = Vec::new();
         if !parts.append(self.view(), &self.at(ordinal), &mut json)? {
             json.extend_from_slice(b"{}");

@@ -19,7 +19,7 @@ const LEVELS_MAX: usize = 16;
 const ITEM_BYTES_MAX: usize = 16 << 10;
 
 /// Prints items as of one revision.
-pub(super) struct ItemPrinter<'a> {
+pub(crate) struct ItemPrinter<'a> {
     data: &'a TreeData,
     strips: Strips<'a>,
     /// Why a state could not be read.
@@ -30,7 +30,7 @@ pub(super) struct ItemPrinter<'a> {
 type Out<'o> = (&'o mut Vec<u8>, usize);
 
 impl<'a> ItemPrinter<'a> {
-    pub(super) fn new(data: &'a TreeData, revision: u32) -> Self {
+    pub(crate) fn new(data: &'a TreeData, revision: u32) -> Self {
         Self { data, strips: Strips::new(data, revision), fault: None }
     }
 
@@ -43,6 +43,22 @@ impl<'a> ItemPrinter<'a> {
     ) -> Result<bool, Fault> {
         let before = out.len();
         let is_printed = self.item(items, is_first, (out, limit.saturating_add(ITEM_BYTES_MAX)));
+        if !is_printed {
+            out.truncate(before);
+        }
+        self.fault.take().map_or(Ok(is_printed), Err)
+    }
+
+    /// Prints the value of an element or entry. False, with nothing printed, if that takes more
+    /// than columns.
+    pub(crate) fn print_value(
+        &mut self,
+        path: PathId,
+        ordinal: u64,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, Fault> {
+        let before = out.len();
+        let is_printed = self.value((path, ordinal), LEVELS_MAX, (out, before + ITEM_BYTES_MAX));
         if !is_printed {
             out.truncate(before);
         }
