@@ -4,7 +4,8 @@
 //! Invariants:
 //! - a commit is there whole or not at all, and none before one that is there is missing;
 //! - what was acknowledged is there, or, after a power loss, what was durable;
-//! - each record at each revision, its version, its history and the order of keys are the model's.
+//! - each record at each revision, its version, its history, the order of keys and what indexes find
+//!   are the model's.
 
 mod change;
 mod compare;
@@ -12,7 +13,7 @@ mod model;
 
 use std::collections::BTreeSet;
 
-use duramen::{CommitOptions, Database, Durability, KeyKind};
+use duramen::{CommitOptions, Database, Durability, IndexDefinition, KeyKind};
 
 use super::machine::{Machine, Stop};
 use crate::expectation::Check;
@@ -24,6 +25,8 @@ use model::Model;
 
 /// The collections, with the type of their keys.
 const COLLECTIONS: [(&str, KeyKind); 2] = [("players", KeyKind::Text), ("days", KeyKind::I64)];
+/// The indexes of each, with their paths.
+const INDEXES: [(&str, &str); 2] = [("by-score", "score"), ("by-tag", "tags[*]")];
 /// Keys of each.
 const KEYS: u64 = 24;
 const LIVES: u64 = 3;
@@ -94,7 +97,11 @@ impl Store {
             return Err("the collections are gone".to_owned());
         }
         for (name, keys) in COLLECTIONS {
-            said("collection", db.create_collection(name, keys))?;
+            let collection = said("collection", db.create_collection(name, keys))?;
+            for (index, path) in INDEXES {
+                let definition = said("index", IndexDefinition::new(index, &[path]))?;
+                said("index", collection.create_index(&definition))?;
+            }
         }
         said("flush", db.flush())
     }

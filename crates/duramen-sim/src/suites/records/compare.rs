@@ -1,6 +1,6 @@
 //! Compares the collections with the model.
 
-use duramen::{Collection, Database, ErrorKind, Record, Revision, ScanOptions};
+use duramen::{Collection, Database, ErrorKind, Filter, Query, Record, Revision, ScanOptions};
 
 use super::change::key;
 use super::model::{Event, Model, Place, State, of};
@@ -12,6 +12,8 @@ use crate::oracle::said;
 
 /// Revisions that are compared whole, beside the newest.
 const REVISIONS: u64 = 3;
+/// Scores from 0 on that are looked for.
+const SCORES: i64 = 3;
 /// Records whose histories are.
 const HISTORIES: u64 = 3;
 
@@ -37,6 +39,7 @@ pub(super) fn everything(db: &Database, model: &Model, random: &mut Random) -> C
         for revision in older.chain([newest]).filter(|&revision| (1..=newest).contains(&revision)) {
             let state = states[usize::try_from(revision - 1).expect("an index")];
             records(&collection, number, (revision, state))
+                .and_then(|()| lookups(&collection, number, (revision, state)))
                 .map_err(|what| format!("{name} at revision {revision}: {what}"))?;
         }
         for _ in 0..HISTORIES {
@@ -79,6 +82,32 @@ fn records(collection: &Collection, number: usize, (revision, state): (u64, &Sta
             same(found, wanted)?;
         }
         expected.reverse();
+    }
+    Ok(())
+}
+
+/// What filters find that indexes answer.
+fn lookups(collection: &Collection, number: usize, (revision, state): (u64, &State)) -> Check {
+    let at = said("at", collection.at(Revision(revision)))?;
+    let filters = (0..SCORES).map(|score| (Filter::eq("score", score), "score", score.to_string()));
+    let tag = (Filter::contains("tags", "top"), "tags", "\"top\"".to_owned());
+    for (filter, field, wanted) in filters.chain([tag]) {
+        let holds = |json: &Json| match json.child(field) {
+            Some(Json::Array(items)) => items.iter().any(|item| item.to_string() == wanted),
+            Some(value) => value.to_string() == wanted,
+            None => false,
+        };
+        let expected: Vec<_> = of(state, number)
+            .filter(|(_, held)| held.value.as_ref().is_some_and(holds))
+            .map(|(place, _)| key(*place))
+            .collect();
+        let found = said("query", at.query(&Query::new().filter(filter)))?;
+        let found = found.map(|record| record.map(|record| record.key));
+        let mut found = said("query", found.collect::<Result<Vec<_>, _>>())?;
+        found.sort_unstable();
+        if found != expected {
+            return Err(format!("{field} {wanted} found {found:?}, expected {expected:?}"));
+        }
     }
     Ok(())
 }
