@@ -121,6 +121,6 @@ pub use tree::{
 pub use duramen_derive::Record;
 #[cfg(feature = "typed")]
 pub use typed::{
-    IndexDeclaration, RecordKey, TypedCollection, TypedHistory, TypedRecord, TypedScan,
-    TypedVersion,
+    IndexDeclaration, RecordKey, TypedCollection, TypedHistory, TypedRecord, TypedRecords,
+    TypedScan, TypedVersion,
 };

@@ -5,12 +5,16 @@ use std::marker::PhantomData;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::collection::{Collection, Key, KeyKind, Record, Saved, Scan, ScanOptions};
-use crate::collection::{RecordHistory, RecordVersion};
+use crate::collection::{
+    Collection, Key, KeyKind, Query, Record, RecordHistory, RecordVersion, Records, Saved, Scan,
+    ScanOptions,
+};
 use crate::database::Database;
 use crate::document::Outcome;
 use crate::engine::options::CommitOptions;
 use crate::error::{Error, ErrorKind, Result};
+use crate::index::IndexDefinition;
+use crate::json::{JsonPointer, escape};
 use crate::revision::Revision;
 
 mod coding;
@@ -19,7 +23,7 @@ mod coding;
 /// [`#[derive(Record)]`](derive@crate::Record) what the fields of it are.
 ///
 /// ```
-/// use duramen::{CommitOptions, Database, Record};
+/// use duramen::{CommitOptions, Database, Filter, Query, Record};
 /// use serde::{Deserialize, Serialize};
 ///
 /// #[derive(Record, Serialize, Deserialize)]
@@ -43,6 +47,8 @@ mod coding;
 ///
 /// let found = players.get(&ann.name)?.expect("she is there");
 /// assert_eq!((found.score, found.version), (5, 2));
+/// let red = players.query(&Query::new().filter(Filter::eq("team", "red")))?;
+/// assert_eq!(red.count(), 1);
 /// let first = players.history(&ann.name)?.last().expect("two versions")?;
 /// assert_eq!(first.value.expect("no deletion").score, 3);
 /// # Ok::<(), duramen::Error>(())
@@ -123,6 +129,14 @@ pub struct TypedScan<R> {
     records: PhantomData<fn() -> R>,
 }
 
+/// The values that a query finds; an iterator.
+#[derive(Debug)]
+pub struct TypedRecords<R> {
+    collection: Collection,
+    records: Records,
+    values: PhantomData<fn() -> R>,
+}
+
 /// The versions and deletions of a record, newest first; an iterator that reads page by page.
 #[derive(Debug)]
 pub struct TypedHistory<R> {
@@ -132,14 +146,16 @@ pub struct TypedHistory<R> {
 }
 
 impl Database {
-    /// Makes a collection without records, with the keys that a type has; `Conflict` if there is a
-    /// document or collection of that name, deleted or not.
+    /// Makes a collection without records, with the keys that a type has and the indexes that it
+    /// declares; `Conflict` if there is a document or collection of that name, deleted or not.
     pub fn create_typed_collection<R: TypedRecord>(
         &self,
         name: &str,
     ) -> Result<TypedCollection<R>> {
         let collection = self.create_collection(name, R::Key::KIND)?;
-        Ok(TypedCollection { collection, records: PhantomData })
+        let typed = TypedCollection { collection, records: PhantomData };
+        typed.create_indexes()?;
+        Ok(typed)
     }
 
     /// A collection of records of a type; `NotFound` if there is none of that name, `Invalid` if
@@ -168,6 +184,43 @@ impl<R: TypedRecord> TypedCollection<R> {
     /// The collection with its records as JSON.
     pub fn collection(&self) -> &Collection {
         &self.collection
+    }
+
+    /// Makes the indexes that the type declares and the collection does not have, each with the
+    /// name of its member; how many. A collection that is opened by a type with other indexes than
+    /// before gets them by this.
+    ///
+    /// # Errors
+    /// `Conflict` if records have the same value where it is to be unique: it names two of them.
+    pub fn create_indexes(&self) -> Result<usize> {
+        let there = self.collection.indexes()?;
+        let mut made = 0;
+        for declared in R::INDEXES {
+            let pointer = JsonPointer::parse(declared.path)?;
+            let name = pointer.tokens().collect::<Vec<_>>().join(".");
+            if there.iter().any(|index| index.name == name) {
+                continue;
+            }
+            let mut path = Vec::new();
+            for token in pointer.tokens() {
+                path.push(b'[');
+                escape::write_text(token.as_bytes(), escape::is_plain(token.as_bytes()), &mut path);
+                path.push(b']');
+            }
+            let definition = IndexDefinition::new(&name, &[&String::from_utf8_lossy(&path)])?;
+            let is_unique = declared.is_unique;
+            let definition = if is_unique { definition.unique() } else { definition };
+            self.collection.create_index(&definition)?;
+            made += 1;
+        }
+        Ok(made)
+    }
+
+    /// The values that a query finds; one that [selects](Query::select) leaves out what values
+    /// need.
+    pub fn query(&self, query: &Query) -> Result<TypedRecords<R>> {
+        let records = self.collection.query(query)?;
+        Ok(TypedRecords { collection: self.collection.clone(), records, values: PhantomData })
     }
 
     /// The value with a key, if there is one now.
@@ -259,6 +312,15 @@ impl<R: TypedRecord> TypedCollection<R> {
 
     fn value(&self, record: Option<Record>) -> Result<Option<R>> {
         record.map(|record| coding::decode(&record, self.collection.name())).transpose()
+    }
+}
+
+impl<R: TypedRecord> Iterator for TypedRecords<R> {
+    type Item = Result<R>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let record = self.records.next()?;
+        Some(record.and_then(|record| coding::decode(&record, self.collection.name())))
     }
 }
 

@@ -4,8 +4,8 @@
 //! Invariants:
 //! - a commit is there whole or not at all, and none before one that is there is missing;
 //! - what was acknowledged is there, or, after a power loss, what was durable;
-//! - each record at each revision, its version, its history, the order of keys and what indexes find
-//!   are the model's.
+//! - each record at each revision, its version, its history, the order of keys and what indexes
+//!   find are the model's.
 
 mod change;
 mod compare;
@@ -13,7 +13,7 @@ mod model;
 
 use std::collections::BTreeSet;
 
-use duramen::{CommitOptions, Database, Durability, IndexDefinition, KeyKind};
+use duramen::{CommitOptions, Database, Durability, ErrorKind, IndexDefinition, KeyKind};
 
 use super::machine::{Machine, Stop};
 use crate::expectation::Check;
@@ -180,7 +180,9 @@ impl Store {
                 if matches!(stop, Stop::Again) {
                     self.model.truncate(self.acknowledged);
                 }
-                Err(stop)
+                // Nothing is committed after one that could not be written, though changes that
+                // build on it can be staged.
+                Err(if error.kind() == ErrorKind::Io { Stop::Over } else { stop })
             }
         }
     }

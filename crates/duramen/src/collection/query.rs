@@ -91,7 +91,7 @@ pub struct Records {
     /// Records that were read together with the last one.
     page: std::vec::IntoIter<Record>,
     /// Records of the next page.
-    page_records: usize,
+    page_len: usize,
 }
 
 /// The ordinals of the records that a query finds.
@@ -215,7 +215,7 @@ impl CollectionSnapshot {
     pub fn query(&self, query: &Query) -> Result<Records> {
         let projection = query.projection()?;
         let (found, page) = (Found::new(self, query)?, Vec::new().into_iter());
-        Ok(Records { found, projection, page, page_records: FIRST_RECORDS })
+        Ok(Records { found, projection, page, page_len: FIRST_RECORDS })
     }
 
     /// How many records a query finds.
@@ -381,14 +381,14 @@ impl Records {
             return Ok(Some(record));
         }
         let mut ordinals = Vec::new();
-        while ordinals.len() < self.page_records
+        while ordinals.len() < self.page_len
             && let Some(ordinal) = self.found.next()?
         {
             ordinals.push(ordinal);
         }
         let Some(view) = &self.found.view else { return Ok(None) };
         self.page = view.records(&ordinals, self.projection.as_ref())?.into_iter();
-        self.page_records = (2 * self.page_records).min(PAGE_RECORDS);
+        self.page_len = (2 * self.page_len).min(PAGE_RECORDS);
         Ok(self.page.next())
     }
 }

@@ -139,7 +139,7 @@ impl Device for DirectoryDevice {
         if text.as_bytes() != old {
             write_all_at(&file, text.as_bytes(), 0)?;
         }
-        Ok(Box::new(DirectoryLock { _file: file }))
+        Ok(Box::new(DirectoryLock(file)))
     }
 
     fn lock_holder(&self, path: &str) -> io::Result<String> {
@@ -177,10 +177,16 @@ impl File for DirectoryFile {
     }
 }
 
-/// Holds the locked file open; closing it releases the lock.
+/// Holds the locked file open.
 #[derive(Debug)]
-struct DirectoryLock {
-    _file: DirectoryFile,
+struct DirectoryLock(DirectoryFile);
+
+impl Drop for DirectoryLock {
+    fn drop(&mut self) {
+        // A process that was just forked off has the file too, until it runs its program: closing
+        // it here alone would leave the lock there for that while.
+        let _ = self.0.0.unlock();
+    }
 }
 
 impl Lock for DirectoryLock {}

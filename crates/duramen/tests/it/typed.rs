@@ -1,8 +1,8 @@
 //! Collections of values of Rust types.
 
 use duramen::{
-    CommitOptions, Database, ErrorKind, IndexDeclaration, KeyKind, Record, Revision, ScanOptions,
-    TypedCollection, TypedRecord,
+    CommitOptions, Database, ErrorKind, Filter, IndexDeclaration, KeyKind, Query, Record, Revision,
+    ScanOptions, TypedCollection, TypedRecord,
 };
 use serde::{Deserialize, Serialize};
 
@@ -163,4 +163,33 @@ fn a_value_of_which_nothing_is_stored_is_an_empty_record() {
     marks.save(&mut mark, &how()).unwrap();
     assert_eq!(marks.collection().get(-3i64).unwrap().unwrap().json, "{}");
     assert_eq!(marks.get(&-3).unwrap().unwrap().version, 1);
+}
+
+#[test]
+fn declared_indexes_are_made_with_the_collection_and_answer_queries() {
+    let db = Database::memory().unwrap();
+    let players = db.create_typed_collection::<Player>("players").unwrap();
+    let names = |players: &TypedCollection<Player>| {
+        let indexes = players.collection().indexes().unwrap();
+        indexes.into_iter().map(|index| index.name).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&players), ["e-mail", "team"]);
+    let player = |nick_name: &str, team: Option<&str>, mail: &str| Player {
+        edit_count: 0,
+        nick_name: nick_name.into(),
+        team: team.map(Into::into),
+        mail: mail.into(),
+        places: Vec::new(),
+    };
+    players.save(&mut player("ann", Some("red"), "a"), &how()).unwrap();
+    players.save(&mut player("bob", None, "b"), &how()).unwrap();
+    let same = players.save(&mut player("cy", None, "a"), &how()).unwrap_err();
+    assert_eq!(same.kind(), ErrorKind::Conflict);
+    let red = players.query(&Query::new().filter(Filter::eq("team", "red"))).unwrap();
+    let red: Vec<Player> = red.map(Result::unwrap).collect();
+    assert_eq!(red.len(), 1);
+    assert_eq!((red[0].nick_name.as_str(), red[0].edit_count), ("ann", 1));
+    players.collection().drop_index("team").unwrap();
+    assert_eq!((players.create_indexes().unwrap(), players.create_indexes().unwrap()), (1, 0));
+    assert_eq!(names(&players), ["e-mail", "team"]);
 }
