@@ -4,10 +4,13 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use duramen::{
-    Collection, CommitOptions, Durability, Error, ErrorKind, Format, Key as RecordKey, Transaction,
+    Collection, CommitOptions, Durability, Error, ErrorKind, Format, JsonPointer, Key as RecordKey,
+    TransactOptions, Transaction,
 };
 
-use super::{CLIENTS, Care, Habits, KEYS, LISTS, Lists, Place, TRANSACTIONS, place, values};
+use super::{
+    CLIENTS, Care, DOCUMENT, Habits, KEYS, LISTS, Lists, Place, TRANSACTIONS, place, values,
+};
 use crate::Random;
 use crate::expectation::Check;
 use crate::histories::{Isolation, Key, Observed, Outcome, Step, Value};
@@ -54,11 +57,12 @@ impl<'a> Client<'a> {
     fn transaction(&mut self) -> Check<(Observed, ControlFlow<()>)> {
         let begin = self.clock.fetch_add(1, Ordering::SeqCst);
         let mut steps = Vec::new();
-        let done = match self.random.below(8) {
+        let done = match self.random.below(9) {
             0 | 1 => self.look(&mut steps),
             2 | 3 => self.save(&mut steps),
             4 if self.habits.isolation == Isolation::Snapshot => self.decide(&mut steps),
-            _ => self.change(&mut steps),
+            4..=6 => self.change(&mut steps),
+            _ => self.transact(&mut steps),
         };
         let (outcome, next) = match done {
             Ok(outcome) => (outcome, ControlFlow::Continue(())),
@@ -145,7 +149,8 @@ impl<'a> Client<'a> {
         for _ in 0..=self.random.below(STEPS_MAX) {
             let key = self.key();
             if self.random.one_in(2) {
-                steps.push(Step::Read(key, read(&mut transaction, key)?));
+                let text = read(&mut transaction, key)?;
+                steps.push(Step::Read(key, list_in(key, &text)?));
             } else {
                 let value = self.value();
                 append(&mut transaction, key, value)?;
@@ -158,6 +163,39 @@ impl<'a> Client<'a> {
         }
         transaction.commit(&self.options())?;
         Ok(Outcome::Committed)
+    }
+
+    /// Reads and appends in a transaction on a snapshot, as often as it takes.
+    fn transact(&mut self, steps: &mut Vec<Step>) -> Result<Outcome, Stop> {
+        let plan: Vec<(Key, Option<Value>)> = (0..=self.random.below(STEPS_MAX))
+            .map(|_| (self.key(), self.random.one_in(2).then(|| self.value())))
+            .collect();
+        let commit = self.options();
+        let serializable = self.habits.isolation == Isolation::Serializable;
+        let options = TransactOptions { commit, serializable, ..TransactOptions::default() };
+        let done = self.lists.db.transact(&options, |transaction| {
+            let mut texts = Vec::new();
+            for &(key, value) in &plan {
+                match value {
+                    Some(value) => append(transaction, key, value)?,
+                    None => texts.push(read(transaction, key)?),
+                }
+            }
+            Ok(texts)
+        });
+        let is_done = done.is_ok();
+        let mut texts = done.as_ref().map_or(&[][..], |(texts, _)| texts).iter();
+        for (key, value) in plan {
+            match value {
+                Some(value) => steps.push(Step::Append(key, value)),
+                None if is_done => {
+                    let text = texts.next().ok_or_else(|| "a read is missing".to_owned())?;
+                    steps.push(Step::Read(key, list_in(key, text)?));
+                }
+                None => {}
+            }
+        }
+        done.map_or_else(|error| Err(error.into()), |_| Ok(Outcome::Committed))
     }
 
     fn key(&mut self) -> Key {
@@ -200,27 +238,33 @@ impl From<Error> for Stop {
     }
 }
 
-fn read(transaction: &mut Transaction, key: Key) -> Result<Vec<Value>, Stop> {
+/// The record with a list, or the list.
+fn read(transaction: &mut Transaction, key: Key) -> duramen::Result<String> {
     match place(key) {
         Place::Record { collection, key } => {
-            let record = transaction.get_record(collection, &record_key(key))?;
-            Ok(list_of(&record.ok_or_else(|| "a list is gone".to_owned())?)?)
+            Ok(transaction.get_record(collection, &record_key(key))?.unwrap_or_default())
         }
-        field @ Place::Field { .. } => {
-            Ok(values(&transaction.get(field.document(), &field.pointer()?)?)?)
-        }
+        Place::Field { .. } => transaction.get(DOCUMENT, &JsonPointer::parse(&format!("/{key}"))?),
     }
 }
 
-fn append(transaction: &mut Transaction, key: Key, value: Value) -> Result<(), Stop> {
+/// The list in what was read.
+fn list_in(key: Key, text: &str) -> Check<Vec<Value>> {
+    match place(key) {
+        Place::Record { .. } => list_of(text),
+        Place::Field { .. } => values(text),
+    }
+}
+
+fn append(transaction: &mut Transaction, key: Key, value: Value) -> duramen::Result<()> {
     match place(key) {
         Place::Record { collection, key } => {
             let patch = format!(r#"[{{"op":"add","path":"/list/-","value":{value}}}]"#);
             transaction.patch_record(collection, &record_key(key), patch.as_bytes())?;
         }
-        field @ Place::Field { .. } => {
-            let json = value.to_string();
-            transaction.append(field.document(), &field.pointer()?, json.as_bytes())?;
+        Place::Field { .. } => {
+            let list = JsonPointer::parse(&format!("/{key}"))?;
+            transaction.append(DOCUMENT, &list, value.to_string().as_bytes())?;
         }
     }
     Ok(())
