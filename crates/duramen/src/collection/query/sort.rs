@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Access, Device, File};
+use crate::segment;
 
 /// Fewer strings than these are not thrown away, however few are wanted.
 const KEPT_MIN: usize = 1_024;
@@ -196,12 +197,16 @@ impl Run {
     }
 }
 
-/// A file that has no name.
+/// A file that has no name any more. One that dies in between leaves it among the segments, where
+/// the next open removes what it does not know.
 fn temporary(device: &dyn Device) -> Result<Arc<dyn File>> {
-    let name = format!("query-{:032x}.tmp", device.entropy());
+    let name = format!("{}/query-{:032x}.tmp", segment::DIRECTORY, device.entropy());
+    device.create_dir(segment::DIRECTORY).map_err(failed)?;
     let file = device.open(&name, Access::Create).map_err(failed)?;
-    device.remove(&name).map_err(failed)?;
-    Ok(file)
+    match device.remove(&name) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(failed(error)),
+        _ => Ok(file),
+    }
 }
 
 fn write(file: &dyn File, piece: &mut Vec<u8>, len: &mut u64) -> Result<()> {
@@ -240,7 +245,7 @@ mod tests {
         }
         let runs = sorter.runs.len();
         let mut merged = sorter.finish().unwrap();
-        assert_eq!(device.list("").unwrap(), Vec::<String>::new());
+        assert_eq!(device.list(segment::DIRECTORY).unwrap_or_default(), Vec::<String>::new());
         let mut found = Vec::new();
         while let Some(string) = merged.next().unwrap() {
             found.push(string);
