@@ -94,7 +94,7 @@ pub use durability::Durability;
 pub use engine::options::{CommitOptions, Options};
 pub use error::{Error, ErrorKind, Result};
 pub use export::{ExportedContent, ExportedFacts, ExportedRevision, HistoryExport, HistoryImport};
-pub use feed::{Batch, Event, Feed, KeyFilter, Operation, WatchFrom, WatchOptions};
+pub use feed::{Batch, Event, Feed, KeyFilter, Operation, ResumeToken, WatchFrom, WatchOptions};
 pub use index::{IndexDefinition, IndexOptions};
 pub use json::{ArrayIndex, JsonPointer, ParseOptions};
 pub use jsonpath::{JsonPath, Match, Matches};
