@@ -28,11 +28,13 @@ use crate::tree::cell_key;
 use crate::tree::persist::Cells;
 
 pub(crate) mod cell;
+mod columns;
 pub(crate) mod definition;
 mod follow;
 mod keys;
 mod level;
 mod range;
+mod run;
 mod slab;
 mod unique;
 mod verify;
@@ -44,7 +46,7 @@ pub(crate) use range::IndexRange;
 pub(crate) use unique::check_all;
 pub(crate) use verify::check;
 
-use cell::{Entry, Facts};
+use cell::{Entries, Facts};
 use slab::Copying;
 use young::Young;
 
@@ -125,10 +127,10 @@ impl State {
         }
     }
 
-    /// Adds an entry to a slab; approximate bytes that it takes.
-    fn insert(&mut self, slab: u32, entry: Entry) -> usize {
+    /// Adds a sorted run to a slab; approximate bytes that it takes.
+    fn add(&mut self, slab: u32, run: Entries) -> usize {
         self.is_dirty = true;
-        self.young.insert(slab, entry)
+        self.young.add(slab, run)
     }
 }
 

@@ -494,9 +494,15 @@ fn what_an_index_lacks_and_has_too_many_is_found() {
     let (_, tree) = collection.document().parts();
     let index = tree.indexes.in_use().pop().unwrap();
     let key = key_of(Some(&json!(2)));
-    index.state(tree).insert(1, (super::cell::entry(&key, 1, 2), false));
-    let key = key_of(Some(&json!(7)));
-    index.state(tree).insert(1, (super::cell::entry(&key, 1, 2), true));
+    let add = |key: &[u8], begins| {
+        let mut run = super::Entries::default();
+        run.add((key, 1), 2, begins);
+        index.state(tree).add(1, run);
+        // So that what is read is looked for again.
+        index.state(tree).generation += 1;
+    };
+    add(&key, false);
+    add(&key_of(Some(&json!(7))), true);
     let report = db.check().unwrap();
     let found: Vec<&str> = report.findings.iter().map(|found| found.message.as_str()).collect();
     assert_eq!(found.len(), 2, "{found:?}");

@@ -85,9 +85,10 @@ fn read(
             return Ok(Some(Vec::new()));
         };
         loop {
-            let page = entries.next(PAGE_ENTRIES)?;
-            named.extend(page.iter().map(|(_, ordinal)| *ordinal));
-            if page.is_empty() || named.len() > most {
+            let page = entries.next_ordinals(PAGE_ENTRIES)?;
+            let is_end = page.is_empty();
+            named.extend(page);
+            if is_end || named.len() > most {
                 break;
             }
         }
