@@ -63,6 +63,8 @@ pub(crate) struct Index {
     /// Held by whoever has it follow the records.
     following: Mutex<()>,
     is_enforced: AtomicBool,
+    /// Whether somebody would read it if it had followed.
+    is_asked: AtomicBool,
 }
 
 /// What is known of an index, and its entries that no segment has.
@@ -94,6 +96,7 @@ impl Indexes {
             state: Mutex::new(State::read(tree, declared.id)?),
             following: Mutex::new(()),
             is_enforced: AtomicBool::new(false),
+            is_asked: AtomicBool::new(false),
         };
         let mut indexes = self.0.lock();
         Ok(Arc::clone(indexes.entry(declared.id).or_insert_with(|| Arc::new(index))))
@@ -191,6 +194,16 @@ impl Index {
             state.generation += 1;
             state.is_dirty = !state.young.is_empty() || written != state.facts;
         }
+    }
+
+    /// Asks whoever does what is due beside readers and writers to have it follow.
+    pub(crate) fn ask_to_follow(&self) {
+        self.is_asked.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was asked since it was last told so.
+    pub(crate) fn was_asked_to_follow(&self) -> bool {
+        self.is_asked.swap(false, Ordering::Relaxed)
     }
 
     /// Whether commits are to refuse keys that another record has, though no definition says so

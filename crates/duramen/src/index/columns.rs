@@ -118,11 +118,7 @@ struct Step {
 }
 
 impl<'a> Reader<'a> {
-    fn new(
-        data: &'a TreeData,
-        (record, revision): (PathId, u32),
-        paths: &[RecordPath],
-    ) -> Self {
+    fn new(data: &'a TreeData, (record, revision): (PathId, u32), paths: &[RecordPath]) -> Self {
         let way = |path: &RecordPath| {
             let mut at = Some(record);
             let step = |step: &RecordStep| {

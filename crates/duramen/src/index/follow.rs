@@ -71,6 +71,18 @@ impl Index {
         Ok(())
     }
 
+    /// About how much it would have to follow to be read at a revision: records that were born since
+    /// and revisions.
+    pub(crate) fn behind(&self, tree: &Tree, revision: u32) -> u64 {
+        let state = self.state(tree);
+        let revisions = revision.saturating_sub(state.facts.watermark);
+        if revisions == 0 {
+            return 0;
+        }
+        let births = tree.records_ever().saturating_sub(state.facts.ordinals);
+        births + u64::from(revisions)
+    }
+
     /// How far it has followed.
     pub(crate) fn followed(&self, tree: &Tree) -> Followed {
         let state = self.state(tree);
@@ -342,7 +354,8 @@ impl Tree {
             let end = data.spaces[space.0 as usize].committed;
             let is_born = |ordinal: u64| {
                 Ok::<_, Fault>(
-                    ordinal < end && data.born(space, ordinal)?.is_some_and(|born| born <= revision),
+                    ordinal < end
+                        && data.born(space, ordinal)?.is_some_and(|born| born <= revision),
                 )
             };
             let (mut low, mut high, mut stride) = (from, from, 1);

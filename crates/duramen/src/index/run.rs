@@ -42,7 +42,8 @@ impl Entries {
         let bytes = runs.iter().map(|run| run.bytes()).sum();
         let mut merged = Self::with_capacity(count, bytes);
         let mut heads: Vec<_> = runs.iter().rev().map(|run| (run.get(0), 0, run)).collect();
-        while let Some(least) = heads.iter().filter_map(|(head, ..)| *head).min_by_key(|head| head.0)
+        while let Some(least) =
+            heads.iter().filter_map(|(head, ..)| *head).min_by_key(|head| head.0)
         {
             merged.push(least);
             for (head, index, run) in &mut heads {
