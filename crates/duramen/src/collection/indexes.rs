@@ -247,7 +247,7 @@ fn dropped(name: &str) -> Error {
 
 /// Whether an error says that an index was dropped since somebody meant to read it.
 fn was_dropped(error: &Error) -> bool {
-    error::Error::source(error).is_some_and(|source| source.is::<Dropped>())
+    error::Error::source(error).is_some_and(<dyn error::Error>::is::<Dropped>)
 }
 
 /// Does what is planned with the indexes there are; again, where one of them is dropped meanwhile.

@@ -72,7 +72,9 @@ mod tests {
     fn runs(parts: &[(&[u64], bool)]) -> Vec<Arc<Entries>> {
         let run = |&(ordinals, begins): &(&[u64], bool)| {
             let mut run = Entries::default();
-            ordinals.iter().for_each(|&ordinal| run.add((b"key", ordinal), 1, begins));
+            for &ordinal in ordinals {
+                run.add((b"key", ordinal), 1, begins);
+            }
             Arc::new(run.sorted())
         };
         parts.iter().map(run).collect()
