@@ -196,8 +196,8 @@ impl CollectionSnapshot {
         let declared = options.indexes.get(name).ok_or_else(|| dropped(name))?;
         let index = tree.indexes.get(tree, declared)?;
         let behind = index.behind(tree, short(snapshot.revision));
-        let few = (self.count()? / FOLLOWING_COST).max(FOLLOWED_AT_ONCE);
-        Ok(behind > few && engine.follow_later(&index))
+        let is_far = behind > FOLLOWED_AT_ONCE && behind > self.count()? / FOLLOWING_COST;
+        Ok(is_far && engine.follow_later(&index))
     }
 
     /// The keys of an index between two bounds, with the ordinals of their records. `NotFound` if

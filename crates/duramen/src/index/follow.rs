@@ -23,8 +23,9 @@ use crate::{PathId, Revision};
 /// Records that are read under one lock; few in tests, so that a revision takes several steps.
 const RECORDS_MAX: u64 = if cfg!(test) { 4 } else { 1_024 };
 
-/// Entries from which on a batch is full.
+/// Entries from which on a batch is full, and bytes of them.
 const BATCH_ENTRIES: usize = if cfg!(test) { 8 } else { 16_384 };
+const BATCH_BYTES: usize = 1 << 20;
 
 /// What to do between two steps of following.
 pub(crate) type Pause<'p> = dyn FnMut() -> Result<()> + 'p;
@@ -71,8 +72,8 @@ impl Index {
         Ok(())
     }
 
-    /// About how much it would have to follow to be read at a revision: records that were born since
-    /// and revisions.
+    /// About how much it would have to follow to be read at a revision: records that were born
+    /// since, and revisions.
     pub(crate) fn behind(&self, tree: &Tree, revision: u32) -> u64 {
         let state = self.state(tree);
         let revisions = revision.saturating_sub(state.facts.watermark);
@@ -131,7 +132,7 @@ impl Index {
     fn gather(&self, tree: &Tree, facts: Facts, until: u32) -> Result<Batch> {
         let mut batch = Batch { entries: Entries::default(), facts, ends_slab: false };
         let path = tree.data.read().schema.path(ROOT).entry;
-        while batch.facts.watermark < until && batch.entries.len() < BATCH_ENTRIES {
+        while batch.facts.watermark < until && !is_full(&batch.entries) {
             let revision = batch.facts.watermark + 1;
             let Some(path) = path else {
                 batch.facts.rise(until);
@@ -293,6 +294,11 @@ impl Index {
         }
         Ok(())
     }
+}
+
+/// Whether so many entries are enough for a run.
+pub(super) fn is_full(entries: &Entries) -> bool {
+    entries.len() >= BATCH_ENTRIES || entries.bytes() >= BATCH_BYTES
 }
 
 impl Batch {

@@ -4,13 +4,11 @@ use std::ops::Bound;
 
 use crate::error::Result;
 use crate::index::cell::{Entries, Facts, Slab};
+use crate::index::follow::is_full;
 use crate::index::range::{Levels, Walk};
 use crate::index::{Index, State};
 use crate::limits::INDEX_SLAB_ENTRIES_MIN;
 use crate::tree::Tree;
-
-/// Entries copied at once; few in tests, so that a copy takes several steps.
-const COPIED_MAX: usize = if cfg!(test) { 8 } else { 16_384 };
 
 /// So many entries, or more, are in every slab but the last; few in tests.
 const EVENTS_MIN: u64 = if cfg!(test) { 32 } else { INDEX_SLAB_ENTRIES_MIN };
@@ -55,7 +53,7 @@ impl Index {
         let mut levels = Levels::default();
         levels.open((self, tree), start)?;
         let mut is_done = false;
-        while run.len() < COPIED_MAX && !is_done {
+        while !is_done && !is_full(&run) {
             let mut add = |key: &[u8], ordinal| run.add((key, ordinal), start, true);
             is_done = !copying.walk.next(&mut levels, start, &mut add)?;
         }
