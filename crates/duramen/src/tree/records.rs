@@ -7,7 +7,7 @@
 //!   and leaves it there stores the next in a field that no JSON text can name.
 
 use std::collections::BTreeSet;
-use std::ops::{Bound, ControlFlow, Range};
+use std::ops::{Bound, ControlFlow};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::{Tape, TapeIndex};
@@ -418,7 +418,7 @@ impl Writer {
     fn doubtful(
         &self,
         path: PathId,
-        born: Range<u64>,
+        born: std::ops::Range<u64>,
         check_key: impl Fn(&str) -> Result<()>,
     ) -> Result<Vec<u64>> {
         self.tree.read(|data| {
