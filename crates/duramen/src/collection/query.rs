@@ -10,9 +10,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::record_path::RecordPath;
-use super::{Collection, CollectionSnapshot, PAGE_RECORDS, Record};
+use super::{Collection, CollectionSnapshot, Record};
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::SORT_BYTES_MAX;
+use crate::tree::stored_records::{BATCH_RECORDS_MAX, RecordBatch};
 
 mod candidates;
 mod cursor;
@@ -88,10 +89,12 @@ pub struct Query {
 pub struct Records {
     found: Found,
     projection: Option<Projection>,
-    /// Records that were read together with the last one.
-    page: std::vec::IntoIter<Record>,
-    /// Records of the next page.
-    page_len: usize,
+    /// Records that are read together with the last one.
+    batch: RecordBatch,
+    /// The same, of which only parts are wanted.
+    parts: std::vec::IntoIter<u64>,
+    /// Records of the next batch.
+    batch_len: usize,
 }
 
 /// The ordinals of the records that a query finds.
@@ -204,7 +207,7 @@ impl fmt::Display for Query {
     }
 }
 
-/// Records of the first page; many want no more.
+/// Records of the first batch; many want no more.
 const FIRST_RECORDS: usize = 8;
 
 impl CollectionSnapshot {
@@ -214,8 +217,9 @@ impl CollectionSnapshot {
     /// they are sorted first.
     pub fn query(&self, query: &Query) -> Result<Records> {
         let projection = query.projection()?;
-        let (found, page) = (Found::new(self, query)?, Vec::new().into_iter());
-        Ok(Records { found, projection, page, page_len: FIRST_RECORDS })
+        let (found, parts) = (Found::new(self, query)?, Vec::new().into_iter());
+        let (batch, batch_len) = (RecordBatch::default(), FIRST_RECORDS);
+        Ok(Records { found, projection, batch, parts, batch_len })
     }
 
     /// How many records a query finds.
@@ -377,19 +381,30 @@ impl Records {
     }
 
     fn step(&mut self) -> Result<Option<Record>> {
-        if let Some(record) = self.page.next() {
-            return Ok(Some(record));
+        loop {
+            let Some(view) = &self.found.view else { return Ok(None) };
+            if let Some(parts) = &self.projection {
+                if let Some(ordinal) = self.parts.next() {
+                    return view.part(ordinal, parts).map(Some);
+                }
+            } else if let Some((_, stored)) = self.batch.next(view.place())? {
+                return view.record(stored).map(Some);
+            }
+            let mut ordinals = Vec::new();
+            while ordinals.len() < self.batch_len
+                && let Some(ordinal) = self.found.next()?
+            {
+                ordinals.push(ordinal);
+            }
+            if ordinals.is_empty() {
+                return Ok(None);
+            }
+            self.batch_len = (2 * self.batch_len).min(BATCH_RECORDS_MAX);
+            match self.projection {
+                Some(_) => self.parts = ordinals.into_iter(),
+                None => self.batch = RecordBatch::new(ordinals, true),
+            }
         }
-        let mut ordinals = Vec::new();
-        while ordinals.len() < self.page_len
-            && let Some(ordinal) = self.found.next()?
-        {
-            ordinals.push(ordinal);
-        }
-        let Some(view) = &self.found.view else { return Ok(None) };
-        self.page = view.records(&ordinals, self.projection.as_ref())?.into_iter();
-        self.page_len = (2 * self.page_len).min(PAGE_RECORDS);
-        Ok(self.page.next())
     }
 }
 
