@@ -284,7 +284,10 @@ impl Way {
         is_reverse: bool,
     ) -> Result<Candidates> {
         match self {
-            Self::Named(_, named) => Ok(Candidates::among(named, expression, &range, is_reverse)),
+            Self::Named(access, named) => {
+                let expression = expression.filter(|_| !access.is_exact());
+                Ok(Candidates::among(named, expression, &range, is_reverse))
+            }
             Self::Scan | Self::Ordered(_) => Candidates::new(view, expression, range, is_reverse),
         }
     }
@@ -324,6 +327,9 @@ impl Found {
         let wanted = query.limit.and_then(|limit| limit.checked_add(query.offset));
         let mut candidates = match way {
             Way::Ordered(ordered) => {
+                if ordered.is_exact {
+                    found.expression = None;
+                }
                 let wanted = wanted.and_then(|wanted| usize::try_from(wanted).ok());
                 let walk = IndexWalk::new(collection, ordered, None, wanted.unwrap_or(usize::MAX))?;
                 found.walk = Walk::Index(Box::new(walk));
