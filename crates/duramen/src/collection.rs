@@ -14,7 +14,7 @@ use crate::revision::{Micros, Revision};
 use crate::snapshot::Snapshot;
 use crate::tree::history::short;
 use crate::tree::serialize::Format;
-use crate::tree::stored_records::StoredRecord;
+use crate::tree::stored_records::{BATCH_RECORDS_MAX, RecordBatch, StoredRecord};
 
 mod compare;
 mod history;
@@ -83,9 +83,6 @@ pub struct Record {
     pub json: String,
 }
 
-/// Records that are read together at most.
-pub(crate) const PAGE_RECORDS: usize = 128;
-
 impl Record {
     fn of(key: Key, stored: StoredRecord) -> Self {
         Self { key, version: stored.version, json: stored.json }
@@ -151,11 +148,7 @@ impl Collection {
 
     /// The collection now.
     pub fn head(&self) -> Result<CollectionSnapshot> {
-        let snapshot = match self.document.head_revision()? {
-            Revision(0) => None,
-            revision => Some(self.document.at(revision)?),
-        };
-        Ok(self.snapshot(snapshot))
+        Ok(self.snapshot(self.document.head_if_any()?))
     }
 
     /// The collection as of a revision; `NotFound` if it has no such revision.
@@ -174,7 +167,7 @@ impl Collection {
 
     /// The record with a key, if there is one now.
     pub fn get(&self, key: impl Into<Key>) -> Result<Option<Record>> {
-        self.head()?.get(key)
+        get(self.keys, self.document.head_if_any()?.as_ref(), key.into())
     }
 
     /// The records with these keys, in the order asked; nothing where there is none.
@@ -230,11 +223,7 @@ impl CollectionSnapshot {
 
     /// The record with a key, if there is one.
     pub fn get(&self, key: impl Into<Key>) -> Result<Option<Record>> {
-        self.read(&key.into())
-    }
-
-    fn read(&self, key: &Key) -> Result<Option<Record>> {
-        Ok(self.read_many(std::slice::from_ref(key))?.pop().flatten())
+        get(self.keys, self.snapshot.as_ref(), key.into())
     }
 
     /// The records with these keys, looked up one by one and read together.
@@ -242,25 +231,26 @@ impl CollectionSnapshot {
         let texts = keys.iter().map(|key| self.keys.text_of(key)).collect::<Result<Vec<_>>>()?;
         let Some(snapshot) = &self.snapshot else { return Ok(vec![None; keys.len()]) };
         let (tree, revision) = snapshot.place();
-        let (mut places, mut ordinals) = (Vec::new(), Vec::new());
-        for (at, text) in texts.iter().enumerate() {
-            if let Some(record) = tree.record_ever(text.as_bytes())? {
-                places.push(at);
-                ordinals.push(record.ordinal().0);
-            }
-        }
+        let names: Vec<&[u8]> = texts.iter().map(|text| text.as_bytes()).collect();
+        let (_, found) = tree.record_ordinals(&names)?;
+        let known = found.iter().zip(0..).filter_map(|(found, at)| found.map(|found| (found, at)));
+        let (ordinals, places): (Vec<u64>, Vec<usize>) = known.unzip();
+        let mut batch = RecordBatch::new(ordinals, false);
         let mut records = vec![None; keys.len()];
-        let stored = tree.stored_records(&ordinals, revision, false)?;
-        for (at, stored) in places.into_iter().zip(stored) {
-            records[at] = stored.map(|stored| Record::of(keys[at].clone(), stored));
+        while let Some((at, stored)) = batch.next((tree, revision))? {
+            let place = places[at];
+            records[place] = Some(Record::of(keys[place].clone(), stored));
         }
         Ok(records)
     }
 
     /// The records with these keys, in the order asked; nothing where there is none.
     pub fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Record>>> {
-        let pages = keys.chunks(PAGE_RECORDS).map(|keys| self.read_many(keys));
-        Ok(pages.collect::<Result<Vec<_>>>()?.concat())
+        let mut records = Vec::with_capacity(keys.len());
+        for keys in keys.chunks(BATCH_RECORDS_MAX) {
+            records.extend(self.read_many(keys)?);
+        }
+        Ok(records)
     }
 
     /// Whether there is a record with a key.
@@ -298,6 +288,17 @@ impl CollectionSnapshot {
     pub fn history(&self, key: impl Into<Key>) -> Result<RecordHistory> {
         RecordHistory::new(self, key.into())
     }
+}
+
+/// The record with a key, if there is one.
+fn get(keys: KeyKind, snapshot: Option<&Snapshot>, key: Key) -> Result<Option<Record>> {
+    let stored = {
+        let text = keys.text_of(&key)?;
+        let Some(snapshot) = snapshot else { return Ok(None) };
+        let (tree, revision) = snapshot.place();
+        tree.get_record(text.as_bytes(), revision)?
+    };
+    Ok(stored.map(|stored| Record::of(key, stored)))
 }
 
 impl Snapshot {

@@ -153,6 +153,13 @@ impl Document {
         Snapshot::new(Arc::clone(&self.tree), (head, head), &self.name)
     }
 
+    /// The document now; none if it has no revision yet.
+    pub(crate) fn head_if_any(&self) -> Result<Option<Snapshot>> {
+        let head = self.head_revision()?;
+        let snapshot = || Snapshot::new(Arc::clone(&self.tree), (head, head), &self.name);
+        (head.0 > 0).then(snapshot).transpose()
+    }
+
     /// The document as of a revision; `NotFound` if it has no such revision, or was deleted in it.
     pub fn at(&self, revision: Revision) -> Result<Snapshot> {
         Snapshot::new(Arc::clone(&self.tree), (revision, self.head_revision()?), &self.name)

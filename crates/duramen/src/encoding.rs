@@ -40,4 +40,5 @@ pub(crate) use column::{Column, ColumnBuilder, Stretch, encode_column};
 pub(crate) use order::{decode_order_block, encode_order_block};
 pub(crate) use revision_rows::{RevisionRows, RevisionRowsBlock};
 pub(crate) use run::{RunChange, RunPiece, encode_complete_run, encode_run};
+pub(crate) use summary::Summary;
 pub(crate) use vectors::{CellForm, Vector, vectors};

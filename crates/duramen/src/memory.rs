@@ -21,6 +21,10 @@ use crate::state::OrderId;
 use crate::tree::cell_key::TreeId;
 use crate::tree::group::GroupId;
 
+mod recent;
+
+pub(crate) use recent::{Recent, RecentRecord, TreeNumber};
+
 /// Residents that may be gone before those who are not are sorted out.
 const GONE_MIN: usize = 1_024;
 
@@ -46,6 +50,7 @@ pub(crate) struct Memory {
     /// How many residents there are.
     living: AtomicUsize,
     orders: Cache<(TreeId, OrderId), Arc<OrderBlock>, OrderBytes>,
+    recent: Recent,
 }
 
 /// A decoded part of something, counted while it lives.
@@ -82,6 +87,7 @@ impl Memory {
             residents: Mutex::default(),
             living: AtomicUsize::new(0),
             orders: Cache::with_weighter(orders / 1_024 + 1, orders as u64, OrderBytes),
+            recent: Recent::new(budget / 16),
         })
     }
 
@@ -102,6 +108,11 @@ impl Memory {
 
     pub(crate) fn keep_order(&self, tree: TreeId, id: OrderId, block: &Arc<OrderBlock>) {
         self.orders.insert((tree, id), Arc::clone(block));
+    }
+
+    /// Records that were read by key: a sixteenth is for them, and another one for keys.
+    pub(crate) fn recent(&self) -> &Recent {
+        &self.recent
     }
 
     /// Approximate bytes of what no checkpoint has written.

@@ -18,7 +18,7 @@ use parking_lot::{ArcMutexGuard, Mutex, RawMutex, RwLock};
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::Indexes;
 use crate::limits::REVISIONS_MAX;
-use crate::memory::{Hold, Resident};
+use crate::memory::{Hold, Resident, TreeNumber};
 use crate::node::{Move, NodeId};
 use crate::options::LastOptions;
 use crate::revision::{CommitSequence, Revision};
@@ -62,6 +62,9 @@ pub(crate) mod missing;
 pub(crate) mod moved;
 pub(crate) mod orders;
 pub(crate) mod persist;
+mod record_get;
+pub(crate) mod record_keys;
+mod record_rows;
 pub(crate) mod records;
 pub(crate) mod rows;
 pub(crate) mod salvage;
@@ -95,6 +98,8 @@ pub(crate) struct Tree {
     pub(crate) blobs: Blobs,
     pub(crate) options: LastOptions,
     pub(crate) indexes: Indexes,
+    /// By which its records are known that were read by key.
+    number: TreeNumber,
     turn: Arc<Mutex<()>>,
     /// Whether a purge of it is under way: then nobody writes it.
     is_purging: AtomicBool,
@@ -133,7 +138,9 @@ impl<'t> Faults<'t> {
 
 impl Tree {
     /// A tree of which `data` is known and the first `orders` and `blobs` are on disk.
-    pub(crate) fn new(cells: TreeCells, data: TreeData, orders: u64, blobs: u64) -> Self {
+    pub(crate) fn new(cells: TreeCells, mut data: TreeData, orders: u64, blobs: u64) -> Self {
+        let number = cells.memory().recent().number_tree();
+        data.forget_recent_in(cells.memory(), number);
         Self {
             orders: Orders::new(cells.clone(), orders),
             blobs: Blobs::new(cells.clone(), blobs),
@@ -141,6 +148,7 @@ impl Tree {
             data: Arc::new(RwLock::new(data)),
             options: LastOptions::default(),
             indexes: Indexes::default(),
+            number,
             turn: Arc::default(),
             is_purging: AtomicBool::new(false),
             printed_bytes: AtomicUsize::new(0),

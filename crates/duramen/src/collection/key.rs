@@ -53,6 +53,32 @@ const HYPHENS: [usize; 4] = [8, 13, 18, 23];
 const UUID_LEN: usize = 36;
 const HEX_DIGITS: &[u8; 16] = b"0123456789abcdef";
 
+/// Where its digits stand.
+const DIGIT_PLACES: [usize; 32] = {
+    let (mut places, mut found, mut at) = ([0; 32], 0, 0);
+    while at < UUID_LEN {
+        if !matches!(at, 8 | 13 | 18 | 23) {
+            places[found] = at;
+            found += 1;
+        }
+        at += 1;
+    }
+    places
+};
+
+/// By byte, the value of the hexadecimal digit; more than 15 for what is none.
+const DIGIT_VALUES: [u8; 256] = {
+    let mut values = [0xff; 256];
+    let mut value = 0;
+    while value < 16 {
+        let digit = HEX_DIGITS[value as usize];
+        values[digit as usize] = value;
+        values[digit.to_ascii_uppercase() as usize] = value;
+        value += 1;
+    }
+    values
+};
+
 impl KeyKind {
     const NAMES: [(Self, &str); 4] =
         [(Self::Text, "string"), (Self::I64, "i64"), (Self::U64, "u64"), (Self::Uuid, "uuid")];
@@ -233,23 +259,27 @@ fn integer_of(text: &str) -> Option<i128> {
 }
 
 fn parse_uuid(text: &str) -> Option<u128> {
-    if text.len() != UUID_LEN {
+    let text: &[u8; UUID_LEN] = text.as_bytes().try_into().ok()?;
+    if HYPHENS.iter().any(|&at| text[at] != b'-') {
         return None;
     }
-    text.bytes().enumerate().try_fold(0, |uuid, (at, byte)| {
-        if HYPHENS.contains(&at) {
-            return (byte == b'-').then_some(uuid);
+    let (mut halves, mut read) = ([0_u64; 2], 0);
+    for (half, places) in halves.iter_mut().zip(DIGIT_PLACES.as_chunks::<16>().0) {
+        for &at in places {
+            let digit = DIGIT_VALUES[usize::from(text[at])];
+            read |= digit;
+            *half = *half << 4 | u64::from(digit & 15);
         }
-        let digit = char::from(byte).to_digit(16)?;
-        Some(uuid << 4 | u128::from(digit))
-    })
+    }
+    let [high, low] = halves;
+    (read < 16).then_some(u128::from(high) << 64 | u128::from(low))
 }
 
 /// As RFC 9562 writes it.
 fn text_of_uuid(uuid: u128) -> String {
     let mut text = [b'-'; UUID_LEN];
     let mut left = uuid;
-    for at in (0..UUID_LEN).rev().filter(|at| !HYPHENS.contains(at)) {
+    for &at in DIGIT_PLACES.iter().rev() {
         text[at] = HEX_DIGITS[usize::try_from(left & 15).unwrap_or(0)];
         left >>= 4;
     }

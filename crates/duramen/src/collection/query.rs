@@ -11,9 +11,10 @@ use std::sync::Arc;
 
 use super::indexes::with_indexes;
 use super::record_path::RecordPath;
-use super::{Collection, CollectionSnapshot, PAGE_RECORDS, Record};
+use super::{Collection, CollectionSnapshot, Record};
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::SORT_BYTES_MAX;
+use crate::tree::stored_records::{BATCH_RECORDS_MAX, RecordBatch};
 
 mod candidates;
 mod cursor;
@@ -89,10 +90,12 @@ pub struct Query {
 pub struct Records {
     found: Found,
     projection: Option<Projection>,
-    /// Records that were read together with the last one.
-    page: std::vec::IntoIter<Record>,
-    /// Records of the next page.
-    page_len: usize,
+    /// Records that are read together with the last one.
+    batch: RecordBatch,
+    /// The same, of which only parts are wanted.
+    parts: std::vec::IntoIter<u64>,
+    /// Records of the next batch.
+    batch_len: usize,
 }
 
 /// The ordinals of the records that a query finds.
@@ -205,7 +208,7 @@ impl fmt::Display for Query {
     }
 }
 
-/// Records of the first page; many want no more.
+/// Records of the first batch; many want no more.
 const FIRST_RECORDS: usize = 8;
 
 impl CollectionSnapshot {
@@ -215,8 +218,9 @@ impl CollectionSnapshot {
     /// they are sorted first.
     pub fn query(&self, query: &Query) -> Result<Records> {
         let projection = query.projection()?;
-        let (found, page) = (Found::new(self, query)?, Vec::new().into_iter());
-        Ok(Records { found, projection, page, page_len: FIRST_RECORDS })
+        let (found, parts) = (Found::new(self, query)?, Vec::new().into_iter());
+        let (batch, batch_len) = (RecordBatch::default(), FIRST_RECORDS);
+        Ok(Records { found, projection, batch, parts, batch_len })
     }
 
     /// How many records a query finds.
@@ -281,7 +285,10 @@ impl Way {
         is_reverse: bool,
     ) -> Result<Candidates> {
         match self {
-            Self::Named(_, named) => Ok(Candidates::among(named, expression, &range, is_reverse)),
+            Self::Named(access, named) => {
+                let expression = expression.filter(|_| !access.is_exact());
+                Ok(Candidates::among(named, expression, &range, is_reverse))
+            }
             Self::Scan | Self::Ordered(_) => Candidates::new(view, expression, range, is_reverse),
         }
     }
@@ -325,6 +332,9 @@ impl Found {
         let wanted = query.limit.and_then(|limit| limit.checked_add(query.offset));
         let mut candidates = match way {
             Way::Ordered(ordered) => {
+                if ordered.is_exact {
+                    found.expression = None;
+                }
                 let wanted = wanted.and_then(|wanted| usize::try_from(wanted).ok());
                 let walk = IndexWalk::new(collection, ordered, None, wanted.unwrap_or(usize::MAX))?;
                 found.walk = Walk::Index(Box::new(walk));
@@ -382,19 +392,30 @@ impl Records {
     }
 
     fn step(&mut self) -> Result<Option<Record>> {
-        if let Some(record) = self.page.next() {
-            return Ok(Some(record));
+        loop {
+            let Some(view) = &self.found.view else { return Ok(None) };
+            if let Some(parts) = &self.projection {
+                if let Some(ordinal) = self.parts.next() {
+                    return view.part(ordinal, parts).map(Some);
+                }
+            } else if let Some((_, stored)) = self.batch.next(view.place())? {
+                return view.record(stored).map(Some);
+            }
+            let mut ordinals = Vec::new();
+            while ordinals.len() < self.batch_len
+                && let Some(ordinal) = self.found.next()?
+            {
+                ordinals.push(ordinal);
+            }
+            if ordinals.is_empty() {
+                return Ok(None);
+            }
+            self.batch_len = (2 * self.batch_len).min(BATCH_RECORDS_MAX);
+            match self.projection {
+                Some(_) => self.parts = ordinals.into_iter(),
+                None => self.batch = RecordBatch::new(ordinals, true),
+            }
         }
-        let mut ordinals = Vec::new();
-        while ordinals.len() < self.page_len
-            && let Some(ordinal) = self.found.next()?
-        {
-            ordinals.push(ordinal);
-        }
-        let Some(view) = &self.found.view else { return Ok(None) };
-        self.page = view.records(&ordinals, self.projection.as_ref())?.into_iter();
-        self.page_len = (2 * self.page_len).min(PAGE_RECORDS);
-        Ok(self.page.next())
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::ops::Bound;
 
-use super::{CollectionSnapshot, Key, KeyKind, PAGE_RECORDS, Record};
+use super::{CollectionSnapshot, Key, KeyKind, Record};
 use crate::error::{Error, ErrorKind, Result};
-use crate::tree::records::KeyRange;
-use crate::tree::stored_records::StoredRecord;
+use crate::tree::record_keys::{KeyPage, KeyRange};
+use crate::tree::stored_records::{BATCH_RECORDS_MAX, RecordBatch};
 
 /// Keys of the first page; many want no more.
 const FIRST_KEYS: usize = 8;
@@ -53,8 +53,10 @@ pub struct Scan {
     range: KeyRange,
     is_reverse: bool,
     left: u64,
-    /// The names of the next keys, and their records, read together.
-    page: std::vec::IntoIter<(Vec<u8>, Option<StoredRecord>)>,
+    /// Keys that follow each other.
+    page: KeyPage,
+    /// Their records.
+    records: RecordBatch,
     /// Keys of the next page.
     page_keys: usize,
     is_at_end: bool,
@@ -64,39 +66,47 @@ impl Scan {
     pub(super) fn new(collection: CollectionSnapshot, options: &ScanOptions) -> Result<Self> {
         let range = range_of(collection.keys, options)?;
         let left = options.limit.unwrap_or(u64::MAX);
-        let page = Vec::new().into_iter();
-        let is_reverse = options.reverse;
-        let is_at_end = collection.snapshot.is_none();
-        Ok(Self { collection, range, is_reverse, left, page, page_keys: FIRST_KEYS, is_at_end })
+        Ok(Self {
+            range,
+            is_reverse: options.reverse,
+            left,
+            page: KeyPage::default(),
+            records: RecordBatch::default(),
+            page_keys: FIRST_KEYS,
+            is_at_end: collection.snapshot.is_none(),
+            collection,
+        })
     }
 
     fn step(&mut self) -> Result<Option<Record>> {
-        let Some(snapshot) = &self.collection.snapshot else { return Ok(None) };
-        let (tree, revision) = snapshot.place();
         while self.left > 0 {
-            let Some((name, stored)) = self.page.next() else {
-                if self.is_at_end {
-                    break;
-                }
-                let keys = tree.record_keys(&self.range, self.is_reverse, self.page_keys)?;
-                self.is_at_end = keys.len() < self.page_keys;
-                if let Some((last, _)) = keys.last() {
-                    self.range.pass(last, self.is_reverse);
-                }
-                let ordinals: Vec<u64> = keys.iter().map(|&(_, ordinal)| ordinal).collect();
-                let stored = tree.stored_records(&ordinals, revision, false)?;
-                let names = keys.into_iter().map(|(name, _)| name);
-                self.page = names.zip(stored).collect::<Vec<_>>().into_iter();
-                self.page_keys = (2 * self.page_keys).min(PAGE_RECORDS);
-                continue;
-            };
-            if let Some(stored) = stored {
-                let text = String::from_utf8_lossy(&name);
+            let Some(snapshot) = &self.collection.snapshot else { break };
+            if let Some((at, stored)) = self.records.next(snapshot.place())? {
+                let name = self.page.get(at).map_or(&[][..], |(name, _)| name);
+                let key = self.collection.keys.key_of(&String::from_utf8_lossy(name))?;
                 self.left -= 1;
-                return Ok(Some(Record::of(self.collection.keys.key_of(&text)?, stored)));
+                return Ok(Some(Record::of(key, stored)));
             }
+            if self.is_at_end {
+                break;
+            }
+            self.turn_page()?;
         }
         Ok(None)
+    }
+
+    /// Reads the next keys.
+    fn turn_page(&mut self) -> Result<()> {
+        let Some(snapshot) = &self.collection.snapshot else { return Ok(()) };
+        let wanted = usize::try_from(self.left).unwrap_or(usize::MAX).min(self.page_keys);
+        self.page = snapshot.tree.record_keys(&self.range, self.is_reverse, wanted)?;
+        self.is_at_end = self.page.len() < wanted;
+        if let Some((last, _)) = self.page.last() {
+            self.range.pass(last, self.is_reverse);
+        }
+        self.records = RecordBatch::new(self.page.ordinals(), false);
+        self.page_keys = (2 * self.page_keys).min(BATCH_RECORDS_MAX);
+        Ok(())
     }
 }
 

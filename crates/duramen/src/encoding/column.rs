@@ -147,7 +147,7 @@ impl Column {
 
     /// Count, least, greatest and sum of the integers and decimals; `None` if there are none or
     /// 128 bits do not hold the sum. Costs the same for every length.
-    pub(super) fn summary(&self) -> Result<Option<Summary>> {
+    pub(crate) fn summary(&self) -> Result<Option<Summary>> {
         if let Some(at) = self.summary_at {
             return Ok(Some(Summary::parse(&mut Reader::resume(&self.cell, at))?));
         }

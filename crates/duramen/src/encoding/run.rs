@@ -15,6 +15,7 @@ use bytes::Bytes;
 use super::column::{Column, encode_column};
 use super::integers::Integers;
 use super::reader::{Parsed, Reader, corrupt, unreadable};
+use super::summary::Summary;
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::{ROW_GROUP_SLOTS, RUN_PIECE_CHANGES_MAX};
 use crate::state::Datum;
@@ -280,6 +281,11 @@ impl RunPiece {
             return Ok(0..0);
         }
         self.span(place)
+    }
+
+    /// What is known of the numbers among the states.
+    pub(crate) fn summary(&self) -> Result<Option<Summary>> {
+        self.values.summary()
     }
 
     /// Change `index`: its revision and the state since.

@@ -1,5 +1,7 @@
 //! What is known of the numbers of a column without reading them.
 
+use std::ops::RangeInclusive;
+
 use super::reader::{Parsed, Reader, put_wide};
 use crate::state::{ApartKind, Datum};
 
@@ -43,6 +45,12 @@ impl Summary {
             summary.add(i128::from(mantissa).checked_mul(factor)?)?;
         }
         Some(summary)
+    }
+
+    /// Whether all numbers are integers, and none is in a range.
+    pub(crate) fn rules_out(&self, range: &RangeInclusive<i64>) -> bool {
+        let (low, high) = (i128::from(*range.start()), i128::from(*range.end()));
+        self.scale == 0 && self.others == 0 && (self.max < low || self.min > high)
     }
 
     /// The summary of `count` numbers on a straight line.

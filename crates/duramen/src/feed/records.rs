@@ -13,7 +13,8 @@ use crate::tree::Tree;
 use crate::tree::data::{TreeData, node};
 use crate::tree::group::Fault;
 use crate::tree::history::short;
-use crate::tree::records::{KeyRange, VERSION_FIELD};
+use crate::tree::record_keys::KeyRange;
+use crate::tree::records::VERSION_FIELD;
 use crate::tree::schema::ROOT;
 
 /// Keys looked up at once.
@@ -141,7 +142,8 @@ impl RecordChanges {
                     if let Some((last, _)) = next.last() {
                         range.pass(last, false);
                     }
-                    *page = next.into_iter();
+                    let keys = next.iter().map(|(name, ordinal)| (name.to_vec(), ordinal));
+                    *page = keys.collect::<Vec<_>>().into_iter();
                     continue;
                 };
                 let record = node(entry, ordinal);

@@ -84,6 +84,10 @@ pub(crate) struct GroupScan<'a> {
     revision: u32,
     /// What has been read of paths on the way to a field.
     levels: Vec<(PathId, Levels)>,
+    /// Columns whose states were tested.
+    tested: usize,
+    /// Columns whose least and greatest values sufficed.
+    ruled_out: usize,
 }
 
 impl Integers {
@@ -94,6 +98,11 @@ impl Integers {
 }
 
 impl Verdict {
+    /// It holds nowhere.
+    pub(crate) fn none() -> Self {
+        Self { holds: Bits::none(), is_unsure: Bits::none() }
+    }
+
     /// Where the condition holds or may.
     pub(crate) fn candidates(&self) -> Bits {
         self.holds.or(&self.is_unsure)
@@ -101,6 +110,14 @@ impl Verdict {
 
     fn sure(&self) -> Bits {
         self.holds.without(&self.is_unsure)
+    }
+}
+
+impl<T: ColumnTest> Condition<T> {
+    /// Whether least and greatest values may tell that it holds nowhere.
+    fn may_be_ruled_out(&self) -> bool {
+        let Self::Column(_, test) = self else { return false };
+        test.integers().is_some_and(|wanted| wanted.are_inside)
     }
 }
 
@@ -115,7 +132,13 @@ impl<'a> GroupScan<'a> {
     ) -> Self {
         let space = data.schema.path(path).space;
         let group = index_u32(usize::try_from(group).unwrap_or(usize::MAX));
-        Self { data, path, id: GroupId { space, group }, slots, revision, levels: Vec::new() }
+        let (id, levels) = (GroupId { space, group }, Vec::new());
+        Self { data, path, id, slots, revision, levels, tested: 0, ruled_out: 0 }
+    }
+
+    /// Whether the least and greatest values of columns told all there is to tell.
+    pub(crate) fn is_ruled_out(&self) -> bool {
+        self.tested == 0 && self.ruled_out > 0
     }
 
     /// The slots whose element or entry has a value other than null.
@@ -142,7 +165,10 @@ impl<'a> GroupScan<'a> {
             }
             Condition::All(parts) => {
                 let (mut candidates, mut is_unsure) = (all, Bits::none());
-                for part in parts {
+                // Where least and greatest values suffice, nothing else is read.
+                let (first, rest): (Vec<_>, Vec<_>) =
+                    parts.iter().partition(|part| part.may_be_ruled_out());
+                for part in first.into_iter().chain(rest) {
                     let one = self.judge(part)?;
                     candidates = candidates.and(&one.candidates());
                     is_unsure = is_unsure.or(&one.is_unsure).and(&candidates);
@@ -188,7 +214,18 @@ impl<'a> GroupScan<'a> {
         if test.is_of_presence() {
             judge.holds = is_there.clone();
         } else if !is_there.is_none() {
-            self.data.scan(&self.column(path), &mut judge)?;
+            let column = self.column(path);
+            let wanted = judge.integers.as_ref().filter(|wanted| wanted.are_inside);
+            let is_ruled_out = match wanted {
+                Some(wanted) => self.data.is_ruled_out(&column, &wanted.range)?,
+                None => false,
+            };
+            if is_ruled_out {
+                self.ruled_out += 1;
+            } else {
+                self.tested += 1;
+                self.data.scan(&column, &mut judge)?;
+            }
         }
         let mut holds = judge.holds.and(&is_there);
         if test.holds_for_missing() {

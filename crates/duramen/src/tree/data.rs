@@ -14,7 +14,7 @@ use rustc_hash::FxHashSet;
 use crate::encoding::RunPiece;
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::{OBJECT_FIELDS_MAX, ORDINALS_MAX, ROW_GROUP_SLOTS};
-use crate::memory::Evict;
+use crate::memory::{Evict, Memory, TreeNumber};
 use crate::node::{Move, NodeId, Ordinal, PathId};
 use crate::order::Item;
 use crate::state::{Datum, ShapeId};
@@ -22,8 +22,9 @@ use crate::tree::disk::{Directory, Load, Loaded, Wanted};
 use crate::tree::group::{ColumnId, DiskPart, Fault, GroupId, RowGroup, locate};
 use crate::tree::kept::Kept;
 use crate::tree::keys::{MapKey, YoungKeys, key_of};
+use crate::tree::records::VERSION_FIELD;
 use crate::tree::rows::{Row, YoungRows};
-use crate::tree::schema::{Label, Schema, SchemaExtent, ShapeField, SpaceId, index_u32};
+use crate::tree::schema::{Label, ROOT, Schema, SchemaExtent, ShapeField, SpaceId, index_u32};
 use crate::tree::young::{Packed, YoungColumn};
 
 /// One ordinal space of a tree.
@@ -66,6 +67,8 @@ pub(crate) struct TreeData {
     pub(crate) shared_schema: u128,
     /// Approximate bytes that the young part takes.
     pub(crate) young_bytes: usize,
+    /// Where records that commits change are forgotten.
+    recent: Option<(Arc<Memory>, TreeNumber)>,
 }
 
 /// What the disk has of a tree: it changes with checkpoints and purges alone.
@@ -108,6 +111,7 @@ impl TreeData {
             disk_schema: None,
             shared_schema: 0,
             young_bytes: 0,
+            recent: None,
             schema,
         };
         data.add_spaces();
@@ -122,6 +126,11 @@ impl TreeData {
             (space.next, space.committed, space.on_disk) = (next, next, next);
         }
         data
+    }
+
+    /// From now on records that commits change, or purges erase, are forgotten there.
+    pub(crate) fn forget_recent_in(&mut self, memory: &Arc<Memory>, tree: TreeNumber) {
+        self.recent = Some((Arc::clone(memory), tree));
     }
 
     /// The revision that a staged transaction writes.
@@ -473,7 +482,7 @@ impl TreeData {
         if let Some((bytes, plain)) = key {
             let text = Datum::Text { bytes, plain };
             self.set_birth(space, ColumnId::Key, ordinal, (text, revision))?;
-            let key: MapKey = key_of(parent, bytes).into();
+            let key: MapKey = key_of(parent, bytes).as_slice().into();
             self.staged_keys.push((space, Arc::clone(&key)));
             self.spaces[space.0 as usize].keys.insert(key, ordinal);
         }
@@ -491,7 +500,7 @@ impl TreeData {
         let Datum::Text { bytes, .. } = key else {
             return Err(missing(format!("entry {ordinal} has no key")).into());
         };
-        self.spaces[space.0 as usize].keys.insert(key_of(parent, bytes).into(), ordinal);
+        self.spaces[space.0 as usize].keys.insert(key_of(parent, bytes).as_slice().into(), ordinal);
         Ok(())
     }
 
@@ -571,6 +580,15 @@ impl TreeData {
 
     /// Ends what replay staged: it is the revision of `row`, which changed these nodes.
     pub(crate) fn commit_replayed(&mut self, row: &Row, changed: &[NodeId]) {
+        if let Some((memory, tree)) = &self.recent
+            && let Some(entry) = self.schema.path(ROOT).entry
+        {
+            // A record that a commit changes gets a version, or goes.
+            let version = self.schema.field(entry, VERSION_FIELD);
+            let is_record = |node: &&NodeId| node.path() == entry || Some(node.path()) == version;
+            let ordinals = changed.iter().filter(is_record).map(|node| node.ordinal().0);
+            memory.recent().forget(*tree, ordinals);
+        }
         self.rows.push(row, changed, &std::mem::take(&mut self.moves));
         for space in &mut self.spaces {
             space.committed = space.next;
@@ -671,6 +689,9 @@ impl TreeData {
     /// it again.
     pub(crate) fn forget_disk(&mut self) -> Result<()> {
         self.erasures += 1;
+        if let Some((memory, _)) = &self.recent {
+            memory.recent().clear();
+        }
         let read: Vec<GroupId> = self.groups().map(|(id, _)| id).collect();
         read.into_iter().try_for_each(|id| self.evict(id))
     }

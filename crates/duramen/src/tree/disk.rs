@@ -20,7 +20,7 @@ use crate::state::Datum;
 use crate::store::{LiveSegments, Scan, Store};
 use crate::tree::cell_key::{self, GroupCell, TreeId};
 use crate::tree::group::{ColumnId, GroupId, RowGroup};
-use crate::tree::records::KeyRange;
+use crate::tree::record_keys::{KeyPage, KeyRange};
 use crate::tree::rows::Row;
 use crate::tree::schema::{Schema, SpaceId};
 
@@ -144,10 +144,10 @@ impl TreeCells {
         range: &KeyRange,
         is_reverse: bool,
         limit: usize,
-    ) -> Result<Vec<(Vec<u8>, u64)>> {
+    ) -> Result<KeyPage> {
         let prefix = cell_key::entry(self.tree, path, 0, b"");
         let live = self.store.live();
-        let mut names = Vec::new();
+        let mut names = KeyPage::default();
         if is_reverse {
             let mut end = match &range.high {
                 Bound::Included(name) => Some([prefix.as_slice(), name.as_slice()].concat()),
@@ -158,12 +158,12 @@ impl TreeCells {
                 && let Some(last) = &end
                 && let Some((key, cell)) = live.last_before(&prefix, last)?
             {
-                let name = cell_key::entry_name(&key).to_vec();
-                if is_below(&name, &range.low) {
+                let name = cell_key::entry_name(&key);
+                if is_below(name, &range.low) {
                     break;
                 }
-                end = cell_key::before(&prefix, &name);
-                names.push((name, self.ordinal(&cell)?));
+                end = cell_key::before(&prefix, name);
+                names.push(name, self.ordinal(&cell)?);
             }
             return Ok(names);
         }
@@ -174,13 +174,13 @@ impl TreeCells {
         for found in scan {
             let (key, handle) = found?;
             let name = cell_key::entry_name(&key);
-            if range.low.as_ref() == Bound::Excluded(&name.to_vec()) {
+            if matches!(&range.low, Bound::Excluded(low) if name == low.as_slice()) {
                 continue;
             }
             if names.len() >= limit || is_above(name, &range.high) {
                 break;
             }
-            names.push((name.to_vec(), self.ordinal(&handle.load()?)?));
+            names.push(name, self.ordinal(&handle.load()?)?);
         }
         Ok(names)
     }

@@ -7,7 +7,7 @@
 //!   and leaves it there stores the next in a field that no JSON text can name.
 
 use std::collections::BTreeSet;
-use std::ops::{Bound, ControlFlow};
+use std::ops::ControlFlow;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::{Tape, TapeIndex};
@@ -17,7 +17,6 @@ use crate::state::{Datum, Extent, Sequence};
 use crate::tree::Tree;
 use crate::tree::data::{TreeData, node};
 use crate::tree::group::Fault;
-use crate::tree::keys::key_of;
 use crate::tree::locate::parent_of;
 use crate::tree::schema::{Label, ROOT};
 use crate::tree::writer::{Prior, Writer};
@@ -34,25 +33,6 @@ pub(crate) enum RecordEvent {
     /// It got this version.
     Saved(u64),
     Deleted,
-}
-
-/// A range of keys, read in pages.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct KeyRange {
-    pub(crate) low: Bound<Vec<u8>>,
-    pub(crate) high: Bound<Vec<u8>>,
-}
-
-impl KeyRange {
-    /// Goes on behind a key, or before it if the range is read from its end.
-    pub(crate) fn pass(&mut self, key: &[u8], is_reverse: bool) {
-        let bound = Bound::Excluded(key.to_vec());
-        if is_reverse {
-            self.high = bound;
-        } else {
-            self.low = bound;
-        }
-    }
 }
 
 impl Tree {
@@ -77,64 +57,6 @@ impl Tree {
         self.child_count(self.children(node(ROOT, 0), revision)?)
     }
 
-    /// The next keys of a range in their order, with their ordinals, whether their records are
-    /// there or not; none at its end.
-    pub(crate) fn record_keys(
-        &self,
-        range: &KeyRange,
-        is_reverse: bool,
-        limit: usize,
-    ) -> Result<Vec<(Vec<u8>, u64)>> {
-        let Some(path) = self.data.read().schema.path(ROOT).entry else { return Ok(Vec::new()) };
-        // What a checkpoint moves to the disk meanwhile is found in both.
-        let mut keys = self.young_keys(path, range, is_reverse, limit);
-        keys.extend(self.cells.entries(path, range, is_reverse, limit)?);
-        keys.sort_unstable();
-        keys.dedup();
-        if is_reverse {
-            keys.reverse();
-        }
-        keys.truncate(limit);
-        Ok(keys)
-    }
-
-    fn young_keys(
-        &self,
-        path: PathId,
-        range: &KeyRange,
-        is_reverse: bool,
-        limit: usize,
-    ) -> Vec<(Vec<u8>, u64)> {
-        let low = range.low.as_ref().map(|name| key_of(0, name));
-        let high = range.high.as_ref().map(|name| key_of(0, name));
-        let (first, end) = (key_of(0, b""), key_of(1, b""));
-        let low = match &low {
-            Bound::Unbounded => Bound::Included(first.as_slice()),
-            bound => bound.as_ref().map(Vec::as_slice),
-        };
-        let high = match &high {
-            Bound::Unbounded => Bound::Excluded(end.as_slice()),
-            bound => bound.as_ref().map(Vec::as_slice),
-        };
-        let data = loop {
-            let data = self.data.read();
-            let space = data.schema.path(path).space.0 as usize;
-            if data.spaces[space].keys.is_sorted() {
-                break data;
-            }
-            drop(data);
-            // A checkpoint that comes to its end in between leaves them unsorted again.
-            self.data.write().spaces[space].keys.sort();
-        };
-        let found = data.spaces[data.schema.path(path).space.0 as usize].keys.range((low, high));
-        let named = |(key, ordinal): (&[u8], u64)| (key[first.len()..].to_vec(), ordinal);
-        if is_reverse {
-            found.rev().take(limit).map(named).collect()
-        } else {
-            found.take(limit).map(named).collect()
-        }
-    }
-
     /// The record of an ordinal if it is there at a revision.
     pub(crate) fn record_of_ordinal(&self, ordinal: u64, revision: u32) -> Result<Option<NodeId>> {
         self.read(|data| {
@@ -145,20 +67,6 @@ impl Tree {
             let is_gone = matches!(data.state(record, revision)?, Datum::Absent | Datum::Null);
             Ok((is_born && !is_gone).then_some(record))
         })
-    }
-
-    /// The record that had a key, there or not.
-    pub(crate) fn record_ever(&self, key: &[u8]) -> Result<Option<NodeId>> {
-        let Some(path) = self.data.read().schema.path(ROOT).entry else { return Ok(None) };
-        let young = {
-            let data = self.data.read();
-            data.young_entry(data.schema.path(path).space, 0, key)
-        };
-        let ordinal = match young {
-            Some(ordinal) => Some(ordinal),
-            None => self.cells.entry(path, 0, key)?,
-        };
-        Ok(ordinal.map(|ordinal| node(path, ordinal)))
     }
 
     /// The records that some nodes are in; `path` is that of the records.
@@ -228,12 +136,17 @@ fn stop(is_enough: bool) -> ControlFlow<()> {
 /// The version of a record that is there, or was last, at a revision.
 pub(super) fn version(data: &TreeData, record: NodeId, revision: u32) -> Result<u64, Fault> {
     let Some(path) = data.schema.field(record.path(), VERSION_FIELD) else { return Ok(1) };
-    match data.state(node(path, record.ordinal().0), revision)? {
+    Ok(version_of(data.state(node(path, record.ordinal().0), revision)?)?)
+}
+
+/// The version that a state of the field that counts them says.
+pub(super) fn version_of(state: Datum<'_>) -> Result<u64> {
+    match state {
         Datum::Absent => Ok(1),
         Datum::Int(version @ 2..) => Ok(version.cast_unsigned()),
         other => {
-            let message = format!("record {} has the version {other:?}", record.ordinal().0);
-            Err(Error::new(ErrorKind::Corrupt, message).into())
+            let message = format!("a record has the version {other:?}");
+            Err(Error::new(ErrorKind::Corrupt, message))
         }
     }
 }

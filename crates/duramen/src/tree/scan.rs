@@ -3,9 +3,9 @@
 //! A row group that was not in use is attached as a directory of cells, whatever its size, so that
 //! a scan reads the cells of its columns and no others.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
-use crate::encoding::{Column, Stretch};
+use crate::encoding::{Column, Stretch, Summary};
 use crate::error::Result;
 use crate::state::Datum;
 use crate::tree::data::TreeData;
@@ -50,22 +50,49 @@ pub(crate) struct ColumnScan {
 }
 
 impl TreeData {
+    /// Whether what is known of the numbers of a column says that none of its states is an integer
+    /// in a range, nor a number that is none. False says nothing.
+    pub(crate) fn is_ruled_out(
+        &self,
+        scan: &ColumnScan,
+        range: &RangeInclusive<i64>,
+    ) -> Result<bool, Fault> {
+        self.kept.check(scan.revision)?;
+        let column = ColumnId::Value(scan.column);
+        let found = self.group_for_scan(scan.group)?;
+        let Some(RowGroup { disk: DiskPart::Loaded(disk), .. }) = found else { return Ok(false) };
+        if found.and_then(|found| found.young_column(column)).is_some_and(|own| !own.is_empty()) {
+            return Ok(false);
+        }
+        let is_out = |summary: Option<Summary>| summary.is_some_and(|known| known.rules_out(range));
+        for piece in disk.pieces(column, scan.revision)? {
+            if !is_out(piece.summary()?) {
+                return Ok(false);
+            }
+        }
+        for (_, base) in disk.bases(column)? {
+            if !is_out(base.summary()?) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// A row group, of which the cells can be read by themselves.
+    fn group_for_scan(&self, id: GroupId) -> Result<Option<&RowGroup>, Fault> {
+        match self.group(id.space, id.group as usize) {
+            Ok(Some(RowGroup { disk: DiskPart::NotLoaded(_), .. })) | Err(Fault::Load(_)) => {
+                Err(Fault::load(Load::Directory(id)))
+            }
+            found => found,
+        }
+    }
+
     /// Visits the states of a column.
     pub(crate) fn scan(&self, scan: &ColumnScan, visitor: &mut impl Visitor) -> Result<(), Fault> {
         self.kept.check(scan.revision)?;
-        let GroupId { space, group } = scan.group;
-        let found = match self.group(space, group as usize) {
-            Ok(None) => return Ok(()),
-            Ok(Some(found)) => found,
-            Err(Fault::Load(_)) => return Err(Fault::load(Load::Directory(scan.group))),
-            Err(fault) => return Err(fault),
-        };
-        let disk = match &found.disk {
-            DiskPart::None | DiskPart::Unpacked(_) => None,
-            DiskPart::Loaded(disk) => Some(disk),
-            DiskPart::NotLoaded(_) => return Err(Fault::load(Load::Directory(scan.group))),
-        };
-        if let Some(disk) = disk {
+        let Some(found) = self.group_for_scan(scan.group)? else { return Ok(()) };
+        if let DiskPart::Loaded(disk) = &found.disk {
             scan_disk(disk, scan, visitor)?;
         }
         if let Some(young) = found.young_column(ColumnId::Value(scan.column)) {

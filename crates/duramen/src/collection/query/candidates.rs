@@ -89,11 +89,9 @@ impl Candidates {
     }
 
     fn is_chosen(&self, view: &RecordView, ordinal: u64, counts: &mut QueryCounts) -> Result<bool> {
+        let Some(expression) = &self.expression else { return Ok(true) };
         counts.records += 1;
-        match &self.expression {
-            Some(expression) => expression.holds(view.view(), &At::Node(view.node(ordinal))),
-            None => Ok(true),
-        }
+        expression.holds(view.view(), &At::Node(view.node(ordinal)))
     }
 
     /// Looks at the part of what is ahead that lies in the next row group.
@@ -104,17 +102,21 @@ impl Candidates {
         let start = self.ahead.start.max(self.first);
         let end = self.ahead.end.min(self.first + ROW_GROUP_SLOTS);
         let slots = slot_of(start - self.first)..slot_of(end - self.first);
-        let (live, verdict) = view.tree().read(|data| {
+        let (live, verdict, is_ruled_out) = view.tree().read(|data| {
             let mut scan = GroupScan::new(data, view.path(), group, slots.clone(), view.revision());
             let live = scan.live()?;
             if live.is_none() {
-                return Ok((live, Verdict { holds: Bits::none(), is_unsure: Bits::none() }));
+                return Ok((live, Verdict::none(), false));
             }
             let verdict = scan.judge(&self.condition)?;
-            Ok((live, verdict))
+            Ok((live, verdict, scan.is_ruled_out()))
         })?;
-        counts.row_groups += 1;
-        counts.scanned += u64::from(live.count());
+        if is_ruled_out && verdict.candidates().is_none() {
+            counts.ruled_out += 1;
+        } else {
+            counts.row_groups += 1;
+            counts.scanned += u64::from(live.count());
+        }
         self.chosen = verdict.candidates().and(&live);
         self.is_unsure = verdict.is_unsure;
         if self.is_reverse {

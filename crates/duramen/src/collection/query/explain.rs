@@ -11,6 +11,8 @@ use crate::error::Result;
 pub struct QueryCounts {
     /// Row groups of which columns were read.
     pub row_groups: u64,
+    /// Row groups of which the least and greatest values of columns told that no record is found.
+    pub ruled_out: u64,
     /// Records that were judged by their columns.
     pub scanned: u64,
     /// Records that were looked at one by one, because their columns could not tell.
@@ -71,7 +73,7 @@ impl Collection {
 
 /// How the records are found of which the filter is true.
 fn by_filter(query: &Query, way: &str, counts: &QueryCounts) -> Vec<String> {
-    let QueryCounts { row_groups, scanned, records, entries, .. } = *counts;
+    let QueryCounts { row_groups, ruled_out, scanned, records, entries, .. } = *counts;
     let mut steps = Vec::new();
     let by = if entries == 1 { "entry" } else { "entries" };
     let filter = query.filter.as_ref().map_or(String::new(), |filter| format!(": {filter}"));
@@ -90,6 +92,10 @@ fn by_filter(query: &Query, way: &str, counts: &QueryCounts) -> Vec<String> {
         plural(row_groups),
         plural(scanned)
     ));
+    if ruled_out > 0 {
+        let s = plural(ruled_out);
+        steps.push(format!("leave out {ruled_out} row group{s} by least and greatest values"));
+    }
     if records > 0 {
         let s = plural(records);
         steps.push(format!("look at {records} record{s} of which the columns cannot tell"));

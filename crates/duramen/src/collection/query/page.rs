@@ -142,8 +142,8 @@ impl Part {
         let way = Way::of(collection, query, expression.as_deref(), counts)?;
         if let Way::Ordered(ordered) = way {
             let cursor = self.cursor.as_ref();
+            let of = (view, expression.as_deref().filter(|_| !ordered.is_exact));
             let mut walk = IndexWalk::new(collection, ordered, cursor, self.size + 1)?;
-            let of = (view, expression.as_deref());
             while keys.len() <= self.size
                 && let Some((key, _)) = walk.next_chosen(of, counts)?
             {

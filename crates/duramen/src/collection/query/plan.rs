@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! - a plan names every record that the query finds, and maybe others: who follows it evaluates the
-//!   filter of each;
+//!   filter of each, unless the plan is exact;
 //! - keys of an index have values cut at [`INDEX_VALUE_BYTES_MAX`] bytes: what is longer is looked
 //!   for as what begins so.
 
@@ -45,6 +45,8 @@ pub(super) struct Lookup {
     pub(super) ranges: Vec<EntryRange>,
     /// How much it narrows: two for each value that is known, one for a range.
     strength: usize,
+    /// Whether it names no other record.
+    is_exact: bool,
 }
 
 /// An index that has the records in the order of a query.
@@ -56,6 +58,8 @@ pub(super) struct Ordered {
     pub(super) range: EntryRange,
     pub(super) is_descending: bool,
     strength: usize,
+    /// Whether it has no other record.
+    pub(super) is_exact: bool,
 }
 
 impl EntryRange {
@@ -95,6 +99,16 @@ impl Access {
         parts.iter().map(|part| Self::of(part, indexes)).collect::<Option<_>>().map(Self::Either)
     }
 
+    /// Whether the filter is true of all records that it names.
+    pub(super) fn is_exact(&self) -> bool {
+        match self {
+            Self::Lookup(lookup) => lookup.is_exact,
+            Self::Either(parts) => parts.iter().all(Self::is_exact),
+            // What the second would have left out may have been left in.
+            Self::Both(_) => false,
+        }
+    }
+
     pub(super) fn strength(&self) -> usize {
         match self {
             Self::Lookup(lookup) => lookup.strength,
@@ -130,7 +144,11 @@ impl Lookup {
     /// The entries of an index that the parts of a filter leave.
     fn of(index: &IndexDefinition, parts: &[Expression]) -> Option<Self> {
         let (mut prefix, mut strength) = (Vec::new(), 0);
-        let found = |ranges, strength| Some(Self { index: index.name.clone(), ranges, strength });
+        // Of several values at a path one may be found for another.
+        let is_exact = matches!((index.paths.as_slice(), parts), ([path], [part])
+            if !path.has_elements() && tells_all(part, path));
+        let found =
+            |ranges, strength| Some(Self { index: index.name.clone(), ranges, strength, is_exact });
         for path in &index.paths {
             if let Some(key) = parts.iter().find_map(|part| exact(part, path)) {
                 prefix.extend_from_slice(&key);
@@ -183,8 +201,16 @@ impl Ordered {
             }
             let narrowed = range(parts, ordered.first()?, &prefix);
             let strength = known.len() * 2 + usize::from(narrowed.is_some());
+            let is_exact = match parts {
+                [] => true,
+                [part] if known.is_empty() && narrowed.is_some() => {
+                    ordered.first().is_some_and(|at| tells_all(part, at))
+                }
+                _ => false,
+            };
             let range = narrowed.unwrap_or_else(|| EntryRange::of(prefix.clone()));
-            Some(Self { index: index.name.clone(), prefix, range, is_descending, strength })
+            let index = index.name.clone();
+            Some(Self { index, prefix, range, is_descending, strength, is_exact })
         };
         indexes.iter().filter_map(of_index).max_by_key(|ordered| ordered.strength)
     }
@@ -193,6 +219,23 @@ impl Ordered {
     pub(super) fn is_beaten_by(&self, access: &Access) -> bool {
         access.strength() > self.strength
     }
+}
+
+/// Whether a part asks for values at a path which lie in a range of keys with no others: neither
+/// for such as an index cuts, nor for arrays and objects.
+fn tells_all(part: &Expression, path: &RecordPath) -> bool {
+    let is_whole =
+        |literal: &Literal| literal.datum().is_some() && literal.key.len() <= INDEX_VALUE_BYTES_MAX;
+    let Expression::Test(at, test) = part else { return false };
+    at == path
+        && match test {
+            Test::Equal(literal) => is_whole(literal),
+            Test::Range(low, high) => [low, high].into_iter().all(|end| match end {
+                Bound::Included(end) | Bound::Excluded(end) => is_whole(end),
+                Bound::Unbounded => true,
+            }),
+            _ => false,
+        }
 }
 
 /// The key of the only value that a part allows at a path.

@@ -653,11 +653,49 @@ fn records_are_judged_by_their_columns() {
             records.explain(&Query::new().filter(text.parse().unwrap())).unwrap().counts
         };
         let one = explain("n >= 5000 and w = \"3\"");
-        assert_eq!((one.row_groups, one.scanned, one.records, one.found), (3, 10_000, 0, 500));
+        let (groups, scanned) = if is_on_disk { (2, 10_000 - 4_096) } else { (3, 10_000) };
+        assert_eq!((one.row_groups, one.scanned, one.ruled_out), (groups, scanned, 3 - groups));
+        assert_eq!((one.records, one.found), (0, 500));
         let two = explain("w = \"3\" and t contains \"x1\"");
         assert_eq!((two.scanned, two.records), (10_000, 1_000));
         let page = records.page(&Query::new(), None, 10).unwrap();
         assert_eq!((page.counts.row_groups, page.counts.records), (1, 0));
+    }
+}
+
+#[test]
+fn row_groups_are_left_out_by_least_and_greatest_values_at_every_revision() {
+    let db = Database::memory().unwrap();
+    let records = db.create_collection("records", KeyKind::U64).unwrap();
+    let how = CommitOptions::default();
+    let json = |n: &str| format!(r#"{{"n":{n},"w":"x"}}"#);
+    let all = (0..20_000_u64).map(|key| (key, json(&key.to_string())));
+    records.put_many(all, &how).unwrap();
+    db.checkpoint().unwrap();
+    let ask = |revision: u64, text: &str| {
+        let query = Query::new().filter(text.parse().unwrap());
+        let explained = records.at(Revision(revision)).unwrap().explain(&query).unwrap();
+        let counts = explained.counts;
+        assert_eq!(explained.to_string().contains("leave out"), counts.ruled_out > 0);
+        (counts.ruled_out, counts.found)
+    };
+    let texts = ["n = 9000", "n > 19000", "n between -5 and 3", "w = \"x\" and n < 5000", "n < 0"];
+    let first = [(4, 1), (4, 999), (4, 4), (3, 5_000), (5, 0)];
+    assert_eq!(texts.map(|text| ask(1, text)), first);
+    assert_eq!(ask(1, "n != 9000 or n = 5"), (0, 19_999));
+    assert_eq!(ask(1, "not (n = 9000)"), (0, 19_999));
+    // What was changed since is counted, whether it is young or not, and whatever it is.
+    records.put(0, json("9000"), &how).unwrap();
+    records.put(15_000, json("18.5"), &how).unwrap();
+    for is_on_disk in [false, true] {
+        if is_on_disk {
+            db.checkpoint().unwrap();
+        }
+        assert_eq!(texts.map(|text| ask(1, text).1), first.map(|(_, found)| found));
+        let found = texts.map(|text| ask(3, text).1);
+        assert_eq!(found, [2, 999, 3, 5_000, 0]);
+        assert_eq!(ask(3, "n = 9000").0, 2, "groups 1 and 4");
+        assert_eq!(ask(3, "n < 19 and n > 18").1, 1);
     }
 }
 

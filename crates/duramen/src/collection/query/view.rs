@@ -13,7 +13,7 @@ use crate::tree::Tree;
 use crate::tree::data::node;
 use crate::tree::history::short;
 use crate::tree::schema::ROOT;
-use crate::tree::stored_records::StoredRecord;
+use crate::tree::stored_records::{RecordBatch, StoredRecord};
 
 /// The records of a collection at a revision.
 #[derive(Debug, Clone)]
@@ -42,6 +42,11 @@ impl RecordView {
 
     pub(crate) fn revision(&self) -> u32 {
         short(self.snapshot.revision)
+    }
+
+    /// The tree and the revision in it.
+    pub(crate) fn place(&self) -> (&Tree, u32) {
+        self.snapshot.place()
     }
 
     pub(crate) fn path(&self) -> PathId {
@@ -75,12 +80,21 @@ impl RecordView {
         if let Some(parts) = parts {
             return ordinals.iter().map(|&ordinal| self.part(ordinal, parts)).collect();
         }
-        let stored = self.tree().stored_records(ordinals, self.revision(), true)?;
-        let record = |stored: StoredRecord| Ok(Record::of(self.keys.key_of(&stored.key)?, stored));
-        stored.into_iter().flatten().map(record).collect()
+        let mut batch = RecordBatch::new(ordinals.to_vec(), true);
+        let mut records = Vec::with_capacity(ordinals.len());
+        while let Some((_, stored)) = batch.next(self.place())? {
+            records.push(self.record(stored)?);
+        }
+        Ok(records)
     }
 
-    fn part(&self, ordinal: u64, parts: &Projection) -> Result<Record> {
+    /// A record that was read.
+    pub(super) fn record(&self, stored: StoredRecord) -> Result<Record> {
+        Ok(Record::of(self.keys.key_of(&stored.key)?, stored))
+    }
+
+    /// The parts of a record that are asked for.
+    pub(super) fn part(&self, ordinal: u64, parts: &Projection) -> Result<Record> {
         let record = self.node(ordinal);
         let key = self.keys.key_of(&self.name(ordinal)?)?;
         let mut json = Vec::new();

@@ -22,6 +22,7 @@ use crate::tree::group::{ColumnId, Fault, GroupId};
 use crate::tree::schema::{Schema, SchemaExtent};
 use crate::tree::serialize::print_scalar;
 
+mod pick;
 mod strip;
 
 pub(crate) use strip::Gathered;

@@ -49,20 +49,20 @@ impl<'a> ItemPrinter<'a> {
         self.fault.take().map_or(Ok(is_printed), Err)
     }
 
-    /// Prints the value of an element or entry. False, with nothing printed, if that takes more
-    /// than columns.
-    pub(crate) fn print_value(
+    /// Prints the elements of an array that are consecutive ordinals, with so many levels at most.
+    /// False if they cannot be printed, or because of a [fault](Self::take_fault).
+    pub(crate) fn print_elements(
         &mut self,
-        path: PathId,
-        ordinal: u64,
-        out: &mut Vec<u8>,
-    ) -> Result<bool, Fault> {
-        let before = out.len();
-        let is_printed = self.value((path, ordinal), LEVELS_MAX, (out, before + ITEM_BYTES_MAX));
-        if !is_printed {
-            out.truncate(before);
-        }
-        self.fault.take().map_or(Ok(is_printed), Err)
+        elements: (PathId, Extent),
+        levels: usize,
+        out: Out<'_>,
+    ) -> bool {
+        self.elements(elements, levels, out)
+    }
+
+    /// Why a state could not be read.
+    pub(crate) fn take_fault(&mut self) -> Option<Fault> {
+        self.fault.take()
     }
 
     fn item(&mut self, items: &Items, is_first: bool, (out, most): Out<'_>) -> bool {
