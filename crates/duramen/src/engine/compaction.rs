@@ -280,6 +280,9 @@ impl Engine {
             Wish::All | Wish::AllTrimmed => Some(self.compaction.lock()),
         };
         let Some(mut under_way) = under_way else { return Ok(false) };
+        if wish == Wish::Due && self.is_compacting_on_demand() {
+            return Ok(false);
+        }
         let found = match under_way.take().filter(|found| wish.goes_on_with(found)) {
             Some(compaction) => Some(compaction),
             None => self.begin(wish)?,
