@@ -8,15 +8,13 @@
 //! - room that comes back goes to the checkpoint first: until one is written the journal gets no
 //!   new file, which would take what the checkpoint needs to make the journal's old files free;
 //! - a checkpoint that found no room is not tried again by every commit;
-//! - a compaction on demand has the room to itself: nothing else merges meanwhile, nor tries again a
-//!   checkpoint that found no room.
+//! - a compaction on demand has the room to itself: nothing else merges meanwhile, nor tries again
+//!   a checkpoint that found no room.
 
 use std::io::ErrorKind as Os;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-
-use parking_lot::Mutex;
 
 use crate::Durability;
 use crate::engine::Engine;
@@ -26,6 +24,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Access, Device, File};
 use crate::journal::Ticket;
 use crate::limits::{RESERVE_BYTES_MAX, ROOM_WAIT_COMMITS_MAX};
+use crate::sync::Mutex;
 
 /// The file of the reserve: room for the journal first of all, so it lies there.
 const RESERVE: &str = "journal/RESERVE";
