@@ -28,7 +28,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 test: ## every check and every test, as CI runs them
-	@scripts/stages.sh setup fmt clippy unit suites teeth miri doctest examples doc deny
+	@scripts/stages.sh setup fmt clippy unit suites teeth schedules miri doctest examples doc deny
 
 demo: setup ## a tour of the command line on 63 versions of a real document
 	@cargo run --release --locked --package duramen-cli -- demo
@@ -66,6 +66,9 @@ suites: $(NEXTEST) ## power losses, failing devices, killed processes, and the h
 teeth: ## defects planted into the engine, each of which the suites must find
 	CARGO_TARGET_DIR="$(CARGO_TARGET_DIR)/teeth" RUSTFLAGS="$(RUSTFLAGS) --cfg duramen_teeth" \
 	  cargo run --profile teeth --locked --package duramen-sim -- teeth
+
+schedules: ## the orders in which threads of the engine may run
+	cargo run --locked --package duramen-schedules -- all "$(COMMIT)"
 
 # The engine itself has no unsafe code; this looks into what its codecs are built on.
 MIRI_TESTS := journal::group journal::identity manifest::tests segment::block segment::filter wire::

@@ -11,7 +11,6 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
 
 use crate::engine::record::Prepared;
@@ -22,6 +21,7 @@ use crate::manifest::Manifest;
 use crate::memory::Memory;
 use crate::revision::{CommitSequence, Micros};
 use crate::store::Store;
+use crate::sync::{Mutex, RwLock};
 use crate::tree::Tree;
 use crate::tree::cell_key::TreeId;
 use crate::tree::data::TreeData;

@@ -19,10 +19,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use parking_lot::{Mutex, MutexGuard};
-
 use crate::collection::RecordPath;
 use crate::error::Result;
+use crate::sync::{Mutex, MutexGuard};
 use crate::tree::Tree;
 use crate::tree::cell_key;
 use crate::tree::persist::Cells;

@@ -27,13 +27,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex, MutexGuard};
-
 use self::files::{Directory, JournalFile};
 use self::queue::{Batch, Failure, Queue};
 use self::writer::Writer;
 use crate::io::{Access, Device};
 use crate::limits::COMMIT_BYTES_MAX;
+use crate::sync::{Condvar, Mutex, MutexGuard};
 use crate::{Clock, CommitSequence, Durability, Error, ErrorKind, Micros, Result};
 
 pub(crate) use self::files::DIRECTORY;
@@ -551,6 +550,10 @@ impl Shared {
         let sync = sync || batch.sync;
         #[cfg(duramen_teeth)]
         let sync = sync && !crate::teeth::bites("acknowledge_early");
+        #[cfg(duramen_teeth)]
+        if crate::teeth::bites("publish_early") {
+            self.published.store(batch.last().0, Ordering::Release);
+        }
         let durable = self.exclusively(queue, |writer| writer.write(&mut batch, sync));
         if let Some(durable) = durable {
             self.publish(queue, batch, durable);
@@ -573,7 +576,10 @@ impl Shared {
         queue.counters.syncs = syncs;
         // Whoever came meanwhile waits for its turn: one of the next batch leads on.
         self.progress.notify_all();
-        if let Some(next) = queue.front() {
+        let next = queue.front();
+        #[cfg(duramen_teeth)]
+        let next = next.filter(|_| !crate::teeth::bites("forget_next_leader"));
+        if let Some(next) = next {
             self.turn(next).notify_one();
         }
         done.map_err(|failure| self.fail(queue, failure)).ok()

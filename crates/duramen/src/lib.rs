@@ -56,12 +56,15 @@ mod purge;
 mod repair;
 mod retention;
 mod revision;
+#[cfg(shuttle)]
+pub mod schedules;
 mod scrub;
 mod segment;
 mod snapshot;
 mod state;
 mod store;
 mod subsequence;
+mod sync;
 mod target;
 #[cfg(duramen_teeth)]
 mod teeth;

@@ -12,12 +12,12 @@ use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
-use parking_lot::Mutex;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
 use crate::order::OrderBlock;
 use crate::state::OrderId;
+use crate::sync::Mutex;
 use crate::tree::cell_key::TreeId;
 use crate::tree::group::GroupId;
 

@@ -3,8 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-
 use crate::PathId;
 use crate::collection::KeyKind;
 use crate::error::{Error, ErrorKind, Result};
@@ -14,6 +12,7 @@ use crate::json::{Item, ParseOptions, Tape, TapeIndex};
 use crate::label_path::LabelPath;
 use crate::limits::DECLARED_PATHS_MAX;
 use crate::retention::Retention;
+use crate::sync::Mutex;
 use crate::tree::compare::check_member_name;
 use crate::tree::schema::{ROOT, Schema};
 

@@ -14,12 +14,12 @@ use std::io::ErrorKind as Os;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use parking_lot::RwLock;
 
 use crate::io::{Device, zeros};
 use crate::manifest::Manifest;
 use crate::memory::Memory;
 use crate::segment::{self, BlockCache, KeyHash, Segment, SegmentInfo, VisitCell};
+use crate::sync::RwLock;
 use crate::{Error, Result};
 
 pub(crate) use scan::Scan;
@@ -92,6 +92,13 @@ impl Store {
         let is_replaced = |segment: &Arc<Segment>| made_of.contains(&segment.info().number);
         let at = segments.iter().position(is_replaced).unwrap_or(segments.len());
         segments.retain(|segment| !is_replaced(segment));
+        #[cfg(duramen_teeth)]
+        if crate::teeth::bites("replace_in_two_steps") {
+            let without = LiveSegments { segments: segments.clone(), cache: live.cache.clone() };
+            *live = Arc::new(without);
+            drop(live);
+            live = self.live.write();
+        }
         segments.splice(at..at, made);
         *live = Arc::new(LiveSegments { segments, cache: Arc::clone(&live.cache) });
     }

@@ -196,6 +196,13 @@ impl Transaction {
         // Their turns end after the commit has its sequence: who changes what was only read here
         // comes after it.
         let read: Vec<_> = unchanged.iter().filter_map(|id| self.writers.remove(id)).collect();
+        #[cfg(duramen_teeth)]
+        let read = if crate::teeth::bites("release_reads_early") {
+            drop(read);
+            Vec::new()
+        } else {
+            read
+        };
         let durability = options.durability.unwrap_or(self.engine.options.durability);
         if self.writers.is_empty() {
             // What it is based on is as sure as this commit was to be.

@@ -13,8 +13,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use parking_lot::{ArcMutexGuard, Mutex, RawMutex, RwLock};
-
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::Indexes;
 use crate::limits::REVISIONS_MAX;
@@ -22,6 +20,7 @@ use crate::memory::{Hold, Resident, TreeNumber};
 use crate::node::{Move, NodeId};
 use crate::options::LastOptions;
 use crate::revision::{CommitSequence, Revision};
+use crate::sync::{self, ArcMutexGuard, Mutex, RawMutex, RwLock};
 use crate::tree::blobs::Blobs;
 use crate::tree::cell_key::TreeId;
 use crate::tree::data::TreeData;
@@ -161,7 +160,7 @@ impl Tree {
 
     /// The right to write, waited for so many milliseconds; none if somebody else keeps it.
     pub(crate) fn turn(&self, wait_ms: u64) -> Option<Turn> {
-        let guard = Mutex::try_lock_arc_for(&self.turn, Duration::from_millis(wait_ms))?;
+        let guard = sync::lock_for(&self.turn, Duration::from_millis(wait_ms))?;
         Some(Turn { _guard: guard })
     }
 

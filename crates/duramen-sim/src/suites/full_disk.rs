@@ -200,17 +200,7 @@ impl Texts {
             said("retain", document.retain(Retention::Head, &options))?;
             self.first[at] = self.by_document[at].len() as u64;
         }
-        let mut tries = 0;
-        loop {
-            match db.compact(&mut |_, _| ControlFlow::Continue(())) {
-                // What works in the background takes room until it is done.
-                Err(error) if error.kind() == ErrorKind::Full && tries < TRIES_MAX => {
-                    tries += 1;
-                    crate::stopwatch::wait(PAUSE_MS);
-                }
-                done => return said("compact", done),
-            }
-        }
+        said("compact", db.compact(&mut |_, _| ControlFlow::Continue(())))
     }
 
     /// Whether a commit passed; one that the disk has no room for is refused as `Full`.

@@ -21,12 +21,14 @@ use crate::oracle::said;
 use crate::report::Report;
 use crate::rounds::{Suite, Tally, run};
 use change::Change;
-use model::Model;
+use model::{Model, shares_code};
 
 /// The collections, with the type of their keys.
 const COLLECTIONS: [(&str, KeyKind); 2] = [("players", KeyKind::Text), ("days", KeyKind::I64)];
 /// The indexes of each, with their paths.
 const INDEXES: [(&str, &str); 2] = [("by-score", "score"), ("by-tag", "tags[*]")];
+/// The one that refuses values that another record has.
+const UNIQUE: (&str, &str) = ("by-code", "code");
 /// Keys of each.
 const KEYS: u64 = 24;
 const LIVES: u64 = 3;
@@ -102,6 +104,8 @@ impl Store {
                 let definition = said("index", IndexDefinition::new(index, &[path]))?;
                 said("index", collection.create_index(&definition))?;
             }
+            let definition = said("index", IndexDefinition::new(UNIQUE.0, &[UNIQUE.1]))?;
+            said("index", collection.create_index(&definition.unique()))?;
         }
         said("flush", db.flush())
     }
@@ -159,8 +163,14 @@ impl Store {
         }
         let durability = self.machine.random.choose(&DURABILITIES);
         let options = CommitOptions { durability: Some(durability), ..CommitOptions::default() };
-        let is_change = self.model.push(state);
+        let is_refused = shares_code(&state);
+        let is_change = !is_refused && self.model.push(state);
         match transaction.commit(&options) {
+            Err(error) if is_refused && error.kind() == ErrorKind::Conflict => {
+                self.machine.seen.insert("refused");
+                Ok(())
+            }
+            Ok(_) if is_refused => Err(Stop::Wrong("two records share a code".to_owned())),
             Ok(committed) if (committed.sequence.0 > 0) == is_change => {
                 self.acknowledged = self.model.commits();
                 // One that changes nothing promises as much, of the collections it names.

@@ -106,7 +106,7 @@ impl Engine {
     /// Does what is due, one step after the other.
     pub(super) fn work(&self) -> Result<()> {
         loop {
-            if self.is_checkpoint_due() {
+            if self.is_checkpoint_due() && !self.leaves_room() {
                 self.write_checkpoint()?;
             }
             self.follow_asked();

@@ -8,7 +8,6 @@
 
 use std::sync::Arc;
 
-use parking_lot::MutexGuard;
 use rustc_hash::FxHashMap;
 
 use crate::engine::Engine;
@@ -18,6 +17,7 @@ use crate::limits::{
     CLOSING_CHECKPOINT_JOURNAL_BYTES, KEPT_HASH_TEXT_BYTES_MAX, YOUNG_SEGMENTS_MAX,
 };
 use crate::segment::{Encoding, SegmentInfo, SegmentMeta, SegmentWriter};
+use crate::sync::MutexGuard;
 use crate::tree::Tree;
 use crate::tree::cell_key::TreeId;
 use crate::tree::history::short;

@@ -1,9 +1,10 @@
 //! Compaction: segments that pile up become one, and the space of what they superseded comes back.
 //!
 //! The live segments are young ones, level 0, and below them at most one a level. Young ones are
-//! merged once there are [`YOUNG_SEGMENTS_MAX`], and with them every next level that is not much
-//! larger than what is merged already: so a cell is written again about as often as the data
-//! doubles, and a read meets few segments.
+//! merged once there are [`YOUNG_SEGMENTS_MAX`], into the level above the newest while one is free;
+//! else with the newest level, and with every next one that is not larger than what is merged
+//! already. So segments of like size are merged, the fewest times that four levels allow, and a
+//! read meets few of them. What is small beside what is merged is merged with it anyway.
 //!
 //! Invariants:
 //! - the merged segments follow each other in age, so that of a key in several the newest holds
@@ -32,8 +33,9 @@ use crate::tree::erase::Erasures;
 use crate::tree::merge::{Cell, Merger};
 use crate::tree::vectors::find_vectors;
 
-/// How much larger than what is merged already the next level may be to be merged with it.
-const NEXT_LEVEL_RATIO: u64 = 2;
+/// One in so many bytes of what is merged already, by which a level may be larger and counts as
+/// alike; and up to which it is merged too though a level is free, as that costs next to nothing.
+const ALIKE_SHARE: u64 = 8;
 /// Bytes of blocks that a compaction keeps beside those it reads.
 const CACHE_BYTES: u64 = 1 << 20;
 /// How long a compaction on demand waits for a transaction that changes the catalogue before it
@@ -107,9 +109,12 @@ impl Plan {
         }
         let mut bytes: u64 = live.iter().take(young).map(SegmentInfo::file_bytes).sum();
         let mut end = young;
+        let is_full = live.get(young).is_some_and(|next| next.level == 1);
         while let Some(next) = live.get(end) {
-            let has_room_above = next.level > 1;
-            if has_room_above && next.file_bytes() > bytes.saturating_mul(NEXT_LEVEL_RATIO) {
+            let share = bytes / ALIKE_SHARE;
+            let most = if is_full { bytes.saturating_add(share) } else { share };
+            let is_forced = is_full && end == young;
+            if !is_forced && next.file_bytes() > most {
                 break;
             }
             bytes = bytes.saturating_add(next.file_bytes());
@@ -280,6 +285,9 @@ impl Engine {
             Wish::All | Wish::AllTrimmed => Some(self.compaction.lock()),
         };
         let Some(mut under_way) = under_way else { return Ok(false) };
+        if wish == Wish::Due && self.is_compacting_on_demand() {
+            return Ok(false);
+        }
         let found = match under_way.take().filter(|found| wish.goes_on_with(found)) {
             Some(compaction) => Some(compaction),
             None => self.begin(wish)?,
@@ -418,13 +426,37 @@ mod tests {
     }
 
     #[test]
-    fn levels_that_are_not_much_larger_are_merged_with_them() {
+    fn levels_are_filled_before_any_is_merged_again() {
         let young = [(0, 10), (0, 10), (0, 10), (0, 10)];
         let with = |deeper: &[(u8, u64)]| due(&[&young, deeper].concat());
-        assert_eq!(with(&[(4, 80)]), Some((5, 4)));
-        assert_eq!(with(&[(4, 81)]), Some((4, 3)));
-        assert_eq!(with(&[(3, 80), (4, 240)]), Some((6, 4)));
-        assert_eq!(with(&[(3, 80), (4, 241)]), Some((5, 3)));
+        assert_eq!(with(&[(4, 6)]), Some((4, 3)));
+        assert_eq!(with(&[(2, 10), (3, 10), (4, 10)]), Some((4, 1)));
+        assert_eq!(with(&[(1, 40), (2, 91), (3, 91), (4, 91)]), Some((5, 1)));
+        assert_eq!(with(&[(1, 40), (2, 90), (3, 192), (4, 400)]), Some((6, 2)));
+        assert_eq!(with(&[(1, 40), (2, 40), (3, 40), (4, 40)]), Some((8, 4)));
+    }
+
+    #[test]
+    fn what_is_small_is_merged_though_a_level_is_free() {
+        let young = [(0, 10), (0, 10), (0, 10), (0, 10)];
+        let with = |deeper: &[(u8, u64)]| due(&[&young, deeper].concat());
+        assert_eq!(with(&[(4, 5)]), Some((5, 4)));
+        assert_eq!(with(&[(3, 5), (4, 6)]), Some((5, 3)));
+    }
+
+    /// Each checkpoint of the same length: how often a cell of those so far was merged, on average.
+    #[test]
+    fn a_cell_is_merged_twice_at_most_while_there_are_56_checkpoints() {
+        let (mut live, mut merged) = (Vec::new(), 0);
+        for checkpoints in 1..=56 {
+            live.insert(0, (0, 1));
+            if let Some((end, level)) = due(&live) {
+                let bytes = live.drain(..end).map(|(_, bytes)| bytes).sum();
+                live.insert(0, (level, bytes));
+                merged += bytes;
+            }
+            assert!(merged <= 2 * checkpoints, "{merged} written after {checkpoints}");
+        }
     }
 
     #[test]
@@ -437,11 +469,11 @@ mod tests {
     fn what_was_compressed_stays_so_when_more_is_merged_into_it() {
         let young = [(0, 10), (0, 10), (0, 10), (0, 10)];
         let encoding = |live: &[SegmentInfo]| Plan::due(live).map(|plan| plan.encoding);
-        let mut near = segments(&[&young[..], &[(4, 80)]].concat());
+        let mut near = segments(&[&young[..], &[(1, 40), (2, 80), (3, 160), (4, 320)]].concat());
         assert_eq!(encoding(&near), Some(Encoding::Warm));
-        near[4].encoding = Encoding::Cold;
+        near[7].encoding = Encoding::Cold;
         assert_eq!(encoding(&near), Some(Encoding::Cold));
-        let mut far = segments(&[&young[..], &[(4, 81)]].concat());
+        let mut far = segments(&[&young[..], &[(4, 40)]].concat());
         far[4].encoding = Encoding::Cold;
         assert_eq!(encoding(&far), Some(Encoding::Warm));
     }

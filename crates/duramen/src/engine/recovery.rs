@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use parking_lot::{Mutex, RwLock};
-
 use crate::engine::background::Worker;
 use crate::engine::options::Options;
 use crate::engine::room::Room;
@@ -17,6 +15,7 @@ use crate::manifest::Manifest;
 use crate::memory::Memory;
 use crate::revision::CommitSequence;
 use crate::store::{self, Store};
+use crate::sync::{Mutex, RwLock};
 
 pub(crate) const LOCK: &str = "LOCK";
 

@@ -7,14 +7,14 @@
 //! - the reserve is never read and nothing relies on it: a device without room for it has none;
 //! - room that comes back goes to the checkpoint first: until one is written the journal gets no
 //!   new file, which would take what the checkpoint needs to make the journal's old files free;
-//! - a checkpoint that found no room is not tried again by every commit.
+//! - a checkpoint that found no room is not tried again by every commit;
+//! - a compaction on demand has the room to itself: nothing else merges meanwhile, nor tries again
+//!   a checkpoint that found no room.
 
 use std::io::ErrorKind as Os;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use parking_lot::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::Durability;
 use crate::engine::Engine;
@@ -24,6 +24,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Access, Device, File};
 use crate::journal::Ticket;
 use crate::limits::{RESERVE_BYTES_MAX, ROOM_WAIT_COMMITS_MAX};
+use crate::sync::Mutex;
 
 /// The file of the reserve: room for the journal first of all, so it lies there.
 const RESERVE: &str = "journal/RESERVE";
@@ -41,6 +42,19 @@ pub(super) struct Room {
     patience: Mutex<Patience>,
     /// Whether the last checkpoint found no room.
     is_wanting: AtomicBool,
+    /// Compactions on demand that are under way.
+    on_demand: AtomicUsize,
+}
+
+/// While it lives a compaction on demand is under way.
+#[derive(Debug)]
+struct OnDemand<'e>(&'e Engine);
+
+impl Drop for OnDemand<'_> {
+    fn drop(&mut self) {
+        self.0.room.on_demand.fetch_sub(1, Ordering::AcqRel);
+        self.0.signal.wake();
+    }
 }
 
 /// How long commits wait before one of them tries again to write a checkpoint.
@@ -104,6 +118,25 @@ impl Engine {
         self.room.is_wanting.load(Ordering::Relaxed)
     }
 
+    /// Whether a compaction on demand is under way, which merges everything.
+    pub(super) fn is_compacting_on_demand(&self) -> bool {
+        self.room.on_demand.load(Ordering::Acquire) > 0
+    }
+
+    /// Whether a checkpoint is left to the compaction on demand that makes the room for it.
+    pub(super) fn leaves_room(&self) -> bool {
+        self.is_wanting_room() && self.is_compacting_on_demand()
+    }
+
+    /// From now on a compaction on demand is under way; a merge that was is given up.
+    fn begin_on_demand(&self) -> OnDemand<'_> {
+        self.room.on_demand.fetch_add(1, Ordering::AcqRel);
+        let on_demand = OnDemand(self);
+        // Who merges now ends a step first.
+        drop(self.compaction.lock().take());
+        on_demand
+    }
+
     /// Waits while what is young takes three quarters of the memory: until a checkpoint that is
     /// being written is, or one is written at once. `Full`, or what else it was, if that fails.
     pub(super) fn wait_for_room(&self) -> Result<()> {
@@ -128,7 +161,7 @@ impl Engine {
 
     /// Writes a checkpoint, unless the last one found no room a few commits ago.
     fn checkpoint_again(&self, turn: &CheckpointTurn<'_>) -> Result<()> {
-        if self.room.patience.lock().tries() {
+        if !self.leaves_room() && self.room.patience.lock().tries() {
             return self.checkpoint_with_room(turn);
         }
         let message = "a checkpoint found no room a moment ago: free some on the device, or bound \
@@ -175,6 +208,7 @@ impl Engine {
     ) -> Result<()> {
         // What is let go must not come back with the power.
         self.journal()?.flush()?;
+        let _on_demand = self.begin_on_demand();
         let written = self.checkpoint();
         if is_full(&written) {
             // The reserve is for what is in segments first: that gives the checkpoint its room,

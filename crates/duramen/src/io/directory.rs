@@ -215,6 +215,22 @@ mod tests {
         });
     }
 
+    /// Closing the file alone once left the lock with a process that was just forked off.
+    #[test]
+    fn a_lock_that_is_dropped_is_free_though_the_file_is_open_elsewhere() {
+        let folder = tempfile::tempdir().unwrap();
+        let device = DirectoryDevice::new(folder.path());
+        let file = fs::File::create(folder.path().join("LOCK")).unwrap();
+        file.try_lock().unwrap();
+        // A copy of the descriptor is of the same open file, as that of a forked process is.
+        let copy = file.try_clone().unwrap();
+        let refused = device.lock("LOCK", "7").unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::WouldBlock);
+        drop(DirectoryLock(DirectoryFile(file)));
+        drop(device.lock("LOCK", "7").unwrap());
+        drop(copy);
+    }
+
     #[test]
     fn a_holder_that_comes_again_writes_nothing() {
         let folder = tempfile::tempdir().unwrap();

@@ -21,6 +21,8 @@ const SUFFIX: &str = ".journal";
 pub(super) const LENGTH_UNIT: u64 = 64 << 10;
 /// Lengths of the files as they grow; the last one stays.
 const LENGTHS: [u64; 5] = [256 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20];
+/// Files of the longest kind that take a journal of the length at which a checkpoint is due.
+const FILES_OF_JOURNAL: u64 = 4;
 
 /// One journal file that is ready for groups or has some.
 #[derive(Debug)]
@@ -53,11 +55,13 @@ pub(super) fn path(number: u64) -> String {
     format!("{DIRECTORY}/{number:08}{SUFFIX}")
 }
 
-/// The length of the file after one of `previous` bytes, if a journal seldom gets as long as
-/// `journal_bytes`: a file that is much longer would take room for nothing.
+/// The length of the file after one of `previous` bytes, if a journal seldom gets much longer than
+/// `journal_bytes`: all of a file is filled before the first of it is used, so that in a file of
+/// the journal's length as many bytes would be written for nothing as the journal has.
 pub(super) fn next_length(previous: u64, journal_bytes: u64) -> u64 {
     let longest = LENGTHS[LENGTHS.len() - 1];
-    let most = LENGTHS.into_iter().find(|length| *length >= journal_bytes).unwrap_or(longest);
+    let takes_share = |length: &u64| *length >= journal_bytes / FILES_OF_JOURNAL;
+    let most = LENGTHS.into_iter().find(takes_share).unwrap_or(longest);
     LENGTHS.into_iter().find(|length| *length > previous).unwrap_or(longest).min(most)
 }
 

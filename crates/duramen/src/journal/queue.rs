@@ -25,8 +25,12 @@ const LARGE_BODY_BYTES: usize = 256 << 10;
 const BATCH_BYTES: usize = 8 << 20;
 /// A buffer that grew beyond this is not kept.
 const SPARE_BYTES_MAX: usize = 1 << 20;
-/// Files that wait to be used; further ones are removed.
-const READY_FILES_MAX: usize = 2;
+/// Files that wait to be used, at least; further ones are removed if they have more bytes than
+/// [`READY_JOURNALS`] have.
+const READY_FILES_MIN: usize = 2;
+/// Journals of the length at which a checkpoint is due that the files have room for that wait to be
+/// used: it takes one until that is due, and some while it is written.
+const READY_JOURNALS: u64 = 2;
 
 /// Commits that will be written as one group.
 #[derive(Debug)]
@@ -370,7 +374,10 @@ impl Queue {
     /// The number under which `file` is of further use, if it is.
     pub(super) fn number_for_recycled(&self, file: &JournalFile) -> Option<u64> {
         let planned = &self.planned().file;
-        let useful = self.ready.len() < READY_FILES_MAX && file.length >= planned.length;
+        let bytes: u64 = self.ready.iter().map(|file| file.length).sum();
+        let is_few = self.ready.len() < READY_FILES_MIN
+            || bytes + file.length <= self.wanted_bytes.saturating_mul(READY_JOURNALS);
+        let useful = is_few && file.length >= planned.length;
         useful.then(|| self.ready.back().unwrap_or(planned).number + 1)
     }
 }

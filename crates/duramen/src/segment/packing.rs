@@ -238,20 +238,40 @@ fn read_vectors(reader: &mut Reader<'_>) -> Option<Vec<(Vector, Form)>> {
 
 /// Turns columns back into integers, in place.
 fn in_rows(place: &mut [u8], vector: Vector, form: Form) {
-    let mut kept = vec![0_u64; vector.count];
-    for (column, shift) in place.chunks_exact(vector.count).zip((0_u32..).step_by(8)) {
+    let turn = match vector.width {
+        1 => in_rows_of::<1>,
+        2 => in_rows_of::<2>,
+        3 => in_rows_of::<3>,
+        4 => in_rows_of::<4>,
+        5 => in_rows_of::<5>,
+        6 => in_rows_of::<6>,
+        7 => in_rows_of::<7>,
+        _ => in_rows_of::<WIDTH_MAX>,
+    };
+    turn(place, vector.count, form);
+}
+
+/// With the width known when it is compiled it takes a third of the time (RR, compacted).
+fn in_rows_of<const WIDTH: usize>(place: &mut [u8], count: usize, form: Form) {
+    if WIDTH == 1 && form == Form::Values {
+        return;
+    }
+    let mut kept = vec![0_u64; count];
+    for (column, shift) in place.chunks_exact(count).zip((0_u32..).step_by(8)) {
         for (kept, byte) in kept.iter_mut().zip(column) {
             *kept |= u64::from(*byte).wrapping_shl(shift);
         }
     }
     let mut before = 0_u64;
-    for (bytes, kept) in place.chunks_exact_mut(vector.width).zip(kept) {
+    for (bytes, kept) in place.as_chunks_mut::<WIDTH>().0.iter_mut().zip(kept) {
         let value = match form {
             Form::Values => kept,
             Form::Differences => before.wrapping_add(kept >> 1 ^ (kept & 1).wrapping_neg()),
         };
         before = value;
-        bytes.iter_mut().zip(value.to_le_bytes()).for_each(|(byte, of_value)| *byte = of_value);
+        if let Some(low) = value.to_le_bytes().first_chunk() {
+            *bytes = *low;
+        }
     }
 }
 

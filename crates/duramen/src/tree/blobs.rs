@@ -4,10 +4,10 @@
 //! Invariant: numbers below `first` are on disk, the rest are in memory.
 
 use bytes::Bytes;
-use parking_lot::RwLock;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::state::BlobId;
+use crate::sync::RwLock;
 use crate::tree::cell_key;
 use crate::tree::disk::TreeCells;
 

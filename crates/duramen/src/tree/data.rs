@@ -8,7 +8,6 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use parking_lot::RwLock;
 use rustc_hash::FxHashSet;
 
 use crate::encoding::RunPiece;
@@ -18,6 +17,7 @@ use crate::memory::{Evict, Memory, TreeNumber};
 use crate::node::{Move, NodeId, Ordinal, PathId};
 use crate::order::Item;
 use crate::state::{Datum, ShapeId};
+use crate::sync::RwLock;
 use crate::tree::disk::{Directory, Load, Loaded, Wanted};
 use crate::tree::group::{ColumnId, DiskPart, Fault, GroupId, RowGroup, locate};
 use crate::tree::kept::Kept;

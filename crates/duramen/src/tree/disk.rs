@@ -7,7 +7,6 @@ use std::ops::{Bound, Range};
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
-use parking_lot::Mutex;
 
 use crate::encoding::{Column, RevisionRowsBlock};
 use crate::error::{Error, ErrorKind, Result};
@@ -18,6 +17,7 @@ use crate::node::{Move, NodeId, PathId};
 use crate::revision::Revision;
 use crate::state::Datum;
 use crate::store::{LiveSegments, Scan, Store};
+use crate::sync::Mutex;
 use crate::tree::cell_key::{self, GroupCell, TreeId};
 use crate::tree::group::{ColumnId, GroupId, RowGroup};
 use crate::tree::record_keys::{KeyPage, KeyRange};

@@ -5,12 +5,11 @@
 
 use std::sync::Arc;
 
-use parking_lot::RwLock;
-
 use crate::encoding::decode_order_block;
 use crate::error::{Error, ErrorKind, Result};
 use crate::order::{OrderBlock, OrderBlocks, OrderBlocksMut};
 use crate::state::OrderId;
+use crate::sync::RwLock;
 use crate::tree::cell_key;
 use crate::tree::disk::TreeCells;
 

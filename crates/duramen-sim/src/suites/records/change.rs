@@ -11,6 +11,9 @@ use crate::samples::{Samples, Scale};
 const NAMES: [&str; 6] = ["ann", "bob", "cy", "di", "\u{e9}va", ""];
 const TAGS: [&str; 4] = ["new", "top", "old", "x"];
 
+/// Codes, of which no two records of a collection have the same.
+const CODES: u64 = 60;
+
 /// What is done to one record.
 #[derive(Debug)]
 pub(super) struct Change {
@@ -123,6 +126,9 @@ fn part(random: &mut Random) -> Json {
     if random.one_in(3) {
         let tags = (0..random.below(3)).map(|_| Json::Text(random.choose(&TAGS).to_owned()));
         field("tags", Json::Array(tags.collect()));
+    }
+    if random.one_in(4) {
+        field("code", Json::Number(random.below(CODES).to_string()));
     }
     if random.one_in(3) {
         let city = Json::Text(random.choose(&NAMES).to_owned());

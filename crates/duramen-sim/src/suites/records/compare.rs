@@ -12,7 +12,7 @@ use crate::oracle::said;
 
 /// Revisions that are compared whole, beside the newest.
 const REVISIONS: u64 = 3;
-/// Scores from 0 on that are looked for.
+/// Scores, and codes, from 0 on that are looked for.
 const SCORES: i64 = 3;
 /// Records whose histories are.
 const HISTORIES: u64 = 3;
@@ -90,8 +90,9 @@ fn records(collection: &Collection, number: usize, (revision, state): (u64, &Sta
 fn lookups(collection: &Collection, number: usize, (revision, state): (u64, &State)) -> Check {
     let at = said("at", collection.at(Revision(revision)))?;
     let filters = (0..SCORES).map(|score| (Filter::eq("score", score), "score", score.to_string()));
+    let codes = (0..SCORES).map(|code| (Filter::eq("code", code), "code", code.to_string()));
     let tag = (Filter::contains("tags", "top"), "tags", "\"top\"".to_owned());
-    for (filter, field, wanted) in filters.chain([tag]) {
+    for (filter, field, wanted) in filters.chain(codes).chain([tag]) {
         let holds = |json: &Json| match json.child(field) {
             Some(Json::Array(items)) => items.iter().any(|item| item.to_string() == wanted),
             Some(value) => value.to_string() == wanted,

@@ -1,6 +1,6 @@
 //! The whole state of all collections at each commit.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::COLLECTIONS;
 use crate::json::Json;
@@ -111,6 +111,16 @@ impl Model {
             })
         })
     }
+}
+
+/// Whether two records of a collection have the same code, which its index refuses.
+pub(super) fn shares_code(state: &State) -> bool {
+    (0..COLLECTIONS.len()).any(|collection| {
+        let mut seen = BTreeSet::new();
+        let values = of(state, collection).filter_map(|(_, held)| held.value.as_ref());
+        let mut codes = values.filter_map(|value| value.child("code"));
+        codes.any(|code| !seen.insert(code.to_string()))
+    })
 }
 
 /// The records of one collection.

@@ -17,7 +17,7 @@ const SHIPPED: &[(&str, &[&str])] = &[
     ("duramen-cli", &["duramen", "duramen-sql", "duramen-backends", "duramen-server"]),
 ];
 /// The crates that see all of the others and that only tests may see.
-const UNSHIPPED: &[&str] = &["duramen-sim", "duramen-bench"];
+const UNSHIPPED: &[&str] = &["duramen-sim", "duramen-bench", "duramen-schedules"];
 
 /// Whether only `duramen-sql` may name the crate `name`.
 fn belongs_to_sql(name: &str) -> bool {

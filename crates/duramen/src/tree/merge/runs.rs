@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 
 use crate::encoding::{RunChange, RunPiece, encode_complete_run, encode_run};
 use crate::error::Result;
-use crate::limits::{RUN_PIECE_CHANGES_MAX, SPAN_BYTES_MIN, SPAN_CHANGES_MAX};
+use crate::limits::{ROW_GROUP_SLOTS, RUN_PIECE_CHANGES_MAX, SPAN_BYTES_MIN, SPAN_CHANGES_MAX};
 use crate::store::LiveSegments;
 use crate::tree::disk::corrupt;
 use crate::tree::merge::{CELL_BYTES_WANTED, Cell};
@@ -13,8 +13,11 @@ use crate::tree::merge::{CELL_BYTES_WANTED, Cell};
 /// Bytes of the first revision at the end of a key.
 const REVISION_BYTES: usize = size_of::<u32>();
 
-/// How many times as many changes as it would repeat lie between two complete pieces at least.
-const CHANGES_PER_REPEATED: usize = 4;
+/// How many times as many changes as it would repeat lie between two complete pieces at least: of a
+/// whole row group as many as a read goes back over at most.
+const CHANGES_PER_REPEATED: usize = 8;
+
+const _: () = assert!(CHANGES_PER_REPEATED as u64 * ROW_GROUP_SLOTS <= SPAN_CHANGES_MAX as u64);
 
 /// Run pieces of one column: those that will be one, and what is known of those before.
 #[derive(Debug)]

@@ -1,0 +1,98 @@
+//! The locks that threads of the engine meet at: those of `parking_lot`, or under `cfg(shuttle)`
+//! those of a scheduler that tries the orders in which threads may run.
+//!
+//! Invariant: what holds one of them and waits waits for another one of them, so that the scheduler
+//! sees every wait. Devices and caches have locks of their own, held for as long as a copy takes.
+
+#[cfg(not(shuttle))]
+pub(crate) use parking_lot::{ArcMutexGuard, Condvar, Mutex, MutexGuard, RawMutex, RwLock};
+
+#[cfg(shuttle)]
+pub(crate) use scheduled::Condvar;
+#[cfg(shuttle)]
+pub(crate) use shuttle_parking_lot::{ArcMutexGuard, Mutex, MutexGuard, RawMutex, RwLock};
+
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Takes a lock, waited for so long; none if somebody else keeps it.
+#[cfg(not(shuttle))]
+pub(crate) fn lock_for<T>(
+    lock: &Arc<Mutex<T>>,
+    timeout: Duration,
+) -> Option<ArcMutexGuard<RawMutex, T>> {
+    Mutex::try_lock_arc_for(lock, timeout)
+}
+
+/// Takes a lock. Time does not pass: whoever would wait waits until he has it.
+#[cfg(shuttle)]
+pub(crate) fn lock_for<T>(
+    lock: &Arc<Mutex<T>>,
+    timeout: Duration,
+) -> Option<ArcMutexGuard<RawMutex, T>> {
+    if timeout.is_zero() { lock.try_lock_arc() } else { Some(lock.lock_arc()) }
+}
+
+#[cfg(shuttle)]
+mod scheduled {
+    use std::time::Duration;
+
+    use shuttle::rand::Rng;
+
+    use super::MutexGuard;
+
+    /// A condition variable with the interface of the other one.
+    #[derive(Debug, Default)]
+    pub(crate) struct Condvar {
+        waiting: shuttle::sync::Condvar,
+        /// Held from before the mutex is released until the wait has begun, and by who notifies.
+        gate: shuttle::sync::Mutex<()>,
+    }
+
+    /// How a wait of bounded time ended.
+    #[derive(Debug, Clone, Copy)]
+    pub(crate) struct WaitTimeoutResult(bool);
+
+    impl WaitTimeoutResult {
+        pub(crate) fn timed_out(self) -> bool {
+            self.0
+        }
+    }
+
+    const POISONED: &str = "a schedule ends with the first panic";
+
+    impl Condvar {
+        pub(crate) fn new() -> Self {
+            Self::default()
+        }
+
+        pub(crate) fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
+            let gate = self.gate.lock().expect(POISONED);
+            MutexGuard::unlocked(guard, || drop(self.waiting.wait(gate).expect(POISONED)));
+        }
+
+        /// Lets others run, and then says that the time is over or that there was a notification
+        /// without reason, which both may happen.
+        pub(crate) fn wait_for<T>(
+            &self,
+            guard: &mut MutexGuard<'_, T>,
+            _timeout: Duration,
+        ) -> WaitTimeoutResult {
+            MutexGuard::unlocked(guard, || {
+                drop(self.gate.lock().expect(POISONED));
+                shuttle::thread::yield_now();
+            });
+            WaitTimeoutResult(shuttle::rand::thread_rng().gen_bool(0.5))
+        }
+
+        pub(crate) fn notify_one(&self) {
+            let _gate = self.gate.lock().expect(POISONED);
+            self.waiting.notify_one();
+        }
+
+        pub(crate) fn notify_all(&self) {
+            let _gate = self.gate.lock().expect(POISONED);
+            self.waiting.notify_all();
+        }
+    }
+}
