@@ -58,6 +58,7 @@ mod retention;
 mod revision;
 mod scrub;
 mod segment;
+mod series;
 mod snapshot;
 mod state;
 mod store;
@@ -108,6 +109,10 @@ pub use repair::{Lost, RepairProgress, RepairReport};
 pub use retention::Retention;
 pub use revision::{CommitSequence, Micros, Revision};
 pub use scrub::{ScrubOptions, ScrubPosition, ScrubProgress, ScrubReport};
+pub use series::{
+    Interpolation, Point, Points, Qualities, Quality, RangeOptions, Series, SeriesDefinition,
+    SeriesFilter, SeriesInfo, SeriesRange, SeriesSnapshot, SeriesValue, Texts, ValueType, Values,
+};
 pub use snapshot::{History, Node, Snapshot};
 pub use target::Target;
 pub use timeline::{NodeChanges, Timeline};
