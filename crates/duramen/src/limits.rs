@@ -141,3 +141,9 @@ pub const INDEX_ENTRY_BYTES_MAX: usize = 8_204;
 pub const INDEX_CELL_ENTRIES_MAX: usize = 128;
 /// Entries of an index, beside those that were there before, from which on it may begin a new slab.
 pub const INDEX_SLAB_ENTRIES_MIN: u64 = 8_192;
+/// Points of one block of a series.
+pub const SERIES_BLOCK_POINTS_MAX: usize = 32_768;
+/// Bytes of text of one block of a series.
+pub const SERIES_BLOCK_TEXT_BYTES_MAX: usize = 4 << 20;
+/// Bytes of one value of a series of text.
+pub const SERIES_TEXT_BYTES_MAX: usize = 64 << 10;
