@@ -23,9 +23,11 @@ mod batch;
 mod event;
 mod find;
 mod records;
+mod token;
 
 pub use batch::Batch;
 pub use event::{Event, Operation};
+pub use token::ResumeToken;
 
 /// What to watch, and from where on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -66,7 +68,9 @@ pub enum WatchFrom {
     /// With the first commit. A document that dropped old revisions is new in the first that it
     /// kept.
     Beginning,
-    /// After a commit: where a feed that was read up to there goes on.
+    /// Where a feed goes on that was read up to there.
+    Token(ResumeToken),
+    /// After a commit of this database, whichever has this number now.
     After(CommitSequence),
     /// With the first commit at this time or after it.
     Time(Micros),
@@ -75,7 +79,7 @@ pub enum WatchFrom {
 /// What the commits of a database do to its documents, read when the reader wants it.
 ///
 /// A feed is a place in the history and nothing else: many may be read at once, at any pace, and
-/// one that was closed goes on from [`Feed::position`] when the database is opened again. Renaming,
+/// one that was closed goes on from [`Feed::token`] when the database is opened again. Renaming,
 /// tags, options and purges are no events.
 ///
 /// ```
@@ -126,7 +130,7 @@ impl Database {
     ///
     /// # Errors
     /// `NotFound` if a document that is named is not there, or the feed is to go on after a commit
-    /// that the database does not have.
+    /// that the database does not have, or not any more.
     pub fn watch(&self, options: &WatchOptions) -> Result<Feed> {
         let engine = Arc::clone(&self.engine);
         let published = engine.published();
@@ -142,6 +146,7 @@ impl Database {
         let position = match options.from {
             WatchFrom::Now => published,
             WatchFrom::Beginning => CommitSequence(0),
+            WatchFrom::Token(token) => token.resolve(&engine)?,
             WatchFrom::After(sequence) if sequence > published => {
                 return Err(not_there(sequence, published));
             }
@@ -223,8 +228,12 @@ impl Feed {
     }
 
     /// The commit that the feed has come to: what it did was delivered, as was what is watched of
-    /// all before it. [`WatchFrom::After`] it goes on.
+    /// all before it.
     pub fn position(&self) -> CommitSequence {
         self.position
+    }
+    /// Where another feed goes on after what this one has delivered.
+    pub fn token(&self) -> ResumeToken {
+        ResumeToken::new(&self.engine, self.position)
     }
 }

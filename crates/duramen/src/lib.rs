@@ -95,7 +95,7 @@ pub use durability::Durability;
 pub use engine::options::{CommitOptions, Options};
 pub use error::{Error, ErrorKind, Result};
 pub use export::{ExportedContent, ExportedFacts, ExportedRevision, HistoryExport, HistoryImport};
-pub use feed::{Batch, Event, Feed, KeyFilter, Operation, WatchFrom, WatchOptions};
+pub use feed::{Batch, Event, Feed, KeyFilter, Operation, ResumeToken, WatchFrom, WatchOptions};
 pub use index::{IndexDefinition, IndexOptions};
 pub use json::{ArrayIndex, JsonPointer, ParseOptions};
 pub use jsonpath::{JsonPath, Match, Matches};
@@ -109,10 +109,7 @@ pub use repair::{Lost, RepairProgress, RepairReport};
 pub use retention::Retention;
 pub use revision::{CommitSequence, Micros, Revision};
 pub use scrub::{ScrubOptions, ScrubPosition, ScrubProgress, ScrubReport};
-pub use series::{
-    Interpolation, Point, Points, Qualities, Quality, RangeOptions, Series, SeriesDefinition,
-    SeriesFilter, SeriesInfo, SeriesRange, SeriesSnapshot, SeriesValue, Texts, ValueType, Values,
-};
+pub use series::{Point, Points, Qualities, Quality, SeriesValue, Texts, ValueType, Values};
 pub use snapshot::{History, Node, Snapshot};
 pub use target::Target;
 pub use timeline::{NodeChanges, Timeline};

@@ -48,6 +48,10 @@ pub const CELL_BYTES_MAX: usize = 268_500_992;
 pub const BLOCK_BYTES_MAX: usize = 32 << 10;
 /// Live segments of one database.
 pub const SEGMENTS_MAX: usize = 65_536;
+
+/// Beginnings of epochs that the manifest keeps, so that a place in a change feed of an earlier one
+/// is known to be there still or lost.
+pub const EPOCHS_KEPT_MAX: usize = 64;
 /// Bytes of one value.
 pub const VALUE_BYTES_MAX: usize = 256 << 20;
 /// Bytes of one commit.

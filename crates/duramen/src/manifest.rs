@@ -24,7 +24,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use crate::damage::corrupt;
 use crate::io::{self, Access, Device};
 use crate::journal::{JournalPoint, JournalPosition};
-use crate::limits::SEGMENTS_MAX;
+use crate::limits::{EPOCHS_KEPT_MAX, SEGMENTS_MAX};
 use crate::segment::{BlockAddress, Encoding, SegmentInfo};
 use crate::{CommitSequence, Error, ErrorKind, Micros, Result};
 
@@ -46,6 +46,7 @@ const UNCOVERED_BYTES: usize = 12;
 const _: () = assert!(size_of::<Prefix>() == 20);
 const _: () = assert!(size_of::<Header>() == 120);
 const _: () = assert!(size_of::<Entry>() == 56);
+const _: () = assert!(size_of::<EpochEntry>() == 16);
 
 /// What every manifest begins with, in all formats.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -75,7 +76,7 @@ struct Header {
     journal_file: U64,
     journal_offset: U64,
     segments: U32,
-    reserved: U32,
+    epochs: U32,
 }
 
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -90,6 +91,22 @@ struct Entry {
     encoding: u8,
     reserved: U16,
     reserved_more: U32,
+}
+
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct EpochEntry {
+    epoch: U64,
+    recovered: U64,
+}
+
+/// Where an epoch began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct EpochStart {
+    pub(crate) epoch: u64,
+    /// The last commit that was there when it began: of an earlier epoch those up to this one were
+    /// kept, and later ones lost.
+    pub(crate) recovered: CommitSequence,
 }
 
 /// What a database consists of.
@@ -114,6 +131,8 @@ pub(crate) struct Manifest {
     pub(crate) checkpoint: JournalPoint,
     /// The live segments, newest first.
     pub(crate) segments: Vec<SegmentInfo>,
+    /// Where the newest epochs but the first began, oldest first.
+    pub(crate) epochs: Vec<EpochStart>,
 }
 
 /// What a program must know to read a database that uses it.
@@ -143,7 +162,16 @@ impl Manifest {
             next_segment: 1,
             checkpoint: JournalPoint::START,
             segments: Vec::new(),
+            epochs: Vec::new(),
         }
+    }
+
+    /// Begins the next epoch, after an unclean end that left the commits up to `recovered`.
+    pub(crate) fn begin_epoch(&mut self, recovered: CommitSequence) {
+        self.epoch = self.epoch.saturating_add(1);
+        self.epochs.push(EpochStart { epoch: self.epoch, recovered });
+        let dropped = self.epochs.len().saturating_sub(EPOCHS_KEPT_MAX);
+        self.epochs.drain(..dropped);
     }
 
     /// Reads the manifest; `None` if the device has none.
@@ -154,7 +182,7 @@ impl Manifest {
         };
         let read_failed = |error| Error::io("cannot read MANIFEST", error);
         let length = file.len().map_err(read_failed)?;
-        let most = file_bytes(SEGMENTS_MAX);
+        let most = file_bytes(SEGMENTS_MAX, EPOCHS_KEPT_MAX);
         if length > most as u64 {
             return Err(damage(0, "bytes of the file", format!("at most {most}"), length));
         }
@@ -202,11 +230,12 @@ impl Manifest {
     /// The bytes of the file.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let entries: Vec<_> = self.segments.iter().map(Entry::of).collect();
+        let epochs: Vec<_> = self.epochs.iter().map(EpochEntry::of).collect();
         let header = Header {
             prefix: Prefix {
                 magic: MAGIC,
                 checksum: U32::ZERO,
-                length: small(file_bytes(entries.len())),
+                length: small(file_bytes(entries.len(), epochs.len())),
                 format: FORMAT.into(),
             },
             flags: self.flags().into(),
@@ -221,9 +250,9 @@ impl Manifest {
             journal_file: self.checkpoint.position.file.into(),
             journal_offset: self.checkpoint.position.offset.into(),
             segments: small(entries.len()),
-            reserved: U32::ZERO,
+            epochs: small(epochs.len()),
         };
-        let mut bytes = [header.as_bytes(), entries.as_bytes()].concat();
+        let mut bytes = [header.as_bytes(), entries.as_bytes(), epochs.as_bytes()].concat();
         seal(&mut bytes);
         bytes
     }
@@ -238,10 +267,13 @@ impl Manifest {
         if features != 0 {
             return Err(unsupported(&format!("the database has features {features:#x}")));
         }
-        let count = header.segments.get() as usize;
-        let Ok(entries) = <[Entry]>::ref_from_bytes_with_elems(rest, count) else {
-            return Err(damage(104, "bytes of the file", file_bytes(count), bytes.len()));
-        };
+        let (count, epochs) = (header.segments.get() as usize, header.epochs.get() as usize);
+        let wrong_length =
+            || damage(112, "bytes of the file", file_bytes(count, epochs), bytes.len());
+        let (entries, rest) =
+            <[Entry]>::ref_from_prefix_with_elems(rest, count).map_err(|_| wrong_length())?;
+        let epochs =
+            <[EpochEntry]>::ref_from_bytes_with_elems(rest, epochs).map_err(|_| wrong_length())?;
         Ok(Self {
             database_id: header.database_id.get(),
             epoch: header.epoch.get(),
@@ -260,6 +292,7 @@ impl Manifest {
                 timestamp: Micros(header.checkpoint_timestamp.get()),
             },
             segments: entries.iter().enumerate().map(Entry::info).collect::<Result<_>>()?,
+            epochs: epochs.iter().map(EpochEntry::start).collect(),
         })
     }
 }
@@ -281,7 +314,7 @@ impl Entry {
 
     fn info((index, entry): (usize, &Self)) -> Result<SegmentInfo> {
         let Some(encoding) = Encoding::from_byte(entry.encoding) else {
-            let at = file_bytes(index) as u64;
+            let at = file_bytes(index, 0) as u64;
             return Err(damage(at, "encoding of a segment", "0 or 1", entry.encoding));
         };
         Ok(SegmentInfo {
@@ -293,6 +326,16 @@ impl Entry {
             first_sequence: CommitSequence(entry.first_sequence.get()),
             last_sequence: CommitSequence(entry.last_sequence.get()),
         })
+    }
+}
+
+impl EpochEntry {
+    fn of(start: &EpochStart) -> Self {
+        Self { epoch: start.epoch.into(), recovered: start.recovered.0.into() }
+    }
+
+    fn start(&self) -> EpochStart {
+        EpochStart { epoch: self.epoch.get(), recovered: CommitSequence(self.recovered.get()) }
     }
 }
 
@@ -332,8 +375,10 @@ fn covered_checksum(bytes: &[u8]) -> u32 {
     crc32c::crc32c(bytes.get(UNCOVERED_BYTES..).unwrap_or_default())
 }
 
-fn file_bytes(segments: usize) -> usize {
-    segments.saturating_mul(size_of::<Entry>()).saturating_add(size_of::<Header>())
+fn file_bytes(segments: usize, epochs: usize) -> usize {
+    let segments = segments.saturating_mul(size_of::<Entry>());
+    let epochs = epochs.saturating_mul(size_of::<EpochEntry>());
+    segments.saturating_add(epochs).saturating_add(size_of::<Header>())
 }
 
 /// `SEGMENTS_MAX` keeps counts and lengths of a manifest far below 4 Gi.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use duramen::{
     Batch, CommitSequence, Database, Error, ErrorKind, Event, JsonPointer, KeyFilter, Operation,
-    WatchFrom, WatchOptions,
+    ResumeToken, WatchFrom, WatchOptions,
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -23,7 +23,7 @@ Examples:
   duramen watch shop.duramen
   duramen watch shop.duramen config --path /opening --values
   duramen watch shop.duramen players --key ann --from beginning --no-follow
-  duramen watch shop.duramen --from c1042
+  duramen watch shop.duramen --from c1042.1.9f3a01b2
 
 Prints a line of JSON for each record, and for each document that is no collection, that a commit
 changed, in the order of the commits, beside a process that may be writing. Ctrl-C stops it and
@@ -75,14 +75,14 @@ impl Watch {
             let wait = if self.no_follow { Duration::ZERO } else { STEP };
             match feed.next(wait)? {
                 Some(batch) => {
-                    print(batch, output)?;
+                    print(batch, feed.token(), output)?;
                     left -= 1;
                 }
                 None if self.no_follow => break,
                 None => {}
             }
             if interruption.is_asked() {
-                let message = format!("interrupted: go on with --from c{}", feed.position());
+                let message = format!("interrupted: go on with --from {}", feed.token());
                 return Err(Failure::Interrupted(message));
             }
         }
@@ -108,14 +108,16 @@ impl Watch {
 }
 
 fn beginning(text: &str) -> Result<WatchFrom> {
-    let token = text.strip_prefix('c').and_then(|digits| digits.parse().ok());
-    match (text, token) {
+    let sequence = text.strip_prefix('c').and_then(|digits| digits.parse().ok());
+    match (text, sequence) {
         ("now", _) => Ok(WatchFrom::Now),
         ("beginning", _) => Ok(WatchFrom::Beginning),
+        (_, None) if text.starts_with('c') => Ok(WatchFrom::Token(text.parse()?)),
         (_, Some(sequence)) => Ok(WatchFrom::After(CommitSequence(sequence))),
         _ => moment::parse_time(text).map(WatchFrom::Time).map_err(|_| {
             let message = format!(
-                "{text:?} is no place to begin: use now, beginning, a token such as c1042, or a \
+                "{text:?} is no place to begin: use now, beginning, a token such as c1042.1.9f3a01b2, a \
+                 commit such as c1042, or a \
                  time such as 2024-05-01T12:30:00Z"
             );
             Error::new(ErrorKind::Invalid, message).into()
@@ -123,9 +125,9 @@ fn beginning(text: &str) -> Result<WatchFrom> {
     }
 }
 
-fn print(batch: Batch, output: &mut Output) -> Result<()> {
+fn print(batch: Batch, token: ResumeToken, output: &mut Output) -> Result<()> {
     let commit = Commit {
-        token: format!("c{}", batch.sequence),
+        token: token.to_string(),
         committed: moment::format(batch.timestamp),
         author: batch.author.clone(),
         message: batch.message.clone(),

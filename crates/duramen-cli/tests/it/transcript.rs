@@ -61,6 +61,7 @@ const REDACTIONS: &[(&str, &str)] = &[
     ("[COPIED]", r"of which (?<redacted>[\d,]+) were copied"),
     ("[CHECKSUM]", r"segments/\d{8}-(?<redacted>\d+-[0-9a-f]{8})\.segment"),
     ("[ID]", r"\b[0-9a-f]{32}\b"),
+    ("[ID]", r#""token":"c\d+\.\d+\.(?<redacted>[0-9a-f]{8})"#),
     ("[DISK]", r"with the journal +(?<redacted>[\d,]+)"),
 ];
 

@@ -15,6 +15,7 @@ use crate::journal::{self, Journal, JournalSettings};
 use crate::limits::LOCK_RETRY_MS;
 use crate::manifest::Manifest;
 use crate::memory::Memory;
+use crate::revision::CommitSequence;
 use crate::store::{self, Store};
 
 pub(crate) const LOCK: &str = "LOCK";
@@ -79,7 +80,7 @@ impl Engine {
             })?;
         store::remove_unnamed(device.as_ref(), &manifest)?;
         if !report.clean {
-            manifest.epoch += 1;
+            manifest.begin_epoch(report.end.sequence);
             manifest.store(device.as_ref())?;
         }
         let parts = (Some(journal), Some(lock));
@@ -153,6 +154,13 @@ impl Engine {
     /// The epoch: it rises with each open after an unclean end.
     pub(crate) fn epoch(&self) -> u64 {
         self.manifest.lock().epoch
+    }
+
+    /// The last commit of an epoch before this one that is still there, if that is known.
+    pub(crate) fn last_kept_of(&self, epoch: u64) -> Option<CommitSequence> {
+        let manifest = self.manifest.lock();
+        let next = manifest.epochs.iter().find(|start| start.epoch == epoch + 1);
+        next.map(|start| start.recovered)
     }
 }
 

@@ -32,6 +32,10 @@ fn sample() -> Manifest {
             timestamp: Micros(77),
         },
         segments: vec![segment(12), segment(7)],
+        epochs: vec![
+            EpochStart { epoch: 3, recovered: CommitSequence(40) },
+            EpochStart { epoch: 4, recovered: CommitSequence(41) },
+        ],
         ..Manifest::new(0xfeed_0001, Micros(1_700_000_000_000_000))
     }
 }
@@ -101,4 +105,20 @@ fn a_feature_to_write_leaves_the_database_readable() {
     let manifest = Manifest::decode(&sealed(bytes)).unwrap();
     assert_eq!(manifest.check_writable().unwrap_err().kind(), ErrorKind::Unsupported);
     assert!(sample().check_writable().is_ok());
+}
+
+#[test]
+fn where_the_newest_epochs_began_is_kept() {
+    let mut manifest = Manifest::new(7, Micros(5));
+    for recovered in 0..2 * EPOCHS_KEPT_MAX as u64 {
+        manifest.begin_epoch(CommitSequence(recovered));
+    }
+    assert_eq!(manifest.epochs.len(), EPOCHS_KEPT_MAX);
+    let newest = EpochStart {
+        epoch: 1 + 2 * EPOCHS_KEPT_MAX as u64,
+        recovered: CommitSequence(2 * EPOCHS_KEPT_MAX as u64 - 1),
+    };
+    assert_eq!(manifest.epochs.last(), Some(&newest));
+    assert_eq!(manifest.epoch, newest.epoch);
+    assert_eq!(Manifest::decode(&manifest.encode()).unwrap(), manifest);
 }

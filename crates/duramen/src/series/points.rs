@@ -6,9 +6,7 @@ use super::quality::{Qualities, Quality};
 use super::value::{SeriesValue, ValueType};
 use super::values::{Values, permuted};
 use crate::error::{Error, ErrorKind, Result};
-use crate::limits::{
-    SERIES_BLOCK_POINTS_MAX, SERIES_BLOCK_TEXT_BYTES_MAX, SERIES_TEXT_BYTES_MAX,
-};
+use crate::limits::{SERIES_BLOCK_POINTS_MAX, SERIES_BLOCK_TEXT_BYTES_MAX, SERIES_TEXT_BYTES_MAX};
 use crate::revision::Micros;
 
 /// One point of a tag.
@@ -207,16 +205,6 @@ impl Points {
             }
         }
         low.min(left)
-    }
-
-    /// Bytes that they take in memory, about.
-    pub(crate) fn bytes(&self) -> usize {
-        let qualities = match &self.qualities {
-            Qualities::All(_) => 0,
-            Qualities::Each(each) => each.capacity(),
-        };
-        let times = self.times.capacity().saturating_mul(8);
-        times.saturating_add(self.values.bytes()).saturating_add(qualities)
     }
 
     /// The columns, to be appended to: whoever does so appends to all of them.

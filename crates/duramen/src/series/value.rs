@@ -40,7 +40,8 @@ impl ValueType {
     /// `Invalid` for any other.
     pub fn parse(name: &str) -> Result<Self> {
         Self::ALL.into_iter().find(|one| one.name() == name).ok_or_else(|| {
-            let what = format!("there is no value type {name:?}: use f64, f32, i64, bool or string");
+            let what =
+                format!("there is no value type {name:?}: use f64, f32, i64, bool or string");
             Error::new(ErrorKind::Invalid, what)
         })
     }

@@ -133,17 +133,6 @@ impl Values {
             }
         }
     }
-
-    /// Bytes that they take in memory, about.
-    pub(crate) fn bytes(&self) -> usize {
-        match self {
-            Self::F64(all) => all.capacity().saturating_mul(8),
-            Self::F32(all) => all.capacity().saturating_mul(4),
-            Self::I64(all) => all.capacity().saturating_mul(8),
-            Self::Bool(all) => all.capacity(),
-            Self::String(all) => all.len().saturating_mul(8).saturating_add(all.bytes()),
-        }
-    }
 }
 
 fn extend<T: Copy>(all: &mut Vec<T>, more: &[T], range: Range<usize>) {

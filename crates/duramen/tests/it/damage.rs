@@ -107,7 +107,7 @@ pub(crate) fn database() -> (Files, Texts) {
     (files_of(&device), texts)
 }
 
-fn files_of(device: &MemoryDevice) -> Files {
+pub(crate) fn files_of(device: &MemoryDevice) -> Files {
     let mut paths = vec!["MANIFEST".to_owned()];
     for folder in ["journal", "segments"] {
         let names = device.list(folder).unwrap();

@@ -13,6 +13,8 @@ use duramen::{
     ScanOptions, WatchFrom, WatchOptions,
 };
 
+use crate::damage::{device_of, files_of};
+
 fn options() -> Options {
     Options { background: false, ..Options::default() }
 }
@@ -374,13 +376,13 @@ fn feeds_tell_what_the_histories_say_each_once_and_in_order() {
                 let sequence = batch.sequence.0;
                 told.extend(batch.map(|event| (sequence, event.unwrap())));
             }
-            kept.push((options, feed.position(), told));
+            kept.push((options, feed.token(), told));
         }
         db.close().unwrap();
         let db = Database::open_device(device, Options::default()).unwrap();
         live(&db, seed + 100);
-        for (options, position, mut told) in kept {
-            let from = WatchFrom::After(position);
+        for (options, token, mut told) in kept {
+            let from = WatchFrom::Token(token);
             let mut feed = db.watch(&WatchOptions { from, ..options.clone() }).unwrap();
             told.extend(drain(&mut feed));
             count += told.len();
@@ -664,4 +666,37 @@ fn a_patch_makes_the_new_document_of_the_old_one() {
             assert_eq!(value(copy.head().unwrap()), value(after), "{patch}");
         }
     }
+}
+
+#[test]
+fn a_token_of_a_commit_that_was_lost_is_refused_although_another_one_has_its_number() {
+    let device = Arc::new(MemoryDevice::new());
+    let db = Database::open_device(device.clone(), options()).unwrap();
+    let document = db.create_document("d").unwrap();
+    let mut feed = watch(&db, WatchFrom::Now);
+    document.put("1", &how()).unwrap();
+    drain(&mut feed);
+    let kept = feed.token();
+    let lost_from = files_of(&device);
+    document.put("2", &how()).unwrap();
+    drain(&mut feed);
+    let lost = feed.token();
+
+    // The device as a power loss leaves it that takes the second commit.
+    let device: Arc<dyn Device> = Arc::new(device_of(&lost_from, ("none", &[])));
+    let db = Database::open_device(device, options()).unwrap();
+    let document = db.document("d").unwrap();
+    let from = |token| WatchOptions { from: WatchFrom::Token(token), ..WatchOptions::default() };
+    let refused = db.watch(&from(lost)).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::NotFound);
+    document.put("3", &how()).unwrap();
+    assert_eq!(watch(&db, WatchFrom::Now).position(), lost.sequence());
+    let refused = db.watch(&from(lost)).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::NotFound);
+    assert!(refused.to_string().contains("was lost with the power"), "{refused}");
+    assert_eq!(brief(&drain(&mut db.watch(&from(kept)).unwrap())), [(3, "d", Operation::Update)]);
+
+    let other = Database::memory().unwrap();
+    let refused = other.watch(&from(kept)).unwrap_err();
+    assert!(refused.to_string().contains("another database"), "{refused}");
 }

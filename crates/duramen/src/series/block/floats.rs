@@ -174,7 +174,9 @@ fn pack<T: Float>(values: &[T], out: &mut Vec<u8>) {
         if width > 0 {
             out.push(shift.to_le_bytes()[0]);
         }
-        lanes.iter_mut().for_each(|lane| *lane >>= shift);
+        for lane in &mut lanes {
+            *lane >>= shift;
+        }
         packing::pack(&lanes, chunk.len(), width, out);
     }
 }

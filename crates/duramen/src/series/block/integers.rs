@@ -172,12 +172,7 @@ fn pack(values: &[i64], step: i64, out: &mut Vec<u8>) {
     }
 }
 
-fn unpack(
-    reader: &mut Reader<'_>,
-    len: usize,
-    range: Range<usize>,
-    sink: Sink<'_>,
-) -> Result<()> {
+fn unpack(reader: &mut Reader<'_>, len: usize, range: Range<usize>, sink: Sink<'_>) -> Result<()> {
     let (first, step) = (reader.signed()?, reader.signed()?);
     let mut value = first.wrapping_sub(step);
     let mut lanes: Lanes = [0; LANES];

@@ -42,7 +42,7 @@ macro_rules! each_lane {
 
 /// The bits that the widest of the lanes takes.
 pub(super) fn width(lanes: &[u64]) -> u32 {
-    64 - lanes.iter().fold(0, |all, lane| all | lane).leading_zeros()
+    u64::BITS.saturating_sub(lanes.iter().fold(0, |all, lane| all | lane).leading_zeros())
 }
 
 /// Bytes that `len` integers of `width` bits take, the last of them filled up.
@@ -77,6 +77,11 @@ pub(super) fn unpack(packed: &[u8], width: u32, lanes: &mut Lanes) {
     by_width!(width, unpack_width(packed, lanes));
 }
 
+#[expect(
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    reason = "every index and shift is a constant that the compiler checks"
+)]
 #[inline(never)]
 fn pack_width<const W: usize>(lanes: &Lanes, out: &mut Vec<u8>) {
     let mut words = [0_u64; W];
@@ -90,6 +95,11 @@ fn pack_width<const W: usize>(lanes: &Lanes, out: &mut Vec<u8>) {
     out.extend(words.iter().flat_map(|word| word.to_le_bytes()));
 }
 
+#[expect(
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    reason = "every index and shift is a constant that the compiler checks"
+)]
 #[inline(never)]
 fn unpack_width<const W: usize>(packed: &[u8], lanes: &mut Lanes) {
     let mask = u64::MAX >> (64 - W);
@@ -107,6 +117,7 @@ fn unpack_width<const W: usize>(packed: &[u8], lanes: &mut Lanes) {
 }
 
 #[cfg(test)]
+#[expect(clippy::indexing_slicing, reason = "tests panic where they are wrong")]
 mod tests {
     use super::*;
 

@@ -93,7 +93,9 @@ pub(super) fn decode(
                 let Some(text) = text else {
                     return Err(reader.corrupt("a text is none of the distinct ones"));
                 };
-                let Some(after) = left.checked_sub(text.len()) else { return Err(too_long(reader)) };
+                let Some(after) = left.checked_sub(text.len()) else {
+                    return Err(too_long(reader));
+                };
                 left = after;
                 out.push(text);
             }

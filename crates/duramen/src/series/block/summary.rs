@@ -1,6 +1,11 @@
 //! What is kept of a block beside its points: how many, between what, and their sums.
 
-#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -120,7 +125,7 @@ impl Numbers {
         }
     }
 
-    /// Adds those of other points of the same type (Chan, Golub and LeVeque, "Updating Formulae
+    /// Adds those of other points of the same type (Chan, Golub and `LeVeque`, "Updating formulae
     /// and a Pairwise Algorithm for Computing Sample Variances", 1979).
     pub(crate) fn add(&mut self, other: &Self) {
         if other.count() == 0 {
@@ -139,7 +144,7 @@ impl Numbers {
                 Self::Floats { count: more, range: (low, high), sum: plus, squares: squared },
             ) => {
                 *range = (range.0.min(*low), range.1.max(*high));
-                *count += more;
+                *count = count.saturating_add(*more);
                 *sum += plus;
                 *squares += squared + between;
             }
@@ -148,8 +153,8 @@ impl Numbers {
                 Self::Integers { count: more, range: (low, high), sum: plus, squares: squared },
             ) => {
                 *range = (range.0.min(*low), range.1.max(*high));
-                *count += more;
-                *sum += plus;
+                *count = count.saturating_add(*more);
+                *sum = sum.saturating_add(*plus);
                 *squares += squared + between;
             }
             _ => unreachable!("numbers of two types are added"),
@@ -191,8 +196,8 @@ impl Summary {
 
     /// Adds that of later points of the same type.
     pub(crate) fn add(&mut self, later: &Self) {
-        self.points += later.points;
-        self.good += later.good;
+        self.points = self.points.saturating_add(later.points);
+        self.good = self.good.saturating_add(later.good);
         self.numbers.add(&later.numbers);
         self.ends = match (self.ends.take(), &later.ends) {
             (Some((first, _)), Some((_, last))) => Some((first, last.clone())),
@@ -253,7 +258,7 @@ impl Summary {
                 *squares = read_float(reader)?;
             }
         }
-        let mut end = |reader: &mut Reader<'_>| -> Result<End> {
+        let end = |reader: &mut Reader<'_>| -> Result<End> {
             let time = first.wrapping_add(reader.varint()?.cast_signed());
             Ok((Micros(time), read_value(reader, value_type)?))
         };
