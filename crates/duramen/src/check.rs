@@ -29,6 +29,8 @@ pub struct CheckReport {
     pub cells: u64,
     /// Documents whose rows and values were read.
     pub documents: u64,
+    /// Series whose points were all read, as of the last commit.
+    pub series: u64,
     /// Revisions whose rows were read.
     pub revisions: u64,
     /// Indexes that were held against the records.
@@ -42,6 +44,7 @@ pub struct CheckReport {
 mod facts;
 mod hashes;
 mod indexes;
+mod series;
 
 /// Revisions of each document that are read whole: the first, the last, and some between.
 const WHOLE_READS: u64 = 16;
@@ -60,6 +63,7 @@ pub(crate) fn check(engine: &Engine) -> Result<CheckReport> {
     if let Some(tree) = catalogue {
         report.check_tree("catalogue", &tree, published);
     }
+    report.check_series((&view, published))?;
     let names = report.found("catalogue", view.names(published))?.unwrap_or_default();
     report.check_names(&names);
     for (name, found) in names {

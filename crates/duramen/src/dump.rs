@@ -17,9 +17,10 @@ use crate::database::DatabaseSnapshot;
 use crate::document::Document;
 use crate::engine::Engine;
 use crate::engine::catalogue::Name;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::export::{ExportedFacts, ExportedRevision, HistoryExport};
 use crate::revision::CommitSequence;
+use crate::series::tags;
 
 pub use load::DumpLoad;
 
@@ -64,6 +65,7 @@ pub struct Dump {
 impl DatabaseSnapshot {
     /// All documents with all revisions as of this commit, to be [loaded](DumpLoad) into another
     /// database. Deleted documents are among them; who renamed, declared and deleted what is not.
+    /// `Unsupported` if there are series.
     ///
     /// ```
     /// use duramen::{CommitOptions, Database, DumpLoad};
@@ -85,6 +87,16 @@ impl DatabaseSnapshot {
     /// # Ok::<(), duramen::Error>(())
     /// ```
     pub fn dump(&self) -> Result<Dump> {
+        let (tags, head) = self.engine.view().series_tags(self.sequence)?;
+        if tags::is_any(&tags, head)? {
+            let message = "the database has series, which a dump cannot say: export them one by \
+                           one, or make a backup";
+            return Err(Error::new(ErrorKind::Unsupported, message));
+        }
+        self.dump_documents()
+    }
+
+    fn dump_documents(&self) -> Result<Dump> {
         let mut names = self.engine.view().names(self.sequence)?;
         names.retain(|(_, name)| !name.is_free());
         Ok(Dump {
@@ -96,9 +108,10 @@ impl DatabaseSnapshot {
         })
     }
 
-    /// What a dump would say, in short. It takes as long as the dump.
+    /// What a dump of the documents would say, in short; series are not in it. It takes as long as
+    /// the dump.
     pub fn hash(&self) -> Result<ContentHash> {
-        let mut dump = self.dump()?;
+        let mut dump = self.dump_documents()?;
         for item in &mut dump {
             item?;
         }

@@ -17,9 +17,10 @@ use crate::engine::record::Prepared;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Device, Lock};
 use crate::journal::{Journal, JournalPoint, JournalPosition, Ticket};
-use crate::manifest::Manifest;
+use crate::manifest::{Feature, Manifest};
 use crate::memory::Memory;
 use crate::revision::{CommitSequence, Micros};
+use crate::series::young::YoungSeries;
 use crate::store::Store;
 use crate::sync::{Mutex, RwLock};
 use crate::tree::Tree;
@@ -108,6 +109,8 @@ pub(crate) struct Shared {
 pub(crate) struct View {
     pub(crate) store: Arc<Store>,
     trees: Mutex<Trees>,
+    /// Points that no checkpoint has written.
+    pub(crate) series: YoungSeries,
     /// What the last commits changed.
     pub(crate) recent: Mutex<Recent>,
     /// The last commit to be seen, if there is no journal to ask.
@@ -135,7 +138,7 @@ const COMMIT_BYTES: usize = 64;
 impl View {
     pub(crate) fn new(store: Arc<Store>) -> Self {
         let (trees, recent) = (Mutex::default(), Mutex::default());
-        Self { store, trees, recent, fixed: None, end: None }
+        Self { store, trees, series: YoungSeries::default(), recent, fixed: None, end: None }
     }
 
     /// The tree with this number; an empty one if there is nothing of it on disk.
@@ -190,7 +193,7 @@ impl View {
         let taken = |tree: Arc<Tree>| {
             std::mem::take(&mut tree.data.write().young_bytes) + tree.blobs.young_bytes()
         };
-        self.open_trees().into_iter().map(taken).sum()
+        self.open_trees().into_iter().map(taken).sum::<usize>() + self.series.bytes()
     }
 }
 
@@ -262,7 +265,7 @@ impl Engine {
         let (view, mut bytes) = (self.view(), COMMIT_BYTES);
         let ticket = journal.append(body, durability, |sequence, committed, _| {
             bytes += prepared.young_bytes();
-            prepared.stage(sequence, committed);
+            prepared.stage(&view, sequence, committed);
             view.recent.lock().push(sequence, prepared.trees());
         })?;
         self.memory.add_young(bytes);
@@ -294,6 +297,19 @@ impl Engine {
         {
             worker.end();
         }
+    }
+
+    /// Has the manifest say, before anything else does, that the database has a feature.
+    pub(crate) fn enable(&self, feature: Feature) -> Result<()> {
+        let mut manifest = self.manifest.lock();
+        if manifest.features_read & feature as u64 != 0 {
+            return Ok(());
+        }
+        let next =
+            Manifest { features_read: manifest.features_read | feature as u64, ..manifest.clone() };
+        next.store(self.device.as_ref())?;
+        *manifest = next;
+        Ok(())
     }
 
     /// Bytes of the journal since the last checkpoint.

@@ -27,7 +27,7 @@ use crate::tree::persist::{Meta, decode_schema};
 use crate::tree::schema::ROOT;
 use crate::{
     CommitSequence, Database, Error, Filter, Format, JsonPath, JsonPointer, LabelPath, Micros,
-    Options, ParseOptions, RecordPath, Result, Revision, journal, segment,
+    Options, ParseOptions, RecordPath, Result, Revision, journal, segment, series,
 };
 
 /// A decoder to be fuzzed.
@@ -40,7 +40,7 @@ pub struct Target {
 }
 
 /// All of them.
-pub const TARGETS: [Target; 19] = [
+pub const TARGETS: [Target; 20] = [
     Target { name: "journal_group", run: journal::fuzzing::group },
     Target { name: "journal_records", run: journal_records },
     Target { name: "segment_cells", run: segment::fuzzing::cells },
@@ -55,6 +55,7 @@ pub const TARGETS: [Target; 19] = [
     Target { name: "order_block", run: order_block },
     Target { name: "tree_facts", run: tree_facts },
     Target { name: "index_cell", run: index_cell },
+    Target { name: "series_block", run: series::fuzzing::block },
     Target { name: "json", run: json },
     Target { name: "jsonpath", run: jsonpath },
     Target { name: "json_patch", run: json_patch },
@@ -103,6 +104,7 @@ pub fn corpus(device: &Arc<dyn Device>) -> Result<Vec<(&'static str, Vec<u8>)>> 
     }
     add_cells(device, &mut corpus)?;
     add_journal(device, database, &mut corpus)?;
+    corpus.extend(series::fuzzing::blocks().map(|block| ("series_block", block)));
     corpus.extend(TEXTS.iter().map(|(name, text)| (*name, text.as_bytes().to_vec())));
     Ok(corpus)
 }

@@ -60,6 +60,7 @@ mod revision;
 pub mod schedules;
 mod scrub;
 mod segment;
+mod series;
 mod snapshot;
 mod state;
 mod store;
@@ -111,6 +112,12 @@ pub use repair::{Lost, RepairProgress, RepairReport};
 pub use retention::Retention;
 pub use revision::{CommitSequence, Micros, Revision};
 pub use scrub::{ScrubOptions, ScrubPosition, ScrubProgress, ScrubReport};
+pub use series::{
+    Aggregate, AggregateOptions, Fill, Hold, Interpolation, Point, Points, Qualities, Quality,
+    QualityFilter, RangeOptions, Series, SeriesDefinition, SeriesFilter, SeriesInfo, SeriesRange,
+    SeriesSnapshot, SeriesValue, Texts, Thinning, ValueType, Values, WindowColumn, WindowTable,
+    Windows,
+};
 pub use snapshot::{History, Node, Snapshot};
 pub use target::Target;
 pub use timeline::{NodeChanges, Timeline};

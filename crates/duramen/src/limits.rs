@@ -60,6 +60,15 @@ pub const COMMIT_BYTES_MAX: usize = 1 << 30;
 pub const JSON_DEPTH_MAX: usize = 512;
 /// Bytes of a document name.
 pub const NAME_BYTES_MAX: usize = 255;
+/// Bytes of the unit and of the description of a series, and of the name and the value of a label.
+pub const SERIES_NOTE_BYTES_MAX: usize = 4_096;
+/// Points that a series gathers in memory before they are sorted for its readers; as many come
+/// together when they are read.
+pub const SERIES_TAIL_POINTS_MAX: usize = 4_096;
+/// Points of a series that are read at once.
+pub const SERIES_READ_POINTS: usize = 8_192;
+/// Labels of one series.
+pub const SERIES_LABELS_MAX: usize = 64;
 /// Bytes of the key of a record.
 pub const RECORD_KEY_BYTES_MAX: usize = 1_024;
 /// Bytes of the text of a path in a record.
@@ -141,3 +150,11 @@ pub const INDEX_ENTRY_BYTES_MAX: usize = 8_204;
 pub const INDEX_CELL_ENTRIES_MAX: usize = 128;
 /// Entries of an index, beside those that were there before, from which on it may begin a new slab.
 pub const INDEX_SLAB_ENTRIES_MIN: u64 = 8_192;
+/// Points of one block of a series.
+pub const SERIES_BLOCK_POINTS_MAX: usize = 32_768;
+/// Bytes of text of one block of a series.
+pub const SERIES_BLOCK_TEXT_BYTES_MAX: usize = 4 << 20;
+/// Bytes of one value of a series of text.
+pub const SERIES_TEXT_BYTES_MAX: usize = 64 << 10;
+/// Windows of one aggregation of a series.
+pub const SERIES_WINDOWS_MAX: usize = 10_000_000;

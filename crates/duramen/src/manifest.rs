@@ -121,7 +121,7 @@ pub(crate) struct Manifest {
     pub(crate) clean: bool,
     /// Whether a purge is under way, so that what is given up is overwritten before it is removed.
     pub(crate) purging: bool,
-    /// Features a program must know to read the database; none exists yet.
+    /// Features a program must know to read the database: bits of [`Feature`].
     pub(crate) features_read: u64,
     /// Features a program must know to write to the database; none exists yet.
     pub(crate) features_write: u64,
@@ -133,6 +133,19 @@ pub(crate) struct Manifest {
     pub(crate) segments: Vec<SegmentInfo>,
     /// Where the newest epochs but the first began, oldest first.
     pub(crate) epochs: Vec<EpochStart>,
+}
+
+/// What a program must know to read a database that uses it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u64)]
+pub(crate) enum Feature {
+    /// Points of series, in the journal and in segments.
+    Series = 1,
+}
+
+impl Feature {
+    /// All that this version knows.
+    const ALL: u64 = Self::Series as u64;
 }
 
 impl Manifest {
@@ -250,8 +263,8 @@ impl Manifest {
         let Ok((header, rest)) = Header::ref_from_prefix(bytes) else {
             return Err(damage(0, "bytes of the file", size_of::<Header>(), bytes.len()));
         };
-        if header.features_read != 0 {
-            let features = header.features_read;
+        let features = header.features_read.get() & !Feature::ALL;
+        if features != 0 {
             return Err(unsupported(&format!("the database has features {features:#x}")));
         }
         let (count, epochs) = (header.segments.get() as usize, header.epochs.get() as usize);

@@ -14,6 +14,7 @@
 pub(crate) mod device;
 mod print;
 mod rewrite;
+mod series;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -226,6 +227,10 @@ fn repair(
     if unfounded.contains_key(&CATALOGUE) {
         repair.lose(None, NO_REVISIONS, "the last changes of names, tags and options");
     }
+    if unfounded.contains_key(&TreeId::SERIES) {
+        repair.lose(None, NO_REVISIONS, "the last changes of what series there are");
+    }
+    repair.series()?;
     repair.finish()
 }
 
@@ -283,7 +288,9 @@ impl Repair {
         names.dedup_by_key(|(_, name)| name.tree);
         let known: BTreeSet<TreeId> = names.iter().map(|(_, name)| name.tree).collect();
         let mut wanted: Vec<_> = names.into_iter().map(|(name, at)| (at.tree, name)).collect();
-        for &tree in trees.difference(&known).filter(|&&tree| tree != CATALOGUE) {
+        for &tree in
+            trees.difference(&known).filter(|&&tree| tree < TreeId::SERIES && tree != CATALOGUE)
+        {
             wanted.push((tree, String::new()));
         }
         let mut documents = Vec::new();

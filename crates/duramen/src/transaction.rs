@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::durability::Durability;
+use crate::engine::Engine;
 use crate::engine::options::CommitOptions;
 use crate::engine::record::{Facts, Prepared};
-use crate::engine::{CATALOGUE, Engine};
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::{JsonPointer, ParseOptions, Tape};
 use crate::limits::{COMMIT_TEXT_BYTES_MAX, TURN_WAIT_MS};
+use crate::manifest::Feature;
 use crate::revision::{CommitSequence, Micros, Revision};
+use crate::series::changes::SeriesChanges;
 use crate::tree::Tree;
 use crate::tree::cell_key::TreeId;
 use crate::tree::serialize::Format;
@@ -23,6 +25,7 @@ mod isolation;
 mod names;
 mod purge;
 mod records;
+mod series;
 
 pub use isolation::TransactOptions;
 
@@ -49,6 +52,8 @@ pub struct Transaction {
     engine: Arc<Engine>,
     writers: BTreeMap<TreeId, Writer>,
     names: BTreeMap<String, TreeId>,
+    /// What is staged of the points of series.
+    points: SeriesChanges,
     /// A change failed half done: what is staged is of no use.
     is_broken: bool,
     aim: Aim,
@@ -96,6 +101,7 @@ impl Transaction {
             engine,
             writers,
             names,
+            points: SeriesChanges::default(),
             is_broken: false,
             aim: Aim::Nothing,
             keeps_unchanged: false,
@@ -187,7 +193,7 @@ impl Transaction {
         let mut newest = CommitSequence(0);
         let mut unchanged = Vec::new();
         for (&id, writer) in &mut self.writers {
-            let is_kept = self.keeps_unchanged && id != CATALOGUE;
+            let is_kept = self.keeps_unchanged && !id.is_catalogue();
             if !writer.settle(self.repeats)? && !is_kept {
                 newest = newest.max(writer.tree.newest_sequence()?);
                 unchanged.push(id);
@@ -204,7 +210,8 @@ impl Transaction {
             read
         };
         let durability = options.durability.unwrap_or(self.engine.options.durability);
-        if self.writers.is_empty() {
+        let changes = std::mem::take(&mut self.points).settled()?;
+        if self.writers.is_empty() && changes.is_empty() {
             // What it is based on is as sure as this commit was to be.
             match durability {
                 Durability::Sync => self.engine.journal()?.wait_durable(newest)?,
@@ -213,8 +220,12 @@ impl Transaction {
             return Ok(Committed::default());
         }
         self.check_timestamp(options.timestamp)?;
+        if self.writers.contains_key(&TreeId::SERIES) {
+            self.engine.enable(Feature::Series)?;
+        }
         let facts = Facts::of(options);
         let prepared = Prepared::new(self.writers.values().collect(), facts)
+            .with_series(&changes)
             .giving_room(self.aim == Aim::LettingGo);
         let ticket = self.engine.queue(&prepared, durability)?;
         drop(read);
@@ -273,7 +284,7 @@ impl Transaction {
         let invalid = |message| Err(Error::new(ErrorKind::Invalid, message));
         for (&id, writer) in &self.writers {
             if let Some(last) = writer.tree.last_timestamp()?.filter(|&last| last >= given)
-                && id != CATALOGUE
+                && !id.is_catalogue()
             {
                 return invalid(format!(
                     "the timestamp {given} is not after {last}, that of the last revision: \

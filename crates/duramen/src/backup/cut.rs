@@ -5,6 +5,8 @@
 //!   shapes, which stay: their numbers mean nothing without nodes;
 //! - cells are read and written in key order, so that no more than one is in memory.
 
+mod series;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -26,6 +28,7 @@ use crate::tree::history::short;
 use crate::tree::persist;
 use crate::tree::rows::Row;
 use crate::tree::schema::Schema;
+use series::SeriesCut;
 
 /// Bytes of memory, of which a quarter keeps blocks: every cell is read once, a few a second time.
 const MEMORY_BYTES: usize = 64 << 20;
@@ -42,17 +45,26 @@ pub(super) fn cut(
     let live = store.live();
     let mut cutter = Cutter::new(Arc::clone(&store), point);
     let mut cells = Output::new((device, manifest), manifest.next_segment, LEVELS_MAX);
+    let (mut series, mut kept) = (SeriesCut::new(point), Vec::new());
     for found in live.scan(&[])? {
         let (key, cell) = found?;
         let Some((tree, parsed)) = cell_key::parse(&key) else {
             let message = format!("no cell has the key {key:02x?}");
             return Err(Error::new(ErrorKind::Corrupt, message));
         };
-        if let Some(kept) = cutter.cell(&live, (tree, parsed), &|| cell.load())? {
-            cells.push(&key, &kept)?;
+        if SeriesCut::takes(parsed) {
+            series.push((tree, parsed), (key, cell.load()?), &mut kept)?;
+        } else {
+            series.finish(&mut kept);
+            let left = cutter.cell(&live, (tree, parsed), &|| cell.load())?;
+            kept.extend(left.map(|cell| (key, cell)));
         }
+        kept.drain(..).try_for_each(|(key, cell)| cells.push(&key, &cell))?;
     }
+    series.finish(&mut kept);
+    kept.drain(..).try_for_each(|(key, cell)| cells.push(&key, &cell))?;
     cutter.leave_tree();
+    cutter.newest = cutter.newest.max(series.newest);
     let sequence = match point {
         RestorePoint::Commit(sequence) => sequence,
         _ => cutter.newest.0,

@@ -8,12 +8,13 @@
 use std::sync::Arc;
 
 use crate::bulk::Segments;
-use crate::engine::Engine;
 use crate::engine::record::{Facts, Prepared};
+use crate::engine::{Engine, View};
 use crate::error::Result;
 use crate::journal::JournalPoint;
 use crate::revision::{CommitSequence, Micros, Revision};
 use crate::segment::{Encoding, SegmentInfo, SegmentMeta, SegmentWriter};
+use crate::series::young as series;
 use crate::tree::Tree;
 use crate::tree::data::TreeData;
 use crate::tree::persist::{self, CellSink, Frozen, LoadedCells};
@@ -39,6 +40,7 @@ struct Put {
     infos: Vec<SegmentInfo>,
     /// The trees that were young, with the numbers of their schemas.
     trees: Vec<(Arc<Tree>, Frozen, u128)>,
+    series: series::Frozen,
     loaded: LoadedCells,
 }
 
@@ -55,7 +57,7 @@ impl Engine {
         let tail = journal.tail();
         let timestamp = self.clock().now().max(Micros(tail.timestamp.0.saturating_add(1)));
         let end = JournalPoint { sequence: tail.sequence.next(), timestamp, ..tail };
-        stage(&mut loaded, &end);
+        stage(&self.view(), &mut loaded, &end);
         let young_bytes = self.memory.young();
         let mut is_final = loaded.catalogue.is_some();
         let put = self.put(&mut loaded, &end).and_then(|put| {
@@ -73,6 +75,7 @@ impl Engine {
         for (tree, frozen, schema) in &put.trees {
             tree.checkpointed(frozen, *schema)?;
         }
+        self.view().series.checkpointed(&put.series);
         self.memory.remove_young(young_bytes);
         let LoadedCells { frozen, schema, .. } = &put.loaded;
         loaded.tree.attach_loaded(Arc::clone(&loaded.data.schema), frozen, *schema);
@@ -93,13 +96,15 @@ impl Engine {
         let mut infos = Vec::new();
         let frozen = |tree: Arc<Tree>| tree.freeze().map(|frozen| (tree, frozen));
         let young: Vec<_> = self.view().open_trees().into_iter().filter_map(frozen).collect();
+        let series = self.view().series.freeze();
         let mut trees = Vec::with_capacity(young.len());
-        if !young.is_empty() {
+        if !young.is_empty() || !series.is_empty() {
             let mut out = CellSink::new(self.new_segment(end)?);
             for (tree, frozen) in young {
                 let schema = tree.write_frozen(&frozen, None, &mut out)?;
                 trees.push((tree, frozen, schema));
             }
+            out.put_series(&series)?;
             infos.push(out.finish()?);
         }
         let facts = persist::loaded_cells(&loaded.data, loaded.tree.id(), loaded.counts);
@@ -109,7 +114,7 @@ impl Engine {
         }
         infos.push(segment.finish()?);
         infos.extend(loaded.segments.seal(end.sequence)?);
-        Ok(Put { infos, trees, loaded: facts })
+        Ok(Put { infos, trees, series, loaded: facts })
     }
 
     fn new_segment(&self, end: &JournalPoint) -> Result<SegmentWriter> {
@@ -142,12 +147,12 @@ impl Engine {
 }
 
 /// Makes what is loaded, and what the catalogue says of it, the commit at `end`.
-fn stage(loaded: &mut Attachment<'_>, end: &JournalPoint) {
+fn stage(view: &View, loaded: &mut Attachment<'_>, end: &JournalPoint) {
     let facts = &loaded.facts;
     let row = facts.row((loaded.tree.id(), Revision(1)), end.sequence, end.timestamp);
     loaded.data.commit_staged(&row);
     if let Some(catalogue) = loaded.catalogue {
         let prepared = Prepared::new(vec![catalogue], facts.clone());
-        prepared.stage(end.sequence, end.timestamp);
+        prepared.stage(view, end.sequence, end.timestamp);
     }
 }

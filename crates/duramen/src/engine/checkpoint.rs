@@ -17,6 +17,7 @@ use crate::limits::{
     CLOSING_CHECKPOINT_JOURNAL_BYTES, KEPT_HASH_TEXT_BYTES_MAX, YOUNG_SEGMENTS_MAX,
 };
 use crate::segment::{Encoding, SegmentInfo, SegmentMeta, SegmentWriter};
+use crate::series::young as series;
 use crate::sync::MutexGuard;
 use crate::tree::Tree;
 use crate::tree::cell_key::TreeId;
@@ -35,6 +36,7 @@ struct Young {
     from: JournalPoint,
     tail: JournalPoint,
     trees: Vec<(Arc<Tree>, Frozen)>,
+    series: series::Frozen,
     /// Approximate bytes that it takes in memory.
     bytes: usize,
 }
@@ -68,7 +70,8 @@ impl Engine {
         for ((tree, frozen), &schema) in young.trees.iter().zip(&schemas) {
             tree.checkpointed(frozen, schema)?;
         }
-        drop(young.trees);
+        self.view().series.checkpointed(&young.series);
+        drop((young.trees, young.series));
         self.memory.remove_young(young.bytes);
         self.view().drop_idle();
         journal.checkpointed(young.tail.position)
@@ -89,8 +92,8 @@ impl Engine {
         if tail.sequence == from.sequence && trees.is_empty() {
             return Ok(None);
         }
-        let bytes = self.memory.young();
-        Ok(Some(Young { from, tail, trees, bytes }))
+        let (series, bytes) = (self.view().series.freeze(), self.memory.young());
+        Ok(Some(Young { from, tail, trees, series, bytes }))
     }
 
     /// Has the indexes in use follow what was committed, while what changed is in memory. Where
@@ -129,6 +132,7 @@ impl Engine {
         for (tree, frozen) in &young.trees {
             schemas.push(tree.write_frozen(frozen, hashes.remove(&tree.id()), &mut out)?);
         }
+        out.put_series(&young.series)?;
         out.finish()
     }
 

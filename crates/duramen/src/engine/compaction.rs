@@ -187,6 +187,9 @@ impl Compaction {
             last_sequence: last,
         };
         let mut merger = Merger::new(live.part(plan.inputs.end..infos.len(), CACHE_BYTES));
+        if plan.level == LEVELS_MAX {
+            merger = merger.sealing();
+        }
         let kept = trimming.kept();
         let mut told: Vec<Cell> = kept
             .iter()

@@ -76,9 +76,14 @@ impl Pinned {
             checkpoint.timestamp = checkpoint.timestamp.max(last.committed);
             is_empty = false;
         }
-        if is_empty {
+        let series = view.series.freeze();
+        if is_empty && series.is_empty() {
             return Ok(());
         }
+        for (_, committed) in series.commits() {
+            checkpoint.timestamp = checkpoint.timestamp.max(committed);
+        }
+        cells.put_series(&series)?;
         let info = cells.finish()?;
         self.manifest.next_segment += 1;
         self.manifest.segments.insert(0, info);

@@ -1,11 +1,12 @@
 //! The journal's record of one commit: what it does to each of its trees.
 
+use crate::engine::View;
 use crate::engine::options::CommitOptions;
-use crate::engine::{CATALOGUE, View};
 use crate::error::Result;
 use crate::limits::COMMIT_BYTES_MAX;
 use crate::node::NodeId;
 use crate::revision::{CommitSequence, Micros, Revision};
+use crate::series::changes::SeriesChanges;
 use crate::tree::TREE_BYTES;
 use crate::tree::cell_key::TreeId;
 use crate::tree::delta::{self, Parts};
@@ -16,6 +17,7 @@ use crate::wire::{Reader, put_bytes, put_varint};
 const HAS_TIMESTAMP: u8 = 1;
 const HAS_AUTHOR: u8 = 2;
 const HAS_MESSAGE: u8 = 4;
+const HAS_SERIES: u8 = 8;
 
 /// What a commit says of its revisions.
 #[derive(Debug, Clone, Default)]
@@ -31,6 +33,7 @@ pub(crate) struct Prepared<'w> {
     pub(crate) body: Vec<u8>,
     facts: Facts,
     writers: Vec<&'w Writer>,
+    series: Option<&'w SeriesChanges>,
     gives_room: bool,
 }
 
@@ -57,7 +60,17 @@ impl<'w> Prepared<'w> {
             put_varint(&mut body, u64::from(writer.revision));
             delta::encode(&tree.data.read(), &tree.orders, &tree.blobs, &mut body);
         }
-        Self { body, facts, writers, gives_room: false }
+        Self { body, facts, writers, series: None, gives_room: false }
+    }
+
+    /// Adds what the commit does to the points of series.
+    pub(crate) fn with_series(mut self, changes: &'w SeriesChanges) -> Self {
+        if let (Some(flags), false) = (self.body.first_mut(), changes.is_empty()) {
+            *flags |= HAS_SERIES;
+            changes.encode(&mut self.body);
+            self.series = Some(changes);
+        }
+        self
     }
 
     /// Marks a commit that lets something go, so that it may take what is kept for a full device.
@@ -83,7 +96,8 @@ impl<'w> Prepared<'w> {
             let tree_bytes = if is_first { TREE_BYTES } else { 0 };
             std::mem::take(&mut data.young_bytes) + writer.tree.blobs.staged_bytes() + tree_bytes
         };
-        self.writers.iter().map(taken).sum()
+        let series = self.series.map_or(0, SeriesChanges::young_bytes);
+        self.writers.iter().map(taken).sum::<usize>() + series
     }
 
     /// The trees that it changes, with the revisions that they get.
@@ -92,7 +106,10 @@ impl<'w> Prepared<'w> {
     }
 
     /// Gives every tree its revision: staged changes become visible at the commit's sequence.
-    pub(crate) fn stage(&self, sequence: CommitSequence, committed: Micros) {
+    pub(crate) fn stage(&self, view: &View, sequence: CommitSequence, committed: Micros) {
+        if let Some(changes) = self.series {
+            view.series.stage(changes, (sequence, committed));
+        }
         for writer in &self.writers {
             let revision = Revision(u64::from(writer.revision));
             let row = self.facts.row((writer.tree.id(), revision), sequence, committed);
@@ -105,10 +122,10 @@ impl<'w> Prepared<'w> {
 }
 
 impl Facts {
-    /// What a record begins with.
-    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self> {
+    /// What a record begins with, and whether points of series stand after its trees.
+    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<(Self, bool)> {
         let flags = reader.byte()?;
-        if flags & !(HAS_TIMESTAMP | HAS_AUTHOR | HAS_MESSAGE) != 0 {
+        if flags & !(HAS_TIMESTAMP | HAS_AUTHOR | HAS_MESSAGE | HAS_SERIES) != 0 {
             return Err(reader.corrupt(&format!("expected known flags, found {flags:#04x}")));
         }
         let mut facts = Self::default();
@@ -121,7 +138,7 @@ impl Facts {
         if flags & HAS_MESSAGE != 0 {
             facts.message = Some(reader.text()?.into());
         }
-        Ok(facts)
+        Ok((facts, flags & HAS_SERIES != 0))
     }
 
     /// What the options of a commit say.
@@ -141,7 +158,7 @@ impl Facts {
         committed: Micros,
     ) -> Row {
         // A given timestamp is that of the documents; the catalogue's own rise with the commits.
-        let given = self.timestamp.filter(|_| tree != CATALOGUE);
+        let given = self.timestamp.filter(|_| !tree.is_catalogue());
         Row {
             revision,
             // The clock may have gone back since the timestamp was checked.
@@ -161,7 +178,7 @@ pub(crate) fn replay(
     body: &[u8],
 ) -> Result<()> {
     let mut reader = Reader::new(body);
-    let facts = Facts::decode(&mut reader)?;
+    let (facts, has_series) = Facts::decode(&mut reader)?;
     let mut trees = Vec::new();
     for _ in 0..reader.count()? {
         let tree = view.tree(TreeId(reader.varint()?))?;
@@ -177,6 +194,9 @@ pub(crate) fn replay(
         tree.orders.commit_staged();
         tree.blobs.commit_staged();
         trees.push((tree.id(), revision));
+    }
+    if has_series {
+        view.series.stage(&SeriesChanges::decode(&mut reader)?, (sequence, committed));
     }
     view.recent.lock().push(sequence, trees);
     reader.end()

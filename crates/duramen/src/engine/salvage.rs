@@ -24,6 +24,7 @@ use crate::repair::device::SalvageDevice;
 use crate::revision::{CommitSequence, Micros, Revision};
 use crate::segment::salvage::{DamagedSegment, LostKeys, Part, numbers};
 use crate::segment::{Encoding, Segment, SegmentInfo, SegmentMeta, SegmentWriter};
+use crate::series::changes::SeriesChanges;
 use crate::store::Store;
 use crate::tree::Tree;
 use crate::tree::cell_key::{self, TreeId};
@@ -331,7 +332,7 @@ impl Replay<'_> {
 
     fn apply(&mut self, at: (CommitSequence, Micros), body: &[u8]) -> Result<()> {
         let mut reader = Reader::new(body);
-        let facts = Facts::decode(&mut reader)?;
+        let (facts, has_series) = Facts::decode(&mut reader)?;
         for _ in 0..reader.count()? {
             let (id, revision) = (TreeId(reader.varint()?), Revision(reader.varint()?));
             self.touched.insert(id);
@@ -350,6 +351,9 @@ impl Replay<'_> {
                 self.closed.insert(id);
                 self.note(id, revision);
             }
+        }
+        if has_series {
+            self.view.series.stage(&SeriesChanges::decode(&mut reader)?, at);
         }
         reader.end()
     }

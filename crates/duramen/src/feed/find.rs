@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use super::Filter;
 use crate::engine::catalogue::naming;
 use crate::engine::recent::TreeChange;
-use crate::engine::{CATALOGUE, Engine, View};
+use crate::engine::{Engine, View};
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::FEED_PAGE_CHANGES;
 use crate::revision::{CommitSequence, Micros, Revision};
@@ -28,7 +28,7 @@ pub(super) fn changes(
     if filter.trees.is_none() {
         let recent = view.recent.lock().between(after, until);
         if let Some(mut changes) = recent {
-            changes.retain(|change| change.tree != CATALOGUE);
+            changes.retain(|change| !change.tree.is_catalogue());
             return Ok((changes, until));
         }
     }

@@ -58,6 +58,25 @@ impl CellHandle {
 }
 
 impl Segment {
+    /// The position after one, at which a cell is unless it was the last.
+    pub(crate) fn after(&self, at: CellPosition) -> Result<CellPosition> {
+        let cells = self.entry(at.block)?.map_or(0, |(entry, _)| usize::from(entry.cells.get()));
+        let slot = at.slot.saturating_add(1);
+        let is_last = slot >= cells;
+        let block = at.block.saturating_add(usize::from(is_last));
+        Ok(CellPosition { block, slot: if is_last { 0 } else { slot } })
+    }
+
+    /// The position before one; none if it is the first.
+    pub(crate) fn before(&self, at: CellPosition) -> Result<Option<CellPosition>> {
+        if let Some(slot) = at.slot.checked_sub(1) {
+            return Ok(Some(CellPosition { slot, ..at }));
+        }
+        let Some(block) = at.block.checked_sub(1) else { return Ok(None) };
+        let last = self.entry(block)?.and_then(|(entry, _)| entry.cells.get().checked_sub(1));
+        Ok(last.map(|slot| CellPosition { block, slot: slot.into() }))
+    }
+
     /// The key and the cell at a position; `None` if no cell is there.
     pub(crate) fn cell_at(
         self: &Arc<Self>,

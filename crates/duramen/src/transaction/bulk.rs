@@ -82,6 +82,8 @@ impl Transaction {
             if found.is_none_or(|found| found.tree != reserved.tree) {
                 return Err(taken(name));
             }
+            self.check_no_series(name)?;
+            let writer = self.take(CATALOGUE)?;
             writer.make_live(name)?;
             if !how.declared.is_empty() {
                 let json = how.declared.to_json();

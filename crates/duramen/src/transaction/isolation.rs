@@ -194,7 +194,7 @@ impl Transaction {
             // The error was not passed on.
             return Err(self.lose(lost));
         }
-        if self.writers.is_empty() {
+        if self.writers.is_empty() && self.points.is_empty() {
             // It read one snapshot and changed nothing: it was when that was.
             return Ok(());
         }

@@ -12,6 +12,7 @@ use crate::json::escape::quoted;
 use crate::json::{JsonPointer, ParseOptions, Tape};
 use crate::options::DocumentOptions;
 use crate::revision::Revision;
+use crate::series::tags;
 use crate::transaction::{Aim, Transaction};
 use crate::tree::Tree;
 use crate::tree::cell_key::TreeId;
@@ -116,6 +117,7 @@ impl Transaction {
             );
             return Err(Error::new(ErrorKind::Conflict, message));
         }
+        self.check_no_series(to)?;
         let renamed = self.writers[&CATALOGUE].rename((from, source), to);
         if renamed.is_ok() {
             self.names.remove(from);
@@ -201,7 +203,7 @@ impl Transaction {
     /// this transaction can have changed come with the catalogue's writer.
     pub(super) fn tell_deletions(&self) -> Result<()> {
         let Some(catalogue) = self.writers.get(&CATALOGUE) else { return Ok(()) };
-        for (&id, writer) in self.writers.iter().filter(|&(&id, _)| id != CATALOGUE) {
+        for (&id, writer) in self.writers.iter().filter(|(id, _)| !id.is_catalogue()) {
             let revision = catalogue.revision;
             let told = catalogue.tree.read(|data| facts::deleted(data, id, revision))?;
             let deleted = writer.deleted()?;
@@ -250,6 +252,9 @@ impl Transaction {
         if id == CATALOGUE {
             return Ok(Some(facts::catalogue_options()));
         }
+        if id == TreeId::SERIES {
+            return Ok(Some(tags::options()));
+        }
         if let Some(writer) = self.writers.get(&CATALOGUE) {
             // What this transaction has staged may be taken back, so it is not remembered.
             return Ok(facts::options(&writer.tree, id, writer.revision)?.map(Arc::new));
@@ -263,9 +268,12 @@ impl Transaction {
     /// used gets an entry.
     pub(super) fn reserve(&mut self, name: &str) -> Result<(TreeId, bool)> {
         let writer = self.take(CATALOGUE)?;
-        if let Some(found) = catalogue::find(&writer.tree, name, writer.revision)? {
+        let (catalogue, revision) = (Arc::clone(&writer.tree), writer.revision);
+        if let Some(found) = catalogue::find(&catalogue, name, revision)? {
             return Ok((found.tree, found.is_free()));
         }
+        self.check_no_series(name)?;
+        let writer = self.take(CATALOGUE)?;
         let new = writer.add_name(name)?;
         writer.write_name(name, &Name { status: Status::Free, ..new }, None)?;
         Ok((new.tree, true))
@@ -275,7 +283,12 @@ impl Transaction {
     pub(super) fn create(&mut self, name: &str) -> Result<(TreeId, bool)> {
         self.aim = Aim::Adding;
         let writer = self.take(CATALOGUE)?;
-        let found = catalogue::find(&writer.tree, name, writer.revision)?;
+        let (catalogue, revision) = (Arc::clone(&writer.tree), writer.revision);
+        let found = catalogue::find(&catalogue, name, revision)?;
+        if found.is_none_or(|found| found.is_free()) {
+            self.check_no_series(name)?;
+        }
+        let writer = self.take(CATALOGUE)?;
         let (id, is_made) = match found {
             Some(found) if !found.is_free() => (found.tree, false),
             Some(free) => {

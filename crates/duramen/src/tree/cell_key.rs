@@ -6,6 +6,7 @@ use sha2::{Digest, Sha256};
 
 use crate::limits::RECORD_KEY_BYTES_MAX;
 use crate::node::PathId;
+use crate::revision::CommitSequence;
 use crate::state::{BlobId, OrderId};
 use crate::tree::group::GroupId;
 use crate::tree::schema::SpaceId;
@@ -13,6 +14,21 @@ use crate::tree::schema::SpaceId;
 /// The number of a tree: 0 is the catalogue, another the ordinal of its entry there plus 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct TreeId(pub(crate) u64);
+
+impl TreeId {
+    /// The catalogue of the series. A series has this number plus its own, which is 1 or more.
+    pub(crate) const SERIES: Self = Self(1 << 63);
+
+    /// Whether it is the number of a series, which is no tree.
+    pub(crate) fn is_series(self) -> bool {
+        self > Self::SERIES && self < SCHEMAS
+    }
+
+    /// Whether it is a catalogue, which is nobody's document.
+    pub(crate) fn is_catalogue(self) -> bool {
+        self == Self(0) || self == Self::SERIES
+    }
+}
 
 /// What stands instead of a tree in the keys of schemas, which trees share.
 const SCHEMAS: TreeId = TreeId(u64::MAX);
@@ -166,7 +182,26 @@ pub(crate) enum CellKey {
         index: u32,
         slab: u32,
     },
+    /// Points of a series.
+    Points(PointsKey),
+    /// What a commit deleted of a series.
+    Deletes {
+        sequence: CommitSequence,
+    },
+    /// When commits were made that changed series.
+    Commits {
+        first: CommitSequence,
+    },
     Schema(u128),
+}
+
+/// What the key of a block of points says: where it is among those of its series.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct PointsKey {
+    /// The first time in the block.
+    pub(crate) first: i64,
+    /// The least sequence in it.
+    pub(crate) sequence: CommitSequence,
 }
 
 /// The tree and what else a key says; none if no cell has such a key.
@@ -206,6 +241,14 @@ pub(crate) fn parse(key: &[u8]) -> Option<(TreeId, CellKey)> {
                 Some((slab, _)) => CellKey::IndexSlab { index, slab },
             }
         }
+        10 => {
+            let (first, sequence) = rest.split_first_chunk::<8>()?;
+            let first = unbiased(u64::from_be_bytes(*first));
+            let sequence = CommitSequence(u64::from_be_bytes(sequence.try_into().ok()?));
+            CellKey::Points(PointsKey { first, sequence })
+        }
+        11 => CellKey::Deletes { sequence: CommitSequence(long()?) },
+        12 => CellKey::Commits { first: CommitSequence(long()?) },
         _ => return None,
     };
     Some((tree, cell))
@@ -310,6 +353,52 @@ pub(crate) fn index_slab(tree: TreeId, index: u32, slab: u32) -> Vec<u8> {
 /// All cells of all indexes of a tree.
 pub(crate) fn indexes(tree: TreeId) -> Vec<u8> {
     start(tree, 9)
+}
+
+/// All points of a series.
+pub(crate) fn all_points(series: TreeId) -> Vec<u8> {
+    start(series, 10)
+}
+
+/// A block of points of a series.
+pub(crate) fn points(series: TreeId, key: PointsKey) -> Vec<u8> {
+    let mut bytes = all_points(series);
+    bytes.extend(biased(key.first).to_be_bytes());
+    bytes.extend(key.sequence.0.to_be_bytes());
+    bytes
+}
+
+/// Everything that was deleted of a series.
+pub(crate) fn all_deletes(series: TreeId) -> Vec<u8> {
+    start(series, 11)
+}
+
+/// What a commit deleted of a series.
+pub(crate) fn deletes(series: TreeId, sequence: CommitSequence) -> Vec<u8> {
+    let mut key = all_deletes(series);
+    key.extend(sequence.0.to_be_bytes());
+    key
+}
+
+/// When the commits from `first` on were made that changed series.
+pub(crate) fn commits(first: CommitSequence) -> Vec<u8> {
+    let mut key = all_commits();
+    key.extend(first.0.to_be_bytes());
+    key
+}
+
+/// When any commits were made that changed series.
+pub(crate) fn all_commits() -> Vec<u8> {
+    start(TreeId::SERIES, 12)
+}
+
+/// A time so that the order of its big-endian bytes is that of times.
+fn biased(time: i64) -> u64 {
+    time.cast_unsigned() ^ 1 << 63
+}
+
+fn unbiased(biased: u64) -> i64 {
+    (biased ^ 1 << 63).cast_signed()
 }
 
 /// The number of a schema that trees share: the first half of its cell's SHA-256, so that nobody

@@ -19,6 +19,8 @@ use bytes::Bytes;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::error::Result;
+use crate::series::Density;
+use crate::series::merge::Blocks;
 use crate::store::LiveSegments;
 use crate::tree::cell_key::{self, CellKey, GroupCell, TreeId};
 use crate::tree::erase::Erasures;
@@ -60,6 +62,8 @@ pub(crate) struct Merger {
     erasures: Erasures,
     /// The indexes that trees have, if cells of others are to go.
     indexes: Option<IndexIds>,
+    /// How blocks of points are written.
+    density: Density,
 }
 
 /// The ids of the indexes of trees.
@@ -73,13 +77,20 @@ enum Pending {
     Runs(Box<Runs>),
     Rows(Rows),
     Slabs(Slabs),
+    Points(Box<Blocks>),
 }
 
 impl Merger {
     /// Drops nothing.
     pub(crate) fn new(older: LiveSegments) -> Self {
         let (kept, erasures) = (FxHashMap::default(), Vec::new());
-        Self { older, pending: Pending::None, kept, trim: None, erasures, indexes: None }
+        let (pending, density) = (Pending::None, Density::Hot);
+        Self { older, pending, kept, trim: None, erasures, indexes: None, density }
+    }
+
+    /// Writes points to stay.
+    pub(crate) fn sealing(self) -> Self {
+        Self { density: Density::Sealed, ..self }
     }
 
     /// Drops the cells of indexes that are not among these.
@@ -147,7 +158,8 @@ impl Merger {
     }
 
     fn combine(&mut self, (key, cell): Cell, out: &mut Vec<Cell>) -> Result<()> {
-        let kind = cell_key::parse(&key).map(|(_, kind)| kind);
+        let parsed = cell_key::parse(&key);
+        let kind = parsed.map(|(_, kind)| kind);
         if !self.pending.takes(&key) {
             self.put_pending(out)?;
         }
@@ -156,6 +168,13 @@ impl Merger {
             (_, Pending::Runs(runs)) => runs.push(&self.older, (key, cell), out)?,
             (_, Pending::Rows(rows)) => rows.push((key, cell), out)?,
             (_, Pending::Slabs(slabs)) => slabs.push((key, cell), out)?,
+            (_, Pending::Points(blocks)) => blocks.push_cell((key, cell), out)?,
+            (Some(CellKey::Points(_)), none) => {
+                let series = parsed.map_or(TreeId::SERIES, |(series, _)| series);
+                let mut blocks = Box::new(Blocks::new(series, self.density));
+                blocks.push_cell((key, cell), out)?;
+                *none = Pending::Points(blocks);
+            }
             (Some(CellKey::Rows { first }), none) => {
                 *none = Pending::Rows(Rows::new((key, cell), first)?);
             }
@@ -192,6 +211,10 @@ impl Merger {
                 slabs.finish(out);
                 Ok(())
             }
+            Pending::Points(blocks) => {
+                blocks.finish(out);
+                Ok(())
+            }
         }
     }
 }
@@ -205,6 +228,7 @@ impl Pending {
             Self::Runs(runs) => runs.column(),
             Self::Rows(rows) => rows.column(),
             Self::Slabs(slabs) => slabs.column(),
+            Self::Points(blocks) => blocks.column(),
         };
         key.starts_with(column)
     }

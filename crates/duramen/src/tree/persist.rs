@@ -14,6 +14,7 @@ use crate::limits::{
 use crate::node::PathId;
 use crate::revision::Revision;
 use crate::segment::{SegmentInfo, SegmentWriter};
+use crate::series;
 use crate::state::{BlobId, Datum, OrderId};
 use crate::store::Store;
 use crate::tree::Tree;
@@ -50,6 +51,11 @@ pub(crate) struct CellSink {
 impl CellSink {
     pub(crate) fn new(segment: SegmentWriter) -> Self {
         Self { segment, schemas: BTreeMap::new(), gathered: Cells::new() }
+    }
+
+    /// Writes points, which stand behind all trees.
+    pub(crate) fn put_series(&mut self, series: &series::young::Frozen) -> Result<()> {
+        series::checkpoint::write(series, &mut self.segment)
     }
 
     /// Completes the segment.

@@ -24,9 +24,11 @@ use crate::json::escape;
 use crate::limits::ROW_GROUP_SLOTS;
 use crate::node::PathId;
 use crate::order::OrderBlock;
+use crate::revision::Micros;
+use crate::series;
 use crate::state::{BlobId, Datum, OrderId, Sequence};
 use crate::tree::Tree;
-use crate::tree::cell_key::{self, CellKey, GroupCell, TreeId};
+use crate::tree::cell_key::{self, CellKey, GroupCell, PointsKey, TreeId};
 use crate::tree::group::GroupId;
 use crate::tree::hashes;
 use crate::tree::kept::Kept;
@@ -81,6 +83,9 @@ impl<'a> Verifier<'a> {
         let place = Shown(tree, parsed);
         if let CellKey::Schema(content) = parsed {
             return check_schema(content, &cell).map_err(|error| error.in_context(place));
+        }
+        if tree.is_series() {
+            return series::verify::cell(parsed, cell).map_err(|error| error.in_context(place));
         }
         let bounds = self.bounds(tree).map_err(|error| error.in_context(place))?;
         let Some(bounds) = bounds else { return Ok(()) };
@@ -147,6 +152,9 @@ impl Bounds {
                 below("revisions", revision.into(), self.revisions)
             }
             CellKey::IndexSlab { .. } => self.check_index(&cell),
+            CellKey::Points(_) | CellKey::Deletes { .. } | CellKey::Commits { .. } => {
+                series::verify::cell(key, cell)
+            }
             CellKey::Schema(content) => check_schema(content, &cell),
         }
     }
@@ -325,7 +333,11 @@ impl fmt::Display for Shown {
         if let CellKey::Schema(content) = self.1 {
             return write!(f, "schema {content:032x}");
         }
-        write!(f, "tree {}, ", self.0.0)?;
+        match self.0.0.checked_sub(TreeId::SERIES.0) {
+            None => write!(f, "tree {}, ", self.0.0)?,
+            Some(0) => f.write_str("the catalogue of the series, ")?,
+            Some(number) => write!(f, "series number {number}, ")?,
+        }
         match self.1 {
             CellKey::Meta => f.write_str("its facts"),
             CellKey::SchemaPiece { paths, shapes } => {
@@ -345,6 +357,11 @@ impl fmt::Display for Shown {
             CellKey::IndexSlab { index, slab } => {
                 write!(f, "entries of index {index} from revision {slab} on")
             }
+            CellKey::Points(PointsKey { first, .. }) => {
+                write!(f, "points from {} on", Micros(first))
+            }
+            CellKey::Deletes { sequence } => write!(f, "what commit {sequence} deleted"),
+            CellKey::Commits { first } => write!(f, "the times of commits from {first} on"),
             CellKey::Schema(content) => write!(f, "schema {content:032x}"),
         }
     }

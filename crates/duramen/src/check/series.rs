@@ -1,0 +1,43 @@
+//! Verifies series: what their catalogue says, and that all their points can be read together.
+
+use std::sync::Arc;
+
+use super::CheckReport;
+use crate::engine::View;
+use crate::error::Result;
+use crate::revision::CommitSequence;
+use crate::series::{SeriesSnapshot, tags};
+use crate::tree::cell_key::TreeId;
+
+impl CheckReport {
+    /// Every series as of a commit.
+    pub(super) fn check_series(
+        &mut self,
+        (view, published): (&Arc<View>, CommitSequence),
+    ) -> Result<()> {
+        let place = "the catalogue of the series";
+        let Some(tree) = self.found(place, view.tree(TreeId::SERIES))? else { return Ok(()) };
+        self.check_tree(place, &tree, published);
+        let Some((tags, head)) = self.found(place, view.series_tags(published))? else {
+            return Ok(());
+        };
+        let mut entries = Vec::new();
+        let listed = tags::each(&tags, head, &mut |name, entry| {
+            entries.push((name.to_owned(), entry));
+            Ok(())
+        });
+        self.found(place, listed)?;
+        for (name, entry) in entries {
+            let place = format!("series {name:?}");
+            let info = tags::read(&tags, (&name, entry), head);
+            let Some(info) = self.found(&place, info)? else { continue };
+            self.series += 1;
+            let snapshot = SeriesSnapshot::new(Arc::clone(view), Arc::new(info), published);
+            let read = snapshot
+                .range(..)
+                .and_then(|mut points| points.try_for_each(|some| some.map(drop)));
+            self.found(&place, read)?;
+        }
+        Ok(())
+    }
+}

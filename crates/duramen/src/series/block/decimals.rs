@@ -1,0 +1,189 @@
+//! Floats that are decimals of a few places: integers over a power of ten.
+//!
+//! Invariant: an integer stands for a float only if dividing it by the power gives the float's
+//! bits; all others are exceptions, kept by their bits.
+
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+
+use std::ops::Range;
+
+use super::floats::Float;
+use super::{Density, integers};
+use crate::error::Result;
+use crate::wire::{Reader, put_varint};
+
+/// The powers of ten by which integers are divided.
+const POWERS: [f64; 13] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12];
+/// Adding this to a float of less than 2^51 rounds it to an integer, whose bits are then its low
+/// ones. That goes for many floats at a time where a conversion goes one by one.
+const ROUNDING: f64 = 6_755_399_441_055_744.0;
+/// Integers of a smaller magnitude are floats exactly, also with [`ROUNDING`] added.
+const INTEGER_BITS: u32 = 51;
+/// One float in so many may be an exception.
+const EXCEPTIONS: usize = 16;
+/// Floats that are looked at to guess how many places all have.
+const SAMPLES: usize = 64;
+
+/// Floats as decimals.
+#[derive(Debug)]
+pub(super) struct Decimals {
+    scale: u8,
+    /// An exception has the integer before it.
+    integers: Vec<i64>,
+    /// Where the exceptions are, and their bits.
+    places: Vec<i64>,
+    bits: Vec<u64>,
+}
+
+/// The floats as decimals, if nearly all are.
+pub(super) fn find<T: Float>(values: &[T]) -> Option<Decimals> {
+    let guess = guess(values)?;
+    match scaled(values, guess) {
+        Ok(found) => Some(found),
+        // The samples did not have the most places of all: those that were in the way may.
+        Err(in_the_way) => {
+            let places = in_the_way.iter().filter_map(|value| places(*value)).max()?;
+            (places > guess).then(|| scaled(values, places).ok()).flatten()
+        }
+    }
+}
+
+/// The most places that samples have, if most of these are decimals at all.
+fn guess<T: Float>(values: &[T]) -> Option<u8> {
+    let step = values.len().div_ceil(SAMPLES).max(1);
+    let mut most = 0;
+    let (mut samples, mut failures) = (0_usize, 0_usize);
+    for value in values.iter().step_by(step) {
+        samples = samples.saturating_add(1);
+        match places(*value) {
+            Some(places) => most = most.max(places),
+            None => failures = failures.saturating_add(1),
+        }
+    }
+    (failures.saturating_mul(8) <= samples && samples > 0).then_some(most)
+}
+
+/// How many decimal places a float has.
+fn places<T: Float>(value: T) -> Option<u8> {
+    let is_exact = |power: &f64| scale(value, *power).1;
+    POWERS.iter().position(is_exact).and_then(|places| u8::try_from(places).ok())
+}
+
+/// A float times a power of ten as an integer, and whether dividing that gives its bits again.
+#[inline]
+fn scale<T: Float>(value: T, power: f64) -> (i64, bool) {
+    let rounded = value.widen() * power + ROUNDING;
+    let integer = rounded.to_bits().cast_signed().wrapping_sub(ROUNDING.to_bits().cast_signed());
+    let back = T::narrow((rounded - ROUNDING) / power);
+    (integer, is_small(integer) & (back.bits() == value.bits()))
+}
+
+#[inline]
+fn is_small(integer: i64) -> bool {
+    (integer.cast_unsigned().wrapping_add(1 << INTEGER_BITS)) >> (INTEGER_BITS.wrapping_add(1)) == 0
+}
+
+/// The floats at a scale, or the first that are in the way if there are too many.
+fn scaled<T: Float>(values: &[T], scale_of_all: u8) -> Result<Decimals, Vec<T>> {
+    const CHUNK: usize = 256;
+    let power = POWERS.get(usize::from(scale_of_all)).copied().unwrap_or(1.0);
+    let most = values.len().wrapping_div(EXCEPTIONS);
+    let mut found = Decimals {
+        scale: scale_of_all,
+        integers: Vec::with_capacity(values.len()),
+        places: Vec::new(),
+        bits: Vec::new(),
+    };
+    for chunk in values.chunks(CHUNK) {
+        let start = found.integers.len();
+        let mut all = true;
+        found.integers.extend(chunk.iter().map(|value| {
+            let (integer, is_exact) = scale(*value, power);
+            all &= is_exact;
+            integer
+        }));
+        if !all {
+            found.except(start, chunk, power);
+            if found.bits.len() > most {
+                return Err(found.bits.into_iter().map(T::of_bits).collect());
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Appends those of a range of `len` floats to `out`.
+pub(super) fn decode<T: Float>(
+    reader: &mut Reader<'_>,
+    len: usize,
+    range: Range<usize>,
+    out: &mut Vec<T>,
+) -> Result<()> {
+    let scale = usize::from(reader.byte()?);
+    let Some(power) = POWERS.get(scale).copied() else {
+        return Err(reader.corrupt("decimals have at most 12 places"));
+    };
+    let exceptions = usize::try_from(reader.varint()?).unwrap_or(usize::MAX);
+    if exceptions > len {
+        return Err(reader.corrupt("there are more exceptions than decimals"));
+    }
+    let places = integers::decode_apart(reader, exceptions)?;
+    let bits = reader.take(exceptions.saturating_mul(8))?;
+    let start = out.len();
+    out.reserve(range.len());
+    let mut magnitudes = 0;
+    integers::decode(reader, len, range.clone(), &mut |some| {
+        magnitudes |= some.iter().fold(0, |all, integer| all | (integer ^ integer >> 63));
+        out.extend(some.iter().map(|integer| {
+            let bits = ROUNDING.to_bits().wrapping_add(integer.cast_unsigned());
+            T::narrow((f64::from_bits(bits) - ROUNDING) / power)
+        }));
+    })?;
+    if magnitudes >> INTEGER_BITS != 0 {
+        return Err(reader.corrupt("decimals have at most 51 bits"));
+    }
+    for (place, bits) in places.iter().zip(bits.as_chunks().0) {
+        let place = usize::try_from(*place).ok().filter(|place| *place < len);
+        let Some(place) = place else {
+            return Err(reader.corrupt("an exception is at no place"));
+        };
+        if let Some(inside) = place.checked_sub(range.start)
+            && let Some(to) = out.get_mut(start.saturating_add(inside))
+        {
+            *to = T::of_bits(u64::from_le_bytes(*bits));
+        }
+    }
+    Ok(())
+}
+
+impl Decimals {
+    /// Makes exceptions of those of the last `chunk` that are none, in place `start` and on.
+    fn except<T: Float>(&mut self, start: usize, chunk: &[T], power: f64) {
+        let before = start.checked_sub(1).and_then(|before| self.integers.get(before));
+        let mut before = before.copied().unwrap_or(0);
+        let integers = self.integers.get_mut(start..).unwrap_or_default();
+        for ((place, integer), value) in (start..).zip(integers).zip(chunk) {
+            if scale(*value, power).1 {
+                before = *integer;
+            } else {
+                *integer = before;
+                self.places.push((place as u64).cast_signed());
+                self.bits.push(value.bits());
+            }
+        }
+    }
+
+    /// Appends them.
+    pub(super) fn write(&self, density: Density, out: &mut Vec<u8>) {
+        out.push(self.scale);
+        put_varint(out, self.bits.len() as u64);
+        integers::encode_apart(&self.places, density, out);
+        out.extend(self.bits.iter().flat_map(|bits| bits.to_le_bytes()));
+        integers::encode_apart(&self.integers, density, out);
+    }
+}

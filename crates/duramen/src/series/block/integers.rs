@@ -1,0 +1,297 @@
+//! Columns of integers: a straight line, packed differences, pco, or runs of equal ones.
+//!
+//! Invariant: decoding gives exactly as many integers as it was asked for, or an error.
+
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+
+use std::ops::Range;
+
+use super::Density;
+use super::dense;
+use super::packing::{self, LANES, Lanes};
+use super::runs;
+use crate::error::Result;
+use crate::wire::{Reader, put_signed, put_varint};
+
+/// Value `i` is `base + step * i`.
+const LINE: u8 = 0;
+/// The differences of neighbours less a common step, packed.
+const PACKED: u8 = 1;
+/// Compressed by pco, above the least.
+const DENSE: u8 = 2;
+/// Runs of equal integers: how many, how long, and of what.
+const RUNS: u8 = 3;
+
+/// Takes integers as they are decoded, some at a time.
+pub(super) type Sink<'a> = &'a mut dyn FnMut(&[i64]);
+
+/// Appends the encoding of `values`, whose number the owner keeps.
+pub(super) fn encode(values: &[i64], density: Density, out: &mut Vec<u8>) {
+    let runs = runs::count(values, |one, two| one == two);
+    let alternatives = runs::alternatives(values.len(), runs, density);
+    alternatives.shortest(
+        out,
+        &mut |out| {
+            let (lengths, firsts) = runs::of(values, runs, |one, two| one == two);
+            out.push(RUNS);
+            put_varint(out, runs as u64);
+            encode_apart(&lengths, density, out);
+            encode_apart(&firsts, density, out);
+        },
+        &mut |out| encode_apart(values, density, out),
+    );
+}
+
+/// Appends them without a look at runs.
+pub(super) fn encode_apart(values: &[i64], density: Density, out: &mut Vec<u8>) {
+    let start = out.len();
+    let step = best_step(values);
+    let first = values.first().copied().unwrap_or(0);
+    if is_line(values, step) {
+        out.push(LINE);
+        put_signed(out, first);
+        put_signed(out, step);
+        return;
+    }
+    out.push(PACKED);
+    put_signed(out, first);
+    put_signed(out, step);
+    pack(values, step, out);
+    if density == Density::Sealed && values.len() >= dense::LEN_MIN {
+        let mut other = vec![DENSE];
+        if compress(values, &mut other) && other.len() < out.len().saturating_sub(start) {
+            out.truncate(start);
+            out.extend_from_slice(&other);
+        }
+    }
+}
+
+/// Decodes `len` integers and gives those of a range to `sink`.
+pub(super) fn decode(
+    reader: &mut Reader<'_>,
+    len: usize,
+    range: Range<usize>,
+    sink: Sink<'_>,
+) -> Result<()> {
+    match reader.byte()? {
+        LINE => {
+            let (base, step) = (reader.signed()?, reader.signed()?);
+            draw(base, step, range, sink);
+            Ok(())
+        }
+        PACKED => unpack(reader, len, range, sink),
+        DENSE => decompress(reader, len, range, sink),
+        RUNS => {
+            let runs = runs::read_count(reader, len)?;
+            let lengths = decode_apart(reader, runs)?;
+            let firsts = decode_apart(reader, runs)?;
+            runs::expand(reader, (&lengths, len), &firsts, &mut |value, places| {
+                let inside = places.start.max(range.start)..places.end.min(range.end);
+                draw(*value, 0, 0..inside.len(), sink);
+            })
+        }
+        _ => Err(reader.corrupt("there is no such form of integers")),
+    }
+}
+
+/// Decodes `len` integers that are not runs: they are inside runs, which do not nest.
+pub(super) fn decode_apart(reader: &mut Reader<'_>, len: usize) -> Result<Vec<i64>> {
+    let mut values = Vec::with_capacity(len);
+    if reader.clone().byte()? == RUNS {
+        return Err(reader.corrupt("runs are inside runs"));
+    }
+    decode(reader, len, 0..len, &mut |some| values.extend_from_slice(some))?;
+    Ok(values)
+}
+
+/// The base and the step of a column, if it is a straight line.
+pub(super) fn line(column: &[u8]) -> Option<(i64, i64)> {
+    let mut reader = Reader::new(column);
+    (reader.byte().ok()? == LINE).then_some((reader.signed().ok()?, reader.signed().ok()?))
+}
+
+fn is_line(values: &[i64], step: i64) -> bool {
+    // Not by `all`: without an early exit the comparisons are vectorised.
+    let differ = |(one, two): (&i64, &i64)| u64::from(two.wrapping_sub(*one) != step);
+    let rest = values.get(1..).unwrap_or_default();
+    values.iter().zip(rest).map(differ).fold(0, |all, one| all | one) == 0
+}
+
+/// The common step that leaves the narrowest differences, of the average one and one from the
+/// middle, which for regular times with gaps is the regular one.
+fn best_step(values: &[i64]) -> i64 {
+    let [first, .., last] = values else { return 0 };
+    let steps = (values.len() as i128).saturating_sub(1);
+    let rise = i128::from(*last).wrapping_sub(i128::from(*first));
+    let average = rise.checked_div(steps).and_then(|step| i64::try_from(step).ok()).unwrap_or(0);
+    let middle = values.get(values.len().wrapping_div(2).saturating_sub(1)..);
+    let middle = match middle {
+        Some([one, two, ..]) => two.wrapping_sub(*one),
+        _ => average,
+    };
+    if middle == average || width_sum(values, average) <= width_sum(values, middle) {
+        average
+    } else {
+        middle
+    }
+}
+
+/// The widths of all packed lanes together.
+fn width_sum(values: &[i64], step: i64) -> u32 {
+    let mut before = values.first().copied().unwrap_or(0).wrapping_sub(step);
+    values
+        .chunks(LANES)
+        .map(|chunk| {
+            let mut all = 0;
+            for value in chunk {
+                all |= zigzag(value.wrapping_sub(before).wrapping_sub(step));
+                before = *value;
+            }
+            packing::width(&[all])
+        })
+        .fold(0, u32::saturating_add)
+}
+
+fn pack(values: &[i64], step: i64, out: &mut Vec<u8>) {
+    let mut before = values.first().copied().unwrap_or(0).wrapping_sub(step);
+    let mut lanes: Lanes = [0; LANES];
+    out.reserve(values.len().saturating_mul(2));
+    for chunk in values.chunks(LANES) {
+        for (lane, value) in lanes.iter_mut().zip(chunk) {
+            *lane = zigzag(value.wrapping_sub(before).wrapping_sub(step));
+            before = *value;
+        }
+        let width = packing::width(lanes.get(..chunk.len()).unwrap_or_default());
+        out.push(width.to_le_bytes()[0]);
+        packing::pack(&lanes, chunk.len(), width, out);
+    }
+}
+
+fn unpack(reader: &mut Reader<'_>, len: usize, range: Range<usize>, sink: Sink<'_>) -> Result<()> {
+    let (first, step) = (reader.signed()?, reader.signed()?);
+    let mut value = first.wrapping_sub(step);
+    let mut lanes: Lanes = [0; LANES];
+    let mut values = [0_i64; LANES];
+    for start in (0..len).step_by(LANES) {
+        let count = len.saturating_sub(start).min(LANES);
+        let width = read_width(reader)?;
+        let packed = reader.take(packing::bytes(count, width))?;
+        if start >= range.end {
+            continue;
+        }
+        packing::unpack(packed, width, &mut lanes);
+        for (to, lane) in values.iter_mut().zip(&lanes) {
+            value = value.wrapping_add(step).wrapping_add(unzigzag(*lane));
+            *to = value;
+        }
+        sink(inside(&values, start, count, &range));
+    }
+    Ok(())
+}
+
+/// The part of `values`, `count` of which begin at place `start`, that is in a range.
+pub(super) fn inside<'a, T>(
+    values: &'a [T],
+    start: usize,
+    count: usize,
+    range: &Range<usize>,
+) -> &'a [T] {
+    let from = range.start.saturating_sub(start);
+    let to = range.end.saturating_sub(start).min(count);
+    values.get(from..to).unwrap_or_default()
+}
+
+/// The width of packed lanes, in bits.
+pub(super) fn read_width(reader: &mut Reader<'_>) -> Result<u32> {
+    let width = u32::from(reader.byte()?);
+    if width > 64 {
+        return Err(reader.corrupt("integers have more than 64 bits"));
+    }
+    Ok(width)
+}
+
+/// Gives the integers at the places of a straight line.
+fn draw(base: i64, step: i64, range: Range<usize>, sink: Sink<'_>) {
+    const DRAWN: usize = 256;
+    let mut value = base.wrapping_add(step.wrapping_mul((range.start as u64).cast_signed()));
+    let mut values = [value; DRAWN];
+    let mut left = range.len();
+    while left > 0 {
+        if step != 0 {
+            for to in &mut values {
+                *to = value;
+                value = value.wrapping_add(step);
+            }
+        }
+        let count = left.min(DRAWN);
+        sink(values.get(..count).unwrap_or_default());
+        left = left.saturating_sub(count);
+    }
+}
+
+/// Compresses the differences from the least at the narrowest width. False if that failed.
+fn compress(values: &[i64], out: &mut Vec<u8>) -> bool {
+    let least = values.iter().copied().min().unwrap_or(0);
+    let most = values.iter().copied().max().unwrap_or(0);
+    let span = most.wrapping_sub(least).cast_unsigned();
+    put_signed(out, least);
+    let differences = values.iter().map(|value| value.wrapping_sub(least).cast_unsigned());
+    if u16::try_from(span).is_ok() {
+        out.push(2);
+        let narrow = differences.map(|value| u16::try_from(value).unwrap_or(0));
+        dense::compress(&narrow.collect::<Vec<_>>(), out)
+    } else if u32::try_from(span).is_ok() {
+        out.push(4);
+        let narrow = differences.map(|value| u32::try_from(value).unwrap_or(0));
+        dense::compress(&narrow.collect::<Vec<_>>(), out)
+    } else {
+        out.push(8);
+        dense::compress(&differences.collect::<Vec<_>>(), out)
+    }
+}
+
+fn decompress(
+    reader: &mut Reader<'_>,
+    len: usize,
+    range: Range<usize>,
+    sink: Sink<'_>,
+) -> Result<()> {
+    let least = reader.signed()?;
+    match reader.byte()? {
+        2 => dense::decompress::<u16>(reader, len, range, &mut |some| {
+            raise(some.iter().map(|value| i64::from(*value)), least, sink);
+        }),
+        4 => dense::decompress::<u32>(reader, len, range, &mut |some| {
+            raise(some.iter().map(|value| i64::from(*value)), least, sink);
+        }),
+        8 => dense::decompress::<u64>(reader, len, range, &mut |some| {
+            raise(some.iter().map(|value| value.cast_signed()), least, sink);
+        }),
+        _ => Err(reader.corrupt("compressed integers have 2, 4 or 8 bytes")),
+    }
+}
+
+#[inline]
+fn raise(values: impl ExactSizeIterator<Item = i64>, least: i64, sink: Sink<'_>) {
+    let mut raised = [0_i64; dense::READ];
+    let len = values.len();
+    for (to, value) in raised.iter_mut().zip(values) {
+        *to = least.wrapping_add(value);
+    }
+    sink(raised.get(..len).unwrap_or_default());
+}
+
+#[inline]
+fn zigzag(value: i64) -> u64 {
+    (value << 1 ^ value >> 63).cast_unsigned()
+}
+
+#[inline]
+fn unzigzag(value: u64) -> i64 {
+    (value >> 1).cast_signed() ^ (value & 1).wrapping_neg().cast_signed()
+}

@@ -1,0 +1,198 @@
+//! What one commit does to the points of series, as a transaction stages it and the journal
+//! records it.
+//!
+//! Invariants of what is settled:
+//! - the points of a series rise by time, and no time is there twice: the last one given holds;
+//! - what a commit deletes are points of earlier commits; its own are there.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::limits::COMMIT_BYTES_MAX;
+use crate::revision::CommitSequence;
+use crate::series::block::{Block, Density, Sequences};
+use crate::series::points::Points;
+use crate::series::span::TimeSpan;
+use crate::series::{Qualities, Values};
+use crate::tree::cell_key::TreeId;
+use crate::wire::{Reader, put_bytes, put_varint};
+
+/// Approximate bytes of a series in memory of which anything is young.
+const SERIES_BYTES: usize = 320;
+
+/// Changes of any number of series.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SeriesChanges {
+    series: BTreeMap<TreeId, SeriesChange>,
+}
+
+/// What a commit does to one series.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SeriesChange {
+    /// What it deletes of what was there before.
+    pub(crate) deletes: Vec<TimeSpan>,
+    pub(crate) points: Option<Arc<Points>>,
+}
+
+impl SeriesChanges {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.series.is_empty()
+    }
+
+    /// Each series with what is done to it.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (TreeId, &SeriesChange)> {
+        self.series.iter().map(|(&series, change)| (series, change))
+    }
+
+    /// Adds points of the type of the series.
+    pub(crate) fn append(&mut self, series: TreeId, points: &Points) {
+        if points.is_empty() {
+            return;
+        }
+        let change = self.series.entry(series).or_default();
+        match &mut change.points {
+            Some(staged) => Arc::make_mut(staged).append(points, 0..points.len()),
+            None => change.points = Some(Arc::new(points.clone())),
+        }
+    }
+
+    /// Deletes what is in a span, what was staged included.
+    pub(crate) fn delete(&mut self, series: TreeId, span: TimeSpan) {
+        let change = self.series.entry(series).or_default();
+        change.deletes.push(span);
+        let Some(staged) = &mut change.points else { return };
+        let times = staged.times().iter().enumerate();
+        let left: Vec<usize> =
+            times.filter(|(_, time)| !span.has(**time)).map(|(at, _)| at).collect();
+        match left.len() {
+            0 => change.points = None,
+            len if len < staged.len() => Arc::make_mut(staged).permute(&left),
+            _ => {}
+        }
+    }
+
+    /// The same with points in the order of their times, each time once.
+    pub(crate) fn settled(mut self) -> Result<Self> {
+        for change in self.series.values_mut() {
+            if let Some(points) = &mut change.points {
+                settle(points);
+            }
+        }
+        // What is over the limit encoded is refused by the journal; this much never fits.
+        let bytes =
+            |change: &SeriesChange| change.points.as_ref().map_or(0, |points| bytes_of(points));
+        let bytes: usize = self.series.values().map(bytes).sum();
+        if bytes / 8 > COMMIT_BYTES_MAX {
+            let message = format!("a commit of {bytes} bytes of points: split it");
+            return Err(Error::new(ErrorKind::Full, message));
+        }
+        Ok(self)
+    }
+
+    /// Appends what the journal records.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        put_varint(out, self.series.len() as u64);
+        for (series, SeriesChange { deletes, points }) in &self.series {
+            put_varint(out, series.0 - TreeId::SERIES.0);
+            put_varint(out, deletes.len() as u64);
+            for span in deletes {
+                span.encode(out);
+            }
+            let blocks = points.as_ref().map_or(Vec::new(), |points| cut(points));
+            put_varint(out, blocks.len() as u64);
+            for block in &blocks {
+                put_bytes(out, block);
+            }
+        }
+    }
+
+    /// Reads what [`Self::encode`] wrote.
+    pub(crate) fn decode(reader: &mut Reader<'_>) -> Result<Self> {
+        let mut changes = Self::default();
+        for _ in 0..reader.count()? {
+            let number = reader.varint()?;
+            let series = TreeId(number.saturating_add(TreeId::SERIES.0));
+            if !series.is_series() {
+                return Err(reader.corrupt(&format!("{number} is no number of a series")));
+            }
+            let mut change = SeriesChange::default();
+            for _ in 0..reader.count()? {
+                change.deletes.push(TimeSpan::decode(reader)?);
+            }
+            change.points = read_blocks(reader)?.map(Arc::new);
+            changes.series.insert(series, change);
+        }
+        Ok(changes)
+    }
+
+    /// Approximate bytes that they take in memory once they are staged.
+    pub(crate) fn young_bytes(&self) -> usize {
+        let of_one = |change: &SeriesChange| {
+            let points = change.points.as_ref().map_or(0, |points| bytes_of(points));
+            points + change.deletes.len() * size_of::<(CommitSequence, TimeSpan)>() + SERIES_BYTES
+        };
+        self.series.values().map(of_one).sum()
+    }
+}
+
+/// Bytes that points take in memory, about.
+fn bytes_of(points: &Points) -> usize {
+    let qualities = match points.qualities() {
+        Qualities::All(_) => 0,
+        Qualities::Each(each) => each.len(),
+    };
+    let values = match points.values() {
+        Values::F64(_) | Values::I64(_) => points.len() * 8,
+        Values::F32(_) => points.len() * 4,
+        Values::Bool(_) => points.len(),
+        Values::String(texts) => points.len() * 8 + texts.bytes(),
+    };
+    points.len() * 8 + values + qualities
+}
+
+/// Sorts points by time and keeps the last of each time.
+fn settle(points: &mut Arc<Points>) {
+    if points.times().is_sorted_by(|a, b| a < b) {
+        return;
+    }
+    let points = Arc::make_mut(points);
+    points.sort();
+    let times = points.times();
+    let is_last = |at: &usize| times.get(at + 1) != times.get(*at);
+    let kept: Vec<usize> = (0..times.len()).filter(is_last).collect();
+    if kept.len() < times.len() {
+        points.permute(&kept);
+    }
+}
+
+/// Blocks of settled points, as the journal has them.
+fn cut(points: &Points) -> Vec<Vec<u8>> {
+    let none = Sequences::All(CommitSequence(0));
+    let (mut blocks, mut at) = (Vec::new(), 0);
+    while at < points.len() {
+        let end = at + points.block_len(at);
+        let mut block = Vec::new();
+        Block::encode((points, at..end), &none, Density::Hot, &mut block);
+        blocks.push(block);
+        at = end;
+    }
+    blocks
+}
+
+fn read_blocks(reader: &mut Reader<'_>) -> Result<Option<Points>> {
+    let mut all: Option<Points> = None;
+    for _ in 0..reader.count()? {
+        let block = Block::parse(bytes::Bytes::copy_from_slice(reader.bytes()?))?;
+        let all = all.get_or_insert_with(|| Points::new(block.value_type()));
+        if all.value_type() != block.value_type() {
+            return Err(reader.corrupt("points of several types in one series"));
+        }
+        block.decode(0..block.len(), all)?;
+    }
+    let is_settled = |points: &Points| points.times().is_sorted_by(|a, b| a < b);
+    match all {
+        Some(points) if !is_settled(&points) => Err(reader.corrupt("points out of order")),
+        all => Ok(all),
+    }
+}

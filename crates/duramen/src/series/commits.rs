@@ -1,0 +1,68 @@
+//! When the commits were made that changed series: no tree has a row of them.
+
+use bytes::Bytes;
+
+use crate::error::Result;
+use crate::revision::{CommitSequence, Micros};
+use crate::wire::{Reader, put_varint};
+
+/// Commits that stand in one cell.
+const CELL_COMMITS_MAX: usize = 16_384;
+
+/// A commit and its timestamp.
+pub(crate) type CommitTime = (CommitSequence, Micros);
+
+/// The cells of commits that rise, each with its first commit.
+pub(crate) fn cells(commits: &[CommitTime]) -> Vec<(CommitSequence, Vec<u8>)> {
+    let of_some = |commits: &[CommitTime]| {
+        let first = commits.first().copied().unwrap_or_default();
+        let mut cell = first.1.0.to_le_bytes().to_vec();
+        let mut before = first;
+        put_varint(&mut cell, commits.len().saturating_sub(1) as u64);
+        for &(sequence, time) in commits.iter().skip(1) {
+            put_varint(&mut cell, sequence.0 - before.0.0);
+            put_varint(&mut cell, time.0.abs_diff(before.1.0));
+            before = (sequence, time);
+        }
+        (first.0, cell)
+    };
+    commits.chunks(CELL_COMMITS_MAX).map(of_some).collect()
+}
+
+/// The commits of a cell whose key names the first.
+pub(crate) fn decode(first: CommitSequence, cell: &Bytes) -> Result<Vec<CommitTime>> {
+    let mut reader = Reader::new(cell);
+    let mut last = (first, Micros(reader.i64()?));
+    let mut commits = vec![last];
+    for _ in 0..reader.count()? {
+        let sequence = last.0.0.checked_add(reader.varint()?);
+        let time = last.1.0.checked_add_unsigned(reader.varint()?);
+        let (Some(sequence), Some(time)) = (sequence, time) else {
+            return Err(reader.corrupt("a commit that is too late"));
+        };
+        last = (CommitSequence(sequence), Micros(time));
+        commits.push(last);
+    }
+    reader.end()?;
+    Ok(commits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commits_come_back_as_they_were() {
+        let commit = |number: i64| {
+            (CommitSequence(number.unsigned_abs() * 3 + 7), Micros(number * number - 5))
+        };
+        let commits: Vec<CommitTime> = (0..40_000).map(commit).collect();
+        let cells = cells(&commits);
+        assert_eq!(cells.len(), 3);
+        let mut read = Vec::new();
+        for (first, cell) in cells {
+            read.extend(decode(first, &cell.into()).unwrap());
+        }
+        assert_eq!(read, commits);
+    }
+}

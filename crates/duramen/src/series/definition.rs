@@ -1,0 +1,220 @@
+//! What the catalogue says of a series beside its name: its type, and what people want to know.
+
+use std::collections::BTreeMap;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::json::escape::quoted;
+use crate::json::{Item, Tape, TapeIndex};
+use crate::limits::{SERIES_LABELS_MAX, SERIES_NOTE_BYTES_MAX};
+use crate::revision::Micros;
+use crate::series::ValueType;
+use crate::tree::cell_key::TreeId;
+
+/// What a series is: the type of its values, and what is said of them.
+///
+/// ```
+/// use duramen::{SeriesDefinition, ValueType};
+///
+/// let pressure = SeriesDefinition {
+///     unit: "bar".to_owned(),
+///     labels: [("site".to_owned(), "north".to_owned())].into(),
+///     ..SeriesDefinition::new(ValueType::F64)
+/// };
+/// assert_eq!(pressure.value_type, ValueType::F64);
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct SeriesDefinition {
+    /// The type of every value of it.
+    pub value_type: ValueType,
+    /// What a value counts or measures, such as `kg/s`; may be empty.
+    pub unit: String,
+    /// What it is, for people; may be empty.
+    pub description: String,
+    /// Free names and values by which it is found.
+    pub labels: BTreeMap<String, String>,
+    /// Between which values it is usually shown: the lower one, then the upper one.
+    pub display: Option<(f64, f64)>,
+}
+
+/// A series as the catalogue lists it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SeriesInfo {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub definition: SeriesDefinition,
+    /// When it was made.
+    pub created: Micros,
+    /// When what is said of it, or its name, was last changed.
+    pub changed: Micros,
+    pub(crate) number: TreeId,
+}
+
+impl SeriesDefinition {
+    /// Of values of this type, without anything else.
+    pub fn new(value_type: ValueType) -> Self {
+        let (unit, description) = (String::new(), String::new());
+        Self { value_type, unit, description, labels: BTreeMap::new(), display: None }
+    }
+
+    /// Refuses texts that are too long, too many labels and a display range that is none.
+    pub(crate) fn check(&self) -> Result<()> {
+        let invalid = |message| Err(Error::new(ErrorKind::Invalid, message));
+        let texts = [("unit", &self.unit), ("description", &self.description)];
+        let labels =
+            self.labels.iter().flat_map(|(name, value)| [("label", name), ("label", value)]);
+        for (what, text) in texts.into_iter().chain(labels) {
+            if text.len() > SERIES_NOTE_BYTES_MAX {
+                let len = text.len();
+                return invalid(format!(
+                    "the {what} of the series has {len} bytes: use at most {SERIES_NOTE_BYTES_MAX}"
+                ));
+            }
+        }
+        if self.labels.len() > SERIES_LABELS_MAX {
+            let count = self.labels.len();
+            return invalid(format!("{count} labels: a series has at most {SERIES_LABELS_MAX}"));
+        }
+        match self.display {
+            Some((low, high)) if !(low.is_finite() && high.is_finite() && low < high) => {
+                let message =
+                    format!("the display range {low} to {high}: use a rising, finite one");
+                invalid(message)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl SeriesInfo {
+    /// The record as the catalogue keeps it.
+    pub(super) fn to_json(&self) -> String {
+        let SeriesDefinition { value_type, unit, description, labels, display } = &self.definition;
+        let text = |(member, text): (&str, &String)| {
+            (!text.is_empty()).then(|| format!("\"{member}\":{}", quoted(text)))
+        };
+        let pair =
+            |(name, value): (&String, &String)| format!("{}:{}", quoted(name), quoted(value));
+        let pairs: Vec<String> = labels.iter().map(pair).collect();
+        let number = own_number(self.number);
+        let members = [
+            Some(format!("\"number\":{number},\"type\":\"{value_type}\"")),
+            text(("unit", unit)),
+            text(("description", description)),
+            (!pairs.is_empty()).then(|| format!("\"labels\":{{{}}}", pairs.join(","))),
+            display.map(|(low, high)| format!("\"display\":[{low},{high}]")),
+            Some(format!("\"created\":{},\"changed\":{}", self.created.0, self.changed.0)),
+        ];
+        let members: Vec<String> = members.into_iter().flatten().collect();
+        format!("{{{}}}", members.join(","))
+    }
+
+    /// The record that [`Self::to_json`] gave.
+    pub(super) fn from_json(name: &str, text: &[u8]) -> Result<Self> {
+        let tape = Tape::parse(text, crate::json::ParseOptions::default())?;
+        Self::from_tape(name, (&tape, tape.root())).ok_or_else(|| {
+            let text = String::from_utf8_lossy(text);
+            let message = format!("the catalogue says of series {name:?} what none can be: {text}");
+            Error::new(ErrorKind::Corrupt, message)
+        })
+    }
+
+    fn from_tape(name: &str, (tape, at): (&Tape<'_>, TapeIndex)) -> Option<Self> {
+        let text = |at: TapeIndex| tape.item(at).text().map(str::to_owned);
+        let member_text = |name: &str| tape.child(at, name).map_or(Some(String::new()), text);
+        let mut definition = SeriesDefinition {
+            unit: member_text("unit")?,
+            description: member_text("description")?,
+            ..SeriesDefinition::new(
+                ValueType::parse(tape.item(tape.child(at, "type")?).text()?).ok()?,
+            )
+        };
+        for (label, value) in tape.child(at, "labels").into_iter().flat_map(|at| tape.fields(at)) {
+            definition.labels.insert(label.text()?.to_owned(), text(value)?);
+        }
+        if let Some(range) = tape.child(at, "display") {
+            let mut bounds = tape.elements(range).map(|bound| number::<f64>(tape, bound));
+            definition.display = Some((bounds.next()??, bounds.next()??));
+        }
+        let micros = |name: &str| number(tape, tape.child(at, name)?).map(Micros);
+        Some(Self {
+            name: name.to_owned(),
+            definition,
+            created: micros("created")?,
+            changed: micros("changed")?,
+            number: series_number(number(tape, tape.child(at, "number")?)?)?,
+        })
+    }
+}
+
+fn number<N: std::str::FromStr>(tape: &Tape<'_>, at: TapeIndex) -> Option<N> {
+    match tape.item(at) {
+        Item::Number(text) => std::str::from_utf8(text).ok()?.parse().ok(),
+        _ => None,
+    }
+}
+
+/// The number in keys of the series that the catalogue numbers so, from 1 on.
+pub(crate) fn series_number(own: u64) -> Option<TreeId> {
+    let is_one = (1..TreeId::SERIES.0).contains(&own);
+    is_one.then_some(TreeId(TreeId::SERIES.0 + own))
+}
+
+fn own_number(number: TreeId) -> u64 {
+    number.0.saturating_sub(TreeId::SERIES.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_read_as_it_was_written() {
+        let info = SeriesInfo {
+            name: "boiler/7/temp".to_owned(),
+            definition: SeriesDefinition {
+                value_type: ValueType::F64,
+                unit: "\u{b0}C".to_owned(),
+                description: "steam \"drum\"".to_owned(),
+                labels: [("site".into(), "north".into()), ("\n".into(), String::new())].into(),
+                display: Some((-0.1, 1e300)),
+            },
+            created: Micros(-5),
+            changed: Micros(i64::MAX),
+            number: series_number(7).unwrap(),
+        };
+        let read = SeriesInfo::from_json(&info.name, info.to_json().as_bytes()).unwrap();
+        assert_eq!(read, info);
+        let plain =
+            SeriesInfo { definition: SeriesDefinition::new(ValueType::String), ..info.clone() };
+        let read = SeriesInfo::from_json(&info.name, plain.to_json().as_bytes()).unwrap();
+        assert_eq!(read, plain);
+    }
+
+    #[test]
+    fn what_is_no_record_is_corrupt() {
+        for text in [
+            "{}",
+            "7",
+            r#"{"number":0,"type":"f64","created":1,"changed":1}"#,
+            r#"{"number":1,"type":"f16","created":1,"changed":1}"#,
+        ] {
+            let error = SeriesInfo::from_json("a", text.as_bytes()).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Corrupt, "{text}");
+        }
+    }
+
+    #[test]
+    fn definitions_that_are_out_of_bounds_are_refused() {
+        let base = SeriesDefinition::new(ValueType::I64);
+        assert!(base.check().is_ok());
+        let display = |display| SeriesDefinition { display: Some(display), ..base.clone() };
+        for range in [(1.0, 1.0), (2.0, 1.0), (f64::NAN, 1.0), (0.0, f64::INFINITY)] {
+            assert_eq!(display(range).check().unwrap_err().kind(), ErrorKind::Invalid);
+        }
+        let unit = "x".repeat(SERIES_NOTE_BYTES_MAX + 1);
+        assert!(SeriesDefinition { unit, ..base.clone() }.check().is_err());
+        let labels = (0..=SERIES_LABELS_MAX).map(|i| (i.to_string(), String::new())).collect();
+        assert!(SeriesDefinition { labels, ..base }.check().is_err());
+    }
+}

@@ -1,0 +1,282 @@
+//! One series of an open database: how points come in, and what can be asked of them.
+
+use std::ops::RangeBounds;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::database::{Database, DatabaseSnapshot};
+use crate::engine::Engine;
+use crate::engine::catalogue::check_name;
+use crate::engine::options::CommitOptions;
+use crate::engine::record::{Facts, Prepared};
+use crate::error::{Error, ErrorKind, Result};
+use crate::revision::{CommitSequence, Micros};
+use crate::series::changes::SeriesChanges;
+use crate::series::definition::{SeriesDefinition, SeriesInfo};
+use crate::series::points::{Point, Points};
+use crate::series::quality::Quality;
+use crate::series::snapshot::{RangeOptions, SeriesRange, SeriesSnapshot};
+use crate::series::span::TimeSpan;
+use crate::series::tags;
+use crate::series::value::{SeriesValue, ValueType};
+use crate::transaction::{Committed, check_text};
+use crate::tree::cell_key::TreeId;
+
+/// A series of an open database: points of one type, each with a time and a quality. Clones are
+/// handles to the same one.
+///
+/// ```
+/// use duramen::{CommitOptions, Database, Micros, SeriesDefinition, SeriesValue, ValueType};
+///
+/// let db = Database::memory()?;
+/// let level = db.create_series("tank/level", &SeriesDefinition::new(ValueType::F64))?;
+/// let how = CommitOptions::default();
+/// level.append(Micros(1_000_000), 2.5, &how)?;
+/// let before = level.append(Micros(2_000_000), 2.25, &how)?.sequence;
+/// // The newest write of a time holds, and what it took the place of stays readable.
+/// level.append(Micros(2_000_000), 2.75, &how)?;
+/// let last = level.latest()?.expect("there are points");
+/// assert_eq!(last.value, SeriesValue::F64(2.75));
+/// let last = level.at(before).latest()?.expect("there were points");
+/// assert_eq!(last.value, SeriesValue::F64(2.25));
+/// assert_eq!(level.range(Micros(0)..Micros(2_000_000))?.read()?.times(), [1_000_000]);
+/// # Ok::<(), duramen::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Series {
+    engine: Arc<Engine>,
+    info: Arc<SeriesInfo>,
+    /// The last revision of the catalogue that was found to have it.
+    seen: Arc<AtomicU32>,
+}
+
+impl Series {
+    pub(crate) fn new(engine: Arc<Engine>, info: SeriesInfo) -> Self {
+        Self { engine, info: Arc::new(info), seen: Arc::default() }
+    }
+
+    /// Its name when the handle was made.
+    pub fn name(&self) -> &str {
+        &self.info.name
+    }
+
+    /// The type of its values.
+    pub fn value_type(&self) -> ValueType {
+        self.info.definition.value_type
+    }
+
+    /// What the catalogue said of it when the handle was made.
+    pub fn info(&self) -> &SeriesInfo {
+        &self.info
+    }
+
+    /// Appends a point of good quality.
+    ///
+    /// # Errors
+    /// Those of [`Series::append_points`].
+    pub fn append(
+        &self,
+        time: Micros,
+        value: impl Into<SeriesValue>,
+        options: &CommitOptions,
+    ) -> Result<Committed> {
+        self.append_with_quality((time, Quality::GOOD), value, options)
+    }
+
+    /// Appends a point of any quality.
+    ///
+    /// # Errors
+    /// Those of [`Series::append_points`].
+    pub fn append_with_quality(
+        &self,
+        (time, quality): (Micros, Quality),
+        value: impl Into<SeriesValue>,
+        options: &CommitOptions,
+    ) -> Result<Committed> {
+        let mut points = Points::new(self.value_type());
+        let pushed = points.push(time, value, quality);
+        pushed.map_err(|error| error.in_context(format!("series {:?}", self.name())))?;
+        self.append_points(&points, options)
+    }
+
+    /// Appends points as one commit, in any order of their times. Where there is a point of that
+    /// time the new one takes its place; of several of one time the last one given does.
+    ///
+    /// # Errors
+    /// `Invalid` if they are of another type, `NotFound` if the series was deleted or has got
+    /// another name, and those of every commit.
+    pub fn append_points(&self, points: &Points, options: &CommitOptions) -> Result<Committed> {
+        check_type(&self.info, points)?;
+        let mut changes = SeriesChanges::default();
+        changes.append(self.info.number, points);
+        self.commit(changes, options)
+    }
+
+    /// Deletes the points of a span of time. As of an earlier commit they are still there.
+    ///
+    /// # Errors
+    /// `NotFound` if the series was deleted or has got another name, and those of every commit.
+    ///
+    /// ```
+    /// # use duramen::{CommitOptions, Database, Micros, SeriesDefinition, ValueType};
+    /// # let db = Database::memory()?;
+    /// # let level = db.create_series("tank/level", &SeriesDefinition::new(ValueType::I64))?;
+    /// let how = CommitOptions::default();
+    /// level.append(Micros(1), 10, &how)?;
+    /// level.append(Micros(2), 20, &how)?;
+    /// level.delete(..Micros(2), &how)?;
+    /// assert_eq!(level.range(..)?.read()?.times(), [2]);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    pub fn delete(
+        &self,
+        span: impl RangeBounds<Micros>,
+        options: &CommitOptions,
+    ) -> Result<Committed> {
+        let mut changes = SeriesChanges::default();
+        if let Some(span) = TimeSpan::of(&span) {
+            changes.delete(self.info.number, span);
+        }
+        self.commit(changes, options)
+    }
+
+    fn commit(&self, changes: SeriesChanges, options: &CommitOptions) -> Result<Committed> {
+        check_text("author", options.author.as_deref())?;
+        check_text("message", options.message.as_deref())?;
+        self.engine.journal()?;
+        if changes.is_empty() {
+            return Ok(Committed::default());
+        }
+        self.check_is_there()?;
+        let changes = changes.settled()?;
+        let prepared = Prepared::new(Vec::new(), Facts::of(options)).with_series(&changes);
+        let durability = options.durability.unwrap_or(self.engine.options.durability);
+        let ticket = self.engine.queue(&prepared, durability)?;
+        self.engine.acknowledge(ticket)?;
+        let (sequence, timestamp) = (ticket.sequence, ticket.timestamp);
+        Ok(Committed { revisions: Vec::new(), sequence, timestamp })
+    }
+
+    /// Refuses to write a series that the catalogue does not have by this name any more.
+    fn check_is_there(&self) -> Result<()> {
+        let (name, view) = (self.name(), self.engine.view());
+        let newest = tags::newest(view.tree(TreeId::SERIES)?.as_ref());
+        if self.seen.load(Ordering::Relaxed) == newest {
+            return Ok(());
+        }
+        let (tags, head) = view.series_tags(self.engine.published())?;
+        let now = tags::find(&tags, name, head)?.ok_or_else(|| tags::no_series(name))?;
+        if now.number == self.info.number {
+            self.seen.store(head, Ordering::Relaxed);
+            return Ok(());
+        }
+        let message = format!(
+            "series {name:?} was deleted or renamed, and there is another one of that name: open \
+             it anew"
+        );
+        Err(Error::new(ErrorKind::NotFound, message))
+    }
+
+    /// The series as of the last commit.
+    pub fn snapshot(&self) -> SeriesSnapshot {
+        self.at(self.engine.published())
+    }
+
+    /// The series as of a commit, as [`Committed::sequence`] tells it.
+    pub fn at(&self, sequence: CommitSequence) -> SeriesSnapshot {
+        let sequence = sequence.min(self.engine.published());
+        SeriesSnapshot::new(self.engine.view(), Arc::clone(&self.info), sequence)
+    }
+
+    /// The points of a span of time, rising.
+    pub fn range(&self, span: impl RangeBounds<Micros>) -> Result<SeriesRange> {
+        self.snapshot().range(span)
+    }
+
+    /// The same, saying in which order, and how many.
+    pub fn range_with(
+        &self,
+        span: impl RangeBounds<Micros>,
+        options: &RangeOptions,
+    ) -> Result<SeriesRange> {
+        self.snapshot().range_with(span, options)
+    }
+
+    /// The point with the greatest time.
+    pub fn latest(&self) -> Result<Option<Point>> {
+        self.snapshot().latest()
+    }
+}
+
+/// Refuses points of another type than the series has.
+pub(crate) fn check_type(info: &SeriesInfo, points: &Points) -> Result<()> {
+    let (wanted, given) = (info.definition.value_type, points.value_type());
+    if wanted == given {
+        return Ok(());
+    }
+    let name = &info.name;
+    let message = format!("series {name:?} has values of type {wanted}, not {given}");
+    Err(Error::new(ErrorKind::Invalid, message))
+}
+
+impl Database {
+    /// Makes a series.
+    ///
+    /// # Errors
+    /// `Conflict` if there is a series or a document of that name, `Invalid` if the name or the
+    /// definition cannot be.
+    pub fn create_series(&self, name: &str, definition: &SeriesDefinition) -> Result<Series> {
+        self.create_series_all(&[(name, definition.clone())])?;
+        self.series(name)
+    }
+
+    /// Makes any number of series in one commit, all or none. The errors of
+    /// [`Database::create_series`].
+    pub fn create_series_all<N: AsRef<str>>(
+        &self,
+        series: &[(N, SeriesDefinition)],
+    ) -> Result<Committed> {
+        let mut transaction = self.transaction();
+        transaction.create_series_all(series)?;
+        transaction.commit(&CommitOptions::default())
+    }
+
+    /// A series; `NotFound` if there is none of that name.
+    pub fn series(&self, name: &str) -> Result<Series> {
+        check_name(name)?;
+        let info = self.engine.view().series_info(name, self.engine.published())?;
+        Ok(Series::new(Arc::clone(&self.engine), info))
+    }
+
+    /// The series that a filter lets through, sorted by name.
+    pub fn find_series(&self, filter: &crate::SeriesFilter) -> Result<Vec<SeriesInfo>> {
+        self.snapshot().find_series(filter)
+    }
+}
+
+impl DatabaseSnapshot {
+    /// A series as of that commit; `NotFound` if there was none of that name.
+    pub fn series(&self, name: &str) -> Result<SeriesSnapshot> {
+        check_name(name)?;
+        let view = self.engine.view();
+        let info = view.series_info(name, self.sequence)?;
+        Ok(SeriesSnapshot::new(view, Arc::new(info), self.sequence))
+    }
+
+    /// The series as of that commit that a filter lets through, sorted by name.
+    pub fn find_series(&self, filter: &crate::SeriesFilter) -> Result<Vec<SeriesInfo>> {
+        let (tags, head) = self.engine.view().series_tags(self.sequence)?;
+        let mut found = Vec::new();
+        tags::each(&tags, head, &mut |name, entry| {
+            if filter.takes_name(name) {
+                let info = tags::read(&tags, (name, entry), head)?;
+                if filter.takes(&info.definition) {
+                    found.push(info);
+                }
+            }
+            Ok(())
+        })?;
+        found.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        Ok(found)
+    }
+}

@@ -1,0 +1,242 @@
+//! Combines the points of a series that a checkpoint or a compaction brings together into blocks.
+//!
+//! Invariants:
+//! - points come in with rising first times, so that all that is before the next one is complete;
+//! - blocks go out in the order of their keys and do not overlap, but where a single time was
+//!   written in more commits than a block has room for;
+//! - what is in memory are the points that overlap at one time, and one block.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::limits::SERIES_BLOCK_POINTS_MAX;
+use crate::revision::CommitSequence;
+use crate::series::block::{Block, Density, Sequences};
+use crate::series::piece::Piece;
+use crate::series::points::Points;
+use crate::series::source;
+use crate::tree::cell_key::{self, PointsKey, TreeId};
+
+/// Points from which on a block that is as dense as wanted goes on as it is.
+const WHOLE_POINTS_MIN: usize = SERIES_BLOCK_POINTS_MAX / 2;
+
+/// A cell with its key.
+type Cell = (Bytes, Bytes);
+
+/// Points of one series on their way into blocks.
+#[derive(Debug)]
+pub(crate) struct Blocks {
+    series: TreeId,
+    column: Vec<u8>,
+    density: Density,
+    /// What is of later commits is left out.
+    until: CommitSequence,
+    /// In order, those before `start` written.
+    pending: Option<(Points, Sequences)>,
+    start: usize,
+    /// A block that goes on as it is, unless the next one overlaps it.
+    held: Option<Held>,
+}
+
+#[derive(Debug)]
+struct Held {
+    cell: Cell,
+    last: i64,
+}
+
+impl Blocks {
+    /// Of no points yet.
+    pub(crate) fn new(series: TreeId, density: Density) -> Self {
+        Self {
+            series,
+            column: cell_key::all_points(series),
+            density,
+            until: CommitSequence(u64::MAX),
+            pending: None,
+            start: 0,
+            held: None,
+        }
+    }
+
+    /// Leaves out what later commits wrote.
+    pub(crate) fn until(self, until: CommitSequence) -> Self {
+        Self { until, ..self }
+    }
+
+    /// What the keys of its cells begin with.
+    pub(crate) fn column(&self) -> &[u8] {
+        &self.column
+    }
+
+    pub(crate) fn series(&self) -> TreeId {
+        self.series
+    }
+
+    /// Takes the next cell; what is complete goes to `out`.
+    pub(crate) fn push_cell(&mut self, cell: Cell, out: &mut Vec<Cell>) -> Result<()> {
+        let block = Block::parse(cell.1.clone())?;
+        let (first, last) = block.time_range();
+        self.release(first.0, out)?;
+        let is_dense = self.density == Density::Hot || block.density() == Density::Sealed;
+        let is_whole = block.sequence_range().1 <= self.until;
+        let is_alone = self.last().is_none_or(|pending| pending < first.0);
+        if is_dense && is_whole && is_alone && block.len() >= WHOLE_POINTS_MIN {
+            self.put_all(out);
+            self.held = Some(Held { cell, last: last.0 });
+            return Ok(());
+        }
+        self.push(source::decode(cell.1)?, out)
+    }
+
+    /// Takes the next points; what is complete goes to `out`.
+    pub(crate) fn push(&mut self, piece: Piece, out: &mut Vec<Cell>) -> Result<()> {
+        self.release(piece.first(), out)?;
+        self.put_full(piece.first(), out);
+        let Some(piece) = self.cut(piece) else { return Ok(()) };
+        let Some((points, sequences)) = &mut self.pending else {
+            let points = Arc::unwrap_or_clone(piece.points);
+            self.pending = Some((points, piece.sequences));
+            return Ok(());
+        };
+        let (is, other) = (points.value_type(), piece.points.value_type());
+        if is != other {
+            let message = format!("blocks of one series have points of type {is} and {other}");
+            return Err(Error::new(ErrorKind::Corrupt, message));
+        }
+        let first = piece.first();
+        let before = self.start + points.times()[self.start..].partition_point(|&t| t < first);
+        let overlap = before..points.len();
+        sequences.append(points.len(), &piece.sequences, 0..piece.len());
+        points.append(&piece.points, 0..piece.len());
+        if !overlap.is_empty() {
+            order_from(overlap.start, points, sequences);
+        }
+        Ok(())
+    }
+
+    /// Puts out what is left.
+    pub(crate) fn finish(mut self, out: &mut Vec<Cell>) {
+        self.put_all(out);
+        out.extend(self.held.map(|held| held.cell));
+    }
+
+    /// Lets the block go that is held, before points from `first` on come: as it is if they are
+    /// behind it.
+    fn release(&mut self, first: i64, out: &mut Vec<Cell>) -> Result<()> {
+        let Some(held) = self.held.take() else { return Ok(()) };
+        if held.last < first {
+            out.push(held.cell);
+            return Ok(());
+        }
+        let piece = source::decode(held.cell.1)?;
+        assert!(self.pending.is_none(), "a block is held only where nothing is pending");
+        self.pending = Some((Arc::unwrap_or_clone(piece.points), piece.sequences));
+        self.start = 0;
+        Ok(())
+    }
+
+    /// The last time that is pending.
+    fn last(&self) -> Option<i64> {
+        self.pending.as_ref().and_then(|(points, _)| points.times().last().copied())
+    }
+
+    /// Without what later commits wrote; none if nothing is left.
+    fn cut(&self, piece: Piece) -> Option<Piece> {
+        if piece.newest <= self.until {
+            return Some(piece);
+        }
+        let is_kept = |at: &usize| piece.sequences.get(*at) <= self.until;
+        let kept: Vec<usize> = (0..piece.len()).filter(is_kept).collect();
+        if kept.is_empty() {
+            return None;
+        }
+        let sequences = piece.sequences.permuted(&kept);
+        let mut points = Arc::unwrap_or_clone(piece.points);
+        points.permute(&kept);
+        Some(Piece::new(Arc::new(points), sequences))
+    }
+
+    /// Writes full blocks of what is before `first`.
+    fn put_full(&mut self, first: i64, out: &mut Vec<Cell>) {
+        let Some((points, _)) = &self.pending else { return };
+        let complete = points.times().partition_point(|&time| time < first);
+        while complete > self.start {
+            let end = self.end_of_block(complete);
+            if end >= complete {
+                break;
+            }
+            self.put(end, out);
+        }
+        if self.start > SERIES_BLOCK_POINTS_MAX {
+            self.forget_written();
+        }
+    }
+
+    fn put_all(&mut self, out: &mut Vec<Cell>) {
+        while let Some((points, _)) = &self.pending {
+            let len = points.len();
+            if self.start >= len {
+                break;
+            }
+            self.put(self.end_of_block(len), out);
+        }
+        (self.pending, self.start) = (None, 0);
+    }
+
+    /// Where the block ends that begins with the first point that is not written: between two
+    /// times, and before `limit`.
+    fn end_of_block(&self, limit: usize) -> usize {
+        let Some((points, _)) = &self.pending else { return limit };
+        let times = points.times();
+        let most = (self.start + points.block_len(self.start)).min(limit);
+        let mut end = most;
+        while end > self.start && end < times.len() && times[end - 1] == times[end] {
+            end -= 1;
+        }
+        if end > self.start { end } else { most }
+    }
+
+    fn put(&mut self, end: usize, out: &mut Vec<Cell>) {
+        let Some((points, sequences)) = &self.pending else { return };
+        let places = self.start..end;
+        let first = points.times()[places.start];
+        let key = PointsKey { first, sequence: sequences.get(places.start) };
+        let mut cell = Vec::new();
+        Block::encode((points, places), sequences, self.density, &mut cell);
+        out.push((cell_key::points(self.series, key).into(), cell.into()));
+        self.start = end;
+    }
+
+    fn forget_written(&mut self) {
+        let Some((points, sequences)) = self.pending.take() else { return };
+        let places = self.start..points.len();
+        let (mut left, mut left_sequences) =
+            (Points::new(points.value_type()), Sequences::All(CommitSequence(0)));
+        left_sequences.append(0, &sequences, places.clone());
+        left.append(&points, places);
+        (self.pending, self.start) = ((!left.is_empty()).then_some((left, left_sequences)), 0);
+    }
+}
+
+/// Brings the points from a place on in order; of one time and commit one is kept.
+fn order_from(start: usize, points: &mut Points, sequences: &mut Sequences) {
+    let places = start..points.len();
+    let (mut tail, mut tail_sequences) =
+        (Points::new(points.value_type()), Sequences::All(CommitSequence(0)));
+    tail_sequences.append(0, sequences, places.clone());
+    tail.append(points, places);
+    let key = |at: &usize| (tail.times().get(*at), tail_sequences.get(*at));
+    let mut order: Vec<usize> = (0..tail.len()).collect();
+    order.sort_by_key(key);
+    order.dedup_by_key(|at| key(at));
+    tail_sequences = tail_sequences.permuted(&order);
+    tail.permute(&order);
+    points.truncate(start);
+    let mut before = Sequences::All(CommitSequence(0));
+    before.append(0, sequences, 0..start);
+    before.append(start, &tail_sequences, 0..tail.len());
+    *sequences = before;
+    points.append(&tail, 0..tail.len());
+}

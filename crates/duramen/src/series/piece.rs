@@ -1,0 +1,143 @@
+//! Points of one series in memory, each with the commit that wrote it.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::revision::CommitSequence;
+use crate::series::block::Sequences;
+use crate::series::points::Points;
+
+impl Sequences {
+    /// The least and the greatest one.
+    pub(crate) fn range(&self) -> (CommitSequence, CommitSequence) {
+        match self {
+            Self::All(sequence) => (*sequence, *sequence),
+            Self::Each(all) => {
+                let ends = (all.iter().min(), all.iter().max());
+                (ends.0.copied().unwrap_or_default(), ends.1.copied().unwrap_or_default())
+            }
+        }
+    }
+
+    /// Appends `count` times the same to those of `len` points.
+    pub(crate) fn extend(&mut self, len: usize, sequence: CommitSequence, count: usize) {
+        match self {
+            Self::All(all) if len == 0 || *all == sequence => *all = sequence,
+            Self::All(all) => {
+                let mut each = vec![*all; len];
+                each.resize(len.saturating_add(count), sequence);
+                *self = Self::Each(each);
+            }
+            Self::Each(each) => each.resize(each.len().saturating_add(count), sequence),
+        }
+    }
+
+    /// Appends those at some places of `other` to those of `len` points.
+    pub(crate) fn append(&mut self, len: usize, other: &Self, places: Range<usize>) {
+        match other {
+            Self::All(sequence) => self.extend(len, *sequence, places.len()),
+            Self::Each(more) => {
+                let more = more.get(places).unwrap_or_default();
+                let mut len = len;
+                for run in more.chunk_by(|a, b| a == b) {
+                    self.extend(len, run.first().copied().unwrap_or_default(), run.len());
+                    len = len.saturating_add(run.len());
+                }
+            }
+        }
+    }
+
+    /// Those of other places: that at `order[i]` comes to place `i`.
+    pub(crate) fn permuted(&self, order: &[usize]) -> Self {
+        match self {
+            Self::All(sequence) => Self::All(*sequence),
+            Self::Each(_) => Self::Each(order.iter().map(|&at| self.get(at)).collect()),
+        }
+    }
+}
+
+/// Points that rise by time; those of one time rise by sequence, and no two have both in common.
+#[derive(Debug, Clone)]
+pub(crate) struct Piece {
+    pub(crate) points: Arc<Points>,
+    pub(crate) sequences: Sequences,
+    /// Whether no time is there twice.
+    pub(crate) is_plain: bool,
+    /// The greatest sequence.
+    pub(crate) newest: CommitSequence,
+}
+
+impl Piece {
+    /// Points in order, with their sequences; at least one.
+    pub(crate) fn new(points: Arc<Points>, sequences: Sequences) -> Self {
+        let is_plain = points.times().is_sorted_by(|a, b| a < b);
+        let newest = sequences.range().1;
+        Self { points, sequences, is_plain, newest }
+    }
+
+    /// Points of one commit, no two of one time.
+    pub(crate) fn of_commit(points: Arc<Points>, sequence: CommitSequence) -> Self {
+        Self { points, sequences: Sequences::All(sequence), is_plain: true, newest: sequence }
+    }
+
+    pub(crate) fn first(&self) -> i64 {
+        self.points.times().first().copied().unwrap_or(i64::MIN)
+    }
+
+    pub(crate) fn last(&self) -> i64 {
+        self.points.times().last().copied().unwrap_or(i64::MAX)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.points.len()
+    }
+
+    /// The places of the points with these times.
+    pub(crate) fn places(&self, first: i64, last: i64) -> Range<usize> {
+        let times = self.points.times();
+        let start = times.partition_point(|&time| time < first);
+        start..times.partition_point(|&time| time <= last).max(start)
+    }
+}
+
+/// Points as they come in, to become a piece.
+#[derive(Debug, Clone)]
+pub(crate) struct Tail {
+    points: Points,
+    sequences: Sequences,
+}
+
+impl Tail {
+    pub(crate) fn new(points: &Points, sequence: CommitSequence) -> Self {
+        Self { points: points.clone(), sequences: Sequences::All(sequence) }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.points.len()
+    }
+
+    /// Whether points are of its type, as those of one series are.
+    pub(crate) fn takes(&self, points: &Points) -> bool {
+        self.points.value_type() == points.value_type()
+    }
+
+    /// Appends points of a later commit.
+    pub(crate) fn push(&mut self, points: &Points, sequence: CommitSequence) {
+        self.sequences.extend(self.points.len(), sequence, points.len());
+        self.points.append(points, 0..points.len());
+    }
+
+    /// The points in the order of a piece.
+    pub(crate) fn into_piece(self) -> Piece {
+        let Self { mut points, mut sequences } = self;
+        let times = points.times();
+        if !times.is_sorted() {
+            let mut order: Vec<usize> = (0..times.len()).collect();
+            // Those of one time stay in the order of their commits.
+            order.sort_by_key(|&at| times.get(at));
+            sequences = sequences.permuted(&order);
+            points.permute(&order);
+        }
+        Piece::new(Arc::new(points), sequences)
+    }
+}

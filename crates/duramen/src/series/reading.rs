@@ -1,0 +1,190 @@
+//! The points of a span of time as of a commit, out of all sources.
+//!
+//! Of the points of one time that were written by then the newest holds, unless a later commit
+//! deleted it by then.
+//!
+//! Invariants:
+//! - of each source no more than one piece is decoded;
+//! - what comes out is in the order of reading, each time once.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::revision::CommitSequence;
+use crate::series::piece::Piece;
+use crate::series::points::Points;
+use crate::series::source::{Course, Direction, Source};
+use crate::series::value::ValueType;
+use crate::series::young::Delete;
+
+/// Reads points piece by piece.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    value_type: ValueType,
+    direction: Direction,
+    sources: Vec<Source>,
+    as_of: AsOf,
+}
+
+/// What of the points that are there is seen.
+#[derive(Debug)]
+struct AsOf {
+    sequence: CommitSequence,
+    /// What was deleted by then.
+    deletes: Vec<Delete>,
+}
+
+impl Reading {
+    /// Begins to read points of a type from sources of the same course.
+    pub(crate) fn new(
+        value_type: ValueType,
+        course: Course,
+        sources: Vec<Source>,
+        (sequence, mut deletes): (CommitSequence, Vec<Delete>),
+    ) -> Self {
+        let span = course.span;
+        deletes.retain(|delete| {
+            let is_read = delete.span.first <= span.last && delete.span.last >= span.first;
+            is_read && delete.sequence <= sequence
+        });
+        let as_of = AsOf { sequence, deletes };
+        Self { value_type, direction: course.direction, sources, as_of }
+    }
+
+    /// Appends some of the next points that are seen, at most `limit`; false if none are left.
+    pub(crate) fn read(&mut self, out: &mut Points, limit: usize) -> Result<bool> {
+        let Some((next, bound)) = self.next_source()? else { return Ok(false) };
+        let Some(source) = self.sources.get_mut(next) else { return Ok(false) };
+        if let Some((piece, places)) = source.take_before(bound, limit)
+            && !places.is_empty()
+        {
+            self.check_type(&piece)?;
+            self.append(&piece, places, out);
+            return Ok(true);
+        }
+        if let Some(rank) = bound {
+            self.read_time(rank, out)?;
+        }
+        Ok(true)
+    }
+
+    /// The source that has what comes next, decoded, and the rank up to which nobody else has
+    /// anything; no rank if nobody has anything at all.
+    fn next_source(&mut self) -> Result<Option<(usize, Option<i64>)>> {
+        loop {
+            self.sources.retain(|source| source.bound().is_some());
+            let bounds = self.sources.iter().map(Source::bound).enumerate();
+            let next = bounds.min_by_key(|&(_, bound)| bound).map(|(next, _)| next);
+            let Some(next) = next else { return Ok(None) };
+            let Some(source) = self.sources.get_mut(next) else { return Ok(None) };
+            if source.load()? {
+                // Now that it is decoded its bound may be another.
+                continue;
+            }
+            let behind = source.bound_behind();
+            let others = self.sources.iter().enumerate().filter(|&(at, _)| at != next);
+            let bound = others.filter_map(|(_, source)| source.bound()).chain(behind).min();
+            return Ok(Some((next, bound)));
+        }
+    }
+
+    /// Appends the point of a time that several pieces have, or that is at their borders.
+    fn read_time(&mut self, rank: i64, out: &mut Points) -> Result<()> {
+        let mut best: Option<(CommitSequence, Arc<Piece>, usize)> = None;
+        for source in &mut self.sources {
+            while source.bound() == Some(rank) {
+                if source.load()? {
+                    continue;
+                }
+                let Some((piece, places)) = source.take_before(rank.checked_add(1), usize::MAX)
+                else {
+                    break;
+                };
+                for at in places {
+                    let sequence = piece.sequences.get(at);
+                    let is_newer = best.as_ref().is_none_or(|(newest, ..)| sequence > *newest);
+                    if is_newer && self.as_of.sees(&piece, at) {
+                        best = Some((sequence, Arc::clone(&piece), at));
+                    }
+                }
+            }
+        }
+        if let Some((_, piece, at)) = best {
+            self.check_type(&piece)?;
+            out.append(&piece.points, at..at + 1);
+        }
+        Ok(())
+    }
+
+    fn append(&self, piece: &Piece, places: Range<usize>, out: &mut Points) {
+        let before = out.len();
+        if self.as_of.sees_all(piece, &places) {
+            out.append(&piece.points, places);
+        } else {
+            self.as_of.append_seen(piece, places, out);
+        }
+        if self.direction == Direction::Falling {
+            let order: Vec<usize> = (0..before).chain((before..out.len()).rev()).collect();
+            out.permute(&order);
+        }
+    }
+
+    fn check_type(&self, piece: &Piece) -> Result<()> {
+        let (found, expected) = (piece.points.value_type(), self.value_type);
+        if found == expected {
+            return Ok(());
+        }
+        let message = format!("expected points of type {expected}, found a block of {found}");
+        Err(Error::new(ErrorKind::Corrupt, message))
+    }
+}
+
+impl AsOf {
+    /// Whether a point was written by then, and not deleted since.
+    fn sees(&self, piece: &Piece, at: usize) -> bool {
+        let sequence = piece.sequences.get(at);
+        let time = piece.points.times().get(at).copied().unwrap_or_default();
+        let is_deleted = |delete: &Delete| delete.sequence > sequence && delete.span.has(time);
+        sequence <= self.sequence && !self.deletes.iter().any(is_deleted)
+    }
+
+    /// Whether each of these points is seen, known without looking at them.
+    fn sees_all(&self, piece: &Piece, places: &Range<usize>) -> bool {
+        if !piece.is_plain || piece.newest > self.sequence {
+            return false;
+        }
+        let times = piece.points.times();
+        let (Some(&first), Some(&last)) = (times.get(places.start), times.get(places.end - 1))
+        else {
+            return false;
+        };
+        let is_near = |delete: &Delete| delete.span.first <= last && delete.span.last >= first;
+        !self.deletes.iter().any(is_near)
+    }
+
+    /// Appends of each time the newest point that is seen.
+    fn append_seen(&self, piece: &Piece, places: Range<usize>, out: &mut Points) {
+        let times = piece.points.times();
+        let mut at = places.start;
+        // Points that follow each other are appended together.
+        let mut run = at..at;
+        while at < places.end {
+            let time = times.get(at);
+            let mut end = at + 1;
+            while end < places.end && times.get(end) == time {
+                end += 1;
+            }
+            // Those of one time rise by sequence.
+            if let Some(seen) = (at..end).rev().find(|&at| self.sees(piece, at)) {
+                if run.end != seen {
+                    out.append(&piece.points, run);
+                    run = seen..seen;
+                }
+                run.end = seen + 1;
+            }
+            at = end;
+        }
+        out.append(&piece.points, run);
+    }
+}

@@ -1,0 +1,200 @@
+//! The catalogue of the series: a tree of its own, so that a million of them are in nobody's way
+//! who looks for a document.
+//!
+//! Its value is `{"next":N,"tags":{NAME:RECORD, ...}}`. A record gives the series its *number*,
+//! under which its points are kept; so a series that gets another name stays what it is, and a name
+//! that is used again is another series.
+//!
+//! Invariants:
+//! - no number is given twice: `next` only rises;
+//! - documents and series share one namespace: who makes either has the turn of the documents'
+//!   catalogue.
+
+use std::sync::{Arc, LazyLock};
+
+use crate::engine::View;
+use crate::error::{Error, ErrorKind, Result};
+use crate::json::{JsonPointer, ParseOptions, Tape};
+use crate::node::NodeId;
+use crate::options::DocumentOptions;
+use crate::order::OrderCursor;
+use crate::revision::{CommitSequence, Revision};
+use crate::series::definition::{SeriesInfo, series_number};
+use crate::state::Datum;
+use crate::tree::Tree;
+use crate::tree::cell_key::TreeId;
+use crate::tree::data::node;
+use crate::tree::edit::Given;
+use crate::tree::history::{Value, short};
+use crate::tree::schema::ROOT;
+use crate::tree::serialize::Format;
+use crate::tree::writer::Writer;
+
+/// Names and labels are entries of maps, so that they are no paths of the catalogue.
+static OPTIONS: LazyLock<Arc<DocumentOptions>> = LazyLock::new(|| {
+    let maps = ["$.tags", "$.tags{*}.labels"].map(|path| path.parse().expect("a label path"));
+    Arc::new(DocumentOptions { maps: maps.into(), ..DocumentOptions::default() })
+});
+
+/// The options of the catalogue itself.
+pub(crate) fn options() -> Arc<DocumentOptions> {
+    Arc::clone(&OPTIONS)
+}
+
+/// The series of a name in a state of the catalogue.
+pub(crate) fn find(tags: &Tree, name: &str, revision: u32) -> Result<Option<SeriesInfo>> {
+    let Some(map) = map_of(tags, revision)? else { return Ok(None) };
+    let entry = tags.entry_node(map, name.as_bytes(), revision)?;
+    entry.map(|entry| read(tags, (name, entry), revision)).transpose()
+}
+
+/// Whether a series has a name in a state of the catalogue.
+pub(crate) fn has(tags: &Tree, name: &str, revision: u32) -> Result<bool> {
+    let Some(map) = map_of(tags, revision)? else { return Ok(false) };
+    Ok(tags.entry_node(map, name.as_bytes(), revision)?.is_some())
+}
+
+/// Whether there is any series in a state of the catalogue.
+pub(crate) fn is_any(tags: &Tree, revision: u32) -> Result<bool> {
+    let Some(map) = map_of(tags, revision)? else { return Ok(false) };
+    let order = tags.read(|data| match data.state(map, revision)? {
+        Datum::Map(sequence) => Ok(Some(sequence)),
+        _ => Ok(None),
+    })?;
+    Ok(order.map_or(Ok(0), |order| crate::order::len(&&tags.orders, order))? > 0)
+}
+
+/// Calls `visit` with the name and the entry of every series in a state of the catalogue.
+pub(crate) fn each(
+    tags: &Tree,
+    revision: u32,
+    visit: &mut dyn FnMut(&str, NodeId) -> Result<()>,
+) -> Result<()> {
+    let Some(map) = map_of(tags, revision)? else { return Ok(()) };
+    let order = tags.read(|data| match data.state(map, revision)? {
+        Datum::Map(sequence) => Ok(Some(sequence)),
+        _ => Ok(None),
+    })?;
+    let Some(sequence) = order else { return Ok(()) };
+    let mut cursor = OrderCursor::new(sequence);
+    while let Some(extent) = cursor.next(&&tags.orders)? {
+        for index in 0..extent.items() {
+            let (name, entry) = tags.read(|data| {
+                let entry = data.item_node(map, true, extent.item(index))?;
+                match data.key(data.address(entry).space, entry.ordinal().0)? {
+                    Datum::Text { bytes, .. } => {
+                        Ok((String::from_utf8_lossy(bytes).into_owned(), entry))
+                    }
+                    other => Err(wrong(&format!("{other:?} as a name")).into()),
+                }
+            })?;
+            visit(&name, entry)?;
+        }
+    }
+    Ok(())
+}
+
+/// What the catalogue says of the series of an entry.
+pub(crate) fn read(
+    tags: &Tree,
+    (name, entry): (&str, NodeId),
+    revision: u32,
+) -> Result<SeriesInfo> {
+    let mut text = Vec::new();
+    tags.append_json((entry, revision), &Format::default(), &mut text)?;
+    SeriesInfo::from_json(name, &text)
+}
+
+fn map_of(tags: &Tree, revision: u32) -> Result<Option<NodeId>> {
+    if revision == 0 {
+        return Ok(None);
+    }
+    member(tags, b"tags", revision)
+}
+
+fn member(tags: &Tree, name: &[u8], revision: u32) -> Result<Option<NodeId>> {
+    tags.read(|data| {
+        let Some(path) = data.schema.field(ROOT, name) else { return Ok(None) };
+        let found = node(path, 0);
+        Ok((!data.state(found, revision)?.is_absent()).then_some(found))
+    })
+}
+
+fn wrong(what: &str) -> Error {
+    let message = format!("the catalogue of the series has {what}, which it cannot have");
+    Error::new(ErrorKind::Corrupt, message)
+}
+
+/// No series has this name.
+pub(crate) fn no_series(name: &str) -> Error {
+    let message =
+        format!("there is no series {name:?}: \"duramen series ls\" lists those there are");
+    Error::new(ErrorKind::NotFound, message)
+}
+
+impl View {
+    /// The catalogue of the series and its newest revision as of a commit.
+    pub(crate) fn series_tags(&self, at: CommitSequence) -> Result<(Arc<Tree>, u32)> {
+        let tags = self.tree(TreeId::SERIES)?;
+        let head = short(tags.head_at(at)?);
+        Ok((tags, head))
+    }
+
+    /// What the catalogue says of a series as of a commit.
+    pub(crate) fn series_info(&self, name: &str, at: CommitSequence) -> Result<SeriesInfo> {
+        let (tags, head) = self.series_tags(at)?;
+        find(&tags, name, head)?.ok_or_else(|| no_series(name))
+    }
+}
+
+/// The catalogue of the series while a transaction writes it.
+impl Writer {
+    /// Takes the next so many numbers of series; the first of them.
+    pub(crate) fn take_series_numbers(&self, count: u64) -> Result<u64> {
+        if !self.has_root() {
+            self.put_root(&Tape::parse(br#"{"next":1,"tags":{}}"#, ParseOptions::default())?)?;
+        }
+        let next = match member(&self.tree, b"next", self.revision)? {
+            Some(next) => self.tree.json_at(next, self.revision)?,
+            None => None,
+        };
+        let Some(Value::Integer(next @ 1..)) = next else {
+            return Err(wrong(&format!("{next:?} as its next number")));
+        };
+        let first = next.cast_unsigned();
+        let after = first.saturating_add(count);
+        if series_number(after).is_none() {
+            let message = "no more series can be made in this database: load it into a new one";
+            return Err(Error::new(ErrorKind::Full, message));
+        }
+        let mut pointer = JsonPointer::root();
+        pointer.push("next");
+        let text = after.to_string();
+        self.set(&pointer, Given::whole(&Tape::parse(text.as_bytes(), ParseOptions::default())?))?;
+        Ok(first)
+    }
+
+    /// Writes what the catalogue is to say of a series.
+    pub(crate) fn put_series(&self, info: &SeriesInfo) -> Result<()> {
+        let text = info.to_json();
+        let record = Tape::parse(text.as_bytes(), ParseOptions::default())?;
+        self.set(&series_pointer(&info.name), Given::whole(&record))
+    }
+
+    /// Takes the name of a series out of the catalogue.
+    pub(crate) fn remove_series(&self, name: &str) -> Result<()> {
+        self.remove(&series_pointer(name))
+    }
+}
+
+fn series_pointer(name: &str) -> JsonPointer {
+    let mut pointer = JsonPointer::root();
+    pointer.push("tags");
+    pointer.push(name);
+    pointer
+}
+
+/// The newest revision of the catalogue, published or not.
+pub(crate) fn newest(tags: &Tree) -> u32 {
+    short(Revision(tags.data.read().rows.last()))
+}

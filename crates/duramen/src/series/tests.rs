@@ -1,0 +1,5 @@
+//! Series of whole databases.
+
+mod lifecycle;
+mod model;
+mod storage;

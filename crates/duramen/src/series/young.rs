@@ -1,0 +1,186 @@
+//! Points that no checkpoint has written, by series.
+//!
+//! Invariants:
+//! - a *generation* takes what is committed until a checkpoint begins and the next one follows; so
+//!   beginning a checkpoint costs the same however many series there are;
+//! - a generation stays until a checkpoint has named the segment with its points: a reader who takes
+//!   the generations before the segments misses nothing, and what he sees twice has one sequence;
+//! - what is in a piece does not change any more: readers share it, and copy no more than a tail.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+
+use crate::limits::SERIES_TAIL_POINTS_MAX;
+use crate::revision::CommitSequence;
+use crate::series::changes::{SeriesChange, SeriesChanges};
+use crate::series::commits::CommitTime;
+use crate::series::piece::{Piece, Tail};
+use crate::series::span::TimeSpan;
+use crate::tree::cell_key::TreeId;
+
+/// The young points of all series.
+#[derive(Debug)]
+pub(crate) struct YoungSeries {
+    /// Oldest first; the last one takes what is committed.
+    generations: Mutex<Vec<Arc<Generation>>>,
+    /// Approximate bytes of all that was ever staged.
+    staged_bytes: AtomicUsize,
+}
+
+/// What was committed between two checkpoints.
+#[derive(Debug, Default)]
+pub(crate) struct Generation {
+    series: Mutex<FxHashMap<TreeId, Young>>,
+    /// The commits that changed any of them.
+    commits: Mutex<Vec<CommitTime>>,
+}
+
+/// What is young of one series.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Young {
+    /// In the order of their commits.
+    pub(crate) pieces: Vec<Arc<Piece>>,
+    tail: Option<Box<Tail>>,
+    pub(crate) deletes: Vec<Delete>,
+}
+
+/// A commit deleted the points of a span that were there before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Delete {
+    pub(crate) sequence: CommitSequence,
+    pub(crate) span: TimeSpan,
+}
+
+impl Default for YoungSeries {
+    fn default() -> Self {
+        let generations = Mutex::new(vec![Arc::default()]);
+        Self { generations, staged_bytes: AtomicUsize::new(0) }
+    }
+}
+
+impl YoungSeries {
+    /// Takes what a commit did, in the order of the commits.
+    pub(crate) fn stage(&self, changes: &SeriesChanges, commit: CommitTime) {
+        self.staged_bytes.fetch_add(changes.young_bytes(), Ordering::Relaxed);
+        let generations = self.generations.lock();
+        let Some(current) = generations.last() else { return };
+        current.commits.lock().push(commit);
+        let mut all = current.series.lock();
+        for (series, change) in changes.iter() {
+            all.entry(series).or_default().stage(change, commit.0);
+        }
+    }
+
+    /// What is young of a series, as pieces.
+    pub(crate) fn of(&self, series: TreeId) -> Young {
+        let generations = self.generations.lock().clone();
+        gather(&generations, series)
+    }
+
+    /// Approximate bytes of what replaying the journal has staged.
+    pub(crate) fn bytes(&self) -> usize {
+        self.staged_bytes.load(Ordering::Relaxed)
+    }
+
+    /// All that was committed so far, for a checkpoint; what comes goes to another generation. No
+    /// commit may happen meanwhile.
+    pub(crate) fn freeze(&self) -> Frozen {
+        let mut generations = self.generations.lock();
+        if generations.last().is_some_and(|current| !current.series.lock().is_empty()) {
+            generations.push(Arc::default());
+        }
+        let frozen = generations.len().saturating_sub(1);
+        Frozen { generations: generations.iter().take(frozen).cloned().collect() }
+    }
+
+    /// Drops what a checkpoint wrote, now that it can be read from disk.
+    pub(crate) fn checkpointed(&self, frozen: &Frozen) {
+        let is_written = |young: &Arc<Generation>| {
+            frozen.generations.iter().any(|written| Arc::ptr_eq(written, young))
+        };
+        self.generations.lock().retain(|young| !is_written(young));
+    }
+}
+
+/// What a checkpoint is to write.
+#[derive(Debug, Default)]
+pub(crate) struct Frozen {
+    generations: Vec<Arc<Generation>>,
+}
+
+impl Frozen {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.generations.is_empty()
+    }
+
+    /// The series of which anything is to be written, in the order of their numbers.
+    pub(crate) fn series(&self) -> Vec<TreeId> {
+        let mut all = Vec::new();
+        for generation in &self.generations {
+            all.extend(generation.series.lock().keys().copied());
+        }
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// What is to be written of a series.
+    pub(crate) fn of(&self, series: TreeId) -> Young {
+        gather(&self.generations, series)
+    }
+
+    /// The commits that did it, rising.
+    pub(crate) fn commits(&self) -> Vec<CommitTime> {
+        let mut all = Vec::new();
+        for generation in &self.generations {
+            all.extend_from_slice(&generation.commits.lock());
+        }
+        all
+    }
+}
+
+/// What some generations have of a series, as pieces.
+fn gather(generations: &[Arc<Generation>], series: TreeId) -> Young {
+    let mut all = Young::default();
+    for generation in generations {
+        let found = generation.series.lock().get(&series).cloned();
+        if let Some(mut young) = found {
+            young.seal();
+            all.pieces.append(&mut young.pieces);
+            all.deletes.append(&mut young.deletes);
+        }
+    }
+    all
+}
+
+impl Young {
+    fn stage(&mut self, change: &SeriesChange, sequence: CommitSequence) {
+        self.deletes.extend(change.deletes.iter().map(|&span| Delete { sequence, span }));
+        let Some(points) = &change.points else { return };
+        if points.len() >= SERIES_TAIL_POINTS_MAX {
+            self.seal();
+            self.pieces.push(Arc::new(Piece::of_commit(Arc::clone(points), sequence)));
+            return;
+        }
+        if self.tail.as_ref().is_some_and(|tail| !tail.takes(points)) {
+            self.seal();
+        }
+        match &mut self.tail {
+            Some(tail) => tail.push(points, sequence),
+            None => self.tail = Some(Box::new(Tail::new(points, sequence))),
+        }
+        if self.tail.as_ref().is_some_and(|tail| tail.len() >= SERIES_TAIL_POINTS_MAX) {
+            self.seal();
+        }
+    }
+
+    /// What came in last becomes a piece.
+    fn seal(&mut self) {
+        if let Some(tail) = self.tail.take() {
+            self.pieces.push(Arc::new(tail.into_piece()));
+        }
+    }
+}

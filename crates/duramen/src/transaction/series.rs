@@ -1,0 +1,207 @@
+//! Series in a transaction: making, changing, renaming and deleting them, and their points.
+//!
+//! The turn of the documents' catalogue comes before that of the series', because the two share
+//! their names.
+
+use std::sync::Arc;
+
+use super::{Aim, Transaction};
+use crate::engine::CATALOGUE;
+use crate::engine::catalogue::{self, check_name};
+use crate::error::{Error, ErrorKind, Result};
+use crate::series::span::TimeSpan;
+use crate::series::{self, Points, SeriesDefinition, SeriesInfo, series_number, tags};
+use crate::tree::Tree;
+use crate::tree::cell_key::TreeId;
+
+impl Transaction {
+    /// Makes a series; `Conflict` if there is a series or a document of that name, `Invalid` if it
+    /// cannot be defined so.
+    pub fn create_series(&mut self, name: &str, definition: &SeriesDefinition) -> Result<()> {
+        self.create_series_all(&[(name, definition.clone())])
+    }
+
+    /// Makes any number of series. The errors of [`Transaction::create_series`]; then none of them
+    /// is made.
+    pub fn create_series_all<N: AsRef<str>>(
+        &mut self,
+        series: &[(N, SeriesDefinition)],
+    ) -> Result<()> {
+        for (name, definition) in series {
+            check_name(name.as_ref())?;
+            definition.check()?;
+        }
+        let (names, revision) = {
+            let catalogue = self.catalogue()?;
+            (Arc::clone(&catalogue.tree), catalogue.revision)
+        };
+        for (name, _) in series {
+            let name = name.as_ref();
+            if let Some(found) = catalogue::find(&names, name, revision)?
+                && !found.is_free()
+            {
+                self.wait_published(&names)?;
+                return Err(taken("document", name));
+            }
+        }
+        let known = Arc::clone(&self.take(TreeId::SERIES)?.tree);
+        let staged = known.data.read().staged_revision();
+        for (name, _) in series {
+            if tags::has(&known, name.as_ref(), staged)? {
+                self.wait_published(&known)?;
+                return Err(taken("series", name.as_ref()));
+            }
+        }
+        self.aim = Aim::Adding;
+        let made = self.make_series(series);
+        self.note(made)
+    }
+
+    fn make_series<N: AsRef<str>>(&mut self, series: &[(N, SeriesDefinition)]) -> Result<()> {
+        let now = self.engine.now();
+        let writer = self.take(TreeId::SERIES)?;
+        let first = writer.take_series_numbers(series.len() as u64)?;
+        for (own, (name, definition)) in (first..).zip(series) {
+            let name = name.as_ref();
+            if tags::has(&writer.tree, name, writer.revision)? {
+                return Err(taken("series", name));
+            }
+            let number = series_number(own).ok_or_else(|| tags::no_series(name))?;
+            let (name, definition) = (name.to_owned(), definition.clone());
+            writer.put_series(&SeriesInfo {
+                name,
+                definition,
+                created: now,
+                changed: now,
+                number,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Says something else of a series. Its type stays what it is: another one is `Invalid`.
+    pub fn change_series(&mut self, name: &str, definition: &SeriesDefinition) -> Result<()> {
+        definition.check()?;
+        let before = self.write_series(name)?;
+        let (is, wanted) = (before.definition.value_type, definition.value_type);
+        if is != wanted {
+            let message = format!(
+                "series {name:?} has values of type {is}, which stays: make another one for {wanted}"
+            );
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
+        let changed = self.engine.now();
+        let info = SeriesInfo { definition: definition.clone(), changed, ..before };
+        self.aim = Aim::Adding;
+        let put = self.take(TreeId::SERIES)?.put_series(&info);
+        self.note(put)
+    }
+
+    /// Gives a series another name; its points stay with it. `Conflict` if there is a series or a
+    /// document of that name.
+    pub fn rename_series(&mut self, from: &str, to: &str) -> Result<()> {
+        check_name(to)?;
+        let (names, revision) = {
+            let catalogue = self.catalogue()?;
+            (Arc::clone(&catalogue.tree), catalogue.revision)
+        };
+        if catalogue::find(&names, to, revision)?.is_some_and(|found| !found.is_free()) {
+            self.wait_published(&names)?;
+            return Err(taken("document", to));
+        }
+        let before = self.write_series(from)?;
+        let writer = self.take(TreeId::SERIES)?;
+        if tags::has(&writer.tree, to, writer.revision)? {
+            let tree = Arc::clone(&writer.tree);
+            self.wait_published(&tree)?;
+            return Err(taken("series", to));
+        }
+        self.aim = Aim::Adding;
+        let changed = self.engine.now();
+        let info = SeriesInfo { name: to.to_owned(), changed, ..before };
+        let writer = self.take(TreeId::SERIES)?;
+        let renamed = writer.remove_series(from).and_then(|()| writer.put_series(&info));
+        self.note(renamed)
+    }
+
+    /// Deletes a series: it is not there from this commit on, and its name is free. Snapshots of
+    /// the database from before still read it.
+    pub fn delete_series(&mut self, name: &str) -> Result<()> {
+        self.write_series(name)?;
+        self.aim.let_go();
+        let removed = self.take(TreeId::SERIES)?.remove_series(name);
+        self.note(removed)
+    }
+
+    /// Appends points to a series, in any order of their times: where there is a point of that
+    /// time, the new one takes its place. `NotFound` if there is no such series, `Invalid` if
+    /// they are of another type.
+    pub fn append_points(&mut self, name: &str, points: &Points) -> Result<()> {
+        let info = self.series_info(name)?;
+        series::check_type(&info, points)?;
+        self.aim = Aim::Adding;
+        self.points.append(info.number, points);
+        Ok(())
+    }
+
+    /// Deletes the points of a span of time; see [`Series::delete`](crate::Series::delete).
+    pub fn delete_points(
+        &mut self,
+        name: &str,
+        span: impl std::ops::RangeBounds<crate::Micros>,
+    ) -> Result<()> {
+        let info = self.series_info(name)?;
+        if let Some(span) = TimeSpan::of(&span) {
+            self.aim = Aim::Adding;
+            self.points.delete(info.number, span);
+        }
+        Ok(())
+    }
+
+    /// What the catalogue says of a series, as this transaction has it.
+    pub fn series_info(&mut self, name: &str) -> Result<SeriesInfo> {
+        check_name(name)?;
+        self.engine.journal()?;
+        let (tags, revision) = self.series_tags_now()?;
+        tags::find(&tags, name, revision)?.ok_or_else(|| tags::no_series(name))
+    }
+
+    fn series_tags_now(&self) -> Result<(Arc<Tree>, u32)> {
+        match self.writers.get(&TreeId::SERIES) {
+            Some(writer) => Ok((Arc::clone(&writer.tree), writer.revision)),
+            None => self.engine.view().series_tags(self.seen()),
+        }
+    }
+
+    /// What the catalogue says of a series that is about to be changed there.
+    fn write_series(&mut self, name: &str) -> Result<SeriesInfo> {
+        check_name(name)?;
+        self.engine.journal()?;
+        let writer = self.take(TreeId::SERIES)?;
+        let (tree, revision) = (Arc::clone(&writer.tree), writer.revision);
+        if let Some(info) = tags::find(&tree, name, revision)? {
+            return Ok(info);
+        }
+        self.wait_published(&tree)?;
+        Err(tags::no_series(name))
+    }
+
+    /// Refuses a name for a document that a series has. The catalogue's turn is taken.
+    pub(super) fn check_no_series(&self, name: &str) -> Result<()> {
+        assert!(self.writers.contains_key(&CATALOGUE), "the names are in this transaction's turn");
+        let tags = self.engine.view().tree(TreeId::SERIES)?;
+        // What another commit has staged counts too, though nobody sees it yet.
+        let staged = self.writers.get(&TreeId::SERIES).map(|writer| writer.revision);
+        let revision = staged.unwrap_or_else(|| tags::newest(&tags));
+        if !tags::has(&tags, name, revision)? {
+            return Ok(());
+        }
+        self.wait_published(&tags)?;
+        Err(taken("series", name))
+    }
+}
+
+fn taken(what: &str, name: &str) -> Error {
+    let message = format!("there is a {what} {name:?} already: use another name");
+    Error::new(ErrorKind::Conflict, message)
+}
