@@ -116,9 +116,8 @@ fn beginning(text: &str) -> Result<WatchFrom> {
         (_, Some(sequence)) => Ok(WatchFrom::After(CommitSequence(sequence))),
         _ => moment::parse_time(text).map(WatchFrom::Time).map_err(|_| {
             let message = format!(
-                "{text:?} is no place to begin: use now, beginning, a token such as c1042.1.9f3a01b2, a \
-                 commit such as c1042, or a \
-                 time such as 2024-05-01T12:30:00Z"
+                "{text:?} is no place to begin: use now, beginning, a token such as \
+                 c1042.1.9f3a01b2, a commit such as c1042, or a time such as 2024-05-01T12:30:00Z"
             );
             Error::new(ErrorKind::Invalid, message).into()
         }),
