@@ -12,8 +12,8 @@ use crate::revision::CommitSequence;
 const LEFT_OUT_BITS: u32 = 96;
 
 /// A commit, to go on after with [`WatchFrom::Token`](super::WatchFrom::Token): of which database,
-/// and in which epoch it was delivered. So a commit of `Interval` that was lost with the power after
-/// it had been delivered is not taken for another one that has got its number since.
+/// and in which epoch it was delivered. So a commit of `Interval` that was lost with the power
+/// after it had been delivered is not taken for another one that has got its number since.
 ///
 /// As text it is `c1042.3.9f3a01b2`: commit, epoch, the first 32 bits of the database's id.
 ///
