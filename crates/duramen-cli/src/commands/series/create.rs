@@ -87,8 +87,8 @@ impl Create {
 }
 
 fn parse_display(text: &str) -> Result<(f64, f64), String> {
-    let ends = text.split_once("..").and_then(|(low, high)| {
-        Some((low.trim().parse().ok()?, high.trim().parse().ok()?))
-    });
+    let ends = text
+        .split_once("..")
+        .and_then(|(low, high)| Some((low.trim().parse().ok()?, high.trim().parse().ok()?)));
     ends.ok_or_else(|| format!("{text:?} is no range, such as 0..120"))
 }

@@ -25,11 +25,7 @@ struct Column {
 }
 
 impl<'d> Columns<'d> {
-    pub(super) fn new(
-        database: &'d Database,
-        create: bool,
-        value_type: Option<ValueType>,
-    ) -> Self {
+    pub(super) fn new(database: &'d Database, create: bool, value_type: Option<ValueType>) -> Self {
         Self { database, create, value_type, places: HashMap::new(), columns: Vec::new() }
     }
 

@@ -40,7 +40,8 @@ impl<'l> CsvLines<'l> {
     pub(super) fn new(reader: Box<dyn BufRead>, layout: &'l Layout) -> Result<Self> {
         let mut reader = ReaderBuilder::new().from_reader(reader);
         let header = reader.headers().map_err(invalid)?.clone();
-        let column = |wanted: &str| header.iter().position(|name| name.eq_ignore_ascii_case(wanted));
+        let column =
+            |wanted: &str| header.iter().position(|name| name.eq_ignore_ascii_case(wanted));
         let first_of = |wanted: &[&str]| wanted.iter().find_map(|name| column(name));
         let named = |given: &Option<String>, others: &[&str]| match given {
             None => Ok(first_of(others)),

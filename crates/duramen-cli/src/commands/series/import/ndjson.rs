@@ -35,8 +35,10 @@ impl<'l> NdjsonLines<'l> {
         let member = |given: &Option<String>, name: &str| {
             let name = given.as_deref().unwrap_or(name);
             members.get(name).ok_or_else(|| {
-                invalid(format_args!("the member {name:?} is missing: --time, --name and --value name \
-                                      those that are meant"))
+                invalid(format_args!(
+                    "the member {name:?} is missing: --time, --name and --value name \
+                                      those that are meant"
+                ))
             })
         };
         let Layout { prefix, time, name, value, time_unit } = self.layout;

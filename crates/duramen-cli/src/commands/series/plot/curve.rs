@@ -112,7 +112,8 @@ mod tests {
         let mut curve = Curve::new((Micros(0), Micros(9)), 2);
         curve.add(&points);
         let spots: Vec<Spot> = curve.spots().collect();
-        let wanted = [(0, 5.0), (1, 9.0), (2, 1.0), (3, 4.0), (9, 7.0), (9, 7.0), (9, 7.0), (9, 7.0)];
+        let wanted =
+            [(0, 5.0), (1, 9.0), (2, 1.0), (3, 4.0), (9, 7.0), (9, 7.0), (9, 7.0), (9, 7.0)];
         assert_eq!(spots, wanted);
         assert_eq!(curve.range(), Some((1.0, 9.0)));
     }

@@ -55,7 +55,8 @@ pub(super) fn write(curve: &Curve, (width, height): (u32, u32), output: &mut Out
     }
     let (first, until) = curve.times();
     let (first, until) = (moment::format(first), moment::format(until));
-    let between = (width as usize).saturating_sub(first.len());
+    // However narrow the chart is, the two do not touch.
+    let between = (width as usize).saturating_sub(first.len()).max(until.len() + 2);
     output.line(format_args!("{:margin$}  {first}{until:>between$}", ""))
 }
 
