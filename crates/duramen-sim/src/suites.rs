@@ -13,6 +13,7 @@ mod long_run;
 mod machine;
 mod power_loss;
 mod records;
+mod series;
 mod teeth;
 mod watchdog;
 
@@ -49,6 +50,7 @@ pub(crate) fn all(tier: Tier, fresh: u64) -> usize {
         bank::suite(500 * scale, fresh).print(),
         clients::suite(200 * scale, fresh).print(),
         records::suite(500 * scale, fresh).print(),
+        series::suite(500 * scale, fresh).print(),
         backups::suite(200 * scale, fresh).print(),
         kills::suite(500 * scale, fresh).print(),
         full_disk::suite(18).print(),
@@ -86,6 +88,7 @@ pub(crate) enum Replay {
     Clients { seed: u64 },
     Kills { seed: u64 },
     Records { seed: u64 },
+    Series { seed: u64 },
 }
 
 impl Replay {
@@ -103,6 +106,7 @@ impl Replay {
             Self::Clients { seed } => clients::round(seed),
             Self::Kills { seed } => kills::round(seed),
             Self::Records { seed } => records::round(seed),
+            Self::Series { seed } => series::round(seed),
         };
         result.map_err(|what| format!("{what}\nREPRODUCE: duramen-sim {self}"))
     }
@@ -129,6 +133,7 @@ impl Replay {
             ("clients", []) => Some(Self::Clients { seed }),
             ("kills", []) => Some(Self::Kills { seed }),
             ("records", []) => Some(Self::Records { seed }),
+            ("series", []) => Some(Self::Series { seed }),
             _ => None,
         }
     }
@@ -151,6 +156,7 @@ impl std::fmt::Display for Replay {
             Self::Clients { seed } => write!(f, "clients --seed {seed}"),
             Self::Kills { seed } => write!(f, "kills --seed {seed}"),
             Self::Records { seed } => write!(f, "records --seed {seed}"),
+            Self::Series { seed } => write!(f, "series --seed {seed}"),
         }
     }
 }
@@ -240,6 +246,7 @@ mod tests {
             bank::suite(20, 1),
             clients::suite(2, 1),
             records::suite(20, 1),
+            series::suite(20, 1),
         ] {
             assert!(report.failures.is_empty(), "{}: {:?}", report.suite.name, report.failures);
         }

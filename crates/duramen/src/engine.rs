@@ -304,10 +304,8 @@ impl Engine {
         if manifest.features_read & feature as u64 != 0 {
             return Ok(());
         }
-        let next = Manifest {
-            features_read: manifest.features_read | feature as u64,
-            ..manifest.clone()
-        };
+        let next =
+            Manifest { features_read: manifest.features_read | feature as u64, ..manifest.clone() };
         next.store(self.device.as_ref())?;
         *manifest = next;
         Ok(())

@@ -109,7 +109,10 @@ pub use repair::{Lost, RepairProgress, RepairReport};
 pub use retention::Retention;
 pub use revision::{CommitSequence, Micros, Revision};
 pub use scrub::{ScrubOptions, ScrubPosition, ScrubProgress, ScrubReport};
-pub use series::{Point, Points, Qualities, Quality, SeriesValue, Texts, ValueType, Values};
+pub use series::{
+    Interpolation, Point, Points, Qualities, Quality, RangeOptions, Series, SeriesDefinition,
+    SeriesFilter, SeriesInfo, SeriesRange, SeriesSnapshot, SeriesValue, Texts, ValueType, Values,
+};
 pub use snapshot::{History, Node, Snapshot};
 pub use target::Target;
 pub use timeline::{NodeChanges, Timeline};

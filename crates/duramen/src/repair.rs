@@ -288,7 +288,9 @@ impl Repair {
         names.dedup_by_key(|(_, name)| name.tree);
         let known: BTreeSet<TreeId> = names.iter().map(|(_, name)| name.tree).collect();
         let mut wanted: Vec<_> = names.into_iter().map(|(name, at)| (at.tree, name)).collect();
-        for &tree in trees.difference(&known).filter(|&&tree| tree < TreeId::SERIES && tree != CATALOGUE) {
+        for &tree in
+            trees.difference(&known).filter(|&&tree| tree < TreeId::SERIES && tree != CATALOGUE)
+        {
             wanted.push((tree, String::new()));
         }
         let mut documents = Vec::new();

@@ -4,19 +4,44 @@
 //! are appended to where they are read, and lie in blocks ([`block`]) in between. All of it is
 //! exact: a value comes back to the bit, NaN payloads and negative zeros included.
 
-#[cfg_attr(not(test), expect(dead_code, reason = "no tag has points before tags exist"))]
+#[cfg_attr(not(test), expect(dead_code, reason = "no aggregate reads summaries yet"))]
 mod block;
+pub(crate) mod changes;
+pub(crate) mod checkpoint;
+pub(crate) mod commits;
+mod definition;
+pub(crate) mod deletes;
+mod filter;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
-#[cfg_attr(not(test), expect(dead_code, reason = "no tag has points before tags exist"))]
+mod handle;
+pub(crate) mod merge;
+mod piece;
 mod points;
 mod quality;
+mod reading;
+mod snapshot;
+mod source;
+pub(crate) mod span;
+pub(crate) mod tags;
 mod texts;
 mod value;
 mod values;
+pub(crate) mod verify;
+pub(crate) mod young;
 
+pub(crate) use block::Density;
+pub(crate) use definition::series_number;
+pub use definition::{SeriesDefinition, SeriesInfo};
+pub use filter::SeriesFilter;
+pub use handle::Series;
+pub(crate) use handle::check_type;
 pub use points::{Point, Points};
 pub use quality::{Qualities, Quality};
+pub use snapshot::{Interpolation, RangeOptions, SeriesRange, SeriesSnapshot};
 pub use texts::Texts;
 pub use value::{SeriesValue, ValueType};
 pub use values::Values;
+
+#[cfg(test)]
+mod tests;

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::durability::Durability;
+use crate::engine::Engine;
 use crate::engine::options::CommitOptions;
 use crate::engine::record::{Facts, Prepared};
-use crate::engine::Engine;
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::{JsonPointer, ParseOptions, Tape};
-use crate::manifest::Feature;
 use crate::limits::{COMMIT_TEXT_BYTES_MAX, TURN_WAIT_MS};
+use crate::manifest::Feature;
 use crate::revision::{CommitSequence, Micros, Revision};
 use crate::series::changes::SeriesChanges;
 use crate::tree::Tree;

@@ -55,13 +55,13 @@ pub(super) fn cut(
         if SeriesCut::takes(parsed) {
             series.push((tree, parsed), (key, cell.load()?), &mut kept)?;
         } else {
-            series.finish(&mut kept)?;
+            series.finish(&mut kept);
             let left = cutter.cell(&live, (tree, parsed), &|| cell.load())?;
             kept.extend(left.map(|cell| (key, cell)));
         }
         kept.drain(..).try_for_each(|(key, cell)| cells.push(&key, &cell))?;
     }
-    series.finish(&mut kept)?;
+    series.finish(&mut kept);
     kept.drain(..).try_for_each(|(key, cell)| cells.push(&key, &cell))?;
     cutter.leave_tree();
     cutter.newest = cutter.newest.max(series.newest);

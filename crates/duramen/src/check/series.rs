@@ -33,9 +33,9 @@ impl CheckReport {
             let Some(info) = self.found(&place, info)? else { continue };
             self.series += 1;
             let snapshot = SeriesSnapshot::new(Arc::clone(view), Arc::new(info), published);
-            let read = snapshot.range(..).and_then(|mut points| {
-                points.try_for_each(|some| some.map(drop))
-            });
+            let read = snapshot
+                .range(..)
+                .and_then(|mut points| points.try_for_each(|some| some.map(drop)));
             self.found(&place, read)?;
         }
         Ok(())

@@ -8,8 +8,8 @@
 use std::sync::Arc;
 
 use crate::bulk::Segments;
-use crate::engine::{Engine, View};
 use crate::engine::record::{Facts, Prepared};
+use crate::engine::{Engine, View};
 use crate::error::Result;
 use crate::journal::JournalPoint;
 use crate::revision::{CommitSequence, Micros, Revision};

@@ -1,7 +1,7 @@
 //! The journal's record of one commit: what it does to each of its trees.
 
-use crate::engine::options::CommitOptions;
 use crate::engine::View;
+use crate::engine::options::CommitOptions;
 use crate::error::Result;
 use crate::limits::COMMIT_BYTES_MAX;
 use crate::node::NodeId;

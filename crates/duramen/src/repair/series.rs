@@ -28,28 +28,32 @@ impl Repair {
         }
         for info in infos {
             if self.may_lack(&info.number.0.to_be_bytes()) {
-                self.lose(Some(&info.name), NO_REVISIONS, "some of the points of the series");
+                self.lose_of(&info.name, "some of its points");
             }
             let made = self.database.create_series(&info.name, &info.definition);
             let made = match made {
                 Err(error) if error.kind() == ErrorKind::Conflict => {
-                    let what = "the series: a document has its name now";
-                    self.lose(Some(&info.name), NO_REVISIONS, what);
+                    self.lose_of(&info.name, "all of it: a document has its name now");
                     continue;
                 }
                 made => made?,
             };
             let name = info.name.clone();
             let snapshot = SeriesSnapshot::new(view.clone(), info.into(), everything);
-            let options = CommitOptions { durability: Some(super::DURABILITY), ..Default::default() };
+            let options =
+                CommitOptions { durability: Some(super::DURABILITY), ..Default::default() };
             for points in snapshot.range(..)? {
                 let Some(points) = readable(points)? else {
-                    self.lose(Some(&name), NO_REVISIONS, "the later points of the series");
+                    self.lose_of(&name, "its later points");
                     break;
                 };
                 made.append_points(&points, &options)?;
             }
         }
         Ok(())
+    }
+
+    fn lose_of(&mut self, series: &str, what: &str) {
+        self.lose(None, NO_REVISIONS, format!("series {series:?}: {what}"));
     }
 }

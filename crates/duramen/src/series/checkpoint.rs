@@ -24,15 +24,15 @@ fn write_series(frozen: &Frozen, series: TreeId, segment: &mut SegmentWriter) ->
     young.pieces.sort_by_key(|piece| piece.first());
     let (mut blocks, mut cells) = (Blocks::new(series, Density::Hot), Vec::new());
     let mut write = |cells: &mut Vec<_>| {
-        cells.drain(..).try_for_each(|(key, cell): (bytes::Bytes, bytes::Bytes)| {
-            segment.push(&key, &cell)
-        })
+        cells
+            .drain(..)
+            .try_for_each(|(key, cell): (bytes::Bytes, bytes::Bytes)| segment.push(&key, &cell))
     };
     for piece in young.pieces {
         blocks.push(std::sync::Arc::unwrap_or_clone(piece), &mut cells)?;
         write(&mut cells)?;
     }
-    blocks.finish(&mut cells)?;
+    blocks.finish(&mut cells);
     write(&mut cells)?;
     let deletes = deletes::cells(series, &young.deletes);
     deletes.iter().try_for_each(|(key, cell)| segment.push(key, cell))

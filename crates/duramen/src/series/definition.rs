@@ -61,7 +61,8 @@ impl SeriesDefinition {
     pub(crate) fn check(&self) -> Result<()> {
         let invalid = |message| Err(Error::new(ErrorKind::Invalid, message));
         let texts = [("unit", &self.unit), ("description", &self.description)];
-        let labels = self.labels.iter().flat_map(|(name, value)| [("label", name), ("label", value)]);
+        let labels =
+            self.labels.iter().flat_map(|(name, value)| [("label", name), ("label", value)]);
         for (what, text) in texts.into_iter().chain(labels) {
             if text.len() > SERIES_NOTE_BYTES_MAX {
                 let len = text.len();
@@ -76,7 +77,8 @@ impl SeriesDefinition {
         }
         match self.display {
             Some((low, high)) if !(low.is_finite() && high.is_finite() && low < high) => {
-                let message = format!("the display range {low} to {high}: use a rising, finite one");
+                let message =
+                    format!("the display range {low} to {high}: use a rising, finite one");
                 invalid(message)
             }
             _ => Ok(()),
@@ -88,21 +90,23 @@ impl SeriesInfo {
     /// The record as the catalogue keeps it.
     pub(super) fn to_json(&self) -> String {
         let SeriesDefinition { value_type, unit, description, labels, display } = &self.definition;
-        let mut text = format!("{{\"number\":{},\"type\":\"{value_type}\"", own_number(self.number));
-        for (member, value) in [("unit", unit), ("description", description)] {
-            if !value.is_empty() {
-                text += &format!(",\"{member}\":{}", quoted(value));
-            }
-        }
-        if !labels.is_empty() {
-            let pair = |(name, value): (&String, &String)| format!("{}:{}", quoted(name), quoted(value));
-            let labels: Vec<String> = labels.iter().map(pair).collect();
-            text += &format!(",\"labels\":{{{}}}", labels.join(","));
-        }
-        if let Some((low, high)) = display {
-            text += &format!(",\"display\":[{low},{high}]");
-        }
-        text + &format!(",\"created\":{},\"changed\":{}}}", self.created.0, self.changed.0)
+        let text = |(member, text): (&str, &String)| {
+            (!text.is_empty()).then(|| format!("\"{member}\":{}", quoted(text)))
+        };
+        let pair =
+            |(name, value): (&String, &String)| format!("{}:{}", quoted(name), quoted(value));
+        let pairs: Vec<String> = labels.iter().map(pair).collect();
+        let number = own_number(self.number);
+        let members = [
+            Some(format!("\"number\":{number},\"type\":\"{value_type}\"")),
+            text(("unit", unit)),
+            text(("description", description)),
+            (!pairs.is_empty()).then(|| format!("\"labels\":{{{}}}", pairs.join(","))),
+            display.map(|(low, high)| format!("\"display\":[{low},{high}]")),
+            Some(format!("\"created\":{},\"changed\":{}", self.created.0, self.changed.0)),
+        ];
+        let members: Vec<String> = members.into_iter().flatten().collect();
+        format!("{{{}}}", members.join(","))
     }
 
     /// The record that [`Self::to_json`] gave.
@@ -121,7 +125,9 @@ impl SeriesInfo {
         let mut definition = SeriesDefinition {
             unit: member_text("unit")?,
             description: member_text("description")?,
-            ..SeriesDefinition::new(ValueType::parse(tape.item(tape.child(at, "type")?).text()?).ok()?)
+            ..SeriesDefinition::new(
+                ValueType::parse(tape.item(tape.child(at, "type")?).text()?).ok()?,
+            )
         };
         for (label, value) in tape.child(at, "labels").into_iter().flat_map(|at| tape.fields(at)) {
             definition.labels.insert(label.text()?.to_owned(), text(value)?);
@@ -179,19 +185,20 @@ mod tests {
         };
         let read = SeriesInfo::from_json(&info.name, info.to_json().as_bytes()).unwrap();
         assert_eq!(read, info);
-        let plain = SeriesInfo {
-            definition: SeriesDefinition::new(ValueType::String),
-            ..info.clone()
-        };
+        let plain =
+            SeriesInfo { definition: SeriesDefinition::new(ValueType::String), ..info.clone() };
         let read = SeriesInfo::from_json(&info.name, plain.to_json().as_bytes()).unwrap();
         assert_eq!(read, plain);
     }
 
     #[test]
     fn what_is_no_record_is_corrupt() {
-        for text in ["{}", "7", r#"{"number":0,"type":"f64","created":1,"changed":1}"#,
-            r#"{"number":1,"type":"f16","created":1,"changed":1}"#]
-        {
+        for text in [
+            "{}",
+            "7",
+            r#"{"number":0,"type":"f64","created":1,"changed":1}"#,
+            r#"{"number":1,"type":"f16","created":1,"changed":1}"#,
+        ] {
             let error = SeriesInfo::from_json("a", text.as_bytes()).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Corrupt, "{text}");
         }

@@ -16,7 +16,9 @@ pub(crate) fn cells(series: TreeId, deletes: &[Delete]) -> Vec<(Vec<u8>, Vec<u8>
         let sequence = deletes.first().map_or(CommitSequence(0), |delete| delete.sequence);
         let mut cell = Vec::new();
         put_varint(&mut cell, deletes.len() as u64);
-        deletes.iter().for_each(|delete| delete.span.encode(&mut cell));
+        for delete in deletes {
+            delete.span.encode(&mut cell);
+        }
         (cell_key::deletes(series, sequence), cell)
     };
     deletes.chunk_by(|a, b| a.sequence == b.sequence).map(of_commit).collect()

@@ -2,6 +2,7 @@
 
 use std::ops::RangeBounds;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::database::{Database, DatabaseSnapshot};
 use crate::engine::Engine;
@@ -19,6 +20,7 @@ use crate::series::span::TimeSpan;
 use crate::series::tags;
 use crate::series::value::{SeriesValue, ValueType};
 use crate::transaction::{Committed, check_text};
+use crate::tree::cell_key::TreeId;
 
 /// A series of an open database: points of one type, each with a time and a quality. Clones are
 /// handles to the same one.
@@ -44,11 +46,13 @@ use crate::transaction::{Committed, check_text};
 pub struct Series {
     engine: Arc<Engine>,
     info: Arc<SeriesInfo>,
+    /// The last revision of the catalogue that was found to have it.
+    seen: Arc<AtomicU32>,
 }
 
 impl Series {
     pub(crate) fn new(engine: Arc<Engine>, info: SeriesInfo) -> Self {
-        Self { engine, info: Arc::new(info) }
+        Self { engine, info: Arc::new(info), seen: Arc::default() }
     }
 
     /// Its name when the handle was made.
@@ -155,9 +159,15 @@ impl Series {
 
     /// Refuses to write a series that the catalogue does not have by this name any more.
     fn check_is_there(&self) -> Result<()> {
-        let name = self.name();
-        let now = self.engine.view().series_info(name, self.engine.published())?;
+        let (name, view) = (self.name(), self.engine.view());
+        let newest = tags::newest(view.tree(TreeId::SERIES)?.as_ref());
+        if self.seen.load(Ordering::Relaxed) == newest {
+            return Ok(());
+        }
+        let (tags, head) = view.series_tags(self.engine.published())?;
+        let now = tags::find(&tags, name, head)?.ok_or_else(|| tags::no_series(name))?;
         if now.number == self.info.number {
+            self.seen.store(head, Ordering::Relaxed);
             return Ok(());
         }
         let message = format!(

@@ -117,10 +117,9 @@ impl Blocks {
     }
 
     /// Puts out what is left.
-    pub(crate) fn finish(mut self, out: &mut Vec<Cell>) -> Result<()> {
+    pub(crate) fn finish(mut self, out: &mut Vec<Cell>) {
         self.put_all(out);
         out.extend(self.held.map(|held| held.cell));
-        Ok(())
     }
 
     /// Lets the block go that is held, before points from `first` on come: as it is if they are

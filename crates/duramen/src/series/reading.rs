@@ -97,7 +97,10 @@ impl Reading {
                 if source.load()? {
                     continue;
                 }
-                let Some((piece, places)) = source.take_before(rank.checked_add(1), usize::MAX) else { break };
+                let Some((piece, places)) = source.take_before(rank.checked_add(1), usize::MAX)
+                else {
+                    break;
+                };
                 for at in places {
                     let sequence = piece.sequences.get(at);
                     let is_newer = best.as_ref().is_none_or(|(newest, ..)| sequence > *newest);
@@ -156,8 +159,7 @@ impl AsOf {
         else {
             return false;
         };
-        let is_near =
-            |delete: &Delete| delete.span.first <= last && delete.span.last >= first;
+        let is_near = |delete: &Delete| delete.span.first <= last && delete.span.last >= first;
         !self.deletes.iter().any(is_near)
     }
 

@@ -55,11 +55,7 @@ pub struct SeriesRange {
 }
 
 impl SeriesSnapshot {
-    pub(crate) fn new(
-        view: Arc<View>,
-        info: Arc<SeriesInfo>,
-        sequence: CommitSequence,
-    ) -> Self {
+    pub(crate) fn new(view: Arc<View>, info: Arc<SeriesInfo>, sequence: CommitSequence) -> Self {
         Self { view, info, sequence }
     }
 
@@ -159,9 +155,9 @@ impl SeriesSnapshot {
         }
         let one = RangeOptions { limit: Some(1), reverse: false };
         let after = self.range_with(Micros(time.0 + 1).., &one)?.read()?.get(0);
-        Ok(Some(after.map_or(Point { time, ..before.clone() }, |after| {
-            between(&before, &after, time)
-        })))
+        Ok(Some(
+            after.map_or(Point { time, ..before.clone() }, |after| between(&before, &after, time)),
+        ))
     }
 }
 
@@ -197,8 +193,7 @@ fn to_f32(value: f64) -> f32 {
 
 /// The integer nearest to the line, which is between the two.
 fn integer_line((a, b): (i64, i64), (from, to): (Micros, Micros), at: Micros) -> i64 {
-    let (elapsed, whole) =
-        (i128::from(at.0.abs_diff(from.0)), i128::from(to.0.abs_diff(from.0)));
+    let (elapsed, whole) = (i128::from(at.0.abs_diff(from.0)), i128::from(to.0.abs_diff(from.0)));
     // Both factors have at most 65 bits with their signs, so the product has fewer than 128.
     let rise = (i128::from(b) - i128::from(a)).checked_mul(elapsed);
     let rise = rise.map_or(0, |rise| (rise + rise.signum() * (whole / 2)) / whole);

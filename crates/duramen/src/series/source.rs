@@ -122,11 +122,7 @@ pub(crate) fn young(pieces: Vec<Arc<Piece>>, course: Course) -> Result<Vec<Sourc
 }
 
 /// The sources of what segments have of a series.
-pub(crate) fn on_disk(
-    live: &LiveSegments,
-    series: TreeId,
-    course: Course,
-) -> Result<Vec<Source>> {
+pub(crate) fn on_disk(live: &LiveSegments, series: TreeId, course: Course) -> Result<Vec<Source>> {
     let prefix = cell_key::all_points(series);
     let tree = KeyHash::of_tree(&prefix);
     let mut sources = Vec::new();

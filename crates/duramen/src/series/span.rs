@@ -14,9 +14,6 @@ pub(crate) struct TimeSpan {
 }
 
 impl TimeSpan {
-    /// All times.
-    pub(crate) const ALL: Self = Self { first: i64::MIN, last: i64::MAX };
-
     /// The times in a range; none if there are none.
     pub(crate) fn of(range: &impl RangeBounds<Micros>) -> Option<Self> {
         let first = match range.start_bound() {
@@ -61,7 +58,7 @@ mod tests {
         assert_eq!(TimeSpan::of(&(low..high)), span(-3, 3));
         assert_eq!(TimeSpan::of(&(low..=high)), span(-3, 4));
         assert_eq!(TimeSpan::of(&(..low)), span(i64::MIN, -4));
-        assert_eq!(TimeSpan::of(&..), Some(TimeSpan::ALL));
+        assert_eq!(TimeSpan::of(&..), span(i64::MIN, i64::MAX));
         assert_eq!(TimeSpan::of(&(high..low)), None);
         assert_eq!(TimeSpan::of(&(..Micros(i64::MIN))), None);
         assert_eq!(TimeSpan::of(&(Bound::Excluded(Micros(i64::MAX)), Bound::Unbounded)), None);

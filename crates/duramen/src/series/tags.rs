@@ -127,7 +127,8 @@ fn wrong(what: &str) -> Error {
 
 /// No series has this name.
 pub(crate) fn no_series(name: &str) -> Error {
-    let message = format!("there is no series {name:?}: \"duramen series ls\" lists those there are");
+    let message =
+        format!("there is no series {name:?}: \"duramen series ls\" lists those there are");
     Error::new(ErrorKind::NotFound, message)
 }
 

@@ -189,14 +189,10 @@ impl Transaction {
     /// Refuses a name for a document that a series has. The catalogue's turn is taken.
     pub(super) fn check_no_series(&self, name: &str) -> Result<()> {
         assert!(self.writers.contains_key(&CATALOGUE), "the names are in this transaction's turn");
-        let (tags, revision) = match self.writers.get(&TreeId::SERIES) {
-            Some(writer) => (Arc::clone(&writer.tree), writer.revision),
-            None => {
-                let tags = self.engine.view().tree(TreeId::SERIES)?;
-                let newest = tags::newest(&tags);
-                (tags, newest)
-            }
-        };
+        let tags = self.engine.view().tree(TreeId::SERIES)?;
+        // What another commit has staged counts too, though nobody sees it yet.
+        let staged = self.writers.get(&TreeId::SERIES).map(|writer| writer.revision);
+        let revision = staged.unwrap_or_else(|| tags::newest(&tags));
         if !tags::has(&tags, name, revision)? {
             return Ok(());
         }

@@ -211,7 +211,10 @@ impl Merger {
                 slabs.finish(out);
                 Ok(())
             }
-            Pending::Points(blocks) => blocks.finish(out),
+            Pending::Points(blocks) => {
+                blocks.finish(out);
+                Ok(())
+            }
         }
     }
 }

@@ -19,13 +19,13 @@ use rustc_hash::FxHashMap;
 
 use crate::encoding::{Column, RevisionRowsBlock, RunPiece, decode_order_block};
 use crate::error::{Error, ErrorKind, Result};
-use crate::revision::Micros;
-use crate::series;
 use crate::index::cell::{self, Entries, Facts};
 use crate::json::escape;
 use crate::limits::ROW_GROUP_SLOTS;
 use crate::node::PathId;
 use crate::order::OrderBlock;
+use crate::revision::Micros;
+use crate::series;
 use crate::state::{BlobId, Datum, OrderId, Sequence};
 use crate::tree::Tree;
 use crate::tree::cell_key::{self, CellKey, GroupCell, PointsKey, TreeId};

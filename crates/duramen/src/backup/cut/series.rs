@@ -50,13 +50,13 @@ impl SeriesCut {
         match parsed {
             CellKey::Points(_) => {
                 if self.blocks.as_ref().is_none_or(|blocks| blocks.series() != series) {
-                    self.finish(out)?;
+                    self.finish(out);
                 }
                 let new = || Blocks::new(series, Density::Hot).until(self.until);
                 self.blocks.get_or_insert_with(new).push_cell((key, cell), out)
             }
             CellKey::Commits { first } => {
-                self.finish(out)?;
+                self.finish(out);
                 let mut all = commits::decode(first, &cell)?;
                 all.retain(|&(sequence, time)| match self.point {
                     RestorePoint::Time(last) => time <= last,
@@ -67,22 +67,29 @@ impl SeriesCut {
                     self.newest = self.newest.max(last);
                 }
                 let cells = commits::cells(&all).into_iter();
-                out.extend(cells.map(|(first, cell)| (cell_key::commits(first).into(), cell.into())));
+                out.extend(
+                    cells.map(|(first, cell)| (cell_key::commits(first).into(), cell.into())),
+                );
                 Ok(())
             }
             CellKey::Deletes { sequence } => {
-                self.finish(out)?;
+                self.finish(out);
                 if sequence <= self.until {
                     out.push((key, cell));
                 }
                 Ok(())
             }
-            _ => self.finish(out),
+            _ => {
+                self.finish(out);
+                Ok(())
+            }
         }
     }
 
     /// Puts out what is left of a series.
-    pub(super) fn finish(&mut self, out: &mut Vec<Cell>) -> Result<()> {
-        self.blocks.take().map_or(Ok(()), |blocks| blocks.finish(out))
+    pub(super) fn finish(&mut self, out: &mut Vec<Cell>) {
+        if let Some(blocks) = self.blocks.take() {
+            blocks.finish(out);
+        }
     }
 }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use crate::io::{Access, Device, MemoryDevice};
 use crate::{
-    CommitOptions, Database, DatabaseStats, Durability, ErrorKind, Micros, Options, Points, Quality,
-    Series, SeriesDefinition, ValueType, Values, Qualities,
+    BackupFolder, BackupOptions, CommitOptions, Database, DatabaseStats, Durability, ErrorKind,
+    Micros, Options, Points, Qualities, Quality, RestorePoint, Series, SeriesDefinition, ValueType,
+    Values,
 };
 
 fn options() -> Options {
@@ -40,7 +41,8 @@ fn copy_file(from: &MemoryDevice, to: &MemoryDevice, path: &str) {
 
 fn walk(first: i64, count: i64) -> Points {
     let times: Vec<i64> = (first..first + count).map(|at| at * 1_000).collect();
-    let values: Vec<f64> = times.iter().map(|&time| (time % 7_919) as f64 / 100.0).collect();
+    let value = |&time: &i64| f64::from(i32::try_from(time % 7_919).unwrap()) / 100.0;
+    let values: Vec<f64> = times.iter().map(value).collect();
     Points::from_columns(times, Values::F64(values), Qualities::All(Quality::GOOD)).unwrap()
 }
 
@@ -153,4 +155,69 @@ fn a_damaged_block_is_named_and_leaves_the_others_readable() {
     assert_eq!(first, walk(0, 10));
     assert_eq!(series.latest().unwrap().unwrap().time, Micros(199_999_000));
     assert!(!db.check().unwrap().is_clean());
+}
+
+#[test]
+fn a_backup_is_restored_to_any_commit_and_time() {
+    let db = open(&Arc::new(MemoryDevice::new()));
+    let series = db.create_series("s", &SeriesDefinition::new(ValueType::F64)).unwrap();
+    let other = db.create_series("t", &SeriesDefinition::new(ValueType::F64)).unwrap();
+    let (mut states, how) = (Vec::new(), CommitOptions::default());
+    for part in 0..12_i64 {
+        let made = match part % 4 {
+            3 => series.delete(Micros(part * 1_000)..Micros(part * 50_000), &how).unwrap(),
+            // Late points fall into what is there.
+            _ => series.append_points(&walk(40 * (part % 3), 100 + part), &how).unwrap(),
+        };
+        states.push((made, all(&series)));
+        other.append_points(&walk(0, 10), &how).unwrap();
+        if part % 5 == 1 {
+            db.checkpoint().unwrap();
+        }
+    }
+    let backups: Arc<dyn Device> = Arc::new(MemoryDevice::new());
+    let folder = BackupFolder::on_device(backups);
+    let go_on = &mut |_, _| ControlFlow::Continue(());
+    db.backup(&folder, BackupOptions::default(), go_on).unwrap();
+    let restored = |point| {
+        let device = Arc::new(MemoryDevice::new());
+        let to: Arc<dyn Device> = device.clone();
+        Database::restore_device(&folder, &to, point, &mut |_, _| ControlFlow::Continue(()))
+            .unwrap();
+        let db = open(&device);
+        let report = db.check().unwrap();
+        assert!(report.is_clean(), "{point:?}: {:?}", report.findings);
+        (all(&db.series("s").unwrap()), all(&db.series("t").unwrap()).len())
+    };
+    for (at, (made, state)) in states.iter().enumerate() {
+        let others = if at == 0 { 0 } else { 10 };
+        let expected = (state.clone(), others);
+        assert_eq!(restored(RestorePoint::Commit(made.sequence)), expected, "part {at}");
+        assert_eq!(restored(RestorePoint::Time(made.timestamp)), expected, "part {at}");
+    }
+    assert_eq!(restored(RestorePoint::Newest).0, all(&series));
+}
+
+#[test]
+fn a_repair_takes_over_what_is_left_of_series() {
+    let device = Arc::new(MemoryDevice::new());
+    let db = open(&device);
+    let series = db.create_series("s", &SeriesDefinition::new(ValueType::F64)).unwrap();
+    series.append_points(&walk(0, 200_000), &CommitOptions::default()).unwrap();
+    db.checkpoint().unwrap();
+    series.append(Micros(-5), 0.5, &CommitOptions::default()).unwrap();
+    drop((series, db));
+    let file = device.open("segments/00000001.segment", Access::Write).unwrap();
+    let middle = file.len().unwrap() / 2;
+    crate::io::write_all_at(file.as_ref(), b"damage", middle).unwrap();
+    let repaired = Arc::new(MemoryDevice::new());
+    let devices: (Arc<dyn Device>, Arc<dyn Device>) = (device, repaired.clone());
+    let go_on = &mut |_| ControlFlow::Continue(());
+    let report = Database::repair_device(devices, &options(), go_on).unwrap();
+    assert!(!report.is_complete());
+    let told = report.lost.iter().any(|lost| lost.to_string().contains("series \"s\""));
+    assert!(told, "{:?}", report.lost);
+    let left = all(&open(&repaired).series("s").unwrap());
+    assert!((100_000..200_000).contains(&left.len()), "{} points are left", left.len());
+    assert_eq!(left.times()[0], -5);
 }
