@@ -173,7 +173,6 @@ fn wide(found: &[SeriesInfo], ranges: Vec<SeriesRange>, out: &mut dyn Write) -> 
     Ok(csv.flush()?)
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "map_err gives it away")]
 fn failed(error: csv::Error) -> Error {
     Error::io("cannot write the points", error.into())
 }

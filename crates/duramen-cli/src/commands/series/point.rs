@@ -140,8 +140,8 @@ mod tests {
 
     #[test]
     fn numbers_are_floats_unless_a_type_is_given() {
-        let types = ["7", "-1e3", "NaN", "true", "drizzle", ""].map(type_of);
         use ValueType::{Bool, F64, String};
+        let types = ["7", "-1e3", "NaN", "true", "drizzle", ""].map(type_of);
         assert_eq!(types, [F64, F64, F64, Bool, String, String]);
     }
 }

@@ -15,7 +15,7 @@ pub(super) struct Columns<'d> {
     /// The type of those that are made; each that of its first value if none is said.
     value_type: Option<ValueType>,
     places: HashMap<String, usize>,
-    columns: Vec<Column>,
+    gathered: Vec<Column>,
 }
 
 struct Column {
@@ -26,7 +26,7 @@ struct Column {
 
 impl<'d> Columns<'d> {
     pub(super) fn new(database: &'d Database, create: bool, value_type: Option<ValueType>) -> Self {
-        Self { database, create, value_type, places: HashMap::new(), columns: Vec::new() }
+        Self { database, create, value_type, places: HashMap::new(), gathered: Vec::new() }
     }
 
     /// Takes the points of a line: all of them, or none if one is wrong.
@@ -34,13 +34,13 @@ impl<'d> Columns<'d> {
         let mut read = Vec::with_capacity(rows.len());
         for row in rows {
             let place = self.place(row)?;
-            let value_type = self.columns[place].points.value_type();
+            let value_type = self.gathered[place].points.value_type();
             let value = point::parse(&row.value, value_type)
                 .map_err(|error| error.in_context(format_args!("series {:?}", row.series)))?;
             read.push((place, value));
         }
         for (row, (place, value)) in rows.iter().zip(read) {
-            self.columns[place].points.push(row.time, value, row.quality)?;
+            self.gathered[place].points.push(row.time, value, row.quality)?;
         }
         Ok(())
     }
@@ -59,21 +59,21 @@ impl<'d> Columns<'d> {
             Err(error) => return Err(error),
         };
         let (name, points) = (row.series.clone(), Points::new(value_type));
-        self.places.insert(name.clone(), self.columns.len());
-        self.columns.push(Column { name, points, is_new });
-        Ok(self.columns.len() - 1)
+        self.places.insert(name.clone(), self.gathered.len());
+        self.gathered.push(Column { name, points, is_new });
+        Ok(self.gathered.len() - 1)
     }
 
     /// The series that are to be made.
     pub(super) fn new_series(&self) -> Vec<(&str, SeriesDefinition)> {
-        let new = self.columns.iter().filter(|column| column.is_new && !column.points.is_empty());
+        let new = self.gathered.iter().filter(|column| column.is_new && !column.points.is_empty());
         let of = |column: &Column| SeriesDefinition::new(column.points.value_type());
         new.map(|column| (column.name.as_str(), of(column))).collect()
     }
 
     /// The points of each series that has some.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &Points)> {
-        let some = self.columns.iter().filter(|column| !column.points.is_empty());
+        let some = self.gathered.iter().filter(|column| !column.points.is_empty());
         some.map(|column| (column.name.as_str(), &column.points))
     }
 }

@@ -40,7 +40,7 @@ pub(super) fn write(
     let ends = |end: &str| file.extension().is_some_and(|found| found.eq_ignore_ascii_case(end));
     let picture = if ends("svg") {
         let mut text = String::new();
-        draw(SVGBackend::with_string(&mut text, size).into_drawing_area(), (info, curve))
+        draw(&SVGBackend::with_string(&mut text, size).into_drawing_area(), (info, curve))
             .map_err(|error| failed(&error))?;
         text.into_bytes()
     } else if ends("png") {
@@ -54,7 +54,7 @@ pub(super) fn write(
 
 fn png(size: (u32, u32), drawn: (&SeriesInfo, &Curve)) -> Result<Vec<u8>> {
     let mut pixels = vec![0; size.0 as usize * size.1 as usize * RGB];
-    draw(BitMapBackend::with_buffer(&mut pixels, size).into_drawing_area(), drawn)
+    draw(&BitMapBackend::with_buffer(&mut pixels, size).into_drawing_area(), drawn)
         .map_err(|error| failed(&error))?;
     let mut file = Vec::new();
     let mut encoder = png::Encoder::new(&mut file, size.0, size.1);
@@ -70,7 +70,7 @@ fn failed(error: &impl Display) -> Error {
 
 #[expect(clippy::cast_precision_loss, reason = "a place in a picture is no exact time")]
 fn draw<B: DrawingBackend>(
-    area: DrawingArea<B, Shift>,
+    area: &DrawingArea<B, Shift>,
     (info, curve): (&SeriesInfo, &Curve),
 ) -> std::result::Result<(), plotters::drawing::DrawingAreaErrorKind<B::ErrorType>> {
     area.fill(&WHITE)?;
@@ -80,7 +80,7 @@ fn draw<B: DrawingBackend>(
     let caption =
         if unit.is_empty() { info.name.clone() } else { format!("{} ({unit})", info.name) };
     let until = (last.0 as f64).max(first.0 as f64 + 1.0);
-    let mut chart = ChartBuilder::on(&area)
+    let mut chart = ChartBuilder::on(area)
         .caption(caption, (FONT, CAPTION_SIZE))
         .margin(MARGIN)
         .x_label_area_size(LABEL_HEIGHT)
