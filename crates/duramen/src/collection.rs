@@ -35,6 +35,7 @@ pub use query::{
     Explanation, Filter, FilterValue, Group, Groups, Order, Page, Query, QueryCounts, Records,
 };
 pub use record_path::RecordPath;
+pub(crate) use record_path::RecordStep;
 pub use scan::{Scan, ScanOptions};
 pub use write::Saved;
 

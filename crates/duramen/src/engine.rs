@@ -37,6 +37,7 @@ pub(crate) mod catalogue;
 mod checkpoint;
 mod compaction;
 mod following;
+mod indexing;
 pub(crate) mod options;
 pub(crate) mod pin;
 pub(crate) mod purge;

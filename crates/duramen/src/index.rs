@@ -28,11 +28,13 @@ use crate::tree::cell_key;
 use crate::tree::persist::Cells;
 
 pub(crate) mod cell;
+mod columns;
 pub(crate) mod definition;
 mod follow;
 mod keys;
 mod level;
 mod range;
+mod run;
 mod slab;
 mod unique;
 mod verify;
@@ -44,7 +46,7 @@ pub(crate) use range::IndexRange;
 pub(crate) use unique::check_all;
 pub(crate) use verify::check;
 
-use cell::{Entry, Facts};
+use cell::{Entries, Facts};
 use slab::Copying;
 use young::Young;
 
@@ -61,6 +63,8 @@ pub(crate) struct Index {
     /// Held by whoever has it follow the records.
     following: Mutex<()>,
     is_enforced: AtomicBool,
+    /// Whether somebody would read it if it had followed.
+    is_asked: AtomicBool,
 }
 
 /// What is known of an index, and its entries that no segment has.
@@ -92,6 +96,7 @@ impl Indexes {
             state: Mutex::new(State::read(tree, declared.id)?),
             following: Mutex::new(()),
             is_enforced: AtomicBool::new(false),
+            is_asked: AtomicBool::new(false),
         };
         let mut indexes = self.0.lock();
         Ok(Arc::clone(indexes.entry(declared.id).or_insert_with(|| Arc::new(index))))
@@ -125,10 +130,10 @@ impl State {
         }
     }
 
-    /// Adds an entry to a slab; approximate bytes that it takes.
-    fn insert(&mut self, slab: u32, entry: Entry) -> usize {
+    /// Adds a sorted run to a slab; approximate bytes that it takes.
+    fn add(&mut self, slab: u32, run: Entries) -> usize {
         self.is_dirty = true;
-        self.young.insert(slab, entry)
+        self.young.add(slab, run)
     }
 }
 
@@ -189,6 +194,16 @@ impl Index {
             state.generation += 1;
             state.is_dirty = !state.young.is_empty() || written != state.facts;
         }
+    }
+
+    /// Asks whoever does what is due beside readers and writers to have it follow.
+    pub(crate) fn ask_to_follow(&self) {
+        self.is_asked.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was asked since it was last told so.
+    pub(crate) fn was_asked_to_follow(&self) -> bool {
+        self.is_asked.swap(false, Ordering::Relaxed)
     }
 
     /// Whether commits are to refuse keys that another record has, though no definition says so

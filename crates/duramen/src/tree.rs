@@ -70,7 +70,7 @@ pub(crate) mod scan;
 pub(crate) mod schema;
 pub(crate) mod serialize;
 pub(crate) mod stored_records;
-mod strips;
+pub(crate) mod strips;
 pub(crate) mod superseded;
 pub(crate) mod vectors;
 pub(crate) mod verify;

@@ -2,6 +2,7 @@
 
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
+use std::{error, fmt};
 
 use super::{Collection, CollectionSnapshot, no_collection};
 use crate::engine::catalogue::facts;
@@ -10,6 +11,12 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::index::{self, Declared, Index, IndexDefinition, IndexOptions, IndexRange};
 use crate::limits::TURN_WAIT_MS;
 use crate::tree::history::short;
+
+/// Changes that an index follows at once for whoever reads it.
+const FOLLOWED_AT_ONCE: u64 = 256;
+
+/// How many records can be looked at by column in the time in which an index follows one change.
+const FOLLOWING_COST: u64 = 8;
 
 /// How far the making of an index has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -180,7 +187,21 @@ impl CollectionSnapshot {
         Ok(usable)
     }
 
-    /// The keys of an index between two bounds, with the ordinals of their records.
+    /// Whether an index has so much to follow before this revision can be read by it that looking
+    /// at all records costs less: then it follows beside the caller. `NotFound` as for its range.
+    pub(crate) fn is_left_behind(&self, name: &str) -> Result<bool> {
+        let Some(snapshot) = &self.snapshot else { return Ok(false) };
+        let (engine, tree) = self.document.parts();
+        let options = self.document.declared()?;
+        let declared = options.indexes.get(name).ok_or_else(|| dropped(name))?;
+        let index = tree.indexes.get(tree, declared)?;
+        let behind = index.behind(tree, short(snapshot.revision));
+        let few = (self.count()? / FOLLOWING_COST).max(FOLLOWED_AT_ONCE);
+        Ok(behind > few && engine.follow_later(&index))
+    }
+
+    /// The keys of an index between two bounds, with the ordinals of their records. `NotFound` if
+    /// it was dropped: [`was_dropped`] says so of the error.
     pub(crate) fn index_range(
         &self,
         name: &str,
@@ -189,7 +210,7 @@ impl CollectionSnapshot {
     ) -> Result<Option<IndexRange>> {
         let Some(snapshot) = &self.snapshot else { return Ok(None) };
         let options = self.document.declared()?;
-        let declared = options.indexes.get(name).ok_or_else(|| no_index(name))?;
+        let declared = options.indexes.get(name).ok_or_else(|| dropped(name))?;
         let (engine, tree) = self.document.parts();
         let index = tree.indexes.get(tree, declared)?;
         let revision = short(snapshot.revision);
@@ -208,7 +229,41 @@ fn no_index(name: &str) -> Error {
     Error::new(ErrorKind::NotFound, message)
 }
 
+/// An index that a plan was made with is not there any more.
+#[derive(Debug)]
+struct Dropped;
+
+impl fmt::Display for Dropped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("it was dropped meanwhile")
+    }
+}
+
+impl error::Error for Dropped {}
+
+fn dropped(name: &str) -> Error {
+    no_index(name).with_source(Dropped)
+}
+
+/// Whether an error says that an index was dropped since somebody meant to read it.
+fn was_dropped(error: &Error) -> bool {
+    error::Error::source(error).is_some_and(<dyn error::Error>::is::<Dropped>)
+}
+
+/// Does what is planned with the indexes there are; again, where one of them is dropped meanwhile.
+pub(super) fn with_indexes<T>(mut planned: impl FnMut() -> Result<T>) -> Result<T> {
+    loop {
+        match planned() {
+            Err(error) if was_dropped(&error) => {}
+            done => return done,
+        }
+    }
+}
+
 fn busy() -> Error {
     let message = "another transaction is writing the collection: end it, then retry";
     Error::new(ErrorKind::Busy, message)
 }
+
+#[cfg(test)]
+mod tests;

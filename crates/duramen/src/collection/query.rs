@@ -9,6 +9,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::indexes::with_indexes;
 use super::record_path::RecordPath;
 use super::{Collection, CollectionSnapshot, PAGE_RECORDS, Record};
 use crate::error::{Error, ErrorKind, Result};
@@ -299,6 +300,10 @@ impl fmt::Display for Way {
 
 impl Found {
     fn new(collection: &CollectionSnapshot, query: &Query) -> Result<Self> {
+        with_indexes(|| Self::planned(collection, query))
+    }
+
+    fn planned(collection: &CollectionSnapshot, query: &Query) -> Result<Self> {
         let expression = query.expression()?;
         order::check(&query.order)?;
         let mut found = Self {

@@ -46,7 +46,7 @@ impl Signal {
         }
     }
 
-    fn is_ending(&self) -> bool {
+    pub(super) fn is_ending(&self) -> bool {
         *self.wanted.lock() == Wanted::End
     }
 
@@ -109,6 +109,7 @@ impl Engine {
             if self.is_checkpoint_due() {
                 self.write_checkpoint()?;
             }
+            self.follow_asked();
             // Merging takes longer than a checkpoint can wait, so it is done in steps between them.
             if self.signal.is_ending() || !self.compact_step()? {
                 return Ok(());
@@ -144,7 +145,7 @@ impl Engine {
 
     /// Whether a checkpoint should be written: at half of the memory, or at a length of the
     /// journal.
-    fn is_checkpoint_due(&self) -> bool {
+    pub(super) fn is_checkpoint_due(&self) -> bool {
         if self.memory.is_half_young() {
             return true;
         }

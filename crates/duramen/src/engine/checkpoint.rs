@@ -180,7 +180,8 @@ impl Engine {
         if let Some(poisoned) = journal.poisoned() {
             return Err(poisoned);
         }
-        if self.journal_bytes() >= CLOSING_CHECKPOINT_JOURNAL_BYTES {
+        // Entries of indexes take memory, and no journal.
+        if self.journal_bytes().max(self.memory.young()) >= CLOSING_CHECKPOINT_JOURNAL_BYTES {
             match self.write_checkpoint() {
                 // It would only spare the next open some replay, for which there is no room.
                 Err(error) if error.kind() == ErrorKind::Full => {}

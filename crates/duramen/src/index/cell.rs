@@ -35,19 +35,12 @@ const CELL_BYTES_WANTED: usize = 8 << 10;
 /// An entry, and whether the record got the key there, or lost it.
 pub(crate) type Entry = (Box<[u8]>, bool);
 
-/// The entry of a key and a record that says what happened in a revision.
-pub(crate) fn entry(key: &[u8], ordinal: u64, revision: u32) -> Box<[u8]> {
-    [key, &ordinal.to_be_bytes(), &(!revision).to_be_bytes()].concat().into()
-}
-
-/// Where the newest entry of a group up to a revision is, or would be.
-pub(crate) fn place(group: &[u8], revision: u32) -> Vec<u8> {
-    [group, &(!revision).to_be_bytes()].concat()
-}
-
-/// A place behind all entries of a group, before those of the next one.
-pub(crate) fn behind(group: &[u8]) -> Vec<u8> {
-    place(group, 0)
+/// Makes `place` that where the newest entry of a group up to a revision is, or would be; of
+/// revision 0 it is behind all entries of the group, before those of the next one.
+pub(crate) fn set_place(place: &mut Vec<u8>, group: &[u8], revision: u32) {
+    place.clear();
+    place.extend_from_slice(group);
+    place.extend_from_slice(&(!revision).to_be_bytes());
 }
 
 /// The key and the record of an entry, which all entries of both begin with.
@@ -66,15 +59,20 @@ pub(crate) fn split(group: &[u8]) -> (&[u8], u64) {
     split.map_or((group, 0), |(key, ordinal)| (key, u64::from_be_bytes(*ordinal)))
 }
 
-/// The entries of one cell.
-#[derive(Debug, Default)]
+/// Entries in one piece of memory; in order, but for those that were just gathered.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Entries {
     heap: Vec<u8>,
-    /// Where each ends in the heap, and whether the record got the key.
-    ends: Vec<(usize, bool)>,
+    /// Twice where each ends in the heap, and one more where the record got the key.
+    ends: Vec<usize>,
 }
 
 impl Entries {
+    /// None yet, with room.
+    pub(crate) fn with_capacity(count: usize, bytes: usize) -> Self {
+        Self { heap: Vec::with_capacity(bytes), ends: Vec::with_capacity(count) }
+    }
+
     /// Decodes a cell.
     pub(crate) fn decode(cell: &[u8]) -> Result<Self> {
         let mut reader = Reader::new(cell);
@@ -82,7 +80,7 @@ impl Entries {
         if count == 0 || count > INDEX_CELL_ENTRIES_MAX {
             return Err(reader.corrupt("a cell of an index has none or too many entries"));
         }
-        let mut entries = Self { heap: Vec::new(), ends: Vec::with_capacity(count) };
+        let mut entries = Self::with_capacity(count, cell.len());
         for _ in 0..count {
             entries.read(&mut reader)?;
         }
@@ -94,22 +92,53 @@ impl Entries {
         let shared = usize::try_from(reader.varint()?).unwrap_or(usize::MAX);
         let head = reader.varint()?;
         let own = reader.take(usize::try_from(head >> 1).unwrap_or(usize::MAX))?;
-        let before = self.len().checked_sub(1).and_then(|last| self.get(last));
+        let index = self.len();
+        let before = index.checked_sub(1).and_then(|last| self.get(last));
+        if before.map_or(0, |(entry, _)| entry.len()) < shared {
+            return Err(reader.corrupt("an entry shares more than there is"));
+        }
+        self.heap.reserve(shared.saturating_add(own.len()));
+        self.extend_from(index.wrapping_sub(1), shared);
+        self.heap.extend_from_slice(own);
+        self.close(head & 1 == 1);
+        let before = index.checked_sub(1).and_then(|last| self.get(last));
         let before = before.map_or(&[][..], |(entry, _)| entry);
-        let start = before.get(..shared);
-        let start = start.ok_or_else(|| reader.corrupt("an entry shares more than there is"))?;
-        let entry = [start, own].concat();
-        let (_, ordinal) = split(group(&entry));
+        let entry = self.get(index).map_or(&[][..], |(entry, _)| entry);
+        let (_, ordinal) = split(group(entry));
         let is_possible = entry.len() > ORDINAL_BYTES.saturating_add(REVISION_BYTES)
             && entry.len() <= INDEX_ENTRY_BYTES_MAX
             && ordinal < ORDINALS_MAX
-            && (1..=REVISIONS_MAX).contains(&revision(&entry).into());
-        if !is_possible || entry.as_slice() <= before {
+            && (1..=REVISIONS_MAX).contains(&revision(entry).into());
+        if !is_possible || entry <= before {
             return Err(reader.corrupt("an entry of an index cannot be, or is out of order"));
         }
-        self.heap.extend_from_slice(&entry);
-        self.ends.push((self.heap.len(), head & 1 == 1));
         Ok(())
+    }
+
+    /// Adds the first bytes of an entry, which has as many, to the heap.
+    fn extend_from(&mut self, index: usize, bytes: usize) {
+        if let Some(start) = self.start(index) {
+            self.heap.extend_from_within(start..start.saturating_add(bytes));
+        }
+    }
+
+    /// Makes what was added to the heap an entry.
+    fn close(&mut self, begins: bool) {
+        self.ends.push(self.heap.len() << 1 | usize::from(begins));
+    }
+
+    /// Adds the entry of a key and a record that says what happened in a revision.
+    pub(crate) fn add(&mut self, (key, ordinal): (&[u8], u64), revision: u32, begins: bool) {
+        self.heap.extend_from_slice(key);
+        self.heap.extend_from_slice(&ordinal.to_be_bytes());
+        self.heap.extend_from_slice(&(!revision).to_be_bytes());
+        self.close(begins);
+    }
+
+    /// Adds an entry.
+    pub(crate) fn push(&mut self, (entry, begins): (&[u8], bool)) {
+        self.heap.extend_from_slice(entry);
+        self.close(begins);
     }
 
     /// How many there are.
@@ -117,20 +146,57 @@ impl Entries {
         self.ends.len()
     }
 
-    /// An entry, and whether the record got the key there.
-    pub(crate) fn get(&self, index: usize) -> Option<(&[u8], bool)> {
-        let &(end, begins) = self.ends.get(index)?;
-        let before = index.checked_sub(1).and_then(|before| self.ends.get(before));
-        let start = before.map_or(0, |&(start, _)| start);
-        Some((self.heap.get(start..end)?, begins))
+    /// Bytes of all of them, their places left out.
+    pub(crate) fn bytes(&self) -> usize {
+        self.heap.len()
     }
 
-    /// The index of the first entry at or after a place.
-    pub(crate) fn at_or_after(&self, place: &[u8]) -> usize {
-        let (mut low, mut high) = (0, self.len());
+    /// Where an entry begins in the heap.
+    #[inline]
+    fn start(&self, index: usize) -> Option<usize> {
+        match index.checked_sub(1) {
+            None if self.ends.is_empty() => None,
+            None => Some(0),
+            Some(before) => self.ends.get(before).map(|end| end >> 1),
+        }
+    }
+
+    /// An entry, and whether the record got the key there.
+    #[inline]
+    pub(crate) fn get(&self, index: usize) -> Option<(&[u8], bool)> {
+        let end = *self.ends.get(index)?;
+        let start = self.start(index)?;
+        Some((self.heap.get(start..end >> 1)?, end & 1 == 1))
+    }
+
+    /// Whether an entry is there, and before a place.
+    #[inline]
+    fn is_before(&self, index: usize, place: &[u8]) -> bool {
+        self.get(index).is_some_and(|(entry, _)| entry < place)
+    }
+
+    /// The index of the first entry at or after a place, which is looked for from an index on, in
+    /// steps that grow: what is near is found at once.
+    pub(crate) fn at_or_after(&self, place: &[u8], near: usize) -> usize {
+        let (mut low, mut high) = (near.min(self.len()), near.min(self.len()));
+        let mut stride = 1_usize;
+        if self.is_before(low, place) {
+            while self.is_before(high, place) {
+                low = high.saturating_add(1);
+                high = high.saturating_add(stride);
+                stride = stride.saturating_mul(2);
+            }
+            high = high.min(self.len());
+        } else {
+            while low > 0 && !self.is_before(low.saturating_sub(1), place) {
+                high = low.saturating_sub(1);
+                low = low.saturating_sub(stride);
+                stride = stride.saturating_mul(2);
+            }
+        }
         while low < high {
             let middle = usize::midpoint(low, high);
-            if self.get(middle).is_some_and(|(entry, _)| entry < place) {
+            if self.is_before(middle, place) {
                 low = middle.saturating_add(1);
             } else {
                 high = middle;
@@ -146,15 +212,15 @@ impl Entries {
 }
 
 /// Encodes entries in order as a cell.
-pub(crate) fn encode(entries: &[Entry]) -> Vec<u8> {
+pub(crate) fn encode(entries: &[(&[u8], bool)]) -> Vec<u8> {
     let mut out = Vec::new();
     put_varint(&mut out, entries.len() as u64);
     let mut before: &[u8] = &[];
-    for (entry, begins) in entries {
+    for &(entry, begins) in entries {
         let shared = before.iter().zip(entry.iter()).take_while(|(a, b)| a == b).count();
         let own = entry.get(shared..).unwrap_or_default();
         put_varint(&mut out, shared as u64);
-        put_varint(&mut out, (own.len() as u64) << 1 | u64::from(*begins));
+        put_varint(&mut out, (own.len() as u64) << 1 | u64::from(begins));
         out.extend_from_slice(own);
         before = entry;
     }
@@ -162,14 +228,14 @@ pub(crate) fn encode(entries: &[Entry]) -> Vec<u8> {
 }
 
 /// How many of these entries, in order, make the next cell.
-pub(crate) fn cell_len<'e>(entries: impl Iterator<Item = &'e Entry>) -> usize {
+pub(crate) fn cell_len(entries: &[(&[u8], bool)]) -> usize {
     let mut bytes = 0_usize;
-    let fits = |(entry, _): &&Entry| {
+    let fits = |(entry, _): &&(&[u8], bool)| {
         let fits = bytes < CELL_BYTES_WANTED;
         bytes = bytes.saturating_add(entry.len());
         fits
     };
-    entries.take(INDEX_CELL_ENTRIES_MAX).take_while(fits).count()
+    entries.iter().take(INDEX_CELL_ENTRIES_MAX).take_while(fits).count()
 }
 
 /// A span of revisions whose reads find all they need in the cells of one slab: what was there at
@@ -283,49 +349,73 @@ impl Facts {
 mod tests {
     use super::*;
 
-    fn entries() -> Vec<Entry> {
-        let mut entries = vec![
-            (entry(b"a", 7, 3), true),
-            (entry(b"a", 7, 5), false),
-            (entry(b"a", 8, 1), true),
-            (entry(b"ab", 0, 1), true),
-        ];
-        entries.sort_unstable();
+    fn entry(key: &[u8], ordinal: u64, revision: u32) -> Vec<u8> {
+        [key, &ordinal.to_be_bytes(), &(!revision).to_be_bytes()].concat()
+    }
+
+    fn place(group: &[u8], revision: u32) -> Vec<u8> {
+        let mut place = vec![9];
+        set_place(&mut place, group, revision);
+        place
+    }
+
+    fn entries() -> Entries {
+        let mut entries = Entries::default();
+        entries.add((b"a", 7), 5, false);
+        entries.add((b"a", 7), 3, true);
+        entries.add((b"a", 8), 1, true);
+        entries.add((b"ab", 0), 1, true);
         entries
+    }
+
+    fn encoded(entries: &Entries) -> Vec<u8> {
+        encode(&entries.iter().collect::<Vec<_>>())
     }
 
     #[test]
     fn the_newest_entry_up_to_a_revision_is_the_first_at_its_place() {
         let entries = entries();
-        let cell = Entries::decode(&encode(&entries)).unwrap();
-        assert!(cell.iter().eq(entries.iter().map(|(entry, begins)| (&**entry, *begins))));
+        let cell = Entries::decode(&encoded(&entries)).unwrap();
+        assert_eq!(cell, entries);
         let group = [b"a".as_slice(), &7_u64.to_be_bytes()].concat();
         let found = |revision| {
-            let (entry, begins) = cell.get(cell.at_or_after(&place(&group, revision)))?;
+            let (entry, begins) = cell.get(cell.at_or_after(&place(&group, revision), 0))?;
             (super::group(entry) == group).then_some((super::revision(entry), begins))
         };
         let states = [2, 3, 4, 5, 9].map(found);
         let set = Some((3, true));
         assert_eq!(states, [None, set, set, Some((5, false)), Some((5, false))]);
-        let next = cell.get(cell.at_or_after(&behind(&group))).unwrap();
+        let next = cell.get(cell.at_or_after(&place(&group, 0), 3)).unwrap();
         assert_eq!(split(super::group(next.0)), (b"a".as_slice(), 8));
         assert_eq!(revision(next.0), 1);
     }
 
     #[test]
+    fn a_place_is_found_from_wherever_the_search_begins() {
+        let mut entries = Entries::default();
+        (0..40).for_each(|ordinal| entries.add((b"k", 2 * ordinal), 1, true));
+        for ordinal in 0..82 {
+            let place = entry(b"k", ordinal, 1);
+            let expected = usize::try_from(ordinal.div_ceil(2)).unwrap().min(40);
+            for near in 0..50 {
+                assert_eq!(entries.at_or_after(&place, near), expected, "{ordinal} from {near}");
+            }
+        }
+        assert_eq!(Entries::default().at_or_after(b"k", 3), 0);
+    }
+
+    #[test]
     fn cells_that_cannot_be_are_refused() {
         let entries = entries();
-        let whole = encode(&entries);
+        let whole = encoded(&entries);
         for len in 0..whole.len() {
             assert!(Entries::decode(whole.get(..len).unwrap()).is_err(), "{len}");
         }
-        let first = entries.first().unwrap();
-        let twice = [first.clone(), first.clone()];
-        assert!(Entries::decode(&encode(&twice)).is_err());
-        let reversed: Vec<Entry> = entries.into_iter().rev().collect();
+        let first = entries.get(0).unwrap();
+        assert!(Entries::decode(&encode(&[first, first])).is_err());
+        let reversed: Vec<_> = (0..entries.len()).rev().filter_map(|at| entries.get(at)).collect();
         assert!(Entries::decode(&encode(&reversed)).is_err());
-        let short = [(Box::from(b"abc".as_slice()), true)];
-        assert!(Entries::decode(&encode(&short)).is_err());
+        assert!(Entries::decode(&encode(&[(b"abc", true)])).is_err());
         assert!(Entries::decode(&[1, 9, 2, 0]).is_err(), "more shared than there is");
     }
 

@@ -1,29 +1,50 @@
 //! Has an index follow the records, revision by revision.
 //!
+//! What changed since is gathered into a batch of entries: of a revision the births first, then all
+//! changes. Such a batch is sorted and becomes a run.
+//!
 //! Invariants:
-//! - of a revision the births come first, in batches; then all changes at once, and with them the
-//!   watermark rises;
+//! - with the last changes of a revision the watermark rises; only births may be there before it;
 //! - records are read while nothing but the right to follow is held; if something was erased
 //!   meanwhile, what was read of them is thrown away.
 
 use crate::error::{ErrorKind, Result};
-use crate::index::cell::{self, Facts, Slab};
+use crate::index::cell::{Entries, Facts, Slab};
+use crate::index::columns::{self, Gathered};
 use crate::index::keys::{Key, distinct, keys};
 use crate::index::{Index, State};
 use crate::tree::Tree;
 use crate::tree::data::node;
+use crate::tree::group::Fault;
 use crate::tree::history::short;
 use crate::tree::schema::ROOT;
 use crate::{PathId, Revision};
 
-/// Records that are born read at once; few in tests, so that a revision takes several steps.
-const BORN_MAX: u64 = if cfg!(test) { 4 } else { 1_024 };
+/// Records that are read under one lock; few in tests, so that a revision takes several steps.
+const RECORDS_MAX: u64 = if cfg!(test) { 4 } else { 1_024 };
+
+/// Entries from which on a batch is full.
+const BATCH_ENTRIES: usize = if cfg!(test) { 8 } else { 16_384 };
 
 /// What to do between two steps of following.
 pub(crate) type Pause<'p> = dyn FnMut() -> Result<()> + 'p;
 
-/// Keys that records got or lost.
-type Events = Vec<(Key, u64, bool)>;
+/// What some revisions changed, or a part of one.
+struct Batch {
+    entries: Entries,
+    /// The facts with it.
+    facts: Facts,
+    /// Whether a new slab is to begin with the last revision.
+    ends_slab: bool,
+}
+
+/// A record in a revision that changed it, and whether it was there before and is there after.
+struct Change {
+    ordinal: u64,
+    revision: u32,
+    was_there: bool,
+    is_there: bool,
+}
 
 /// What an index has come to, and is to come to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +69,18 @@ impl Index {
             pause()?;
         }
         Ok(())
+    }
+
+    /// About how much it would have to follow to be read at a revision: records that were born since
+    /// and revisions.
+    pub(crate) fn behind(&self, tree: &Tree, revision: u32) -> u64 {
+        let state = self.state(tree);
+        let revisions = revision.saturating_sub(state.facts.watermark);
+        if revisions == 0 {
+            return 0;
+        }
+        let births = tree.records_ever().saturating_sub(state.facts.ordinals);
+        births + u64::from(revisions)
     }
 
     /// How far it has followed.
@@ -85,110 +118,202 @@ impl Index {
             return Ok(());
         }
         if let Some(copying) = copying {
-            return self.copy(tree, &facts, copying);
+            self.copy(tree, &facts, copying)?;
+        } else {
+            let batch = self.gather(tree, facts, until)?;
+            self.settle(tree, erasures, batch);
         }
-        let revision = facts.watermark + 1;
-        let entries = tree.data.read().schema.path(ROOT).entry;
-        let mut born = (facts.ordinals, Events::new());
-        if let Some(path) = entries {
-            born = self.births(tree, path, (facts.ordinals, revision))?;
-        }
-        if born.0 > facts.ordinals {
-            self.settle(tree, erasures, born.1, |state| state.facts.ordinals = born.0);
-            return Ok(());
-        }
-        let changes = match entries {
-            Some(path) if revision > facts.first => self.changes(tree, path, revision)?,
-            _ => Events::new(),
-        };
-        self.settle(tree, erasures, changes, |state| {
-            state.facts.watermark = revision;
-            if revision == state.facts.first {
-                let alive = state.facts.alive;
-                state.facts.events = 0;
-                state.facts.slabs.iter_mut().for_each(|slab| slab.alive = alive);
-            }
-            state.begin_slab_if_due();
-        });
+        self.merge_runs(tree);
         Ok(())
     }
 
-    /// Puts what was read in place, and `then` what goes with it, unless something was erased.
-    fn settle(&self, tree: &Tree, erasures: u64, events: Events, then: impl FnOnce(&mut State)) {
-        let mut bytes = 0;
+    /// Gathers what came after the watermark, until the batch is full or a slab ends.
+    fn gather(&self, tree: &Tree, facts: Facts, until: u32) -> Result<Batch> {
+        let mut batch = Batch { entries: Entries::default(), facts, ends_slab: false };
+        let path = tree.data.read().schema.path(ROOT).entry;
+        while batch.facts.watermark < until && batch.entries.len() < BATCH_ENTRIES {
+            let revision = batch.facts.watermark + 1;
+            let Some(path) = path else {
+                batch.facts.rise(until);
+                break;
+            };
+            let was_there = revision > batch.facts.first && tree.has_records(revision - 1)?;
+            let is_there = tree.has_records(revision)?;
+            let from = batch.facts.ordinals;
+            let end = tree.born_until(path, from, revision)?.min(from + RECORDS_MAX);
+            if end > from {
+                let born: Vec<u64> = (from..end).collect();
+                if is_there {
+                    self.add_births(tree, &born, revision, &mut batch)?;
+                }
+                batch.facts.ordinals = end;
+                continue;
+            }
+            if revision > batch.facts.first {
+                self.add_changes(tree, path, (revision, was_there, is_there), &mut batch)?;
+            }
+            batch.facts.rise(revision);
+            batch.ends_slab = batch.facts.is_slab_due();
+            if batch.ends_slab {
+                break;
+            }
+        }
+        Ok(batch)
+    }
+
+    /// Puts what was gathered in place, unless something was erased.
+    fn settle(&self, tree: &Tree, erasures: u64, batch: Batch) {
+        let run = batch.entries.sorted();
         let mut state = self.state(tree);
         if state.erasures != erasures {
             return;
         }
-        // Births of the next revision come while the watermark is still before it.
-        let revision = state.facts.watermark + 1;
         let slab = state.facts.slabs.last().map_or(0, |slab| slab.start);
-        state.facts.events += events.len() as u64;
-        for (key, ordinal, begins) in events {
-            let alive = state.facts.alive;
-            state.facts.alive = if begins { alive + 1 } else { alive.saturating_sub(1) };
-            bytes += state.insert(slab, (cell::entry(&key.bytes, ordinal, revision), begins));
-        }
-        then(&mut state);
+        let bytes = state.add(slab, run);
+        // A checkpoint may have forgotten slabs meanwhile.
+        let known = std::mem::replace(&mut state.facts, batch.facts).slabs;
+        let is_known = |slab: &Slab| known.iter().any(|known| known.start == slab.start);
+        state.facts.slabs.retain(is_known);
         state.is_dirty = true;
+        if batch.ends_slab {
+            state.begin_slab();
+        }
         drop(state);
         tree.cells.memory().add_young(bytes);
     }
 
-    /// The keys of some more records that were born up to a revision, and the ordinal after them.
-    fn births(
+    /// Makes few runs of many; nobody waits for that.
+    fn merge_runs(&self, tree: &Tree) {
+        let due = {
+            let state = self.state(tree);
+            state.facts.slabs.last().and_then(|slab| state.young.merge_due(slab.start))
+        };
+        let Some(merge) = due else { return };
+        let merged = merge.merged();
+        self.state(tree).young.replace(&merge, merged);
+    }
+
+    /// The keys of records that were born in a revision.
+    fn add_births(
         &self,
         tree: &Tree,
-        path: PathId,
-        (from, revision): (u64, u32),
-    ) -> Result<(u64, Events)> {
-        let mut events = Events::new();
-        let mut ordinal = from;
-        let is_there = tree.has_records(revision)?;
-        while ordinal < from + BORN_MAX && tree.is_born(path, ordinal, revision)? {
-            if is_there {
-                let keys = distinct(keys(tree, &self.paths, (ordinal, revision))?);
-                events.extend(keys.into_iter().map(|key| (key, ordinal, true)));
+        born: &[u64],
+        revision: u32,
+        batch: &mut Batch,
+    ) -> Result<()> {
+        let gathered = columns::gather(tree, &self.paths, born, revision)?;
+        for (index, &ordinal) in born.iter().enumerate() {
+            match gathered.get(index) {
+                Gathered::Nothing => {}
+                Gathered::Key(key) => batch.add((key, ordinal), revision, true),
+                Gathered::Unsure => {
+                    let change = Change { ordinal, revision, was_there: false, is_there: true };
+                    self.add_change(tree, &change, batch)?;
+                }
             }
-            ordinal += 1;
         }
-        Ok((ordinal, events))
+        Ok(())
     }
 
     /// What a revision changed of the keys of records that were born before.
-    fn changes(&self, tree: &Tree, path: PathId, revision: u32) -> Result<Events> {
-        let changed = tree.changed(Revision(revision.into()))?;
-        let was_there = tree.has_records(revision - 1)?;
-        let is_there = tree.has_records(revision)?;
-        let mut events = Events::new();
-        let mut change = |ordinal: u64| -> Result<()> {
-            let keys = |revision: u32, is_there: bool| {
-                if !is_there {
-                    return Ok(Vec::new());
-                }
-                keys(tree, &self.paths, (ordinal, revision)).map(distinct)
-            };
-            let (before, after) = (keys(revision - 1, was_there)?, keys(revision, is_there)?);
-            let lacks = |keys: &[Key], key: &Key| {
-                keys.binary_search_by(|other| other.bytes.cmp(&key.bytes)).is_err()
-            };
-            let lost = before.iter().filter(|key| lacks(&after, key));
-            events.extend(lost.map(|key| (key.clone(), ordinal, false)));
-            let got = after.iter().filter(|key| lacks(&before, key));
-            events.extend(got.map(|key| (key.clone(), ordinal, true)));
-            Ok(())
-        };
+    fn add_changes(
+        &self,
+        tree: &Tree,
+        path: PathId,
+        (revision, was_there, is_there): (u32, bool, bool),
+        batch: &mut Batch,
+    ) -> Result<()> {
         if was_there == is_there {
-            tree.records_of(&changed, path)?.into_iter().try_for_each(&mut change)?;
-        } else {
-            // All of them went or came with the document.
-            let mut ordinal = 0;
-            while tree.is_born(path, ordinal, revision - 1)? {
-                change(ordinal)?;
-                ordinal += 1;
+            if is_there {
+                let changed = tree.changed(Revision(revision.into()))?;
+                let changed = columns::concerned(tree, &changed, &self.paths)?;
+                for changed in changed.chunks(usize::try_from(RECORDS_MAX).unwrap_or(1)) {
+                    self.add_changed(tree, changed, revision, batch)?;
+                }
+            }
+            return Ok(());
+        }
+        // All of them went or came with the document.
+        let end = tree.born_until(path, 0, revision - 1)?;
+        for ordinal in 0..end {
+            let change = Change { ordinal, revision, was_there, is_there };
+            self.add_change(tree, &change, batch)?;
+        }
+        Ok(())
+    }
+
+    /// The same of some records.
+    fn add_changed(
+        &self,
+        tree: &Tree,
+        changed: &[u64],
+        revision: u32,
+        batch: &mut Batch,
+    ) -> Result<()> {
+        let before = columns::gather(tree, &self.paths, changed, revision - 1)?;
+        let after = columns::gather(tree, &self.paths, changed, revision)?;
+        for (index, &ordinal) in changed.iter().enumerate() {
+            match (before.get(index), after.get(index)) {
+                (Gathered::Unsure, _) | (_, Gathered::Unsure) => {
+                    let change = Change { ordinal, revision, was_there: true, is_there: true };
+                    self.add_change(tree, &change, batch)?;
+                }
+                (before, after) if before == after => {}
+                (before, after) => {
+                    if let Gathered::Key(key) = before {
+                        batch.add((key, ordinal), revision, false);
+                    }
+                    if let Gathered::Key(key) = after {
+                        batch.add((key, ordinal), revision, true);
+                    }
+                }
             }
         }
-        Ok(events)
+        Ok(())
+    }
+
+    /// The same of a record that columns do not tell of.
+    fn add_change(&self, tree: &Tree, change: &Change, batch: &mut Batch) -> Result<()> {
+        let Change { ordinal, revision, was_there, is_there } = *change;
+        let keys = |revision: u32, is_there: bool| {
+            if !is_there {
+                return Ok(Vec::new());
+            }
+            keys(tree, &self.paths, (ordinal, revision)).map(distinct)
+        };
+        let (before, after) = (keys(revision - 1, was_there)?, keys(revision, is_there)?);
+        let lacks = |keys: &[Key], key: &Key| {
+            keys.binary_search_by(|other| other.bytes.cmp(&key.bytes)).is_err()
+        };
+        for lost in before.iter().filter(|key| lacks(&after, key)) {
+            batch.add((&lost.bytes, ordinal), revision, false);
+        }
+        for got in after.iter().filter(|key| lacks(&before, key)) {
+            batch.add((&got.bytes, ordinal), revision, true);
+        }
+        Ok(())
+    }
+}
+
+impl Batch {
+    /// Adds what happened to a key of a record.
+    fn add(&mut self, of: (&[u8], u64), revision: u32, begins: bool) {
+        self.entries.add(of, revision, begins);
+        let Facts { alive, events, .. } = &mut self.facts;
+        *alive = if begins { *alive + 1 } else { alive.saturating_sub(1) };
+        *events += 1;
+    }
+}
+
+impl Facts {
+    /// A revision was followed.
+    fn rise(&mut self, revision: u32) {
+        self.watermark = revision;
+        if revision == self.first {
+            self.events = 0;
+            let alive = self.alive;
+            self.slabs.iter_mut().for_each(|slab| slab.alive = alive);
+        }
     }
 }
 
@@ -221,14 +346,33 @@ impl Tree {
         self.read(|data| Ok(!data.state(node(ROOT, 0), revision)?.is_absent()))
     }
 
-    /// Whether an ordinal was given out up to a revision.
-    fn is_born(&self, path: PathId, ordinal: u64, revision: u32) -> Result<bool> {
+    /// The first ordinal, from one on, that was not given out up to a revision. They are given in
+    /// the order of births, so it is found in steps that grow.
+    fn born_until(&self, path: PathId, from: u64, revision: u32) -> Result<u64> {
         self.read(|data| {
             let space = data.schema.path(path).space;
-            if ordinal >= data.spaces[space.0 as usize].committed {
-                return Ok(false);
+            let end = data.spaces[space.0 as usize].committed;
+            let is_born = |ordinal: u64| {
+                Ok::<_, Fault>(
+                    ordinal < end
+                        && data.born(space, ordinal)?.is_some_and(|born| born <= revision),
+                )
+            };
+            let (mut low, mut high, mut stride) = (from, from, 1);
+            while is_born(high)? {
+                low = high + 1;
+                high += stride;
+                stride *= 2;
             }
-            Ok(data.born(space, ordinal)?.is_some_and(|born| born <= revision))
+            while low < high {
+                let middle = u64::midpoint(low, high);
+                if is_born(middle)? {
+                    low = middle + 1;
+                } else {
+                    high = middle;
+                }
+            }
+            Ok(low)
         })
     }
 }

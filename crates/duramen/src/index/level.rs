@@ -1,4 +1,4 @@
-//! Entries of one slab in one segment, found by their places.
+//! Entries of one slab in one place, a run in memory or a segment, found by their places.
 
 use std::sync::Arc;
 
@@ -6,87 +6,144 @@ use crate::error::Result;
 use crate::index::cell::Entries;
 use crate::segment::{BlockCache, CellPosition, Segment};
 
-/// A place that moves through the cells of a slab in a segment.
+/// A place that moves through the entries of a slab.
 #[derive(Debug)]
 pub(super) struct Level {
+    /// The run, or those of the cell that was decoded last.
+    entries: Arc<Entries>,
+    /// Where the last search among them ended.
+    index: usize,
+    /// What was found there: that one, or the one before.
+    found: Option<usize>,
+    /// Where all entries are, if not in memory.
+    cells: Option<LevelCells>,
+}
+
+/// The cells of a slab in a segment.
+#[derive(Debug)]
+struct LevelCells {
     segment: Arc<Segment>,
     cache: Arc<BlockCache>,
-    /// What the keys of the cells begin with.
+    /// What their keys begin with.
     prefix: Vec<u8>,
     /// The cell that was decoded last.
     at: Option<CellPosition>,
-    entries: Entries,
+    /// Whether no cell of the slab is before that one, or behind it, as far as is known.
+    is_first: bool,
+    is_last: bool,
 }
 
 impl Level {
-    pub(super) fn new(segment: &Arc<Segment>, cache: &Arc<BlockCache>, prefix: &[u8]) -> Self {
-        let (segment, cache) = (Arc::clone(segment), Arc::clone(cache));
-        Self { segment, cache, prefix: prefix.to_vec(), at: None, entries: Entries::default() }
+    /// A run in memory.
+    pub(super) fn of_run(run: &Arc<Entries>) -> Self {
+        Self { entries: Arc::clone(run), index: 0, found: None, cells: None }
     }
 
-    /// The first entry at or after a place.
-    pub(super) fn at_or_after(&mut self, place: &[u8]) -> Result<Option<(&[u8], bool)>> {
-        if !self.has_around(place) {
-            self.find(place)?;
-        }
-        let mut index = self.entries.at_or_after(place);
-        if index >= self.entries.len() {
-            let Some(at) = self.at else { return Ok(None) };
-            self.load(self.next(at)?)?;
-            index = 0;
-        }
-        Ok(self.entries.get(index))
+    /// The cells of a segment whose keys begin so.
+    pub(super) fn of_segment(
+        segment: &Arc<Segment>,
+        cache: &Arc<BlockCache>,
+        prefix: &[u8],
+    ) -> Self {
+        let (segment, cache, prefix) = (Arc::clone(segment), Arc::clone(cache), prefix.to_vec());
+        let cells =
+            LevelCells { segment, cache, prefix, at: None, is_first: false, is_last: false };
+        Self { entries: Arc::default(), index: 0, found: None, cells: Some(cells) }
     }
 
-    /// The last entry before a place.
-    pub(super) fn before(&mut self, place: &[u8]) -> Result<Option<(&[u8], bool)>> {
-        if !self.has_around(place) {
-            self.find(place)?;
-        }
-        let mut index = self.entries.at_or_after(place);
-        if index == 0 {
-            let Some(at) = self.at else { return Ok(None) };
-            self.load(self.previous(at)?)?;
-            index = self.entries.len();
-        }
-        Ok(index.checked_sub(1).and_then(|last| self.entries.get(last)))
+    /// What was found last.
+    #[inline]
+    pub(super) fn found(&self) -> Option<(&[u8], bool)> {
+        self.entries.get(self.found?)
     }
 
-    /// Whether the cell at hand has entries on both sides of a place.
-    fn has_around(&self, place: &[u8]) -> bool {
-        let index = self.entries.at_or_after(place);
-        index > 0 && index < self.entries.len()
+    /// Finds the first entry at or after a place, or the last one before it.
+    pub(super) fn find(&mut self, place: &[u8], is_before: bool) -> Result<()> {
+        self.index = self.entries.at_or_after(place, self.index);
+        if !self.is_certain() {
+            self.find_cell(place)?;
+            self.index = self.entries.at_or_after(place, self.index);
+        }
+        if is_before && self.index == 0 && self.turn(is_before)? {
+            self.index = self.entries.len();
+        } else if !is_before && self.index == self.entries.len() && self.turn(is_before)? {
+            self.index = 0;
+        }
+        self.found = if is_before {
+            self.index.checked_sub(1)
+        } else {
+            (self.index < self.entries.len()).then_some(self.index)
+        };
+        Ok(())
+    }
+
+    /// Whether the place is surely in the cell at hand, or beyond the last one there is.
+    fn is_certain(&self) -> bool {
+        let Some(cells) = &self.cells else { return true };
+        let is_behind_first = self.index > 0 || cells.is_first;
+        let is_before_last = self.index < self.entries.len() || cells.is_last;
+        is_behind_first && is_before_last
     }
 
     /// Decodes the cell that a place is in: the last one that begins at or before it, or else the
     /// first of all.
-    fn find(&mut self, place: &[u8]) -> Result<()> {
-        let key = [self.prefix.as_slice(), place].concat();
-        let before = self.segment.at_or_before(&self.cache, &key)?;
+    fn find_cell(&mut self, place: &[u8]) -> Result<()> {
+        let Some(cells) = &self.cells else { return Ok(()) };
+        let key = [cells.prefix.as_slice(), place].concat();
+        let before = cells.segment.at_or_before(&cells.cache, &key)?;
         if before.is_some() && self.load(before)? {
             return Ok(());
         }
-        let first = self.segment.at_or_after(&self.cache, &self.prefix)?;
-        let first = self.existing(first)?;
-        self.load(first)?;
+        let Some(cells) = &self.cells else { return Ok(()) };
+        let first = cells.segment.at_or_after(&cells.cache, &cells.prefix)?;
+        let first = cells.existing(first)?;
+        let is_there = self.load(first)?;
+        if let Some(cells) = &mut self.cells {
+            cells.is_first = true;
+            cells.is_last |= !is_there;
+        }
         Ok(())
     }
 
-    /// Decodes the cell at a position; false, and nothing is at hand, if none of the slab is there.
-    fn load(&mut self, at: Option<CellPosition>) -> Result<bool> {
-        if at.is_some() && at == self.at {
+    /// Decodes the next cell, or the one before; false if there is none.
+    fn turn(&mut self, is_before: bool) -> Result<bool> {
+        let Some(cells) = &self.cells else { return Ok(false) };
+        let Some(at) = cells.at else { return Ok(false) };
+        let is_end = if is_before { cells.is_first } else { cells.is_last };
+        let next = match is_before {
+            _ if is_end => None,
+            true => cells.previous(at)?,
+            false => cells.next(at)?,
+        };
+        if self.load(next)? {
             return Ok(true);
         }
-        let found = at.map(|at| self.segment.cell_at(&self.cache, at)).transpose()?.flatten();
-        let Some((_, handle)) = found.filter(|(key, _)| key.starts_with(&self.prefix)) else {
-            (self.at, self.entries) = (None, Entries::default());
-            return Ok(false);
-        };
-        self.entries = Entries::decode(&handle.load()?)?;
-        self.at = at;
-        Ok(true)
+        if let Some(cells) = &mut self.cells {
+            let end = if is_before { &mut cells.is_first } else { &mut cells.is_last };
+            *end = true;
+        }
+        Ok(false)
     }
 
+    /// Decodes the cell at a position; false, and what is at hand stays, if none of the slab is
+    /// there.
+    fn load(&mut self, at: Option<CellPosition>) -> Result<bool> {
+        let Some(cells) = &mut self.cells else { return Ok(false) };
+        let Some(at) = at else { return Ok(false) };
+        if cells.at == Some(at) {
+            return Ok(true);
+        }
+        let found = cells.segment.cell_at(&cells.cache, at)?;
+        let Some((_, handle)) = found.filter(|(key, _)| key.starts_with(&cells.prefix)) else {
+            return Ok(false);
+        };
+        self.entries = Arc::new(Entries::decode(&handle.load()?)?);
+        (cells.at, cells.is_first, cells.is_last) = (Some(at), false, false);
+        Ok(true)
+    }
+}
+
+impl LevelCells {
     /// A position, or the first of the next block if it is behind the last cell of its own.
     fn existing(&self, at: CellPosition) -> Result<Option<CellPosition>> {
         let Some((entry, _)) = self.segment.entry(at.block)? else { return Ok(None) };

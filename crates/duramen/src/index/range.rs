@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::Index;
-use crate::index::cell::{self, Entry};
+use crate::index::cell;
 use crate::index::level::Level;
-use crate::index::young::Young;
 use crate::segment::KeyHash;
 use crate::store::LiveSegments;
 use crate::tree::Tree;
@@ -29,17 +28,13 @@ pub(crate) struct IndexRange {
     levels: Levels,
 }
 
-/// Where the entries of a slab are.
+/// Where the entries of a slab are, for reads at one revision.
 #[derive(Debug, Default)]
-pub(super) struct Levels(Option<Opened>);
-
-#[derive(Debug)]
-struct Opened {
-    slab: u32,
-    /// That of the young entries these levels go with.
-    generation: u64,
-    frozen: Option<Arc<Young>>,
-    segments: Vec<Level>,
+pub(super) struct Levels {
+    /// That of the young entries these levels go with; none before they are opened.
+    generation: Option<u64>,
+    /// The newest first.
+    levels: Vec<Level>,
 }
 
 /// The part of a range that is left to read.
@@ -65,20 +60,44 @@ impl IndexRange {
 
     /// The next keys with the ordinals of their records; none at the end.
     pub(crate) fn next(&mut self, limit: usize) -> Result<Vec<(Box<[u8]>, u64)>> {
-        let mut page = Vec::new();
-        while page.len() < limit {
-            let of = (self.index.as_ref(), self.tree.as_ref());
-            match self.walk.next(&mut self.levels, of, self.revision) {
-                Ok(Some(found)) => page.push(found),
-                Ok(None) => break,
-                // Something was purged, and what was known of the records with it.
+        self.page(limit, |key, ordinal| (key.into(), ordinal))
+    }
+
+    /// The ordinals of the records that have the next keys; none at the end.
+    pub(crate) fn next_ordinals(&mut self, limit: usize) -> Result<Vec<u64>> {
+        self.page(limit, |_, ordinal| ordinal)
+    }
+
+    fn page<T>(&mut self, limit: usize, of: impl Fn(&[u8], u64) -> T) -> Result<Vec<T>> {
+        let place = self.walk.clone();
+        loop {
+            let erasures = self.tree.erasures();
+            let mut page = Vec::new();
+            let read = self.read(limit, &mut |key, ordinal| page.push(of(key, ordinal)));
+            // What was purged meanwhile may be in it.
+            if self.tree.erasures() != erasures {
+                self.walk = Walk { visited: self.walk.visited, ..place.clone() };
+                continue;
+            }
+            match read {
+                Ok(()) => return Ok(page),
+                // What was known of the records went with what was purged.
                 Err(error) if error.kind() == ErrorKind::Busy && self.is_behind() => {
                     self.index.follow(&self.tree, self.revision, &mut || Ok(()))?;
                 }
                 Err(error) => return Err(error),
             }
         }
-        Ok(page)
+    }
+
+    fn read(&mut self, limit: usize, found: &mut dyn FnMut(&[u8], u64)) -> Result<()> {
+        self.levels.open((&self.index, &self.tree), self.revision)?;
+        for _ in 0..limit {
+            if !self.walk.next(&mut self.levels, self.revision, found)? {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Entries looked at so far.
@@ -106,151 +125,93 @@ impl Walk {
         Self { low, high, is_reverse, visited: 0 }
     }
 
-    /// The next key that a record has at a revision.
+    /// Hands over the next key that a record has at a revision, and its ordinal; false at the end.
     pub(super) fn next(
         &mut self,
         levels: &mut Levels,
-        of: (&Index, &Tree),
         revision: u32,
-    ) -> Result<Option<(Box<[u8]>, u64)>> {
+        found: &mut dyn FnMut(&[u8], u64),
+    ) -> Result<bool> {
         loop {
-            let step = if self.is_reverse {
-                self.step_back(levels, of, revision)
+            let place = if self.is_reverse { &self.high } else { &self.low };
+            levels.find(place, self.is_reverse)?;
+            let Some((entry, begins)) = levels.found(self.is_reverse) else { return Ok(false) };
+            if entry < self.low.as_slice() || entry >= self.high.as_slice() {
+                return Ok(false);
+            }
+            self.visited += 1;
+            let is_there = if self.is_reverse {
+                self.high.clear();
+                self.high.extend_from_slice(cell::group(entry));
+                // Its oldest entry is what was found first.
+                cell::revision(entry) <= revision && self.is_begun(levels, revision)?
+            } else if cell::revision(entry) > revision {
+                // However much happened to it since, what was so then is one look-up away.
+                cell::set_place(&mut self.low, cell::group(entry), revision);
+                false
             } else {
-                self.step(levels, of, revision)
+                cell::set_place(&mut self.low, cell::group(entry), 0);
+                begins
             };
-            match step? {
-                Step::There(group) => {
-                    let (key, ordinal) = cell::split(&group);
-                    return Ok(Some((key.into(), ordinal)));
-                }
-                Step::Gone => {}
-                Step::End => return Ok(None),
+            if is_there {
+                let group = if self.is_reverse { &self.high } else { cell::group(&self.low) };
+                let (key, ordinal) = cell::split(group);
+                found(key, ordinal);
+                return Ok(true);
             }
         }
     }
 
-    fn step(&mut self, levels: &mut Levels, of: (&Index, &Tree), revision: u32) -> Result<Step> {
-        let found = levels.at_or_after(of, revision, &self.low)?;
-        let Some((entry, begins)) = found.filter(|(entry, _)| **entry < *self.high) else {
-            return Ok(Step::End);
-        };
+    /// Whether the record of the group that a reverse walk came to has the key at a revision.
+    fn is_begun(&mut self, levels: &mut Levels, revision: u32) -> Result<bool> {
         self.visited += 1;
-        let group = cell::group(&entry);
-        if cell::revision(&entry) > revision {
-            // However much happened to it since, what was so then is one look-up away.
-            self.low = cell::place(group, revision);
-            return Ok(Step::Gone);
-        }
-        self.low = cell::behind(group);
-        Ok(if begins { Step::There(group.into()) } else { Step::Gone })
+        let mut place = Vec::with_capacity(self.high.len() + size_of::<u32>());
+        cell::set_place(&mut place, &self.high, revision);
+        levels.find(&place, false)?;
+        let newest = levels.found(false);
+        Ok(newest.is_some_and(|(entry, begins)| begins && cell::group(entry) == self.high))
     }
-
-    fn step_back(
-        &mut self,
-        levels: &mut Levels,
-        of: (&Index, &Tree),
-        revision: u32,
-    ) -> Result<Step> {
-        let found = levels.before(of, revision, &self.high)?;
-        let Some((oldest, _)) = found.filter(|(entry, _)| **entry >= *self.low) else {
-            return Ok(Step::End);
-        };
-        self.visited += 1;
-        let group = cell::group(&oldest).to_vec();
-        if cell::revision(&oldest) > revision {
-            self.high = group;
-            return Ok(Step::Gone);
-        }
-        let newest = levels.at_or_after(of, revision, &cell::place(&group, revision))?;
-        self.visited += 1;
-        let is_there = newest.is_some_and(|(entry, begins)| begins && cell::group(&entry) == group);
-        self.high.clone_from(&group);
-        Ok(if is_there { Step::There(group.into()) } else { Step::Gone })
-    }
-}
-
-enum Step {
-    /// The record has the key.
-    There(Box<[u8]>),
-    /// It has it before or after, not then.
-    Gone,
-    End,
 }
 
 impl Levels {
-    /// The first entry at or after a place.
-    fn at_or_after(
-        &mut self,
-        of: (&Index, &Tree),
-        revision: u32,
-        place: &[u8],
-    ) -> Result<Option<Entry>> {
-        let mut best = None;
-        let (opened, young) =
-            self.opened(of, revision, |young, slab| young.at_or_after(slab, place).map(owned))?;
-        let frozen = opened.frozen.as_ref();
-        let frozen = frozen.and_then(|frozen| frozen.at_or_after(opened.slab, place)).map(owned);
-        for found in young.into_iter().chain(frozen) {
-            keep(&mut best, (&found.0, found.1), |new, old| new < old);
+    /// Opens the levels that have all entries up to a revision, if they are not or if young
+    /// entries went elsewhere since.
+    pub(super) fn open(&mut self, (index, tree): (&Index, &Tree), revision: u32) -> Result<()> {
+        let state = index.state(tree);
+        if self.generation == Some(state.generation) {
+            return Ok(());
         }
-        for level in &mut opened.segments {
-            if let Some(found) = level.at_or_after(place)? {
-                keep(&mut best, found, |new, old| new < old);
-            }
-        }
-        Ok(best)
+        let slab = state.facts.slab(revision).filter(|_| revision <= state.facts.watermark);
+        let slab = slab.ok_or_else(changed)?;
+        let young = state.young.runs(slab).iter().rev();
+        let frozen = state.frozen.as_ref().map_or(&[][..], |(frozen, _)| frozen.runs(slab));
+        let mut levels: Vec<Level> = young.chain(frozen.iter().rev()).map(Level::of_run).collect();
+        let generation = state.generation;
+        // With the young entries, so that none goes into a segment in between.
+        let live = tree.cells.live();
+        drop(state);
+        levels.extend(levels_of(&live, &cell_key::index_slab(tree.id(), index.id, slab))?);
+        *self = Self { generation: Some(generation), levels };
+        Ok(())
     }
 
-    /// The last entry before a place.
-    fn before(
-        &mut self,
-        of: (&Index, &Tree),
-        revision: u32,
-        place: &[u8],
-    ) -> Result<Option<Entry>> {
-        let mut best = None;
-        let (opened, young) =
-            self.opened(of, revision, |young, slab| young.before(slab, place).map(owned))?;
-        let frozen = opened.frozen.as_ref();
-        let frozen = frozen.and_then(|frozen| frozen.before(opened.slab, place)).map(owned);
-        for found in young.into_iter().chain(frozen) {
-            keep(&mut best, (&found.0, found.1), |new, old| new > old);
-        }
-        for level in &mut opened.segments {
-            if let Some(found) = level.before(place)? {
-                keep(&mut best, found, |new, old| new > old);
-            }
-        }
-        Ok(best)
+    /// Finds in each level the first entry at or after a place, or the last one before it.
+    fn find(&mut self, place: &[u8], is_before: bool) -> Result<()> {
+        self.levels.iter_mut().try_for_each(|level| level.find(place, is_before))
     }
 
-    /// The levels, opened if they are not or if young entries went elsewhere since, and what
-    /// `look` finds among the young entries.
-    fn opened(
-        &mut self,
-        (index, tree): (&Index, &Tree),
-        revision: u32,
-        look: impl Fn(&Young, u32) -> Option<Entry>,
-    ) -> Result<(&mut Opened, Option<Entry>)> {
-        let young = loop {
-            let state = index.state(tree);
-            if let Some(opened) = &self.0
-                && opened.generation == state.generation
-            {
-                break look(&state.young, opened.slab);
+    /// The first or the last of what was found.
+    fn found(&self, is_last: bool) -> Option<(&[u8], bool)> {
+        let mut best: Option<(&[u8], bool)> = None;
+        for found in self.levels.iter().filter_map(Level::found) {
+            let is_better = |(old, _): (&[u8], bool)| {
+                if is_last { found.0 > old } else { found.0 < old }
+            };
+            if best.is_none_or(is_better) {
+                best = Some(found);
             }
-            let slab = state.facts.slab(revision);
-            let slab = slab.filter(|_| revision <= state.facts.watermark).ok_or_else(changed)?;
-            let generation = state.generation;
-            let frozen = state.frozen.as_ref().map(|(young, _)| Arc::clone(young));
-            // With the young entries, so that none goes into a segment in between.
-            let live = tree.cells.live();
-            drop(state);
-            let segments = levels_of(&live, &cell_key::index_slab(tree.id(), index.id, slab))?;
-            self.0 = Some(Opened { slab, generation, frozen, segments });
-        };
-        self.0.as_mut().map(|opened| (opened, young)).ok_or_else(changed)
+        }
+        best
     }
 }
 
@@ -260,21 +221,10 @@ fn levels_of(live: &LiveSegments, prefix: &[u8]) -> Result<Vec<Level>> {
     let mut levels = Vec::new();
     for segment in live.segments() {
         if hash.map_or(Ok(true), |hash| segment.may_have(hash))? {
-            levels.push(Level::new(segment, live.cache(), prefix));
+            levels.push(Level::of_segment(segment, live.cache(), prefix));
         }
     }
     Ok(levels)
-}
-
-/// Keeps the better one of two entries.
-fn keep(best: &mut Option<Entry>, new: (&[u8], bool), is_better: impl Fn(&[u8], &[u8]) -> bool) {
-    if best.as_ref().is_none_or(|(old, _)| is_better(new.0, old)) {
-        *best = Some((new.0.into(), new.1));
-    }
-}
-
-fn owned((entry, begins): (&[u8], bool)) -> Entry {
-    (entry.into(), begins)
 }
 
 #[cold]

@@ -3,14 +3,14 @@
 use std::ops::Bound;
 
 use crate::error::Result;
-use crate::index::cell::{self, Facts, Slab};
+use crate::index::cell::{Entries, Facts, Slab};
 use crate::index::range::{Levels, Walk};
 use crate::index::{Index, State};
 use crate::limits::INDEX_SLAB_ENTRIES_MIN;
 use crate::tree::Tree;
 
 /// Entries copied at once; few in tests, so that a copy takes several steps.
-const COPIED_MAX: usize = if cfg!(test) { 8 } else { 4_096 };
+const COPIED_MAX: usize = if cfg!(test) { 8 } else { 16_384 };
 
 /// So many entries, or more, are in every slab but the last; few in tests.
 const EVENTS_MIN: u64 = if cfg!(test) { 32 } else { INDEX_SLAB_ENTRIES_MIN };
@@ -28,17 +28,22 @@ pub(super) struct Copying {
     copied: u64,
 }
 
+impl Facts {
+    /// Whether enough happened in the last slab for a new one to begin. The cost of that is a part
+    /// of the cost of what happened, whether records came, went or changed.
+    pub(super) fn is_slab_due(&self) -> bool {
+        let before = self.slabs.last().map_or(0, |slab| slab.alive);
+        let there = before.min(self.alive).max(EVENTS_MIN / EVENTS_RATIO);
+        self.events >= EVENTS_RATIO * there
+    }
+}
+
 impl State {
-    /// Begins a new slab at the watermark if enough happened in the last one. The cost is a part of
-    /// that of what happened, whether records came, went or changed.
-    pub(super) fn begin_slab_if_due(&mut self) {
-        let before = self.facts.slabs.last().map_or(0, |slab| slab.alive);
-        let there = before.min(self.facts.alive).max(EVENTS_MIN / EVENTS_RATIO);
-        if self.facts.events >= EVENTS_RATIO * there {
-            let start = self.facts.watermark;
-            let walk = Walk::new(Bound::Unbounded, Bound::Unbounded, false);
-            self.copying = Some(Copying { start, walk, copied: 0 });
-        }
+    /// Begins a new slab at the watermark.
+    pub(super) fn begin_slab(&mut self) {
+        let start = self.facts.watermark;
+        let walk = Walk::new(Bound::Unbounded, Bound::Unbounded, false);
+        self.copying = Some(Copying { start, walk, copied: 0 });
     }
 }
 
@@ -46,23 +51,20 @@ impl Index {
     /// Copies some more of a slab in the making.
     pub(super) fn copy(&self, tree: &Tree, facts: &Facts, mut copying: Copying) -> Result<()> {
         let start = copying.start;
-        let mut found = Vec::new();
+        let mut run = Entries::default();
         let mut levels = Levels::default();
-        while found.len() < COPIED_MAX
-            && let Some(next) = copying.walk.next(&mut levels, (self, tree), start)?
-        {
-            found.push(next);
+        levels.open((self, tree), start)?;
+        let mut is_done = false;
+        while run.len() < COPIED_MAX && !is_done {
+            let mut add = |key: &[u8], ordinal| run.add((key, ordinal), start, true);
+            is_done = !copying.walk.next(&mut levels, start, &mut add)?;
         }
         let mut state = self.state(tree);
         if state.facts != *facts || state.copying.is_none() {
             return Ok(());
         }
-        let is_done = found.len() < COPIED_MAX;
-        copying.copied += found.len() as u64;
-        let mut bytes = 0;
-        for (key, ordinal) in found {
-            bytes += state.insert(start, (cell::entry(&key, ordinal, start), true));
-        }
+        copying.copied += run.len() as u64;
+        let bytes = state.add(start, run);
         if is_done {
             state.facts.slabs.push(Slab { start, alive: copying.copied });
             state.facts.events = 0;

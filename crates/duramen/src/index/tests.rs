@@ -391,6 +391,39 @@ fn a_purge_takes_the_entries_with_it() {
     assert!(db.check().unwrap().is_clean());
 }
 
+/// An object with many members keeps those that it had in columns, and has others as entries.
+#[test]
+fn values_are_indexed_wherever_objects_that_outgrow_their_shapes_have_them() {
+    let db = Database::memory().unwrap();
+    let collection = db.create_collection("c", KeyKind::Text).unwrap();
+    let indexes: [(&str, &[&str]); 3] =
+        [("early", &["early"]), ("late", &["late"]), ("deep", &["deep.late", "early"])];
+    for (name, paths) in indexes {
+        collection.create_index(&define(name, paths)).unwrap();
+    }
+    let many: BTreeMap<String, usize> = (0..300).map(|n| (format!("f{n}"), n)).collect();
+    let mut grown = json!(many);
+    grown["late"] = json!(1);
+    grown["deep"] = json!(many);
+    for key in ["a", "b"] {
+        collection.put(key, r#"{"early":1,"deep":{"early":2}}"#, &how()).unwrap();
+    }
+    for patch in [
+        grown.to_string(),
+        r#"{"late":2,"early":null}"#.to_owned(),
+        r#"{"deep":{"late":[7]}}"#.to_owned(),
+        r#"{"late":null,"early":3,"deep":{"late":8}}"#.to_owned(),
+        r#"{"deep":5}"#.to_owned(),
+    ] {
+        collection.merge_patch("a", patch, &how()).unwrap();
+    }
+    for revision in 1..=collection.document().head_revision().unwrap().0 {
+        for index in indexes {
+            assert_same(&collection, index, revision);
+        }
+    }
+}
+
 #[test]
 fn an_index_survives_that_the_collection_is_deleted_and_lives_again() {
     let db = Database::memory().unwrap();
@@ -494,9 +527,15 @@ fn what_an_index_lacks_and_has_too_many_is_found() {
     let (_, tree) = collection.document().parts();
     let index = tree.indexes.in_use().pop().unwrap();
     let key = key_of(Some(&json!(2)));
-    index.state(tree).insert(1, (super::cell::entry(&key, 1, 2), false));
-    let key = key_of(Some(&json!(7)));
-    index.state(tree).insert(1, (super::cell::entry(&key, 1, 2), true));
+    let add = |key: &[u8], begins| {
+        let mut run = super::Entries::default();
+        run.add((key, 1), 2, begins);
+        index.state(tree).add(1, run);
+        // So that what is read is looked for again.
+        index.state(tree).generation += 1;
+    };
+    add(&key, false);
+    add(&key_of(Some(&json!(7))), true);
     let report = db.check().unwrap();
     let found: Vec<&str> = report.findings.iter().map(|found| found.message.as_str()).collect();
     assert_eq!(found.len(), 2, "{found:?}");

@@ -1,19 +1,39 @@
-//! Entries of an index that no segment has, slab by slab.
+//! Entries of an index that no segment has: of each slab some sorted runs, none of which changes.
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
+use std::sync::Arc;
 
-use super::cell::{self, Entry};
+use super::cell::{self, Entries};
 use crate::tree::cell_key::{self, TreeId};
 use crate::tree::persist::Cells;
 
 /// Approximate bytes that an entry takes beside its own.
-const ENTRY_BYTES: usize = 48;
+const ENTRY_BYTES: usize = 16;
+
+/// A run is merged with those that came after it once they have more than one entry for so many of
+/// its own: so there are few runs, and an entry is copied a few times for each time that the slab
+/// became so many times as long.
+const RUN_RATIO: usize = 4;
 
 /// Entries by the first revision of their slab.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Young {
-    slabs: BTreeMap<u32, BTreeMap<Box<[u8]>, bool>>,
+    /// Of each slab the oldest run first.
+    slabs: BTreeMap<u32, Vec<Arc<Entries>>>,
+}
+
+/// Runs of a slab, the last ones, that are to be one.
+pub(super) struct Merge {
+    slab: u32,
+    first: usize,
+    runs: Vec<Arc<Entries>>,
+}
+
+impl Merge {
+    /// All entries of them.
+    pub(super) fn merged(&self) -> Entries {
+        Entries::merged(&self.runs)
+    }
 }
 
 impl Young {
@@ -21,48 +41,111 @@ impl Young {
         self.slabs.is_empty()
     }
 
-    /// Adds an entry; approximate bytes that it takes.
-    pub(crate) fn insert(&mut self, slab: u32, (entry, begins): Entry) -> usize {
-        let bytes = ENTRY_BYTES + entry.len();
-        self.slabs.entry(slab).or_default().insert(entry, begins);
+    /// Adds a sorted run; approximate bytes that it takes.
+    pub(crate) fn add(&mut self, slab: u32, run: Entries) -> usize {
+        if run.len() == 0 {
+            return 0;
+        }
+        let bytes = ENTRY_BYTES * run.len() + run.bytes();
+        self.slabs.entry(slab).or_default().push(Arc::new(run));
         bytes
     }
 
-    /// The first entry of a slab at or after a place.
-    pub(crate) fn at_or_after(&self, slab: u32, place: &[u8]) -> Option<(&[u8], bool)> {
-        let from = (Bound::Included(place), Bound::Unbounded);
-        let (entry, begins) = self.slabs.get(&slab)?.range::<[u8], _>(from).next()?;
-        Some((entry, *begins))
+    /// The runs of a slab, the oldest first.
+    pub(super) fn runs(&self, slab: u32) -> &[Arc<Entries>] {
+        self.slabs.get(&slab).map_or(&[], Vec::as_slice)
     }
 
-    /// The last entry of a slab before a place.
-    pub(crate) fn before(&self, slab: u32, place: &[u8]) -> Option<(&[u8], bool)> {
-        let until = (Bound::Unbounded, Bound::Excluded(place));
-        let (entry, begins) = self.slabs.get(&slab)?.range::<[u8], _>(until).next_back()?;
-        Some((entry, *begins))
+    /// The runs that should become one, if there are any.
+    pub(super) fn merge_due(&self, slab: u32) -> Option<Merge> {
+        let runs = self.runs(slab);
+        let mut first = runs.len().checked_sub(1)?;
+        let mut behind = runs[first].len();
+        while let Some(before) = first.checked_sub(1)
+            && runs[before].len() < RUN_RATIO * behind
+        {
+            behind += runs[before].len();
+            first = before;
+        }
+        let runs = &runs[first..];
+        (runs.len() > 1).then(|| Merge { slab, first, runs: runs.to_vec() })
     }
 
-    /// Adds all entries of others.
+    /// Puts what runs were merged into in their place, unless they went elsewhere meanwhile.
+    pub(super) fn replace(&mut self, merge: &Merge, merged: Entries) {
+        let Some(runs) = self.slabs.get_mut(&merge.slab) else { return };
+        let are_there = runs.get(merge.first..).is_some_and(|last| {
+            last.len() == merge.runs.len()
+                && last.iter().zip(&merge.runs).all(|(a, b)| Arc::ptr_eq(a, b))
+        });
+        if are_there {
+            runs.truncate(merge.first);
+            runs.push(Arc::new(merged));
+        }
+    }
+
+    /// Adds all entries of others, which are newer.
     pub(crate) fn extend(&mut self, others: Self) {
-        for (slab, mut entries) in others.slabs {
-            self.slabs.entry(slab).or_default().append(&mut entries);
+        for (slab, runs) in others.slabs {
+            self.slabs.entry(slab).or_default().extend(runs);
         }
     }
 
     /// The cells of all entries.
     pub(crate) fn cells(&self, tree: TreeId, index: u32) -> Cells {
         let mut cells = Cells::new();
-        for (&slab, entries) in &self.slabs {
+        for (&slab, runs) in &self.slabs {
             let prefix = cell_key::index_slab(tree, index, slab);
-            let entries: Vec<Entry> =
-                entries.iter().map(|(entry, begins)| (entry.clone(), *begins)).collect();
+            let merged = Entries::merged(runs);
+            let entries: Vec<_> = merged.iter().collect();
             let mut rest = entries.as_slice();
             while let Some((first, _)) = rest.first() {
-                let (now, later) = rest.split_at(cell::cell_len(rest.iter()));
+                let (now, later) = rest.split_at(cell::cell_len(rest));
                 cells.push(([prefix.as_slice(), first].concat(), cell::encode(now)));
                 rest = later;
             }
         }
         cells
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_stay_few_and_have_all_that_came() {
+        let mut young = Young::default();
+        for ordinal in 0..1_000 {
+            let mut run = Entries::default();
+            run.add((b"k", ordinal * 7 % 1_000), 1, true);
+            young.add(3, run);
+            if let Some(merge) = young.merge_due(3) {
+                let merged = merge.merged();
+                young.replace(&merge, merged);
+            }
+            assert!(young.runs(3).len() <= 6, "{} runs", young.runs(3).len());
+        }
+        assert_eq!(Entries::merged(young.runs(3)).len(), 1_000);
+    }
+
+    #[test]
+    fn runs_that_went_elsewhere_are_not_replaced() {
+        let mut young = Young::default();
+        let run = |ordinal| {
+            let mut run = Entries::default();
+            run.add((b"k", ordinal), 1, true);
+            run
+        };
+        young.add(3, run(1));
+        young.add(3, run(2));
+        let merge = young.merge_due(3).unwrap();
+        let older = std::mem::take(&mut young);
+        young.add(3, run(3));
+        young.replace(&merge, merge.merged());
+        assert_eq!(Entries::merged(young.runs(3)), run(3));
+        let mut all = older;
+        all.extend(young);
+        assert_eq!(Entries::merged(all.runs(3)).len(), 3);
     }
 }

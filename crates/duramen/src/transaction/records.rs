@@ -1,11 +1,15 @@
 //! Changes of the records of collections in a transaction.
 
+use std::sync::Arc;
+
 use crate::collection::{Key, KeyKind, no_collection};
+use crate::document::Document;
 use crate::engine::catalogue::no_document;
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::{Item, JsonPointer, ParseOptions, Tape};
 use crate::patch;
 use crate::transaction::Transaction;
+use crate::tree::Tree;
 use crate::tree::serialize::Format;
 use crate::tree::writer::Writer;
 
@@ -111,6 +115,11 @@ impl Transaction {
         keys.ok_or_else(|| no_collection(name))
     }
 
+    /// A collection by its name and tree.
+    pub(crate) fn document_of(&self, name: &str, tree: &Arc<Tree>) -> Document {
+        Document::new(Arc::clone(&self.engine), Arc::clone(tree), name)
+    }
+
     fn change_record(
         &mut self,
         name: &str,
@@ -121,7 +130,7 @@ impl Transaction {
         self.change_collection(name, |writer| change(writer, &text))
     }
 
-    fn change_collection<T>(
+    pub(crate) fn change_collection<T>(
         &mut self,
         name: &str,
         change: impl FnOnce(&Writer) -> Result<T>,

@@ -11,7 +11,7 @@ use twox_hash::XxHash3_64;
 use crate::alignment::{Pairing, align};
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::{self, Tape, TapeIndex, number};
-use crate::limits::MEMBER_NAME_BYTES_MAX;
+use crate::limits::{INLINE_BYTES_MAX, MEMBER_NAME_BYTES_MAX};
 use crate::node::{NodeId, Ordinal, PathId};
 use crate::order::Item;
 use crate::state::{ApartKind, Datum, Extent, Sequence, ShapeId};
@@ -50,6 +50,30 @@ impl Writer {
                 self.put_scalar(node, &scalar)
             }
         }
+    }
+
+    /// Makes an element or entry that was just born the value at `at`. There is nothing to compare
+    /// it with, so what stands in columns is put there under one lock.
+    pub(crate) fn put_new(&self, new: NodeId, tape: &Tape<'_>, at: TapeIndex) -> Result<()> {
+        let json::Item::Object { .. } = tape.item(at) else { return self.put(new, tape, at) };
+        let fields = fields_of(tape, at)?;
+        let Some(paths) = self.field_paths((new, false), &fields)? else {
+            return self.put(new, tape, at);
+        };
+        let ordinal = new.ordinal().0;
+        let rest = self.tree.change(|data| {
+            let mut rest = Vec::new();
+            for (field, &path) in fields.iter().zip(&paths) {
+                match inline(&tape.item(field.value)) {
+                    Some(state) => data.stage(node(path, ordinal), state)?,
+                    None => rest.push((path, field.value)),
+                }
+            }
+            let shape = data.shape_or_add(&paths);
+            data.stage(new, Datum::Object(shape))?;
+            Ok(rest)
+        })?;
+        rest.into_iter().try_for_each(|(path, value)| self.put(node(path, ordinal), tape, value))
     }
 
     fn put_scalar(&self, node: NodeId, scalar: &json::Item<'_>) -> Result<()> {
@@ -159,7 +183,7 @@ impl Writer {
             let space = data.schema.path(path).space;
             data.bear(space, array.ordinal().0, None)
         })?;
-        self.put(node(path, ordinal), tape, at)?;
+        self.put_new(node(path, ordinal), tape, at)?;
         Ok(ordinal)
     }
 
@@ -238,14 +262,7 @@ impl Writer {
     }
 
     fn put_object(&self, object: NodeId, tape: &Tape<'_>, at: TapeIndex) -> Result<()> {
-        let fields: Vec<Field<'_>> = tape
-            .fields(at)
-            .map(|(name, value)| {
-                let (name, plain) = name_of(name);
-                Field { name, plain, value }
-            })
-            .collect();
-        fields.iter().try_for_each(|field| check_member_name(field.name))?;
+        let fields = fields_of(tape, at)?;
         let prior = self.prior(object)?.0;
         if let Prior::Map(sequence) = prior {
             let old = self.items(sequence)?;
@@ -473,6 +490,31 @@ pub(crate) fn check_member_name(name: &[u8]) -> Result<()> {
         name.len()
     );
     Err(Error::new(ErrorKind::Invalid, message))
+}
+
+/// The fields of an object, their names checked.
+fn fields_of<'t>(tape: &'t Tape<'_>, at: TapeIndex) -> Result<Vec<Field<'t>>> {
+    let field = |(name, value)| {
+        let (name, plain) = name_of(name);
+        check_member_name(name)?;
+        Ok(Field { name, plain, value })
+    };
+    tape.fields(at).map(field).collect()
+}
+
+/// The state of a value that stands in a column: of no array or object, and of no long text.
+fn inline<'t>(value: &json::Item<'t>) -> Option<Datum<'t>> {
+    let state = match *value {
+        json::Item::Null => Datum::Null,
+        json::Item::Bool(value) => Datum::Bool(value),
+        json::Item::Number(text) => number::classify(text),
+        json::Item::Text { bytes, plain } => Datum::Text { bytes, plain },
+        json::Item::Array { .. } | json::Item::Object { .. } => return None,
+    };
+    match state {
+        Datum::Text { bytes, .. } | Datum::Digits(bytes) if bytes.len() > INLINE_BYTES_MAX => None,
+        state => Some(state),
+    }
 }
 
 /// The bytes of a field's name, and whether it needs no escapes.

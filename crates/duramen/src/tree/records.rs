@@ -7,7 +7,7 @@
 //!   and leaves it there stores the next in a field that no JSON text can name.
 
 use std::collections::BTreeSet;
-use std::ops::{Bound, ControlFlow};
+use std::ops::{Bound, ControlFlow, Range};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::{Tape, TapeIndex};
@@ -24,6 +24,9 @@ use crate::tree::writer::{Prior, Writer};
 
 /// The name of the field that counts a record's versions: no UTF-8, so that no member has it.
 pub(crate) const VERSION_FIELD: &[u8] = b"\xff";
+
+/// New records that are looked at under one lock.
+const BORN_AT_ONCE: usize = 1_024;
 
 /// What happened to a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -238,6 +241,23 @@ pub(super) fn version(data: &TreeData, record: NodeId, revision: u32) -> Result<
 impl Writer {
     /// The map of records and the path of its entries, made if they are missing.
     fn records(&self) -> Result<(NodeId, PathId, Sequence)> {
+        let known = self.tree.read(|data| {
+            let Some(path) = data.schema.path(ROOT).entry else { return Ok(None) };
+            if data.spaces[0].next == 0 {
+                return Ok(None);
+            }
+            Ok(match data.state(node(ROOT, 0), self.revision)? {
+                Datum::Map(sequence) => Some((node(ROOT, 0), path, sequence)),
+                _ => None,
+            })
+        })?;
+        match known {
+            Some(known) => Ok(known),
+            None => self.make_records(),
+        }
+    }
+
+    fn make_records(&self) -> Result<(NodeId, PathId, Sequence)> {
         let root = self.root()?;
         let sequence = match self.prior(root)? {
             (Prior::Map(sequence), true) => sequence,
@@ -285,7 +305,7 @@ impl Writer {
             let space = data.schema.path(path).space;
             data.bear(space, 0, Some((key.as_bytes(), plain)))
         })?;
-        self.put(node(path, ordinal), tape, at)?;
+        self.put_new(node(path, ordinal), tape, at)?;
         let end = order::len(&&self.tree.orders, sequence)?;
         self.splice_records((root, sequence), (end, 0), ordinal)
     }
@@ -383,12 +403,42 @@ impl Writer {
             let space = &data.spaces[data.schema.path(path).space.0 as usize];
             (space.committed, space.next)
         };
-        for ordinal in born..end {
-            self.check_record(node(path, ordinal), repeats)?;
-            check_key(&self.tree.name_of(node(path, ordinal))?.unwrap_or_default())?;
+        for first in (born..end).step_by(BORN_AT_ONCE) {
+            let some = first..end.min(first + BORN_AT_ONCE as u64);
+            for ordinal in self.doubtful(path, some, &check_key)? {
+                self.check_record(node(path, ordinal), repeats)?;
+                check_key(&self.tree.name_of(node(path, ordinal))?.unwrap_or_default())?;
+            }
         }
         changed.extend(born..end);
         Ok(changed)
+    }
+
+    /// Those of some new entries that do not surely have a key and an object.
+    fn doubtful(
+        &self,
+        path: PathId,
+        born: Range<u64>,
+        check_key: impl Fn(&str) -> Result<()>,
+    ) -> Result<Vec<u64>> {
+        self.tree.read(|data| {
+            let space = data.schema.path(path).space;
+            let mut doubtful = Vec::new();
+            for ordinal in born.clone() {
+                let state = data.state(node(path, ordinal), self.revision)?;
+                let is_object = matches!(state, Datum::Object(_) | Datum::Map(_));
+                let is_keyed = match data.key(space, ordinal)? {
+                    Datum::Text { bytes, .. } => {
+                        str::from_utf8(bytes).is_ok_and(|key| check_key(key).is_ok())
+                    }
+                    _ => false,
+                };
+                if !is_object || !is_keyed {
+                    doubtful.push(ordinal);
+                }
+            }
+            Ok(doubtful)
+        })
     }
 
     /// Whether a record is there; `Invalid` if it is no object.

@@ -3,6 +3,7 @@
 use std::ops::Bound;
 
 use super::cursor::{Cursor, Side};
+use super::filter::Expression;
 use super::plan::{Access, EntryRange, Lookup, Ordered};
 use super::{QueryCounts, RecordView, order};
 use crate::collection::CollectionSnapshot;
@@ -21,8 +22,18 @@ const NAMED_MIN: usize = 64;
 /// At most so many records are named: their ordinals are kept in memory.
 const NAMED_MAX: usize = 4 << 20;
 
-/// The ordinals of the records that a plan names, in their order; none if they are so many that a
-/// scan reads less.
+/// The ordinals of the records that indexes name for an expression; none if a scan reads less.
+pub(super) fn named_for(
+    collection: &CollectionSnapshot,
+    expression: &Expression,
+    counts: &mut QueryCounts,
+) -> Result<Option<Vec<u64>>> {
+    let access = Access::of(expression, &collection.indexes()?);
+    Ok(access.map(|access| named(collection, &access, counts)).transpose()?.flatten())
+}
+
+/// The ordinals of the records that a plan names, in their order; none if a scan reads less: if
+/// they are so many, or an index has so much to follow.
 pub(super) fn named(
     collection: &CollectionSnapshot,
     access: &Access,
@@ -79,15 +90,19 @@ fn read(
     most: usize,
     counts: &mut QueryCounts,
 ) -> Result<Option<Vec<u64>>> {
+    if collection.is_left_behind(&lookup.index)? {
+        return Ok(None);
+    }
     let mut named = Vec::new();
     for range in &lookup.ranges {
         let Some(mut entries) = open(collection, &lookup.index, range.clone(), false)? else {
             return Ok(Some(Vec::new()));
         };
         loop {
-            let page = entries.next(PAGE_ENTRIES)?;
-            named.extend(page.iter().map(|(_, ordinal)| *ordinal));
-            if page.is_empty() || named.len() > most {
+            let page = entries.next_ordinals(PAGE_ENTRIES)?;
+            let is_end = page.is_empty();
+            named.extend(page);
+            if is_end || named.len() > most {
                 break;
             }
         }
@@ -191,7 +206,7 @@ impl IndexWalk {
     /// The next of those of which the filter is true.
     pub(super) fn next_chosen(
         &mut self,
-        (view, expression): (&RecordView, Option<&super::filter::Expression>),
+        (view, expression): (&RecordView, Option<&Expression>),
         counts: &mut QueryCounts,
     ) -> Result<Option<(Vec<u8>, u64)>> {
         while let Some((place, ordinal)) = self.next(counts)? {

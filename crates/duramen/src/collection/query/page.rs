@@ -8,6 +8,7 @@ use super::lookup::IndexWalk;
 use super::order;
 use super::sort::Sorter;
 use super::{Query, QueryCounts, RecordView, Way};
+use crate::collection::indexes::with_indexes;
 use crate::collection::{Collection, CollectionSnapshot, Record};
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::{QUERY_PAGE_RECORDS_MAX, SORT_BYTES_MAX};
@@ -74,7 +75,7 @@ impl CollectionSnapshot {
         let Some(view) = RecordView::of(self) else { return Ok(page) };
         let part = Part { cursor, size };
         // One more, which tells whether there is another page.
-        let mut keys = part.keys((self, &view), query, &mut page.counts)?;
+        let mut keys = with_indexes(|| part.keys((self, &view), query, &mut page.counts))?;
         let has_more = keys.len() > size;
         keys.truncate(size);
         if part.is_backward() {

@@ -1,13 +1,21 @@
 //! Changes of all records of which a filter is true.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use super::candidates::Candidates;
-use super::{Filter, QueryCounts, RecordView};
-use crate::collection::{Collection, Key, KeyKind};
+use super::{Filter, QueryCounts, RecordView, lookup};
+use crate::collection::indexes::with_indexes;
+use crate::collection::{Collection, CollectionSnapshot, Key};
 use crate::engine::options::CommitOptions;
 use crate::error::Result;
+use crate::json::JsonPointer;
+use crate::node::PathId;
+use crate::patch;
 use crate::revision::Revision;
 use crate::snapshot::Snapshot;
 use crate::transaction::Transaction;
+use crate::tree::Tree;
 
 impl Collection {
     /// Changes the records of which a filter is true by a JSON Merge Patch (RFC 7396), in one
@@ -56,10 +64,9 @@ impl Transaction {
     /// The keys of the records of which a filter is true, as this transaction has made them.
     pub fn find_records(&mut self, name: &str, filter: &Filter) -> Result<Vec<Key>> {
         let keys = self.key_kind(name)?;
-        let writer = self.writer(name)?;
-        let revision = Revision(writer.revision.into());
-        let tree = std::sync::Arc::clone(&writer.tree);
-        find(RecordView::new(Snapshot { tree, revision, head: revision }, keys), filter, keys)
+        let Some(chosen) = self.choose(name, filter)? else { return Ok(Vec::new()) };
+        let ordinals = chosen.ordinals.iter();
+        ordinals.map(|&ordinal| keys.key_of(&chosen.view.name(ordinal)?)).collect()
     }
 
     /// Changes the records of which a filter is true by a JSON Merge Patch; how many those are.
@@ -69,28 +76,77 @@ impl Transaction {
         filter: &Filter,
         merge_patch: &[u8],
     ) -> Result<u64> {
-        let keys = self.find_records(name, filter)?;
-        for key in &keys {
-            self.merge_patch_record(name, key, merge_patch)?;
-        }
-        Ok(keys.len() as u64)
+        let Some(Chosen { view, ordinals }) = self.choose(name, filter)? else { return Ok(0) };
+        self.change_collection(name, |writer| {
+            for &ordinal in &ordinals {
+                let place = JsonPointer::root().child(view.name(ordinal)?.as_ref());
+                patch::merge::apply(writer, &place, merge_patch)?;
+            }
+            Ok(ordinals.len() as u64)
+        })
     }
 
     /// Deletes the records of which a filter is true; how many those were.
     pub fn delete_records_where(&mut self, name: &str, filter: &Filter) -> Result<u64> {
-        let keys = self.find_records(name, filter)?;
-        self.delete_records(name, &keys)
+        let Some(Chosen { view, ordinals }) = self.choose(name, filter)? else { return Ok(0) };
+        let records: Vec<_> = ordinals.into_iter().map(|ordinal| view.node(ordinal)).collect();
+        if records.is_empty() {
+            return Ok(0);
+        }
+        self.change_collection(name, |writer| writer.remove_records(&records))?;
+        Ok(records.len() as u64)
+    }
+
+    /// The records of which a filter is true, found by indexes or a scan; none if there never was a
+    /// record.
+    fn choose(&mut self, name: &str, filter: &Filter) -> Result<Option<Chosen>> {
+        let expression = Arc::new(filter.expression()?.clone());
+        let keys = self.key_kind(name)?;
+        let writer = self.writer(name)?;
+        let (tree, staged) = (Arc::clone(&writer.tree), Revision(writer.revision.into()));
+        let snapshot = |revision| Snapshot { tree: Arc::clone(&tree), revision, head: staged };
+        let Some(view) = RecordView::new(snapshot(staged), keys) else { return Ok(None) };
+        let mut counts = QueryCounts::default();
+        let named = if staged.0 > 1 {
+            let document = self.document_of(name, &tree);
+            let committed = snapshot(Revision(staged.0 - 1));
+            let committed = CollectionSnapshot::of(document, Some(committed), keys);
+            with_indexes(|| lookup::named_for(&committed, &expression, &mut counts))?
+        } else {
+            None
+        };
+        let mut candidates = match named {
+            Some(mut named) => {
+                // Indexes know of nothing that is staged.
+                named.extend(staged_records(&tree, view.path())?);
+                named.sort_unstable();
+                named.dedup();
+                Candidates::among(named, Some(expression), &(0..u64::MAX), false)
+            }
+            None => Candidates::new(&view, Some(expression), 0..u64::MAX, false)?,
+        };
+        let mut ordinals = Vec::new();
+        while let Some(ordinal) = candidates.next(&view, &mut counts)? {
+            ordinals.push(ordinal);
+        }
+        Ok(Some(Chosen { view, ordinals }))
     }
 }
 
-fn find(staged: Option<RecordView>, filter: &Filter, kind: KeyKind) -> Result<Vec<Key>> {
-    let expression = Some(std::sync::Arc::new(filter.expression()?.clone()));
-    let Some(view) = staged else { return Ok(Vec::new()) };
-    let mut counts = QueryCounts::default();
-    let mut candidates = Candidates::new(&view, expression, 0..u64::MAX, false)?;
-    let mut keys = Vec::new();
-    while let Some(ordinal) = candidates.next(&view, &mut counts)? {
-        keys.push(kind.key_of(&view.name(ordinal)?)?);
-    }
-    Ok(keys)
+/// The records that a filter chose, by their ordinals, which take little memory.
+struct Chosen {
+    view: RecordView,
+    ordinals: Vec<u64>,
+}
+
+/// The ordinals of the records that the staged transaction changed or made.
+fn staged_records(tree: &Tree, path: PathId) -> Result<BTreeSet<u64>> {
+    let (touched, born) = {
+        let data = tree.data.read();
+        let space = &data.spaces[data.schema.path(path).space.0 as usize];
+        (data.touched().to_vec(), space.committed..space.next)
+    };
+    let mut records = tree.records_of(&touched, path)?;
+    records.extend(born);
+    Ok(records)
 }

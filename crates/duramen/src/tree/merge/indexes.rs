@@ -49,17 +49,19 @@ impl Slabs {
 
     /// Appends cells of the first entries to `out`: full ones, or at the end all.
     fn put(&mut self, complete: usize, is_end: bool, out: &mut Vec<Cell>) {
-        let mut done = 0;
-        while done < complete {
-            let len = cell::cell_len(self.entries[done..complete].iter());
-            if done + len == complete && !is_end {
+        let entries = self.entries[..complete].iter();
+        let entries: Vec<_> = entries.map(|(entry, begins)| (&**entry, *begins)).collect();
+        let mut rest = entries.as_slice();
+        while let Some((first, _)) = rest.first() {
+            let (now, later) = rest.split_at(cell::cell_len(rest));
+            if later.is_empty() && !is_end {
                 break;
             }
-            let entries = &self.entries[done..done + len];
-            let key = [self.prefix.as_slice(), &entries[0].0].concat();
-            out.push((key.into(), cell::encode(entries).into()));
-            done += len;
+            let key = [self.prefix.as_slice(), first].concat();
+            out.push((key.into(), cell::encode(now).into()));
+            rest = later;
         }
+        let done = complete - rest.len();
         self.entries.drain(..done);
     }
 }
@@ -72,13 +74,13 @@ mod tests {
     /// The cells that a level with entries of these ordinals has.
     fn cells(ordinals: impl Iterator<Item = u64>) -> Vec<Cell> {
         let prefix = cell_key::index_slab(TreeId(1), 2, 3);
-        let entries: Vec<Entry> = ordinals
-            .map(|ordinal| (cell::entry(b"k", ordinal, 9), ordinal.is_multiple_of(2)))
-            .collect();
+        let mut entries = Entries::default();
+        ordinals.for_each(|at| entries.add((b"k", at), 9, at.is_multiple_of(2)));
+        let entries: Vec<_> = entries.iter().collect();
         let mut cells = Vec::new();
         let mut rest = entries.as_slice();
         while let Some((first, _)) = rest.first() {
-            let (now, later) = rest.split_at(cell::cell_len(rest.iter()));
+            let (now, later) = rest.split_at(cell::cell_len(rest));
             cells.push(([&prefix[..], first].concat().into(), cell::encode(now).into()));
             rest = later;
         }
