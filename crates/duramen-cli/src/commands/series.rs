@@ -11,6 +11,7 @@ use crate::output::Output;
 use crate::session::Session;
 use crate::{Result, moment};
 
+mod aggregate;
 mod append;
 mod create;
 mod delete;
@@ -30,6 +31,7 @@ Examples:
   duramen series import plant.duramen weather.csv --name location --create
   duramen series range plant.duramen boiler/7/temp --from 2024-05-01 --limit 100
   duramen series latest plant.duramen 'boiler/**'
+  duramen series aggregate plant.duramen boiler/7/temp mean max --every 1d
   duramen series ls plant.duramen --label site=north
   duramen series plot plant.duramen boiler/7/temp --out temp.svg
 
@@ -52,6 +54,7 @@ enum SeriesCommand {
     Append(append::Append),
     Range(range::Range),
     Latest(latest::Latest),
+    Aggregate(Box<aggregate::Aggregate>),
     Plot(plot::Plot),
     Import(Box<import::Import>),
     Export(export::Export),
@@ -68,6 +71,7 @@ impl Series {
             SeriesCommand::Append(command) => command.run(session, output),
             SeriesCommand::Range(command) => command.run(session, output),
             SeriesCommand::Latest(command) => command.run(session, output),
+            SeriesCommand::Aggregate(command) => command.run(session, output),
             SeriesCommand::Plot(command) => command.run(session, output),
             SeriesCommand::Import(command) => command.run(session, output),
             SeriesCommand::Export(command) => command.run(session, output),

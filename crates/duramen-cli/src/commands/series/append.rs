@@ -6,7 +6,8 @@ use clap::Args;
 use duramen::{ErrorKind, Points, Quality, SeriesDefinition, Transaction, ValueType};
 use serde::Serialize;
 
-use super::{parse_type, point, time};
+use super::point::{self, Written};
+use super::{parse_type, time};
 use crate::Result;
 use crate::arguments::WriteDatabase;
 use crate::arguments::edit::Note;
@@ -17,7 +18,7 @@ use crate::session::Session;
 const EXAMPLES: &str = "\
 Examples:
   duramen series append plant.duramen boiler/7/temp 2024-05-01T12:00:00Z 81.5 --create
-  duramen series append plant.duramen boiler/7/temp now 81.7
+  duramen series append plant.duramen boiler/7/temp 81.7
   duramen series append plant.duramen boiler/7/temp now 0 --quality bad
   duramen series append plant.duramen boiler/7/state now idle --create --type string
 
@@ -34,12 +35,10 @@ pub(super) struct Append {
     /// The name of the series
     #[arg(value_name = "TAG")]
     name: String,
-    /// When
-    #[arg(value_name = "TIME", allow_hyphen_values = true)]
-    time: String,
-    /// The value
-    #[arg(value_name = "VALUE", allow_hyphen_values = true)]
-    value: String,
+    /// When, and the value; now if there is a value alone
+    #[arg(value_name = "[TIME] VALUE", num_args = 1..=2, required = true,
+        allow_hyphen_values = true)]
+    point: Vec<String>,
     /// How far the value can be trusted: good, uncertain, bad, invalid or a byte
     #[arg(long, default_value = "good", value_parser = point::parse_quality)]
     quality: Quality,
@@ -55,16 +54,20 @@ pub(super) struct Append {
 
 impl Append {
     pub(super) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
-        let time = time(&self.time)?;
+        let (time, value) = match self.point.as_slice() {
+            [at, value] => (time(at)?, value),
+            rest => (time("now")?, rest.first().map_or(&self.name, |value| value)),
+        };
+        let value = Written::Text(value.clone());
         let database = if self.create {
             self.database.open_or_create(session)?
         } else {
             self.database.open(session)?
         };
         let mut transaction = database.transaction();
-        let (value_type, is_new) = self.type_or_create(&mut transaction)?;
+        let (value_type, is_new) = self.type_or_create(&mut transaction, &value)?;
         let mut points = Points::new(value_type);
-        let value = point::parse(&self.value, value_type);
+        let value = value.of_type(value_type);
         let value = value.map_err(|error| error.in_context(format!("series {:?}", self.name)))?;
         points.push(time, value, self.quality)?;
         transaction.append_points(&self.name, &points)?;
@@ -77,11 +80,15 @@ impl Append {
     }
 
     /// The type of the series' values, and whether it is made with them.
-    fn type_or_create(&self, transaction: &mut Transaction) -> Result<(ValueType, bool)> {
+    fn type_or_create(
+        &self,
+        transaction: &mut Transaction,
+        value: &Written,
+    ) -> Result<(ValueType, bool)> {
         match transaction.series_info(&self.name) {
             Ok(info) => Ok((info.definition.value_type, false)),
             Err(error) if error.kind() == ErrorKind::NotFound && self.create => {
-                let value_type = self.value_type.unwrap_or_else(|| point::type_of(&self.value));
+                let value_type = self.value_type.unwrap_or_else(|| value.likely_type());
                 transaction.create_series(&self.name, &SeriesDefinition::new(value_type))?;
                 Ok((value_type, true))
             }

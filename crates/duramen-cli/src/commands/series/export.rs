@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
-use duramen::{DatabaseSnapshot, Error, Points, SeriesInfo, SeriesRange};
+use duramen::{DatabaseSnapshot, Error, ErrorKind, Points, SeriesInfo, SeriesRange};
 
 use super::import::Format;
 use super::point::{self, Line};
@@ -79,6 +79,10 @@ impl Export {
                 }
                 Ok(())
             }),
+            Format::LineProtocol => {
+                let message = "points are exported as csv or ndjson: name one with --format";
+                Err(Error::new(ErrorKind::Unsupported, message).into())
+            }
             Format::Csv => {
                 let mut csv = csv::Writer::from_writer(out);
                 csv.write_record(["name", "time", "value", "quality"]).map_err(failed)?;

@@ -20,6 +20,7 @@ use crate::{Result, input, progress};
 
 mod columns;
 mod csv;
+mod line_protocol;
 mod ndjson;
 mod source;
 
@@ -28,12 +29,15 @@ Examples:
   duramen series import plant.duramen hourly.csv --prefix plant/ --create
   duramen series import plant.duramen weather.csv --name location --create
   duramen series import plant.duramen readings.ndjson --skip-bad
+  duramen series import plant.duramen metrics.lp --time-unit s --create
   duramen series export old.duramen - | duramen series import plant.duramen - --create
 
 A wide CSV has a column of times and one for each series, which is named by its header; with --name it is
 the cell of that column, a / and the header. A long CSV has a point in each line: columns of times,
 names and values (time, name and value, unless --time, --name and --value say others), and maybe
-quality. A line of NDJSON has the same members. An empty cell of a wide CSV is no point.
+quality. A line of NDJSON has the same members. An empty cell of a wide CSV is no point. Of the line
+protocol measurement and field make the name, as in cpu/load, and the tags are labels; with other labels
+than a series of that name has, they become a part of it: cpu/load,host=b.
 
 All points of the file are one commit. What is wrong is told with its line, and nothing is written,
 unless --skip-bad is given. A series that is made gets the type of its first value: f64 for any number,
@@ -87,9 +91,9 @@ pub(super) struct Layout {
     /// The column of values: then the CSV is a long one
     #[arg(long, value_name = "COLUMN")]
     pub(super) value: Option<String>,
-    /// What times that are numbers count since 1970
-    #[arg(long, value_name = "UNIT", default_value = "us")]
-    pub(super) time_unit: TimeUnit,
+    /// What times that are numbers count since 1970; us if none is said, ns in line protocol
+    #[arg(long, value_name = "UNIT", visible_alias = "precision")]
+    pub(super) time_unit: Option<TimeUnit>,
 }
 
 /// What a time as a number counts.
@@ -112,13 +116,21 @@ pub(super) enum Format {
     Ndjson,
     /// Comma-separated values, the names of the columns in the first line
     Csv,
+    /// The line protocol of InfluxDB
+    #[value(alias = "line")]
+    LineProtocol,
 }
 
 impl Format {
     /// The format of a file, given or as its name ends.
     pub(super) fn of(given: Option<Self>, file: &Path) -> Self {
-        let is_csv = file.extension().is_some_and(|end| end.eq_ignore_ascii_case("csv"));
-        given.unwrap_or(if is_csv { Self::Csv } else { Self::Ndjson })
+        let ends =
+            |end: &str| file.extension().is_some_and(|found| found.eq_ignore_ascii_case(end));
+        given.unwrap_or_else(|| match () {
+            () if ends("csv") => Self::Csv,
+            () if ends("lp") || ends("line") => Self::LineProtocol,
+            () => Self::Ndjson,
+        })
     }
 }
 

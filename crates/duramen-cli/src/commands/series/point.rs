@@ -53,6 +53,10 @@ fn serialize_time<S: Serializer>(time: &Micros, serializer: S) -> Result<S::Ok, 
     }
 }
 
+/// A value in JSON.
+#[derive(Debug, Serialize)]
+pub(super) struct JsonValue(#[serde(serialize_with = "serialize_value")] pub(super) SeriesValue);
+
 /// As JSON has it; what is no number there as text.
 fn serialize_value<S: Serializer>(value: &SeriesValue, serializer: S) -> Result<S::Ok, S::Error> {
     match value {
@@ -77,29 +81,59 @@ pub(super) fn text(value: &SeriesValue) -> String {
     value.to_string()
 }
 
-/// The value that a text means, of a type.
-pub(super) fn parse(text: &str, value_type: ValueType) -> duramen::Result<SeriesValue> {
-    let parsed = match value_type {
-        ValueType::F64 => text.parse().ok().map(SeriesValue::F64),
-        ValueType::F32 => text.parse().ok().map(SeriesValue::F32),
-        ValueType::I64 => text.parse().ok().map(SeriesValue::I64),
-        ValueType::Bool => text.parse().ok().map(SeriesValue::Bool),
-        ValueType::String => Some(SeriesValue::String(text.to_owned())),
-    };
-    parsed.ok_or_else(|| {
-        let message = format!("the value {text:?} is not of type {value_type}, as the series is");
-        Error::new(ErrorKind::Invalid, message)
-    })
+/// A value as it is written.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Written {
+    /// Of a type that the text tells.
+    Typed(SeriesValue),
+    /// Of the type that the series has.
+    Text(String),
+    /// The same in quotes, so that a new series gets text.
+    Quoted(String),
 }
 
-/// The type of a series that is made for a value: f64, bool or string.
-pub(super) fn type_of(text: &str) -> ValueType {
-    if text.parse::<f64>().is_ok() {
-        ValueType::F64
-    } else if text.parse::<bool>().is_ok() {
-        ValueType::Bool
-    } else {
-        ValueType::String
+impl Written {
+    /// The type of a series that is made for it: f64 for any number, bool or string.
+    pub(super) fn likely_type(&self) -> ValueType {
+        match self {
+            Self::Typed(value) => value.value_type(),
+            Self::Text(text) if text.parse::<f64>().is_ok() => ValueType::F64,
+            Self::Text(text) if text.parse::<bool>().is_ok() => ValueType::Bool,
+            // What JSON cannot write as a number.
+            Self::Quoted(text) if text.parse().is_ok_and(|float: f64| !float.is_finite()) => {
+                ValueType::F64
+            }
+            Self::Text(_) | Self::Quoted(_) => ValueType::String,
+        }
+    }
+
+    /// The value, if it is of a type.
+    pub(super) fn of_type(&self, value_type: ValueType) -> duramen::Result<SeriesValue> {
+        let text = match self {
+            Self::Typed(value) if value.value_type() == value_type => return Ok(value.clone()),
+            Self::Typed(value) => {
+                let given = value.value_type();
+                return Err(Error::new(
+                    ErrorKind::Invalid,
+                    format!(
+                        "the value {value} is of type {given}, not of type {value_type}, as the series is"
+                    ),
+                ));
+            }
+            Self::Text(text) | Self::Quoted(text) => text,
+        };
+        let parsed = match value_type {
+            ValueType::F64 => text.parse().ok().map(SeriesValue::F64),
+            ValueType::F32 => text.parse().ok().map(SeriesValue::F32),
+            ValueType::I64 => text.parse().ok().map(SeriesValue::I64),
+            ValueType::Bool => text.parse().ok().map(SeriesValue::Bool),
+            ValueType::String => Some(SeriesValue::String(text.clone())),
+        };
+        parsed.ok_or_else(|| {
+            let message =
+                format!("the value {text:?} is not of type {value_type}, as the series is");
+            Error::new(ErrorKind::Invalid, message)
+        })
     }
 }
 
@@ -133,15 +167,21 @@ mod tests {
             SeriesValue::String(" a\n".to_owned()),
         ];
         for value in values {
-            assert_eq!(parse(&text(&value), value.value_type()).unwrap(), value);
+            let read = Written::Text(value.to_string()).of_type(value.value_type());
+            assert_eq!(read.unwrap(), value);
         }
-        assert_eq!(parse("1.5", ValueType::I64).unwrap_err().kind(), ErrorKind::Invalid);
+        let half = Written::Text("1.5".to_owned());
+        assert_eq!(half.of_type(ValueType::I64).unwrap_err().kind(), ErrorKind::Invalid);
+        assert!(Written::Typed(1.into()).of_type(ValueType::F64).is_err());
     }
 
     #[test]
     fn numbers_are_floats_unless_a_type_is_given() {
         use ValueType::{Bool, F64, String};
-        let types = ["7", "-1e3", "NaN", "true", "drizzle", ""].map(type_of);
+        let text = |text: &str| Written::Text(text.to_owned()).likely_type();
+        let types = ["7", "-1e3", "NaN", "true", "drizzle", ""].map(text);
         assert_eq!(types, [F64, F64, F64, Bool, String, String]);
+        let quoted = |text: &str| Written::Quoted(text.to_owned()).likely_type();
+        assert_eq!(["7", "NaN"].map(quoted), [String, F64]);
     }
 }

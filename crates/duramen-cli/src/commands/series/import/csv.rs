@@ -1,5 +1,6 @@
 //! CSV with a point in each line, or with a column for each series.
 
+use std::collections::BTreeMap;
 use std::io::{self, BufRead};
 
 use csv::{Position, Reader, ReaderBuilder, StringRecord};
@@ -7,7 +8,7 @@ use duramen::{Quality, Result};
 
 use super::source::{Line, Lines, Row, read_quality};
 use super::{Layout, TimeUnit, invalid};
-use crate::commands::series::point;
+use crate::commands::series::point::Written;
 
 /// Columns of times, if none is named.
 const TIMES: [&str; 5] = ["time", "timestamp", "date", "datetime", "ts"];
@@ -63,7 +64,7 @@ impl<'l> CsvLines<'l> {
                 Shape::Wide { name, series }
             }
         };
-        let (prefix, unit) = (layout.prefix.as_str(), layout.time_unit);
+        let (prefix, unit) = (layout.prefix.as_str(), layout.time_unit.unwrap_or(TimeUnit::Us));
         Ok(Self { reader, prefix, unit, time, shape, row: StringRecord::new() })
     }
 
@@ -72,8 +73,8 @@ impl<'l> CsvLines<'l> {
         let time = self.unit.read(cell(self.time).trim())?;
         let prefix = self.prefix;
         let row = |series: String, value: &str, quality: Quality| {
-            let value_type = point::type_of(value);
-            Row { series, time, value: value.to_owned(), quality, value_type }
+            let (labels, value) = (BTreeMap::new(), Written::Text(value.to_owned()));
+            Row { series, labels, time, value, quality }
         };
         Ok(match &self.shape {
             Shape::Long { name, value, quality } => {
@@ -120,10 +121,12 @@ mod tests {
 
     fn layout() -> Layout {
         let prefix = "p/".to_owned();
-        Layout { prefix, time: None, name: None, value: None, time_unit: TimeUnit::Us }
+        Layout { prefix, time: None, name: None, value: None, time_unit: None }
     }
 
-    fn read(text: &'static str, layout: &Layout) -> Result<Vec<(String, i64, String)>> {
+    type Plain = (String, i64, Written);
+
+    fn read(text: &'static str, layout: &Layout) -> Result<Vec<Plain>> {
         let mut lines = CsvLines::new(Box::new(text.as_bytes()), layout)?;
         let mut found = Vec::new();
         while let Some((_, rows)) = lines.next_line().unwrap() {
@@ -132,8 +135,8 @@ mod tests {
         Ok(found)
     }
 
-    fn row(series: &str, time: i64, value: &str) -> (String, i64, String) {
-        (series.to_owned(), time, value.to_owned())
+    fn row(series: &str, time: i64, value: &str) -> Plain {
+        (series.to_owned(), time, Written::Text(value.to_owned()))
     }
 
     #[test]

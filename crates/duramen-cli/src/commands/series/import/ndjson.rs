@@ -1,17 +1,15 @@
 //! A point as a JSON object in each line.
 
 use std::borrow::Cow;
-use std::io::{self, BufRead, Read};
+use std::collections::BTreeMap;
+use std::io::{self, BufRead};
 
-use duramen::{Result, ValueType};
+use duramen::Result;
 use serde_json::{Map, Value};
 
-use super::source::{Line, Lines, Row, read_quality};
-use super::{Layout, invalid};
-use crate::commands::series::point;
-
-/// Bytes of a line that is read.
-const LINE_BYTES_MAX: u64 = 1 << 20;
+use super::source::{Line, Lines, Row, check_length, read_line, read_quality};
+use super::{Layout, TimeUnit, invalid};
+use crate::commands::series::point::Written;
 
 /// Lines of JSON.
 pub(super) struct NdjsonLines<'l> {
@@ -27,9 +25,7 @@ impl<'l> NdjsonLines<'l> {
     }
 
     fn rows(&self) -> Result<Vec<Row>> {
-        if self.text.len() as u64 > LINE_BYTES_MAX {
-            return Err(invalid("it has more bytes than a point may have (1 MiB)"));
-        }
+        check_length(&self.text)?;
         let members: Map<String, Value> = serde_json::from_slice(&self.text)
             .map_err(|error| invalid(format_args!("it is no JSON object: {error}")))?;
         let member = |given: &Option<String>, name: &str| {
@@ -43,27 +39,24 @@ impl<'l> NdjsonLines<'l> {
         };
         let Layout { prefix, time, name, value, time_unit } = self.layout;
         let series = format!("{prefix}{}", text_of(member(name, "name")?)?);
-        let time = time_unit.read(&text_of(member(time, "time")?)?)?;
+        let time = time_unit.unwrap_or(TimeUnit::Us).read(&text_of(member(time, "time")?)?)?;
         let value = member(value, "value")?;
         let quality = match members.get("quality") {
             Some(quality) => read_quality(&text_of(quality)?)?,
             None => duramen::Quality::GOOD,
         };
-        let value_type = match value {
-            Value::String(text) if !is_no_json_number(text) => ValueType::String,
-            other => point::type_of(&text_of(other)?),
+        let value = match value {
+            Value::String(text) => Written::Quoted(text.clone()),
+            other => Written::Text(text_of(other)?.into_owned()),
         };
-        let value = text_of(value)?.into_owned();
-        Ok(vec![Row { series, time, value, quality, value_type }])
+        Ok(vec![Row { series, labels: BTreeMap::new(), time, value, quality }])
     }
 }
 
 impl Lines for NdjsonLines<'_> {
     fn next_line(&mut self) -> io::Result<Option<Line>> {
         loop {
-            self.text.clear();
-            let mut reader = self.reader.as_mut().take(LINE_BYTES_MAX + 1);
-            if reader.read_until(b'\n', &mut self.text)? == 0 {
+            if !read_line(self.reader.as_mut(), &mut self.text)? {
                 return Ok(None);
             }
             self.line += 1;
@@ -72,11 +65,6 @@ impl Lines for NdjsonLines<'_> {
             }
         }
     }
-}
-
-/// Whether a text is one of those that stand for floats that JSON cannot write.
-fn is_no_json_number(text: &str) -> bool {
-    text.parse::<f64>().is_ok_and(|float| !float.is_finite())
 }
 
 /// A string, number or truth value as text.
@@ -91,7 +79,8 @@ fn text_of(value: &Value) -> Result<Cow<'_, str>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::TimeUnit;
+    use duramen::ValueType;
+
     use super::*;
 
     #[test]
@@ -99,16 +88,15 @@ mod tests {
         let text = "{\"name\":\"a\",\"time\":1,\"value\":\"NaN\",\"quality\":64}\n\n\
                     {\"name\":\"b\",\"time\":\"1970-01-01\",\"value\":\"7\"}\n{\"name\":\"b\"}\n[1]\n";
         let prefix = String::new();
-        let layout =
-            Layout { prefix, time: None, name: None, value: None, time_unit: TimeUnit::Us };
+        let layout = Layout { prefix, time: None, name: None, value: None, time_unit: None };
         let mut lines = NdjsonLines::new(Box::new(text.as_bytes()), &layout);
         let mut next = || lines.next_line().unwrap().unwrap();
         let (line, rows) = next();
         let row = &rows.unwrap()[0];
-        assert_eq!((line, row.value_type, row.quality.0), (1, ValueType::F64, 64));
+        assert_eq!((line, row.value.likely_type(), row.quality.0), (1, ValueType::F64, 64));
         let (line, rows) = next();
         let row = &rows.unwrap()[0];
-        assert_eq!((line, row.value_type, row.time.0), (3, ValueType::String, 0));
+        assert_eq!((line, row.value.likely_type(), row.time.0), (3, ValueType::String, 0));
         assert!(next().1.unwrap_err().message().contains("\"time\" is missing"));
         assert!(next().1.is_err());
         assert!(lines.next_line().unwrap().is_none());

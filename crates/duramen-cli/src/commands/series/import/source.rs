@@ -1,24 +1,29 @@
 //! The lines of a file as the points in them.
 
-use std::io::{self, BufRead};
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, Read};
 
-use duramen::{Micros, Quality, Result, ValueType};
+use duramen::{Micros, Quality, Result};
 
 use super::csv::CsvLines;
+use super::line_protocol::LineProtocol;
 use super::ndjson::NdjsonLines;
 use super::{Format, Layout, TimeUnit, invalid};
-use crate::commands::series::point;
+use crate::commands::series::point::{self, Written};
 use crate::moment;
+
+/// Bytes of a line that is read.
+const LINE_BYTES_MAX: u64 = 1 << 20;
 
 /// One point as a file has it.
 #[derive(Debug)]
 pub(super) struct Row {
     pub(super) series: String,
+    /// Those of the series; if there are none it may have any.
+    pub(super) labels: BTreeMap<String, String>,
     pub(super) time: Micros,
-    pub(super) value: String,
+    pub(super) value: Written,
     pub(super) quality: Quality,
-    /// The type of a series that is made for it.
-    pub(super) value_type: ValueType,
 }
 
 /// The number of a line and its points, or what is wrong with it.
@@ -33,6 +38,7 @@ pub(super) trait Lines {
 pub(super) enum Source<'l> {
     Csv(CsvLines<'l>),
     Ndjson(NdjsonLines<'l>),
+    LineProtocol(LineProtocol<'l>),
 }
 
 impl<'l> Source<'l> {
@@ -44,6 +50,7 @@ impl<'l> Source<'l> {
         Ok(match format {
             Format::Csv => Self::Csv(CsvLines::new(reader, layout)?),
             Format::Ndjson => Self::Ndjson(NdjsonLines::new(reader, layout)),
+            Format::LineProtocol => Self::LineProtocol(LineProtocol::new(reader, layout)),
         })
     }
 }
@@ -53,6 +60,7 @@ impl Lines for Source<'_> {
         match self {
             Self::Csv(lines) => lines.next_line(),
             Self::Ndjson(lines) => lines.next_line(),
+            Self::LineProtocol(lines) => lines.next_line(),
         }
     }
 }
@@ -60,16 +68,42 @@ impl Lines for Source<'_> {
 impl TimeUnit {
     /// The time that a text means: a number of this unit, or a time of a calendar.
     pub(super) fn read(self, text: &str) -> Result<Micros> {
-        let Ok(count) = text.parse::<i64>() else { return moment::parse_time(text) };
+        match text.parse::<i64>() {
+            Ok(count) => self.micros(count),
+            Err(_) => moment::parse_time(text),
+        }
+    }
+
+    /// The time that is so many of this unit after 1970.
+    pub(super) fn micros(self, count: i64) -> Result<Micros> {
         let micros = match self {
             Self::S => count.checked_mul(1_000_000),
             Self::Ms => count.checked_mul(1_000),
             Self::Us => Some(count),
             Self::Ns => Some(count.div_euclid(1_000)),
         };
-        let out_of_range = || invalid(format_args!("the time {text} is out of range"));
+        let out_of_range = || invalid(format_args!("the time {count} is out of range"));
         micros.map(Micros).ok_or_else(out_of_range)
     }
+}
+
+/// Reads the next line with its end into `text`; false if there is none. Of one that is too long
+/// the rest is read as well.
+pub(super) fn read_line(reader: &mut dyn BufRead, text: &mut Vec<u8>) -> io::Result<bool> {
+    text.clear();
+    let read = reader.take(LINE_BYTES_MAX + 1).read_until(b'\n', text)?;
+    if read as u64 > LINE_BYTES_MAX && !text.ends_with(b"\n") {
+        reader.skip_until(b'\n')?;
+    }
+    Ok(read > 0)
+}
+
+/// Refuses a line that is too long.
+pub(super) fn check_length(text: &[u8]) -> Result<()> {
+    if text.len() as u64 > LINE_BYTES_MAX {
+        return Err(invalid("it has more bytes than a line of points may have (1 MiB)"));
+    }
+    Ok(())
 }
 
 /// The quality that a cell means; good if it is empty.
