@@ -35,9 +35,9 @@ Examples:
   duramen series ls plant.duramen --label site=north
   duramen series plot plant.duramen boiler/7/temp --out temp.svg
 
-A TAG is the name of a series; a GLOB a pattern of names, in which ? stands for a character and * for
-any number of them but /, and ** for any number of any. A TIME is in RFC 3339 form; without a zone it is
-UTC, digits alone are microseconds since 1970, and now is the present.";
+A TAG is the name of a series; a GLOB a pattern of names, in which ? stands for a character and *
+for any number of them but /, and ** for any number of any. A TIME is in RFC 3339 form; without a
+zone it is UTC, digits alone are microseconds since 1970, and now is the present.";
 
 /// Write and read series: points in time with a value and a quality
 #[derive(Debug, Args)]
@@ -203,8 +203,8 @@ fn parse_type(text: &str) -> Result<ValueType, String> {
 /// The error for points of a series that is not there and not to be made.
 fn unknown(name: &str) -> Error {
     let message = format!(
-        "there is no series {name:?}: make it with --create, or see \"duramen series ls\" for those \
-         there are"
+        "there is no series {name:?}: make it with --create, or see \"duramen series ls\" for \
+         those there are"
     );
     Error::new(ErrorKind::Invalid, message)
 }

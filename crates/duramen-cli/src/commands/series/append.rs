@@ -37,7 +37,7 @@ pub(super) struct Append {
     name: String,
     /// When, and the value; now if there is a value alone
     #[arg(value_name = "[TIME] VALUE", num_args = 1..=2, required = true,
-        allow_hyphen_values = true)]
+        allow_negative_numbers = true)]
     point: Vec<String>,
     /// How far the value can be trusted: good, uncertain, bad, invalid or a byte
     #[arg(long, default_value = "good", value_parser = point::parse_quality)]

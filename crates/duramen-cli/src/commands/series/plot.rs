@@ -23,8 +23,8 @@ Examples:
   duramen series plot plant.duramen boiler/7/temp --out temp.svg
   duramen series plot plant.duramen boiler/7/temp --out temp.png --width 1600 --height 600
 
-However many points there are, each column of the chart spans from the least to the greatest value in it.
-Points of bad and invalid quality are left out, and values that are not finite.";
+However many points there are, each column of the chart spans from the least to the greatest value
+in it. Points of bad and invalid quality are left out, and values that are not finite.";
 
 /// Columns and lines of a chart in the terminal, and pixels of a picture, if none are said.
 const TERMINAL: (u32, u32) = (72, 16);

@@ -113,12 +113,9 @@ impl Written {
             Self::Typed(value) if value.value_type() == value_type => return Ok(value.clone()),
             Self::Typed(value) => {
                 let given = value.value_type();
-                return Err(Error::new(
-                    ErrorKind::Invalid,
-                    format!(
-                        "the value {value} is of type {given}, not of type {value_type}, as the series is"
-                    ),
-                ));
+                let message =
+                    format!("the value {value} is of type {given}, the series of {value_type}");
+                return Err(Error::new(ErrorKind::Invalid, message));
             }
             Self::Text(text) | Self::Quoted(text) => text,
         };

@@ -86,7 +86,8 @@ mod tests {
     #[test]
     fn members_say_what_a_point_is() {
         let text = "{\"name\":\"a\",\"time\":1,\"value\":\"NaN\",\"quality\":64}\n\n\
-                    {\"name\":\"b\",\"time\":\"1970-01-01\",\"value\":\"7\"}\n{\"name\":\"b\"}\n[1]\n";
+                    {\"name\":\"b\",\"time\":\"1970-01-01\",\"value\":\"7\"}\n\
+                    {\"name\":\"b\"}\n[1]\n";
         let prefix = String::new();
         let layout = Layout { prefix, time: None, name: None, value: None, time_unit: None };
         let mut lines = NdjsonLines::new(Box::new(text.as_bytes()), &layout);

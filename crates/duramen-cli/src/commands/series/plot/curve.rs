@@ -1,5 +1,6 @@
 //! A curve as far as a chart of some width can show it: of each column the first, least, greatest
-//! and last point (Jugel et al., "M4: A Visualization-Oriented Time Series Data Aggregation", 2014).
+//! and last point (Jugel et al., "M4: A Visualization-Oriented Time Series Data Aggregation",
+//! 2014).
 
 use duramen::{Micros, Points, Quality};
 
