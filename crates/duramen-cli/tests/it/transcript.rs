@@ -18,16 +18,15 @@ fn path_with_binary() -> String {
     format!("{folder}:{}", std::env::var("PATH").unwrap())
 }
 
-/// Runs the commands of a session and gives the session with what they print now.
-fn replay(session: &str) -> String {
-    let folder = tempfile::tempdir().unwrap();
+/// Runs the commands of a session in a folder and gives the session with what they print now.
+fn replay(session: &str, folder: &Path) -> String {
     let mut now = String::new();
     let mut in_output = false;
     for line in session.lines() {
         if let Some(command) = line.strip_prefix("$ ") {
             let output = Command::new("sh")
                 .args(["-c", &format!("exec 2>&1\n{command}")])
-                .current_dir(folder.path())
+                .current_dir(folder)
                 .env("PATH", path_with_binary())
                 .env_remove("CLICOLOR_FORCE")
                 .output()
@@ -79,7 +78,8 @@ fn check(name: &str) {
         .join(format!("tests/it/transcripts/{name}.console"));
     let recorded = std::fs::read_to_string(&path).unwrap();
     let expected = Data::read_from(&path, Some(DataFormat::Text));
-    assert().eq(replay(&recorded), expected);
+    let folder = tempfile::tempdir().unwrap();
+    assert().eq(replay(&recorded, folder.path()), expected);
 }
 
 /// One test for each session, and one that sees a session that is not listed.
@@ -102,15 +102,26 @@ macro_rules! sessions {
 sessions!(
     backup bulk check_and_stat demo diff dump editing_help edits export get help history import
     indexes init lifecycle lifecycle_help log pages purge put reading reading_help records
-    records_query repair retention set_and_remove shell show watch wrong
+    records_query repair retention series series_wrong set_and_remove shell show watch wrong
 );
 
 #[test]
 fn readme_shows_what_its_commands_print() {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    const BEGIN: &str = "```console\n";
+    let project = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let path = project.join("README.md");
     let readme = std::fs::read_to_string(&path).unwrap();
-    let (before, rest) = readme.split_once("```console\n").unwrap();
-    let (session, after) = rest.split_once("```").unwrap();
-    let now = format!("{before}```console\n{}```{after}", replay(session));
+    let folder = tempfile::tempdir().unwrap();
+    let copied = folder.path().join("examples/data");
+    std::fs::create_dir_all(&copied).unwrap();
+    for file in ["weather.csv", "hourly.csv"] {
+        std::fs::copy(project.join("examples/data").join(file), copied.join(file)).unwrap();
+    }
+    let mut parts = readme.split(BEGIN);
+    let mut now = parts.next().unwrap().to_owned();
+    for part in parts {
+        let (session, after) = part.split_once("```").unwrap();
+        write!(now, "{BEGIN}{}```{after}", replay(session, folder.path())).unwrap();
+    }
     assert().eq(now, Data::read_from(&path, Some(DataFormat::Text)));
 }

@@ -1,0 +1,210 @@
+//! `duramen series`: points in time, by the series they are of.
+
+use clap::{Args, Subcommand};
+use duramen::{
+    CommitSequence, Error, ErrorKind, Micros, SeriesFilter, SeriesInfo, SeriesSnapshot, ValueType,
+};
+
+use crate::arguments::ReadDatabase;
+use crate::exit::Success;
+use crate::output::Output;
+use crate::session::Session;
+use crate::{Result, moment};
+
+mod aggregate;
+mod append;
+mod create;
+mod delete;
+mod drop;
+mod export;
+mod import;
+mod latest;
+mod ls;
+mod plot;
+mod point;
+mod range;
+mod rename;
+
+const EXAMPLES: &str = "\
+Examples:
+  duramen series append plant.duramen boiler/7/temp 2024-05-01T12:00:00Z 81.5 --create
+  duramen series import plant.duramen weather.csv --name location --create
+  duramen series range plant.duramen boiler/7/temp --from 2024-05-01 --limit 100
+  duramen series latest plant.duramen 'boiler/**'
+  duramen series aggregate plant.duramen boiler/7/temp mean max --every 1d
+  duramen series ls plant.duramen --label site=north
+  duramen series plot plant.duramen boiler/7/temp --out temp.svg
+
+A TAG is the name of a series; a GLOB a pattern of names, in which ? stands for a character and *
+for any number of them but /, and ** for any number of any. A TIME is in RFC 3339 form; without a
+zone it is UTC, digits alone are microseconds since 1970, and now is the present.";
+
+/// Write and read series: points in time with a value and a quality
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES, subcommand_required = true, arg_required_else_help = true)]
+pub(crate) struct Series {
+    #[command(subcommand)]
+    command: SeriesCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum SeriesCommand {
+    Ls(ls::Ls),
+    Create(create::Create),
+    Append(append::Append),
+    Range(range::Range),
+    Latest(latest::Latest),
+    Aggregate(Box<aggregate::Aggregate>),
+    Plot(plot::Plot),
+    Import(Box<import::Import>),
+    Export(export::Export),
+    Delete(delete::Delete),
+    Rename(rename::Rename),
+    Drop(drop::Drop),
+}
+
+impl Series {
+    pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
+        match &self.command {
+            SeriesCommand::Ls(command) => command.run(session, output),
+            SeriesCommand::Create(command) => command.run(session, output),
+            SeriesCommand::Append(command) => command.run(session, output),
+            SeriesCommand::Range(command) => command.run(session, output),
+            SeriesCommand::Latest(command) => command.run(session, output),
+            SeriesCommand::Aggregate(command) => command.run(session, output),
+            SeriesCommand::Plot(command) => command.run(session, output),
+            SeriesCommand::Import(command) => command.run(session, output),
+            SeriesCommand::Export(command) => command.run(session, output),
+            SeriesCommand::Delete(command) => command.run(session, output),
+            SeriesCommand::Rename(command) => command.run(session, output),
+            SeriesCommand::Drop(command) => command.run(session, output),
+        }
+    }
+}
+
+/// A span of time that the user gives.
+#[derive(Debug, Args)]
+struct Span {
+    /// From this time on
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true)]
+    from: Option<String>,
+    /// To this time, which is not in it
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true)]
+    to: Option<String>,
+}
+
+/// The bounds of a span of time.
+type Bounds = (std::ops::Bound<Micros>, std::ops::Bound<Micros>);
+
+impl Span {
+    fn bounds(&self) -> Result<Bounds> {
+        use std::ops::Bound::{Excluded, Included, Unbounded};
+        let from = match &self.from {
+            Some(text) => Included(time(text)?),
+            None => Unbounded,
+        };
+        let to = match &self.to {
+            Some(text) => Excluded(time(text)?),
+            None => Unbounded,
+        };
+        Ok((from, to))
+    }
+}
+
+/// A time as the commands of series take it.
+fn time(text: &str) -> duramen::Result<Micros> {
+    if text == "now" {
+        return Ok(Micros(jiff::Timestamp::now().as_microsecond()));
+    }
+    match text.parse::<i64>() {
+        Ok(micros) => Ok(Micros(micros)),
+        Err(_) => moment::parse_time(text),
+    }
+}
+
+/// A series as it is, or as it was.
+#[derive(Debug, Args)]
+struct SeriesAt {
+    #[command(flatten)]
+    database: ReadDatabase,
+    /// The name of the series
+    #[arg(value_name = "TAG")]
+    name: String,
+    /// As of this commit, such as c1042
+    #[arg(long, value_name = "COMMIT", value_parser = parse_commit)]
+    at: Option<CommitSequence>,
+}
+
+impl SeriesAt {
+    fn open(&self, session: &Session) -> Result<SeriesSnapshot> {
+        let series = self.database.open(session)?.series(&self.name)?;
+        Ok(self.at.map_or_else(|| series.snapshot(), |at| series.at(at)))
+    }
+}
+
+fn parse_commit(text: &str) -> Result<CommitSequence, String> {
+    let digits = text.strip_prefix('c').unwrap_or(text);
+    let number = digits.parse().map(CommitSequence);
+    number.map_err(|_| format!("{text:?} is no commit, such as c1042"))
+}
+
+/// Which series are meant.
+#[derive(Debug, Args)]
+struct Which {
+    /// Patterns of names; all series if there are none
+    #[arg(value_name = "GLOB")]
+    globs: Vec<String>,
+    /// Only series with this label
+    #[arg(long = "label", value_name = "NAME=VALUE", value_parser = parse_label)]
+    labels: Vec<(String, String)>,
+    /// Only series with values of this type: f64, f32, i64, bool or string
+    #[arg(long = "type", value_name = "TYPE", value_parser = parse_type)]
+    value_type: Option<ValueType>,
+}
+
+impl Which {
+    /// Those of a database, by name; `NotFound` for a pattern that none has.
+    fn find(&self, database: &duramen::Database) -> Result<Vec<SeriesInfo>> {
+        let labels = self.labels.iter().cloned().collect();
+        let base = SeriesFilter { labels, value_type: self.value_type, glob: None };
+        if self.globs.is_empty() {
+            return Ok(database.find_series(&base)?);
+        }
+        let mut found = Vec::new();
+        for glob in &self.globs {
+            let filter = SeriesFilter { glob: Some(glob.clone()), ..base.clone() };
+            let some = database.find_series(&filter)?;
+            if some.is_empty() {
+                let message = format!(
+                    "there is no such series as {glob:?}: \"duramen series ls\" lists those there \
+                     are"
+                );
+                return Err(Error::new(ErrorKind::NotFound, message).into());
+            }
+            found.extend(some);
+        }
+        found.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        found.dedup_by(|a, b| a.name == b.name);
+        Ok(found)
+    }
+}
+
+fn parse_label(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err(format!("{text:?} is no label, such as site=north")),
+    }
+}
+
+fn parse_type(text: &str) -> Result<ValueType, String> {
+    ValueType::parse(text).map_err(|error| error.message().to_owned())
+}
+
+/// The error for points of a series that is not there and not to be made.
+fn unknown(name: &str) -> Error {
+    let message = format!(
+        "there is no series {name:?}: make it with --create, or see \"duramen series ls\" for \
+         those there are"
+    );
+    Error::new(ErrorKind::Invalid, message)
+}

@@ -1,0 +1,115 @@
+//! `duramen series append`: one point.
+
+use std::io::{self, Write};
+
+use clap::Args;
+use duramen::{ErrorKind, Points, Quality, SeriesDefinition, Transaction, ValueType};
+use serde::Serialize;
+
+use super::point::{self, Written};
+use super::{parse_type, time};
+use crate::Result;
+use crate::arguments::WriteDatabase;
+use crate::arguments::edit::Note;
+use crate::exit::Success;
+use crate::output::{Output, Palette, Record, one_line};
+use crate::session::Session;
+
+const EXAMPLES: &str = "\
+Examples:
+  duramen series append plant.duramen boiler/7/temp 2024-05-01T12:00:00Z 81.5 --create
+  duramen series append plant.duramen boiler/7/temp 81.7
+  duramen series append plant.duramen boiler/7/temp now 0 --quality bad
+  duramen series append plant.duramen boiler/7/state now idle --create --type string
+
+Where there is a point of that time, the new one takes its place; as of earlier commits the old one
+is there. A series that is made gets the type of its value, f64 for any number, unless --type says
+another one.";
+
+/// Append a point to a series
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Append {
+    #[command(flatten)]
+    database: WriteDatabase,
+    /// The name of the series
+    #[arg(value_name = "TAG")]
+    name: String,
+    /// When, and the value; now if there is a value alone
+    #[arg(value_name = "[TIME] VALUE", num_args = 1..=2, required = true,
+        allow_negative_numbers = true)]
+    point: Vec<String>,
+    /// How far the value can be trusted: good, uncertain, bad, invalid or a byte
+    #[arg(long, default_value = "good", value_parser = point::parse_quality)]
+    quality: Quality,
+    /// Make the series if it is missing, and the database
+    #[arg(long)]
+    create: bool,
+    /// The type of its values, if it is to be made: f64, f32, i64, bool or string
+    #[arg(long = "type", value_name = "TYPE", value_parser = parse_type, requires = "create")]
+    value_type: Option<ValueType>,
+    #[command(flatten)]
+    note: Note,
+}
+
+impl Append {
+    pub(super) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
+        let (time, value) = match self.point.as_slice() {
+            [at, value] => (time(at)?, value),
+            rest => (time("now")?, rest.first().map_or(&self.name, |value| value)),
+        };
+        let value = Written::Text(value.clone());
+        let database = if self.create {
+            self.database.open_or_create(session)?
+        } else {
+            self.database.open(session)?
+        };
+        let mut transaction = database.transaction();
+        let (value_type, is_new) = self.type_or_create(&mut transaction, &value)?;
+        let mut points = Points::new(value_type);
+        let value = value.of_type(value_type);
+        let value = value.map_err(|error| error.in_context(format!("series {:?}", self.name)))?;
+        points.push(time, value, self.quality)?;
+        transaction.append_points(&self.name, &points)?;
+        let commit = transaction.commit(&self.note.options())?.sequence.0;
+        if is_new {
+            eprintln!("created the series {} of type {value_type}", self.name);
+        }
+        output.record(&Appended { series: &self.name, points: 1, commit })?;
+        Ok(Success::Done)
+    }
+
+    /// The type of the series' values, and whether it is made with them.
+    fn type_or_create(
+        &self,
+        transaction: &mut Transaction,
+        value: &Written,
+    ) -> Result<(ValueType, bool)> {
+        match transaction.series_info(&self.name) {
+            Ok(info) => Ok((info.definition.value_type, false)),
+            Err(error) if error.kind() == ErrorKind::NotFound && self.create => {
+                let value_type = self.value_type.unwrap_or_else(|| value.likely_type());
+                transaction.create_series(&self.name, &SeriesDefinition::new(value_type))?;
+                Ok((value_type, true))
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                Err(super::unknown(&self.name).into())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Appended<'a> {
+    series: &'a str,
+    points: u64,
+    commit: u64,
+}
+
+impl Record for Appended<'_> {
+    fn print(&self, palette: &Palette, out: &mut dyn Write) -> io::Result<()> {
+        let (r, Self { series, commit, .. }) = (palette.revision, self);
+        writeln!(out, "{}: appended a point in commit {r}c{commit}{r:#}", one_line(series))
+    }
+}

@@ -1,0 +1,94 @@
+//! `duramen series create`: a series with what is to be known of it.
+
+use clap::Args;
+use duramen::{CommitOptions, SeriesDefinition, ValueType};
+
+use super::{parse_label, parse_type};
+use crate::Result;
+use crate::arguments::WriteDatabase;
+use crate::arguments::edit::Note;
+use crate::exit::Success;
+use crate::output::Output;
+use crate::session::Session;
+
+const EXAMPLES: &str = "\
+Examples:
+  duramen series create plant.duramen boiler/7/temp --unit C --label site=north
+  duramen series create plant.duramen boiler/7/on --type bool --description 'burner is lit'
+  duramen series create plant.duramen boiler/7/temp --change --display 0..120
+
+The database is created if it is missing. With --change it says something else of a series that is
+there: what is not given is as it was, and the type stays.";
+
+/// Make a series, or say something else of one
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Create {
+    #[command(flatten)]
+    database: WriteDatabase,
+    /// The name of the series
+    #[arg(value_name = "TAG")]
+    name: String,
+    /// The type of its values: f64, f32, i64, bool or string; f64 if none is said
+    #[arg(long = "type", value_name = "TYPE", value_parser = parse_type)]
+    value_type: Option<ValueType>,
+    /// What the values count or measure
+    #[arg(long)]
+    unit: Option<String>,
+    /// What the series is, for people
+    #[arg(long)]
+    description: Option<String>,
+    /// A label by which it is found; may be given several times
+    #[arg(long = "label", value_name = "NAME=VALUE", value_parser = parse_label)]
+    labels: Vec<(String, String)>,
+    /// Between which values it is usually shown
+    #[arg(long, value_name = "LOW..HIGH", value_parser = parse_display, allow_hyphen_values = true)]
+    display: Option<(f64, f64)>,
+    /// Change a series that is there
+    #[arg(long)]
+    change: bool,
+    #[command(flatten)]
+    note: Note,
+}
+
+impl Create {
+    pub(super) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
+        let database = if self.change {
+            self.database.open(session)?
+        } else {
+            self.database.open_or_create(session)?
+        };
+        let options: CommitOptions = self.note.options();
+        let mut transaction = database.transaction();
+        if self.change {
+            let definition = transaction.series_info(&self.name)?.definition;
+            transaction.change_series(&self.name, &self.defined(definition))?;
+        } else {
+            let definition = SeriesDefinition::new(ValueType::F64);
+            transaction.create_series(&self.name, &self.defined(definition))?;
+        }
+        transaction.commit(&options)?;
+        let did = if self.change { "changed" } else { "created" };
+        if !output.style.json {
+            output.line(format_args!("{did} the series {}", self.name))?;
+        }
+        Ok(Success::Done)
+    }
+
+    /// A definition with what is said.
+    fn defined(&self, mut definition: SeriesDefinition) -> SeriesDefinition {
+        definition.value_type = self.value_type.unwrap_or(definition.value_type);
+        definition.unit = self.unit.clone().unwrap_or(definition.unit);
+        definition.description = self.description.clone().unwrap_or(definition.description);
+        definition.labels.extend(self.labels.iter().cloned());
+        definition.display = self.display.or(definition.display);
+        definition
+    }
+}
+
+fn parse_display(text: &str) -> Result<(f64, f64), String> {
+    let ends = text
+        .split_once("..")
+        .and_then(|(low, high)| Some((low.trim().parse().ok()?, high.trim().parse().ok()?)));
+    ends.ok_or_else(|| format!("{text:?} is no range, such as 0..120"))
+}

@@ -1,0 +1,53 @@
+//! `duramen series delete`: the points of a span of time.
+
+use clap::Args;
+
+use super::Span;
+use crate::Result;
+use crate::arguments::WriteDatabase;
+use crate::arguments::edit::Note;
+use crate::exit::{Failure, Success};
+use crate::output::Output;
+use crate::session::Session;
+
+const EXAMPLES: &str = "\
+Examples:
+  duramen series delete plant.duramen boiler/7/temp --from 2024-05-01 --to 2024-05-02
+  duramen series delete plant.duramen boiler/7/temp --all
+
+As of earlier commits the points are still there. The series stays; `duramen series drop` takes it
+out of the catalogue.";
+
+/// Delete the points of a span of time
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Delete {
+    #[command(flatten)]
+    database: WriteDatabase,
+    /// The name of the series
+    #[arg(value_name = "TAG")]
+    name: String,
+    #[command(flatten)]
+    span: Span,
+    /// All points
+    #[arg(long, conflicts_with_all = ["from", "to"])]
+    all: bool,
+    #[command(flatten)]
+    note: Note,
+}
+
+impl Delete {
+    pub(super) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
+        if !self.all && self.span.from.is_none() && self.span.to.is_none() {
+            let message = "say which points: --from TIME, --to TIME or --all".to_owned();
+            return Err(Failure::Usage(message));
+        }
+        let bounds = self.span.bounds()?;
+        let series = self.database.open(session)?.series(&self.name)?;
+        let commit = series.delete(bounds, &self.note.options())?.sequence;
+        if !output.style.json {
+            output.line(format_args!("{}: deleted in commit c{commit}", self.name))?;
+        }
+        Ok(Success::Done)
+    }
+}

@@ -1,0 +1,182 @@
+//! `duramen series export`: points into a file.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueHint};
+use duramen::{DatabaseSnapshot, Error, ErrorKind, Points, SeriesInfo, SeriesRange};
+
+use super::import::Format;
+use super::point::{self, Line};
+use super::{Span, Which};
+use crate::arguments::ReadDatabase;
+use crate::exit::{Failure, Success};
+use crate::interruption::Interruption;
+use crate::output::Output;
+use crate::session::Session;
+use crate::{Result, outfile, progress};
+
+const EXAMPLES: &str = "\
+Examples:
+  duramen series export plant.duramen points.ndjson
+  duramen series export plant.duramen boiler.csv 'boiler/**' --from 2024-05-01 --wide
+  duramen series export plant.duramen - boiler/7/temp --format csv
+
+Each line is a point with its name, time, value and quality, as an import takes it, series after
+series. A wide CSV has a column of times and one for each series; it leaves the qualities out.";
+
+/// Write the points of series to a file
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Export {
+    #[command(flatten)]
+    database: ReadDatabase,
+    /// The file, replaced if it is there; - is standard output
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    file: PathBuf,
+    #[command(flatten)]
+    which: Which,
+    #[command(flatten)]
+    span: Span,
+    /// How the file is written; by default as its name ends, else ndjson
+    #[arg(long)]
+    format: Option<Format>,
+    /// A CSV with a column for each series
+    #[arg(long)]
+    wide: bool,
+}
+
+impl Export {
+    pub(super) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
+        let database = self.database.open(session)?;
+        let found = self.which.find(&database)?;
+        let snapshot = database.snapshot();
+        let write = |out: &mut dyn Write| self.write((&snapshot, &found), out);
+        if self.file == Path::new("-") {
+            write(output.stream())?;
+        } else {
+            outfile::replace(&self.file, write)?;
+        }
+        Ok(Success::Done)
+    }
+
+    fn write(
+        &self,
+        (snapshot, found): (&DatabaseSnapshot, &[SeriesInfo]),
+        out: &mut dyn Write,
+    ) -> Result<()> {
+        let bounds = self.span.bounds()?;
+        let ranges = found.iter().map(|info| snapshot.series(&info.name)?.range(bounds));
+        if self.wide {
+            return wide(found, ranges.collect::<duramen::Result<_>>()?, out);
+        }
+        match Format::of(self.format, &self.file) {
+            Format::Ndjson => each(found, ranges, |name, points| {
+                for point in points.iter() {
+                    serde_json::to_writer(&mut *out, &Line::new(Some(name), point))
+                        .map_err(std::io::Error::from)?;
+                    out.write_all(b"\n")?;
+                }
+                Ok(())
+            }),
+            Format::LineProtocol => {
+                let message = "points are exported as csv or ndjson: name one with --format";
+                Err(Error::new(ErrorKind::Unsupported, message).into())
+            }
+            Format::Csv => {
+                let mut csv = csv::Writer::from_writer(out);
+                csv.write_record(["name", "time", "value", "quality"]).map_err(failed)?;
+                each(found, ranges, |name, points| {
+                    for found in points.iter() {
+                        let time = point::time_text(found.time);
+                        let (value, quality) =
+                            (point::text(&found.value), found.quality.0.to_string());
+                        csv.write_record([name, &time, &value, &quality]).map_err(failed)?;
+                    }
+                    Ok(())
+                })?;
+                Ok(csv.flush()?)
+            }
+        }
+    }
+}
+
+/// Reads series after series, with progress, until Ctrl-C.
+fn each(
+    found: &[SeriesInfo],
+    ranges: impl Iterator<Item = duramen::Result<SeriesRange>>,
+    mut write: impl FnMut(&str, &Points) -> Result<()>,
+) -> Result<()> {
+    let interruption = Interruption::watch()?;
+    let bar = progress::bar("exporting points", None);
+    for (info, range) in found.iter().zip(ranges) {
+        for points in range? {
+            let points = points?;
+            write(&info.name, &points)?;
+            bar.inc(points.len() as u64);
+            check(&interruption)?;
+        }
+    }
+    bar.finish_and_clear();
+    Ok(())
+}
+
+fn check(interruption: &Interruption) -> Result<()> {
+    if interruption.is_asked() {
+        return Err(Failure::Interrupted("interrupted: nothing was written".to_owned()));
+    }
+    Ok(())
+}
+
+/// The points of one series that are still to be written, from the first on.
+struct Column {
+    range: SeriesRange,
+    points: Points,
+    at: usize,
+}
+
+impl Column {
+    /// The time of the next point.
+    fn next_time(&mut self) -> duramen::Result<Option<i64>> {
+        while self.at >= self.points.len() {
+            let Some(points) = self.range.next() else { return Ok(None) };
+            (self.points, self.at) = (points?, 0);
+        }
+        Ok(self.points.times().get(self.at).copied())
+    }
+}
+
+/// A line for each time at which any of the series has a point.
+fn wide(found: &[SeriesInfo], ranges: Vec<SeriesRange>, out: &mut dyn Write) -> Result<()> {
+    let interruption = Interruption::watch()?;
+    let bar = progress::bar("exporting lines", None);
+    let begin = |(range, info): (SeriesRange, &SeriesInfo)| {
+        let points = Points::new(info.definition.value_type);
+        Column { range, points, at: 0 }
+    };
+    let mut columns: Vec<Column> = ranges.into_iter().zip(found).map(begin).collect();
+    let mut csv = csv::Writer::from_writer(out);
+    let names = found.iter().map(|info| info.name.as_str());
+    csv.write_record(std::iter::once("time").chain(names)).map_err(failed)?;
+    loop {
+        let times = columns.iter_mut().map(Column::next_time);
+        let times = times.collect::<duramen::Result<Vec<_>>>()?;
+        let Some(&next) = times.iter().flatten().min() else { break };
+        let mut line = vec![point::time_text(duramen::Micros(next))];
+        for (column, time) in columns.iter_mut().zip(times) {
+            let is_next = time == Some(next);
+            let value = if is_next { column.points.values().get(column.at) } else { None };
+            line.push(value.map_or(String::new(), |value| point::text(&value)));
+            column.at += usize::from(is_next);
+        }
+        csv.write_record(&line).map_err(failed)?;
+        bar.inc(1);
+        check(&interruption)?;
+    }
+    bar.finish_and_clear();
+    Ok(csv.flush()?)
+}
+
+fn failed(error: csv::Error) -> Error {
+    Error::io("cannot write the points", error.into())
+}

@@ -1,0 +1,234 @@
+//! `duramen series import`: points of a file.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueHint};
+use duramen::{CommitOptions, Database, Error, ErrorKind, ValueType};
+use serde::Serialize;
+
+use self::columns::Columns;
+use self::source::{Lines, Source};
+use super::parse_type;
+use crate::arguments::WriteDatabase;
+use crate::arguments::edit::Note;
+use crate::exit::{Failure, Success};
+use crate::interruption::Interruption;
+use crate::output::{Output, Palette, Record};
+use crate::session::Session;
+use crate::{Result, input, progress};
+
+mod columns;
+mod csv;
+mod line_protocol;
+mod ndjson;
+mod source;
+
+const EXAMPLES: &str = "\
+Examples:
+  duramen series import plant.duramen hourly.csv --prefix plant/ --create
+  duramen series import plant.duramen weather.csv --name location --create
+  duramen series import plant.duramen readings.ndjson --skip-bad
+  duramen series import plant.duramen metrics.lp --time-unit s --create
+  duramen series export old.duramen - | duramen series import plant.duramen - --create
+
+A wide CSV has a column of times and one for each series, which is named by its header; with --name
+it is the cell of that column, a / and the header. A long CSV has a point in each line: columns of times,
+names and values (time, name and value, unless --time, --name and --value say others), and maybe
+quality. A line of NDJSON has the same members. An empty cell of a wide CSV is no point. Of the line
+protocol measurement and field make the name, as in cpu/load, and the tags are labels; with other
+labels than a series of that name has, they become a part of it: cpu/load,host=b.
+
+All points of the file are one commit. What is wrong is told with its line, and nothing is written,
+unless --skip-bad is given. A series that is made gets the type of its first value: f64 for any
+number, bool for true and false, else string.";
+
+/// Lines between two looks at Ctrl-C and the progress bar.
+const LINES_PER_LOOK: u64 = 4_096;
+
+/// Bad lines that are told one by one.
+const BAD_LINES_TOLD: u64 = 10;
+
+/// Append the points of a file
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(in super::super) struct Import {
+    #[command(flatten)]
+    database: WriteDatabase,
+    /// The file; - is standard input
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    file: PathBuf,
+    /// How the file is written; by default as its name ends, else ndjson
+    #[arg(long)]
+    format: Option<Format>,
+    #[command(flatten)]
+    layout: Layout,
+    /// Make series that are missing, and the database
+    #[arg(long)]
+    create: bool,
+    /// The type of series that are made: f64, f32, i64, bool or string
+    #[arg(long = "type", value_name = "TYPE", value_parser = parse_type, requires = "create")]
+    value_type: Option<ValueType>,
+    /// Pass over lines that are wrong, and tell how many there were
+    #[arg(long)]
+    skip_bad: bool,
+    #[command(flatten)]
+    note: Note,
+}
+
+/// What is where in a line.
+#[derive(Debug, Args)]
+pub(super) struct Layout {
+    /// What the names of series begin with
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    pub(super) prefix: String,
+    /// The column of times
+    #[arg(long, value_name = "COLUMN")]
+    pub(super) time: Option<String>,
+    /// The column of names
+    #[arg(long, value_name = "COLUMN")]
+    pub(super) name: Option<String>,
+    /// The column of values: then the CSV is a long one
+    #[arg(long, value_name = "COLUMN")]
+    pub(super) value: Option<String>,
+    /// What times that are numbers count since 1970; us if none is said, ns in line protocol
+    #[arg(long, value_name = "UNIT", visible_alias = "precision")]
+    pub(super) time_unit: Option<TimeUnit>,
+}
+
+/// What a time as a number counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum TimeUnit {
+    /// Seconds
+    S,
+    /// Milliseconds
+    Ms,
+    /// Microseconds
+    Us,
+    /// Nanoseconds, rounded down to microseconds
+    Ns,
+}
+
+/// How points are written in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Format {
+    /// One JSON object a line
+    Ndjson,
+    /// Comma-separated values, the names of the columns in the first line
+    Csv,
+    /// The line protocol of InfluxDB
+    #[value(alias = "line")]
+    LineProtocol,
+}
+
+impl Format {
+    /// The format of a file, given or as its name ends.
+    pub(super) fn of(given: Option<Self>, file: &Path) -> Self {
+        let ends =
+            |end: &str| file.extension().is_some_and(|found| found.eq_ignore_ascii_case(end));
+        given.unwrap_or_else(|| match () {
+            () if ends("csv") => Self::Csv,
+            () if ends("lp") || ends("line") => Self::LineProtocol,
+            () => Self::Ndjson,
+        })
+    }
+}
+
+impl Import {
+    pub(in super::super) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
+        let lines = input::lines(&self.file)?;
+        let mut source = Source::new(lines, Format::of(self.format, &self.file), &self.layout)
+            .map_err(|error| error.in_context(input::name(&self.file)))?;
+        let database = if self.create {
+            self.database.open_or_create(session)?
+        } else {
+            self.database.open(session)?
+        };
+        let mut columns = Columns::new(&database, self.create, self.value_type);
+        let bad = self.read(&mut source, &mut columns)?;
+        let imported = commit(&database, &columns, (&self.note.options(), bad))?;
+        output.record(&imported)?;
+        Ok(Success::Done)
+    }
+
+    /// Reads all lines; how many were bad.
+    fn read(&self, source: &mut Source<'_>, columns: &mut Columns<'_>) -> Result<u64> {
+        let interruption = Interruption::watch()?;
+        let bar = progress::bar("reading lines", None);
+        let (name, mut bad) = (input::name(&self.file), 0);
+        while let Some((line, rows)) =
+            source.next_line().map_err(|error| input::failure(&self.file, error))?
+        {
+            if let Err(error) = rows.and_then(|rows| columns.add(&rows)) {
+                let error = error.in_context(format_args!("{name}: line {line}"));
+                // What is wrong with the database is wrong with every line.
+                if !self.skip_bad || error.kind() != ErrorKind::Invalid {
+                    return Err(error.into());
+                }
+                bad += 1;
+                if bad <= BAD_LINES_TOLD {
+                    eprintln!("duramen: passed over: {}", error.message());
+                }
+            }
+            if line.is_multiple_of(LINES_PER_LOOK) {
+                bar.set_position(line);
+                if interruption.is_asked() {
+                    let message = "interrupted: nothing was written".to_owned();
+                    return Err(Failure::Interrupted(message));
+                }
+            }
+        }
+        bar.finish_and_clear();
+        Ok(bad)
+    }
+}
+
+/// Makes the series that are new and appends all points, in one commit.
+fn commit(
+    database: &Database,
+    columns: &Columns<'_>,
+    (options, bad): (&CommitOptions, u64),
+) -> Result<Imported> {
+    let mut transaction = database.transaction();
+    let new = columns.new_series();
+    if !new.is_empty() {
+        transaction.create_series_all(&new)?;
+    }
+    let (mut points, mut series) = (0, 0);
+    for (name, column) in columns.iter() {
+        transaction.append_points(name, column)?;
+        points += column.len() as u64;
+        series += 1;
+    }
+    let commit = if points > 0 { transaction.commit(options)?.sequence.0 } else { 0 };
+    Ok(Imported { points, series, created: new.len() as u64, bad, commit })
+}
+
+#[derive(Debug, Serialize)]
+struct Imported {
+    points: u64,
+    series: u64,
+    created: u64,
+    bad: u64,
+    commit: u64,
+}
+
+impl Record for Imported {
+    fn print(&self, palette: &Palette, out: &mut dyn Write) -> io::Result<()> {
+        let r = palette.revision;
+        let Self { points, series, created, bad, commit } = self;
+        write!(out, "points: {points}, series: {series}, of which new: {created}")?;
+        if *bad > 0 {
+            write!(out, ", bad lines: {bad}")?;
+        }
+        if *points > 0 {
+            write!(out, "; commit {r}c{commit}{r:#}")?;
+        }
+        writeln!(out)
+    }
+}
+
+/// The error for something in a line.
+fn invalid(what: impl std::fmt::Display) -> Error {
+    Error::new(ErrorKind::Invalid, what.to_string())
+}

@@ -1,0 +1,167 @@
+//! CSV with a point in each line, or with a column for each series.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufRead};
+
+use csv::{Position, Reader, ReaderBuilder, StringRecord};
+use duramen::{Quality, Result};
+
+use super::source::{Line, Lines, Row, read_quality};
+use super::{Layout, TimeUnit, invalid};
+use crate::commands::series::point::Written;
+
+/// Columns of times, if none is named.
+const TIMES: [&str; 5] = ["time", "timestamp", "date", "datetime", "ts"];
+/// Columns of names, if none is named.
+const NAMES: [&str; 3] = ["name", "series", "tag"];
+const VALUE: &str = "value";
+const QUALITY: &str = "quality";
+
+/// A CSV whose header was read.
+pub(super) struct CsvLines<'l> {
+    reader: Reader<Box<dyn BufRead>>,
+    prefix: &'l str,
+    unit: TimeUnit,
+    /// The column of times.
+    time: usize,
+    shape: Shape,
+    row: StringRecord,
+}
+
+/// What the other columns are.
+enum Shape {
+    /// A point in each line.
+    Long { name: usize, value: usize, quality: Option<usize> },
+    /// A series in each of these columns, by its header; and in each name of a column, if one is
+    /// said.
+    Wide { name: Option<usize>, series: Vec<(usize, String)> },
+}
+
+impl<'l> CsvLines<'l> {
+    pub(super) fn new(reader: Box<dyn BufRead>, layout: &'l Layout) -> Result<Self> {
+        let mut reader = ReaderBuilder::new().from_reader(reader);
+        let header = reader.headers().map_err(invalid)?.clone();
+        let column =
+            |wanted: &str| header.iter().position(|name| name.eq_ignore_ascii_case(wanted));
+        let first_of = |wanted: &[&str]| wanted.iter().find_map(|name| column(name));
+        let named = |given: &Option<String>, others: &[&str]| match given {
+            None => Ok(first_of(others)),
+            Some(name) => column(name).map(Some).ok_or_else(|| no_column(name, &header)),
+        };
+        let time = named(&layout.time, &TIMES)?;
+        let time = time.ok_or_else(|| no_column("time", &header))?;
+        let value = named(&layout.value, &[VALUE])?;
+        let name = named(&layout.name, &NAMES)?;
+        let shape = match (name, value) {
+            (Some(name), Some(value)) => Shape::Long { name, value, quality: column(QUALITY) },
+            (None, Some(_)) if layout.value.is_some() => {
+                return Err(no_column("name", &header));
+            }
+            (name, _) => {
+                let is_series = |at: &usize| *at != time && Some(*at) != name;
+                let others = header.iter().enumerate().filter(|(at, _)| is_series(at));
+                let series = others.map(|(at, header)| (at, header.to_owned())).collect();
+                Shape::Wide { name, series }
+            }
+        };
+        let (prefix, unit) = (layout.prefix.as_str(), layout.time_unit.unwrap_or(TimeUnit::Us));
+        Ok(Self { reader, prefix, unit, time, shape, row: StringRecord::new() })
+    }
+
+    fn rows(&self) -> Result<Vec<Row>> {
+        let cell = |at: usize| self.row.get(at).unwrap_or_default();
+        let time = self.unit.read(cell(self.time).trim())?;
+        let prefix = self.prefix;
+        let row = |series: String, value: &str, quality: Quality| {
+            let (labels, value) = (BTreeMap::new(), Written::Text(value.to_owned()));
+            Row { series, labels, time, value, quality }
+        };
+        Ok(match &self.shape {
+            Shape::Long { name, value, quality } => {
+                let quality = read_quality(quality.map_or("", cell).trim())?;
+                vec![row(format!("{prefix}{}", cell(*name)), cell(*value), quality)]
+            }
+            Shape::Wide { name, series } => {
+                let within = name.map_or(String::new(), |name| format!("{}/", cell(name)));
+                let points = series.iter().filter(|(at, _)| !cell(*at).is_empty());
+                let points = points.map(|(at, header)| {
+                    row(format!("{prefix}{within}{header}"), cell(*at), Quality::GOOD)
+                });
+                points.collect()
+            }
+        })
+    }
+}
+
+impl Lines for CsvLines<'_> {
+    fn next_line(&mut self) -> io::Result<Option<Line>> {
+        let before = self.reader.position().line();
+        match self.reader.read_record(&mut self.row) {
+            Ok(false) => Ok(None),
+            Ok(true) => {
+                let line = self.row.position().map_or(before, Position::line);
+                Ok(Some((line, self.rows())))
+            }
+            Err(error) if error.is_io_error() => Err(error.into()),
+            Err(error) => Ok(Some((before, Err(invalid(error))))),
+        }
+    }
+}
+
+fn no_column(wanted: &str, header: &StringRecord) -> duramen::Error {
+    let columns = header.iter().collect::<Vec<_>>().join(", ");
+    invalid(format_args!(
+        "line 1: there is no column {wanted:?}: --time, --name and --value name them, of {columns}"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layout() -> Layout {
+        let prefix = "p/".to_owned();
+        Layout { prefix, time: None, name: None, value: None, time_unit: None }
+    }
+
+    type Plain = (String, i64, Written);
+
+    fn read(text: &'static str, layout: &Layout) -> Result<Vec<Plain>> {
+        let mut lines = CsvLines::new(Box::new(text.as_bytes()), layout)?;
+        let mut found = Vec::new();
+        while let Some((_, rows)) = lines.next_line().unwrap() {
+            found.extend(rows?.into_iter().map(|row| (row.series, row.time.0, row.value)));
+        }
+        Ok(found)
+    }
+
+    fn row(series: &str, time: i64, value: &str) -> Plain {
+        (series.to_owned(), time, Written::Text(value.to_owned()))
+    }
+
+    #[test]
+    fn a_wide_one_has_a_series_in_each_column() {
+        let found = read("Date,a,b\n1,10,\n2,,x\n", &layout()).unwrap();
+        assert_eq!(found, [row("p/a", 1, "10"), row("p/b", 2, "x")]);
+        let by_place = Layout { name: Some("place".to_owned()), ..layout() };
+        let found = read("place,time,a\nnorth,1,10\nsouth,1,20\n", &by_place).unwrap();
+        assert_eq!(found, [row("p/north/a", 1, "10"), row("p/south/a", 1, "20")]);
+    }
+
+    #[test]
+    fn a_long_one_has_a_point_in_each_line() {
+        let found = read("name,time,value\na,1,10\nb,2,x\n", &layout()).unwrap();
+        assert_eq!(found, [row("p/a", 1, "10"), row("p/b", 2, "x")]);
+        let named = Layout { value: Some("v".to_owned()), ..layout() };
+        let found = read("ts,tag,v,other\n1,a,10,0\n", &named).unwrap();
+        assert_eq!(found, [row("p/a", 1, "10")]);
+    }
+
+    #[test]
+    fn a_column_that_is_missing_is_told() {
+        let error = read("a,b\n1,2\n", &layout()).unwrap_err();
+        assert!(error.message().contains("no column \"time\""), "{error}");
+        let wrong = Layout { name: Some("place".to_owned()), ..layout() };
+        assert!(read("time,b\n1,2\n", &wrong).is_err());
+    }
+}

@@ -1,0 +1,105 @@
+//! A point as a JSON object in each line.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::io::{self, BufRead};
+
+use duramen::Result;
+use serde_json::{Map, Value};
+
+use super::source::{Line, Lines, Row, check_length, read_line, read_quality};
+use super::{Layout, TimeUnit, invalid};
+use crate::commands::series::point::Written;
+
+/// Lines of JSON.
+pub(super) struct NdjsonLines<'l> {
+    reader: Box<dyn BufRead>,
+    layout: &'l Layout,
+    line: u64,
+    text: Vec<u8>,
+}
+
+impl<'l> NdjsonLines<'l> {
+    pub(super) fn new(reader: Box<dyn BufRead>, layout: &'l Layout) -> Self {
+        Self { reader, layout, line: 0, text: Vec::new() }
+    }
+
+    fn rows(&self) -> Result<Vec<Row>> {
+        check_length(&self.text)?;
+        let members: Map<String, Value> = serde_json::from_slice(&self.text)
+            .map_err(|error| invalid(format_args!("it is no JSON object: {error}")))?;
+        let member = |given: &Option<String>, name: &str| {
+            let name = given.as_deref().unwrap_or(name);
+            members.get(name).ok_or_else(|| {
+                invalid(format_args!(
+                    "the member {name:?} is missing: --time, --name and --value name \
+                                      those that are meant"
+                ))
+            })
+        };
+        let Layout { prefix, time, name, value, time_unit } = self.layout;
+        let series = format!("{prefix}{}", text_of(member(name, "name")?)?);
+        let time = time_unit.unwrap_or(TimeUnit::Us).read(&text_of(member(time, "time")?)?)?;
+        let value = member(value, "value")?;
+        let quality = match members.get("quality") {
+            Some(quality) => read_quality(&text_of(quality)?)?,
+            None => duramen::Quality::GOOD,
+        };
+        let value = match value {
+            Value::String(text) => Written::Quoted(text.clone()),
+            other => Written::Text(text_of(other)?.into_owned()),
+        };
+        Ok(vec![Row { series, labels: BTreeMap::new(), time, value, quality }])
+    }
+}
+
+impl Lines for NdjsonLines<'_> {
+    fn next_line(&mut self) -> io::Result<Option<Line>> {
+        loop {
+            if !read_line(self.reader.as_mut(), &mut self.text)? {
+                return Ok(None);
+            }
+            self.line += 1;
+            if !self.text.trim_ascii().is_empty() {
+                return Ok(Some((self.line, self.rows())));
+            }
+        }
+    }
+}
+
+/// A string, number or truth value as text.
+fn text_of(value: &Value) -> Result<Cow<'_, str>> {
+    match value {
+        Value::String(text) => Ok(Cow::Borrowed(text)),
+        Value::Number(number) => Ok(Cow::Owned(number.to_string())),
+        Value::Bool(flag) => Ok(Cow::Owned(flag.to_string())),
+        other => Err(invalid(format_args!("{other} is no string, number or truth value"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use duramen::ValueType;
+
+    use super::*;
+
+    #[test]
+    fn members_say_what_a_point_is() {
+        let text = "{\"name\":\"a\",\"time\":1,\"value\":\"NaN\",\"quality\":64}\n\n\
+                    {\"name\":\"b\",\"time\":\"1970-01-01\",\"value\":\"7\"}\n\
+                    {\"name\":\"b\"}\n[1]\n";
+        let prefix = String::new();
+        let layout = Layout { prefix, time: None, name: None, value: None, time_unit: None };
+        let mut lines = NdjsonLines::new(Box::new(text.as_bytes()), &layout);
+        let mut next = || lines.next_line().unwrap().unwrap();
+        let (line, rows) = next();
+        let row = &rows.unwrap()[0];
+        assert_eq!((line, row.value.likely_type(), row.quality.0), (1, ValueType::F64, 64));
+        let (line, rows) = next();
+        let row = &rows.unwrap()[0];
+        assert_eq!((line, row.value.likely_type(), row.time.0), (3, ValueType::String, 0));
+        assert!(next().1.unwrap_err().message().contains("\"time\" is missing"));
+        assert!(next().1.is_err());
+        assert!(lines.next_line().unwrap().is_none());
+    }
+}

@@ -1,0 +1,132 @@
+//! The lines of a file as the points in them.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, Read};
+
+use duramen::{Micros, Quality, Result};
+
+use super::csv::CsvLines;
+use super::line_protocol::LineProtocol;
+use super::ndjson::NdjsonLines;
+use super::{Format, Layout, TimeUnit, invalid};
+use crate::commands::series::point::{self, Written};
+use crate::moment;
+
+/// Bytes of a line that is read.
+const LINE_BYTES_MAX: u64 = 1 << 20;
+
+/// One point as a file has it.
+#[derive(Debug)]
+pub(super) struct Row {
+    pub(super) series: String,
+    /// Those of the series; if there are none it may have any.
+    pub(super) labels: BTreeMap<String, String>,
+    pub(super) time: Micros,
+    pub(super) value: Written,
+    pub(super) quality: Quality,
+}
+
+/// The number of a line and its points, or what is wrong with it.
+pub(super) type Line = (u64, Result<Vec<Row>>);
+
+/// A file of points, line by line. An error of the file itself is one of the outer kind.
+pub(super) trait Lines {
+    fn next_line(&mut self) -> io::Result<Option<Line>>;
+}
+
+/// A file of points of some format.
+pub(super) enum Source<'l> {
+    Csv(CsvLines<'l>),
+    Ndjson(NdjsonLines<'l>),
+    LineProtocol(LineProtocol<'l>),
+}
+
+impl<'l> Source<'l> {
+    pub(super) fn new(
+        reader: Box<dyn BufRead>,
+        format: Format,
+        layout: &'l Layout,
+    ) -> Result<Self> {
+        Ok(match format {
+            Format::Csv => Self::Csv(CsvLines::new(reader, layout)?),
+            Format::Ndjson => Self::Ndjson(NdjsonLines::new(reader, layout)),
+            Format::LineProtocol => Self::LineProtocol(LineProtocol::new(reader, layout)),
+        })
+    }
+}
+
+impl Lines for Source<'_> {
+    fn next_line(&mut self) -> io::Result<Option<Line>> {
+        match self {
+            Self::Csv(lines) => lines.next_line(),
+            Self::Ndjson(lines) => lines.next_line(),
+            Self::LineProtocol(lines) => lines.next_line(),
+        }
+    }
+}
+
+impl TimeUnit {
+    /// The time that a text means: a number of this unit, or a time of a calendar.
+    pub(super) fn read(self, text: &str) -> Result<Micros> {
+        match text.parse::<i64>() {
+            Ok(count) => self.micros(count),
+            Err(_) => moment::parse_time(text),
+        }
+    }
+
+    /// The time that is so many of this unit after 1970.
+    pub(super) fn micros(self, count: i64) -> Result<Micros> {
+        let micros = match self {
+            Self::S => count.checked_mul(1_000_000),
+            Self::Ms => count.checked_mul(1_000),
+            Self::Us => Some(count),
+            Self::Ns => Some(count.div_euclid(1_000)),
+        };
+        let out_of_range = || invalid(format_args!("the time {count} is out of range"));
+        micros.map(Micros).ok_or_else(out_of_range)
+    }
+}
+
+/// Reads the next line with its end into `text`; false if there is none. Of one that is too long
+/// the rest is read as well.
+pub(super) fn read_line(reader: &mut dyn BufRead, text: &mut Vec<u8>) -> io::Result<bool> {
+    text.clear();
+    let read = reader.take(LINE_BYTES_MAX + 1).read_until(b'\n', text)?;
+    if read as u64 > LINE_BYTES_MAX && !text.ends_with(b"\n") {
+        reader.skip_until(b'\n')?;
+    }
+    Ok(read > 0)
+}
+
+/// Refuses a line that is too long.
+pub(super) fn check_length(text: &[u8]) -> Result<()> {
+    if text.len() as u64 > LINE_BYTES_MAX {
+        return Err(invalid("it has more bytes than a line of points may have (1 MiB)"));
+    }
+    Ok(())
+}
+
+/// The quality that a cell means; good if it is empty.
+pub(super) fn read_quality(text: &str) -> Result<Quality> {
+    if text.is_empty() {
+        return Ok(Quality::GOOD);
+    }
+    point::parse_quality(text).map_err(invalid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_numbers_of_a_unit_or_of_a_calendar() {
+        let read = |unit: TimeUnit, text: &str| unit.read(text).unwrap().0;
+        assert_eq!(read(TimeUnit::S, "2"), 2_000_000);
+        assert_eq!(read(TimeUnit::Ms, "-2"), -2_000);
+        assert_eq!(read(TimeUnit::Us, "9223372036854775807"), i64::MAX);
+        assert_eq!(read(TimeUnit::Ns, "-1"), -1);
+        assert_eq!(read(TimeUnit::S, "1970-01-02"), 86_400_000_000);
+        assert!(TimeUnit::S.read("9223372036854775807").is_err());
+        assert!(TimeUnit::S.read("soon").is_err());
+    }
+}

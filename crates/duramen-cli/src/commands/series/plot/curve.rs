@@ -1,0 +1,128 @@
+//! A curve as far as a chart of some width can show it: of each column the first, least, greatest
+//! and last point (Jugel et al., "M4: A Visualization-Oriented Time Series Data Aggregation",
+//! 2014).
+
+use duramen::{Micros, Points, Quality};
+
+/// The points that a chart shows.
+#[derive(Debug)]
+pub(super) struct Curve {
+    first: Micros,
+    last: Micros,
+    columns: Vec<Option<Column>>,
+}
+
+/// What is shown of the points in one column.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Column {
+    pub(super) first: Spot,
+    pub(super) least: Spot,
+    pub(super) greatest: Spot,
+    pub(super) last: Spot,
+}
+
+/// A time in microseconds and a value.
+pub(super) type Spot = (i64, f64);
+
+impl Curve {
+    /// Nothing yet between two times, both of them included.
+    pub(super) fn new((first, last): (Micros, Micros), columns: u32) -> Self {
+        Self { first, last, columns: vec![None; columns as usize] }
+    }
+
+    /// Adds points that come after those before.
+    pub(super) fn add(&mut self, points: &Points) {
+        for (index, &time) in points.times().iter().enumerate() {
+            let is_trusted = points.qualities().get(index).major();
+            let is_trusted = is_trusted == Quality::GOOD || is_trusted == Quality::UNCERTAIN;
+            let value = points.values().get_f64(index).filter(|value| value.is_finite());
+            let (Some(value), true) = (value, is_trusted) else { continue };
+            let place = self.place(time);
+            let spot = (time, value);
+            let Some(column) = self.columns.get_mut(place) else { continue };
+            match column {
+                None => {
+                    let all = Column { first: spot, least: spot, greatest: spot, last: spot };
+                    *column = Some(all);
+                }
+                Some(column) => column.add(spot),
+            }
+        }
+    }
+
+    /// The column of a time.
+    fn place(&self, time: i64) -> usize {
+        let span = i128::from(self.last.0) - i128::from(self.first.0) + 1;
+        let at = i128::from(time) - i128::from(self.first.0);
+        usize::try_from(at * self.columns.len() as i128 / span).unwrap_or(usize::MAX)
+    }
+
+    /// The times of the first and the last column.
+    pub(super) fn times(&self) -> (Micros, Micros) {
+        (self.first, self.last)
+    }
+
+    /// The least and the greatest value.
+    pub(super) fn range(&self) -> Option<(f64, f64)> {
+        let columns = || self.columns.iter().flatten();
+        let least = columns().map(|column| column.least.1).reduce(f64::min)?;
+        let greatest = columns().map(|column| column.greatest.1).reduce(f64::max)?;
+        Some((least, greatest))
+    }
+
+    pub(super) fn columns(&self) -> &[Option<Column>] {
+        &self.columns
+    }
+
+    /// All points that are shown, in the order of their times.
+    pub(super) fn spots(&self) -> impl Iterator<Item = Spot> {
+        self.columns.iter().flatten().flat_map(|column| {
+            let mut spots = [column.first, column.least, column.greatest, column.last];
+            spots.sort_by_key(|spot| spot.0);
+            spots
+        })
+    }
+}
+
+impl Column {
+    fn add(&mut self, spot: Spot) {
+        if spot.1 < self.least.1 {
+            self.least = spot;
+        }
+        if spot.1 > self.greatest.1 {
+            self.greatest = spot;
+        }
+        self.last = spot;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use duramen::ValueType;
+
+    use super::*;
+
+    #[test]
+    fn a_column_keeps_its_ends_and_extremes() {
+        let mut points = Points::new(ValueType::F64);
+        for (time, value) in [(0, 5.0), (1, 9.0), (2, 1.0), (3, 4.0), (9, 7.0)] {
+            points.push(Micros(time), value, Quality::GOOD).unwrap();
+        }
+        points.push(Micros(4), f64::INFINITY, Quality::GOOD).unwrap();
+        points.push(Micros(4), 100.0, Quality::BAD).unwrap();
+        let mut curve = Curve::new((Micros(0), Micros(9)), 2);
+        curve.add(&points);
+        let spots: Vec<Spot> = curve.spots().collect();
+        let wanted =
+            [(0, 5.0), (1, 9.0), (2, 1.0), (3, 4.0), (9, 7.0), (9, 7.0), (9, 7.0), (9, 7.0)];
+        assert_eq!(spots, wanted);
+        assert_eq!(curve.range(), Some((1.0, 9.0)));
+    }
+
+    #[test]
+    fn all_times_have_a_column() {
+        let curve = Curve::new((Micros(i64::MIN), Micros(i64::MAX)), 100);
+        assert_eq!([i64::MIN, -1, 0, i64::MAX].map(|time| curve.place(time)), [0, 49, 50, 99]);
+        assert_eq!(Curve::new((Micros(7), Micros(7)), 100).place(7), 0);
+    }
+}

@@ -1,0 +1,118 @@
+//! A chart of text: each character is eight dots of the Braille patterns of Unicode.
+
+use super::curve::Curve;
+use crate::output::Output;
+use crate::{Result, moment};
+
+/// Dots of a character: two side by side, four above each other.
+const DOTS: (usize, usize) = (2, 4);
+/// The pattern without dots; the bits of the dots are added to it.
+const BLANK: u32 = 0x2800;
+/// The bit of each dot, by column and row from the top.
+const BITS: [[u32; DOTS.1]; DOTS.0] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
+
+/// Dots that are set or not.
+struct Canvas {
+    width: usize,
+    characters: Vec<u32>,
+}
+
+impl Canvas {
+    /// Of so many characters and lines.
+    fn new(width: usize, height: usize) -> Self {
+        Self { width, characters: vec![BLANK; width * height] }
+    }
+
+    fn set(&mut self, x: usize, y: usize) {
+        let at = y / DOTS.1 * self.width + x / DOTS.0;
+        if let Some(character) = self.characters.get_mut(at) {
+            *character |= BITS[x % DOTS.0][y % DOTS.1];
+        }
+    }
+
+    fn lines(&self) -> impl Iterator<Item = String> {
+        self.characters.chunks(self.width).map(|line| {
+            let text: String = line.iter().filter_map(|&code| char::from_u32(code)).collect();
+            text.trim_end_matches('\u{2800}').to_owned()
+        })
+    }
+}
+
+/// Prints a chart of so many columns and lines, with what its edges are.
+pub(super) fn write(curve: &Curve, (width, height): (u32, u32), output: &mut Output) -> Result<()> {
+    let (low, high) = curve.range().unwrap_or_default();
+    let canvas = draw(curve, (width as usize, height as usize));
+    let (top, bottom) = (high.to_string(), low.to_string());
+    let margin = top.len().max(bottom.len());
+    let last = height as usize - 1;
+    for (number, line) in canvas.lines().enumerate() {
+        let label = match number {
+            0 => top.as_str(),
+            number if number == last => bottom.as_str(),
+            _ => "",
+        };
+        output.line(format_args!("{label:>margin$} |{line}"))?;
+    }
+    let (first, until) = curve.times();
+    let (first, until) = (moment::format(first), moment::format(until));
+    // However narrow the chart is, the two do not touch.
+    let between = (width as usize).saturating_sub(first.len()).max(until.len() + 2);
+    output.line(format_args!("{:margin$}  {first}{until:>between$}", ""))
+}
+
+/// The curve as dots; from column to column it is joined.
+fn draw(curve: &Curve, (width, height): (usize, usize)) -> Canvas {
+    let mut canvas = Canvas::new(width, height);
+    let (low, high) = curve.range().unwrap_or_default();
+    let rows = height * DOTS.1;
+    let row = |value: f64| row_of((low, high), value, rows);
+    let mut before: Option<usize> = None;
+    for (x, column) in curve.columns().iter().enumerate() {
+        let Some(column) = column else { continue };
+        let (mut top, mut bottom) = (row(column.greatest.1), row(column.least.1));
+        if let Some(before) = before.take() {
+            top = top.min(before);
+            bottom = bottom.max(before);
+        }
+        (top..=bottom).for_each(|y| canvas.set(x, y));
+        before = Some(row(column.last.1));
+    }
+    canvas
+}
+
+/// The row of a value, from the top; in the middle if all are the same.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "a share of some rows is a row"
+)]
+fn row_of((low, high): (f64, f64), value: f64, rows: usize) -> usize {
+    // Halves, so that the span of the largest floats is finite.
+    let span = high / 2.0 - low / 2.0;
+    let share = if span > 0.0 { (high / 2.0 - value / 2.0) / span } else { 0.5 };
+    ((share * (rows - 1) as f64).round() as usize).min(rows - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dots_are_where_the_patterns_have_them() {
+        let mut canvas = Canvas::new(2, 1);
+        canvas.set(0, 0);
+        canvas.set(1, 3);
+        canvas.set(3, 1);
+        let line = canvas.lines().next().unwrap();
+        assert_eq!(line, "\u{2881}\u{2810}");
+    }
+
+    #[test]
+    fn values_have_rows_from_the_greatest_down() {
+        let rows = |value| row_of((-1.0, 1.0), value, 5);
+        assert_eq!([1.0, 0.0, -1.0].map(rows), [0, 2, 4]);
+        assert_eq!(row_of((3.0, 3.0), 3.0, 5), 2);
+        assert_eq!(row_of((f64::MIN, f64::MAX), f64::MAX, 5), 0);
+    }
+}

@@ -1,0 +1,184 @@
+//! Points as lines of output, and values as people write them.
+
+use std::io::{self, Write};
+
+use duramen::{Error, ErrorKind, Micros, Point, Quality, SeriesValue, ValueType};
+use serde::{Serialize, Serializer};
+
+use crate::moment;
+use crate::output::{Palette, Record, one_line};
+
+/// A point with the name of its series, if several are printed.
+#[derive(Debug, Serialize)]
+pub(super) struct Line<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) name: Option<&'a str>,
+    #[serde(serialize_with = "serialize_time")]
+    pub(super) time: Micros,
+    #[serde(serialize_with = "serialize_value")]
+    pub(super) value: SeriesValue,
+    /// None if it is good and no more is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    quality: Option<u8>,
+}
+
+impl<'a> Line<'a> {
+    pub(super) fn new(name: Option<&'a str>, point: Point) -> Self {
+        let Point { time, value, quality } = point;
+        let quality = (quality != Quality::GOOD).then_some(quality.0);
+        Self { name, time, value, quality }
+    }
+}
+
+impl Record for Line<'_> {
+    fn print(&self, palette: &Palette, out: &mut dyn Write) -> io::Result<()> {
+        let Palette { time: t, heading: h, .. } = palette;
+        if let Some(name) = self.name {
+            write!(out, "{h}{}{h:#}  ", one_line(name))?;
+        }
+        write!(out, "{t}{}{t:#}  {}", moment::format(self.time), one_line(&text(&self.value)))?;
+        if let Some(quality) = self.quality {
+            write!(out, "  {}", Quality(quality))?;
+        }
+        writeln!(out)
+    }
+}
+
+/// In RFC 3339 form; beyond all calendars the microseconds as a number.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn serialize_time<S: Serializer>(time: &Micros, serializer: S) -> Result<S::Ok, S::Error> {
+    match jiff::Timestamp::from_microsecond(time.0) {
+        Ok(timestamp) => serializer.collect_str(&timestamp),
+        Err(_) => serializer.serialize_i64(time.0),
+    }
+}
+
+/// A value in JSON.
+#[derive(Debug, Serialize)]
+pub(super) struct JsonValue(#[serde(serialize_with = "serialize_value")] pub(super) SeriesValue);
+
+/// As JSON has it; what is no number there as text.
+fn serialize_value<S: Serializer>(value: &SeriesValue, serializer: S) -> Result<S::Ok, S::Error> {
+    match value {
+        SeriesValue::F64(float) if float.is_finite() => serializer.serialize_f64(*float),
+        SeriesValue::F32(float) if float.is_finite() => serializer.serialize_f32(*float),
+        SeriesValue::I64(integer) => serializer.serialize_i64(*integer),
+        SeriesValue::Bool(flag) => serializer.serialize_bool(*flag),
+        value => serializer.collect_str(value),
+    }
+}
+
+/// The time as text that an import reads.
+pub(super) fn time_text(time: Micros) -> String {
+    match jiff::Timestamp::from_microsecond(time.0) {
+        Ok(timestamp) => timestamp.to_string(),
+        Err(_) => time.0.to_string(),
+    }
+}
+
+/// The value as text.
+pub(super) fn text(value: &SeriesValue) -> String {
+    value.to_string()
+}
+
+/// A value as it is written.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Written {
+    /// Of a type that the text tells.
+    Typed(SeriesValue),
+    /// Of the type that the series has.
+    Text(String),
+    /// The same in quotes, so that a new series gets text.
+    Quoted(String),
+}
+
+impl Written {
+    /// The type of a series that is made for it: f64 for any number, bool or string.
+    pub(super) fn likely_type(&self) -> ValueType {
+        match self {
+            Self::Typed(value) => value.value_type(),
+            Self::Text(text) if text.parse::<f64>().is_ok() => ValueType::F64,
+            Self::Text(text) if text.parse::<bool>().is_ok() => ValueType::Bool,
+            // What JSON cannot write as a number.
+            Self::Quoted(text) if text.parse().is_ok_and(|float: f64| !float.is_finite()) => {
+                ValueType::F64
+            }
+            Self::Text(_) | Self::Quoted(_) => ValueType::String,
+        }
+    }
+
+    /// The value, if it is of a type.
+    pub(super) fn of_type(&self, value_type: ValueType) -> duramen::Result<SeriesValue> {
+        let text = match self {
+            Self::Typed(value) if value.value_type() == value_type => return Ok(value.clone()),
+            Self::Typed(value) => {
+                let given = value.value_type();
+                let message =
+                    format!("the value {value} is of type {given}, the series of {value_type}");
+                return Err(Error::new(ErrorKind::Invalid, message));
+            }
+            Self::Text(text) | Self::Quoted(text) => text,
+        };
+        let parsed = match value_type {
+            ValueType::F64 => text.parse().ok().map(SeriesValue::F64),
+            ValueType::F32 => text.parse().ok().map(SeriesValue::F32),
+            ValueType::I64 => text.parse().ok().map(SeriesValue::I64),
+            ValueType::Bool => text.parse().ok().map(SeriesValue::Bool),
+            ValueType::String => Some(SeriesValue::String(text.clone())),
+        };
+        parsed.ok_or_else(|| {
+            let message =
+                format!("the value {text:?} is not of type {value_type}, as the series is");
+            Error::new(ErrorKind::Invalid, message)
+        })
+    }
+}
+
+/// A quality as people write it: a byte, or `good`, `uncertain`, `bad` or `invalid`.
+pub(super) fn parse_quality(text: &str) -> Result<Quality, String> {
+    match text {
+        "good" => Ok(Quality::GOOD),
+        "uncertain" => Ok(Quality::UNCERTAIN),
+        "bad" => Ok(Quality::BAD),
+        "invalid" => Ok(Quality::INVALID),
+        _ => text.parse().map(Quality).map_err(|_| {
+            format!("{text:?} is no quality: use good, uncertain, bad, invalid or a byte")
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_read_back_as_they_are_printed() {
+        let values = [
+            SeriesValue::F64(0.1 + 0.2),
+            SeriesValue::F64(f64::NEG_INFINITY),
+            SeriesValue::F64(f64::NAN),
+            SeriesValue::F64(-0.0),
+            SeriesValue::F32(0.1),
+            SeriesValue::I64(i64::MIN),
+            SeriesValue::Bool(true),
+            SeriesValue::String(" a\n".to_owned()),
+        ];
+        for value in values {
+            let read = Written::Text(value.to_string()).of_type(value.value_type());
+            assert_eq!(read.unwrap(), value);
+        }
+        let half = Written::Text("1.5".to_owned());
+        assert_eq!(half.of_type(ValueType::I64).unwrap_err().kind(), ErrorKind::Invalid);
+        assert!(Written::Typed(1.into()).of_type(ValueType::F64).is_err());
+    }
+
+    #[test]
+    fn numbers_are_floats_unless_a_type_is_given() {
+        use ValueType::{Bool, F64, String};
+        let text = |text: &str| Written::Text(text.to_owned()).likely_type();
+        let types = ["7", "-1e3", "NaN", "true", "drizzle", ""].map(text);
+        assert_eq!(types, [F64, F64, F64, Bool, String, String]);
+        let quoted = |text: &str| Written::Quoted(text.to_owned()).likely_type();
+        assert_eq!(["7", "NaN"].map(quoted), [String, F64]);
+    }
+}

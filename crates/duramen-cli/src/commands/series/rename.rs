@@ -1,0 +1,44 @@
+//! `duramen series rename`: another name for a series.
+
+use clap::Args;
+
+use crate::Result;
+use crate::arguments::WriteDatabase;
+use crate::arguments::edit::Note;
+use crate::exit::Success;
+use crate::output::Output;
+use crate::session::Session;
+
+const EXAMPLES: &str = "\
+Examples:
+  duramen series rename plant.duramen boiler/7/temp boiler/7/temperature
+
+Its points stay with it.";
+
+/// Give a series another name
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Rename {
+    #[command(flatten)]
+    database: WriteDatabase,
+    /// The name of the series
+    #[arg(value_name = "TAG")]
+    name: String,
+    /// The name it is to have
+    #[arg(value_name = "NEW")]
+    new: String,
+    #[command(flatten)]
+    note: Note,
+}
+
+impl Rename {
+    pub(super) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
+        let mut transaction = self.database.open(session)?.transaction();
+        transaction.rename_series(&self.name, &self.new)?;
+        transaction.commit(&self.note.options())?;
+        if !output.style.json {
+            output.line(format_args!("the series {} is {} now", self.name, self.new))?;
+        }
+        Ok(Success::Done)
+    }
+}
