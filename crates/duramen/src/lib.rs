@@ -111,7 +111,8 @@ pub use revision::{CommitSequence, Micros, Revision};
 pub use scrub::{ScrubOptions, ScrubPosition, ScrubProgress, ScrubReport};
 pub use series::{
     Interpolation, Point, Points, Qualities, Quality, RangeOptions, Series, SeriesDefinition,
-    SeriesFilter, SeriesInfo, SeriesRange, SeriesSnapshot, SeriesValue, Texts, ValueType, Values,
+    SeriesFilter, SeriesInfo, SeriesRange, SeriesSnapshot, SeriesStats, SeriesValue, Texts,
+    ValueType, Values,
 };
 pub use snapshot::{History, Node, Snapshot};
 pub use target::Target;

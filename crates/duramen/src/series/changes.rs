@@ -14,7 +14,6 @@ use crate::revision::CommitSequence;
 use crate::series::block::{Block, Density, Sequences};
 use crate::series::points::Points;
 use crate::series::span::TimeSpan;
-use crate::series::{Qualities, Values};
 use crate::tree::cell_key::TreeId;
 use crate::wire::{Reader, put_bytes, put_varint};
 
@@ -81,7 +80,7 @@ impl SeriesChanges {
         }
         // What is over the limit encoded is refused by the journal; this much never fits.
         let bytes =
-            |change: &SeriesChange| change.points.as_ref().map_or(0, |points| bytes_of(points));
+            |change: &SeriesChange| change.points.as_ref().map_or(0, |points| points.bytes());
         let bytes: usize = self.series.values().map(bytes).sum();
         if bytes / 8 > COMMIT_BYTES_MAX {
             let message = format!("a commit of {bytes} bytes of points: split it");
@@ -129,26 +128,11 @@ impl SeriesChanges {
     /// Approximate bytes that they take in memory once they are staged.
     pub(crate) fn young_bytes(&self) -> usize {
         let of_one = |change: &SeriesChange| {
-            let points = change.points.as_ref().map_or(0, |points| bytes_of(points));
+            let points = change.points.as_ref().map_or(0, |points| points.bytes());
             points + change.deletes.len() * size_of::<(CommitSequence, TimeSpan)>() + SERIES_BYTES
         };
         self.series.values().map(of_one).sum()
     }
-}
-
-/// Bytes that points take in memory, about.
-fn bytes_of(points: &Points) -> usize {
-    let qualities = match points.qualities() {
-        Qualities::All(_) => 0,
-        Qualities::Each(each) => each.len(),
-    };
-    let values = match points.values() {
-        Values::F64(_) | Values::I64(_) => points.len() * 8,
-        Values::F32(_) => points.len() * 4,
-        Values::Bool(_) => points.len(),
-        Values::String(texts) => points.len() * 8 + texts.bytes(),
-    };
-    points.len() * 8 + values + qualities
 }
 
 /// Sorts points by time and keeps the last of each time.

@@ -17,6 +17,7 @@ use crate::series::points::{Point, Points};
 use crate::series::quality::Quality;
 use crate::series::snapshot::{RangeOptions, SeriesRange, SeriesSnapshot};
 use crate::series::span::TimeSpan;
+use crate::series::stats::SeriesStats;
 use crate::series::tags;
 use crate::series::value::{SeriesValue, ValueType};
 use crate::transaction::{Committed, check_text};
@@ -200,6 +201,11 @@ impl Series {
         options: &RangeOptions,
     ) -> Result<SeriesRange> {
         self.snapshot().range_with(span, options)
+    }
+
+    /// The size of the series.
+    pub fn stats(&self) -> Result<SeriesStats> {
+        self.snapshot().stats()
     }
 
     /// The point with the greatest time.

@@ -3,8 +3,9 @@
 //! Invariants:
 //! - a *generation* takes what is committed until a checkpoint begins and the next one follows; so
 //!   beginning a checkpoint costs the same however many series there are;
-//! - a generation stays until a checkpoint has named the segment with its points: a reader who takes
-//!   the generations before the segments misses nothing, and what he sees twice has one sequence;
+//! - a generation stays until a checkpoint has named the segment with its points: a reader who
+//!   takes the generations before the segments misses nothing, and what he sees twice has one
+//!   sequence;
 //! - what is in a piece does not change any more: readers share it, and copy no more than a tail.
 
 use std::sync::Arc;
