@@ -16,6 +16,7 @@ mod filter;
 pub(crate) mod fuzzing;
 mod handle;
 pub(crate) mod merge;
+pub(crate) mod names;
 mod piece;
 mod points;
 mod quality;

@@ -10,7 +10,7 @@ use duramen::{
 };
 
 use crate::figures::{Measure, READS_ONLY, RELAXED, SYNC};
-use crate::random::Random;
+use crate::random::SplitMix64;
 use crate::session::Session;
 use crate::stopwatch::Stopwatch;
 use crate::subject::DURAMEN;
@@ -97,7 +97,7 @@ fn load(
 ) -> Result<(f64, f64)> {
     let (folder, db, series) = plant(session, SERIES)?;
     let how = CommitOptions { durability: Some(durability), ..CommitOptions::default() };
-    let mut walk = Walk { random: Random::new(7), cents: 2_000, time: SECOND };
+    let mut walk = Walk { random: SplitMix64::new(7), cents: 2_000, time: SECOND };
     let (mut seconds, mut done) = (0.0, 0);
     while done < wanted {
         let points = walk.points(batch)?;
@@ -123,7 +123,7 @@ fn load(
 pub(crate) fn ranges(session: &mut Session) -> Result<()> {
     for (points, reads) in READS {
         let (folder, db, series) = plant(session, 1)?;
-        let mut walk = Walk { random: Random::new(7), cents: 2_000, time: SECOND };
+        let mut walk = Walk { random: SplitMix64::new(7), cents: 2_000, time: SECOND };
         series[0].append_points(&walk.points(points)?, &CommitOptions::default())?;
         for state in ["young", "checkpointed", "compacted"] {
             match state {
@@ -166,7 +166,7 @@ fn plant(
 
 /// A random walk of two decimals, a point a second.
 struct Walk {
-    random: Random,
+    random: SplitMix64,
     cents: i32,
     time: i64,
 }
@@ -177,8 +177,7 @@ impl Walk {
         for _ in 0..count {
             // The sum of twelve uniform numbers is nearly normal, here with a deviation of 5 cents.
             let sum: u64 = (0..12).map(|_| self.random.below(1_000)).sum();
-            let step = (i64::try_from(sum)? - 5_994) as f64 / 1_000.0 * 5.0;
-            self.cents += step.round() as i32;
+            self.cents += ((i32::try_from(sum)? - 5_994) * 5 + 500).div_euclid(1_000);
             times.push(self.time);
             values.push(f64::from(self.cents) / 100.0);
             self.time += SECOND;

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::limits::COMMIT_BYTES_MAX;
+use crate::limits::SERIES_COMMIT_POINTS_MAX;
 use crate::revision::CommitSequence;
 use crate::series::block::{Block, Density, Sequences};
 use crate::series::points::Points;
@@ -78,12 +78,13 @@ impl SeriesChanges {
                 settle(points);
             }
         }
-        // What is over the limit encoded is refused by the journal; this much never fits.
-        let bytes =
-            |change: &SeriesChange| change.points.as_ref().map_or(0, |points| points.bytes());
-        let bytes: usize = self.series.values().map(bytes).sum();
-        if bytes / 8 > COMMIT_BYTES_MAX {
-            let message = format!("a commit of {bytes} bytes of points: split it");
+        let count = |change: &SeriesChange| change.points.as_ref().map_or(0, |points| points.len());
+        let points: usize = self.series.values().map(count).sum();
+        if points > SERIES_COMMIT_POINTS_MAX {
+            let message = format!(
+                "a commit of {points} points: split it, at most {SERIES_COMMIT_POINTS_MAX} are \
+                 taken at once"
+            );
             return Err(Error::new(ErrorKind::Full, message));
         }
         Ok(self)
@@ -109,6 +110,8 @@ impl SeriesChanges {
     /// Reads what [`Self::encode`] wrote.
     pub(crate) fn decode(reader: &mut Reader<'_>) -> Result<Self> {
         let mut changes = Self::default();
+        // So that a few damaged bytes do not stand for any number of points.
+        let mut left = SERIES_COMMIT_POINTS_MAX;
         for _ in 0..reader.count()? {
             let number = reader.varint()?;
             let series = TreeId(number.saturating_add(TreeId::SERIES.0));
@@ -119,7 +122,7 @@ impl SeriesChanges {
             for _ in 0..reader.count()? {
                 change.deletes.push(TimeSpan::decode(reader)?);
             }
-            change.points = read_blocks(reader)?.map(Arc::new);
+            change.points = read_blocks(reader, &mut left)?.map(Arc::new);
             changes.series.insert(series, change);
         }
         Ok(changes)
@@ -164,7 +167,7 @@ fn cut(points: &Points) -> Vec<Vec<u8>> {
     blocks
 }
 
-fn read_blocks(reader: &mut Reader<'_>) -> Result<Option<Points>> {
+fn read_blocks(reader: &mut Reader<'_>, left: &mut usize) -> Result<Option<Points>> {
     let mut all: Option<Points> = None;
     for _ in 0..reader.count()? {
         let block = Block::parse(bytes::Bytes::copy_from_slice(reader.bytes()?))?;
@@ -172,6 +175,9 @@ fn read_blocks(reader: &mut Reader<'_>) -> Result<Option<Points>> {
         if all.value_type() != block.value_type() {
             return Err(reader.corrupt("points of several types in one series"));
         }
+        *left = left
+            .checked_sub(block.len())
+            .ok_or_else(|| reader.corrupt("more points than a commit may have"))?;
         block.decode(0..block.len(), all)?;
     }
     let is_settled = |points: &Points| points.times().is_sorted_by(|a, b| a < b);

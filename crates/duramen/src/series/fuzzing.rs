@@ -52,7 +52,7 @@ fn words(len: u32) -> Texts {
 fn sample(values: &Values, density: Density) -> Vec<u8> {
     let jitter = i64::from(density == Density::Sealed);
     let len = values.len();
-    let times = (0..len as u64).map(|place| place.cast_signed());
+    let times = (0..len as u64).map(u64::cast_signed);
     let times = times.map(|place| place * 1_000_000 + place * place % 997 * jitter).collect();
     let qualities = (0..len).map(|place| if place % 50 < 9 { Quality(64) } else { Quality::GOOD });
     let sequences = (0..len as u64).map(|place| CommitSequence(1_000 + place / 20)).collect();

@@ -271,18 +271,16 @@ impl DatabaseSnapshot {
 
     /// The series as of that commit that a filter lets through, sorted by name.
     pub fn find_series(&self, filter: &crate::SeriesFilter) -> Result<Vec<SeriesInfo>> {
-        let (tags, head) = self.engine.view().series_tags(self.sequence)?;
+        let view = self.engine.view();
+        let (tags, head) = view.series_tags(self.sequence)?;
+        let names = view.series.names.at(&tags, head)?;
         let mut found = Vec::new();
-        tags::each(&tags, head, &mut |name, entry| {
-            if filter.takes_name(name) {
-                let info = tags::read(&tags, (name, entry), head)?;
-                if filter.takes(&info.definition) {
-                    found.push(info);
-                }
+        for (name, entry) in names.like(filter) {
+            let info = tags::read(&tags, (name, entry), head)?;
+            if filter.takes(&info.definition) {
+                found.push(info);
             }
-            Ok(())
-        })?;
-        found.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        }
         Ok(found)
     }
 }

@@ -18,6 +18,7 @@ use crate::limits::SERIES_TAIL_POINTS_MAX;
 use crate::revision::CommitSequence;
 use crate::series::changes::{SeriesChange, SeriesChanges};
 use crate::series::commits::CommitTime;
+use crate::series::names::LastNames;
 use crate::series::piece::{Piece, Tail};
 use crate::series::span::TimeSpan;
 use crate::tree::cell_key::TreeId;
@@ -29,6 +30,8 @@ pub(crate) struct YoungSeries {
     generations: Mutex<Vec<Arc<Generation>>>,
     /// Approximate bytes of all that was ever staged.
     staged_bytes: AtomicUsize,
+    /// The names of all series, as they were last asked for.
+    pub(crate) names: LastNames,
 }
 
 /// What was committed between two checkpoints.
@@ -58,7 +61,7 @@ pub(crate) struct Delete {
 impl Default for YoungSeries {
     fn default() -> Self {
         let generations = Mutex::new(vec![Arc::default()]);
-        Self { generations, staged_bytes: AtomicUsize::new(0) }
+        Self { generations, staged_bytes: AtomicUsize::new(0), names: LastNames::default() }
     }
 }
 
