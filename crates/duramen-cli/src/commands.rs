@@ -38,6 +38,7 @@ pub(crate) mod restore;
 pub(crate) mod retain;
 pub(crate) mod revert;
 pub(crate) mod scrub;
+pub(crate) mod series;
 pub(crate) mod set;
 pub(crate) mod shell;
 pub(crate) mod show;

@@ -16,6 +16,7 @@ mod moment;
 mod outfile;
 mod output;
 mod progress;
+mod readings;
 mod session;
 mod written;
 

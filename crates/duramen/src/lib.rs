@@ -110,9 +110,10 @@ pub use retention::Retention;
 pub use revision::{CommitSequence, Micros, Revision};
 pub use scrub::{ScrubOptions, ScrubPosition, ScrubProgress, ScrubReport};
 pub use series::{
-    Interpolation, Point, Points, Qualities, Quality, RangeOptions, Series, SeriesDefinition,
-    SeriesFilter, SeriesInfo, SeriesRange, SeriesSnapshot, SeriesStats, SeriesValue, Texts,
-    ValueType, Values,
+    Aggregate, AggregateOptions, Fill, Hold, Interpolation, Point, Points, Qualities, Quality,
+    QualityFilter, RangeOptions, Series, SeriesDefinition, SeriesFilter, SeriesInfo, SeriesRange,
+    SeriesSnapshot, SeriesStats, SeriesValue, Texts, Thinning, ValueType, Values, WindowColumn,
+    WindowTable, Windows,
 };
 pub use snapshot::{History, Node, Snapshot};
 pub use target::Target;

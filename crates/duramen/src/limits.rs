@@ -158,3 +158,5 @@ pub const SERIES_BLOCK_POINTS_MAX: usize = 32_768;
 pub const SERIES_BLOCK_TEXT_BYTES_MAX: usize = 4 << 20;
 /// Bytes of one value of a series of text.
 pub const SERIES_TEXT_BYTES_MAX: usize = 64 << 10;
+/// Windows of one aggregation of a series.
+pub const SERIES_WINDOWS_MAX: usize = 10_000_000;

@@ -4,7 +4,7 @@
 //! are appended to where they are read, and lie in blocks ([`block`]) in between. All of it is
 //! exact: a value comes back to the bit, NaN payloads and negative zeros included.
 
-#[cfg_attr(not(test), expect(dead_code, reason = "no aggregate reads summaries yet"))]
+mod aggregate;
 mod block;
 pub(crate) mod changes;
 pub(crate) mod checkpoint;
@@ -27,11 +27,16 @@ pub(crate) mod span;
 mod stats;
 pub(crate) mod tags;
 mod texts;
+mod thinning;
 mod value;
 mod values;
 pub(crate) mod verify;
+mod windows;
 pub(crate) mod young;
 
+pub use aggregate::{
+    Aggregate, AggregateOptions, Fill, Hold, QualityFilter, WindowColumn, WindowTable,
+};
 pub(crate) use block::Density;
 pub(crate) use definition::series_number;
 pub use definition::{SeriesDefinition, SeriesInfo};
@@ -44,8 +49,10 @@ pub use quality::{Qualities, Quality};
 pub use snapshot::{Interpolation, RangeOptions, SeriesRange, SeriesSnapshot};
 pub use stats::SeriesStats;
 pub use texts::Texts;
+pub use thinning::Thinning;
 pub use value::{SeriesValue, ValueType};
 pub use values::Values;
+pub use windows::Windows;
 
 #[cfg(test)]
 mod tests;

@@ -21,6 +21,10 @@ fn path_with_binary() -> String {
 /// Runs the commands of a session and gives the session with what they print now.
 fn replay(session: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
+    if session.contains("examples/") {
+        let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+        std::os::unix::fs::symlink(examples, folder.path().join("examples")).unwrap();
+    }
     let mut now = String::new();
     let mut in_output = false;
     for line in session.lines() {
@@ -101,16 +105,28 @@ macro_rules! sessions {
 
 sessions!(
     backup bulk check_and_stat demo diff dump editing_help edits export get help history import
-    indexes init lifecycle lifecycle_help log pages purge put reading reading_help records
+    indexes init lifecycle lifecycle_help log pages purge put reading reading_help series series_help records
     records_query repair retention set_and_remove shell show watch wrong
 );
 
 #[test]
 fn readme_shows_what_its_commands_print() {
+    check_readme(0);
+}
+
+#[test]
+fn readme_shows_series_of_real_readings() {
+    check_readme(2);
+}
+
+/// Replays one of the sessions in the README.
+fn check_readme(session: usize) {
+    const BEGIN: &str = "```console\n";
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
     let readme = std::fs::read_to_string(&path).unwrap();
-    let (before, rest) = readme.split_once("```console\n").unwrap();
+    let (begin, _) = readme.match_indices(BEGIN).nth(session).unwrap();
+    let (before, rest) = readme.split_at(begin + BEGIN.len());
     let (session, after) = rest.split_once("```").unwrap();
-    let now = format!("{before}```console\n{}```{after}", replay(session));
+    let now = format!("{before}{}```{after}", replay(session));
     assert().eq(now, Data::read_from(&path, Some(DataFormat::Text)));
 }

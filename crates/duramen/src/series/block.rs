@@ -38,9 +38,7 @@ use crate::limits::SERIES_BLOCK_POINTS_MAX;
 use crate::revision::{CommitSequence, Micros};
 use crate::wire::{Reader, put_bytes, put_signed, put_varint};
 
-#[cfg(test)]
-pub(crate) use summary::Numbers;
-pub(crate) use summary::Summary;
+pub(crate) use summary::{End, Numbers, Summary, float};
 
 /// How much is done to make a block small.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -202,6 +200,7 @@ impl Block {
     }
 
     /// The encoded block.
+    #[cfg(test)]
     pub(crate) fn bytes(&self) -> &Bytes {
         &self.bytes
     }
@@ -229,21 +228,6 @@ impl Block {
     /// The lowest and the highest commit sequence of its points.
     pub(crate) fn sequence_range(&self) -> (CommitSequence, CommitSequence) {
         (CommitSequence(self.sequences.0), CommitSequence(self.sequences.1))
-    }
-
-    /// Whether several of its points have the same time. If so, its summary counts all of them.
-    pub(crate) fn has_duplicates(&self) -> bool {
-        self.has_duplicates
-    }
-
-    /// What its points come to.
-    pub(crate) fn summary(&self) -> Result<Summary> {
-        if let Some(summary) = &self.summary {
-            return Ok(Summary::clone(summary));
-        }
-        let mut points = Points::new(self.value_type);
-        self.decode(0..self.len, &mut points)?;
-        Ok(Summary::of(&points, 0..self.len))
     }
 
     /// Appends the points in a range to `points`, which are of the same type.
@@ -279,9 +263,14 @@ impl Block {
     /// Appends the times of the points in a range, in microseconds.
     pub(crate) fn decode_times(&self, range: Range<usize>, times: &mut Vec<i64>) -> Result<()> {
         let start = times.len();
+        let (first, last) = self.times;
+        if let Some(step) = self.regular_step() {
+            let places = (range.start as u64).cast_signed()..(range.end as u64).cast_signed();
+            times.extend(places.map(|place| first.wrapping_add(step.wrapping_mul(place))));
+            return Ok(());
+        }
         let mut reader = Reader::new(self.column(&self.columns.times));
         times.reserve(range.len());
-        let (first, last) = self.times;
         integers::decode(&mut reader, self.len, range, &mut |some| {
             times.extend(some.iter().map(|time| first.wrapping_add(*time)));
         })?;
@@ -315,25 +304,15 @@ impl Block {
         Ok(Sequences::Each(all))
     }
 
-    /// The place of the first point that is not before a time; the number of points if all are.
-    pub(crate) fn find(&self, time: Micros) -> Result<usize> {
+    /// The time between any two neighbours, if it is the same: above zero, and what leads from
+    /// the first time to the last.
+    fn regular_step(&self) -> Option<i64> {
+        let (base, step) = integers::line(self.column(&self.columns.times))?;
+        let steps = (self.len as u64).saturating_sub(1);
+        let rise = step.cast_unsigned().checked_mul(steps)?;
         let (first, last) = self.times;
-        if time.0 <= first {
-            return Ok(0);
-        }
-        if time.0 > last {
-            return Ok(self.len);
-        }
-        if let Some((0, step)) = integers::line(self.column(&self.columns.times))
-            && let Ok(step) = u64::try_from(step)
-            && step > 0
-        {
-            let after = time.0.wrapping_sub(first).cast_unsigned();
-            return Ok(usize::try_from(after.div_ceil(step)).unwrap_or(self.len).min(self.len));
-        }
-        let mut times = Vec::new();
-        self.decode_times(0..self.len, &mut times)?;
-        Ok(times.partition_point(|one| *one < time.0))
+        let is_whole = base == 0 && last.wrapping_sub(first).cast_unsigned() == rise;
+        (step > 0 && is_whole).then_some(step)
     }
 
     /// Reads everything there is in it.
@@ -341,14 +320,23 @@ impl Block {
         let mut points = Points::new(self.value_type);
         self.decode(0..self.len, &mut points)?;
         let sequences = self.sequences()?;
-        let (times, len) = (points.times(), self.len);
+        let times = points.times();
         let ends = times.first().copied().zip(times.last().copied());
-        let is_ordered = in_order(times, &sequences, 0).is_some();
-        if !is_ordered || times.len() != len || ends != Some(self.times) {
+        if in_order(times, &sequences, 0) != Some(self.has_duplicates) || ends != Some(self.times) {
             let what = "the points of a block are not in order, or not what its head says";
             return Err(Error::new(ErrorKind::Corrupt, what));
         }
-        Ok(())
+        let Some(summary) = &self.summary else { return Ok(()) };
+        let written = |summary: &Summary| {
+            let mut out = Vec::new();
+            summary.write(self.times.0, &mut out);
+            out
+        };
+        if written(summary) == written(&Summary::of(&points, 0..self.len)) {
+            return Ok(());
+        }
+        let what = "the summary of a block of points is not that of its points";
+        Err(Error::new(ErrorKind::Corrupt, what))
     }
 
     fn decode_qualities(
@@ -508,4 +496,4 @@ fn type_of(code: u8) -> Option<ValueType> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

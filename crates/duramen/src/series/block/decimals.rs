@@ -136,15 +136,15 @@ pub(super) fn decode<T: Float>(
     let bits = reader.take(exceptions.saturating_mul(8))?;
     let start = out.len();
     out.reserve(range.len());
-    let mut too_large = false;
+    let mut magnitudes = 0;
     integers::decode(reader, len, range.clone(), &mut |some| {
+        magnitudes |= some.iter().fold(0, |all, integer| all | (integer ^ integer >> 63));
         out.extend(some.iter().map(|integer| {
-            too_large |= !is_small(*integer);
             let bits = ROUNDING.to_bits().wrapping_add(integer.cast_unsigned());
             T::narrow((f64::from_bits(bits) - ROUNDING) / power)
         }));
     })?;
-    if too_large {
+    if magnitudes >> INTEGER_BITS != 0 {
         return Err(reader.corrupt("decimals have at most 51 bits"));
     }
     for (place, bits) in places.iter().zip(bits.as_chunks().0) {

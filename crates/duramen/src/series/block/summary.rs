@@ -12,6 +12,7 @@ use std::ops::Range;
 
 use crate::error::Result;
 use crate::revision::Micros;
+use crate::series::aggregate::QualityFilter;
 use crate::series::{Points, Qualities, SeriesValue, ValueType, Values};
 use crate::wire::{Reader, put_bytes, put_signed, put_varint};
 
@@ -163,10 +164,20 @@ impl Numbers {
 }
 
 impl Summary {
+    /// Of no points.
+    pub(crate) fn none(value_type: ValueType) -> Self {
+        Self { points: 0, good: 0, numbers: Numbers::none(value_type), ends: None }
+    }
+
     /// Of a range of points.
     pub(crate) fn of(points: &Points, range: Range<usize>) -> Self {
-        let (values, qualities) = (points.values(), points.qualities());
-        let is_good = |index: &usize| qualities.get(*index).is_good();
+        Self::of_those(points, range, QualityFilter::Good)
+    }
+
+    /// The same, where not only points of good quality count.
+    pub(crate) fn of_those(points: &Points, range: Range<usize>, filter: QualityFilter) -> Self {
+        let (values, qualities) = (points.values(), (points.qualities(), filter));
+        let is_good = |index: &usize| filter.takes(points.qualities().get(*index));
         let numbers = match values {
             Values::F64(all) => Numbers::of_floats(&good(all, qualities, range.clone())),
             Values::F32(all) => {
@@ -186,8 +197,8 @@ impl Summary {
         };
         let first = range.clone().find(is_good).and_then(end);
         let last = range.clone().rfind(is_good).and_then(end);
-        let good = match qualities {
-            Qualities::All(quality) if quality.is_good() => range.len(),
+        let good = match points.qualities() {
+            Qualities::All(quality) if filter.takes(*quality) => range.len(),
             Qualities::All(_) => 0,
             Qualities::Each(_) => range.clone().filter(is_good).count(),
         };
@@ -267,13 +278,17 @@ impl Summary {
     }
 }
 
-/// The values of good quality in a range.
-fn good<'a, T: Copy>(all: &'a [T], qualities: &Qualities, range: Range<usize>) -> Cow<'a, [T]> {
+/// The values in a range whose quality counts.
+fn good<'a, T: Copy>(
+    all: &'a [T],
+    (qualities, filter): (&Qualities, QualityFilter),
+    range: Range<usize>,
+) -> Cow<'a, [T]> {
     match qualities {
-        Qualities::All(quality) if !quality.is_good() => Cow::Borrowed(&[]),
+        Qualities::All(quality) if !filter.takes(*quality) => Cow::Borrowed(&[]),
         Qualities::All(_) => Cow::Borrowed(all.get(range).unwrap_or_default()),
         Qualities::Each(_) => {
-            let is_good = |index: &usize| qualities.get(*index).is_good();
+            let is_good = |index: &usize| filter.takes(qualities.get(*index));
             range.filter(is_good).filter_map(|index| all.get(index).copied()).collect()
         }
     }

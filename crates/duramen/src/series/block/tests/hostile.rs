@@ -7,8 +7,7 @@ fn read(bytes: &[u8]) -> Option<usize> {
     let mut points = Points::new(block.value_type());
     let decoded = block.decode(0..block.len(), &mut points);
     assert!(points.len() == if decoded.is_ok() { block.len() } else { 0 });
-    let _ = (block.sequences().is_ok(), block.summary().is_ok(), block.check().is_ok());
-    let _ = (block.find(Micros(0)).is_ok(), block.find(block.time_range().1).is_ok());
+    let _ = (block.sequences().is_ok(), block.check().is_ok());
     decoded.ok().map(|()| points.len())
 }
 

@@ -1,0 +1,187 @@
+//! `duramen series aggregate`: what the points of windows of time come to.
+
+use clap::{Args, ValueEnum};
+use duramen::{
+    Aggregate as What, AggregateOptions, Fill, Hold, Micros, QualityFilter, SeriesValue, ValueType,
+    WindowTable, Windows,
+};
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+
+use super::ReadSeries;
+use super::line::{Value, time};
+use super::span::Span;
+use crate::Result;
+use crate::exit::{Failure, Success};
+use crate::output::Output;
+use crate::readings::Written;
+use crate::session::Session;
+
+const EXAMPLES: &str = "\
+Examples:
+  duramen series aggregate plant.duramen boiler/7/temp --every 1h
+  duramen series aggregate plant.duramen boiler/7/temp count mean max --every 1d --zone Asia/Tokyo
+  duramen series aggregate plant.duramen boiler/7/temp p50 p99.9 --every 1mo --fill null
+  duramen series aggregate plant.duramen boiler/7/state in:off --every 1d --from 2024-05-01
+
+What can be computed: count, sum, mean, twmean (weighted by the time that values held), twlinear
+(the same along straight lines), min, max, first, last, delta (above the last value before the
+window), rate (that per second), stddev, p0 to p100 (a percentile), in:VALUE (seconds that the value
+was so).
+
+Windows are a number and us, ms, s, m or h, counted from 1970, or d, w, mo or y of the calendar.";
+
+/// Print what the points of windows of time come to
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Aggregate {
+    #[command(flatten)]
+    series: ReadSeries,
+    /// What to compute
+    #[arg(value_name = "WHAT", default_values = ["count", "mean", "min", "max"])]
+    what: Vec<String>,
+    /// How long windows are
+    #[arg(long, value_name = "WINDOW")]
+    every: String,
+    /// The time zone whose calendar counts
+    #[arg(long, value_name = "ZONE", default_value = "UTC")]
+    zone: String,
+    #[command(flatten)]
+    span: Span,
+    /// What stands in windows without points: none leaves them out; or a number
+    #[arg(long, value_name = "none|null|previous|linear|NUMBER", default_value = "none",
+        allow_hyphen_values = true, value_parser = fill)]
+    fill: Fill,
+    /// Which points count
+    #[arg(long, value_enum, default_value = "good")]
+    quality: Quality,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Quality {
+    /// Those of good quality
+    Good,
+    /// Those of good or uncertain quality
+    Usable,
+    /// All of them
+    All,
+}
+
+fn fill(text: &str) -> Result<Fill, String> {
+    Ok(match text {
+        "none" => Fill::None,
+        "null" => Fill::Null,
+        "previous" => Fill::Previous,
+        "linear" => Fill::Linear,
+        number => Fill::Value(number.parse().map_err(|_| {
+            format!("{text:?} is neither none, null, previous nor linear, nor a number")
+        })?),
+    })
+}
+
+impl Aggregate {
+    pub(super) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
+        let bounds = self.span.bounds()?;
+        let series = self.series.open(session)?;
+        let value_type = series.info().definition.value_type;
+        let all = self.what.iter().map(|what| parse(what, value_type));
+        let options = AggregateOptions {
+            fill: self.fill,
+            quality: match self.quality {
+                Quality::Good => QualityFilter::Good,
+                Quality::Usable => QualityFilter::Usable,
+                Quality::All => QualityFilter::All,
+            },
+            ..AggregateOptions::new(
+                all.collect::<Result<_, _>>().map_err(Failure::Usage)?,
+                Windows::parse(&self.every, &self.zone)?,
+            )
+        };
+        self.print(&series.aggregate(bounds, &options)?, &options, output)?;
+        Ok(Success::Done)
+    }
+
+    fn print(
+        &self,
+        table: &WindowTable,
+        options: &AggregateOptions,
+        output: &mut Output,
+    ) -> Result<()> {
+        let shown = |row: usize, column: usize| {
+            let value = table.columns[column].get(row)?;
+            let is_duration = matches!(options.aggregates[column], What::DurationIn(_));
+            Some(if is_duration { seconds(&value) } else { value })
+        };
+        if !output.style.json {
+            output.line(format_args!("start,{}", self.what.join(",")))?;
+        }
+        for (row, start) in table.starts.iter().enumerate() {
+            let start = time(Micros(*start));
+            let cells = (0..table.columns.len()).map(|column| shown(row, column));
+            if output.style.json {
+                let row = Row { start, names: &self.what, cells: cells.collect() };
+                output.line(serde_json::to_string(&row).map_err(std::io::Error::from)?)?;
+            } else {
+                let cells = cells.map(|cell| cell.map_or(String::new(), |cell| cell.to_string()));
+                let cells: Vec<_> = std::iter::once(start).chain(cells).collect();
+                let mut row = csv::Writer::from_writer(output.stream());
+                row.write_record(&cells).map_err(std::io::Error::from)?;
+                row.flush()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One window in JSON.
+struct Row<'a> {
+    start: String,
+    names: &'a [String],
+    cells: Vec<Option<SeriesValue>>,
+}
+
+impl Serialize for Row<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("start", &self.start)?;
+        for (name, cell) in self.names.iter().zip(&self.cells) {
+            map.serialize_entry(name, &cell.clone().map(Value))?;
+        }
+        map.end()
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "seconds with their fraction")]
+fn seconds(micros: &SeriesValue) -> SeriesValue {
+    match micros {
+        SeriesValue::I64(micros) => (*micros as f64 / 1e6).into(),
+        other => other.clone(),
+    }
+}
+
+fn parse(text: &str, value_type: ValueType) -> Result<What, String> {
+    Ok(match text {
+        "count" => What::Count,
+        "sum" => What::Sum,
+        "mean" => What::Mean,
+        "twmean" => What::TimeWeightedMean(Hold::Step),
+        "twlinear" => What::TimeWeightedMean(Hold::Linear),
+        "min" => What::Min,
+        "max" => What::Max,
+        "first" => What::First,
+        "last" => What::Last,
+        "delta" => What::Delta,
+        "rate" => What::Rate,
+        "stddev" => What::StdDev,
+        other => {
+            if let Some(state) = other.strip_prefix("in:") {
+                return Ok(What::DurationIn(Written::Text(state.to_owned()).of_type(value_type)?));
+            }
+            let percent = other.strip_prefix('p').and_then(|digits| digits.parse::<f64>().ok());
+            match percent.filter(|percent| (0.0..=100.0).contains(percent)) {
+                Some(percent) => What::Percentile(percent / 100.0),
+                None => return Err(format!("{text:?} is nothing to compute: see --help")),
+            }
+        }
+    })
+}

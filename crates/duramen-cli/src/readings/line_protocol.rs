@@ -1,0 +1,278 @@
+//! The line protocol of InfluxDB: `measurement,tag=a field=1.5,other=2i 1714560000000000000`.
+//!
+//! A series is named `measurement/field`, and the tags are its labels.
+
+use std::collections::BTreeMap;
+
+use duramen::{Micros, Quality, SeriesValue};
+
+use super::{Reading, Reason, Written};
+
+/// What a timestamp counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Precision {
+    /// Nanoseconds
+    Ns,
+    /// Microseconds
+    Us,
+    /// Milliseconds
+    Ms,
+    /// Seconds
+    S,
+}
+
+/// What is true for all lines.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rules {
+    pub(crate) precision: Precision,
+    /// The time of lines that have none.
+    pub(crate) now: Micros,
+}
+
+/// The readings of a line; none of a comment or an empty line. True if its time was rounded down.
+pub(crate) fn parse(line: &str, rules: Rules) -> Result<(Vec<Reading>, bool), Reason> {
+    let line = line.trim_start().trim_end_matches(['\r', '\n', ' ']);
+    if line.is_empty() || line.starts_with('#') {
+        return Ok((Vec::new(), false));
+    }
+    let mut scan = Scan { rest: line };
+    let measurement = scan.word(&[',', ' '], &[',', ' ']);
+    if measurement.is_empty() {
+        return Err("the measurement has no name".to_owned());
+    }
+    let mut labels = BTreeMap::new();
+    while scan.takes(',') {
+        let tag = scan.key("tag")?;
+        let value = scan.word(&[',', ' '], &[',', ' ', '=']);
+        if value.is_empty() {
+            return Err(format!("the tag {tag:?} has no value"));
+        }
+        if labels.insert(tag.clone(), value).is_some() {
+            return Err(format!("the tag {tag:?} is there twice"));
+        }
+    }
+    scan.spaces("the fields")?;
+    let mut fields = Vec::new();
+    loop {
+        let field = scan.key("field")?;
+        let value = scan.value(&field)?;
+        fields.push((field, value));
+        if !scan.takes(',') {
+            break;
+        }
+    }
+    let (time, is_rounded) = scan.time(rules)?;
+    let reading = |(field, value)| Reading {
+        series: format!("{measurement}/{field}"),
+        labels: labels.clone(),
+        time,
+        value: Written::Typed(value),
+        quality: Quality::GOOD,
+    };
+    Ok((fields.into_iter().map(reading).collect(), is_rounded))
+}
+
+/// A line from some character on.
+struct Scan<'a> {
+    rest: &'a str,
+}
+
+impl Scan<'_> {
+    fn takes(&mut self, character: char) -> bool {
+        let rest = self.rest.strip_prefix(character);
+        self.rest = rest.unwrap_or(self.rest);
+        rest.is_some()
+    }
+
+    /// The characters up to one of `ends`. A backslash stands before one of `special` that means
+    /// nothing, and else for itself.
+    fn word(&mut self, ends: &[char], special: &[char]) -> String {
+        let mut word = String::new();
+        while let Some(character) = self.rest.chars().next() {
+            if ends.contains(&character) {
+                break;
+            }
+            self.rest = &self.rest[character.len_utf8()..];
+            let next = self.rest.chars().next();
+            match next.filter(|next| character == '\\' && special.contains(next)) {
+                Some(next) => {
+                    word.push(next);
+                    self.rest = &self.rest[next.len_utf8()..];
+                }
+                None => word.push(character),
+            }
+        }
+        word
+    }
+
+    /// A name and the sign behind it.
+    fn key(&mut self, what: &str) -> Result<String, Reason> {
+        let key = self.word(&[',', '=', ' '], &[',', '=', ' ']);
+        if key.is_empty() {
+            return Err(format!("a {what} has no name"));
+        }
+        if !self.takes('=') {
+            return Err(format!("the {what} {key:?} has no = and value"));
+        }
+        Ok(key)
+    }
+
+    fn spaces(&mut self, what: &str) -> Result<(), Reason> {
+        let trimmed = self.rest.trim_start_matches(' ');
+        if trimmed.len() == self.rest.len() || trimmed.is_empty() {
+            return Err(format!("{what} are missing"));
+        }
+        self.rest = trimmed;
+        Ok(())
+    }
+
+    fn value(&mut self, field: &str) -> Result<SeriesValue, Reason> {
+        if self.takes('"') {
+            let text = self.word(&['"'], &['"', '\\']);
+            if !self.takes('"') {
+                return Err(format!("the text of the field {field:?} has no end on this line"));
+            }
+            return Ok(SeriesValue::String(text));
+        }
+        let word = self.word(&[',', ' '], &[]);
+        let value = match word.as_str() {
+            "t" | "T" | "true" | "True" | "TRUE" => Some(SeriesValue::Bool(true)),
+            "f" | "F" | "false" | "False" | "FALSE" => Some(SeriesValue::Bool(false)),
+            number => number_of(number)?,
+        };
+        value.ok_or_else(|| format!("the field {field:?} has no such value: {word:?}"))
+    }
+
+    fn time(&mut self, rules: Rules) -> Result<(Micros, bool), Reason> {
+        let text = self.rest.trim_matches(' ');
+        if text.is_empty() {
+            return Ok((rules.now, false));
+        }
+        if !self.rest.starts_with(' ') {
+            return Err(format!("expected a space before the time, found {text:?}"));
+        }
+        let Ok(count) = text.parse::<i64>() else {
+            return Err(format!("the time {text:?} is no integer of 64 bits"));
+        };
+        let factor = match rules.precision {
+            Precision::Ns => return Ok((Micros(count.div_euclid(1_000)), count % 1_000 != 0)),
+            Precision::Us => 1,
+            Precision::Ms => 1_000,
+            Precision::S => 1_000_000,
+        };
+        let micros = count.checked_mul(factor);
+        let micros = micros.ok_or_else(|| format!("the time {text} is out of range"))?;
+        Ok((Micros(micros), false))
+    }
+}
+
+/// An integer behind which is `i` or `u`, or a float.
+fn number_of(text: &str) -> Result<Option<SeriesValue>, Reason> {
+    if let Some(digits) = text.strip_suffix('i') {
+        return Ok(digits.parse().ok().map(SeriesValue::I64));
+    }
+    if let Some(digits) = text.strip_suffix('u') {
+        let Ok(value) = digits.parse::<u64>() else { return Ok(None) };
+        let value = i64::try_from(value);
+        let value = value.map_err(|_| format!("{text} does not fit a signed integer of 64 bits"));
+        return value.map(|value| Some(SeriesValue::I64(value)));
+    }
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
+    Ok(text.parse().ok().filter(|_| is_number).map(SeriesValue::F64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RULES: Rules = Rules { precision: Precision::Ns, now: Micros(7) };
+
+    fn read(line: &str) -> Vec<(String, SeriesValue, i64)> {
+        let (readings, _) = parse(line, RULES).unwrap();
+        let plain = |one: Reading| match one.value {
+            Written::Typed(value) => (one.series, value, one.time.0),
+            Written::Text(text) => panic!("{text} has no type"),
+        };
+        readings.into_iter().map(plain).collect()
+    }
+
+    #[test]
+    fn fields_of_every_type_are_series() {
+        let line = r#"m,a=1,b=x f=1.5,i=-2i,u=3u,t=T,n=false,s="a \"b\" \\ , =" 1000500"#;
+        let (readings, is_rounded) = parse(line, RULES).unwrap();
+        assert!(is_rounded);
+        assert_eq!(readings[0].labels, [("a".into(), "1".into()), ("b".into(), "x".into())].into());
+        let expected = [
+            ("m/f", SeriesValue::F64(1.5)),
+            ("m/i", SeriesValue::I64(-2)),
+            ("m/u", SeriesValue::I64(3)),
+            ("m/t", SeriesValue::Bool(true)),
+            ("m/n", SeriesValue::Bool(false)),
+            ("m/s", SeriesValue::String(r#"a "b" \ , ="#.into())),
+        ];
+        let expected = expected.map(|(series, value)| (series.to_owned(), value, 1_000));
+        assert_eq!(read(line), expected);
+    }
+
+    #[test]
+    fn names_are_escaped_and_a_backslash_stands_for_itself() {
+        let line = r"my\ m\,x=1,t\=\ a=b\,c f\ 1=1,back\slash=2 5000";
+        let (readings, _) = parse(line, RULES).unwrap();
+        let names: Vec<_> = readings.iter().map(|one| one.series.as_str()).collect();
+        assert_eq!(names, [r"my m,x=1/f 1", r"my m,x=1/back\slash"]);
+        assert_eq!(readings[0].labels, [("t= a".to_owned(), "b,c".to_owned())].into());
+    }
+
+    #[test]
+    fn times_are_of_a_precision_and_rounded_down() {
+        assert_eq!(read("m f=1 -1")[0].2, -1);
+        assert_eq!(read("m f=1")[0].2, 7);
+        let of = |precision| parse("m f=1 3", Rules { precision, ..RULES }).unwrap();
+        assert_eq!(of(Precision::S).0[0].time, Micros(3_000_000));
+        assert_eq!(
+            (of(Precision::Ms).0[0].time, of(Precision::Us).0[0].time),
+            (Micros(3_000), Micros(3))
+        );
+        assert!(!of(Precision::Us).1);
+        let seconds = Rules { precision: Precision::S, ..RULES };
+        assert!(parse("m f=1 9223372036854775807", seconds).is_err());
+    }
+
+    #[test]
+    fn comments_and_empty_lines_are_nothing() {
+        for line in ["", "   ", "# m f=1", "\r"] {
+            assert_eq!(parse(line, RULES), Ok((Vec::new(), false)));
+        }
+    }
+
+    #[test]
+    fn what_is_no_line_is_refused_with_a_reason() {
+        let cases = [
+            ("m", "the fields are missing"),
+            ("m ", "the fields are missing"),
+            (",a=b f=1", "the measurement has no name"),
+            ("m,a f=1", "the tag \"a\" has no = and value"),
+            ("m,a= f=1", "the tag \"a\" has no value"),
+            ("m,a=1,a=2 f=1", "the tag \"a\" is there twice"),
+            ("m f", "the field \"f\" has no = and value"),
+            ("m f=", "the field \"f\" has no such value: \"\""),
+            ("m f=1x", "the field \"f\" has no such value: \"1x\""),
+            ("m f=nan", "the field \"f\" has no such value: \"nan\""),
+            (
+                "m f=9223372036854775808i",
+                "the field \"f\" has no such value: \"9223372036854775808i\"",
+            ),
+            (
+                "m f=9223372036854775808u",
+                "9223372036854775808u does not fit a signed integer of 64 bits",
+            ),
+            ("m f=\"a", "the text of the field \"f\" has no end on this line"),
+            ("m f=1 noon", "the time \"noon\" is no integer of 64 bits"),
+            ("m f=\"a\"5", "expected a space before the time, found \"5\""),
+            ("m f=1,", "a field has no name"),
+        ];
+        for (line, reason) in cases {
+            assert_eq!(parse(line, RULES).unwrap_err(), reason, "{line}");
+        }
+    }
+}

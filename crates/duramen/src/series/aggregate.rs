@@ -1,0 +1,181 @@
+//! Aggregates over windows of time: what is asked for, and what comes out.
+//!
+//! Points stream through once, rising; only the window that is open is kept, and the results.
+
+mod columns;
+mod digest;
+mod query;
+mod stream;
+mod window;
+
+use super::quality::Quality;
+use super::value::SeriesValue;
+use super::values::Values;
+use super::windows::Windows;
+use crate::error::{Error, ErrorKind, Result};
+
+pub(crate) use stream::{Before, Stream};
+
+/// What is computed of the points of a window.
+///
+/// Points that the quality filter leaves out do not count. Numbers are those that are not NaN;
+/// false and true are 0 and 1, and text has no numbers. Without the points that it needs an
+/// aggregate has no value.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Aggregate {
+    /// How many points.
+    Count,
+    /// The sum of the numbers.
+    Sum,
+    /// Their mean.
+    Mean,
+    /// Their mean, each weighted by the time that it held: up to the next point ([`Hold`]).
+    TimeWeightedMean(Hold),
+    /// The least number.
+    Min,
+    /// The greatest number.
+    Max,
+    /// The value of the first point.
+    First,
+    /// The value of the last point.
+    Last,
+    /// What the last number is above the last one before the window, or, if there is none, above
+    /// the first one in it. So the deltas of windows add up.
+    Delta,
+    /// That per second of the time between the two.
+    Rate,
+    /// The standard deviation of the numbers as a sample (by n - 1).
+    StdDev,
+    /// What this share of the numbers, 0 to 1, is up to, between two numbers on a straight line.
+    /// Up to 4,096 numbers it is exact, of more by t-digest (Dunning, "Computing Extremely
+    /// Accurate Quantiles Using t-Digests"). Infinities are left out.
+    Percentile(f64),
+    /// How many microseconds the value was this one, each point holding up to the next one.
+    DurationIn(SeriesValue),
+}
+
+/// What holds between two points.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Hold {
+    /// The value of the first of them.
+    #[default]
+    Step,
+    /// The straight line between them.
+    Linear,
+}
+
+/// What stands in windows that have no value.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum Fill {
+    /// Windows without points are left out.
+    #[default]
+    None,
+    /// They are there without values.
+    Null,
+    /// The value of the window before.
+    Previous,
+    /// What is on the straight line between the windows before and after; only of numbers.
+    Linear,
+    /// This number, rounded where numbers are integers.
+    Value(f64),
+}
+
+/// Which points count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum QualityFilter {
+    /// Those of good quality.
+    #[default]
+    Good,
+    /// Those of good or uncertain quality.
+    Usable,
+    /// All of them.
+    All,
+}
+
+/// What is asked of the points of a span of time.
+#[derive(Debug, Clone)]
+pub struct AggregateOptions {
+    /// What is computed, a column each.
+    pub aggregates: Vec<Aggregate>,
+    /// Over which windows.
+    pub windows: Windows,
+    /// What stands in windows that have no value.
+    pub fill: Fill,
+    /// Which points count.
+    pub quality: QualityFilter,
+}
+
+/// A row for each window: when it begins, and what was asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WindowTable {
+    /// When each window begins, in microseconds since the Unix epoch, UTC.
+    pub starts: Vec<i64>,
+    /// A column for each aggregate.
+    pub columns: Vec<WindowColumn>,
+}
+
+/// One aggregate of all windows. Counts and durations are integers; least, greatest, first and
+/// last have the type of the series; all else are floats.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WindowColumn {
+    /// Its values.
+    pub values: Values,
+    /// Whether each window has none; what stands in its place then means nothing.
+    pub nulls: Vec<bool>,
+}
+
+impl Aggregate {
+    /// Whether it weighs values by the time that they held.
+    fn is_of_time(&self) -> bool {
+        matches!(self, Self::TimeWeightedMean(_) | Self::DurationIn(_))
+    }
+}
+
+impl QualityFilter {
+    /// Whether a point of a quality counts.
+    #[inline]
+    pub fn takes(self, quality: Quality) -> bool {
+        match self {
+            Self::Good => quality.is_good(),
+            Self::Usable => quality.is_good() || quality.major() == Quality::UNCERTAIN,
+            Self::All => true,
+        }
+    }
+}
+
+impl WindowColumn {
+    /// The value of window `index`, if it has one.
+    pub fn get(&self, index: usize) -> Option<SeriesValue> {
+        if self.nulls.get(index).copied().unwrap_or(true) { None } else { self.values.get(index) }
+    }
+}
+
+impl AggregateOptions {
+    /// Of points of good quality, windows without points left out.
+    pub fn new(aggregates: Vec<Aggregate>, windows: Windows) -> Self {
+        Self { aggregates, windows, fill: Fill::default(), quality: QualityFilter::default() }
+    }
+
+    /// Whether the points beside a span matter.
+    fn needs_neighbours(&self) -> bool {
+        self.aggregates.iter().any(|aggregate| {
+            let (held, change) = (Aggregate::is_of_time, [Aggregate::Delta, Aggregate::Rate]);
+            held(aggregate) || change.contains(aggregate)
+        })
+    }
+
+    fn check(&self) -> Result<()> {
+        for aggregate in &self.aggregates {
+            if let Aggregate::Percentile(share) = aggregate
+                && !(0.0..=1.0).contains(share)
+            {
+                let what = format!("a percentile of {share}: use a share from 0 to 1");
+                return Err(Error::new(ErrorKind::Invalid, what));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,123 @@
+//! The results as columns, and what fills their gaps.
+
+use super::{Aggregate, Fill, WindowColumn, WindowTable};
+use crate::series::block::float;
+use crate::series::{SeriesValue, ValueType, Values};
+
+/// Results, row by row.
+#[derive(Debug)]
+pub(super) struct Columns {
+    starts: Vec<i64>,
+    columns: Vec<WindowColumn>,
+}
+
+impl Columns {
+    /// Of aggregates of a series of a type.
+    pub(super) fn new(aggregates: &[Aggregate], value_type: ValueType) -> Self {
+        let column = |aggregate: &Aggregate| {
+            let value_type = match aggregate {
+                Aggregate::Count | Aggregate::DurationIn(_) => ValueType::I64,
+                Aggregate::Min | Aggregate::Max | Aggregate::First | Aggregate::Last => value_type,
+                _ => ValueType::F64,
+            };
+            WindowColumn { values: Values::new(value_type), nulls: Vec::new() }
+        };
+        Self { starts: Vec::new(), columns: aggregates.iter().map(column).collect() }
+    }
+
+    /// Windows so far.
+    pub(super) fn len(&self) -> usize {
+        self.starts.len()
+    }
+
+    /// Appends a window.
+    pub(super) fn push(&mut self, start: i64, row: impl Iterator<Item = Option<SeriesValue>>) {
+        self.starts.push(start);
+        for (column, value) in self.columns.iter_mut().zip(row) {
+            column.push(value);
+        }
+    }
+
+    /// The table, its gaps filled.
+    pub(super) fn finish(mut self, fill: Fill) -> WindowTable {
+        for column in &mut self.columns {
+            match fill {
+                Fill::None | Fill::Null => {}
+                Fill::Previous => column.fill_previous(),
+                Fill::Linear => column.fill_linear(&self.starts),
+                Fill::Value(number) => column.fill_value(number),
+            }
+        }
+        WindowTable { starts: self.starts, columns: self.columns }
+    }
+}
+
+impl WindowColumn {
+    fn push(&mut self, value: Option<SeriesValue>) {
+        self.nulls.push(value.is_none());
+        let value = value.unwrap_or_else(|| none(self.values.value_type()));
+        let pushed = self.values.push(value);
+        assert!(pushed.is_ok(), "an aggregate has another type than its column");
+    }
+
+    fn fill_previous(&mut self) {
+        let mut filled = Values::new(self.values.value_type());
+        let mut known = None;
+        for index in 0..self.nulls.len() {
+            if !self.nulls[index] {
+                known = Some(index);
+            }
+            let from = known.unwrap_or(index);
+            filled.append(&self.values, from..from + 1);
+            self.nulls[index] = known.is_none();
+        }
+        self.values = filled;
+    }
+
+    fn fill_value(&mut self, number: f64) {
+        for index in 0..self.nulls.len() {
+            if self.nulls[index] {
+                self.set(index, number);
+            }
+        }
+    }
+
+    fn fill_linear(&mut self, starts: &[i64]) {
+        let mut before = None;
+        for index in 0..self.nulls.len() {
+            if self.nulls[index] {
+                continue;
+            }
+            let Some(value) = self.values.get_f64(index) else { return };
+            if let Some((known, low)) = before.replace((index, value)) {
+                let whole = float(starts[index].abs_diff(starts[known]));
+                for gap in known + 1..index {
+                    let share = float(starts[gap].abs_diff(starts[known])) / whole;
+                    self.set(gap, low * (1.0 - share) + value * share);
+                }
+            }
+        }
+    }
+
+    /// Makes a number the value of a window, if values are numbers.
+    #[expect(clippy::cast_possible_truncation, reason = "rounded to the type of the column")]
+    fn set(&mut self, index: usize, number: f64) {
+        match &mut self.values {
+            Values::F64(all) => all[index] = number,
+            Values::F32(all) => all[index] = number as f32,
+            Values::I64(all) => all[index] = number.round() as i64,
+            Values::Bool(_) | Values::String(_) => return,
+        }
+        self.nulls[index] = false;
+    }
+}
+
+fn none(value_type: ValueType) -> SeriesValue {
+    match value_type {
+        ValueType::F64 => SeriesValue::F64(0.0),
+        ValueType::F32 => SeriesValue::F32(0.0),
+        ValueType::I64 => SeriesValue::I64(0),
+        ValueType::Bool => SeriesValue::Bool(false),
+        ValueType::String => SeriesValue::String(String::new()),
+    }
+}

@@ -1,0 +1,277 @@
+//! Points stream through, windows come out.
+//!
+//! What holds between two points is counted when the second one is known, window by window, so
+//! that no window is closed before all of it is.
+
+use std::ops::Range;
+
+use super::columns::Columns;
+use super::digest::Digest;
+use super::window::{Area, Window};
+use super::{Aggregate, AggregateOptions, Fill, WindowTable};
+use crate::error::{Error, ErrorKind, Result};
+use crate::limits::SERIES_WINDOWS_MAX;
+use crate::series::block::{Summary, float};
+use crate::series::{Point, Points, SeriesValue, ValueType};
+
+/// Aggregates points as they come.
+#[derive(Debug)]
+pub(crate) struct Stream<'a> {
+    options: &'a AggregateOptions,
+    needs: Needs,
+    value_type: ValueType,
+    /// The first time that is asked for, and the first that is not.
+    span: (i64, i64),
+    window: Window,
+    /// The last number in windows before.
+    before: Option<(i64, f64)>,
+    /// The value that holds since the last point, unless that does not count.
+    held: Option<(i64, SeriesValue)>,
+    columns: Columns,
+}
+
+/// What has to be looked at beside summaries.
+#[derive(Debug, Clone, Default)]
+struct Needs {
+    digest: bool,
+    numbers: bool,
+    /// Values as they hold.
+    held: bool,
+    states: Vec<SeriesValue>,
+}
+
+impl Needs {
+    fn of(aggregates: &[Aggregate]) -> Self {
+        let mut needs = Self::default();
+        for aggregate in aggregates {
+            match aggregate {
+                Aggregate::Percentile(_) => needs.digest = true,
+                Aggregate::Delta | Aggregate::Rate => needs.numbers = true,
+                Aggregate::TimeWeightedMean(_) => needs.held = true,
+                Aggregate::DurationIn(state) => {
+                    needs.held = true;
+                    needs.states.push(state.clone());
+                }
+                _ => {}
+            }
+        }
+        needs
+    }
+}
+
+/// What is known of the time before a span.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Before {
+    /// The last point.
+    point: Option<Point>,
+    /// The last number that counts.
+    number: Option<(i64, f64)>,
+}
+
+impl Before {
+    /// Adds a point before those that were added before. False if no more of them are needed.
+    pub(crate) fn add(&mut self, point: Point, options: &AggregateOptions) -> bool {
+        if options.quality.takes(point.quality) {
+            self.number = real(&point.value).map(|number| (point.time.0, number));
+        }
+        self.point.get_or_insert(point);
+        self.number.is_none() && Needs::of(&options.aggregates).numbers
+    }
+}
+
+impl<'a> Stream<'a> {
+    /// The table of a series of a type that has no points to ask for.
+    pub(crate) fn none(value_type: ValueType, options: &AggregateOptions) -> Result<WindowTable> {
+        options.check()?;
+        Ok(Columns::new(&options.aggregates, value_type).finish(Fill::None))
+    }
+
+    /// Begins with the span of time `from..to` of a series of a type. Values hold up to `to`; a
+    /// point that is there may be added all the same.
+    pub(crate) fn new(
+        value_type: ValueType,
+        options: &'a AggregateOptions,
+        span: (i64, i64),
+        before: Before,
+    ) -> Result<Self> {
+        options.check()?;
+        let needs = Needs::of(&options.aggregates);
+        let number = options.windows.number(span.0)?;
+        let held = before.point.filter(|point| options.quality.takes(point.quality));
+        Ok(Self {
+            value_type,
+            span,
+            window: open(options, (value_type, needs.states.len()), number)?,
+            before: before.number,
+            held: held.map(|point| (point.time.0, point.value)).filter(|_| needs.held),
+            columns: Columns::new(&options.aggregates, value_type),
+            needs,
+            options,
+        })
+    }
+
+    /// Adds points of the span, rising, after all that were added before.
+    pub(crate) fn add(&mut self, points: &Points) -> Result<()> {
+        let times = points.times();
+        let mut start = 0;
+        while let Some(time) = times.get(start) {
+            self.advance(*time, points.get(start).as_ref())?;
+            let rest = times.get(start..).unwrap_or_default();
+            let end = start + rest.partition_point(|time| *time < self.window.end);
+            self.take(points, start..end);
+            start = end;
+        }
+        Ok(())
+    }
+
+    /// The windows. `after` is the first point that is not before the span's end.
+    pub(crate) fn finish(mut self, after: Option<&Point>) -> Result<WindowTable> {
+        let end = self.span.1;
+        let last = self.options.windows.number(end.saturating_sub(1))?;
+        self.close_until(last, after)?;
+        self.hold_until(end, after);
+        self.close();
+        Ok(self.columns.finish(self.options.fill))
+    }
+
+    /// Closes the windows before the one that a time is in, which `next` is the next point of.
+    fn advance(&mut self, time: i64, next: Option<&Point>) -> Result<()> {
+        if time < self.window.end {
+            return Ok(());
+        }
+        let number = self.options.windows.number(time)?;
+        self.close_until(number, next)
+    }
+
+    /// Closes windows until one of a number is open.
+    fn close_until(&mut self, number: i64, next: Option<&Point>) -> Result<()> {
+        while self.window.number < number {
+            self.hold_until(self.window.end, next);
+            self.close();
+            let is_kept = self.held.is_some() || self.options.fill != Fill::None;
+            let open_number = if is_kept { self.window.number + 1 } else { number };
+            let states = self.needs.states.len();
+            self.window = open(self.options, (self.value_type, states), open_number)?;
+            if self.columns.len() > SERIES_WINDOWS_MAX {
+                let what = format!(
+                    "there are more than {SERIES_WINDOWS_MAX} windows: use wider ones, or a \
+                     shorter span"
+                );
+                return Err(Error::new(ErrorKind::Invalid, what));
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the row of the open window.
+    fn close(&mut self) {
+        let window = &self.window;
+        if window.has_any() || self.options.fill != Fill::None {
+            let mut state = 0;
+            let row = self.options.aggregates.iter().map(|aggregate| {
+                let value = window.value((aggregate, state), self.before);
+                state += usize::from(matches!(aggregate, Aggregate::DurationIn(_)));
+                value
+            });
+            self.columns.push(window.start, row);
+        }
+        self.before = window.numbers.map(|(_, last)| last).or(self.before);
+    }
+
+    /// Adds the points in a range, which are all in the open window.
+    fn take(&mut self, points: &Points, range: Range<usize>) {
+        let filter = self.options.quality;
+        self.window.summary.add(&Summary::of_those(points, range.clone(), filter));
+        if !(self.needs.digest || self.needs.numbers || self.needs.held) {
+            return;
+        }
+        let (values, qualities) = (points.values(), points.qualities());
+        let counts = |index: &usize| filter.takes(qualities.get(*index));
+        if self.needs.digest {
+            let numbers = range.clone().filter(counts).filter_map(|index| values.get_f64(index));
+            self.window.digest.add(numbers);
+        }
+        if self.needs.numbers {
+            let number = |index: usize| {
+                let number = values.get_f64(index).filter(|number| !number.is_nan())?;
+                Some((*points.times().get(index)?, number))
+            };
+            let first = range.clone().filter(counts).find_map(number);
+            let last = range.clone().rev().filter(counts).find_map(number);
+            if let (Some(first), Some(last)) = (first, last) {
+                let first = self.window.numbers.map_or(first, |(first, _)| first);
+                self.window.numbers = Some((first, last));
+            }
+        }
+        if self.needs.held {
+            for point in range.filter_map(|index| points.get(index)) {
+                self.hold_until(point.time.0, Some(&point));
+                let counts = filter.takes(point.quality);
+                self.held = counts.then_some((point.time.0, point.value));
+            }
+        }
+    }
+
+    /// Counts what holds from the last point, or from where the window or the span begins, up to a
+    /// time in the open window or its end. `next` is the next point.
+    fn hold_until(&mut self, time: i64, next: Option<&Point>) {
+        let Some((since, value)) = &self.held else { return };
+        let from = (*since).max(self.window.start).max(self.span.0);
+        let until = time.min(self.span.1);
+        if from >= until {
+            return;
+        }
+        let micros = until.abs_diff(from);
+        for (state, in_state) in self.needs.states.iter().zip(&mut self.window.in_state) {
+            if state == value {
+                *in_state = in_state.saturating_add_unsigned(micros);
+            }
+        }
+        let Some(number) = real(value) else { return };
+        self.window.step.add(number, micros);
+        let next = next.filter(|next| self.options.quality.takes(next.quality));
+        if let Some(next) = next
+            && let Some(other) = real(&next.value)
+        {
+            let line = Line { from: (*since, number), to: (next.time.0, other) };
+            let mean = f64::midpoint(line.at(from), line.at(until));
+            self.window.linear.add(mean, micros);
+        }
+    }
+}
+
+/// A straight line between two points.
+struct Line {
+    from: (i64, f64),
+    to: (i64, f64),
+}
+
+impl Line {
+    fn at(&self, time: i64) -> f64 {
+        let share = float(time.abs_diff(self.from.0)) / float(self.to.0.abs_diff(self.from.0));
+        self.from.1 * (1.0 - share) + self.to.1 * share
+    }
+}
+
+fn open(
+    options: &AggregateOptions,
+    (value_type, states): (ValueType, usize),
+    number: i64,
+) -> Result<Window> {
+    Ok(Window {
+        number,
+        start: options.windows.start(number)?,
+        end: options.windows.start(number + 1)?,
+        summary: Summary::none(value_type),
+        digest: Digest::default(),
+        numbers: None,
+        step: Area::default(),
+        linear: Area::default(),
+        in_state: vec![0; states],
+    })
+}
+
+/// A value that is a number.
+fn real(value: &SeriesValue) -> Option<f64> {
+    value.as_f64().filter(|number| !number.is_nan())
+}

@@ -1,0 +1,269 @@
+#![expect(clippy::cast_precision_loss, reason = "tests use small values")]
+
+use super::*;
+use crate::revision::Micros;
+use crate::series::block::tests::Numbers64;
+use crate::series::{Point, Points, ValueType};
+
+fn points(all: &[(i64, f64)]) -> Points {
+    let mut points = Points::new(ValueType::F64);
+    for (time, value) in all {
+        points.push(Micros(*time), *value, Quality::GOOD).unwrap();
+    }
+    points
+}
+
+/// The table of points, which come in parts of some length.
+fn run(
+    (points, span): (&Points, (i64, i64)),
+    options: &AggregateOptions,
+    part: usize,
+) -> Result<WindowTable> {
+    let of = |wanted: &dyn Fn(i64) -> bool| points.times().iter().position(|time| wanted(*time));
+    let first = of(&|time| time >= span.0).unwrap_or(points.len());
+    let end = of(&|time| time >= span.1).unwrap_or(points.len());
+    let mut before = Before::default();
+    (0..first)
+        .rev()
+        .filter_map(|index| points.get(index))
+        .find(|one| !before.add(one.clone(), options));
+    let mut stream = Stream::new(points.value_type(), options, span, before)?;
+    let mut start = first;
+    while start < end {
+        let next = end.min(start + part);
+        let mut some = Points::new(points.value_type());
+        some.append(points, start..next);
+        stream.add(&some)?;
+        start = next;
+    }
+    stream.finish(points.get(end).as_ref())
+}
+
+fn width(micros: i64) -> Windows {
+    Windows::of_width(Micros(micros)).unwrap()
+}
+
+fn column(table: &WindowTable, index: usize) -> Vec<Option<f64>> {
+    let column = &table.columns[index];
+    (0..table.starts.len()).map(|row| column.get(row)?.as_f64()).collect()
+}
+
+#[test]
+fn windows_are_what_they_come_to_by_hand() {
+    let points = points(&[(0, 1.0), (4, 3.0), (6, 2.0), (25, 10.0), (29, 6.0)]);
+    let hold = |hold| Aggregate::TimeWeightedMean(hold);
+    let aggregates = vec![
+        Aggregate::Count,
+        Aggregate::Sum,
+        Aggregate::Mean,
+        Aggregate::Min,
+        Aggregate::Max,
+        Aggregate::First,
+        Aggregate::Last,
+        Aggregate::Delta,
+        Aggregate::Rate,
+        Aggregate::StdDev,
+        Aggregate::Percentile(0.5),
+        hold(Hold::Step),
+        hold(Hold::Linear),
+        Aggregate::DurationIn(SeriesValue::F64(2.0)),
+    ];
+    let options = AggregateOptions::new(aggregates, width(10));
+    let table = run((&points, (0, 30)), &options, 2).unwrap();
+    // 2 holds from 6 on through the whole second window, so that it is not left out.
+    assert_eq!(table.starts, [0, 10, 20]);
+    let expected: [[Option<f64>; 3]; 14] = [
+        [Some(3.0), Some(0.0), Some(2.0)],
+        [Some(6.0), None, Some(16.0)],
+        [Some(2.0), None, Some(8.0)],
+        [Some(1.0), None, Some(6.0)],
+        [Some(3.0), None, Some(10.0)],
+        [Some(1.0), None, Some(10.0)],
+        [Some(2.0), None, Some(6.0)],
+        [Some(1.0), None, Some(4.0)],
+        [Some(1e6 / 6.0), None, Some(4e6 / 23.0)],
+        [Some(1.0), None, Some(8_f64.sqrt())],
+        [Some(2.0), None, Some(8.0)],
+        [Some((4.0 + 6.0 + 8.0) / 10.0), Some(2.0), Some((10.0 + 40.0 + 6.0) / 10.0)],
+        [
+            Some((8.0 + 5.0 + 4.0 * f64::midpoint(2.0, 2.0 + 8.0 * 4.0 / 19.0)) / 10.0),
+            Some(2.0 + 8.0 * 9.0 / 19.0),
+            Some((5.0 * f64::midpoint(2.0 + 8.0 * 14.0 / 19.0, 10.0) + 32.0) / 9.0),
+        ],
+        [Some(4.0), Some(10.0), Some(5.0)],
+    ];
+    for (index, expected) in expected.iter().enumerate() {
+        let found = column(&table, index);
+        for (found, expected) in found.iter().zip(expected) {
+            let alike = match (found, expected) {
+                (Some(one), Some(two)) => (one - two).abs() < 1e-9 * two.abs().max(1.0),
+                (one, two) => one == two,
+            };
+            assert!(alike, "{:?}: {found:?}, not {expected:?}", options.aggregates[index]);
+        }
+    }
+}
+
+#[test]
+fn gaps_are_filled_as_it_is_asked_for() {
+    let points = points(&[(15, 10.0), (45, 40.0)]);
+    let cases = [
+        (Fill::None, vec![Some(10.0), Some(40.0)]),
+        (Fill::Null, vec![None, Some(10.0), None, None, Some(40.0), None]),
+        (Fill::Previous, [None, Some(10.0), Some(10.0), Some(10.0), Some(40.0), Some(40.0)].into()),
+        (Fill::Linear, vec![None, Some(10.0), Some(20.0), Some(30.0), Some(40.0), None]),
+        (Fill::Value(-1.0), [-1.0, 10.0, -1.0, -1.0, 40.0, -1.0].map(Some).into()),
+    ];
+    for (fill, expected) in cases {
+        let aggregates = vec![Aggregate::Mean, Aggregate::Max];
+        let options = AggregateOptions { fill, ..AggregateOptions::new(aggregates, width(10)) };
+        let table = run((&points, (0, 60)), &options, 1).unwrap();
+        assert_eq!(column(&table, 0), expected, "{fill:?}");
+        assert_eq!(column(&table, 1), expected, "{fill:?}");
+    }
+}
+
+#[test]
+fn only_points_of_the_quality_that_is_asked_for_count() {
+    let mut points = points(&[(0, 1.0)]);
+    points.push(Micros(2), 100.0, Quality::BAD).unwrap();
+    points.push(Micros(4), 5.0, Quality::UNCERTAIN).unwrap();
+    points.push(Micros(6), 7.0, Quality::GOOD).unwrap();
+    let hold = Aggregate::TimeWeightedMean(Hold::Step);
+    let of = |quality| {
+        let aggregates = vec![Aggregate::Sum, hold.clone()];
+        let options = AggregateOptions { quality, ..AggregateOptions::new(aggregates, width(10)) };
+        let table = run((&points, (0, 10)), &options, 9).unwrap();
+        (column(&table, 0)[0].unwrap(), column(&table, 1)[0].unwrap())
+    };
+    // What is not counted ends what held before it, and nothing holds until the next that counts.
+    assert_eq!(of(QualityFilter::Good), (8.0, (2.0 + 28.0) / 6.0));
+    assert_eq!(of(QualityFilter::Usable), (13.0, (2.0 + 10.0 + 28.0) / 8.0));
+    assert_eq!(of(QualityFilter::All), (113.0, (2.0 + 200.0 + 10.0 + 28.0) / 10.0));
+}
+
+#[test]
+fn values_keep_the_type_of_their_series() {
+    let mut states = Points::new(ValueType::String);
+    for (time, state) in [(0, "on"), (3, "off"), (8, "on")] {
+        states.push(Micros(time), state, Quality::GOOD).unwrap();
+    }
+    let on = Aggregate::DurationIn("on".into());
+    let aggregates = vec![Aggregate::First, on, Aggregate::Max, Aggregate::Sum];
+    let options = AggregateOptions::new(aggregates, width(10));
+    let table = run((&states, (0, 10)), &options, 9).unwrap();
+    let row: Vec<_> = table.columns.iter().map(|column| column.get(0)).collect();
+    assert_eq!(row, [Some("on".into()), Some(SeriesValue::I64(5)), None, None]);
+    let mut integers = Points::new(ValueType::I64);
+    for (time, value) in [(0, i64::MAX), (1, i64::MAX - 1)] {
+        integers.push(Micros(time), value, Quality::GOOD).unwrap();
+    }
+    let aggregates = vec![Aggregate::Min, Aggregate::Last, Aggregate::Max];
+    let table = run((&integers, (0, 10)), &AggregateOptions::new(aggregates, width(5)), 1).unwrap();
+    let row: Vec<_> = table.columns.iter().map(|column| column.get(0)).collect();
+    let expected =
+        [i64::MAX - 1, i64::MAX - 1, i64::MAX].map(|value| Some(SeriesValue::I64(value)));
+    assert_eq!(row, expected);
+}
+
+/// What a window is by looking at every microsecond of it.
+fn naive(points: &Points, (start, end): (i64, i64), aggregate: &Aggregate) -> Option<f64> {
+    let all: Vec<Point> = points.iter().collect();
+    let inside = || all.iter().filter(|one| (start..end).contains(&one.time.0));
+    let good = || inside().filter(|one| one.quality.is_good());
+    let numbers: Vec<f64> = good().filter_map(|one| one.value.as_f64()).collect();
+    let mean = numbers.iter().sum::<f64>() / numbers.len() as f64;
+    let held =
+        |time: i64| all.iter().rfind(|one| one.time.0 <= time).filter(|one| one.quality.is_good());
+    match aggregate {
+        Aggregate::Count => Some(numbers.len() as f64),
+        _ if matches!(aggregate, Aggregate::TimeWeightedMean(_)) => {
+            let held = (start..end).filter_map(|time| held(time)?.value.as_f64());
+            let held: Vec<f64> = held.collect();
+            (!held.is_empty()).then(|| held.iter().sum::<f64>() / held.len() as f64)
+        }
+        Aggregate::DurationIn(state) => {
+            let is_state = |time: &i64| held(*time).is_some_and(|one| one.value == *state);
+            Some((start..end).filter(is_state).count() as f64)
+        }
+        _ if numbers.is_empty() => None,
+        Aggregate::Sum => Some(numbers.iter().sum()),
+        Aggregate::Mean => Some(mean),
+        Aggregate::Min => numbers.iter().copied().reduce(f64::min),
+        Aggregate::Max => numbers.iter().copied().reduce(f64::max),
+        Aggregate::First => numbers.first().copied(),
+        Aggregate::Last => numbers.last().copied(),
+        Aggregate::StdDev => {
+            let squares: f64 = numbers.iter().map(|one| (one - mean) * (one - mean)).sum();
+            (numbers.len() > 1).then(|| (squares / (numbers.len() as f64 - 1.0)).sqrt())
+        }
+        _ => {
+            let before = all.iter().rfind(|one| one.time.0 < start && one.quality.is_good());
+            let from = before.or_else(|| good().next())?.value.as_f64()?;
+            Some(numbers.last()? - from)
+        }
+    }
+}
+
+#[test]
+fn windows_are_what_a_look_at_every_microsecond_gives() {
+    let aggregates = vec![
+        Aggregate::Count,
+        Aggregate::Sum,
+        Aggregate::Mean,
+        Aggregate::Min,
+        Aggregate::Max,
+        Aggregate::First,
+        Aggregate::Last,
+        Aggregate::StdDev,
+        Aggregate::Delta,
+        Aggregate::TimeWeightedMean(Hold::Step),
+        Aggregate::DurationIn(SeriesValue::F64(2.0)),
+    ];
+    for seed in 0..200 {
+        let random = &mut Numbers64(seed);
+        let mut points = Points::new(ValueType::F64);
+        let mut time = -40;
+        for _ in 0..random.below(40) {
+            time += 1 + random.below(9).cast_signed();
+            let quality = if random.below(5) == 0 { Quality::BAD } else { Quality::GOOD };
+            points.push(Micros(time), random.below(4) as f64, quality).unwrap();
+        }
+        let wide = 1 + random.below(30).cast_signed();
+        let span = (random.below(60).cast_signed() - 50, 30 + random.below(60).cast_signed());
+        let fill = Fill::Null;
+        let options =
+            AggregateOptions { fill, ..AggregateOptions::new(aggregates.clone(), width(wide)) };
+        let part = 1 + usize::try_from(random.below(5)).unwrap();
+        let table = run((&points, span), &options, part).unwrap();
+        let (first, last) = (span.0.div_euclid(wide), (span.1 - 1).div_euclid(wide));
+        let starts: Vec<i64> = (first..=last).map(|number| number * wide).collect();
+        assert_eq!(table.starts, starts);
+        for (index, aggregate) in aggregates.iter().enumerate() {
+            let found = column(&table, index);
+            for (start, found) in starts.iter().zip(found) {
+                let window = ((*start).max(span.0), (*start + wide).min(span.1));
+                let expected = naive(&points, window, aggregate);
+                let alike = match (found, expected) {
+                    (Some(one), Some(two)) => (one - two).abs() < 1e-9,
+                    (one, two) => one == two,
+                };
+                assert!(
+                    alike,
+                    "seed {seed}, {aggregate:?} in {window:?}: {found:?}, not {expected:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn too_many_windows_and_shares_beyond_one_are_refused() {
+    let points = points(&[(0, 1.0)]);
+    let aggregates = vec![Aggregate::TimeWeightedMean(Hold::Step)];
+    let options = AggregateOptions::new(aggregates, width(1));
+    let refused = run((&points, (0, i64::MAX)), &options, 1).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Invalid);
+    let options = AggregateOptions::new(vec![Aggregate::Percentile(95.0)], width(1));
+    assert_eq!(run((&points, (0, 9)), &options, 1).unwrap_err().kind(), ErrorKind::Invalid);
+}

@@ -1,0 +1,121 @@
+//! The window that is open.
+
+use super::digest::Digest;
+use super::{Aggregate, Hold};
+use crate::series::SeriesValue;
+use crate::series::block::{End, Numbers, Summary, float};
+
+/// What is known of the points of one window.
+#[derive(Debug, Clone)]
+pub(super) struct Window {
+    /// Its number, where it begins and where it ends.
+    pub(super) number: i64,
+    pub(super) start: i64,
+    pub(super) end: i64,
+    pub(super) summary: Summary,
+    pub(super) digest: Digest,
+    /// The first and the last point that is a number.
+    pub(super) numbers: Option<((i64, f64), (i64, f64))>,
+    /// Value times microseconds, and microseconds, that values held as steps and as lines.
+    pub(super) step: Area,
+    pub(super) linear: Area,
+    /// For each aggregate that counts the time in a state, how long.
+    pub(super) in_state: Vec<i64>,
+}
+
+/// What values come to over time.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Area {
+    sum: f64,
+    micros: u64,
+}
+
+impl Area {
+    /// Adds a value that held for so many microseconds.
+    pub(super) fn add(&mut self, value: f64, micros: u64) {
+        self.sum += value * float(micros);
+        self.micros = self.micros.saturating_add(micros);
+    }
+
+    fn mean(self) -> Option<f64> {
+        (self.micros > 0).then(|| self.sum / float(self.micros))
+    }
+}
+
+impl Window {
+    /// Whether anything is in it, or held in it.
+    pub(super) fn has_any(&self) -> bool {
+        self.summary.good > 0
+            || self.step.micros > 0
+            || self.linear.micros > 0
+            || self.in_state.iter().any(|micros| *micros > 0)
+    }
+
+    /// The value of an aggregate, the `state`-th of those that count the time in a state. `before`
+    /// is the last number before the window.
+    pub(super) fn value(
+        &self,
+        (aggregate, state): (&Aggregate, usize),
+        before: Option<(i64, f64)>,
+    ) -> Option<SeriesValue> {
+        let numbers = &self.summary.numbers;
+        let count = float(numbers.count());
+        let some = |value: f64| (numbers.count() > 0).then_some(SeriesValue::F64(value));
+        match aggregate {
+            Aggregate::Count => Some(SeriesValue::I64(self.summary.good.cast_signed())),
+            Aggregate::Sum => some(numbers.sum()),
+            Aggregate::Mean => some(numbers.sum() / count),
+            Aggregate::StdDev if numbers.count() > 1 => {
+                some((numbers.squares() / (count - 1.0)).sqrt())
+            }
+            Aggregate::StdDev => None,
+            Aggregate::Min => self.bound(|range| range.0, |range| range.0),
+            Aggregate::Max => self.bound(|range| range.1, |range| range.1),
+            Aggregate::First => self.summary.ends.as_ref().map(|(first, _)| first.1.clone()),
+            Aggregate::Last => self.summary.ends.as_ref().map(|(_, last)| last.1.clone()),
+            Aggregate::Delta => self.change(before).map(|(_, change)| SeriesValue::F64(change)),
+            Aggregate::Rate => {
+                let (micros, change) = self.change(before)?;
+                (micros > 0).then(|| SeriesValue::F64(change / (float(micros) / 1e6)))
+            }
+            Aggregate::Percentile(share) => {
+                let found = self.digest.percentiles(&[*share])?;
+                found.first().map(|value| SeriesValue::F64(*value))
+            }
+            Aggregate::TimeWeightedMean(Hold::Step) => self.step.mean().map(SeriesValue::F64),
+            Aggregate::TimeWeightedMean(Hold::Linear) => self.linear.mean().map(SeriesValue::F64),
+            Aggregate::DurationIn(_) => self.in_state.get(state).map(|one| SeriesValue::I64(*one)),
+        }
+    }
+
+    fn bound(
+        &self,
+        of_floats: impl Fn(&(f64, f64)) -> f64,
+        of_integers: impl Fn(&(i64, i64)) -> i64,
+    ) -> Option<SeriesValue> {
+        let (_, (_, like)): &(End, End) = self.summary.ends.as_ref()?;
+        match &self.summary.numbers {
+            numbers if numbers.count() == 0 => None,
+            Numbers::Floats { range, .. } => Some(float_like(like, of_floats(range))),
+            Numbers::Integers { range, .. } => Some(match like {
+                SeriesValue::Bool(_) => SeriesValue::Bool(of_integers(range) != 0),
+                _ => SeriesValue::I64(of_integers(range)),
+            }),
+        }
+    }
+
+    /// The microseconds between the numbers that a delta is between, and the delta.
+    fn change(&self, before: Option<(i64, f64)>) -> Option<(u64, f64)> {
+        let (first, last) = self.numbers?;
+        let from = before.unwrap_or(first);
+        Some((last.0.abs_diff(from.0), last.1 - from.1))
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "the bound was one of these floats")]
+fn float_like(like: &SeriesValue, value: f64) -> SeriesValue {
+    match like {
+        SeriesValue::F32(_) => SeriesValue::F32(value as f32),
+        _ => SeriesValue::F64(value),
+    }
+}
