@@ -73,6 +73,8 @@ pub(crate) struct Scale {
     pub(crate) journal_bytes: u64,
     /// Commits of V7f to each document.
     pub(crate) flat_commits: u64,
+    /// Points that T1 appends, a tenth of those of T2.
+    pub(crate) points: u64,
     /// Rounds of comparisons.
     pub(crate) rounds: Rounds,
 }
@@ -111,6 +113,7 @@ impl Scale {
             loaded: (2_000_000_000, 100_000),
             journal_bytes: 64 << 20,
             flat_commits: 1_000,
+            points: 1_000_000,
             rounds,
         }
     }
@@ -133,6 +136,7 @@ impl Scale {
             loaded: (20_000_000, 1_000),
             journal_bytes: 256 << 10,
             flat_commits: 50,
+            points: 20_000,
             rounds: Rounds { measured: rounds.measured.min(5), ..rounds },
         }
     }

@@ -14,6 +14,7 @@ mod queries;
 mod reads;
 mod records;
 mod releases;
+mod series;
 mod sizes;
 mod space;
 mod startup;
@@ -68,6 +69,9 @@ pub(crate) const WORKLOADS: &[Workload] = &[
     Workload { id: "MIME", what: "releases of a registry, kept", run: releases::registry },
     Workload { id: "REL", what: "releases of a large document", run: releases::large },
     Workload { id: "W", what: "bytes written over a life", run: amplification::run },
+    Workload { id: "T1", what: "points appended one by one", run: series::appends },
+    Workload { id: "T2", what: "points appended in batches", run: series::batches },
+    Workload { id: "T3", what: "points of a series, read", run: series::ranges },
     Workload { id: "H", what: "a large history, warm and cold", run: large_history::run },
 ];
 

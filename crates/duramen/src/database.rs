@@ -60,6 +60,8 @@ pub struct Counters {
 pub struct DatabaseStats {
     /// Documents that exist and are not deleted.
     pub documents: u64,
+    /// Series that exist.
+    pub series: u64,
     /// The last commit.
     pub sequence: CommitSequence,
     /// How often the database was opened after an unclean end, plus 1.
@@ -192,6 +194,7 @@ impl Database {
         let segments = self.engine.view().store.infos().len() as u64;
         Ok(DatabaseStats {
             documents: self.documents()?.len() as u64,
+            series: self.engine.view().series_count(self.engine.published())?,
             sequence: self.engine.published(),
             epoch: self.engine.epoch(),
             segments,

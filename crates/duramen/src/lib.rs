@@ -115,8 +115,8 @@ pub use scrub::{ScrubOptions, ScrubPosition, ScrubProgress, ScrubReport};
 pub use series::{
     Aggregate, AggregateOptions, Fill, Hold, Interpolation, Point, Points, Qualities, Quality,
     QualityFilter, RangeOptions, Series, SeriesDefinition, SeriesFilter, SeriesInfo, SeriesRange,
-    SeriesSnapshot, SeriesValue, Texts, Thinning, ValueType, Values, WindowColumn, WindowTable,
-    Windows,
+    SeriesSnapshot, SeriesStats, SeriesValue, Texts, Thinning, ValueType, Values, WindowColumn,
+    WindowTable, Windows,
 };
 pub use snapshot::{History, Node, Snapshot};
 pub use target::Target;

@@ -67,6 +67,8 @@ pub const SERIES_NOTE_BYTES_MAX: usize = 4_096;
 pub const SERIES_TAIL_POINTS_MAX: usize = 4_096;
 /// Points of a series that are read at once.
 pub const SERIES_READ_POINTS: usize = 8_192;
+/// Points of all series in one commit.
+pub const SERIES_COMMIT_POINTS_MAX: usize = 1 << 26;
 /// Labels of one series.
 pub const SERIES_LABELS_MAX: usize = 64;
 /// Bytes of the key of a record.

@@ -15,7 +15,10 @@ use std::sync::{Arc, Weak};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
+use crate::error::Result;
 use crate::order::OrderBlock;
+use crate::segment::CellPosition;
+use crate::series::Piece;
 use crate::state::OrderId;
 use crate::sync::Mutex;
 use crate::tree::cell_key::TreeId;
@@ -30,6 +33,9 @@ const GONE_MIN: usize = 1_024;
 
 /// Approximate bytes of an order block beside its extents.
 const ORDER_BLOCK_BYTES: usize = 96;
+
+/// About as many bytes as a full block of points takes decoded.
+const PIECE_BYTES: usize = 512 << 10;
 
 /// What keeps decoded parts and can drop them.
 pub(crate) trait Evict: fmt::Debug + Send + Sync {
@@ -51,7 +57,11 @@ pub(crate) struct Memory {
     living: AtomicUsize,
     orders: Cache<(TreeId, OrderId), Arc<OrderBlock>, OrderBytes>,
     recent: Recent,
+    pieces: Cache<PieceId, Arc<Piece>, PieceBytes>,
 }
+
+/// A block of points: its segment and where it is in that.
+pub(crate) type PieceId = (u64, CellPosition);
 
 /// A decoded part of something, counted while it lives.
 #[derive(Debug)]
@@ -75,10 +85,19 @@ impl Weighter<(TreeId, OrderId), Arc<OrderBlock>> for OrderBytes {
     }
 }
 
+#[derive(Debug, Clone, Copy)]
+struct PieceBytes;
+
+impl Weighter<PieceId, Arc<Piece>> for PieceBytes {
+    fn weight(&self, _: &PieceId, piece: &Arc<Piece>) -> u64 {
+        piece.bytes() as u64
+    }
+}
+
 impl Memory {
     /// A budget of so many bytes.
     pub(crate) fn new(budget: usize) -> Arc<Self> {
-        let orders = budget / 16;
+        let (orders, pieces) = (budget / 16, budget / 16);
         Arc::new(Self {
             budget,
             young: AtomicUsize::new(0),
@@ -88,6 +107,7 @@ impl Memory {
             living: AtomicUsize::new(0),
             orders: Cache::with_weighter(orders / 1_024 + 1, orders as u64, OrderBytes),
             recent: Recent::new(budget / 16),
+            pieces: Cache::with_weighter(pieces / PIECE_BYTES + 1, pieces as u64, PieceBytes),
         })
     }
 
@@ -113,6 +133,20 @@ impl Memory {
     /// Records that were read by key: a sixteenth is for them, and another one for keys.
     pub(crate) fn recent(&self) -> &Recent {
         &self.recent
+    }
+
+    /// A block of points, decoded with `decode` if it is not.
+    pub(crate) fn piece(
+        &self,
+        id: PieceId,
+        decode: impl FnOnce() -> Result<Piece>,
+    ) -> Result<Arc<Piece>> {
+        if let Some(piece) = self.pieces.get(&id) {
+            return Ok(piece);
+        }
+        let piece = Arc::new(decode()?);
+        self.pieces.insert(id, Arc::clone(&piece));
+        Ok(piece)
     }
 
     /// Approximate bytes of what no checkpoint has written.

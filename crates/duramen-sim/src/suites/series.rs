@@ -65,7 +65,7 @@ struct Plant {
 
 /// The round of a seed.
 pub(super) fn round(seed: u64) -> Check<Tally> {
-    let machine = Machine::new(seed ^ 0x5e71_e5);
+    let machine = Machine::new(seed ^ 0x5e71);
     let mut plant = Plant { machine, commits: Vec::new(), durable: 0, acknowledged: 0 };
     for _ in 0..LIVES {
         let db = plant.open()?;
@@ -92,7 +92,7 @@ impl Plant {
         if said("series", db.find_series(&SeriesFilter::default()))?.is_empty() {
             self.create(&db)?;
         }
-        let found = self.found(&db)?;
+        let found = found(&db)?;
         let least = if self.machine.was_killed { self.acknowledged } else { self.durable };
         if found < least || found > self.commits.len() {
             return Err(format!("{found} commits are there, at least {least} should be"));
@@ -110,20 +110,6 @@ impl Plant {
         let all = SERIES.map(|(name, value_type)| (name, SeriesDefinition::new(value_type)));
         said("create", db.create_series_all(&all))?;
         said("flush", db.flush())
-    }
-
-    /// How many commits are there, as the log says and the document.
-    fn found(&self, db: &Database) -> Check<usize> {
-        let last = said("latest", said("log", db.series(SERIES[LOG].0))?.latest())?;
-        let found = last.map_or(0, |point| point.time.0);
-        let told = match db.document(DOCUMENT).and_then(|document| document.head()) {
-            Err(error) if error.kind() == ErrorKind::NotFound => "0".to_owned(),
-            head => said("document", head.and_then(|head| head.to_json()))?,
-        };
-        if told != found.to_string() {
-            return Err(format!("the log has {found} commits, the document {told}"));
-        }
-        Ok(usize::try_from(found).unwrap_or(usize::MAX))
     }
 
     /// Commits and chores until they are done or something is final.
@@ -211,6 +197,20 @@ impl Plant {
         self.durable = self.acknowledged;
         Ok(())
     }
+}
+
+/// How many commits are there, as the log says and the document.
+fn found(db: &Database) -> Check<usize> {
+    let last = said("latest", said("log", db.series(SERIES[LOG].0))?.latest())?;
+    let found = last.map_or(0, |point| point.time.0);
+    let told = match db.document(DOCUMENT).and_then(|document| document.head()) {
+        Err(error) if error.kind() == ErrorKind::NotFound => "0".to_owned(),
+        head => said("document", head.and_then(|head| head.to_json()))?,
+    };
+    if told != found.to_string() {
+        return Err(format!("the log has {found} commits, the document {told}"));
+    }
+    Ok(usize::try_from(found).unwrap_or(usize::MAX))
 }
 
 /// Points and deletions of some series, and what comes of them.

@@ -42,7 +42,7 @@ pub(super) struct Guide {
 }
 
 /// Where a cell is: the block, and the slot in it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct CellPosition {
     pub(crate) block: usize,
     pub(crate) slot: usize,

@@ -9,12 +9,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::limits::COMMIT_BYTES_MAX;
+use crate::limits::SERIES_COMMIT_POINTS_MAX;
 use crate::revision::CommitSequence;
 use crate::series::block::{Block, Density, Sequences};
 use crate::series::points::Points;
 use crate::series::span::TimeSpan;
-use crate::series::{Qualities, Values};
 use crate::tree::cell_key::TreeId;
 use crate::wire::{Reader, put_bytes, put_varint};
 
@@ -79,12 +78,13 @@ impl SeriesChanges {
                 settle(points);
             }
         }
-        // What is over the limit encoded is refused by the journal; this much never fits.
-        let bytes =
-            |change: &SeriesChange| change.points.as_ref().map_or(0, |points| bytes_of(points));
-        let bytes: usize = self.series.values().map(bytes).sum();
-        if bytes / 8 > COMMIT_BYTES_MAX {
-            let message = format!("a commit of {bytes} bytes of points: split it");
+        let count = |change: &SeriesChange| change.points.as_ref().map_or(0, |points| points.len());
+        let points: usize = self.series.values().map(count).sum();
+        if points > SERIES_COMMIT_POINTS_MAX {
+            let message = format!(
+                "a commit of {points} points: split it, at most {SERIES_COMMIT_POINTS_MAX} are \
+                 taken at once"
+            );
             return Err(Error::new(ErrorKind::Full, message));
         }
         Ok(self)
@@ -110,6 +110,8 @@ impl SeriesChanges {
     /// Reads what [`Self::encode`] wrote.
     pub(crate) fn decode(reader: &mut Reader<'_>) -> Result<Self> {
         let mut changes = Self::default();
+        // So that a few damaged bytes do not stand for any number of points.
+        let mut left = SERIES_COMMIT_POINTS_MAX;
         for _ in 0..reader.count()? {
             let number = reader.varint()?;
             let series = TreeId(number.saturating_add(TreeId::SERIES.0));
@@ -120,7 +122,7 @@ impl SeriesChanges {
             for _ in 0..reader.count()? {
                 change.deletes.push(TimeSpan::decode(reader)?);
             }
-            change.points = read_blocks(reader)?.map(Arc::new);
+            change.points = read_blocks(reader, &mut left)?.map(Arc::new);
             changes.series.insert(series, change);
         }
         Ok(changes)
@@ -129,26 +131,11 @@ impl SeriesChanges {
     /// Approximate bytes that they take in memory once they are staged.
     pub(crate) fn young_bytes(&self) -> usize {
         let of_one = |change: &SeriesChange| {
-            let points = change.points.as_ref().map_or(0, |points| bytes_of(points));
+            let points = change.points.as_ref().map_or(0, |points| points.bytes());
             points + change.deletes.len() * size_of::<(CommitSequence, TimeSpan)>() + SERIES_BYTES
         };
         self.series.values().map(of_one).sum()
     }
-}
-
-/// Bytes that points take in memory, about.
-fn bytes_of(points: &Points) -> usize {
-    let qualities = match points.qualities() {
-        Qualities::All(_) => 0,
-        Qualities::Each(each) => each.len(),
-    };
-    let values = match points.values() {
-        Values::F64(_) | Values::I64(_) => points.len() * 8,
-        Values::F32(_) => points.len() * 4,
-        Values::Bool(_) => points.len(),
-        Values::String(texts) => points.len() * 8 + texts.bytes(),
-    };
-    points.len() * 8 + values + qualities
 }
 
 /// Sorts points by time and keeps the last of each time.
@@ -180,7 +167,7 @@ fn cut(points: &Points) -> Vec<Vec<u8>> {
     blocks
 }
 
-fn read_blocks(reader: &mut Reader<'_>) -> Result<Option<Points>> {
+fn read_blocks(reader: &mut Reader<'_>, left: &mut usize) -> Result<Option<Points>> {
     let mut all: Option<Points> = None;
     for _ in 0..reader.count()? {
         let block = Block::parse(bytes::Bytes::copy_from_slice(reader.bytes()?))?;
@@ -188,6 +175,9 @@ fn read_blocks(reader: &mut Reader<'_>) -> Result<Option<Points>> {
         if all.value_type() != block.value_type() {
             return Err(reader.corrupt("points of several types in one series"));
         }
+        *left = left
+            .checked_sub(block.len())
+            .ok_or_else(|| reader.corrupt("more points than a commit may have"))?;
         block.decode(0..block.len(), all)?;
     }
     let is_settled = |points: &Points| points.times().is_sorted_by(|a, b| a < b);

@@ -36,6 +36,12 @@ impl SeriesFilter {
         Self { glob: Some(pattern.into()), ..Self::default() }
     }
 
+    /// What every name begins with that it takes.
+    pub(crate) fn literal_prefix(&self) -> &str {
+        let glob = self.glob.as_deref().unwrap_or_default();
+        glob.split(['*', '?']).next().unwrap_or_default()
+    }
+
     pub(crate) fn takes_name(&self, name: &str) -> bool {
         self.glob.as_ref().is_none_or(|glob| is_like(glob.as_bytes(), name.as_bytes()))
     }

@@ -17,6 +17,7 @@ use crate::series::points::{Point, Points};
 use crate::series::quality::Quality;
 use crate::series::snapshot::{RangeOptions, SeriesRange, SeriesSnapshot};
 use crate::series::span::TimeSpan;
+use crate::series::stats::SeriesStats;
 use crate::series::tags;
 use crate::series::value::{SeriesValue, ValueType};
 use crate::transaction::{Committed, check_text};
@@ -202,6 +203,11 @@ impl Series {
         self.snapshot().range_with(span, options)
     }
 
+    /// The size of the series.
+    pub fn stats(&self) -> Result<SeriesStats> {
+        self.snapshot().stats()
+    }
+
     /// The point with the greatest time.
     pub fn latest(&self) -> Result<Option<Point>> {
         self.snapshot().latest()
@@ -265,18 +271,16 @@ impl DatabaseSnapshot {
 
     /// The series as of that commit that a filter lets through, sorted by name.
     pub fn find_series(&self, filter: &crate::SeriesFilter) -> Result<Vec<SeriesInfo>> {
-        let (tags, head) = self.engine.view().series_tags(self.sequence)?;
+        let view = self.engine.view();
+        let (tags, head) = view.series_tags(self.sequence)?;
+        let names = view.series.names.at(&tags, head)?;
         let mut found = Vec::new();
-        tags::each(&tags, head, &mut |name, entry| {
-            if filter.takes_name(name) {
-                let info = tags::read(&tags, (name, entry), head)?;
-                if filter.takes(&info.definition) {
-                    found.push(info);
-                }
+        for (name, entry) in names.like(filter) {
+            let info = tags::read(&tags, (name, entry), head)?;
+            if filter.takes(&info.definition) {
+                found.push(info);
             }
-            Ok(())
-        })?;
-        found.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        }
         Ok(found)
     }
 }

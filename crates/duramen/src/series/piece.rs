@@ -6,6 +6,24 @@ use std::sync::Arc;
 use crate::revision::CommitSequence;
 use crate::series::block::Sequences;
 use crate::series::points::Points;
+use crate::series::{Qualities, Values};
+
+impl Points {
+    /// Bytes that they take in memory, about.
+    pub(crate) fn bytes(&self) -> usize {
+        let qualities = match self.qualities() {
+            Qualities::All(_) => 0,
+            Qualities::Each(each) => each.len(),
+        };
+        let values = match self.values() {
+            Values::F64(_) | Values::I64(_) => self.len() * 8,
+            Values::F32(_) => self.len() * 4,
+            Values::Bool(_) => self.len(),
+            Values::String(texts) => self.len() * 8 + texts.bytes(),
+        };
+        self.len() * 8 + values + qualities
+    }
+}
 
 impl Sequences {
     /// The least and the greatest one.
@@ -90,6 +108,15 @@ impl Piece {
 
     pub(crate) fn len(&self) -> usize {
         self.points.len()
+    }
+
+    /// Bytes that it takes in memory, about.
+    pub(crate) fn bytes(&self) -> usize {
+        let sequences = match &self.sequences {
+            Sequences::All(_) => 0,
+            Sequences::Each(each) => size_of_val(each.as_slice()),
+        };
+        size_of::<Self>() + self.points.bytes() + sequences
     }
 
     /// The places of the points with these times.

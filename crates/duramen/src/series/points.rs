@@ -227,7 +227,7 @@ impl Eq for Points {}
 fn too_long(text: &str) -> Error {
     let len = text.len();
     let what = format!(
-        "a value of {len} bytes of text: the limit is {SERIES_TEXT_BYTES_MAX}; keep it in a document"
+        "a value of {len} bytes of text: at most {SERIES_TEXT_BYTES_MAX}; keep it in a document"
     );
     Error::new(ErrorKind::Invalid, what)
 }

@@ -118,16 +118,14 @@ impl Reading {
     }
 
     fn append(&self, piece: &Piece, places: Range<usize>, out: &mut Points) {
-        let before = out.len();
-        if self.as_of.sees_all(piece, &places) {
-            out.append(&piece.points, places);
-        } else {
-            self.as_of.append_seen(piece, places, out);
+        if self.direction == Direction::Rising {
+            return self.as_of.append(piece, places, out);
         }
-        if self.direction == Direction::Falling {
-            let order: Vec<usize> = (0..before).chain((before..out.len()).rev()).collect();
-            out.permute(&order);
-        }
+        let mut part = Points::new(self.value_type);
+        self.as_of.append(piece, places, &mut part);
+        let backwards: Vec<usize> = (0..part.len()).rev().collect();
+        part.permute(&backwards);
+        out.append(&part, 0..part.len());
     }
 
     fn check_type(&self, piece: &Piece) -> Result<()> {
@@ -161,6 +159,15 @@ impl AsOf {
         };
         let is_near = |delete: &Delete| delete.span.first <= last && delete.span.last >= first;
         !self.deletes.iter().any(is_near)
+    }
+
+    /// Appends the points that are seen.
+    fn append(&self, piece: &Piece, places: Range<usize>, out: &mut Points) {
+        if self.sees_all(piece, &places) {
+            out.append(&piece.points, places);
+        } else {
+            self.append_seen(piece, places, out);
+        }
     }
 
     /// Appends of each time the newest point that is seen.

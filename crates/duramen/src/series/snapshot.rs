@@ -14,6 +14,7 @@ use crate::series::source::{Course, Direction};
 use crate::series::span::TimeSpan;
 use crate::series::value::SeriesValue;
 use crate::series::{deletes, source};
+use crate::tree::cell_key::TreeId;
 
 /// A series as of one commit: immutable, shared freely, never in the writer's way.
 #[derive(Debug, Clone)]
@@ -45,8 +46,8 @@ pub enum Interpolation {
     Linear,
 }
 
-/// Points of a span of time, as columns of some thousands at once. To go on later, begin a new range
-/// behind the last time that was read.
+/// Points of a span of time, as columns of some thousands at once. To go on later, begin a new
+/// range behind the last time that was read.
 #[derive(Debug)]
 pub struct SeriesRange {
     reading: Option<Reading>,
@@ -103,15 +104,21 @@ impl SeriesSnapshot {
         Ok(SeriesRange { reading, empty, left })
     }
 
+    /// Where its points are, and under which number.
+    pub(super) fn place(&self) -> (&View, TreeId) {
+        (&self.view, self.info.number)
+    }
+
     fn read(&self, course: Course) -> Result<Reading> {
-        let (view, series) = (&self.view, self.info.number);
+        let (view, series) = self.place();
         // What is young comes first: a checkpoint drops it only when segments have it.
         let young = view.series.of(series);
         let live = view.store.live();
         let mut deleted = young.deletes;
         deletes::read(&live, series, &mut deleted)?;
-        let mut sources = source::young(young.pieces, course)?;
-        sources.extend(source::on_disk(&live, series, course)?);
+        let memory = view.store.memory();
+        let mut sources = source::young(young.pieces, course, memory)?;
+        sources.extend(source::on_disk(&live, series, course, memory)?);
         let value_type = self.info.definition.value_type;
         let reading = Reading::new(value_type, course, sources, (self.sequence, deleted));
         Ok(reading)

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::memory::{Memory, PieceId};
 use crate::revision::CommitSequence;
 use crate::segment::{BlockCache, CellHandle, CellPosition, KeyHash, Segment};
 use crate::series::block::Block;
@@ -66,6 +67,7 @@ pub(crate) struct Chunk {
 #[derive(Debug)]
 pub(crate) struct Source {
     course: Course,
+    memory: Arc<Memory>,
     pieces: Pieces,
     head: Option<Chunk>,
     ahead: Option<Ahead>,
@@ -88,7 +90,7 @@ struct Ahead {
 #[derive(Debug)]
 enum Undecoded {
     Piece(Arc<Piece>),
-    Cell(CellHandle),
+    Cell(CellHandle, PieceId),
 }
 
 /// Goes from block to block of a series in one segment.
@@ -101,7 +103,11 @@ struct Walk {
 }
 
 /// The sources of what is young of a series: as few as there can be.
-pub(crate) fn young(pieces: Vec<Arc<Piece>>, course: Course) -> Result<Vec<Source>> {
+pub(crate) fn young(
+    pieces: Vec<Arc<Piece>>,
+    course: Course,
+    memory: &Arc<Memory>,
+) -> Result<Vec<Source>> {
     let mut chains: Vec<Vec<Arc<Piece>>> = Vec::new();
     for piece in pieces {
         let follows = |chain: &&mut Vec<Arc<Piece>>| {
@@ -116,13 +122,18 @@ pub(crate) fn young(pieces: Vec<Arc<Piece>>, course: Course) -> Result<Vec<Sourc
         if course.direction == Direction::Falling {
             chain.reverse();
         }
-        Source::new(course, Pieces::Young(chain.into_iter()))
+        Source::new(course, memory, Pieces::Young(chain.into_iter()))
     };
     chains.into_iter().map(source).collect()
 }
 
 /// The sources of what segments have of a series.
-pub(crate) fn on_disk(live: &LiveSegments, series: TreeId, course: Course) -> Result<Vec<Source>> {
+pub(crate) fn on_disk(
+    live: &LiveSegments,
+    series: TreeId,
+    course: Course,
+    memory: &Arc<Memory>,
+) -> Result<Vec<Source>> {
     let prefix = cell_key::all_points(series);
     let tree = KeyHash::of_tree(&prefix);
     let mut sources = Vec::new();
@@ -137,14 +148,15 @@ pub(crate) fn on_disk(live: &LiveSegments, series: TreeId, course: Course) -> Re
             at: None,
         };
         walk.start(series, course)?;
-        sources.push(Source::new(course, Pieces::Segment(walk))?);
+        sources.push(Source::new(course, memory, Pieces::Segment(walk))?);
     }
     Ok(sources)
 }
 
 impl Source {
-    fn new(course: Course, pieces: Pieces) -> Result<Self> {
-        let mut source = Self { course, pieces, head: None, ahead: None };
+    fn new(course: Course, memory: &Arc<Memory>, pieces: Pieces) -> Result<Self> {
+        let memory = Arc::clone(memory);
+        let mut source = Self { course, memory, pieces, head: None, ahead: None };
         source.ahead = source.look_ahead()?;
         Ok(source)
     }
@@ -171,7 +183,7 @@ impl Source {
         let Some(ahead) = self.ahead.take() else { return Ok(false) };
         let piece = match ahead.piece {
             Undecoded::Piece(piece) => piece,
-            Undecoded::Cell(cell) => Arc::new(decode(cell.load()?)?),
+            Undecoded::Cell(cell, id) => self.memory.piece(id, || decode(cell.load()?))?,
         };
         let span = self.course.span;
         let left = piece.places(span.first, span.last);
@@ -331,13 +343,13 @@ impl Walk {
                 bounds_of((first, last), Direction::Falling)
             }
         };
-        if let Some(at) = self.at {
-            self.at = match course.direction {
-                Direction::Rising => Some(self.segment.after(at)?),
-                Direction::Falling => self.segment.before(at)?,
-            };
-        }
-        Ok(Some((bounds, Undecoded::Cell(cell))))
+        let Some(at) = self.at else { return Ok(None) };
+        self.at = match course.direction {
+            Direction::Rising => Some(self.segment.after(at)?),
+            Direction::Falling => self.segment.before(at)?,
+        };
+        let id = (self.segment.info().number, at);
+        Ok(Some((bounds, Undecoded::Cell(cell, id))))
     }
 
     /// Whether it stands behind the last cell of a block.

@@ -54,14 +54,14 @@ pub(crate) fn has(tags: &Tree, name: &str, revision: u32) -> Result<bool> {
     Ok(tags.entry_node(map, name.as_bytes(), revision)?.is_some())
 }
 
-/// Whether there is any series in a state of the catalogue.
-pub(crate) fn is_any(tags: &Tree, revision: u32) -> Result<bool> {
-    let Some(map) = map_of(tags, revision)? else { return Ok(false) };
+/// How many series there are in a state of the catalogue.
+pub(crate) fn count(tags: &Tree, revision: u32) -> Result<u64> {
+    let Some(map) = map_of(tags, revision)? else { return Ok(0) };
     let order = tags.read(|data| match data.state(map, revision)? {
         Datum::Map(sequence) => Ok(Some(sequence)),
         _ => Ok(None),
     })?;
-    Ok(order.map_or(Ok(0), |order| crate::order::len(&&tags.orders, order))? > 0)
+    order.map_or(Ok(0), |order| crate::order::len(&&tags.orders, order))
 }
 
 /// Calls `visit` with the name and the entry of every series in a state of the catalogue.
@@ -138,6 +138,12 @@ impl View {
         let tags = self.tree(TreeId::SERIES)?;
         let head = short(tags.head_at(at)?);
         Ok((tags, head))
+    }
+
+    /// How many series there are as of a commit.
+    pub(crate) fn series_count(&self, at: CommitSequence) -> Result<u64> {
+        let (tags, head) = self.series_tags(at)?;
+        count(&tags, head)
     }
 
     /// What the catalogue says of a series as of a commit.

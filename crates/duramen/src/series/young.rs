@@ -3,8 +3,9 @@
 //! Invariants:
 //! - a *generation* takes what is committed until a checkpoint begins and the next one follows; so
 //!   beginning a checkpoint costs the same however many series there are;
-//! - a generation stays until a checkpoint has named the segment with its points: a reader who takes
-//!   the generations before the segments misses nothing, and what he sees twice has one sequence;
+//! - a generation stays until a checkpoint has named the segment with its points: a reader who
+//!   takes the generations before the segments misses nothing, and what he sees twice has one
+//!   sequence;
 //! - what is in a piece does not change any more: readers share it, and copy no more than a tail.
 
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use crate::limits::SERIES_TAIL_POINTS_MAX;
 use crate::revision::CommitSequence;
 use crate::series::changes::{SeriesChange, SeriesChanges};
 use crate::series::commits::CommitTime;
+use crate::series::names::LastNames;
 use crate::series::piece::{Piece, Tail};
 use crate::series::span::TimeSpan;
 use crate::tree::cell_key::TreeId;
@@ -28,6 +30,8 @@ pub(crate) struct YoungSeries {
     generations: Mutex<Vec<Arc<Generation>>>,
     /// Approximate bytes of all that was ever staged.
     staged_bytes: AtomicUsize,
+    /// The names of all series, as they were last asked for.
+    pub(crate) names: LastNames,
 }
 
 /// What was committed between two checkpoints.
@@ -57,7 +61,7 @@ pub(crate) struct Delete {
 impl Default for YoungSeries {
     fn default() -> Self {
         let generations = Mutex::new(vec![Arc::default()]);
-        Self { generations, staged_bytes: AtomicUsize::new(0) }
+        Self { generations, staged_bytes: AtomicUsize::new(0), names: LastNames::default() }
     }
 }
 

@@ -86,7 +86,8 @@ impl Transaction {
         let (is, wanted) = (before.definition.value_type, definition.value_type);
         if is != wanted {
             let message = format!(
-                "series {name:?} has values of type {is}, which stays: make another one for {wanted}"
+                "series {name:?} has values of type {is}, which stays: make another one for \
+                 {wanted}"
             );
             return Err(Error::new(ErrorKind::Invalid, message));
         }

@@ -22,6 +22,9 @@ fn series_are_found_by_name_label_and_type() {
     let any = SeriesFilter::default();
     assert_eq!(names(&db, &any), ["a", "b/1/x", "b/2/x"]);
     assert_eq!(names(&db, &SeriesFilter::glob("b/*/x")), ["b/1/x", "b/2/x"]);
+    for (glob, expected) in [("b/1/x", 1), ("b/", 0), ("b/**", 2), ("?", 1), ("c*", 0), ("**", 3)] {
+        assert_eq!(names(&db, &SeriesFilter::glob(glob)).len(), expected, "{glob}");
+    }
     let labels = [("site".to_owned(), "north".to_owned())].into();
     assert_eq!(names(&db, &SeriesFilter { labels, ..any.clone() }), ["b/2/x"]);
     let value_type = Some(ValueType::F64);

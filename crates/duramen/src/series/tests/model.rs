@@ -1,5 +1,5 @@
-//! What a series says is what a sorted map says that was told the same, as of every commit, wherever
-//! the points are by then.
+//! What a series says is what a sorted map says that was told the same, as of every commit,
+//! wherever the points are by then.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;

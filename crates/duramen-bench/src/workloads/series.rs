@@ -1,0 +1,188 @@
+//! T: points of series: appended one by one (T1) and in batches (T2, T2s), and read (T3), with the
+//! bytes that a point takes (T5).
+
+use std::ops::ControlFlow;
+
+use anyhow::{Result, ensure};
+use duramen::{
+    CommitOptions, Database, Durability, Micros, Options, Points, Qualities, Quality, Series,
+    SeriesDefinition, ValueType, Values,
+};
+
+use crate::figures::{Measure, READS_ONLY, RELAXED, SYNC};
+use crate::random::SplitMix64;
+use crate::session::Session;
+use crate::stopwatch::Stopwatch;
+use crate::subject::DURAMEN;
+
+/// Milliseconds for which an acknowledged append may be lost with the power.
+const INTERVAL: Durability = Durability::Interval(100);
+const SECOND: i64 = 1_000_000;
+/// Series of a batch.
+const SERIES: usize = 10;
+/// Points of a batch, and of one in `Sync` durability.
+const BATCH: u64 = 100_000;
+const SYNC_BATCH: u64 = 1_000;
+/// Points that are read, and how often.
+const READS: [(u64, u64); 2] = [(7_000, 100), (70_000, 50)];
+
+/// Runs T1: points appended one by one, in turn to one, ten and a hundred series.
+pub(crate) fn appends(session: &mut Session) -> Result<()> {
+    for (durability, named, count) in [
+        (INTERVAL, RELAXED, session.scale.points),
+        (Durability::Sync, SYNC, session.scale.points / 100),
+    ] {
+        for series in [1, 10, 100] {
+            let mut rates = Vec::new();
+            for _ in 0..session.scale.rounds.measured {
+                rates.push(append(session, series, (durability, count))?);
+            }
+            let case = format!("{series} tags/{named}");
+            let measure = Measure::gain("T1", "points_per_s", "1/s").case(case).durability(named);
+            session.figures.add(&measure, &[(DURAMEN, rates)]);
+        }
+    }
+    Ok(())
+}
+
+fn append(
+    session: &mut Session,
+    count: usize,
+    (durability, points): (Durability, u64),
+) -> Result<f64> {
+    let (folder, db, series) = plant(session, count)?;
+    let how = CommitOptions { durability: Some(durability), ..CommitOptions::default() };
+    let watch = Stopwatch::start();
+    for at in 0..points.cast_signed() {
+        let to = &series[usize::try_from(at)? % count];
+        to.append(Micros(SECOND + at * 1_000), at as f64, &how)?;
+    }
+    let rate = points as f64 / watch.seconds();
+    drop(series);
+    db.close()?;
+    std::fs::remove_dir_all(folder)?;
+    Ok(rate)
+}
+
+/// Runs T2 and T2s: a walk of two decimals appended to ten series in batches; then T5, what its
+/// points take once they are compacted.
+pub(crate) fn batches(session: &mut Session) -> Result<()> {
+    let cases = [
+        ("T2", INTERVAL, RELAXED, BATCH, session.scale.points * 10),
+        ("T2s", Durability::Sync, SYNC, SYNC_BATCH, session.scale.points / 10),
+    ];
+    for (id, durability, named, batch, wanted) in cases {
+        let (mut rates, mut bytes) = (Vec::new(), Vec::new());
+        for _ in 0..session.scale.rounds.measured {
+            let (rate, size) = load(session, durability, (batch, wanted))?;
+            rates.push(rate);
+            bytes.push(size);
+        }
+        let case = format!("{batch} points a batch");
+        let measure = Measure::gain(id, "points_per_s", "1/s").case(case).durability(named);
+        session.figures.add(&measure, &[(DURAMEN, rates)]);
+        if id == "T2" {
+            let measure = Measure::cost("T5", "bytes_per_point", "bytes").case("walk2");
+            session.figures.add(&measure.durability(named), &[(DURAMEN, bytes)]);
+        }
+    }
+    Ok(())
+}
+
+/// Points a second, and the bytes that each takes in the end.
+fn load(
+    session: &mut Session,
+    durability: Durability,
+    (batch, wanted): (u64, u64),
+) -> Result<(f64, f64)> {
+    let (folder, db, series) = plant(session, SERIES)?;
+    let how = CommitOptions { durability: Some(durability), ..CommitOptions::default() };
+    let mut walk = Walk { random: SplitMix64::new(7), cents: 2_000, time: SECOND };
+    let (mut seconds, mut done) = (0.0, 0);
+    while done < wanted {
+        let points = walk.points(batch)?;
+        let watch = Stopwatch::start();
+        for to in &series {
+            to.append_points(&points, &how)?;
+            done += batch;
+        }
+        seconds += watch.seconds();
+    }
+    let watch = Stopwatch::start();
+    db.flush()?;
+    let rate = done as f64 / (seconds + watch.seconds());
+    db.compact(&mut |_, _| ControlFlow::Continue(()))?;
+    let bytes = db.stats()?.segment_bytes as f64 / done as f64;
+    drop(series);
+    db.close()?;
+    std::fs::remove_dir_all(folder)?;
+    Ok((rate, bytes))
+}
+
+/// Runs T3: all points of a series, from memory and from segments.
+pub(crate) fn ranges(session: &mut Session) -> Result<()> {
+    for (points, reads) in READS {
+        let (folder, db, series) = plant(session, 1)?;
+        let mut walk = Walk { random: SplitMix64::new(7), cents: 2_000, time: SECOND };
+        series[0].append_points(&walk.points(points)?, &CommitOptions::default())?;
+        for state in ["young", "checkpointed", "compacted"] {
+            match state {
+                "checkpointed" => db.checkpoint()?,
+                "compacted" => db.compact(&mut |_, _| ControlFlow::Continue(()))?,
+                _ => {}
+            }
+            let mut times = Vec::new();
+            for _ in 0..reads {
+                let watch = Stopwatch::start();
+                let found = series[0].range(..)?.read()?;
+                times.push(watch.micros());
+                ensure!(found.len() as u64 == points, "{} points were read", found.len());
+            }
+            let case = format!("{points}/{state}");
+            let measure = Measure::cost("T3", "time", "us").case(case).durability(READS_ONLY);
+            session.figures.add(&measure, &[(DURAMEN, times)]);
+        }
+        drop(series);
+        db.close()?;
+        std::fs::remove_dir_all(folder)?;
+    }
+    Ok(())
+}
+
+/// A new database with some series.
+fn plant(
+    session: &mut Session,
+    count: usize,
+) -> Result<(std::path::PathBuf, Database, Vec<Series>)> {
+    let folder = session.new_folder("series");
+    let db = Database::open(&folder, Options::default())?;
+    let names: Vec<_> = (0..count)
+        .map(|at| (format!("plant/{at}"), SeriesDefinition::new(ValueType::F64)))
+        .collect();
+    db.create_series_all(&names)?;
+    let series = names.iter().map(|(name, _)| db.series(name)).collect::<Result<_, _>>()?;
+    Ok((folder, db, series))
+}
+
+/// A random walk of two decimals, a point a second.
+struct Walk {
+    random: SplitMix64,
+    cents: i32,
+    time: i64,
+}
+
+impl Walk {
+    fn points(&mut self, count: u64) -> Result<Points> {
+        let (mut times, mut values) = (Vec::new(), Vec::new());
+        for _ in 0..count {
+            // The sum of twelve uniform numbers is nearly normal, here with a deviation of 5 cents.
+            let sum: u64 = (0..12).map(|_| self.random.below(1_000)).sum();
+            self.cents += ((i32::try_from(sum)? - 5_994) * 5 + 500).div_euclid(1_000);
+            times.push(self.time);
+            values.push(f64::from(self.cents) / 100.0);
+            self.time += SECOND;
+        }
+        let qualities = Qualities::All(Quality::GOOD);
+        Ok(Points::from_columns(times, Values::F64(values), qualities)?)
+    }
+}
