@@ -238,7 +238,7 @@ fn order_block(data: &[u8]) {
 
 fn index_cell(data: &[u8]) {
     if let Ok(entries) = Entries::decode(data) {
-        let owned: Vec<_> = entries.iter().map(|(entry, begins)| (entry.into(), begins)).collect();
+        let owned: Vec<_> = entries.iter().collect();
         let again = Entries::decode(&cell::encode(&owned));
         assert!(again.is_ok_and(|again| again.iter().eq(entries.iter())));
     }

@@ -97,7 +97,7 @@ impl Weighter<PieceId, Arc<Piece>> for PieceBytes {
 impl Memory {
     /// A budget of so many bytes.
     pub(crate) fn new(budget: usize) -> Arc<Self> {
-        let (orders, pieces) = (budget / 16, budget / 16);
+        let (orders, pieces) = (budget / 16, budget / 8);
         Arc::new(Self {
             budget,
             young: AtomicUsize::new(0),
@@ -106,7 +106,7 @@ impl Memory {
             residents: Mutex::default(),
             living: AtomicUsize::new(0),
             orders: Cache::with_weighter(orders / 1_024 + 1, orders as u64, OrderBytes),
-            recent: Recent::new(budget / 16),
+            recent: Recent::new(budget / 32),
             pieces: Cache::with_weighter(pieces / PIECE_BYTES + 1, pieces as u64, PieceBytes),
         })
     }
@@ -130,7 +130,7 @@ impl Memory {
         self.orders.insert((tree, id), Arc::clone(block));
     }
 
-    /// Records that were read by key: a sixteenth is for them, and another one for keys.
+    /// Records that were read by key: a thirty-second is for them, and another one for keys.
     pub(crate) fn recent(&self) -> &Recent {
         &self.recent
     }

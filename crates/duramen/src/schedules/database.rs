@@ -161,7 +161,9 @@ pub(super) fn segments() {
     }
     // Nobody holds the documents, so that a checkpoint drops what is in memory of them.
     for revision in 1..=3 {
-        DOCUMENTS.iter().for_each(|name| put(&database, name, revision));
+        for name in DOCUMENTS {
+            put(&database, name, revision);
+        }
         database.checkpoint().expect("a checkpoint");
     }
     let checkpointer = thread(&database, move |database| {

@@ -159,6 +159,7 @@ impl Record for Counted {
 struct Explained {
     steps: Vec<String>,
     row_groups: u64,
+    ruled_out: u64,
     scanned: u64,
     records: u64,
     entries: u64,
@@ -172,6 +173,7 @@ impl Explained {
         Self {
             steps: explanation.steps,
             row_groups: counts.row_groups,
+            ruled_out: counts.ruled_out,
             scanned: counts.scanned,
             records: counts.records,
             entries: counts.entries,
