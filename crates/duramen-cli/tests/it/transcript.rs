@@ -105,8 +105,8 @@ macro_rules! sessions {
 
 sessions!(
     backup bulk check_and_stat demo diff dump editing_help edits export get help history import
-    indexes init lifecycle lifecycle_help log pages purge put reading reading_help series series_help records
-    records_query repair retention set_and_remove shell show watch wrong
+    indexes init lifecycle lifecycle_help log pages purge put reading reading_help records
+    records_query repair retention series series_help set_and_remove shell show watch wrong
 );
 
 #[test]

@@ -16,7 +16,8 @@ use crate::revision::Micros;
 /// use duramen::{Micros, Windows};
 ///
 /// let quarters = Windows::parse("15m", "UTC")?;
-/// assert_eq!(quarters.around(Micros(1_000_000_000))?, (Micros(900_000_000), Micros(1_800_000_000)));
+/// let (start, end) = quarters.around(Micros(1_000_000_000))?;
+/// assert_eq!((start, end), (Micros(900_000_000), Micros(1_800_000_000)));
 /// // The day on which the clocks of Berlin went forward had 23 hours.
 /// let days = Windows::parse("1d", "Europe/Berlin")?;
 /// let (start, end) = days.around(Micros(1_711_850_000_000_000))?;
@@ -76,7 +77,7 @@ impl Windows {
         match kind {
             Some(kind) if (1..=MOST).contains(&count) => Ok(Self { kind }),
             _ => Err(invalid(format!(
-                "no window is {text:?}: write a number and us, ms, s, m, h, d, w, mo or y, as in 15m"
+                "no window is {text:?}: write a number and us, ms, s, m, h, d, w, mo or y, like 15m"
             ))),
         }
     }
