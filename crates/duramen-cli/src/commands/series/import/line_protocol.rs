@@ -46,7 +46,9 @@ impl<'l> LineProtocol<'l> {
         if is_rounded && !std::mem::replace(&mut self.is_told, true) {
             eprintln!("duramen: times are kept in microseconds: nanoseconds are rounded down");
         }
-        rows.iter_mut().for_each(|row| row.series.insert_str(0, self.prefix));
+        for row in &mut rows {
+            row.series.insert_str(0, self.prefix);
+        }
         Ok(rows)
     }
 }
