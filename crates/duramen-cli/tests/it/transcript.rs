@@ -62,6 +62,10 @@ const REDACTIONS: &[(&str, &str)] = &[
     ("[ID]", r"\b[0-9a-f]{32}\b"),
     ("[ID]", r#""token":"c\d+\.\d+\.(?<redacted>[0-9a-f]{8})"#),
     ("[DISK]", r"with the journal +(?<redacted>[\d,]+)"),
+    // How well ids and times compress differs.
+    ("[SIZE]", r"segments? of (?<redacted>[\d.]+ [KM]?i?B) became"),
+    ("[SIZE]", r"became \d+ of (?<redacted>[\d.]+ [KM]?i?B)"),
+    ("[SIZE]", r#""segment_bytes(?:_before)?":(?<redacted>\d+)"#),
 ];
 
 fn assert() -> Assert {
