@@ -18,11 +18,13 @@ DENY := $(CACHE)/cargo-deny-$(DENY_VERSION)/bin/cargo-deny
 
 # Every stage names the same packages and features, so that nothing is built twice.
 WORKSPACE := --workspace --locked
+# The second build of the engine has the same documentation, whose examples name the first one.
+ONCE := $(WORKSPACE) --exclude duramen-schedules
 SIMULATOR := package(duramen-sim)
 # Half of the suites' seeds follow from it, so that each commit is tried with others.
 COMMIT := $(shell git rev-parse HEAD 2>/dev/null)
 
-.PHONY: help test demo bench lint fmt clippy doc tidy deny unit miri doctest suites teeth examples setup clean
+.PHONY: help test demo bench lint fmt clippy doc tidy deny unit miri doctest suites teeth schedules examples setup clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,7 +50,7 @@ clippy:
 	cargo clippy $(WORKSPACE) --all-targets -- -D warnings
 
 doc:
-	cargo doc $(WORKSPACE) --no-deps
+	cargo doc $(ONCE) --no-deps
 
 tidy: ## the house rules that a machine can check
 	cargo test --locked --package duramen-sim --test it tidy
@@ -76,7 +78,7 @@ miri: ## the codecs under Miri; needs a nightly toolchain with the component mir
 	@scripts/miri.sh $(MIRI_TESTS)
 
 doctest:
-	cargo test $(WORKSPACE) --doc
+	cargo test $(ONCE) --doc
 
 examples: ## run the examples of the embedded interface
 	cargo build $(WORKSPACE) --examples
