@@ -144,6 +144,13 @@ impl Database {
         DatabaseSnapshot { engine: Arc::clone(&self.engine), sequence }
     }
 
+    /// The database as of a commit, as [`Committed::sequence`](crate::Committed::sequence) tells
+    /// it; the last one if there is no such commit yet.
+    pub fn snapshot_at(&self, sequence: CommitSequence) -> DatabaseSnapshot {
+        let sequence = sequence.min(self.engine.published());
+        DatabaseSnapshot { engine: Arc::clone(&self.engine), sequence }
+    }
+
     /// Makes every commit so far durable, whatever was promised for it.
     pub fn flush(&self) -> Result<()> {
         self.engine.journal()?.flush()

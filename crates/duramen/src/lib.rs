@@ -113,10 +113,10 @@ pub use retention::Retention;
 pub use revision::{CommitSequence, Micros, Revision};
 pub use scrub::{ScrubOptions, ScrubPosition, ScrubProgress, ScrubReport};
 pub use series::{
-    Aggregate, AggregateOptions, Fill, Hold, Interpolation, Point, Points, Qualities, Quality,
-    QualityFilter, RangeOptions, Series, SeriesDefinition, SeriesFilter, SeriesInfo, SeriesRange,
-    SeriesSnapshot, SeriesStats, SeriesValue, Texts, Thinning, ValueType, Values, WindowColumn,
-    WindowTable, Windows,
+    Aggregate, AggregateOptions, Fill, Hold, Interpolation, Lossy, Point, Points, Qualities,
+    Quality, QualityFilter, RangeOptions, Rollup, Series, SeriesCursor, SeriesDefinition,
+    SeriesFilter, SeriesGrid, SeriesInfo, SeriesRange, SeriesSnapshot, SeriesStats, SeriesValue,
+    Texts, Thinning, TopOptions, ValueType, Values, WindowColumn, WindowTable, Windows,
 };
 pub use snapshot::{History, Node, Snapshot};
 pub use target::Target;

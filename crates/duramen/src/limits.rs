@@ -158,5 +158,11 @@ pub const SERIES_BLOCK_POINTS_MAX: usize = 32_768;
 pub const SERIES_BLOCK_TEXT_BYTES_MAX: usize = 4 << 20;
 /// Bytes of one value of a series of text.
 pub const SERIES_TEXT_BYTES_MAX: usize = 64 << 10;
+/// Rollups of one series.
+pub const SERIES_ROLLUPS_MAX: usize = 8;
+/// Windows of a rollup that are written together.
+pub const SERIES_ROLLUP_SLICE_WINDOWS: i64 = 32_768;
+/// Points that a checkpoint reads for rollups that reach back less far than their series.
+pub const SERIES_CATCH_UP_POINTS: usize = 1 << 24;
 /// Windows of one aggregation of a series.
 pub const SERIES_WINDOWS_MAX: usize = 10_000_000;

@@ -82,7 +82,7 @@ impl Retain {
 /// Seconds of the units of a span, longest first.
 const UNITS: [(&str, u64); 5] = [("w", 604_800), ("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)];
 
-fn parse_span(text: &str) -> Result<Duration> {
+pub(super) fn parse_span(text: &str) -> Result<Duration> {
     let parsed = UNITS.iter().find_map(|&(unit, seconds)| {
         let count: u64 = text.strip_suffix(unit)?.parse().ok()?;
         count.checked_mul(seconds)
@@ -93,6 +93,17 @@ fn parse_span(text: &str) -> Result<Duration> {
         Error::new(ErrorKind::Invalid, message)
     })?;
     Ok(Duration::from_secs(seconds))
+}
+
+/// A span as it can be written, in the longest unit that says it.
+pub(super) fn format_span(span: Duration) -> String {
+    let seconds = span.as_secs();
+    if span.subsec_nanos() != 0 {
+        return format!("{span:?}");
+    }
+    let found = UNITS.iter().find(|unit| seconds % unit.1 == 0);
+    let (unit, length) = found.copied().unwrap_or(("s", 1));
+    format!("{}{unit}", seconds / length)
 }
 
 #[derive(Debug, Serialize)]
@@ -123,9 +134,8 @@ impl Record for Line {
         match (self.revisions, self.seconds) {
             (Some(count), _) => write!(out, "keeps the last {count} revisions")?,
             (None, Some(seconds)) => {
-                let found = UNITS.iter().find(|unit| seconds % unit.1 == 0);
-                let (unit, length) = found.copied().unwrap_or(("s", 1));
-                write!(out, "keeps the last {}{unit}", seconds / length)?;
+                let span = format_span(Duration::from_secs(seconds));
+                write!(out, "keeps the last {span}")?;
             }
             (None, None) if self.keep == "head" => write!(out, "keeps the newest revision")?,
             (None, None) => write!(out, "keeps every revision")?,

@@ -2,7 +2,8 @@
 
 use clap::{Args, Subcommand};
 use duramen::{
-    CommitSequence, Error, ErrorKind, Micros, SeriesFilter, SeriesInfo, SeriesSnapshot, ValueType,
+    CommitSequence, DatabaseSnapshot, Error, ErrorKind, Micros, SeriesFilter, SeriesInfo,
+    SeriesSnapshot, ValueType,
 };
 
 use crate::arguments::ReadDatabase;
@@ -24,6 +25,8 @@ mod plot;
 mod point;
 mod range;
 mod rename;
+mod retain;
+mod top;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -33,6 +36,8 @@ Examples:
   duramen series latest plant.duramen 'boiler/**'
   duramen series aggregate plant.duramen boiler/7/temp mean max --every 1d
   duramen series ls plant.duramen --label site=north
+  duramen series top plant.duramen max 'boiler/**'
+  duramen series retain plant.duramen 'boiler/**' --raw 30d --rollup 1m:52w
   duramen series plot plant.duramen boiler/7/temp --out temp.svg
 
 A TAG is the name of a series; a GLOB a pattern of names, in which ? stands for a character and *
@@ -55,11 +60,13 @@ enum SeriesCommand {
     Range(range::Range),
     Latest(latest::Latest),
     Aggregate(Box<aggregate::Aggregate>),
+    Top(top::Top),
     Plot(plot::Plot),
     Import(Box<import::Import>),
     Export(export::Export),
     Delete(delete::Delete),
     Rename(rename::Rename),
+    Retain(retain::Retain),
     Drop(drop::Drop),
 }
 
@@ -72,11 +79,13 @@ impl Series {
             SeriesCommand::Range(command) => command.run(session, output),
             SeriesCommand::Latest(command) => command.run(session, output),
             SeriesCommand::Aggregate(command) => command.run(session, output),
+            SeriesCommand::Top(command) => command.run(session, output),
             SeriesCommand::Plot(command) => command.run(session, output),
             SeriesCommand::Import(command) => command.run(session, output),
             SeriesCommand::Export(command) => command.run(session, output),
             SeriesCommand::Delete(command) => command.run(session, output),
             SeriesCommand::Rename(command) => command.run(session, output),
+            SeriesCommand::Retain(command) => command.run(session, output),
             SeriesCommand::Drop(command) => command.run(session, output),
         }
     }
@@ -137,8 +146,19 @@ struct SeriesAt {
 
 impl SeriesAt {
     fn open(&self, session: &Session) -> Result<SeriesSnapshot> {
+        self.open_at(session, self.at)
+    }
+
+    /// The database that it is of, as it is or was.
+    fn snapshot(&self, session: &Session) -> Result<DatabaseSnapshot> {
+        let database = self.database.open(session)?;
+        Ok(self.at.map_or_else(|| database.snapshot(), |at| database.snapshot_at(at)))
+    }
+
+    /// As of a commit, or the last one.
+    fn open_at(&self, session: &Session, at: Option<CommitSequence>) -> Result<SeriesSnapshot> {
         let series = self.database.open(session)?.series(&self.name)?;
-        Ok(self.at.map_or_else(|| series.snapshot(), |at| series.at(at)))
+        Ok(at.map_or_else(|| series.snapshot(), |at| series.at(at)))
     }
 }
 
@@ -163,6 +183,11 @@ struct Which {
 }
 
 impl Which {
+    /// Whether nothing was said.
+    fn is_everything(&self) -> bool {
+        self.globs.is_empty() && self.labels.is_empty() && self.value_type.is_none()
+    }
+
     /// Those of a database, by name; `NotFound` for a pattern that none has.
     fn find(&self, database: &duramen::Database) -> Result<Vec<SeriesInfo>> {
         let labels = self.labels.iter().cloned().collect();

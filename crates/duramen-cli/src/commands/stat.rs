@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use clap::Args;
-use duramen::{DatabaseStats, DocumentStats};
+use duramen::{DatabaseStats, DocumentStats, SeriesFilter, SeriesStats};
 use indicatif::HumanCount;
 use serde::Serialize;
 
@@ -19,10 +19,14 @@ const EXAMPLES: &str = "\
 Examples:
   duramen stat shop.duramen
   duramen stat shop.duramen config --json
+  duramen stat plant.duramen boiler/7/temp
 
 Superseded is, about, what `duramen compact` gives back of the revisions that documents do not keep
 (`duramen retain`). Of a document it also tells the values that were purged (`duramen purge`), and
-whether one still is to be: then the purge was interrupted.";
+whether one still is to be: then the purge was interrupted.
+
+Of series it tells how many points are kept, those that snapshots from before still read included:
+late ones came when there was a point of a later time already, replaced ones were written over.";
 
 /// Count what a database, or a document in it, holds
 #[derive(Debug, Args)]
@@ -30,17 +34,27 @@ whether one still is to be: then the purge was interrupted.";
 pub(crate) struct Stat {
     #[command(flatten)]
     database: ReadDatabase,
-    /// The name of a document
-    #[arg(value_name = "DOC")]
-    document: Option<String>,
+    /// The name of a document or a series
+    #[arg(value_name = "DOC|TAG")]
+    name: Option<String>,
 }
 
 impl Stat {
     pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
         let database = self.database.open(session)?;
-        match &self.document {
-            None => output.record(&Whole::new(&database.stats()?, self.database.folder())?)?,
-            Some(name) => {
+        let Some(name) = &self.name else {
+            let stats = database.stats()?;
+            let mut whole = Whole::new(&stats, self.database.folder())?;
+            if stats.series > 0 {
+                let points = database.snapshot().series_stats(&SeriesFilter::default())?;
+                whole.series = Some(Points::new(Some(stats.series), &points));
+            }
+            output.record(&whole)?;
+            return Ok(Success::Done);
+        };
+        match database.series(name) {
+            Ok(series) => output.record(&Points::new(None, &series.stats()?))?,
+            Err(_) => {
                 let document = database.document(name)?;
                 let purges = document.purges()?.iter().map(PurgeLine::from).collect();
                 output.record(&Part { purges, ..Part::from(&document.stats()?) })?;
@@ -58,6 +72,8 @@ struct Whole {
     segment_bytes: u64,
     superseded_bytes: u64,
     disk_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    series: Option<Points>,
 }
 
 impl Whole {
@@ -68,18 +84,64 @@ impl Whole {
             segment_bytes: stats.segment_bytes,
             superseded_bytes: stats.superseded_bytes,
             disk_bytes: input::folder_bytes(folder)?,
+            series: None,
         })
     }
 }
 
 impl Record for Whole {
-    fn print(&self, _palette: &Palette, out: &mut dyn Write) -> io::Result<()> {
+    fn print(&self, palette: &Palette, out: &mut dyn Write) -> io::Result<()> {
         let lines = [
             (self.documents, "documents"),
             (self.commits, "commits"),
             (self.segment_bytes, "bytes in segments"),
             (self.superseded_bytes, "of them superseded"),
             (self.disk_bytes, "bytes on disk, with the journal"),
+        ];
+        print(out, &lines)?;
+        self.series.as_ref().map_or(Ok(()), |series| series.print(palette, out))
+    }
+}
+
+/// The figures of series.
+#[derive(Debug, Serialize)]
+struct Points {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    count: Option<u64>,
+    points: u64,
+    late_points: u64,
+    replaced_points: u64,
+    deleted_points: u64,
+    blocks: u64,
+    block_bytes: u64,
+}
+
+impl Points {
+    fn new(count: Option<u64>, stats: &SeriesStats) -> Self {
+        Self {
+            count,
+            points: stats.points,
+            late_points: stats.late_points,
+            replaced_points: stats.replaced_points,
+            deleted_points: stats.deleted_points,
+            blocks: stats.blocks,
+            block_bytes: stats.block_bytes,
+        }
+    }
+}
+
+impl Record for Points {
+    fn print(&self, _palette: &Palette, out: &mut dyn Write) -> io::Result<()> {
+        if let Some(count) = self.count {
+            print(out, &[(count, "series")])?;
+        }
+        let lines = [
+            (self.points, "points"),
+            (self.late_points, "of them late"),
+            (self.replaced_points, "of them replaced"),
+            (self.deleted_points, "of them deleted"),
+            (self.blocks, "blocks of points"),
+            (self.block_bytes, "bytes in them"),
         ];
         print(out, &lines)
     }

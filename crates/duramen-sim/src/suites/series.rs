@@ -270,7 +270,7 @@ fn compare(db: &Database, state: &State, at: Option<CommitSequence>, random: &mu
         let last = if random.one_in(2) { i64::MAX } else { first + 60 };
         let reverse = random.one_in(2);
         let limit = random.one_in(3).then(|| random.index(20));
-        let options = RangeOptions { limit, reverse };
+        let options = RangeOptions { limit, reverse, bounding: false };
         let range = said("range", snapshot.range_with(Micros(first)..=Micros(last), &options))?;
         let found = said("range", range.read())?;
         let all = state.range((series, first)..=(series, last));

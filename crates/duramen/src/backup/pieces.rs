@@ -144,9 +144,11 @@ pub(super) fn kept(
         }
         CellKey::Hash { revision } => whole(revision <= extent.revision.into()),
         CellKey::Index { .. } | CellKey::IndexSlab { .. } => Ok(None),
-        CellKey::Points(_) | CellKey::Deletes { .. } | CellKey::Commits { .. } => {
-            Err(Error::new(ErrorKind::Corrupt, "a tree has no points"))
-        }
+        CellKey::Points(_)
+        | CellKey::Deletes { .. }
+        | CellKey::Commits { .. }
+        | CellKey::Rollup(..)
+        | CellKey::Rolled { .. } => Err(Error::new(ErrorKind::Corrupt, "a tree has no points")),
         CellKey::Kept => revisions(&load()?, extent.revision),
         CellKey::Order(OrderId(id)) => whole(id < extent.orders),
         CellKey::Blob(BlobId(id)) => whole(id < extent.blobs),

@@ -14,6 +14,7 @@ use crate::error::Result;
 use crate::journal::JournalPoint;
 use crate::revision::{CommitSequence, Micros, Revision};
 use crate::segment::{Encoding, SegmentInfo, SegmentMeta, SegmentWriter};
+use crate::series::rollup::Rolling;
 use crate::series::young as series;
 use crate::tree::Tree;
 use crate::tree::data::TreeData;
@@ -104,7 +105,8 @@ impl Engine {
                 let schema = tree.write_frozen(&frozen, None, &mut out)?;
                 trees.push((tree, frozen, schema));
             }
-            out.put_series(&series)?;
+            let mut rolling = Rolling::new(self.view(), end.sequence, self.now())?;
+            out.put_series(&series, &mut rolling)?;
             infos.push(out.finish()?);
         }
         let facts = persist::loaded_cells(&loaded.data, loaded.tree.id(), loaded.counts);

@@ -17,6 +17,7 @@ use crate::limits::{
     CLOSING_CHECKPOINT_JOURNAL_BYTES, KEPT_HASH_TEXT_BYTES_MAX, YOUNG_SEGMENTS_MAX,
 };
 use crate::segment::{Encoding, SegmentInfo, SegmentMeta, SegmentWriter};
+use crate::series::rollup::Rolling;
 use crate::series::young as series;
 use crate::sync::MutexGuard;
 use crate::tree::Tree;
@@ -132,7 +133,8 @@ impl Engine {
         for (tree, frozen) in &young.trees {
             schemas.push(tree.write_frozen(frozen, hashes.remove(&tree.id()), &mut out)?);
         }
-        out.put_series(&young.series)?;
+        let mut rolling = Rolling::new(self.view(), young.tail.sequence, self.now())?;
+        out.put_series(&young.series, &mut rolling)?;
         out.finish()
     }
 

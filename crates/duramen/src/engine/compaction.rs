@@ -26,6 +26,7 @@ use crate::engine::retention::Trimming;
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::{COMPACTION_STEP_BYTES, LEVELS_MAX, YOUNG_SEGMENTS_MAX};
 use crate::segment::{self, Encoding, SegmentInfo, SegmentMeta, SegmentWriter};
+use crate::series::rollup;
 use crate::store::{LiveSegments, Scan};
 use crate::tree::Tree;
 use crate::tree::cell_key;
@@ -197,6 +198,7 @@ impl Compaction {
             .collect();
         told.sort_unstable();
         merger.keep(kept);
+        merger.keep_series(engine.kept_series());
         Ok(Self {
             trimming,
             told: told.into(),
@@ -330,7 +332,8 @@ impl Engine {
         let trimming = self.trimming(wait_ms)?;
         // What is dropped is of revisions that segments had before, so that these have all of it.
         let (now, infos) = live();
-        let is_trimmed = wish == Wish::AllTrimmed && !trimming.is_empty();
+        let is_trimmed = wish == Wish::AllTrimmed
+            && (!trimming.is_empty() || self.kept_series().is_exceeded()?);
         let plan = if is_trimmed { Plan::again(&infos) } else { wish.plan(&infos) };
         let Some(plan) = plan else { return Ok(None) };
         if !is_whole(&plan, &infos) {
@@ -341,6 +344,11 @@ impl Engine {
         // they were dropped.
         compaction.merger.keep_indexes(self.index_ids()?);
         Ok(Some(compaction))
+    }
+
+    /// What is kept of series now.
+    fn kept_series(&self) -> rollup::Kept {
+        rollup::Kept::new(self.view(), self.published(), self.now())
     }
 
     /// Puts the finished segment in the place of those it was made of, and removes these.

@@ -7,8 +7,9 @@ use crate::error::Result;
 use crate::io::{Device, MemoryDevice};
 use crate::journal::JournalPoint;
 use crate::manifest::Manifest;
-use crate::revision::Revision;
+use crate::revision::{Micros, Revision};
 use crate::segment::{Encoding, Segment, SegmentMeta, SegmentWriter};
+use crate::series::rollup::Rolling;
 use crate::store;
 use crate::tree::persist::CellSink;
 
@@ -30,7 +31,7 @@ impl Engine {
         }
         let (mut pinned, view) = self.pin_segments();
         if self.journal.is_none() {
-            pinned.add_young(&view)?;
+            pinned.add_young(&view, self.now())?;
         }
         pinned.manifest.checkpoint.position = JournalPoint::START.position;
         Ok(pinned)
@@ -52,7 +53,7 @@ impl Engine {
 }
 
 impl Pinned {
-    fn add_young(&mut self, view: &View) -> Result<()> {
+    fn add_young(&mut self, view: &Arc<View>, now: Micros) -> Result<()> {
         let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
         store::create_directory(device.as_ref())?;
         let checkpoint = &mut self.manifest.checkpoint;
@@ -83,7 +84,8 @@ impl Pinned {
         for (_, committed) in series.commits() {
             checkpoint.timestamp = checkpoint.timestamp.max(committed);
         }
-        cells.put_series(&series)?;
+        let mut rolling = Rolling::new(Arc::clone(view), checkpoint.sequence, now)?;
+        cells.put_series(&series, &mut rolling)?;
         let info = cells.finish()?;
         self.manifest.next_segment += 1;
         self.manifest.segments.insert(0, info);

@@ -5,6 +5,7 @@
 mod columns;
 mod digest;
 mod query;
+mod rolled;
 mod stream;
 mod window;
 

@@ -4,32 +4,44 @@ use crate::error::Result;
 use crate::segment::SegmentWriter;
 use crate::series::block::Density;
 use crate::series::merge::Blocks;
-use crate::series::young::Frozen;
+use crate::series::piece::Piece;
+use crate::series::rollup::Rolling;
+use crate::series::young::{Frozen, Young};
 use crate::series::{commits, deletes};
 use crate::tree::cell_key::{self, TreeId};
 
-/// Writes what was frozen behind the cells of all trees.
-pub(crate) fn write(frozen: &Frozen, segment: &mut SegmentWriter) -> Result<()> {
+/// Writes what was frozen behind the cells of all trees, and the rows that it makes.
+pub(crate) fn write(
+    frozen: &Frozen,
+    rolling: &mut Rolling,
+    segment: &mut SegmentWriter,
+) -> Result<()> {
     for (first, cell) in commits::cells(&frozen.commits()) {
         segment.push(&cell_key::commits(first), &cell)?;
     }
-    for series in frozen.series() {
-        write_series(frozen, series, segment)?;
+    let mut all = frozen.series();
+    all.extend(rolling.behind()?);
+    all.sort_unstable();
+    all.dedup();
+    for series in all {
+        let mut young = frozen.of(series);
+        young.pieces.sort_by_key(|piece| piece.first());
+        write_series(&young, series, segment)?;
+        rolling.write(series, &young, segment)?;
     }
     Ok(())
 }
 
-fn write_series(frozen: &Frozen, series: TreeId, segment: &mut SegmentWriter) -> Result<()> {
-    let mut young = frozen.of(series);
-    young.pieces.sort_by_key(|piece| piece.first());
-    let (mut blocks, mut cells) = (Blocks::new(series, Density::Hot), Vec::new());
+fn write_series(young: &Young, series: TreeId, segment: &mut SegmentWriter) -> Result<()> {
+    let column = cell_key::all_points(series);
+    let (mut blocks, mut cells) = (Blocks::new(column, Density::Hot), Vec::new());
     let mut write = |cells: &mut Vec<_>| {
         cells
             .drain(..)
             .try_for_each(|(key, cell): (bytes::Bytes, bytes::Bytes)| segment.push(&key, &cell))
     };
-    for piece in young.pieces {
-        blocks.push(std::sync::Arc::unwrap_or_clone(piece), &mut cells)?;
+    for piece in &young.pieces {
+        blocks.push(Piece::clone(piece), &mut cells)?;
         write(&mut cells)?;
     }
     blocks.finish(&mut cells);

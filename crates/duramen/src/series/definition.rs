@@ -1,13 +1,14 @@
 //! What the catalogue says of a series beside its name: its type, and what people want to know.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::escape::quoted;
 use crate::json::{Item, Tape, TapeIndex};
 use crate::limits::{SERIES_LABELS_MAX, SERIES_NOTE_BYTES_MAX};
 use crate::revision::Micros;
-use crate::series::ValueType;
+use crate::series::{Lossy, Rollup, ValueType, tiers};
 use crate::tree::cell_key::TreeId;
 
 /// What a series is: the type of its values, and what is said of them.
@@ -34,6 +35,14 @@ pub struct SeriesDefinition {
     pub labels: BTreeMap<String, String>,
     /// Between which values it is usually shown: the lower one, then the upper one.
     pub display: Option<(f64, f64)>,
+    /// What is given up of its values, so that less is stored; nothing if nothing is said.
+    pub lossy: Option<Lossy>,
+    /// For how long its points are kept; for ever if nothing is said. Older ones are not seen, and
+    /// go when segments are merged, at the latest by
+    /// [`Database::compact`](crate::Database::compact).
+    pub keep: Option<Duration>,
+    /// Summaries that are kept beside the points, of one width each.
+    pub rollups: Vec<Rollup>,
 }
 
 /// A series as the catalogue lists it.
@@ -54,7 +63,9 @@ impl SeriesDefinition {
     /// Of values of this type, without anything else.
     pub fn new(value_type: ValueType) -> Self {
         let (unit, description) = (String::new(), String::new());
-        Self { value_type, unit, description, labels: BTreeMap::new(), display: None }
+        let labels = BTreeMap::new();
+        let (display, lossy, keep, rollups) = (None, None, None, Vec::new());
+        Self { value_type, unit, description, labels, display, lossy, keep, rollups }
     }
 
     /// Refuses texts that are too long, too many labels and a display range that is none.
@@ -81,7 +92,10 @@ impl SeriesDefinition {
                     format!("the display range {low} to {high}: use a rising, finite one");
                 invalid(message)
             }
-            _ => Ok(()),
+            _ => {
+                self.lossy.map_or(Ok(()), |lossy| lossy.check(self.value_type))?;
+                self.check_tiers()
+            }
         }
     }
 }
@@ -89,7 +103,8 @@ impl SeriesDefinition {
 impl SeriesInfo {
     /// The record as the catalogue keeps it.
     pub(super) fn to_json(&self) -> String {
-        let SeriesDefinition { value_type, unit, description, labels, display } = &self.definition;
+        let SeriesDefinition { value_type, unit, description, labels, display, .. } =
+            &self.definition;
         let text = |(member, text): (&str, &String)| {
             (!text.is_empty()).then(|| format!("\"{member}\":{}", quoted(text)))
         };
@@ -103,6 +118,8 @@ impl SeriesInfo {
             text(("description", description)),
             (!pairs.is_empty()).then(|| format!("\"labels\":{{{}}}", pairs.join(","))),
             display.map(|(low, high)| format!("\"display\":[{low},{high}]")),
+            self.definition.lossy.map(Lossy::to_json),
+            tiers::to_json(&self.definition),
             Some(format!("\"created\":{},\"changed\":{}", self.created.0, self.changed.0)),
         ];
         let members: Vec<String> = members.into_iter().flatten().collect();
@@ -136,6 +153,10 @@ impl SeriesInfo {
             let mut bounds = tape.elements(range).map(|bound| number::<f64>(tape, bound));
             definition.display = Some((bounds.next()??, bounds.next()??));
         }
+        if let Some(lossy) = tape.child(at, "lossy") {
+            definition.lossy = Some(Lossy::from_tape(tape, lossy)?);
+        }
+        tiers::from_tape(&mut definition, (tape, at))?;
         let micros = |name: &str| number(tape, tape.child(at, name)?).map(Micros);
         Some(Self {
             name: name.to_owned(),
@@ -147,7 +168,7 @@ impl SeriesInfo {
     }
 }
 
-fn number<N: std::str::FromStr>(tape: &Tape<'_>, at: TapeIndex) -> Option<N> {
+pub(super) fn number<N: std::str::FromStr>(tape: &Tape<'_>, at: TapeIndex) -> Option<N> {
     match tape.item(at) {
         Item::Number(text) => std::str::from_utf8(text).ok()?.parse().ok(),
         _ => None,
@@ -178,6 +199,9 @@ mod tests {
                 description: "steam \"drum\"".to_owned(),
                 labels: [("site".into(), "north".into()), ("\n".into(), String::new())].into(),
                 display: Some((-0.1, 1e300)),
+                lossy: Some(Lossy::Quantised { low: -1e-9, high: 5e300 }),
+                keep: Some(Duration::from_secs(3_600)),
+                rollups: [1, 60].map(|s| Rollup::new(Duration::from_secs(s))).into(),
             },
             created: Micros(-5),
             changed: Micros(i64::MAX),

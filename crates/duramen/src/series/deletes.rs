@@ -33,16 +33,21 @@ pub(crate) fn decode(cell: &Bytes) -> Result<Vec<TimeSpan>> {
     Ok(spans)
 }
 
-/// Appends what segments say was deleted of a series.
-pub(crate) fn read(live: &LiveSegments, series: TreeId, out: &mut Vec<Delete>) -> Result<()> {
+/// What was deleted of a series: what is young, and what segments say, each once.
+pub(crate) fn all(young: Vec<Delete>, live: &LiveSegments, series: TreeId) -> Result<Vec<Delete>> {
+    let mut all = young;
+    let young = all.len();
     for found in live.scan(&cell_key::all_deletes(series))? {
         let (key, cell) = found?;
         let Some((_, CellKey::Deletes { sequence })) = cell_key::parse(&key) else {
             let message = format!("no cell has the key {key:02x?}");
             return Err(Error::new(ErrorKind::Corrupt, message));
         };
-        let spans = decode(&cell.load()?)?;
-        out.extend(spans.into_iter().map(|span| Delete { sequence, span }));
+        // A checkpoint may have been written since what is young was looked at.
+        if all.iter().take(young).all(|one| one.sequence != sequence) {
+            let spans = decode(&cell.load()?)?;
+            all.extend(spans.into_iter().map(|span| Delete { sequence, span }));
+        }
     }
-    Ok(())
+    Ok(all)
 }

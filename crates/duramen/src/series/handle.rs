@@ -109,7 +109,10 @@ impl Series {
     pub fn append_points(&self, points: &Points, options: &CommitOptions) -> Result<Committed> {
         check_type(&self.info, points)?;
         let mut changes = SeriesChanges::default();
-        changes.append(self.info.number, points);
+        match self.info.definition.lossy {
+            Some(lossy) => changes.append(self.info.number, &lossy.of(points)?),
+            None => changes.append(self.info.number, points),
+        }
         self.commit(changes, options)
     }
 
@@ -187,6 +190,7 @@ impl Series {
     pub fn at(&self, sequence: CommitSequence) -> SeriesSnapshot {
         let sequence = sequence.min(self.engine.published());
         SeriesSnapshot::new(self.engine.view(), Arc::clone(&self.info), sequence)
+            .kept_at(self.engine.now())
     }
 
     /// The points of a span of time, rising.
@@ -266,7 +270,8 @@ impl DatabaseSnapshot {
         check_name(name)?;
         let view = self.engine.view();
         let info = view.series_info(name, self.sequence)?;
-        Ok(SeriesSnapshot::new(view, Arc::new(info), self.sequence))
+        let snapshot = SeriesSnapshot::new(view, Arc::new(info), self.sequence);
+        Ok(snapshot.kept_at(self.engine.now()))
     }
 
     /// The series as of that commit that a filter lets through, sorted by name.

@@ -17,7 +17,7 @@ use crate::series::block::{Block, Density, Sequences};
 use crate::series::piece::Piece;
 use crate::series::points::Points;
 use crate::series::source;
-use crate::tree::cell_key::{self, PointsKey, TreeId};
+use crate::tree::cell_key::{self, PointsKey};
 
 /// Points from which on a block that is as dense as wanted goes on as it is.
 const WHOLE_POINTS_MIN: usize = SERIES_BLOCK_POINTS_MAX / 2;
@@ -28,9 +28,12 @@ type Cell = (Bytes, Bytes);
 /// Points of one series on their way into blocks.
 #[derive(Debug)]
 pub(crate) struct Blocks {
-    series: TreeId,
     column: Vec<u8>,
     density: Density,
+    /// Of one time the newest is kept, instead of all.
+    is_newest_only: bool,
+    /// What is before is left out.
+    from: i64,
     /// What is of later commits is left out.
     until: CommitSequence,
     /// In order, those before `start` written.
@@ -48,11 +51,12 @@ struct Held {
 
 impl Blocks {
     /// Of no points yet.
-    pub(crate) fn new(series: TreeId, density: Density) -> Self {
+    pub(crate) fn new(column: Vec<u8>, density: Density) -> Self {
         Self {
-            series,
-            column: cell_key::all_points(series),
+            column,
             density,
+            is_newest_only: false,
+            from: i64::MIN,
             until: CommitSequence(u64::MAX),
             pending: None,
             start: 0,
@@ -65,13 +69,19 @@ impl Blocks {
         Self { until, ..self }
     }
 
+    /// Keeps of one time what was written last.
+    pub(crate) fn newest_only(self) -> Self {
+        Self { is_newest_only: true, ..self }
+    }
+
+    /// Leaves out what is before a time.
+    pub(crate) fn from(self, from: i64) -> Self {
+        Self { from, ..self }
+    }
+
     /// What the keys of its cells begin with.
     pub(crate) fn column(&self) -> &[u8] {
         &self.column
-    }
-
-    pub(crate) fn series(&self) -> TreeId {
-        self.series
     }
 
     /// Takes the next cell; what is complete goes to `out`.
@@ -80,7 +90,10 @@ impl Blocks {
         let (first, last) = block.time_range();
         self.release(first.0, out)?;
         let is_dense = self.density == Density::Hot || block.density() == Density::Sealed;
-        let is_whole = block.sequence_range().1 <= self.until;
+        if last.0 < self.from {
+            return Ok(());
+        }
+        let is_whole = block.sequence_range().1 <= self.until && first.0 >= self.from;
         let is_alone = self.last().is_none_or(|pending| pending < first.0);
         if is_dense && is_whole && is_alone && block.len() >= WHOLE_POINTS_MIN {
             self.put_all(out);
@@ -111,7 +124,7 @@ impl Blocks {
         sequences.append(points.len(), &piece.sequences, 0..piece.len());
         points.append(&piece.points, 0..piece.len());
         if !overlap.is_empty() {
-            order_from(overlap.start, points, sequences);
+            order_from(overlap.start, (points, sequences), self.is_newest_only);
         }
         Ok(())
     }
@@ -142,13 +155,14 @@ impl Blocks {
         self.pending.as_ref().and_then(|(points, _)| points.times().last().copied())
     }
 
-    /// Without what later commits wrote; none if nothing is left.
+    /// Without what later commits wrote and what is too old; none if nothing is left.
     fn cut(&self, piece: Piece) -> Option<Piece> {
-        if piece.newest <= self.until {
+        if piece.newest <= self.until && piece.first() >= self.from {
             return Some(piece);
         }
         let is_kept = |at: &usize| piece.sequences.get(*at) <= self.until;
-        let kept: Vec<usize> = (0..piece.len()).filter(is_kept).collect();
+        let start = piece.points.times().partition_point(|&time| time < self.from);
+        let kept: Vec<usize> = (start..piece.len()).filter(is_kept).collect();
         if kept.is_empty() {
             return None;
         }
@@ -205,7 +219,7 @@ impl Blocks {
         let key = PointsKey { first, sequence: sequences.get(places.start) };
         let mut cell = Vec::new();
         Block::encode((points, places), sequences, self.density, &mut cell);
-        out.push((cell_key::points(self.series, key).into(), cell.into()));
+        out.push((cell_key::points(&self.column, key).into(), cell.into()));
         self.start = end;
     }
 
@@ -220,8 +234,13 @@ impl Blocks {
     }
 }
 
-/// Brings the points from a place on in order; of one time and commit one is kept.
-fn order_from(start: usize, points: &mut Points, sequences: &mut Sequences) {
+/// Brings the points from a place on in order; of one time and commit one is kept, or the newest of
+/// one time.
+fn order_from(
+    start: usize,
+    (points, sequences): (&mut Points, &mut Sequences),
+    is_newest_only: bool,
+) {
     let places = start..points.len();
     let (mut tail, mut tail_sequences) =
         (Points::new(points.value_type()), Sequences::All(CommitSequence(0)));
@@ -230,7 +249,13 @@ fn order_from(start: usize, points: &mut Points, sequences: &mut Sequences) {
     let key = |at: &usize| (tail.times().get(*at), tail_sequences.get(*at));
     let mut order: Vec<usize> = (0..tail.len()).collect();
     order.sort_by_key(key);
-    order.dedup_by_key(|at| key(at));
+    if is_newest_only {
+        order.reverse();
+        order.dedup_by_key(|at| key(at).0);
+        order.reverse();
+    } else {
+        order.dedup_by_key(|at| key(at));
+    }
     tail_sequences = tail_sequences.permuted(&order);
     tail.permute(&order);
     points.truncate(start);

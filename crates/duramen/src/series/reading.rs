@@ -52,6 +52,11 @@ impl Reading {
         Self { value_type, direction: course.direction, sources, as_of }
     }
 
+    /// The type of the points.
+    pub(crate) fn value_type(&self) -> ValueType {
+        self.value_type
+    }
+
     /// Appends some of the next points that are seen, at most `limit`; false if none are left.
     pub(crate) fn read(&mut self, out: &mut Points, limit: usize) -> Result<bool> {
         let Some((next, bound)) = self.next_source()? else { return Ok(false) };
@@ -67,6 +72,43 @@ impl Reading {
             self.read_time(rank, out)?;
         }
         Ok(true)
+    }
+
+    /// Calls `visit` with the time and the sequence of every point, seen or not, in the order of
+    /// their times.
+    pub(crate) fn each(&mut self, visit: &mut dyn FnMut(i64, CommitSequence)) -> Result<()> {
+        let direction = self.direction;
+        let mut visit_all = |piece: &Piece, places: Range<usize>| {
+            for at in places.clone() {
+                let at = match direction {
+                    Direction::Rising => at,
+                    Direction::Falling => places.start + (places.end - 1 - at),
+                };
+                let time = piece.points.times().get(at).copied().unwrap_or_default();
+                visit(time, piece.sequences.get(at));
+            }
+        };
+        while let Some((next, bound)) = self.next_source()? {
+            let Some(source) = self.sources.get_mut(next) else { break };
+            if let Some((piece, places)) = source.take_before(bound, usize::MAX)
+                && !places.is_empty()
+            {
+                visit_all(&piece, places);
+                continue;
+            }
+            let Some(rank) = bound else { continue };
+            for source in &mut self.sources {
+                while source.bound() == Some(rank) {
+                    if source.load()? {
+                        continue;
+                    }
+                    let taken = source.take_before(rank.checked_add(1), usize::MAX);
+                    let Some((piece, places)) = taken else { break };
+                    visit_all(&piece, places);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The source that has what comes next, decoded, and the rank up to which nobody else has

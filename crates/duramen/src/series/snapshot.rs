@@ -4,17 +4,19 @@ use std::ops::RangeBounds;
 use std::sync::Arc;
 
 use crate::engine::View;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::limits::SERIES_READ_POINTS;
 use crate::revision::{CommitSequence, Micros};
+use crate::series::cursor::SeriesCursor;
 use crate::series::definition::SeriesInfo;
 use crate::series::points::{Point, Points};
 use crate::series::reading::Reading;
 use crate::series::source::{Course, Direction};
 use crate::series::span::TimeSpan;
 use crate::series::value::SeriesValue;
-use crate::series::{deletes, source};
-use crate::tree::cell_key::TreeId;
+use crate::series::young::Delete;
+use crate::series::{deletes, source, tags};
+use crate::tree::cell_key::{self, TreeId};
 
 /// A series as of one commit: immutable, shared freely, never in the writer's way.
 #[derive(Debug, Clone)]
@@ -22,6 +24,8 @@ pub struct SeriesSnapshot {
     view: Arc<View>,
     info: Arc<SeriesInfo>,
     sequence: CommitSequence,
+    /// When it was made: what is kept only up to then is seen. Everything if nothing is said.
+    now: Option<Micros>,
 }
 
 /// How a range is read.
@@ -31,6 +35,9 @@ pub struct RangeOptions {
     pub limit: Option<usize>,
     /// The greatest times first.
     pub reverse: bool,
+    /// Also the last point before the span and the first one behind it, where there are any: what a
+    /// line through the span is drawn to.
+    pub bounding: bool,
 }
 
 /// How the value between two points is made.
@@ -46,18 +53,40 @@ pub enum Interpolation {
     Linear,
 }
 
-/// Points of a span of time, as columns of some thousands at once. To go on later, begin a new
-/// range behind the last time that was read.
+/// Points of a span of time, as columns of some thousands at once.
 #[derive(Debug)]
 pub struct SeriesRange {
     reading: Option<Reading>,
     empty: Points,
     left: usize,
+    /// What was not read yet.
+    rest: SeriesCursor,
 }
 
 impl SeriesSnapshot {
     pub(crate) fn new(view: Arc<View>, info: Arc<SeriesInfo>, sequence: CommitSequence) -> Self {
-        Self { view, info, sequence }
+        Self { view, info, sequence, now: None }
+    }
+
+    /// Without the points that are not kept any more at a time.
+    pub(crate) fn kept_at(self, now: Micros) -> Self {
+        Self { now: Some(now), ..self }
+    }
+
+    /// When it was made.
+    pub(super) fn now(&self) -> Micros {
+        self.now.unwrap_or(Micros(i64::MIN))
+    }
+
+    /// What the catalogue says now of the series, if that keeps not everything, or has rollups.
+    pub(super) fn tiers(&self) -> Result<Option<SeriesInfo>> {
+        let tags = self.view.tree(TreeId::SERIES)?;
+        tags::tiered(&tags, self.info.number, tags::newest(&tags))
+    }
+
+    /// From when on points are kept.
+    pub(super) fn kept_from(&self, tiers: &SeriesInfo) -> i64 {
+        self.now.map_or(i64::MIN, |now| tiers.definition.kept_from(now))
     }
 
     /// What the catalogue says of the series.
@@ -84,7 +113,7 @@ impl SeriesSnapshot {
     /// for time in 1..=9 {
     ///     level.append(Micros(time), time * 10, &CommitOptions::default())?;
     /// }
-    /// let last_two = RangeOptions { limit: Some(2), reverse: true };
+    /// let last_two = RangeOptions { limit: Some(2), reverse: true, ..RangeOptions::default() };
     /// let points = level.range_with(..Micros(6), &last_two)?.read()?;
     /// assert_eq!(points.times(), [5, 4]);
     /// # Ok::<(), duramen::Error>(())
@@ -97,11 +126,57 @@ impl SeriesSnapshot {
         let direction = if options.reverse { Direction::Falling } else { Direction::Rising };
         let left = options.limit.unwrap_or(usize::MAX);
         let empty = Points::new(self.info.definition.value_type);
-        let reading = match TimeSpan::of(&span) {
-            Some(span) if left > 0 => Some(self.read(Course { span, direction })?),
-            _ => None,
+        let span = match TimeSpan::of(&span) {
+            Some(span) if options.bounding => Some(self.with_neighbours(span)?),
+            span => span,
         };
-        Ok(SeriesRange { reading, empty, left })
+        let kept_from = self.tiers()?.map_or(i64::MIN, |tiers| self.kept_from(&tiers));
+        let kept = span
+            .map(|span| TimeSpan { first: span.first.max(kept_from), ..span })
+            .filter(|span| span.first <= span.last && left > 0);
+        let reading = kept.map(|span| self.read(Course { span, direction })).transpose()?;
+        let (first, last) = kept.map_or((Micros(0), Micros(0)), |kept| (kept.first(), kept.last()));
+        let rest = SeriesCursor { sequence: self.sequence, first, last, reverse: options.reverse };
+        Ok(SeriesRange { reading, empty, left, rest })
+    }
+
+    /// Goes on where another range ended, with at most so many points. The snapshot has to show the
+    /// commit of that one: [`SeriesCursor::sequence`].
+    ///
+    /// # Errors
+    /// `Invalid` if it shows another commit.
+    pub fn resume(&self, cursor: SeriesCursor, limit: Option<usize>) -> Result<SeriesRange> {
+        if cursor.sequence != self.sequence {
+            let (is, wanted) = (self.sequence, cursor.sequence);
+            let message = format!(
+                "the cursor goes on as of commit {wanted}, not {is}: read the series as of that one"
+            );
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
+        let options = RangeOptions { limit, reverse: cursor.reverse, bounding: false };
+        self.range_with(cursor.first..=cursor.last, &options)
+    }
+
+    /// A span together with the points beside it.
+    fn with_neighbours(&self, span: TimeSpan) -> Result<TimeSpan> {
+        let before = match span.first.checked_sub(1) {
+            Some(before) => self.last_until(Micros(before))?,
+            None => None,
+        };
+        let after = match span.last.checked_add(1) {
+            Some(after) => self.first_from(Micros(after))?,
+            None => None,
+        };
+        Ok(TimeSpan {
+            first: before.map_or(span.first, |point| point.time.0),
+            last: after.map_or(span.last, |point| point.time.0),
+        })
+    }
+
+    /// The first point that is not before a time.
+    fn first_from(&self, time: Micros) -> Result<Option<Point>> {
+        let one = RangeOptions { limit: Some(1), ..RangeOptions::default() };
+        Ok(self.range_with(time.., &one)?.read()?.get(0))
     }
 
     /// Where its points are, and under which number.
@@ -109,19 +184,26 @@ impl SeriesSnapshot {
         (&self.view, self.info.number)
     }
 
-    fn read(&self, course: Course) -> Result<Reading> {
+    /// Reads all that is there, also what is not kept any more.
+    pub(super) fn read(&self, course: Course) -> Result<Reading> {
         let (view, series) = self.place();
         // What is young comes first: a checkpoint drops it only when segments have it.
         let young = view.series.of(series);
         let live = view.store.live();
-        let mut deleted = young.deletes;
-        deletes::read(&live, series, &mut deleted)?;
+        let deleted = deletes::all(young.deletes, &live, series)?;
         let memory = view.store.memory();
         let mut sources = source::young(young.pieces, course, memory)?;
-        sources.extend(source::on_disk(&live, series, course, memory)?);
+        sources.extend(source::on_disk(&live, &cell_key::all_points(series), course, memory)?);
         let value_type = self.info.definition.value_type;
         let reading = Reading::new(value_type, course, sources, (self.sequence, deleted));
         Ok(reading)
+    }
+
+    /// What was deleted of it, as of now.
+    pub(super) fn deletes(&self) -> Result<Vec<Delete>> {
+        let (view, series) = self.place();
+        let young = view.series.of(series);
+        deletes::all(young.deletes, &view.store.live(), series)
     }
 
     /// The point with the greatest time.
@@ -131,7 +213,7 @@ impl SeriesSnapshot {
 
     /// The last point that is not after a time.
     fn last_until(&self, time: Micros) -> Result<Option<Point>> {
-        let one = RangeOptions { limit: Some(1), reverse: true };
+        let one = RangeOptions { limit: Some(1), reverse: true, bounding: false };
         Ok(self.range_with(..=time, &one)?.read()?.get(0))
     }
 
@@ -160,8 +242,7 @@ impl SeriesSnapshot {
         if before.time == time || how == Interpolation::Step || time.0 == i64::MAX {
             return Ok(Some(Point { time, ..before }));
         }
-        let one = RangeOptions { limit: Some(1), reverse: false };
-        let after = self.range_with(Micros(time.0 + 1).., &one)?.read()?.get(0);
+        let after = self.first_from(Micros(time.0 + 1))?;
         Ok(Some(
             after.map_or(Point { time, ..before.clone() }, |after| between(&before, &after, time)),
         ))
@@ -208,6 +289,28 @@ fn integer_line((a, b): (i64, i64), (from, to): (Micros, Micros), at: Micros) ->
 }
 
 impl SeriesRange {
+    /// Where to go on later, also in another process: behind the last point that was given. None if
+    /// nothing is left.
+    ///
+    /// ```
+    /// # use duramen::{CommitOptions, Database, Micros, RangeOptions, SeriesDefinition, ValueType};
+    /// # let db = Database::memory()?;
+    /// # let level = db.create_series("tank/level", &SeriesDefinition::new(ValueType::I64))?;
+    /// for time in 1..=5 {
+    ///     level.append(Micros(time), time, &CommitOptions::default())?;
+    /// }
+    /// let two = RangeOptions { limit: Some(2), ..RangeOptions::default() };
+    /// let mut page = level.range_with(.., &two)?;
+    /// assert_eq!(page.next().transpose()?.map(|points| points.len()), Some(2));
+    /// let cursor: duramen::SeriesCursor = page.cursor().expect("three are left").to_string().parse()?;
+    /// let rest = level.at(cursor.sequence).resume(cursor, None)?.read()?;
+    /// assert_eq!(rest.times(), [3, 4, 5]);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    pub fn cursor(&self) -> Option<SeriesCursor> {
+        (self.reading.is_some() && self.rest.first <= self.rest.last).then_some(self.rest)
+    }
+
     /// All the points that are left, as one.
     pub fn read(mut self) -> Result<Points> {
         let mut all = std::mem::replace(&mut self.empty, Points::new(crate::ValueType::Bool));
@@ -222,7 +325,10 @@ impl SeriesRange {
             let before = out.len();
             let limit = self.left.min(wanted - before).min(SERIES_READ_POINTS);
             match reading.read(out, limit) {
-                Ok(true) => self.left -= out.len() - before,
+                Ok(true) => {
+                    self.left -= out.len() - before;
+                    self.rest.pass(out.times().last().copied());
+                }
                 done => {
                     self.reading = None;
                     return done.map(drop);

@@ -20,7 +20,7 @@ use crate::series::piece::Piece;
 use crate::series::points::Points;
 use crate::series::span::TimeSpan;
 use crate::store::LiveSegments;
-use crate::tree::cell_key::{self, CellKey, PointsKey, TreeId};
+use crate::tree::cell_key::{self, CellKey, PointsKey};
 
 /// In which order points are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,15 +127,14 @@ pub(crate) fn young(
     chains.into_iter().map(source).collect()
 }
 
-/// The sources of what segments have of a series.
+/// The sources of what segments have in a column of points.
 pub(crate) fn on_disk(
     live: &LiveSegments,
-    series: TreeId,
+    column: &[u8],
     course: Course,
     memory: &Arc<Memory>,
 ) -> Result<Vec<Source>> {
-    let prefix = cell_key::all_points(series);
-    let tree = KeyHash::of_tree(&prefix);
+    let tree = KeyHash::of_tree(column);
     let mut sources = Vec::new();
     for segment in live.segments() {
         if !tree.map_or(Ok(true), |tree| segment.may_have(tree))? {
@@ -144,10 +143,10 @@ pub(crate) fn on_disk(
         let mut walk = Walk {
             segment: Arc::clone(segment),
             cache: Arc::clone(live.cache()),
-            prefix: prefix.clone(),
+            prefix: column.to_vec(),
             at: None,
         };
-        walk.start(series, course)?;
+        walk.start(course)?;
         sources.push(Source::new(course, memory, Pieces::Segment(walk))?);
     }
     Ok(sources)
@@ -285,13 +284,13 @@ impl Chunk {
 
 impl Walk {
     /// Stands at the first block that is to be read.
-    fn start(&mut self, series: TreeId, course: Course) -> Result<()> {
+    fn start(&mut self, course: Course) -> Result<()> {
         let time = match course.direction {
             Direction::Rising => course.span.first,
             Direction::Falling => course.span.last,
         };
         let key = PointsKey { first: time, sequence: CommitSequence(u64::MAX) };
-        let key = cell_key::points(series, key);
+        let key = cell_key::points(&self.prefix, key);
         self.at = self.segment.at_or_before(&self.cache, &key)?;
         if course.direction == Direction::Falling {
             return Ok(());
@@ -318,7 +317,11 @@ impl Walk {
             return Ok(None);
         }
         match cell_key::parse(&key) {
-            Some((_, CellKey::Points(PointsKey { first, .. }))) => Ok(Some((cell, first))),
+            Some((
+                _,
+                CellKey::Points(PointsKey { first, .. })
+                | CellKey::Rollup(_, PointsKey { first, .. }),
+            )) => Ok(Some((cell, first))),
             _ => Err(Error::new(ErrorKind::Corrupt, format!("no cell has the key {key:02x?}"))),
         }
     }

@@ -29,6 +29,14 @@ impl TimeSpan {
         (first <= last).then_some(Self { first, last })
     }
 
+    pub(crate) fn first(self) -> Micros {
+        Micros(self.first)
+    }
+
+    pub(crate) fn last(self) -> Micros {
+        Micros(self.last)
+    }
+
     pub(crate) fn has(self, time: i64) -> bool {
         (self.first..=self.last).contains(&time)
     }

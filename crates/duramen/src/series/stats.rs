@@ -1,12 +1,17 @@
 //! What a series takes.
 
+use std::cmp::Ordering;
+
 use crate::error::Result;
+use crate::revision::CommitSequence;
 use crate::series::block::Block;
-use crate::series::deletes;
 use crate::series::snapshot::SeriesSnapshot;
+use crate::series::source::{Course, Direction};
+use crate::series::span::TimeSpan;
+use crate::series::young::Delete;
 use crate::tree::cell_key;
 
-/// The size of a series.
+/// The size of a series, or of several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SeriesStats {
     /// Points that are kept: also those that were written over or deleted, which snapshots from
@@ -14,6 +19,12 @@ pub struct SeriesStats {
     pub points: u64,
     /// Of these, those that no checkpoint has written yet.
     pub young_points: u64,
+    /// Those that came when there was a point of a later time already.
+    pub late_points: u64,
+    /// Those that were written over: a later commit has a point of the same time.
+    pub replaced_points: u64,
+    /// Those that were deleted.
+    pub deleted_points: u64,
     /// Blocks in segments.
     pub blocks: u64,
     /// Bytes of these blocks.
@@ -22,28 +33,107 @@ pub struct SeriesStats {
     pub deletes: u64,
 }
 
+impl std::ops::AddAssign for SeriesStats {
+    fn add_assign(&mut self, other: Self) {
+        self.points += other.points;
+        self.young_points += other.young_points;
+        self.late_points += other.late_points;
+        self.replaced_points += other.replaced_points;
+        self.deleted_points += other.deleted_points;
+        self.blocks += other.blocks;
+        self.block_bytes += other.block_bytes;
+        self.deletes += other.deletes;
+    }
+}
+
+/// What becomes known of points when they are gone through, the latest first.
+struct Census {
+    deletes: Vec<Delete>,
+    late: u64,
+    replaced: u64,
+    deleted: u64,
+    /// The least sequence of all points of later times.
+    later: CommitSequence,
+    /// The time of the point before, and the least and greatest sequence of its points.
+    open: Option<(i64, (CommitSequence, CommitSequence))>,
+}
+
+impl Census {
+    fn add(&mut self, time: i64, sequence: CommitSequence) {
+        match &mut self.open {
+            Some((open, (least, greatest))) if *open == time => {
+                self.replaced += u64::from(sequence.cmp(greatest) != Ordering::Equal);
+                (*least, *greatest) = ((*least).min(sequence), (*greatest).max(sequence));
+            }
+            _ => {
+                if let Some((_, (least, _))) = self.open.replace((time, (sequence, sequence))) {
+                    self.later = self.later.min(least);
+                }
+            }
+        }
+        self.late += u64::from(sequence > self.later);
+        let is_over = |one: &Delete| one.sequence > sequence && one.span.has(time);
+        self.deleted += u64::from(self.deletes.iter().any(is_over));
+    }
+}
+
 impl SeriesSnapshot {
-    /// The size of the series as it is now, whatever the snapshot shows. It reads all its blocks,
-    /// but decodes none.
+    /// The size of the series as of now, whatever the snapshot shows. It reads all its points.
     pub fn stats(&self) -> Result<SeriesStats> {
         let (view, series) = self.place();
         let young = view.series.of(series);
-        let live = view.store.live();
-        let mut deleted = young.deletes;
-        deletes::read(&live, series, &mut deleted)?;
         let young_points: usize = young.pieces.iter().map(|piece| piece.len()).sum();
-        let mut stats = SeriesStats {
-            points: young_points as u64,
-            young_points: young_points as u64,
-            deletes: deleted.len() as u64,
-            ..SeriesStats::default()
-        };
-        for found in live.scan(&cell_key::all_points(series))? {
+        let mut stats = SeriesStats { young_points: young_points as u64, ..SeriesStats::default() };
+        for found in view.store.live().scan(&cell_key::all_points(series))? {
             let cell = found?.1.load()?;
             stats.blocks += 1;
             stats.block_bytes += cell.len() as u64;
             stats.points += Block::parse(cell)?.len() as u64;
         }
+        stats.points += stats.young_points;
+        let span = TimeSpan { first: i64::MIN, last: i64::MAX };
+        let mut reading = self.read(Course { span, direction: Direction::Falling })?;
+        let mut census = Census {
+            deletes: self.deletes()?,
+            late: 0,
+            replaced: 0,
+            deleted: 0,
+            later: CommitSequence(u64::MAX),
+            open: None,
+        };
+        stats.deletes = census.deletes.len() as u64;
+        reading.each(&mut |time, sequence| census.add(time, sequence))?;
+        stats.late_points = census.late;
+        stats.replaced_points = census.replaced;
+        stats.deleted_points = census.deleted;
         Ok(stats)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{CommitOptions, Database, Micros, SeriesDefinition, ValueType};
+
+    #[test]
+    fn late_replaced_and_deleted_points_are_counted_wherever_they_are() {
+        let db = Database::memory().unwrap();
+        let series = db.create_series("a", &SeriesDefinition::new(ValueType::I64)).unwrap();
+        let how = CommitOptions::default();
+        for (step, time) in [10, 20, 15, 20, 30, 5].into_iter().enumerate() {
+            series.append(Micros(time), 0, &how).unwrap();
+            if step % 2 == 1 {
+                db.checkpoint().unwrap();
+            }
+        }
+        series.delete(Micros(15)..Micros(21), &how).unwrap();
+        series.append(Micros(16), 1, &how).unwrap();
+        for _ in 0..2 {
+            let stats = series.stats().unwrap();
+            let found = (stats.points, stats.late_points, stats.replaced_points);
+            assert_eq!(found, (7, 3, 1));
+            assert_eq!((stats.deleted_points, stats.deletes), (3, 1));
+            db.checkpoint().unwrap();
+        }
     }
 }

@@ -1,9 +1,10 @@
 //! The catalogue of the series: a tree of its own, so that a million of them are in nobody's way
 //! who looks for a document.
 //!
-//! Its value is `{"next":N,"tags":{NAME:RECORD, ...}}`. A record gives the series its *number*,
+//! Its value is `{"next":N,"tags":{NAME:RECORD, ...},"tiers":{NUMBER:NAME, ...}}`. A record gives the series its *number*,
 //! under which its points are kept; so a series that gets another name stays what it is, and a name
-//! that is used again is another series.
+//! that is used again is another series. Those that do not keep everything, or have rollups, stand
+//! among the *tiers* by their number, so that whoever writes and merges points finds them.
 //!
 //! Invariants:
 //! - no number is given twice: `next` only rises;
@@ -32,7 +33,8 @@ use crate::tree::writer::Writer;
 
 /// Names and labels are entries of maps, so that they are no paths of the catalogue.
 static OPTIONS: LazyLock<Arc<DocumentOptions>> = LazyLock::new(|| {
-    let maps = ["$.tags", "$.tags{*}.labels"].map(|path| path.parse().expect("a label path"));
+    let maps =
+        ["$.tags", "$.tags{*}.labels", "$.tiers"].map(|path| path.parse().expect("a label path"));
     Arc::new(DocumentOptions { maps: maps.into(), ..DocumentOptions::default() })
 });
 
@@ -71,6 +73,14 @@ pub(crate) fn each(
     visit: &mut dyn FnMut(&str, NodeId) -> Result<()>,
 ) -> Result<()> {
     let Some(map) = map_of(tags, revision)? else { return Ok(()) };
+    each_entry((tags, map), revision, visit)
+}
+
+fn each_entry(
+    (tags, map): (&Tree, NodeId),
+    revision: u32,
+    visit: &mut dyn FnMut(&str, NodeId) -> Result<()>,
+) -> Result<()> {
     let order = tags.read(|data| match data.state(map, revision)? {
         Datum::Map(sequence) => Ok(Some(sequence)),
         _ => Ok(None),
@@ -92,6 +102,46 @@ pub(crate) fn each(
         }
     }
     Ok(())
+}
+
+/// The series of a number, if it does not keep everything, or has rollups.
+pub(crate) fn tiered(tags: &Tree, series: TreeId, revision: u32) -> Result<Option<SeriesInfo>> {
+    let Some(name) = tiered_name(tags, series, revision)? else { return Ok(None) };
+    find(tags, &name, revision)
+}
+
+/// Every such series.
+pub(crate) fn all_tiered(tags: &Tree, revision: u32) -> Result<Vec<SeriesInfo>> {
+    let Some(map) = tiers_of(tags, revision)? else { return Ok(Vec::new()) };
+    let mut names = Vec::new();
+    each_entry((tags, map), revision, &mut |_, entry| {
+        names.extend(text_of(tags, entry, revision)?);
+        Ok(())
+    })?;
+    let found = names.into_iter().map(|name| find(tags, &name, revision));
+    found.filter_map(Result::transpose).collect()
+}
+
+fn tiered_name(tags: &Tree, series: TreeId, revision: u32) -> Result<Option<String>> {
+    let Some(map) = tiers_of(tags, revision)? else { return Ok(None) };
+    let entry = tags.entry_node(map, tier_name(series).as_bytes(), revision)?;
+    entry.map_or(Ok(None), |entry| text_of(tags, entry, revision))
+}
+
+fn tiers_of(tags: &Tree, revision: u32) -> Result<Option<NodeId>> {
+    if revision == 0 { Ok(None) } else { member(tags, b"tiers", revision) }
+}
+
+fn text_of(tags: &Tree, at: NodeId, revision: u32) -> Result<Option<String>> {
+    match tags.json_at(at, revision)? {
+        Some(Value::String(text)) => Ok(Some(text.into())),
+        _ => Err(wrong("something else than a name among its tiers")),
+    }
+}
+
+/// The name of the entry that a series has among the tiers.
+fn tier_name(series: TreeId) -> String {
+    series.0.to_string()
 }
 
 /// What the catalogue says of the series of an entry.
@@ -158,7 +208,10 @@ impl Writer {
     /// Takes the next so many numbers of series; the first of them.
     pub(crate) fn take_series_numbers(&self, count: u64) -> Result<u64> {
         if !self.has_root() {
-            self.put_root(&Tape::parse(br#"{"next":1,"tags":{}}"#, ParseOptions::default())?)?;
+            self.put_root(&Tape::parse(
+                br#"{"next":1,"tags":{},"tiers":{}}"#,
+                ParseOptions::default(),
+            )?)?;
         }
         let next = match member(&self.tree, b"next", self.revision)? {
             Some(next) => self.tree.json_at(next, self.revision)?,
@@ -173,10 +226,10 @@ impl Writer {
             let message = "no more series can be made in this database: load it into a new one";
             return Err(Error::new(ErrorKind::Full, message));
         }
-        let mut pointer = JsonPointer::root();
-        pointer.push("next");
+        let mut next = JsonPointer::root();
+        next.push("next");
         let text = after.to_string();
-        self.set(&pointer, Given::whole(&Tape::parse(text.as_bytes(), ParseOptions::default())?))?;
+        self.set(&next, Given::whole(&Tape::parse(text.as_bytes(), ParseOptions::default())?))?;
         Ok(first)
     }
 
@@ -184,18 +237,31 @@ impl Writer {
     pub(crate) fn put_series(&self, info: &SeriesInfo) -> Result<()> {
         let text = info.to_json();
         let record = Tape::parse(text.as_bytes(), ParseOptions::default())?;
-        self.set(&series_pointer(&info.name), Given::whole(&record))
+        self.set(&pointer("tags", &info.name), Given::whole(&record))?;
+        let tier = pointer("tiers", &tier_name(info.number));
+        if info.definition.has_tiers() {
+            let name = crate::json::escape::quoted(&info.name);
+            let name = Tape::parse(name.as_bytes(), ParseOptions::default())?;
+            return self.set(&tier, Given::whole(&name));
+        }
+        match tiered_name(&self.tree, info.number, self.revision)? {
+            Some(_) => self.remove(&tier),
+            None => Ok(()),
+        }
     }
 
     /// Takes the name of a series out of the catalogue.
-    pub(crate) fn remove_series(&self, name: &str) -> Result<()> {
-        self.remove(&series_pointer(name))
+    pub(crate) fn remove_series(&self, info: &SeriesInfo) -> Result<()> {
+        if info.definition.has_tiers() {
+            self.remove(&pointer("tiers", &tier_name(info.number)))?;
+        }
+        self.remove(&pointer("tags", &info.name))
     }
 }
 
-fn series_pointer(name: &str) -> JsonPointer {
+fn pointer(map: &str, name: &str) -> JsonPointer {
     let mut pointer = JsonPointer::root();
-    pointer.push("tags");
+    pointer.push(map);
     pointer.push(name);
     pointer
 }

@@ -2,4 +2,5 @@
 
 mod lifecycle;
 mod model;
+mod rollups;
 mod storage;

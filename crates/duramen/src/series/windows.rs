@@ -33,6 +33,8 @@ pub struct Windows {
 enum Kind {
     /// Microseconds, from the Unix epoch on.
     Fixed(i64),
+    /// All of time is one.
+    Whole,
     /// So many units of the calendar in a zone.
     Calendar(Unit, i64, TimeZone),
 }
@@ -93,6 +95,11 @@ impl Windows {
         Ok(Self { kind: Kind::Fixed(width.0) })
     }
 
+    /// One window that is all of time.
+    pub fn whole() -> Self {
+        Self { kind: Kind::Whole }
+    }
+
     /// Where the window begins that a time is in, and where it ends, which the next one begins.
     ///
     /// # Errors
@@ -102,10 +109,32 @@ impl Windows {
         Ok((Micros(self.start(number)?), Micros(self.start(number + 1)?)))
     }
 
+    /// Whether they are those of a width, counted from the Unix epoch.
+    pub(crate) fn are_of(&self, width: i64) -> bool {
+        matches!(self.kind, Kind::Fixed(own) if own == width)
+    }
+
+    /// Whether windows of a width, counted from the Unix epoch, never reach over the beginning of
+    /// one of these in a span of time.
+    pub(crate) fn are_made_of(&self, width: i64, (first, last): (i64, i64)) -> Result<bool> {
+        match &self.kind {
+            Kind::Fixed(own) => return Ok(own % width == 0),
+            Kind::Whole => return Ok(true),
+            Kind::Calendar(..) => {}
+        }
+        for number in self.number(first)?..=self.number(last)? {
+            if self.start(number)? % width != 0 {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// The number of the window that a time is in.
     pub(crate) fn number(&self, time: i64) -> Result<i64> {
         let (unit, count, zone) = match &self.kind {
             Kind::Fixed(width) => return Ok(time.div_euclid(*width)),
+            Kind::Whole => return Ok(0),
             Kind::Calendar(unit, count, zone) => (*unit, *count, zone),
         };
         let day = Timestamp::from_microsecond(time)
@@ -127,6 +156,8 @@ impl Windows {
     pub(crate) fn start(&self, number: i64) -> Result<i64> {
         let (unit, count, zone) = match &self.kind {
             Kind::Fixed(width) => return Ok(number.saturating_mul(*width)),
+            Kind::Whole if number <= 0 => return Ok(i64::MIN),
+            Kind::Whole => return Ok(i64::MAX),
             Kind::Calendar(unit, count, zone) => (*unit, *count, zone),
         };
         let day = number.checked_mul(count).and_then(|units| unit.day(units));

@@ -20,6 +20,7 @@ use crate::series::changes::{SeriesChange, SeriesChanges};
 use crate::series::commits::CommitTime;
 use crate::series::names::LastNames;
 use crate::series::piece::{Piece, Tail};
+use crate::series::rollup::Behind;
 use crate::series::span::TimeSpan;
 use crate::tree::cell_key::TreeId;
 
@@ -32,6 +33,8 @@ pub(crate) struct YoungSeries {
     staged_bytes: AtomicUsize,
     /// The names of all series, as they were last asked for.
     pub(crate) names: LastNames,
+    /// The series whose rollups have something to catch up.
+    pub(crate) behind: Mutex<Behind>,
 }
 
 /// What was committed between two checkpoints.
@@ -61,7 +64,12 @@ pub(crate) struct Delete {
 impl Default for YoungSeries {
     fn default() -> Self {
         let generations = Mutex::new(vec![Arc::default()]);
-        Self { generations, staged_bytes: AtomicUsize::new(0), names: LastNames::default() }
+        Self {
+            generations,
+            staged_bytes: AtomicUsize::new(0),
+            names: LastNames::default(),
+            behind: Mutex::default(),
+        }
     }
 }
 

@@ -67,7 +67,8 @@ impl Transaction {
                 return Err(taken("series", name));
             }
             let number = series_number(own).ok_or_else(|| tags::no_series(name))?;
-            let (name, definition) = (name.to_owned(), definition.clone());
+            let (name, mut definition) = (name.to_owned(), definition.clone());
+            definition.number_rollups(&[], now);
             writer.put_series(&SeriesInfo {
                 name,
                 definition,
@@ -92,7 +93,9 @@ impl Transaction {
             return Err(Error::new(ErrorKind::Invalid, message));
         }
         let changed = self.engine.now();
-        let info = SeriesInfo { definition: definition.clone(), changed, ..before };
+        let mut definition = definition.clone();
+        definition.number_rollups(&before.definition.rollups, changed);
+        let info = SeriesInfo { definition, changed, ..before };
         self.aim = Aim::Adding;
         let put = self.take(TreeId::SERIES)?.put_series(&info);
         self.note(put)
@@ -119,18 +122,18 @@ impl Transaction {
         }
         self.aim = Aim::Adding;
         let changed = self.engine.now();
-        let info = SeriesInfo { name: to.to_owned(), changed, ..before };
+        let info = SeriesInfo { name: to.to_owned(), changed, ..before.clone() };
         let writer = self.take(TreeId::SERIES)?;
-        let renamed = writer.remove_series(from).and_then(|()| writer.put_series(&info));
+        let renamed = writer.remove_series(&before).and_then(|()| writer.put_series(&info));
         self.note(renamed)
     }
 
     /// Deletes a series: it is not there from this commit on, and its name is free. Snapshots of
     /// the database from before still read it.
     pub fn delete_series(&mut self, name: &str) -> Result<()> {
-        self.write_series(name)?;
+        let before = self.write_series(name)?;
         self.aim.let_go();
-        let removed = self.take(TreeId::SERIES)?.remove_series(name);
+        let removed = self.take(TreeId::SERIES)?.remove_series(&before);
         self.note(removed)
     }
 
@@ -141,7 +144,10 @@ impl Transaction {
         let info = self.series_info(name)?;
         series::check_type(&info, points)?;
         self.aim = Aim::Adding;
-        self.points.append(info.number, points);
+        match info.definition.lossy {
+            Some(lossy) => self.points.append(info.number, &lossy.of(points)?),
+            None => self.points.append(info.number, points),
+        }
         Ok(())
     }
 

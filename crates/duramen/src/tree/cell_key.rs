@@ -184,6 +184,12 @@ pub(crate) enum CellKey {
     },
     /// Points of a series.
     Points(PointsKey),
+    /// A column of a rollup of a series.
+    Rollup(RollupColumn, PointsKey),
+    /// How far a rollup of a series reaches.
+    Rolled {
+        rollup: i64,
+    },
     /// What a commit deleted of a series.
     Deletes {
         sequence: CommitSequence,
@@ -202,6 +208,19 @@ pub(crate) struct PointsKey {
     pub(crate) first: i64,
     /// The least sequence in it.
     pub(crate) sequence: CommitSequence,
+}
+
+/// Bytes that the keys of a column of a rollup begin with: series, class, rollup, slice, column.
+pub(crate) const ROLLUP_COLUMN_BYTES: usize = 8 + 1 + 8 + 8 + 1;
+
+/// Where a column of a rollup stands among those of its series.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct RollupColumn {
+    /// The rollup's number.
+    pub(crate) rollup: i64,
+    /// The number of a span of windows that are written together.
+    pub(crate) slice: i64,
+    pub(crate) column: u8,
 }
 
 /// The tree and what else a key says; none if no cell has such a key.
@@ -241,17 +260,30 @@ pub(crate) fn parse(key: &[u8]) -> Option<(TreeId, CellKey)> {
                 Some((slab, _)) => CellKey::IndexSlab { index, slab },
             }
         }
-        10 => {
-            let (first, sequence) = rest.split_first_chunk::<8>()?;
-            let first = unbiased(u64::from_be_bytes(*first));
-            let sequence = CommitSequence(u64::from_be_bytes(sequence.try_into().ok()?));
-            CellKey::Points(PointsKey { first, sequence })
-        }
+        10 => CellKey::Points(parse_points(rest)?),
         11 => CellKey::Deletes { sequence: CommitSequence(long()?) },
         12 => CellKey::Commits { first: CommitSequence(long()?) },
+        13 => {
+            let (rollup, rest) = split_time(rest)?;
+            let (slice, rest) = split_time(rest)?;
+            let (&column, rest) = rest.split_first()?;
+            CellKey::Rollup(RollupColumn { rollup, slice, column }, parse_points(rest)?)
+        }
+        14 => CellKey::Rolled { rollup: unbiased(long()?) },
         _ => return None,
     };
     Some((tree, cell))
+}
+
+fn parse_points(rest: &[u8]) -> Option<PointsKey> {
+    let (first, sequence) = split_time(rest)?;
+    let sequence = CommitSequence(u64::from_be_bytes(sequence.try_into().ok()?));
+    Some(PointsKey { first, sequence })
+}
+
+fn split_time(bytes: &[u8]) -> Option<(i64, &[u8])> {
+    let (time, rest) = bytes.split_first_chunk::<8>()?;
+    Some((unbiased(u64::from_be_bytes(*time)), rest))
 }
 
 fn split_u32(bytes: &[u8]) -> Option<(u32, &[u8])> {
@@ -360,11 +392,33 @@ pub(crate) fn all_points(series: TreeId) -> Vec<u8> {
     start(series, 10)
 }
 
-/// A block of points of a series.
-pub(crate) fn points(series: TreeId, key: PointsKey) -> Vec<u8> {
-    let mut bytes = all_points(series);
+/// A block of points in a column: those of a series, or one of a rollup.
+pub(crate) fn points(column: &[u8], key: PointsKey) -> Vec<u8> {
+    let mut bytes = column.to_vec();
     bytes.extend(biased(key.first).to_be_bytes());
     bytes.extend(key.sequence.0.to_be_bytes());
+    bytes
+}
+
+/// All columns of a rollup of a series.
+pub(crate) fn rollups(series: TreeId, rollup: i64) -> Vec<u8> {
+    let mut bytes = start(series, 13);
+    bytes.extend(biased(rollup).to_be_bytes());
+    bytes
+}
+
+/// A column of a rollup of a series.
+pub(crate) fn rollup(series: TreeId, place: RollupColumn) -> Vec<u8> {
+    let mut bytes = rollups(series, place.rollup);
+    bytes.extend(biased(place.slice).to_be_bytes());
+    bytes.push(place.column);
+    bytes
+}
+
+/// How far a rollup of a series reaches.
+pub(crate) fn rolled(series: TreeId, rollup: i64) -> Vec<u8> {
+    let mut bytes = start(series, 14);
+    bytes.extend(biased(rollup).to_be_bytes());
     bytes
 }
 

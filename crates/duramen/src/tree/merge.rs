@@ -21,6 +21,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::error::Result;
 use crate::series::Density;
 use crate::series::merge::Blocks;
+use crate::series::rollup;
 use crate::store::LiveSegments;
 use crate::tree::cell_key::{self, CellKey, GroupCell, TreeId};
 use crate::tree::erase::Erasures;
@@ -64,6 +65,8 @@ pub(crate) struct Merger {
     indexes: Option<IndexIds>,
     /// How blocks of points are written.
     density: Density,
+    /// What is kept of series, if anything may go.
+    series: Option<rollup::Kept>,
 }
 
 /// The ids of the indexes of trees.
@@ -85,7 +88,8 @@ impl Merger {
     pub(crate) fn new(older: LiveSegments) -> Self {
         let (kept, erasures) = (FxHashMap::default(), Vec::new());
         let (pending, density) = (Pending::None, Density::Hot);
-        Self { older, pending, kept, trim: None, erasures, indexes: None, density }
+        let (indexes, series) = (None, None);
+        Self { older, pending, kept, trim: None, erasures, indexes, density, series }
     }
 
     /// Writes points to stay.
@@ -96,6 +100,28 @@ impl Merger {
     /// Drops the cells of indexes that are not among these.
     pub(crate) fn keep_indexes(&mut self, indexes: IndexIds) {
         self.indexes = Some(indexes);
+    }
+
+    /// Drops what is not kept of series.
+    pub(crate) fn keep_series(&mut self, kept: rollup::Kept) {
+        self.series = Some(kept);
+    }
+
+    /// The column of points that a cell begins; none if it is dropped.
+    fn begin_points(
+        &mut self,
+        (series, kind): (TreeId, CellKey),
+        key: &[u8],
+    ) -> Result<Option<Blocks>> {
+        let column = |len: usize| key.get(..len).unwrap_or_default().to_vec();
+        let kept = self.series.as_mut().map(|all| all.of(series)).transpose()?;
+        let CellKey::Rollup(place, _) = kind else {
+            let blocks = Blocks::new(cell_key::all_points(series), self.density);
+            return Ok(Some(blocks.from(kept.flatten().map_or(i64::MIN, |kept| kept.from))));
+        };
+        let blocks = Blocks::new(column(cell_key::ROLLUP_COLUMN_BYTES), self.density).newest_only();
+        let Some(kept) = kept else { return Ok(Some(blocks)) };
+        Ok(kept.and_then(|kept| kept.rollup(place.rollup)).map(|from| blocks.from(from)))
     }
 
     /// Keeps of these trees only so much. All their cells must come in.
@@ -163,18 +189,26 @@ impl Merger {
         if !self.pending.takes(&key) {
             self.put_pending(out)?;
         }
+        if let (Some((series, kind @ (CellKey::Points(_) | CellKey::Rollup(..)))), Pending::None) =
+            (parsed, &self.pending)
+        {
+            let Some(mut blocks) = self.begin_points((series, kind), &key)? else { return Ok(()) };
+            blocks.push_cell((key, cell), out)?;
+            self.pending = Pending::Points(Box::new(blocks));
+            return Ok(());
+        }
+        if let Some((series, CellKey::Rolled { rollup })) = parsed
+            && let Some(all) = &mut self.series
+            && all.of(series)?.and_then(|kept| kept.rollup(rollup)).is_none()
+        {
+            return Ok(());
+        }
         match (kind, &mut self.pending) {
             (_, Pending::Bases(bases)) => bases.push((key, cell), out)?,
             (_, Pending::Runs(runs)) => runs.push(&self.older, (key, cell), out)?,
             (_, Pending::Rows(rows)) => rows.push((key, cell), out)?,
             (_, Pending::Slabs(slabs)) => slabs.push((key, cell), out)?,
             (_, Pending::Points(blocks)) => blocks.push_cell((key, cell), out)?,
-            (Some(CellKey::Points(_)), none) => {
-                let series = parsed.map_or(TreeId::SERIES, |(series, _)| series);
-                let mut blocks = Box::new(Blocks::new(series, self.density));
-                blocks.push_cell((key, cell), out)?;
-                *none = Pending::Points(blocks);
-            }
             (Some(CellKey::Rows { first }), none) => {
                 *none = Pending::Rows(Rows::new((key, cell), first)?);
             }

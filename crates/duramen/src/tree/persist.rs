@@ -53,9 +53,13 @@ impl CellSink {
         Self { segment, schemas: BTreeMap::new(), gathered: Cells::new() }
     }
 
-    /// Writes points, which stand behind all trees.
-    pub(crate) fn put_series(&mut self, series: &series::young::Frozen) -> Result<()> {
-        series::checkpoint::write(series, &mut self.segment)
+    /// Writes points, which stand behind all trees, and the rows of their windows.
+    pub(crate) fn put_series(
+        &mut self,
+        series: &series::young::Frozen,
+        rolling: &mut series::rollup::Rolling,
+    ) -> Result<()> {
+        series::checkpoint::write(series, rolling, &mut self.segment)
     }
 
     /// Completes the segment.

@@ -28,7 +28,7 @@ use crate::revision::Micros;
 use crate::series;
 use crate::state::{BlobId, Datum, OrderId, Sequence};
 use crate::tree::Tree;
-use crate::tree::cell_key::{self, CellKey, GroupCell, PointsKey, TreeId};
+use crate::tree::cell_key::{self, CellKey, GroupCell, PointsKey, RollupColumn, TreeId};
 use crate::tree::group::GroupId;
 use crate::tree::hashes;
 use crate::tree::kept::Kept;
@@ -152,9 +152,11 @@ impl Bounds {
                 below("revisions", revision.into(), self.revisions)
             }
             CellKey::IndexSlab { .. } => self.check_index(&cell),
-            CellKey::Points(_) | CellKey::Deletes { .. } | CellKey::Commits { .. } => {
-                series::verify::cell(key, cell)
-            }
+            CellKey::Points(_)
+            | CellKey::Deletes { .. }
+            | CellKey::Commits { .. }
+            | CellKey::Rollup(..)
+            | CellKey::Rolled { .. } => series::verify::cell(key, cell),
             CellKey::Schema(content) => check_schema(content, &cell),
         }
     }
@@ -362,6 +364,11 @@ impl fmt::Display for Shown {
             }
             CellKey::Deletes { sequence } => write!(f, "what commit {sequence} deleted"),
             CellKey::Commits { first } => write!(f, "the times of commits from {first} on"),
+            CellKey::Rollup(place, PointsKey { first, .. }) => {
+                let RollupColumn { rollup, column, .. } = place;
+                write!(f, "rollup {rollup}, column {column} from {} on", Micros(first))
+            }
+            CellKey::Rolled { rollup } => write!(f, "how far rollup {rollup} reaches"),
             CellKey::Schema(content) => write!(f, "schema {content:032x}"),
         }
     }

@@ -21,6 +21,7 @@ Examples:
   duramen series aggregate plant.duramen boiler/7/temp count mean max --every 1d --zone Asia/Tokyo
   duramen series aggregate plant.duramen boiler/7/temp p50 p99.9 --every 1mo --fill null
   duramen series aggregate plant.duramen boiler/7/state in:off --every 1d --from 2024-05-01
+  duramen series aggregate plant.duramen boiler/7/temp mean --with boiler/8/temp --every 1h
 
 What can be computed: count, sum, mean, twmean (weighted by the time that values held), twlinear
 (the same along straight lines), min, max, first, last, delta (above the last value before the
@@ -35,6 +36,9 @@ Windows are a number and us, ms, s, m or h, counted from 1970, or d, w, mo or y 
 pub(super) struct Aggregate {
     #[command(flatten)]
     series: SeriesAt,
+    /// Also this series, on the same windows; may be given several times
+    #[arg(long = "with", value_name = "TAG")]
+    with: Vec<String>,
     /// What to compute
     #[arg(value_name = "WHAT", default_values = ["count", "mean", "min", "max"])]
     what: Vec<String>,
@@ -56,13 +60,23 @@ pub(super) struct Aggregate {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Quality {
+pub(super) enum Quality {
     /// Those of good quality
     Good,
     /// Those of good or uncertain quality
     Usable,
     /// All of them
     All,
+}
+
+impl Quality {
+    pub(super) fn filter(self) -> QualityFilter {
+        match self {
+            Self::Good => QualityFilter::Good,
+            Self::Usable => QualityFilter::Usable,
+            Self::All => QualityFilter::All,
+        }
+    }
 }
 
 fn fill(text: &str) -> Result<Fill, String> {
@@ -80,44 +94,58 @@ fn fill(text: &str) -> Result<Fill, String> {
 impl Aggregate {
     pub(super) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
         let bounds = self.span.bounds()?;
-        let series = self.series.open(session)?;
+        let snapshot = self.series.snapshot(session)?;
+        let series = snapshot.series(&self.series.name)?;
         let value_type = series.info().definition.value_type;
         let all = self.what.iter().map(|what| parse(what, value_type));
         let options = AggregateOptions {
             fill: self.fill,
-            quality: match self.quality {
-                Quality::Good => QualityFilter::Good,
-                Quality::Usable => QualityFilter::Usable,
-                Quality::All => QualityFilter::All,
-            },
+            quality: self.quality.filter(),
             ..AggregateOptions::new(
                 all.collect::<Result<_, _>>().map_err(Failure::Usage)?,
                 Windows::parse(&self.every, &self.zone)?,
             )
         };
-        self.print(&series.aggregate(bounds, &options)?, &options, output)?;
+        if self.with.is_empty() {
+            self.print(&series.aggregate(bounds, &options)?, &self.what, (&options, output))?;
+            return Ok(Success::Done);
+        }
+        let names: Vec<&String> = std::iter::once(&self.series.name).chain(&self.with).collect();
+        let grid = snapshot.aggregate_series(&names, bounds, &options)?;
+        let table = WindowTable {
+            starts: grid.starts,
+            columns: grid.series.into_iter().flatten().collect(),
+        };
+        let said = names
+            .iter()
+            .flat_map(|name| self.what.iter().map(move |what| format!("{name} {what}")));
+        self.print(&table, &said.collect::<Vec<_>>(), (&options, output))?;
         Ok(Success::Done)
     }
 
+    /// Prints a table, of which the columns have these names.
     fn print(
         &self,
         table: &WindowTable,
-        options: &AggregateOptions,
-        output: &mut Output,
+        names: &[String],
+        (options, output): (&AggregateOptions, &mut Output),
     ) -> Result<()> {
         let shown = |row: usize, column: usize| {
             let value = table.columns[column].get(row)?;
-            let is_duration = matches!(options.aggregates[column], What::DurationIn(_));
+            let is_duration = matches!(
+                options.aggregates[column % options.aggregates.len()],
+                What::DurationIn(_)
+            );
             Some(if is_duration { seconds(&value) } else { value })
         };
         if !output.style.json {
-            output.line(format_args!("start,{}", self.what.join(",")))?;
+            output.line(format_args!("start,{}", names.join(",")))?;
         }
         for (row, start) in table.starts.iter().enumerate() {
             let start = time_text(Micros(*start));
             let cells = (0..table.columns.len()).map(|column| shown(row, column));
             if output.style.json {
-                let row = Row { start, names: &self.what, cells: cells.collect() };
+                let row = Row { start, names, cells: cells.collect() };
                 output.line(serde_json::to_string(&row).map_err(std::io::Error::from)?)?;
             } else {
                 let cells = cells.map(|cell| cell.map_or(String::new(), |cell| cell.to_string()));
@@ -157,7 +185,7 @@ fn seconds(micros: &SeriesValue) -> SeriesValue {
     }
 }
 
-fn parse(text: &str, value_type: ValueType) -> Result<What, String> {
+pub(super) fn parse(text: &str, value_type: ValueType) -> Result<What, String> {
     Ok(match text {
         "count" => What::Count,
         "sum" => What::Sum,

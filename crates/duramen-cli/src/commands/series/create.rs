@@ -1,7 +1,7 @@
 //! `duramen series create`: a series with what is to be known of it.
 
 use clap::Args;
-use duramen::{CommitOptions, SeriesDefinition, ValueType};
+use duramen::{CommitOptions, Lossy, SeriesDefinition, Thinning, ValueType};
 
 use super::{parse_label, parse_type};
 use crate::Result;
@@ -16,6 +16,7 @@ Examples:
   duramen series create plant.duramen boiler/7/temp --unit C --label site=north
   duramen series create plant.duramen boiler/7/on --type bool --description 'burner is lit'
   duramen series create plant.duramen boiler/7/temp --change --display 0..120
+  duramen series create plant.duramen boiler/7/flow --lossy door:0.25
 
 The database is created if it is missing. With --change it says something else of a series that is
 there: what is not given is as it was, and the type stays.";
@@ -44,6 +45,10 @@ pub(super) struct Create {
     /// Between which values it is usually shown
     #[arg(long, value_name = "LOW..HIGH", value_parser = parse_display, allow_hyphen_values = true)]
     display: Option<(f64, f64)>,
+    /// What is given up of the values, within a tolerance: door (swinging door), band (dead band),
+    /// steps (at most 65,536 in a range), or none
+    #[arg(long, value_name = "door:X|band:X|steps:LOW..HIGH|none", value_parser = parse_lossy)]
+    lossy: Option<Lossiness>,
     /// Change a series that is there
     #[arg(long)]
     change: bool,
@@ -82,8 +87,31 @@ impl Create {
         definition.description = self.description.clone().unwrap_or(definition.description);
         definition.labels.extend(self.labels.iter().cloned());
         definition.display = self.display.or(definition.display);
+        if let Some(Lossiness(lossy)) = self.lossy {
+            definition.lossy = lossy;
+        }
         definition
     }
+}
+
+/// What is to be given up, which may be nothing.
+#[derive(Debug, Clone, Copy)]
+struct Lossiness(Option<Lossy>);
+
+fn parse_lossy(text: &str) -> Result<Lossiness, String> {
+    let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
+    let tolerance = || rest.parse::<f64>().ok();
+    let lossy = match kind {
+        "none" if rest.is_empty() => return Ok(Lossiness(None)),
+        "door" => tolerance()
+            .map(|tolerance| Lossy::Thinned(Thinning::SwingingDoor { tolerance, gap_us: None })),
+        "band" => tolerance().map(|band| Lossy::Thinned(Thinning::DeadBand { band, gap_us: None })),
+        "steps" => parse_display(rest).ok().map(|(low, high)| Lossy::Quantised { low, high }),
+        _ => None,
+    };
+    lossy
+        .map(|lossy| Lossiness(Some(lossy)))
+        .ok_or_else(|| format!("{text:?} is neither door:0.5, band:0.5, steps:0..120 nor none"))
 }
 
 fn parse_display(text: &str) -> Result<(f64, f64), String> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use clap::Args;
-use duramen::SeriesInfo;
+use duramen::{Lossy, SeriesInfo, Thinning};
 use serde::Serialize;
 
 use super::Which;
@@ -50,6 +50,8 @@ struct Line<'a> {
     description: &'a str,
     labels: &'a BTreeMap<String, String>,
     display: Option<(f64, f64)>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lossy: Option<String>,
     created: String,
     changed: String,
 }
@@ -64,9 +66,19 @@ impl<'a> Line<'a> {
             description: &definition.description,
             labels: &definition.labels,
             display: definition.display,
+            lossy: definition.lossy.map(lossy_text),
             created: moment::format(info.created),
             changed: moment::format(info.changed),
         }
+    }
+}
+
+/// As `series create --lossy` takes it.
+fn lossy_text(lossy: Lossy) -> String {
+    match lossy {
+        Lossy::Thinned(Thinning::SwingingDoor { tolerance, .. }) => format!("door:{tolerance}"),
+        Lossy::Thinned(Thinning::DeadBand { band, .. }) => format!("band:{band}"),
+        Lossy::Quantised { low, high } => format!("steps:{low}..{high}"),
     }
 }
 
@@ -80,6 +92,9 @@ impl Record for Line<'_> {
             if !text.is_empty() {
                 write!(out, "  {}", one_line(text))?;
             }
+        }
+        if let Some(lossy) = &self.lossy {
+            write!(out, "  lossy={lossy}")?;
         }
         writeln!(out)
     }

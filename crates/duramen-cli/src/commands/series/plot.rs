@@ -76,7 +76,7 @@ impl Plot {
 /// What is to be seen of a span, in so many columns.
 fn read(series: &SeriesSnapshot, bounds: Bounds, columns: u32) -> Result<Curve> {
     let end = |reverse| -> Result<Option<Micros>> {
-        let one = RangeOptions { limit: Some(1), reverse };
+        let one = RangeOptions { limit: Some(1), reverse, bounding: false };
         Ok(series.range_with(bounds, &one)?.read()?.get(0).map(|point| point.time))
     };
     let (Some(first), Some(last)) = (end(false)?, end(true)?) else {

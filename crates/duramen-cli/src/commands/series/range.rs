@@ -1,14 +1,17 @@
 //! `duramen series range`: the points of a span of time.
 
+use std::io::{self, Write};
+
 use clap::Args;
-use duramen::{Point, RangeOptions};
+use duramen::{Point, RangeOptions, SeriesCursor};
+use serde::Serialize;
 
 use super::point::Line;
 use super::{SeriesAt, Span};
 use crate::Result;
 use crate::exit::{Failure, Success};
 use crate::interruption::Interruption;
-use crate::output::Output;
+use crate::output::{Output, Palette, Record};
 use crate::session::Session;
 
 const EXAMPLES: &str = "\
@@ -17,7 +20,8 @@ Examples:
   duramen series range plant.duramen boiler/7/temp --reverse --limit 10
   duramen series range plant.duramen boiler/7/temp --at c1042 --json
 
-A line is the time, the value, and the quality unless that is good.";
+A line is the time, the value, and the quality unless that is good. Where there is more than --limit
+lets through, the last line has the cursor to go on with.";
 
 /// Print the points of a span of time
 #[derive(Debug, Args)]
@@ -33,14 +37,28 @@ pub(super) struct Range {
     /// The latest first
     #[arg(long)]
     reverse: bool,
+    /// Also the last point before the span and the first one behind it
+    #[arg(long)]
+    bounding: bool,
+    /// Go on where another range ended, by the cursor that it printed
+    #[arg(long, value_name = "CURSOR", conflicts_with_all = ["from", "to", "reverse", "bounding", "at"])]
+    cursor: Option<SeriesCursor>,
 }
 
 impl Range {
     pub(super) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
         let interruption = Interruption::watch()?;
-        let options = RangeOptions { limit: self.limit, reverse: self.reverse };
-        let series = self.series.open(session)?;
-        for points in series.range_with(self.span.bounds()?, &options)? {
+        let (limit, reverse, bounding) = (self.limit, self.reverse, self.bounding);
+        let mut range = match self.cursor {
+            Some(cursor) => {
+                self.series.open_at(session, Some(cursor.sequence))?.resume(cursor, limit)?
+            }
+            None => {
+                let options = RangeOptions { limit, reverse, bounding };
+                self.series.open(session)?.range_with(self.span.bounds()?, &options)?
+            }
+        };
+        while let Some(points) = range.next() {
             for point in points?.iter() {
                 let point: Point = point;
                 output.record(&Line::new(None, point))?;
@@ -49,6 +67,23 @@ impl Range {
                 return Err(Failure::Interrupted("interrupted".to_owned()));
             }
         }
+        if let Some(cursor) = range.cursor() {
+            output.record(&Next { cursor: cursor.to_string() })?;
+        }
         Ok(Success::Done)
+    }
+}
+
+/// Where there is more.
+#[derive(Debug, Serialize)]
+struct Next {
+    #[serde(rename = "next")]
+    cursor: String,
+}
+
+impl Record for Next {
+    fn print(&self, palette: &Palette, out: &mut dyn Write) -> io::Result<()> {
+        let h = palette.heading;
+        writeln!(out, "{h}more{h:#}: --cursor {}", self.cursor)
     }
 }

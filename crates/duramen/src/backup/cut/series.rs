@@ -20,7 +20,8 @@ pub(super) struct SeriesCut {
     until: CommitSequence,
     /// The last commit of series that is kept, as their catalogue tells it.
     pub(super) newest: (CommitSequence, Micros),
-    blocks: Option<Blocks>,
+    /// Of the series whose points come in.
+    blocks: Option<(TreeId, Blocks)>,
 }
 
 impl SeriesCut {
@@ -37,7 +38,14 @@ impl SeriesCut {
 
     /// Whether a cell is one of these.
     pub(super) fn takes(key: CellKey) -> bool {
-        matches!(key, CellKey::Points(_) | CellKey::Deletes { .. } | CellKey::Commits { .. })
+        matches!(
+            key,
+            CellKey::Points(_)
+                | CellKey::Deletes { .. }
+                | CellKey::Commits { .. }
+                | CellKey::Rollup(..)
+                | CellKey::Rolled { .. }
+        )
     }
 
     /// What is kept of the next cell, and of those before it, goes to `out`.
@@ -49,11 +57,12 @@ impl SeriesCut {
     ) -> Result<()> {
         match parsed {
             CellKey::Points(_) => {
-                if self.blocks.as_ref().is_none_or(|blocks| blocks.series() != series) {
+                if self.blocks.as_ref().is_none_or(|(of, _)| *of != series) {
                     self.finish(out);
                 }
-                let new = || Blocks::new(series, Density::Hot).until(self.until);
-                self.blocks.get_or_insert_with(new).push_cell((key, cell), out)
+                let column = cell_key::all_points(series);
+                let new = || (series, Blocks::new(column, Density::Hot).until(self.until));
+                self.blocks.get_or_insert_with(new).1.push_cell((key, cell), out)
             }
             CellKey::Commits { first } => {
                 self.finish(out);
@@ -79,6 +88,7 @@ impl SeriesCut {
                 }
                 Ok(())
             }
+            // Rollups are made again, as they may have later points.
             _ => {
                 self.finish(out);
                 Ok(())
@@ -88,7 +98,7 @@ impl SeriesCut {
 
     /// Puts out what is left of a series.
     pub(super) fn finish(&mut self, out: &mut Vec<Cell>) {
-        if let Some(blocks) = self.blocks.take() {
+        if let Some((_, blocks)) = self.blocks.take() {
             blocks.finish(out);
         }
     }

@@ -38,6 +38,16 @@ impl Columns {
         }
     }
 
+    /// Appends windows that all have values.
+    pub(super) fn extend(&mut self, starts: &[i64], columns: &[Values]) {
+        self.starts.extend_from_slice(starts);
+        for (column, values) in self.columns.iter_mut().zip(columns) {
+            let is_alike = column.values.append(values, 0..values.len());
+            assert!(is_alike, "an aggregate has another type than its column");
+            column.nulls.resize(column.values.len(), false);
+        }
+    }
+
     /// The table, its gaps filled.
     pub(super) fn finish(mut self, fill: Fill) -> WindowTable {
         for column in &mut self.columns {
@@ -53,6 +63,22 @@ impl Columns {
 }
 
 impl WindowColumn {
+    /// The same over windows that have those of the column among them; the others have no value.
+    pub(in crate::series) fn aligned(&self, own: &[i64], starts: &[i64]) -> Self {
+        if own == starts {
+            return self.clone();
+        }
+        let values = Values::new(self.values.value_type());
+        let mut aligned = Self { values, nulls: Vec::with_capacity(starts.len()) };
+        let mut next = 0;
+        for start in starts {
+            let is_there = own.get(next) == Some(start);
+            aligned.push(if is_there { self.get(next) } else { None });
+            next += usize::from(is_there);
+        }
+        aligned
+    }
+
     fn push(&mut self, value: Option<SeriesValue>) {
         self.nulls.push(value.is_none());
         let value = value.unwrap_or_else(|| none(self.values.value_type()));

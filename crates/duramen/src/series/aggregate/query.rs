@@ -43,10 +43,8 @@ impl SeriesSnapshot {
         };
         let before = self.before(span.first, options)?;
         let mut stream = Stream::new(value_type, options, (span.first, end), before)?;
-        for some in self.range(Micros(span.first)..=Micros(span.last))? {
-            stream.add(&some?)?;
-        }
-        let one = RangeOptions { limit: Some(1), reverse: false };
+        self.feed(&mut stream, span, options)?;
+        let one = RangeOptions { limit: Some(1), ..RangeOptions::default() };
         let after = match span.last.checked_add(1) {
             Some(after) if options.needs_neighbours() => self.one(Micros(after).., one)?,
             _ => None,
@@ -56,17 +54,28 @@ impl SeriesSnapshot {
 
     /// The span, from the first or up to the last point where it has no bound, and until when
     /// values hold in it: up to its end, or to the last point; none without points.
-    fn bounded(&self, span: &impl RangeBounds<Micros>) -> Result<Option<(TimeSpan, i64)>> {
+    pub(in crate::series) fn bounded(
+        &self,
+        span: &impl RangeBounds<Micros>,
+    ) -> Result<Option<(TimeSpan, i64)>> {
         let Some(mut bounded) = TimeSpan::of(span) else { return Ok(None) };
         let mut end = bounded.last.saturating_add(1);
-        let point = |reverse| self.one(.., RangeOptions { limit: Some(1), reverse });
+        let point =
+            |reverse| self.one(.., RangeOptions { limit: Some(1), reverse, bounding: false });
         if bounded.first == i64::MIN {
-            let Some(first) = point(false)? else { return Ok(None) };
-            bounded.first = first.time.0;
+            let first = point(false)?.map(|first| first.time.0);
+            let rows = self.rows_alone()?.map(|rows| rows.first);
+            let Some(first) = first.into_iter().chain(rows).min() else { return Ok(None) };
+            bounded.first = first;
         }
         if bounded.last == i64::MAX {
-            let Some(last) = point(true)? else { return Ok(None) };
-            (bounded.last, end) = (last.time.0, last.time.0);
+            let last = point(true)?.map(|last| last.time.0);
+            let last = match last {
+                Some(last) => Some(last),
+                None => self.rows_alone()?.map(|rows| rows.last),
+            };
+            let Some(last) = last else { return Ok(None) };
+            (bounded.last, end) = (last, last);
         }
         Ok((bounded.first <= bounded.last).then_some((bounded, end)))
     }
@@ -77,7 +86,7 @@ impl SeriesSnapshot {
         if !options.needs_neighbours() {
             return Ok(before);
         }
-        let one = RangeOptions { limit: Some(1), reverse: true };
+        let one = RangeOptions { limit: Some(1), reverse: true, bounding: false };
         let Some(last) = self.one(..Micros(first), one)? else { return Ok(before) };
         let mut earlier = last.time;
         if !before.add(last, options) {
@@ -85,7 +94,7 @@ impl SeriesSnapshot {
         }
         // The last point does not count: one before it may.
         loop {
-            let all = RangeOptions { limit: None, reverse: true };
+            let all = RangeOptions { reverse: true, ..RangeOptions::default() };
             let Some(points) = self.range_with(..earlier, &all)?.next().transpose()? else {
                 return Ok(before);
             };

@@ -12,7 +12,8 @@ use super::{Aggregate, AggregateOptions, Fill, WindowTable};
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::SERIES_WINDOWS_MAX;
 use crate::series::block::{Summary, float};
-use crate::series::{Point, Points, SeriesValue, ValueType};
+use crate::series::rollup::{Column, Table};
+use crate::series::{Point, Points, SeriesValue, ValueType, Values};
 
 /// Aggregates points as they come.
 #[derive(Debug)]
@@ -117,11 +118,43 @@ impl<'a> Stream<'a> {
         while let Some(time) = times.get(start) {
             self.advance(*time, points.get(start).as_ref())?;
             let rest = times.get(start..).unwrap_or_default();
-            let end = start + rest.partition_point(|time| *time < self.window.end);
+            // The last microsecond of time is behind every window's end.
+            let end = start + rest.partition_point(|time| *time < self.window.end).max(1);
             self.take(points, start..end);
             start = end;
         }
         Ok(())
+    }
+
+    /// Adds what the points of a whole part of a window come to, which begins at a time: of points
+    /// that all count, and for aggregates that need nothing else.
+    pub(crate) fn add_summary(&mut self, time: i64, summary: &Summary) -> Result<()> {
+        if summary.good == 0 {
+            return Ok(());
+        }
+        self.advance(time, None)?;
+        self.window.summary.add(summary);
+        Ok(())
+    }
+
+    /// Adds whole windows of a width by column; false, and nothing done, if the windows that are
+    /// asked for are others, or an aggregate has to be told row by row.
+    pub(crate) fn add_table(&mut self, table: &Table, width: i64) -> Result<bool> {
+        let (Some(&first), Some(&last)) = (table.starts.first(), table.starts.last()) else {
+            return Ok(true);
+        };
+        let is_plain = self.value_type == ValueType::F64 && self.options.fill == Fill::None;
+        if !is_plain || !self.options.windows.are_of(width) {
+            return Ok(false);
+        }
+        let columns: Option<Vec<_>> =
+            self.options.aggregates.iter().map(|one| whole_column(one, table)).collect();
+        let Some(columns) = columns else { return Ok(false) };
+        self.advance(first, None)?;
+        self.columns.extend(&table.starts, &columns);
+        let next = self.options.windows.number(last)?.saturating_add(1);
+        self.window = open(self.options, (self.value_type, 0), next)?;
+        Ok(true)
     }
 
     /// The windows. `after` is the first point that is not before the span's end.
@@ -238,6 +271,29 @@ impl<'a> Stream<'a> {
             self.window.linear.add(mean, micros);
         }
     }
+}
+
+/// An aggregate of windows that all have numbers, out of the rows of a series of f64.
+fn whole_column(aggregate: &Aggregate, table: &Table) -> Option<Values> {
+    let counts = table.integers(Column::Numbers).or(table.integers(Column::Good))?;
+    if counts.iter().any(|count| *count == 0) {
+        return None;
+    }
+    Some(match aggregate {
+        Aggregate::Count => Values::I64(table.integers(Column::Good)?.to_vec()),
+        Aggregate::Sum => Values::F64(table.floats(Column::Sum)?.to_vec()),
+        Aggregate::Min => Values::F64(table.floats(Column::Least)?.to_vec()),
+        Aggregate::Max => Values::F64(table.floats(Column::Greatest)?.to_vec()),
+        Aggregate::Mean => {
+            let sums = table.floats(Column::Sum)?.iter();
+            Values::F64(sums.zip(counts).map(|(sum, count)| sum / float_of(*count)).collect())
+        }
+        _ => return None,
+    })
+}
+
+fn float_of(count: i64) -> f64 {
+    float(count.unsigned_abs())
 }
 
 /// A straight line between two points.

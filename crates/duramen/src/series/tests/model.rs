@@ -169,7 +169,7 @@ impl Under {
         let mut expected = self.expected(at, (from, to));
         let span = Micros(from)..=Micros(to);
         let read = |reverse, limit| {
-            let options = RangeOptions { limit, reverse };
+            let options = RangeOptions { limit, reverse, bounding: false };
             let points = snapshot.range_with(span.clone(), &options).unwrap().read().unwrap();
             points.iter().collect::<Vec<_>>()
         };

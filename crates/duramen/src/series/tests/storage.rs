@@ -99,7 +99,7 @@ fn a_time_that_is_written_in_more_commits_than_fit_a_block_keeps_all_of_them() {
     series.append(Micros(6), -1, &how).unwrap();
     compact(&db);
     let read = |at: u64, reverse| {
-        let options = crate::RangeOptions { reverse, limit: None };
+        let options = crate::RangeOptions { reverse, ..crate::RangeOptions::default() };
         let snapshot = series.at(crate::CommitSequence(at));
         snapshot.range_with(.., &options).unwrap().read().unwrap()
     };

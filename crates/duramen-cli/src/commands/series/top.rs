@@ -1,0 +1,94 @@
+//! `duramen series top`: the series with the greatest values.
+
+use std::io::{self, Write};
+
+use clap::Args;
+use duramen::{CommitSequence, SeriesFilter, SeriesValue, TopOptions, ValueType};
+use serde::{Serialize, Serializer};
+
+use super::aggregate::{Quality, parse};
+use super::point::JsonValue;
+use super::{Span, parse_commit, parse_label};
+use crate::Result;
+use crate::arguments::ReadDatabase;
+use crate::exit::{Failure, Success};
+use crate::output::{Output, Palette, Record, one_line};
+use crate::session::Session;
+
+const EXAMPLES: &str = "\
+Examples:
+  duramen series top plant.duramen max
+  duramen series top plant.duramen mean 'boiler/*/temp' --limit 3 --from 2024-05-01
+  duramen series top plant.duramen count --label site=north --least
+
+What can be compared is what `duramen series aggregate` computes, as far as that is a number. A line
+is the name of a series and the value.";
+
+/// Print the series with the greatest values over a span of time
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Top {
+    #[command(flatten)]
+    database: ReadDatabase,
+    /// What to compare
+    #[arg(value_name = "WHAT")]
+    what: String,
+    /// A pattern of names; all series if there is none
+    #[arg(value_name = "GLOB")]
+    glob: Option<String>,
+    /// Only series with this label
+    #[arg(long = "label", value_name = "NAME=VALUE", value_parser = parse_label)]
+    labels: Vec<(String, String)>,
+    #[command(flatten)]
+    span: Span,
+    /// At most this many
+    #[arg(long, value_name = "COUNT", default_value_t = 10)]
+    limit: usize,
+    /// Those with the least values
+    #[arg(long)]
+    least: bool,
+    /// Which points count
+    #[arg(long, value_enum, default_value = "good")]
+    quality: Quality,
+    /// As of this commit, such as c1042
+    #[arg(long, value_name = "COMMIT", value_parser = parse_commit)]
+    at: Option<CommitSequence>,
+}
+
+impl Top {
+    pub(super) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
+        let database = self.database.open(session)?;
+        let snapshot = self.at.map_or_else(|| database.snapshot(), |at| database.snapshot_at(at));
+        let aggregate = parse(&self.what, ValueType::F64).map_err(Failure::Usage)?;
+        let labels = self.labels.iter().cloned().collect();
+        let filter = SeriesFilter { glob: self.glob.clone(), labels, value_type: None };
+        let options = TopOptions {
+            quality: self.quality.filter(),
+            count: self.limit,
+            least: self.least,
+            ..TopOptions::new(aggregate)
+        };
+        for (info, value) in snapshot.top_series(&filter, self.span.bounds()?, &options)? {
+            output.record(&Line { name: &info.name, value })?;
+        }
+        Ok(Success::Done)
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Line<'a> {
+    name: &'a str,
+    #[serde(serialize_with = "as_json")]
+    value: SeriesValue,
+}
+
+fn as_json<S: Serializer>(value: &SeriesValue, serializer: S) -> Result<S::Ok, S::Error> {
+    JsonValue(value.clone()).serialize(serializer)
+}
+
+impl Record for Line<'_> {
+    fn print(&self, palette: &Palette, out: &mut dyn Write) -> io::Result<()> {
+        let h = palette.heading;
+        writeln!(out, "{h}{}{h:#}  {}", one_line(self.name), self.value)
+    }
+}

@@ -1,0 +1,205 @@
+//! Windows out of rollups: where these answer exactly they are read, and the points elsewhere.
+
+use super::{AggregateOptions, QualityFilter, Stream};
+use crate::error::Result;
+use crate::revision::Micros;
+use crate::series::SeriesSnapshot;
+use crate::series::rollup::{Column, Row, StoredRollup, Table};
+use crate::series::span::TimeSpan;
+use crate::series::tiers::Rollup;
+use crate::series::young::Young;
+
+/// What to read of a span of time.
+struct Plan {
+    stored: StoredRollup,
+    /// The windows of the rollup that are read, all of them in the span.
+    windows: TimeSpan,
+    /// Spans of whole windows, rising, in which only the points tell.
+    dirty: Vec<TimeSpan>,
+    /// From when on there are points.
+    kept_from: i64,
+}
+
+/// Feeds a stream, and keeps how far that is.
+struct Feed<'a, 's> {
+    snapshot: &'a SeriesSnapshot,
+    stream: &'a mut Stream<'s>,
+    plan: &'a Plan,
+    /// The next span in which only the points tell.
+    dirty: usize,
+    /// Rows before this are not needed.
+    done_until: i64,
+}
+
+impl SeriesSnapshot {
+    /// Gives a stream what it needs of a span.
+    pub(super) fn feed(
+        &self,
+        stream: &mut Stream<'_>,
+        span: TimeSpan,
+        options: &AggregateOptions,
+    ) -> Result<()> {
+        let Some(plan) = self.plan(span, options)? else { return self.feed_points(stream, span) };
+        let TimeSpan { first, last } = plan.windows;
+        if span.first < first {
+            self.feed_points(stream, TimeSpan { first: span.first, last: first - 1 })?;
+        }
+        let mut feed = Feed { snapshot: self, stream, plan: &plan, dirty: 0, done_until: i64::MIN };
+        plan.stored.each(plan.windows, &options.aggregates, &mut |table| feed.take_all(table))?;
+        feed.take_dirty_before(i64::MAX)?;
+        match last.checked_add(1) {
+            Some(after) if after <= span.last => {
+                self.feed_points(stream, TimeSpan { first: after, last: span.last })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn feed_points(&self, stream: &mut Stream<'_>, span: TimeSpan) -> Result<()> {
+        self.range(Micros(span.first)..=Micros(span.last))?.try_for_each(|some| stream.add(&some?))
+    }
+
+    /// The widest rollup that answers exactly; none if there is none.
+    fn plan(&self, span: TimeSpan, options: &AggregateOptions) -> Result<Option<Plan>> {
+        if options.quality != QualityFilter::Good || !StoredRollup::has_all(&options.aggregates) {
+            return Ok(None);
+        }
+        // In this order: what a checkpoint without the rollup wrote was young before, or is later
+        // than the snapshot.
+        let (view, series) = self.place();
+        let young = view.series.of(series);
+        let Some(info) = self.tiers()? else { return Ok(None) };
+        let mut rollups = info.definition.rollups.clone();
+        rollups.sort_unstable_by_key(|rollup| std::cmp::Reverse(rollup.width));
+        for rollup in rollups {
+            let stored = StoredRollup::new(&info, rollup, view);
+            let Some(windows) = self.windows(&stored, span)? else { continue };
+            let width = rollup.micros();
+            if options.windows.are_made_of(width, (windows.first, windows.last))? {
+                let kept_from = self.kept_from(&info);
+                let kept = TimeSpan { first: windows.first.max(kept_from), last: windows.last };
+                let dirty = dirty(&rollup, &young, kept);
+                return Ok(Some(Plan { stored, windows, dirty, kept_from }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The windows of rollups from which the points have gone; none if there are none.
+    pub(super) fn rows_alone(&self) -> Result<Option<TimeSpan>> {
+        let Some(info) = self.tiers()? else { return Ok(None) };
+        let Some(last) = self.kept_from(&info).checked_sub(1) else { return Ok(None) };
+        let mut all: Option<TimeSpan> = None;
+        for rollup in &info.definition.rollups {
+            let stored = StoredRollup::new(&info, *rollup, self.place().0);
+            let first = rollup.from(self.now());
+            if first > last {
+                continue;
+            }
+            stored.each(TimeSpan { first, last }, &[], &mut |table| {
+                let good = table.integers(Column::Good).unwrap_or_default();
+                let has_any = table.starts.iter().zip(good).filter(|(_, good)| **good > 0);
+                for (&start, _) in has_any {
+                    let first = all.map_or(start, |all| all.first.min(start));
+                    let end = start.saturating_add(rollup.micros());
+                    let last = all.map_or(end - 1, |all| all.last.max(end - 1));
+                    all = Some(TimeSpan { first, last });
+                }
+                Ok(())
+            })?;
+        }
+        Ok(all)
+    }
+
+    /// The whole windows of a rollup in a span, as far as their rows are there.
+    fn windows(&self, stored: &StoredRollup, span: TimeSpan) -> Result<Option<TimeSpan>> {
+        let reach = stored.reach()?;
+        if reach.since > self.sequence() {
+            return Ok(None);
+        }
+        let rollup = &stored.rollup;
+        let width = rollup.micros();
+        let up = span.first.max(rollup.from(self.now())).checked_add(width - 1);
+        let first = up.and_then(|up| rollup.start(up));
+        let end = span.last.saturating_add(1).min(reach.until);
+        let windows = first.zip(rollup.start(end));
+        Ok(windows
+            .filter(|(first, end)| first < end)
+            .map(|(first, end)| TimeSpan { first, last: end - 1 }))
+    }
+}
+
+impl Feed<'_, '_> {
+    /// Takes the rows of a table: as columns if they are the windows that are asked for.
+    fn take_all(&mut self, table: &Table) -> Result<()> {
+        let (Some(&first), Some(&last)) = (table.starts.first(), table.starts.last()) else {
+            return Ok(());
+        };
+        self.take_dirty_before(first)?;
+        let is_clean = self.done_until <= first
+            && self.plan.dirty.get(self.dirty).is_none_or(|next| next.first > last);
+        let sequence = self.snapshot.sequence().0;
+        let as_of = table.integers(Column::AsOf).unwrap_or_default();
+        let is_seen = as_of.iter().all(|as_of| as_of.cast_unsigned() <= sequence);
+        let width = self.plan.stored.rollup.micros();
+        if is_clean && is_seen && self.stream.add_table(table, width)? {
+            return Ok(());
+        }
+        (0..table.starts.len()).try_for_each(|index| self.take(&table.row(index)?))
+    }
+
+    fn take(&mut self, row: &Row) -> Result<()> {
+        self.take_dirty_before(row.start)?;
+        if row.start < self.done_until {
+            return Ok(());
+        }
+        let is_later = row.as_of > self.snapshot.sequence().0;
+        if is_later && row.start >= self.plan.kept_from {
+            let last = row.start + (self.plan.stored.rollup.micros() - 1);
+            return self.snapshot.feed_points(self.stream, TimeSpan { first: row.start, last });
+        }
+        self.stream.add_summary(row.start, &row.summary)
+    }
+
+    /// Reads the points of the spans that begin up to a time.
+    fn take_dirty_before(&mut self, until: i64) -> Result<()> {
+        while let Some(&span) = self.plan.dirty.get(self.dirty).filter(|one| one.first <= until) {
+            self.snapshot.feed_points(self.stream, span)?;
+            self.done_until = span.last.saturating_add(1);
+            self.dirty += 1;
+        }
+        Ok(())
+    }
+}
+
+/// The windows in a span in which anything is young, as spans that rise and do not touch.
+fn dirty(rollup: &Rollup, young: &Young, among: TimeSpan) -> Vec<TimeSpan> {
+    let width = rollup.micros();
+    let whole = |first: i64, last: i64| {
+        let (first, last) = (first.max(among.first), last.min(among.last));
+        let first = if first <= last { rollup.start(first)? } else { return None };
+        Some(TimeSpan { first, last: rollup.start(last)?.saturating_add(width - 1) })
+    };
+    let mut spans: Vec<TimeSpan> = Vec::new();
+    for piece in &young.pieces {
+        let windows = piece.last().abs_diff(piece.first()) / width.unsigned_abs();
+        if windows <= piece.len() as u64 {
+            spans.extend(whole(piece.first(), piece.last()));
+        } else {
+            spans.extend(piece.points.times().iter().filter_map(|time| whole(*time, *time)));
+        }
+    }
+    let deleted = young.deletes.iter().map(|delete| delete.span);
+    spans.extend(deleted.filter_map(|span| whole(span.first, span.last)));
+    spans.sort_unstable_by_key(|span| span.first);
+    let mut apart: Vec<TimeSpan> = Vec::new();
+    for span in spans {
+        match apart.last_mut() {
+            Some(last) if span.first <= last.last.saturating_add(1) => {
+                last.last = last.last.max(span.last);
+            }
+            _ => apart.push(span),
+        }
+    }
+    apart
+}

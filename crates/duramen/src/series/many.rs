@@ -1,0 +1,372 @@
+//! Several series at once: their windows on one grid, those with the greatest values, and rows of
+//! points.
+
+use std::ops::RangeBounds;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::database::{Database, DatabaseSnapshot};
+use crate::engine::options::CommitOptions;
+use crate::error::{Error, ErrorKind, Result};
+use crate::revision::Micros;
+use crate::series::aggregate::{Aggregate, AggregateOptions, QualityFilter, WindowColumn};
+use crate::series::definition::SeriesInfo;
+use crate::series::filter::SeriesFilter;
+use crate::series::points::Points;
+use crate::series::quality::Quality;
+use crate::series::snapshot::SeriesSnapshot;
+use crate::series::span::TimeSpan;
+use crate::series::stats::SeriesStats;
+use crate::series::value::SeriesValue;
+use crate::series::windows::Windows;
+use crate::transaction::{Committed, Transaction};
+
+/// The windows of several series, one below the other: what each of them comes to stands at the
+/// same place in all columns.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SeriesGrid {
+    /// When each window begins, in microseconds since the Unix epoch, UTC.
+    pub starts: Vec<i64>,
+    /// Of each series, in the order asked, a column for each aggregate.
+    pub series: Vec<Vec<WindowColumn>>,
+}
+
+/// Which series have the greatest values.
+#[derive(Debug, Clone)]
+pub struct TopOptions {
+    /// What is compared: a number.
+    pub aggregate: Aggregate,
+    /// Which points count.
+    pub quality: QualityFilter,
+    /// How many series, at most.
+    pub count: usize,
+    /// Those with the least values instead.
+    pub least: bool,
+}
+
+impl TopOptions {
+    /// The ten series with the greatest values, of points of good quality.
+    pub fn new(aggregate: Aggregate) -> Self {
+        Self { aggregate, quality: QualityFilter::default(), count: 10, least: false }
+    }
+}
+
+impl DatabaseSnapshot {
+    /// What the points of several series come to over the same windows, computed on all
+    /// processors. A window stands there if any of the series has it; where a span has no bound it
+    /// reaches to the first or last point of all of them.
+    ///
+    /// ```
+    /// # use duramen::{CommitOptions, Database, Micros, SeriesDefinition, SeriesValue, ValueType};
+    /// use duramen::{Aggregate, AggregateOptions, Windows};
+    ///
+    /// # let db = Database::memory()?;
+    /// for (name, second) in [("a", 10), ("b", 70)] {
+    ///     let series = db.create_series(name, &SeriesDefinition::new(ValueType::I64))?;
+    ///     series.append(Micros(second * 1_000_000), second, &CommitOptions::default())?;
+    /// }
+    /// let minutes = AggregateOptions::new(vec![Aggregate::Max], Windows::parse("1m", "UTC")?);
+    /// let grid = db.snapshot().aggregate_series(&["a", "b"], .., &minutes)?;
+    /// assert_eq!(grid.starts, [0, 60_000_000]);
+    /// assert_eq!(grid.series[1][0].get(0), None);
+    /// assert_eq!(grid.series[1][0].get(1), Some(SeriesValue::I64(70)));
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `NotFound` if one of them is not there, and those of [`SeriesSnapshot::aggregate`].
+    pub fn aggregate_series<N: AsRef<str>>(
+        &self,
+        names: &[N],
+        span: impl RangeBounds<Micros>,
+        options: &AggregateOptions,
+    ) -> Result<SeriesGrid> {
+        let all: Vec<_> =
+            names.iter().map(|name| self.series(name.as_ref())).collect::<Result<_>>()?;
+        let span = span_of(&span);
+        let bounds = on_all_processors(&all, |series| series.bounds(&span))?;
+        let common = bounds.into_iter().flatten().reduce(|one, other| TimeSpan {
+            first: one.first.min(other.first),
+            last: one.last.max(other.last),
+        });
+        let Some(TimeSpan { first, last }) = common else {
+            return Ok(SeriesGrid { starts: Vec::new(), series: vec![Vec::new(); all.len()] });
+        };
+        let tables = on_all_processors(&all, |series| {
+            series.aggregate(Micros(first)..=Micros(last), options)
+        })?;
+        let mut starts = tables.first().map_or(Vec::new(), |table| table.starts.clone());
+        if tables.iter().any(|table| table.starts != starts) {
+            starts = tables.iter().flat_map(|table| &table.starts).copied().collect();
+            starts.sort_unstable();
+            starts.dedup();
+        }
+        let aligned = |table: &crate::WindowTable| {
+            table.columns.iter().map(|one| one.aligned(&table.starts, &starts)).collect()
+        };
+        let series = tables.iter().map(aligned).collect();
+        Ok(SeriesGrid { starts, series })
+    }
+
+    /// The series with the greatest values of an aggregate over a span of time, the greatest first;
+    /// of equal ones the first by name. Series without a number there are left out.
+    ///
+    /// # Errors
+    /// Those of [`DatabaseSnapshot::find_series`] and [`SeriesSnapshot::aggregate`].
+    pub fn top_series(
+        &self,
+        filter: &SeriesFilter,
+        span: impl RangeBounds<Micros>,
+        options: &TopOptions,
+    ) -> Result<Vec<(SeriesInfo, SeriesValue)>> {
+        let found = self.find_series(filter)?;
+        let mut asked = AggregateOptions::new(vec![options.aggregate.clone()], Windows::whole());
+        asked.quality = options.quality;
+        let span = span_of(&span);
+        let values = on_all_processors(&found, |info| {
+            let table = self.series(&info.name)?.aggregate(span, &asked)?;
+            Ok(table.columns.first().and_then(|column| column.get(0)))
+        })?;
+        let number = |value: &SeriesValue| value.as_f64().filter(|number| !number.is_nan());
+        let mut ranked: Vec<(f64, SeriesInfo, SeriesValue)> = found
+            .into_iter()
+            .zip(values)
+            .filter_map(|(info, value)| value.and_then(|it| Some((number(&it)?, info, it))))
+            .collect();
+        ranked.sort_by(|one, other| {
+            let by_value = one.0.total_cmp(&other.0);
+            if options.least { by_value } else { by_value.reverse() }
+        });
+        ranked.truncate(options.count);
+        Ok(ranked.into_iter().map(|(_, info, value)| (info, value)).collect())
+    }
+}
+
+impl DatabaseSnapshot {
+    /// The size of the series that a filter lets through, as of now. It reads all their points.
+    ///
+    /// # Errors
+    /// Those of [`DatabaseSnapshot::find_series`] and of reading.
+    pub fn series_stats(&self, filter: &SeriesFilter) -> Result<SeriesStats> {
+        let found = self.find_series(filter)?;
+        let all = on_all_processors(&found, |info| self.series(&info.name)?.stats())?;
+        let mut sum = SeriesStats::default();
+        all.into_iter().for_each(|one| sum += one);
+        Ok(sum)
+    }
+}
+
+/// The bounds of a span, to be handed on.
+type Span = (std::ops::Bound<Micros>, std::ops::Bound<Micros>);
+
+fn span_of(span: &impl RangeBounds<Micros>) -> Span {
+    (span.start_bound().cloned(), span.end_bound().cloned())
+}
+
+impl SeriesSnapshot {
+    fn bounds(&self, span: &Span) -> Result<Option<TimeSpan>> {
+        Ok(self.bounded(span)?.map(|(bounded, _)| bounded))
+    }
+}
+
+/// Does the same with each of some things; the results are in their order.
+fn on_all_processors<T: Sync, R: Send>(
+    all: &[T],
+    work: impl Fn(&T) -> Result<R> + Sync,
+) -> Result<Vec<R>> {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    if processors == 1 || all.len() < 2 {
+        return all.iter().map(work).collect();
+    }
+    let next = AtomicUsize::new(0);
+    let take = || {
+        let mut done = Vec::new();
+        while let at = next.fetch_add(1, Ordering::Relaxed)
+            && let Some(one) = all.get(at)
+        {
+            let result = work(one);
+            let is_failed = result.is_err();
+            done.push((at, result));
+            if is_failed {
+                next.store(all.len(), Ordering::Relaxed);
+            }
+        }
+        done
+    };
+    let mut done = std::thread::scope(|scope| {
+        let threads: Vec<_> = (1..processors.min(all.len())).map(|_| scope.spawn(take)).collect();
+        let mut done = take();
+        for thread in threads {
+            match thread.join() {
+                Ok(more) => done.extend(more),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        done
+    });
+    done.sort_unstable_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+impl Database {
+    /// Appends rows of points as one commit: each has a time and a value for each series, or none.
+    ///
+    /// ```
+    /// use duramen::{CommitOptions, Database, Micros, SeriesDefinition, ValueType};
+    ///
+    /// let db = Database::memory()?;
+    /// let names = ["boiler/temp", "boiler/on"];
+    /// db.create_series(names[0], &SeriesDefinition::new(ValueType::F64))?;
+    /// db.create_series(names[1], &SeriesDefinition::new(ValueType::Bool))?;
+    /// let rows = [
+    ///     (Micros(1_000_000), vec![Some(80.5.into()), Some(true.into())]),
+    ///     (Micros(2_000_000), vec![Some(80.75.into()), None]),
+    /// ];
+    /// db.append_rows(&names, &rows, &CommitOptions::default())?;
+    /// assert_eq!(db.series("boiler/temp")?.range(..)?.read()?.len(), 2);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Transaction::append_rows`] and of every commit.
+    pub fn append_rows<N: AsRef<str>>(
+        &self,
+        series: &[N],
+        rows: &[(Micros, Vec<Option<SeriesValue>>)],
+        options: &CommitOptions,
+    ) -> Result<Committed> {
+        let mut transaction = self.transaction();
+        transaction.append_rows(series, rows)?;
+        transaction.commit(options)
+    }
+}
+
+impl Transaction {
+    /// Appends rows of points of good quality: each has a time and a value for each series, or
+    /// none.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such series, `Invalid` if a row has more or fewer values than
+    /// there are series, or one of another type; then nothing of them is appended.
+    pub fn append_rows<N: AsRef<str>>(
+        &mut self,
+        series: &[N],
+        rows: &[(Micros, Vec<Option<SeriesValue>>)],
+    ) -> Result<()> {
+        if let Some(at) = rows.iter().position(|(_, values)| values.len() != series.len()) {
+            let (found, wanted) = (rows[at].1.len(), series.len());
+            let message = format!("row {at} has {found} values for {wanted} series");
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
+        let mut all = Vec::with_capacity(series.len());
+        for (column, name) in series.iter().enumerate() {
+            let name = name.as_ref();
+            let info = self.series_info(name)?;
+            let mut points = Points::new(info.definition.value_type);
+            for (at, (time, values)) in rows.iter().enumerate() {
+                let Some(value) = &values[column] else { continue };
+                points
+                    .push(*time, value.clone(), Quality::GOOD)
+                    .map_err(|error| error.in_context(format!("series {name:?}, row {at}")))?;
+            }
+            all.push((name, points));
+        }
+        all.iter().try_for_each(|(name, points)| self.append_points(name, points))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{SeriesDefinition, ValueType};
+
+    fn database() -> Database {
+        let db = Database::memory().unwrap();
+        for (at, name) in ["a", "b", "c"].into_iter().enumerate() {
+            let value_type = if at == 2 { ValueType::String } else { ValueType::I64 };
+            db.create_series(name, &SeriesDefinition::new(value_type)).unwrap();
+        }
+        let row = |time: i64, values: [Option<SeriesValue>; 3]| (Micros(time), values.to_vec());
+        let rows = [
+            row(5, [Some(1.into()), Some(7.into()), None]),
+            row(25, [None, Some(9.into()), Some("on".into())]),
+            row(45, [Some(4.into()), None, None]),
+        ];
+        db.append_rows(&["a", "b", "c"], &rows, &CommitOptions::default()).unwrap();
+        db
+    }
+
+    #[test]
+    fn windows_of_several_series_stand_at_the_same_places() {
+        let windows = Windows::of_width(Micros(10)).unwrap();
+        let mut options = AggregateOptions::new(vec![Aggregate::Last], windows);
+        let read = |options: &AggregateOptions| {
+            let grid = database().snapshot().aggregate_series(&["a", "b"], .., options).unwrap();
+            let values = |columns: &Vec<WindowColumn>| -> Vec<Option<f64>> {
+                (0..grid.starts.len())
+                    .map(|at| columns[0].get(at).and_then(|one| one.as_f64()))
+                    .collect()
+            };
+            (grid.starts.clone(), grid.series.iter().map(values).collect::<Vec<_>>())
+        };
+        let (starts, values) = read(&options);
+        assert_eq!(starts, [0, 20, 40]);
+        assert_eq!(values[0], [Some(1.0), None, Some(4.0)]);
+        assert_eq!(values[1], [Some(7.0), Some(9.0), None]);
+        options.fill = crate::Fill::Previous;
+        let (starts, values) = read(&options);
+        assert_eq!(starts, [0, 10, 20, 30, 40]);
+        assert_eq!(values[0], [1.0, 1.0, 1.0, 1.0, 4.0].map(Some));
+        assert_eq!(values[1], [7.0, 7.0, 9.0, 9.0, 9.0].map(Some));
+    }
+
+    #[test]
+    fn a_grid_of_nothing_is_empty() {
+        let db = database();
+        let options = AggregateOptions::new(vec![Aggregate::Last], Windows::whole());
+        let grid = db.snapshot().aggregate_series::<&str>(&[], .., &options).unwrap();
+        assert_eq!(grid, SeriesGrid { starts: Vec::new(), series: Vec::new() });
+        let error = db.snapshot().aggregate_series(&["a", "no"], .., &options).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn the_greatest_come_first_and_text_is_left_out() {
+        let snapshot = database().snapshot();
+        let top = |options: &TopOptions| -> Vec<(String, SeriesValue)> {
+            let found = snapshot.top_series(&SeriesFilter::default(), .., options).unwrap();
+            found.into_iter().map(|(info, value)| (info.name, value)).collect()
+        };
+        let mut options = TopOptions::new(Aggregate::Max);
+        assert_eq!(top(&options), [("b".into(), 9.into()), ("a".into(), 4.into())]);
+        options.least = true;
+        options.count = 1;
+        assert_eq!(top(&options), [("a".into(), 4.into())]);
+        let options = TopOptions::new(Aggregate::Count);
+        assert_eq!(top(&options).len(), 3);
+    }
+
+    #[test]
+    fn rows_that_cannot_be_append_nothing() {
+        let db = database();
+        let before = db.snapshot().sequence();
+        let append = |series: &[&str], values: Vec<Option<SeriesValue>>| {
+            let rows = [(Micros(1), values)];
+            db.append_rows(series, &rows, &CommitOptions::default()).unwrap_err().to_string()
+        };
+        assert!(append(&["a", "b"], vec![None]).contains("row 0 has 1 values for 2 series"));
+        assert!(append(&["a", "c"], vec![Some(1.into()), Some(2.into())]).contains("\"c\", row 0"));
+        assert!(append(&["no"], vec![None]).contains("no series \"no\""));
+        assert_eq!(db.snapshot().sequence(), before);
+    }
+
+    #[test]
+    fn an_error_of_one_is_the_error_of_all() {
+        let all: Vec<u32> = (0..100).collect();
+        assert_eq!(on_all_processors(&all, |one| Ok(one + 1)).unwrap().len(), 100);
+        let fail = |one: &u32| match one {
+            50 => Err(Error::new(ErrorKind::Invalid, "fifty")),
+            one => Ok(*one),
+        };
+        assert_eq!(on_all_processors(&all, fail).unwrap_err().message(), "fifty");
+    }
+}

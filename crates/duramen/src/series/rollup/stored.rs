@@ -1,0 +1,212 @@
+//! Rows that segments have.
+
+use std::sync::Arc;
+
+use super::columns::short;
+use super::{Column, Reach, Row, Table, slice_of};
+use crate::engine::View;
+use crate::error::{Error, ErrorKind, Result};
+use crate::limits::SERIES_READ_POINTS;
+use crate::memory::Memory;
+use crate::revision::{CommitSequence, Micros};
+use crate::series::aggregate::Aggregate;
+use crate::series::definition::SeriesInfo;
+use crate::series::points::Points;
+use crate::series::reading::Reading;
+use crate::series::source::{self, Course, Direction};
+use crate::series::span::TimeSpan;
+use crate::series::tiers::Rollup;
+use crate::series::{ValueType, tags};
+use crate::store::LiveSegments;
+use crate::tree::cell_key::{self, CellKey, RollupColumn, TreeId};
+
+/// A rollup of a series, as segments have it.
+#[derive(Debug, Clone)]
+pub(crate) struct StoredRollup {
+    pub(crate) rollup: Rollup,
+    series: TreeId,
+    of: ValueType,
+    live: Arc<LiveSegments>,
+    memory: Arc<Memory>,
+}
+
+impl StoredRollup {
+    pub(crate) fn new(info: &SeriesInfo, rollup: Rollup, view: &View) -> Self {
+        let (live, memory) = (view.store.live(), Arc::clone(view.store.memory()));
+        Self { rollup, series: info.number, of: info.definition.value_type, live, memory }
+    }
+
+    /// Whether rows say all that aggregates need.
+    pub(crate) fn has_all(aggregates: &[Aggregate]) -> bool {
+        aggregates.iter().all(|aggregate| Column::of(aggregate).is_some())
+    }
+
+    /// How far it reaches.
+    pub(crate) fn reach(&self) -> Result<Reach> {
+        let cell = self.live.get(&cell_key::rolled(self.series, self.rollup.number))?;
+        cell.map_or(Ok(Reach::NONE), |cell| Reach::decode(&cell))
+    }
+
+    /// Calls `visit` with the rows of the windows that begin in a span, rising, some thousands at
+    /// once, as far as these aggregates need them.
+    pub(crate) fn each(
+        &self,
+        span: TimeSpan,
+        aggregates: &[Aggregate],
+        visit: &mut dyn FnMut(&Table) -> Result<()>,
+    ) -> Result<()> {
+        let needed = aggregates.iter().filter_map(Column::of).flatten();
+        let mut columns: Vec<Column> = needed.copied().collect();
+        columns.extend([Column::AsOf, Column::Good]);
+        columns.sort_unstable();
+        columns.dedup();
+        self.each_of(span, &columns, visit)
+    }
+
+    /// The same, row by row, with all that they say.
+    pub(crate) fn each_row(
+        &self,
+        span: TimeSpan,
+        visit: &mut dyn FnMut(Row) -> Result<()>,
+    ) -> Result<()> {
+        self.each_of(span, &Column::ALL, &mut |table| {
+            (0..table.starts.len()).try_for_each(|index| visit(table.row(index)?))
+        })
+    }
+
+    fn each_of(
+        &self,
+        span: TimeSpan,
+        columns: &[Column],
+        visit: &mut dyn FnMut(&Table) -> Result<()>,
+    ) -> Result<()> {
+        let mut next = Some(slice_of(&self.rollup, span.first));
+        let last = slice_of(&self.rollup, span.last);
+        while let Some(from) = next {
+            let Some(slice) = self.slice_from(from)?.filter(|slice| *slice <= last) else { break };
+            visit(&self.table(slice, span, columns)?)?;
+            next = slice.checked_add(1);
+        }
+        Ok(())
+    }
+
+    /// The first slice from one on that has rows.
+    fn slice_from(&self, slice: i64) -> Result<Option<i64>> {
+        let mut scan = self.live.scan(&cell_key::rollups(self.series, self.rollup.number))?;
+        let place = RollupColumn { rollup: self.rollup.number, slice, column: 0 };
+        scan.seek(&cell_key::rollup(self.series, place))?;
+        let Some((key, _)) = scan.next().transpose()? else { return Ok(None) };
+        match cell_key::parse(&key) {
+            Some((_, CellKey::Rollup(place, _))) => Ok(Some(place.slice)),
+            _ => Err(Error::new(ErrorKind::Corrupt, format!("no cell has the key {key:02x?}"))),
+        }
+    }
+
+    fn table(&self, slice: i64, span: TimeSpan, columns: &[Column]) -> Result<Table> {
+        let mut table = Table { of: self.of, starts: Vec::new(), columns: Vec::new() };
+        for (at, &column) in columns.iter().filter(|column| column.is_of(self.of)).enumerate() {
+            let (starts, values, _) = self.column(slice, span, column)?.into_columns();
+            if at == 0 {
+                table.starts = starts;
+            } else if table.starts != starts {
+                return Err(short());
+            }
+            table.columns.push((column, values));
+        }
+        Ok(table)
+    }
+
+    fn column(&self, slice: i64, span: TimeSpan, column: Column) -> Result<Points> {
+        let place = RollupColumn { rollup: self.rollup.number, slice, column: column as u8 };
+        let prefix = cell_key::rollup(self.series, place);
+        let course = Course { span, direction: Direction::Rising };
+        let sources = source::on_disk(&self.live, &prefix, course, &self.memory)?;
+        let newest = (CommitSequence(u64::MAX), Vec::new());
+        let mut reading = Reading::new(column.value_type(self.of), course, sources, newest);
+        let mut points = Points::new(column.value_type(self.of));
+        while reading.read(&mut points, SERIES_READ_POINTS)? {}
+        Ok(points)
+    }
+}
+
+/// What is kept of series when segments are merged.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    view: Arc<View>,
+    at: CommitSequence,
+    now: Micros,
+    /// Of the series that was asked for last.
+    last: Option<(TreeId, Option<KeptOf>)>,
+}
+
+/// What is kept of a series that does not keep everything, or has rollups.
+#[derive(Debug, Clone)]
+pub(crate) struct KeptOf {
+    /// From which time on points are.
+    pub(crate) from: i64,
+    /// From which window on those of a rollup are, by its number.
+    pub(crate) rollups: Vec<(i64, i64)>,
+}
+
+impl KeptOf {
+    /// From which window on a rollup is kept; none if the series does not have it any more.
+    pub(crate) fn rollup(&self, number: i64) -> Option<i64> {
+        self.rollups.iter().find(|(known, _)| *known == number).map(|(_, from)| *from)
+    }
+}
+
+impl Kept {
+    /// What the catalogue says as of a commit.
+    pub(crate) fn new(view: Arc<View>, at: CommitSequence, now: Micros) -> Self {
+        Self { view, at, now, last: None }
+    }
+
+    /// What is kept of a series; none if it keeps everything, and has no rollups.
+    pub(crate) fn of(&mut self, series: TreeId) -> Result<Option<KeptOf>> {
+        if let Some((_, kept)) = self.last.as_ref().filter(|(last, _)| *last == series) {
+            return Ok(kept.clone());
+        }
+        let (tags, head) = self.view.series_tags(self.at)?;
+        let info = tags::tiered(&tags, series, head)?;
+        let kept = info.map(|info| self.of_info(&info)).transpose()?;
+        self.last = Some((series, kept.clone()));
+        Ok(kept)
+    }
+
+    /// Whether segments have anything that is not kept.
+    pub(crate) fn is_exceeded(&self) -> Result<bool> {
+        let (tags, head) = self.view.series_tags(self.at)?;
+        let live = self.view.store.live();
+        for info in tags::all_tiered(&tags, head)? {
+            let kept = self.of_info(&info)?;
+            let points = (cell_key::all_points(info.number), kept.from);
+            let rollups = kept
+                .rollups
+                .iter()
+                .map(|(number, from)| (cell_key::rollups(info.number, *number), *from));
+            for (prefix, from) in std::iter::once(points).chain(rollups) {
+                let first = live.scan(&prefix)?.next().transpose()?;
+                let first = first.and_then(|(key, _)| cell_key::parse(&key));
+                if let Some((_, CellKey::Points(key) | CellKey::Rollup(_, key))) = first
+                    && key.first < from
+                {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    fn of_info(&self, info: &SeriesInfo) -> Result<KeptOf> {
+        let mut from = info.definition.kept_from(self.now);
+        let mut rollups = Vec::new();
+        for rollup in &info.definition.rollups {
+            if from > i64::MIN {
+                let reach = StoredRollup::new(info, *rollup, &self.view).reach()?;
+                from = from.min(reach.until);
+            }
+            rollups.push((rollup.number, rollup.from(self.now)));
+        }
+        Ok(KeptOf { from, rollups })
+    }
+}

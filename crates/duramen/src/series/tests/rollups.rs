@@ -1,0 +1,292 @@
+//! Rollups and retention: what windows come to is what their points come to, whatever was written
+//! when, and rows stay when points go.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use crate::Clock;
+use crate::io::MemoryDevice;
+use crate::{
+    Aggregate, AggregateOptions, CommitOptions, CommitSequence, Database, Durability, Micros,
+    Options, Points, Quality, Rollup, Series, SeriesDefinition, SeriesValue, ValueType, Windows,
+};
+
+#[derive(Debug, Clone)]
+enum Step {
+    Append(Vec<(i64, i64)>),
+    Delete(i64, i64),
+    Checkpoint,
+    Compact,
+    Reopen,
+    /// Defines which rollups there are, by bits.
+    Define(usize),
+}
+
+const WIDTHS: [u64; 3] = [5, 10, 40];
+
+fn step() -> impl Strategy<Value = Step> {
+    let time = prop_oneof![30 => 0_i64..400, 1 => Just(i64::MAX), 1 => Just(i64::MIN)];
+    let points = prop::collection::vec((time, -50_i64..50), 1..30);
+    prop_oneof![
+        8 => points.prop_map(Step::Append),
+        2 => (0_i64..400, 0_i64..90).prop_map(|(from, len)| Step::Delete(from, from + len)),
+        5 => Just(Step::Checkpoint),
+        1 => Just(Step::Compact),
+        1 => Just(Step::Reopen),
+        1 => (0_usize..8).prop_map(Step::Define),
+    ]
+}
+
+fn value(value_type: ValueType, number: i64) -> SeriesValue {
+    let float = f64::from(i32::try_from(number).unwrap());
+    match value_type {
+        ValueType::F64 if number % 17 == 0 => SeriesValue::F64(f64::NAN),
+        ValueType::F64 => SeriesValue::F64(float),
+        ValueType::F32 => SeriesValue::F32(f32::from(i16::try_from(number).unwrap())),
+        ValueType::I64 => SeriesValue::I64(number),
+        ValueType::Bool => SeriesValue::Bool(number % 2 == 0),
+        ValueType::String => SeriesValue::String(format!("{number:x}")),
+    }
+}
+
+fn definition(value_type: ValueType, widths: usize) -> SeriesDefinition {
+    let is_in = |at: &usize| widths >> at & 1 == 1;
+    let rollup = |at: usize| Rollup::new(Duration::from_micros(WIDTHS[at]));
+    let rollups = (0..WIDTHS.len()).filter(is_in).map(rollup).collect();
+    SeriesDefinition { rollups, ..SeriesDefinition::new(value_type) }
+}
+
+/// Two series that are told the same: one with rollups and one without.
+struct Twins {
+    device: Arc<MemoryDevice>,
+    db: Option<Database>,
+    value_type: ValueType,
+    sequences: Vec<CommitSequence>,
+}
+
+impl Twins {
+    fn new(value_type: ValueType, widths: usize) -> Self {
+        let device = Arc::new(MemoryDevice::new());
+        let mut twins = Self { device, db: None, value_type, sequences: Vec::new() };
+        twins.open();
+        twins.db().create_series("rolled", &definition(value_type, widths)).unwrap();
+        twins.db().create_series("plain", &SeriesDefinition::new(value_type)).unwrap();
+        twins
+    }
+
+    fn open(&mut self) {
+        let durability = Durability::Interval(1_000);
+        let options = Options { background: false, durability, ..Options::default() };
+        self.db = None;
+        self.db = Some(Database::open_device(self.device.clone(), options).unwrap());
+    }
+
+    fn db(&self) -> &Database {
+        self.db.as_ref().unwrap()
+    }
+
+    fn both(&self) -> [Series; 2] {
+        ["rolled", "plain"].map(|name| self.db().series(name).unwrap())
+    }
+
+    fn play(&mut self, step: &Step) {
+        match step {
+            Step::Append(given) => {
+                let mut points = Points::new(self.value_type);
+                for &(time, number) in given {
+                    let quality = if number % 7 == 0 { Quality::BAD } else { Quality::GOOD };
+                    points.push(Micros(time), value(self.value_type, number), quality).unwrap();
+                }
+                let mut transaction = self.db().transaction();
+                for name in ["rolled", "plain"] {
+                    transaction.append_points(name, &points).unwrap();
+                }
+                let done = transaction.commit(&CommitOptions::default()).unwrap();
+                self.sequences.push(done.sequence);
+            }
+            Step::Delete(from, until) => {
+                let mut transaction = self.db().transaction();
+                for name in ["rolled", "plain"] {
+                    transaction.delete_points(name, Micros(*from)..Micros(*until)).unwrap();
+                }
+                let done = transaction.commit(&CommitOptions::default()).unwrap();
+                self.sequences.push(done.sequence);
+            }
+            Step::Checkpoint => self.db().checkpoint().unwrap(),
+            Step::Compact => self.db().compact(&mut |_, _| ControlFlow::Continue(())).unwrap(),
+            Step::Reopen => self.open(),
+            Step::Define(widths) => {
+                let definition = definition(self.value_type, *widths);
+                let mut transaction = self.db().transaction();
+                transaction.change_series("rolled", &definition).unwrap();
+                transaction.commit(&CommitOptions::default()).unwrap();
+            }
+        }
+    }
+
+    fn compare(&self, at: CommitSequence, (from, until): (i64, i64), width: i64) {
+        let windows = Windows::of_width(Micros(width)).unwrap();
+        let mut aggregates = vec![Aggregate::Count, Aggregate::First, Aggregate::Last];
+        if self.value_type != ValueType::String {
+            aggregates.extend([Aggregate::Sum, Aggregate::Mean, Aggregate::Min, Aggregate::Max]);
+        }
+        let options = AggregateOptions::new(aggregates, windows.clone());
+        let deviation = AggregateOptions::new(vec![Aggregate::StdDev], windows);
+        let span = Micros(from)..Micros(until);
+        let [rolled, plain] = self.both().map(|series| {
+            let snapshot = series.at(at);
+            let deviation = snapshot.aggregate(span.clone(), &deviation).unwrap();
+            (snapshot.aggregate(span.clone(), &options).unwrap(), deviation)
+        });
+        assert_eq!(rolled.0, plain.0, "as of {at}, {from}..{until} by {width}");
+        assert_eq!(rolled.1.starts, plain.1.starts);
+        for index in 0..plain.1.starts.len() {
+            let [one, two] = [&rolled, &plain].map(|table| table.1.columns[0].get(index));
+            match (one, two) {
+                (Some(SeriesValue::F64(one)), Some(SeriesValue::F64(two))) => {
+                    assert!((one - two).abs() < 1e-9, "{one} and {two}");
+                }
+                (one, two) => assert_eq!(one, two),
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+    #[test]
+    fn windows_out_of_rollups_are_those_of_points(
+        type_number in 0_usize..5,
+        widths in 0_usize..8,
+        steps in prop::collection::vec(step(), 1..25),
+        asked in prop::collection::vec(
+            (any::<prop::sample::Index>(), 0_i64..400, 0_i64..400, 1_i64..9),
+            1..6,
+        ),
+    ) {
+        let mut twins = Twins::new(ValueType::ALL[type_number], widths);
+        for step in &steps {
+            twins.play(step);
+            if let Some(&last) = twins.sequences.last() {
+                twins.compare(last, (0, 400), 20);
+            }
+        }
+        for (at, from, len, width) in asked {
+            let sequence = match twins.sequences.as_slice() {
+                [] => CommitSequence(u64::MAX),
+                all => *at.get(all),
+            };
+            twins.compare(sequence, (from, from + len), width * 5);
+        }
+        let report = twins.db().check().unwrap();
+        prop_assert!(report.is_clean(), "{:?}", report.findings);
+    }
+}
+
+/// A clock that is set.
+#[derive(Debug, Default)]
+struct Seconds(AtomicI64);
+
+impl Clock for Seconds {
+    fn now(&self) -> Micros {
+        Micros(self.0.load(Ordering::Relaxed) * 1_000_000)
+    }
+}
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// What was measured in a second.
+fn measured(second: i32) -> f64 {
+    f64::from(second.wrapping_mul(7_919) % 10_007)
+}
+
+/// A value a second for so many seconds.
+fn seconds(seconds: std::ops::Range<i32>) -> Points {
+    let mut points = Points::new(ValueType::F64);
+    for at in seconds {
+        points.push(Micros(i64::from(at) * 1_000_000), measured(at), Quality::GOOD).unwrap();
+    }
+    points
+}
+
+#[test]
+fn points_go_with_time_and_rows_stay_longer() {
+    let (clock, device) = (Arc::new(Seconds::default()), Arc::new(MemoryDevice::new()));
+    let options = || Options { background: false, clock: clock.clone(), ..Options::default() };
+    let db = Database::open_device(device.clone(), options()).unwrap();
+    let definition = SeriesDefinition {
+        keep: Some(10 * MINUTE),
+        rollups: vec![Rollup::new(MINUTE).keeping(30 * MINUTE), Rollup::new(5 * MINUTE)],
+        ..SeriesDefinition::new(ValueType::F64)
+    };
+    let series = db.create_series("a", &definition).unwrap();
+    series.append_points(&seconds(0..3_600), &CommitOptions::default()).unwrap();
+    let bytes = |db: &Database| db.stats().unwrap().segment_bytes;
+    let compact = |db: &Database| db.compact(&mut |_, _| ControlFlow::Continue(())).unwrap();
+    compact(&db);
+    let before = bytes(&db);
+    let counts = |db: &Database, minutes: &str| {
+        let windows = Windows::parse(minutes, "UTC").unwrap();
+        let options = AggregateOptions::new(vec![Aggregate::Count, Aggregate::Sum], windows);
+        let table = db.series("a").unwrap().snapshot().aggregate(.., &options).unwrap();
+        (table.starts.iter().map(|start| start / 60_000_000).collect::<Vec<_>>(), table)
+    };
+    let (five, one) = (counts(&db, "5m"), counts(&db, "1m"));
+    assert_eq!((five.0.len(), one.0.len()), (12, 60));
+
+    clock.0.store(3_600, Ordering::Relaxed);
+    // Nothing is there to be seen any more, though nothing was dropped yet.
+    assert_eq!(series.range(..).unwrap().read().unwrap().times()[0], 3_000_000_000);
+    assert_eq!(counts(&db, "5m"), five);
+    assert_eq!(counts(&db, "1m").0, (30..60).collect::<Vec<_>>());
+    compact(&db);
+    assert!(bytes(&db) < before, "{} of {before} bytes", bytes(&db));
+    assert_eq!(db.series("a").unwrap().stats().unwrap().points, 600);
+    assert_eq!(counts(&db, "5m"), five);
+
+    // Points that come later than they are kept change nothing.
+    series.append_points(&seconds(10..20), &CommitOptions::default()).unwrap();
+    db.checkpoint().unwrap();
+    assert_eq!(counts(&db, "5m"), five);
+    drop((series, db));
+    let db = Database::open_device(device, options()).unwrap();
+    clock.0.store(36_000, Ordering::Relaxed);
+    compact(&db);
+    assert_eq!(db.series("a").unwrap().stats().unwrap().points, 0);
+    assert_eq!(counts(&db, "5m"), five);
+    assert_eq!(counts(&db, "1m").0, Vec::<i64>::new());
+    assert!(db.check().unwrap().is_clean());
+}
+
+#[test]
+fn nothing_goes_before_every_rollup_has_it() {
+    let clock = Arc::new(Seconds::default());
+    let options = Options { background: false, clock: clock.clone(), ..Options::default() };
+    let db = Database::open_device(Arc::new(MemoryDevice::new()), options).unwrap();
+    let series = db.create_series("a", &SeriesDefinition::new(ValueType::F64)).unwrap();
+    series.append_points(&seconds(0..3_600), &CommitOptions::default()).unwrap();
+    db.checkpoint().unwrap();
+    clock.0.store(36_000, Ordering::Relaxed);
+    let tiers = SeriesDefinition {
+        keep: Some(10 * MINUTE),
+        rollups: vec![Rollup::new(MINUTE)],
+        ..SeriesDefinition::new(ValueType::F64)
+    };
+    let mut transaction = db.transaction();
+    transaction.change_series("a", &tiers).unwrap();
+    transaction.commit(&CommitOptions::default()).unwrap();
+    for _ in 0..2 {
+        db.compact(&mut |_, _| ControlFlow::Continue(())).unwrap();
+    }
+    assert_eq!(db.series("a").unwrap().stats().unwrap().points, 0);
+    let minutes = Windows::parse("1m", "UTC").unwrap();
+    let sums = AggregateOptions::new(vec![Aggregate::Sum], minutes);
+    let table = series.snapshot().aggregate(.., &sums).unwrap();
+    assert_eq!(table.starts.len(), 60);
+    let sum: f64 = (60..120).map(measured).sum();
+    assert_eq!(table.columns[0].get(1), Some(SeriesValue::F64(sum)));
+}
