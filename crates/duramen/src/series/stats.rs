@@ -112,7 +112,6 @@ impl SeriesSnapshot {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::{CommitOptions, Database, Micros, SeriesDefinition, ValueType};
 
     #[test]
