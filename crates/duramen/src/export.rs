@@ -211,9 +211,10 @@ impl Iterator for HistoryExport {
         self.next = revision.next();
         let is_first = revision.0 == self.dropped + 1;
         let exported = self.document.exported((revision, self.dropped)).and_then(|exported| {
-            let counted = match self.is_purged && !is_first {
-                true => self.document.counted(revision)?,
-                false => Vec::new(),
+            let counted = if self.is_purged && !is_first {
+                self.document.counted(revision)?
+            } else {
+                Vec::new()
             };
             Ok(ExportedRevision { counted, ..exported })
         });

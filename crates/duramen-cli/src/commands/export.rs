@@ -30,8 +30,8 @@ message, hash as in `duramen log`, and one of
 and for records of which all that the revision changed was purged
   counted  their keys
 If the document has options or tags, or something of it was purged, a line before them tells that:
-{\"options\": {\"ids\": {PATH: FIELD}, \"maps\": [PATH]}, \"tags\": [{name, revision, hash, timestamp,
-author, message}], \"purges\": [{place, timestamp, author, message}]}.
+{\"options\": {\"ids\": {PATH: FIELD}, \"maps\": [PATH]}, \"tags\": [{name, revision, hash,
+timestamp, author, message}], \"purges\": [{place, timestamp, author, message}]}.
 `import --history` makes the same revisions with the same timestamps, and refuses one that has not
 its hash.";
 

@@ -94,7 +94,8 @@ impl HistoryImport {
         Ok(())
     }
 
-    /// Sets the tags and remembers the purges, if all of them can be; of a document without revisions, makes it.
+    /// Sets the tags and remembers the purges, if all of them can be; of a document without
+    /// revisions, makes it.
     pub(super) fn finish_facts(&self) -> Result<()> {
         if self.facts.is_empty() {
             return Ok(());
@@ -149,7 +150,9 @@ impl HistoryImport {
 /// The purges that are done, without the ids that only this database knows.
 fn done(mut purges: Vec<Purge>) -> Vec<Purge> {
     purges.retain(|purge| !purge.is_pending);
-    purges.iter_mut().for_each(|purge| purge.node = None);
+    for purge in &mut purges {
+        purge.node = None;
+    }
     purges
 }
 

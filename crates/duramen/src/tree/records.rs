@@ -122,6 +122,13 @@ impl Tree {
                 }
                 stop(events.len() >= saved + limit)
             })?;
+            // What is known of earlier revisions is told as of the beginning of the history.
+            if !data.kept.is_all() && until >= begin {
+                let is_there = !data.state(record, begin)?.is_absent();
+                events.retain(|&(revision, event)| {
+                    revision > begin || is_there && event != RecordEvent::Deleted
+                });
+            }
             events.sort_unstable_by_key(|&(revision, _)| std::cmp::Reverse(revision));
             events.truncate(limit);
             Ok(events)
