@@ -41,6 +41,8 @@ struct Line<'a> {
     deleted: bool,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     hash: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "<[String]>::is_empty")]
+    counted: Cow<'a, [String]>,
 }
 
 /// Where a member of an object goes once the patch was applied.
@@ -106,6 +108,7 @@ fn write_with(
         order: moves.iter().map(Place::of).collect(),
         deleted: exported.content == ExportedContent::Deleted,
         hash: exported.hash.map(|hash| Cow::Owned(hash.to_string())),
+        counted: Cow::Borrowed(&exported.counted),
     };
     write_line(&line, out)
 }
@@ -167,6 +170,7 @@ fn parse_revision(text: &[u8]) -> duramen::Result<ExportedRevision> {
         message: line.message.map(Cow::into_owned),
         content,
         hash: line.hash.map(|hash| hash.parse::<ContentHash>()).transpose()?,
+        counted: line.counted.into_owned(),
     })
 }
 
@@ -205,6 +209,7 @@ mod tests {
                 author: Some("a\"\u{e9}".to_owned()),
                 message: None,
                 hash: (content != ExportedContent::Deleted).then(|| ContentHash::of_json(b"7")),
+                counted: vec!["k\"".to_owned()],
                 content,
             };
             let mut line = Vec::new();

@@ -30,7 +30,7 @@ pub enum DumpItem {
     Document {
         /// Its name. Documents come in the order of their names.
         name: String,
-        /// Its options and its tags.
+        /// Its options, its tags and what was purged of it.
         facts: ExportedFacts,
     },
     /// The next revision of the document.
@@ -45,8 +45,8 @@ pub struct DumpSummary {
     /// Their revisions.
     pub revisions: u64,
     /// The SHA-256 of all of it. Databases have the same one exactly if their documents have the
-    /// same names, options and tags, and the same revisions with the same timestamps, authors,
-    /// messages and values.
+    /// same names, options, tags and purges, and the same revisions with the same timestamps,
+    /// authors, messages and values.
     pub hash: ContentHash,
 }
 
@@ -189,6 +189,13 @@ impl DumpDigest {
             self.text(tag.author.as_deref());
             self.text(tag.message.as_deref());
         }
+        for purge in &facts.purges {
+            self.bytes(b"purge");
+            self.bytes(purge.place.to_string().as_bytes());
+            self.number(purge.timestamp.0.cast_unsigned());
+            self.text(purge.author.as_deref());
+            self.text(purge.message.as_deref());
+        }
     }
 
     fn add_revision(&mut self, revision: &ExportedRevision) {
@@ -200,6 +207,10 @@ impl DumpDigest {
         self.text(revision.message.as_deref());
         // A deleted document has no hash.
         self.bytes(revision.hash.as_ref().map_or(&[], |hash| hash.as_bytes()));
+        for key in &revision.counted {
+            self.bytes(b"counted");
+            self.bytes(key.as_bytes());
+        }
     }
 
     fn number(&mut self, number: u64) {

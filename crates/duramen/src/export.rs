@@ -21,6 +21,7 @@ use crate::tree::MemberMove;
 
 pub use facts::ExportedFacts;
 
+mod counted;
 mod facts;
 
 /// One revision of an exported history.
@@ -40,6 +41,9 @@ pub struct ExportedRevision {
     pub content: ExportedContent,
     /// The hash of the value, which is compared with when the revision is taken over.
     pub hash: Option<ContentHash>,
+    /// The keys of a collection's records that got their next version though nothing of them
+    /// differs: all that differed was purged.
+    pub counted: Vec<String>,
 }
 
 /// What a revision made of a document.
@@ -66,6 +70,8 @@ pub struct HistoryExport {
     last: Revision,
     /// Revisions that were dropped: the history is exported as if it began with the next one.
     dropped: u64,
+    /// Something of the document was purged.
+    is_purged: bool,
 }
 
 /// A history that a document takes over.
@@ -116,7 +122,9 @@ impl Document {
     /// Its history up to a revision.
     pub(crate) fn export_to(&self, last: Revision) -> Result<HistoryExport> {
         let next = self.first_revision()?;
-        Ok(HistoryExport { document: self.clone(), next, last, dropped: next.0 - 1 })
+        // What does not say whether anything was purged is looked at as if it was.
+        let is_purged = self.purges().ok().is_none_or(|purges| !purges.is_empty());
+        Ok(HistoryExport { document: self.clone(), next, last, dropped: next.0 - 1, is_purged })
     }
 
     fn exported(&self, (revision, dropped): (Revision, u64)) -> Result<ExportedRevision> {
@@ -129,7 +137,17 @@ impl Document {
             (content, Some(hash))
         };
         let revision = Revision(revision.0 - dropped);
-        Ok(ExportedRevision { revision, timestamp, committed, author, message, content, hash })
+        let counted = Vec::new();
+        Ok(ExportedRevision {
+            revision,
+            timestamp,
+            committed,
+            author,
+            message,
+            content,
+            hash,
+            counted,
+        })
     }
 
     fn log_entry(&self, revision: Revision) -> Result<LogEntry> {
@@ -191,7 +209,16 @@ impl Iterator for HistoryExport {
         }
         let revision = self.next;
         self.next = revision.next();
-        Some(self.document.exported((revision, self.dropped)))
+        let is_first = revision.0 == self.dropped + 1;
+        let exported = self.document.exported((revision, self.dropped)).and_then(|exported| {
+            let counted = if self.is_purged && !is_first {
+                self.document.counted(revision)?
+            } else {
+                Vec::new()
+            };
+            Ok(ExportedRevision { counted, ..exported })
+        });
+        Some(exported)
     }
 }
 
@@ -316,6 +343,7 @@ impl HistoryImport {
             transaction.keep_unchanged();
         }
         given.stage(&mut transaction, name)?;
+        transaction.count_records(name, &given.counted)?;
         let committed = transaction.commit(&CommitOptions {
             author: given.author.clone(),
             message: given.message.clone(),

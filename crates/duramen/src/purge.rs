@@ -12,7 +12,7 @@ use crate::engine::purge::{Pending, Progress, Purges};
 use crate::error::Result;
 use crate::json::JsonPointer;
 use crate::node::NodeId;
-use crate::revision::{Micros, Revision};
+use crate::revision::{CommitSequence, Micros, Revision};
 use crate::target::Target;
 use crate::transaction::Transaction;
 
@@ -21,8 +21,9 @@ use crate::transaction::Transaction;
 pub struct Purge {
     /// Where it was when it was purged.
     pub place: JsonPointer,
-    /// Its id.
-    pub node: NodeId,
+    /// Its id; none if it was purged before the document was taken over from another database, in
+    /// which values have other ids.
+    pub node: Option<NodeId>,
     /// When it was purged: the commit timestamp.
     pub timestamp: Micros,
     /// Who did it.
@@ -126,16 +127,22 @@ impl Document {
         Ok(committed.timestamp)
     }
 
-    /// The values that were purged from the document, oldest first.
+    /// The values that were purged from the document, oldest first. They stay known to who takes
+    /// its history over: by a dump, an export or a repair.
     pub fn purges(&self) -> Result<Vec<Purge>> {
+        self.purges_at(self.parts().0.published())
+    }
+
+    /// The values that were purged as of a commit, oldest first.
+    pub(crate) fn purges_at(&self, at: CommitSequence) -> Result<Vec<Purge>> {
         let (engine, tree) = self.parts();
-        let (catalogue, head) = engine.view().catalogue(engine.published())?;
+        let (catalogue, head) = engine.view().catalogue(at)?;
         let purge = |facts: purges::PurgeFacts| {
             let row = catalogue.row(facts.set)?;
             Ok(Purge {
                 place: facts.place,
                 node: facts.node,
-                timestamp: row.committed,
+                timestamp: facts.elsewhere.unwrap_or(row.committed),
                 author: row.author.map(Into::into),
                 message: row.message.map(Into::into),
                 is_pending: facts.is_pending,
@@ -175,8 +182,8 @@ fn finish_all(
 fn tell_done(engine: &Arc<Engine>, pending: &[Pending]) -> Result<()> {
     let mut transaction = Transaction::new(Arc::clone(engine));
     let catalogue = transaction.catalogue()?;
-    for Pending { tree, facts } in pending {
-        catalogue.finish_purge(tree, &facts.number)?;
+    for Pending { tree, number, .. } in pending {
+        catalogue.finish_purge(tree, number)?;
     }
     let options = CommitOptions { durability: Some(Durability::Sync), ..CommitOptions::default() };
     transaction.commit(&options).map(drop)

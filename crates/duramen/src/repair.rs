@@ -1,9 +1,9 @@
 //! Salvages what verifies of a damaged database into a new one.
 //!
 //! The new database is written by the engine itself, revision by revision, from what is left of the
-//! old one; so it is whole, whatever the old one is. Documents keep their names, options and tags,
-//! revisions their numbers, timestamps, authors and messages. The ids of values, commit sequences
-//! and commit timestamps are those of the new database.
+//! old one; so it is whole, whatever the old one is. Documents keep their names, options, tags
+//! and what is known of purges, revisions their numbers, timestamps, authors and messages. The ids
+//! of values, commit sequences and commit timestamps are those of the new database.
 //!
 //! Invariants:
 //! - nothing of the damaged database is written;
@@ -345,7 +345,8 @@ impl Repair {
         }
         self.report.documents += 1;
         self.report.revisions += last.0;
-        self.tags(&document, tree)
+        self.tags(&document, tree)?;
+        self.purges(&document, tree)
     }
 
     /// Makes the document, with its options.
@@ -413,6 +414,25 @@ impl Repair {
                 ..CommitOptions::default()
             };
             document.tag(&tag.name, Some(made), &options)?;
+        }
+        Ok(())
+    }
+
+    /// Remembers what was purged.
+    fn purges(&mut self, document: &Document, tree: &Arc<Tree>) -> Result<()> {
+        let old = Document::new(Arc::clone(&self.engine), Arc::clone(tree), document.name());
+        let Some(purges) = readable(old.purges())? else {
+            self.lose(Some(document.name()), NO_REVISIONS, "what was purged of it, and when");
+            return Ok(());
+        };
+        for purge in purges {
+            if purge.is_pending {
+                let place = &purge.place;
+                let what = format!("the purge of {place}, which was under way: purge it again");
+                self.lose(Some(document.name()), NO_REVISIONS, what);
+            } else {
+                document.remember_purge(&purge, Some(DURABILITY))?;
+            }
         }
         Ok(())
     }

@@ -45,6 +45,7 @@ pub(crate) mod conditions;
 pub(crate) mod data;
 pub(crate) mod declared;
 pub(crate) mod delta;
+pub(crate) mod departed;
 pub(crate) mod difference;
 pub(crate) mod disk;
 pub(crate) mod edit;

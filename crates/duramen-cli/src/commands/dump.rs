@@ -22,11 +22,12 @@ Examples:
   duramen dump shop.duramen | duramen load copy.duramen -
 
 The dump is of the last commit, beside processes that go on writing. The first line names the form.
-Then each document has a line with its name, one with its options and tags if it has any, and one
-for each revision as `export --history` writes them. The last line counts them and has the SHA-256
-of what they say. Databases have the same SHA-256 exactly if their documents have the same names,
-options and tags, and the same revisions with the same timestamps, authors, messages and values;
-how they are stored, when they were committed and what is in one commit makes no difference.";
+Then each document has a line with its name, one with its options, tags and purges if it has any,
+and one for each revision as `export --history` writes them. The last line counts them and has the
+SHA-256 of what they say. Databases have the same SHA-256 exactly if their documents have the same
+names, options, tags and purges, and the same revisions with the same timestamps, authors, messages
+and values; how they are stored, when they were committed and what is in one commit makes no
+difference.";
 
 /// Write all documents with all revisions as NDJSON
 #[derive(Debug, Args)]

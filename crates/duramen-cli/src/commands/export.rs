@@ -27,8 +27,11 @@ message, hash as in `duramen log`, and one of
            order lists those that go elsewhere then, one after the other: {\"path\": \"/a/x\",
            \"before\": \"y\"}, without before to be the last
   deleted  true
-If the document has options or tags, a line before them tells these: {\"options\": {\"ids\": {PATH:
-FIELD}, \"maps\": [PATH]}, \"tags\": [{name, revision, hash, timestamp, author, message}]}.
+and for records of which all that the revision changed was purged
+  counted  their keys
+If the document has options or tags, or something of it was purged, a line before them tells that:
+{\"options\": {\"ids\": {PATH: FIELD}, \"maps\": [PATH]}, \"tags\": [{name, revision, hash,
+timestamp, author, message}], \"purges\": [{place, timestamp, author, message}]}.
 `import --history` makes the same revisions with the same timestamps, and refuses one that has not
 its hash.";
 

@@ -109,7 +109,7 @@ impl<'a> Lines<'a> {
                 };
                 self.push(load, DumpItem::Document { name, facts })?;
             } else if matches!(line, DumpLine::Facts(_)) {
-                return Err(self.invalid("options and tags stand right behind a document"));
+                return Err(self.invalid("options, tags and purges stand right behind a document"));
             }
             match line {
                 DumpLine::Facts(_) => {}

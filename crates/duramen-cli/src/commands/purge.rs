@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::ops::ControlFlow;
 
 use clap::Args;
-use duramen::{Purge as Purged, PurgeOptions};
+use duramen::{NodeId, Purge as Purged, PurgeOptions};
 use serde::Serialize;
 
 use crate::arguments::edit::Note;
@@ -86,7 +86,8 @@ impl Purge {
 #[derive(Debug, Serialize)]
 pub(crate) struct PurgeLine {
     place: String,
-    node: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node: Option<u64>,
     timestamp: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     author: Option<String>,
@@ -99,7 +100,7 @@ impl From<&Purged> for PurgeLine {
     fn from(purged: &Purged) -> Self {
         Self {
             place: purged.place.to_string(),
-            node: purged.node.number(),
+            node: purged.node.map(NodeId::number),
             timestamp: crate::moment::format(purged.timestamp),
             author: purged.author.clone(),
             message: purged.message.clone(),

@@ -24,7 +24,7 @@ Writes every document with all revisions that are left into a new database, and 
 verify and what is lost for it. Nothing of the damaged database is changed; no process may be
 writing it. Of what is lost a document lacks just that: members are left out, elements and whole
 values are null. Revisions keep their numbers, times, authors and messages, documents their names,
-options and tags; ids of values are new. Exits with 1 if anything is lost.
+options, tags and what is known of purges; ids of values are new. Exits with 1 if anything is lost.
 
 Restore a backup instead if there is one.";
 

@@ -27,8 +27,9 @@ SPAN is a number with s, m, h, d or w after it: what the document was at any tim
 is kept. Revisions that a tag names are always kept.
 
 Nothing is lost at once: revisions are dropped, and their space comes back, when all of the database
-is merged, which `duramen compact` does on demand. Of members and elements that were removed the
-first value stays stored, though no revision shows it.";
+is merged, which `duramen compact` does on demand. Elements, entries and records that no kept
+revision shows go then as well; of fields that were removed the first value stays stored, though no
+revision shows it.";
 
 /// Show or set how much of its history a document keeps
 #[derive(Debug, Args)]

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use duramen::{DocumentOptions, ExportedFacts, IndexDefinition, Micros, Retention, Revision, Tag};
+use duramen::{
+    DocumentOptions, ExportedFacts, IndexDefinition, Micros, Purge, Retention, Revision, Tag,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::history_line::no_line;
@@ -16,6 +18,8 @@ pub(super) struct Line {
     options: Options,
     #[serde(default)]
     tags: Vec<TagLine>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    purges: Vec<PurgeLine>,
 }
 
 #[derive(Default, Serialize, Deserialize)]
@@ -64,6 +68,16 @@ struct TagLine {
     message: Option<String>,
 }
 
+/// What was purged, and when: that is all there is left of it, so a dump has it too.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PurgeLine {
+    place: String,
+    timestamp: String,
+    author: Option<String>,
+    message: Option<String>,
+}
+
 impl Line {
     pub(super) fn of(facts: &ExportedFacts) -> Self {
         let DocumentOptions { ids, maps, keep, collection, indexes } = &facts.options;
@@ -93,7 +107,8 @@ impl Line {
         });
         let indexes = indexes.collect();
         let options = Options { ids, maps, keep, collection, indexes };
-        Self { options, tags: facts.tags.iter().map(tag).collect() }
+        let purges = facts.purges.iter().map(PurgeLine::of).collect();
+        Self { options, tags: facts.tags.iter().map(tag).collect(), purges }
     }
 
     /// The same without the times at which tags were set.
@@ -127,7 +142,9 @@ impl Line {
         let indexes = self.options.indexes.into_iter().map(index);
         options.indexes = indexes.collect::<duramen::Result<_>>()?;
         let tags = self.tags.into_iter().map(TagLine::read).collect::<duramen::Result<_>>()?;
-        Ok(ExportedFacts { options, tags })
+        let purges =
+            self.purges.into_iter().map(PurgeLine::read).collect::<duramen::Result<_>>()?;
+        Ok(ExportedFacts { options, tags, purges })
     }
 }
 
@@ -140,6 +157,28 @@ impl TagLine {
             timestamp: self.timestamp.as_deref().map_or(Ok(Micros(0)), moment::parse_time)?,
             author: self.author,
             message: self.message,
+        })
+    }
+}
+
+impl PurgeLine {
+    fn of(purge: &Purge) -> Self {
+        Self {
+            place: purge.place.to_string(),
+            timestamp: moment::format(purge.timestamp),
+            author: purge.author.clone(),
+            message: purge.message.clone(),
+        }
+    }
+
+    fn read(self) -> duramen::Result<Purge> {
+        Ok(Purge {
+            place: self.place.parse()?,
+            node: None,
+            timestamp: moment::parse_time(&self.timestamp)?,
+            author: self.author,
+            message: self.message,
+            is_pending: false,
         })
     }
 }
@@ -179,6 +218,14 @@ mod tests {
                 author: Some("ann".to_owned()),
                 message: None,
             }],
+            purges: vec![Purge {
+                place: "/people/1/card".parse().unwrap(),
+                node: None,
+                timestamp: Micros(1_714_521_600_000_002),
+                author: None,
+                message: Some("asked to be \"forgotten\"".to_owned()),
+                is_pending: false,
+            }],
         };
         let text = serde_json::to_vec(&Line::of(&facts)).unwrap();
         assert_eq!(parse(&text).unwrap(), facts);
@@ -192,6 +239,8 @@ mod tests {
             r#"{"options":{"maps":["$"],"more":1}}"#,
             r#"{"options":{},"revision":1}"#,
             r#"{"tags":[{"name":"v1","revision":1}]}"#,
+            r#"{"tags":[],"purges":[{"place":"/a"}]}"#,
+            r#"{"tags":[],"purges":[{"place":"a","timestamp":"2024-05-01"}]}"#,
         ] {
             assert_eq!(parse(text.as_bytes()).unwrap_err().kind(), ErrorKind::Invalid, "{text}");
         }

@@ -176,6 +176,7 @@ fn import(
         message: options.message.clone(),
         content,
         hash,
+        counted: Vec::new(),
     })?;
     assert!(pushed, "a new revision of {name:?} was there already");
     Ok(Told::since(before, db, vec![(name.to_owned(), import.finish()?)]))

@@ -64,7 +64,16 @@ impl RecordHistory {
         let until = short(snapshot.revision);
         let page = snapshot.tree.record_events(record, until, PAGE_EVENTS)?;
         if page.is_empty() {
-            return Err(missing());
+            let first = snapshot.tree.first_revision();
+            let message = format!(
+                "there is no record {key} in the history that is kept, which \
+                                   begins at revision {first}"
+            );
+            return Err(if first > 1 {
+                Error::new(ErrorKind::NotFound, message)
+            } else {
+                missing()
+            });
         }
         Ok(Self { until: rest(&page), page: page.into_iter(), snapshot, key, record })
     }

@@ -40,7 +40,7 @@ const ALIKE_SHARE: u64 = 8;
 /// Bytes of blocks that a compaction keeps beside those it reads.
 const CACHE_BYTES: u64 = 1 << 20;
 /// How long a compaction on demand waits for a transaction that changes the catalogue before it
-/// goes without dropping revisions.
+/// goes without dropping revisions, and for one that changes a document before what departed stays.
 const CATALOGUE_WAIT_MS: u64 = 1_000;
 
 /// Which segments to merge, and into what.
@@ -58,8 +58,11 @@ enum Wish {
     /// What is due.
     Due,
     All,
-    /// Everything, even if that is one merged segment, as long as there is something to drop.
+    /// Everything, even if that is one merged segment, as long as there is something to drop; with
+    /// what has departed.
     AllTrimmed,
+    /// The same, but what has departed stays.
+    AllButDeparted,
 }
 
 impl Wish {
@@ -69,14 +72,19 @@ impl Wish {
         match self {
             Self::Due => true,
             Self::All => under_way.is_whole,
-            Self::AllTrimmed => false,
+            Self::AllTrimmed | Self::AllButDeparted => false,
         }
+    }
+
+    /// Whether something to drop is reason enough.
+    fn trims(self) -> bool {
+        matches!(self, Self::AllTrimmed | Self::AllButDeparted)
     }
 
     fn plan(self, live: &[SegmentInfo]) -> Option<Plan> {
         match self {
             Self::Due => Plan::due(live),
-            Self::All | Self::AllTrimmed => Plan::all(live),
+            Self::All | Self::AllTrimmed | Self::AllButDeparted => Plan::all(live),
         }
     }
 }
@@ -199,6 +207,7 @@ impl Compaction {
         told.sort_unstable();
         merger.keep(kept);
         merger.keep_series(engine.kept_series());
+        merger.drop_departed(trimming.departed());
         Ok(Self {
             trimming,
             told: told.into(),
@@ -287,7 +296,7 @@ impl Engine {
         let under_way = match wish {
             // A purge keeps it for as long as it merges.
             Wish::Due => self.compaction.try_lock(),
-            Wish::All | Wish::AllTrimmed => Some(self.compaction.lock()),
+            _ => Some(self.compaction.lock()),
         };
         let Some(mut under_way) = under_way else { return Ok(false) };
         if wish == Wish::Due && self.is_compacting_on_demand() {
@@ -303,10 +312,11 @@ impl Engine {
             let message = "compacting was stopped: the database is as it was before";
             return Err(Error::new(ErrorKind::Cancelled, message));
         }
-        if is_done {
-            self.install(compaction)?;
-        } else {
+        if !is_done {
             *under_way = Some(compaction);
+        } else if !self.install(compaction)? {
+            // Who brings back what departed again and again is not to hold up what is dropped.
+            *under_way = self.begin(Wish::AllButDeparted)?;
         }
         Ok(true)
     }
@@ -322,22 +332,25 @@ impl Engine {
         let plan = wish.plan(&infos);
         let is_whole = |plan: &Plan, infos: &[SegmentInfo]| plan.inputs.end == infos.len();
         match plan {
-            None if wish != Wish::AllTrimmed => return Ok(None),
+            None if !wish.trims() => return Ok(None),
             Some(plan) if !is_whole(&plan, &infos) => {
                 return Compaction::begin(self, &now, (&plan, Trimming::default())).map(Some);
             }
             _ => {}
         }
         let wait_ms = if wish == Wish::Due { 0 } else { CATALOGUE_WAIT_MS };
-        let trimming = self.trimming(wait_ms)?;
+        let mut trimming = self.trimming(wait_ms)?;
         // What is dropped is of revisions that segments had before, so that these have all of it.
         let (now, infos) = live();
-        let is_trimmed = wish == Wish::AllTrimmed
-            && (!trimming.is_empty() || self.kept_series().is_exceeded()?);
+        let is_trimmed =
+            wish.trims() && (!trimming.is_empty() || self.kept_series().is_exceeded()?);
         let plan = if is_trimmed { Plan::again(&infos) } else { wish.plan(&infos) };
         let Some(plan) = plan else { return Ok(None) };
         if !is_whole(&plan, &infos) {
             return Compaction::begin(self, &now, (&plan, Trimming::default())).map(Some);
+        }
+        if wish == Wish::AllTrimmed {
+            trimming.find_departed()?;
         }
         let mut compaction = Compaction::begin(self, &now, (&plan, trimming))?;
         // An index is named before it has cells, so those of these segments are named now, unless
@@ -351,24 +364,36 @@ impl Engine {
         rollup::Kept::new(self.view(), self.published(), self.now())
     }
 
-    /// Puts the finished segment in the place of those it was made of, and removes these.
-    fn install(&self, compaction: Compaction) -> Result<()> {
+    /// Puts the finished segment in the place of those it was made of, and removes these. False if
+    /// something has come back that departed, and nothing is as it was not before.
+    fn install(&self, compaction: Compaction) -> Result<bool> {
+        let replaced = self.replace(compaction, &[])?;
+        let is_replaced = replaced.is_ok();
         // Whoever reads the old ones has them open; an old file that stays is removed by the next
         // open for writing.
-        for number in self.replace(compaction, &[])? {
+        for number in replaced.unwrap_or_else(|unused| vec![unused]) {
             let _ = self.device.remove(&segment::path(number));
         }
-        Ok(())
+        Ok(is_replaced)
     }
 
-    /// Puts the finished segment in the place of those it was made of, whose numbers are returned.
-    /// Trees of which something was erased in it forget what they have read, at the same time.
-    pub(super) fn replace(&self, compaction: Compaction, erased: &[Arc<Tree>]) -> Result<Vec<u64>> {
-        let Compaction { inputs, writer, trimming, .. } = compaction;
+    /// Puts the finished segment in the place of those it was made of, whose numbers are returned;
+    /// the segment's own if it is of no use, because what departed has come back. Trees of which
+    /// something was erased in it, or has departed, forget what they have read, at the same time.
+    pub(super) fn replace(
+        &self,
+        compaction: Compaction,
+        erased: &[Arc<Tree>],
+    ) -> Result<Result<Vec<u64>, u64>> {
+        let Compaction { inputs, writer, mut trimming, .. } = compaction;
         let info = writer.finish()?;
         let view = self.view();
         let segment = view.store.open_segment(&info)?;
         {
+            let Some(_turns) = trimming.close(CATALOGUE_WAIT_MS)? else {
+                return Ok(Err(info.number));
+            };
+            let departed = trimming.departed();
             let mut manifest = self.manifest.lock();
             let mut next = manifest.clone();
             let infos = view.store.infos();
@@ -381,15 +406,18 @@ impl Engine {
             let mut erased: Vec<_> = erased.iter().map(|tree| tree.data.write()).collect();
             view.store.replace(&inputs, Some(segment));
             erased.iter_mut().try_for_each(|data| data.forget_disk())?;
+            trimming.finish();
+            let mut departed: Vec<_> =
+                departed.values().map(|departed| departed.tree.data.write()).collect();
+            departed.iter_mut().try_for_each(|data| data.forget_departed())?;
         }
         // What was decoded holds the old files open, and their space.
         for tree in view.open_trees() {
             tree.release_decoded()?;
         }
-        trimming.finish();
         view.drop_idle();
         self.compactions.fetch_add(1, Ordering::Relaxed);
-        Ok(inputs)
+        Ok(Ok(inputs))
     }
 
     /// Compactions since the database was opened.

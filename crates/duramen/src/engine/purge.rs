@@ -20,6 +20,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::io::zeros;
 use crate::limits::{LOCK_RETRY_MS, PURGE_READERS_WAIT_MS};
 use crate::manifest::Manifest;
+use crate::node::NodeId;
 use crate::segment::{self, Segment};
 use crate::tree::Tree;
 use crate::tree::erase::{Erasure, Erasures};
@@ -40,7 +41,9 @@ pub(crate) struct Purges {
 #[derive(Debug)]
 pub(crate) struct Pending {
     pub(crate) tree: Arc<Tree>,
-    pub(crate) facts: PurgeFacts,
+    /// Its key in the catalogue.
+    pub(crate) number: String,
+    pub(crate) node: NodeId,
 }
 
 impl Purges {
@@ -97,8 +100,10 @@ impl Engine {
         let mut pending = Vec::new();
         for (_, name) in view.names(published)? {
             let told = purges::purges(&catalogue, name.tree, head)?;
-            for facts in told.into_iter().filter(|facts| facts.is_pending) {
-                pending.push(Pending { tree: view.tree(name.tree)?, facts });
+            for PurgeFacts { number, node, is_pending, .. } in told {
+                if let Some(node) = node.filter(|_| is_pending) {
+                    pending.push(Pending { tree: view.tree(name.tree)?, number, node });
+                }
             }
         }
         Ok(pending)
@@ -173,8 +178,8 @@ impl Engine {
     fn erasures(&self, pending: &[Pending]) -> Result<Erasures> {
         let (catalogue, head) = self.view().catalogue(self.published())?;
         let mut erasures = Erasures::new();
-        for Pending { tree, facts } in pending {
-            let erasure = Erasure::of(tree, facts.node)?;
+        for Pending { tree, node, .. } in pending {
+            let erasure = Erasure::of(tree, *node)?;
             erasures.push((tree.id(), Box::new(erasure)));
             if let Some(hashes) = OldHashes::of(&catalogue, tree.id(), head)? {
                 erasures.push((CATALOGUE, Box::new(hashes)));

@@ -4,7 +4,9 @@
 //! - a revision is refused to readers before a compaction drops anything of it, and until that
 //!   has been installed or given up;
 //! - no tag is set to a revision while it is being decided which are kept: if the catalogue changed
-//!   meanwhile, it is decided anew.
+//!   meanwhile, it is decided anew;
+//! - what departed is dropped in the moment in which nobody writes the tree, and only if nothing of
+//!   it has come back: whoever brings something back compares it with what it last was.
 
 use std::sync::Arc;
 
@@ -15,11 +17,12 @@ use crate::engine::{CATALOGUE, Engine};
 use crate::error::Result;
 use crate::retention::Retention;
 use crate::revision::{CommitSequence, Revision};
-use crate::tree::Tree;
 use crate::tree::cell_key::TreeId;
+use crate::tree::departed::Departed;
 use crate::tree::history::short;
 use crate::tree::kept::Kept;
 use crate::tree::merge::IndexIds;
+use crate::tree::{Tree, Turn};
 
 /// How often it is decided anew what to keep before nothing is dropped this time.
 const TRIES: usize = 4;
@@ -37,6 +40,9 @@ struct Trimmed {
     tree: Arc<Tree>,
     before: Kept,
     kept: Kept,
+    /// What has departed from it, if that is dropped, and the revision up to which nothing of it
+    /// has come back.
+    departed: Option<(Arc<Departed>, Revision)>,
 }
 
 impl Trimming {
@@ -49,6 +55,49 @@ impl Trimming {
         self.trees.iter().map(|trimmed| (trimmed.tree.id(), trimmed.kept.clone())).collect()
     }
 
+    /// Works out what has departed from the trees, which is dropped as well.
+    pub(super) fn find_departed(&mut self) -> Result<()> {
+        for trimmed in &mut self.trees {
+            let departed = Departed::find(&trimmed.tree, &trimmed.kept)?;
+            let until = departed.until;
+            trimmed.departed = Some((Arc::new(departed), until));
+        }
+        Ok(())
+    }
+
+    /// What has departed from each tree, where that is dropped.
+    pub(crate) fn departed(&self) -> FxHashMap<TreeId, Arc<Departed>> {
+        let departed = self.trees.iter().filter_map(|trimmed| trimmed.departed.as_ref());
+        departed.map(|(departed, _)| (departed.tree.id(), Arc::clone(departed))).collect()
+    }
+
+    /// The turns of the trees of which something departed is dropped, so that nothing of it comes
+    /// back; none if something has, or if somebody keeps such a turn.
+    pub(super) fn close(&mut self, wait_ms: u64) -> Result<Option<Vec<Turn>>> {
+        let mut trees: Vec<_> = self.departed().into_values().collect();
+        // Most of the commits are gone through before anybody has to wait.
+        if self.comes_back()? {
+            return Ok(None);
+        }
+        trees.sort_unstable_by_key(|departed| departed.tree.id());
+        let turns = trees.iter().map(|departed| departed.tree.turn(wait_ms));
+        let Some(turns) = turns.collect::<Option<Vec<_>>>() else { return Ok(None) };
+        Ok((!self.comes_back()?).then_some(turns))
+    }
+
+    /// Whether something that departed has come back.
+    fn comes_back(&mut self) -> Result<bool> {
+        let departed = self.trees.iter_mut().filter_map(|trimmed| trimmed.departed.as_mut());
+        for (departed, until) in departed {
+            let (comes_back, last) = departed.comes_back(*until)?;
+            if comes_back {
+                return Ok(true);
+            }
+            *until = last;
+        }
+        Ok(false)
+    }
+
     /// What is to be dropped has been.
     pub(crate) fn finish(mut self) {
         self.trees.clear();
@@ -56,7 +105,7 @@ impl Trimming {
 
     fn add(&mut self, tree: Arc<Tree>, kept: Kept) {
         let before = std::mem::replace(&mut tree.data.write().kept, kept.clone());
-        self.trees.push(Trimmed { tree, before, kept });
+        self.trees.push(Trimmed { tree, before, kept, departed: None });
     }
 }
 

@@ -1,4 +1,4 @@
-//! What an exported history says of its document beside the revisions: options and tags.
+//! What an exported history says of its document beside the revisions: options, tags and purges.
 
 use crate::content_hash::ContentHash;
 use crate::document::{Document, Tag, check_tag};
@@ -6,6 +6,7 @@ use crate::engine::options::CommitOptions;
 use crate::error::{Error, ErrorKind, Result};
 use crate::export::{HistoryExport, HistoryImport};
 use crate::options::DocumentOptions;
+use crate::purge::Purge;
 use crate::revision::{CommitSequence, Revision};
 
 /// What is said of a document beside its revisions.
@@ -33,37 +34,45 @@ pub struct ExportedFacts {
     pub options: DocumentOptions,
     /// Its tags. Taking them over keeps who set them and why, but not when.
     pub tags: Vec<Tag>,
+    /// What was purged of it, oldest first. Taking it over keeps when that was, by whom and why.
+    /// One that is pending is not told: what it is to erase is still there.
+    pub purges: Vec<Purge>,
 }
 
 impl ExportedFacts {
     /// Whether there is nothing to say.
     pub fn is_empty(&self) -> bool {
-        self.options.is_empty() && self.tags.is_empty()
+        self.options.is_empty() && self.tags.is_empty() && self.purges.is_empty()
     }
 }
 
 impl Document {
     /// What is to be said of it as of a commit.
     pub(crate) fn facts_at(&self, at: CommitSequence) -> Result<ExportedFacts> {
-        Ok(ExportedFacts { options: told(self.options_at(at)?), tags: self.tags_at(at)? })
+        Ok(ExportedFacts {
+            options: told(self.options_at(at)?),
+            tags: self.tags_at(at)?,
+            purges: done(self.purges_at(at)?),
+        })
     }
 }
 
 impl HistoryExport {
-    /// What is to be said of the document before its revisions: its options and the tags of these
-    /// revisions.
+    /// What is to be said of the document before its revisions: its options, the tags of these
+    /// revisions, and what was purged.
     pub fn facts(&self) -> Result<ExportedFacts> {
         let mut tags = self.document.tags()?;
         tags.retain(|tag| tag.revision.0 > self.dropped && tag.revision <= self.last);
         for tag in &mut tags {
             tag.revision.0 -= self.dropped;
         }
-        Ok(ExportedFacts { options: told(self.document.options()?), tags })
+        let purges = done(self.document.purges()?);
+        Ok(ExportedFacts { options: told(self.document.options()?), tags, purges })
     }
 }
 
 impl HistoryImport {
-    /// Takes what is said of the document: its options at once, its tags at the
+    /// Takes what is said of the document: its options at once, its tags and what was purged at the
     /// [end](HistoryImport::finish).
     ///
     /// `Conflict` if there is a document with other options; `Invalid` after the first revision.
@@ -85,7 +94,8 @@ impl HistoryImport {
         Ok(())
     }
 
-    /// Sets the tags, if all of them can be; of a document without revisions, makes it.
+    /// Sets the tags and remembers the purges, if all of them can be; of a document without
+    /// revisions, makes it.
     pub(super) fn finish_facts(&self) -> Result<()> {
         if self.facts.is_empty() {
             return Ok(());
@@ -104,7 +114,8 @@ impl HistoryImport {
             };
             document.tag(name, Some(*revision), &options)?;
         }
-        Ok(())
+        let mut purges = self.facts.purges.iter();
+        purges.try_for_each(|purge| document.remember_purge(purge, self.durability))
     }
 
     fn check_tags(&self, document: &Document) -> Result<()> {
@@ -134,6 +145,15 @@ impl HistoryImport {
         }
         Ok(())
     }
+}
+
+/// The purges that are done, without the ids that only this database knows.
+fn done(mut purges: Vec<Purge>) -> Vec<Purge> {
+    purges.retain(|purge| !purge.is_pending);
+    for purge in &mut purges {
+        purge.node = None;
+    }
+    purges
 }
 
 /// Options without what only this database knows: the numbers of its indexes, and which of them are

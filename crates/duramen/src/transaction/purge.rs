@@ -2,10 +2,15 @@
 
 use std::sync::Arc;
 
+use crate::document::Document;
+use crate::durability::Durability;
+use crate::engine::catalogue::purges::purges;
+use crate::engine::options::CommitOptions;
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::JsonPointer;
 use crate::jsonpath;
 use crate::node::NodeId;
+use crate::purge::Purge;
 use crate::revision::Revision;
 use crate::snapshot::check_revision;
 use crate::target::Target;
@@ -52,6 +57,33 @@ impl Transaction {
             .add_purge(tree.id(), purged, &place)
             .and_then(|()| catalogue.open_hashes(&tree, purged));
         self.note(told)
+    }
+}
+
+impl Document {
+    /// Remembers a purge that was done where its history was taken over from; not twice.
+    pub(crate) fn remember_purge(
+        &self,
+        purge: &Purge,
+        durability: Option<Durability>,
+    ) -> Result<()> {
+        let (engine, tree) = self.parts();
+        let mut transaction = Transaction::new(Arc::clone(engine));
+        let catalogue = transaction.catalogue()?;
+        let known = purges(&catalogue.tree, tree.id(), catalogue.revision)?;
+        let is_known = known
+            .iter()
+            .any(|known| known.place == purge.place && known.elsewhere == Some(purge.timestamp));
+        if !is_known {
+            catalogue.add_purge_elsewhere(tree.id(), &purge.place, purge.timestamp)?;
+        }
+        let options = CommitOptions {
+            author: purge.author.clone(),
+            message: purge.message.clone(),
+            durability,
+            ..CommitOptions::default()
+        };
+        transaction.commit(&options).map(drop)
     }
 }
 

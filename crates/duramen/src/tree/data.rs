@@ -51,6 +51,8 @@ pub(crate) struct TreeData {
     pub(crate) kept: Kept,
     /// How often values were erased on disk since the tree was opened.
     erasures: u64,
+    /// How often what had departed was dropped there.
+    departures: u64,
     /// Nodes of earlier revisions that the staged transaction changed.
     touched: Vec<NodeId>,
     /// Subtrees that the staged transaction moved to other paths.
@@ -76,6 +78,8 @@ pub(crate) struct TreeData {
 pub(crate) struct DiskState {
     pub(crate) revisions: u64,
     pub(crate) erasures: u64,
+    /// How often what had departed was dropped.
+    pub(crate) departures: u64,
 }
 
 /// Where a node's states are.
@@ -103,6 +107,7 @@ impl TreeData {
             rows: YoungRows::default(),
             kept: Kept::default(),
             erasures: 0,
+            departures: 0,
             touched: Vec::new(),
             moves: Vec::new(),
             stagings: 0,
@@ -395,7 +400,8 @@ impl TreeData {
 
     /// What the disk has of the tree.
     pub(crate) fn disk_state(&self) -> DiskState {
-        DiskState { revisions: self.rows.before(), erasures: self.erasures }
+        let (erasures, departures) = (self.erasures, self.departures);
+        DiskState { revisions: self.rows.before(), erasures, departures }
     }
 
     /// Puts in place what was read of a row group when the disk was in a state. Nothing happens if
@@ -692,6 +698,17 @@ impl TreeData {
         if let Some((memory, _)) = &self.recent {
             memory.recent().clear();
         }
+        self.evict_all()
+    }
+
+    /// Forgets what was read from disk before what had departed was dropped there. What readers see
+    /// stays as it is.
+    pub(crate) fn forget_departed(&mut self) -> Result<()> {
+        self.departures += 1;
+        self.evict_all()
+    }
+
+    fn evict_all(&mut self) -> Result<()> {
         let read: Vec<GroupId> = self.groups().map(|(id, _)| id).collect();
         read.into_iter().try_for_each(|id| self.evict(id))
     }

@@ -24,6 +24,7 @@ use crate::tree::data::{TreeData, node};
 use crate::tree::group::Fault;
 use crate::tree::history::short;
 use crate::tree::locate::parent_of;
+use crate::tree::records::version_path;
 use crate::tree::schema::{Label, ROOT};
 use crate::tree::serialize::{Format, write_scalar};
 
@@ -248,13 +249,15 @@ impl Tree {
             return Ok(None);
         }
         let (mut listed, mut changed) = (0, FxHashSet::default());
+        // What counts the versions of records is no member of them.
+        let version = version_path(&self.data.read().schema);
         for revision in from.0 + 1..=to.0 {
             let nodes = self.changed(Revision(revision))?;
             listed += nodes.len() as u64;
             if listed > listed_max {
                 return Ok(None);
             }
-            changed.extend(nodes);
+            changed.extend(nodes.into_iter().filter(|node| Some(node.path()) != version));
         }
         let mut touched = Touched::default();
         for &node in &changed {

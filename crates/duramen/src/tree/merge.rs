@@ -15,6 +15,8 @@
 //! [`RunPiece`]: crate::encoding::RunPiece
 //! [`Erase`]: crate::tree::erase::Erase
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -24,6 +26,7 @@ use crate::series::merge::Blocks;
 use crate::series::rollup;
 use crate::store::LiveSegments;
 use crate::tree::cell_key::{self, CellKey, GroupCell, TreeId};
+use crate::tree::departed::Departed;
 use crate::tree::erase::Erasures;
 use crate::tree::kept::Kept;
 
@@ -57,6 +60,8 @@ pub(crate) struct Merger {
     pending: Pending,
     /// What is kept of trees that have revisions to drop.
     kept: FxHashMap<TreeId, Kept>,
+    /// What has departed from such trees, if that goes as well.
+    departed: FxHashMap<TreeId, Arc<Departed>>,
     /// The tree that is being trimmed.
     trim: Option<(TreeId, Trim)>,
     /// What is erased of trees.
@@ -86,10 +91,17 @@ enum Pending {
 impl Merger {
     /// Drops nothing.
     pub(crate) fn new(older: LiveSegments) -> Self {
-        let (kept, erasures) = (FxHashMap::default(), Vec::new());
-        let (pending, density) = (Pending::None, Density::Hot);
-        let (indexes, series) = (None, None);
-        Self { older, pending, kept, trim: None, erasures, indexes, density, series }
+        Self {
+            older,
+            pending: Pending::None,
+            kept: FxHashMap::default(),
+            departed: FxHashMap::default(),
+            trim: None,
+            erasures: Vec::new(),
+            indexes: None,
+            density: Density::Hot,
+            series: None,
+        }
     }
 
     /// Writes points to stay.
@@ -129,6 +141,11 @@ impl Merger {
         self.kept = kept;
     }
 
+    /// Drops what has departed from trees of which only so much is kept.
+    pub(crate) fn drop_departed(&mut self, departed: FxHashMap<TreeId, Arc<Departed>>) {
+        self.departed = departed;
+    }
+
     /// Erases this much of these trees. All their cells must come in.
     pub(crate) fn erase(&mut self, erasures: Erasures) {
         self.erasures = erasures;
@@ -163,8 +180,10 @@ impl Merger {
         let tree = parsed.map(|(tree, _)| tree);
         if self.trim.as_ref().map(|(trimmed, _)| *trimmed) != tree {
             self.finish_trim(out)?;
-            let kept = tree.and_then(|tree| Some((tree, self.kept.get(&tree)?.clone())));
-            self.trim = kept.map(|(tree, kept)| (tree, Trim::new(kept)));
+            self.trim = tree.and_then(|tree| {
+                let (kept, departed) = (self.kept.get(&tree)?, self.departed.get(&tree));
+                Some((tree, Trim::new(kept.clone(), departed.cloned())))
+            });
         }
         match (&mut self.trim, parsed) {
             (Some((_, trim)), Some((_, kind))) => {

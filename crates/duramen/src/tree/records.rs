@@ -18,7 +18,7 @@ use crate::tree::Tree;
 use crate::tree::data::{TreeData, node};
 use crate::tree::group::Fault;
 use crate::tree::locate::parent_of;
-use crate::tree::schema::{Label, ROOT};
+use crate::tree::schema::{Label, ROOT, Schema};
 use crate::tree::writer::{Prior, Writer};
 
 /// The name of the field that counts a record's versions: no UTF-8, so that no member has it.
@@ -122,11 +122,23 @@ impl Tree {
                 }
                 stop(events.len() >= saved + limit)
             })?;
+            // What is known of earlier revisions is told as of the beginning of the history.
+            if !data.kept.is_all() && until >= begin {
+                let is_there = !data.state(record, begin)?.is_absent();
+                events.retain(|&(revision, event)| {
+                    revision > begin || is_there && event != RecordEvent::Deleted
+                });
+            }
             events.sort_unstable_by_key(|&(revision, _)| std::cmp::Reverse(revision));
             events.truncate(limit);
             Ok(events)
         })
     }
+}
+
+/// The path of the field that counts the versions of a collection's records, if any has one.
+pub(crate) fn version_path(schema: &Schema) -> Option<PathId> {
+    schema.field(schema.path(ROOT).entry?, VERSION_FIELD)
 }
 
 fn stop(is_enough: bool) -> ControlFlow<()> {
@@ -378,7 +390,8 @@ impl Writer {
         Ok(text.starts_with(b"{"))
     }
 
-    fn count_version(&self, record: NodeId) -> Result<()> {
+    /// Gives a record the version after that of the revision before.
+    pub(crate) fn count_version(&self, record: NodeId) -> Result<()> {
         self.tree.change(|data| {
             let path = match data.schema.field(record.path(), VERSION_FIELD) {
                 Some(path) => path,

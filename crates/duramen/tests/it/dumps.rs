@@ -1,11 +1,13 @@
 //! Dumps: the same for databases that say the same, and loaded whole or not at all.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use duramen::io::{Access, Device, MemoryDevice};
 use duramen::{
-    CommitOptions, ContentHash, Database, DocumentOptions, DumpItem, DumpLoad, DumpSummary, Error,
-    ErrorKind, ExportedContent, JsonPointer, Micros, Options, Revision,
+    CommitOptions, ContentHash, Database, Document, DocumentOptions, DumpItem, DumpLoad,
+    DumpSummary, Error, ErrorKind, ExportedContent, JsonPointer, Key, KeyKind, Micros, Options,
+    Purge, PurgeOptions, Revision, Target,
 };
 
 fn by(author: &str, number: i64) -> CommitOptions {
@@ -84,6 +86,104 @@ fn a_dump_that_is_loaded_gives_the_same_dump() {
         };
         assert_eq!((before.timestamp, &before.hash), (after.timestamp, &after.hash));
     }
+}
+
+fn purge(document: &Document, place: &str, at: Option<u64>) -> Purge {
+    let commit = CommitOptions { author: Some("dpo".into()), ..CommitOptions::default() };
+    let options = PurgeOptions { at: at.map(Revision), commit };
+    let target = Target::parse(place).unwrap();
+    document.purge(&target, &options, &mut |_, _| ControlFlow::Continue(())).unwrap()
+}
+
+/// A document, and a collection with records that are purged as a whole and in part, from which
+/// some revisions are left that change nothing any more.
+fn purged() -> Database {
+    let db = sample();
+    purge(&db.document("shop").unwrap(), "/list/0/n", Some(1));
+    let people = db.create_collection("people", KeyKind::Text).unwrap();
+    let put = |key: &str, json: &str| {
+        people.put(&Key::from(key), json, &CommitOptions::default()).unwrap();
+    };
+    for ssn in 1..=5 {
+        put("ann", &format!(r#"{{"ssn":{ssn}}}"#));
+        put("bob", &format!(r#"{{"card":{{"ssn":{ssn}}},"n":{}}}"#, ssn / 2));
+        put("eve", &format!(r#"{{"n":{ssn}}}"#));
+    }
+    people.delete(&Key::from("eve"), &CommitOptions::default()).unwrap();
+    put("eve", r#"{"n":6}"#);
+    purge(people.document(), "/ann", None);
+    purge(people.document(), "/bob/card", None);
+    purge(people.document(), "/eve", Some(3));
+    put("ann", r#"{"ssn":null}"#);
+    db
+}
+
+/// The versions of all records of the collection that was purged, with their revisions.
+fn versions(db: &Database) -> Vec<Vec<(Revision, Option<u64>, bool)>> {
+    let people = db.collection("people").unwrap();
+    let history = |key| {
+        let history = people.history(&Key::from(key)).unwrap().map(|version| {
+            let version = version.unwrap();
+            (version.revision, version.record.map(|record| record.version), version.is_purged)
+        });
+        history.collect()
+    };
+    ["ann", "bob", "eve"].map(history).into()
+}
+
+/// What is known of the purges of both documents, without the ids that are of one database only.
+fn tombstones(db: &Database) -> Vec<Purge> {
+    let purges = ["people", "shop"].map(|name| db.document(name).unwrap().purges().unwrap());
+    purges.concat().into_iter().map(|purge| Purge { node: None, ..purge }).collect()
+}
+
+#[test]
+fn a_loaded_database_knows_what_was_purged_and_counts_versions_as_before() {
+    let db = purged();
+    let (items, summary) = dumped(&db);
+    let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
+    load(&device, &items, Some(summary.hash)).unwrap();
+    let loaded = Database::open_device(device, options()).unwrap();
+    assert!(loaded.check().unwrap().is_clean());
+    assert_eq!(dumped(&loaded).1, summary);
+    let told = tombstones(&loaded);
+    assert_eq!(told, tombstones(&db));
+    assert_eq!(told.len(), 4);
+    assert_eq!((told[0].author.as_deref(), told[0].is_pending), (Some("dpo"), false));
+    let expected = versions(&db);
+    assert_eq!(versions(&loaded), expected);
+    assert_eq!(expected[0][0].1, Some(6), "what was purged counts on");
+    for (before, after) in items.iter().zip(&dumped(&loaded).0) {
+        let (DumpItem::Revision(before), DumpItem::Revision(after)) = (before, after) else {
+            continue;
+        };
+        assert_eq!(before.counted, after.counted);
+    }
+    assert!(items.iter().any(|item| matches!(item, DumpItem::Revision(revision)
+        if !revision.counted.is_empty())));
+    let mut without = items.clone();
+    without.iter_mut().for_each(|item| match item {
+        DumpItem::Document { facts, .. } => facts.purges.clear(),
+        DumpItem::Revision(_) => {}
+    });
+    let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
+    assert_ne!(load(&device, &without, None).unwrap().hash, summary.hash);
+}
+
+#[test]
+fn a_repaired_database_knows_what_was_purged() {
+    let source = MemoryDevice::new();
+    let db = purged();
+    let (items, summary) = dumped(&db);
+    load(&(Arc::new(source.clone()) as Arc<dyn Device>), &items, None).unwrap();
+    let target = MemoryDevice::new();
+    let devices: (Arc<dyn Device>, Arc<dyn Device>) = (Arc::new(source), Arc::new(target.clone()));
+    let report = Database::repair_device(devices, &options(), &mut |_| ControlFlow::Continue(()));
+    assert!(report.unwrap().is_complete());
+    let repaired = Database::open_device(Arc::new(target), options()).unwrap();
+    assert_eq!(tombstones(&repaired), tombstones(&db));
+    assert_eq!(versions(&repaired), versions(&db));
+    assert_eq!(dumped(&repaired).1, summary);
 }
 
 #[test]

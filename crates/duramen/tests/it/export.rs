@@ -216,7 +216,7 @@ fn options_and_tags_that_do_not_fit_are_refused_and_no_tag_is_set() {
     taken.tag("v", Some(Revision(3)), &CommitOptions::default()).unwrap();
     let error = imported_with_facts(&db, &history, &facts).unwrap_err();
     assert_eq!((error.kind(), taken.tags().unwrap().len()), (ErrorKind::Conflict, 1));
-    let other = ExportedFacts { options: declared(), tags: Vec::new() };
+    let other = ExportedFacts { options: declared(), ..ExportedFacts::default() };
     let error = imported_with_facts(&db, &history, &other).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);
 }

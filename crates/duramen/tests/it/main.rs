@@ -30,5 +30,6 @@ mod retention;
 mod scrub;
 mod tags;
 mod transact;
+mod turnover;
 #[cfg(feature = "typed")]
 mod typed;

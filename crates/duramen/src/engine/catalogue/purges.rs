@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::json::JsonPointer;
 use crate::json::escape::quoted;
 use crate::node::NodeId;
-use crate::revision::Revision;
+use crate::revision::{Micros, Revision};
 use crate::state::Datum;
 use crate::tree::Tree;
 use crate::tree::cell_key::TreeId;
@@ -25,10 +25,13 @@ pub(crate) const OPEN_HASH: ContentHash = ContentHash::from_bytes([0; 32]);
 pub(crate) struct PurgeFacts {
     /// Its key in the record.
     pub(crate) number: String,
-    pub(crate) node: NodeId,
+    /// None if it was purged in another database, whose nodes have other ids.
+    pub(crate) node: Option<NodeId>,
     /// Where the value was when it was purged.
     pub(crate) place: JsonPointer,
     pub(crate) is_pending: bool,
+    /// When it was purged, if that was in another database.
+    pub(crate) elsewhere: Option<Micros>,
     /// The revision of the catalogue that says so since.
     pub(crate) set: Revision,
 }
@@ -53,28 +56,49 @@ fn read(catalogue: &Tree, entry: NodeId, number: String, revision: u32) -> Resul
         _ => return Err(wrong(entry, "place", Datum::Absent)),
     };
     let node = match member("node")? {
-        Some(Value::Integer(node)) => NodeId::from_number(node.cast_unsigned()),
-        _ => return Err(wrong(entry, "node", Datum::Absent)),
+        Some(Value::Integer(node)) => Some(NodeId::from_number(node.cast_unsigned())),
+        _ => None,
+    };
+    let elsewhere = match member("timestamp_us")? {
+        Some(Value::Integer(timestamp)) => Some(Micros(timestamp)),
+        _ => None,
     };
     let is_pending = member("pending")? == Some(Value::Bool(true));
+    if node.is_some() == elsewhere.is_some() || is_pending && node.is_none() {
+        return Err(wrong(entry, "node", Datum::Absent));
+    }
     let born = catalogue.read(|data| data.born(data.address(entry).space, entry.ordinal().0))?;
     let set = Revision(born.unwrap_or_default().into());
-    Ok(PurgeFacts { number, node, place, is_pending, set })
+    Ok(PurgeFacts { number, node, place, is_pending, elsewhere, set })
 }
 
 /// The catalogue while a transaction writes what it says of purges.
 impl Writer {
     /// Adds a purge that is pending.
     pub(crate) fn add_purge(&self, tree: TreeId, node: NodeId, place: &JsonPointer) -> Result<()> {
+        let (node, place) = (node.number(), quoted(&place.to_string()));
+        self.add_record(tree, &format!("{{\"node\":{node},\"place\":{place},\"pending\":true}}"))
+    }
+
+    /// Adds a purge that was done in another database.
+    pub(crate) fn add_purge_elsewhere(
+        &self,
+        tree: TreeId,
+        place: &JsonPointer,
+        timestamp: Micros,
+    ) -> Result<()> {
+        let (place, timestamp) = (quoted(&place.to_string()), timestamp.0);
+        self.add_record(tree, &format!("{{\"place\":{place},\"timestamp_us\":{timestamp}}}"))
+    }
+
+    fn add_record(&self, tree: TreeId, record: &str) -> Result<()> {
         let count = purges(&self.tree, tree, self.revision)?.len();
         if count == 0 {
             self.set_of_tree(tree, "purges", Some("{}"))?;
         }
         let mut purges = self.record_pointer(tree)?;
         purges.push("purges");
-        let (node, place) = (node.number(), quoted(&place.to_string()));
-        let record = format!("{{\"node\":{node},\"place\":{place},\"pending\":true}}");
-        self.set_member(purges, &(count + 1).to_string(), Some(&record))
+        self.set_member(purges, &(count + 1).to_string(), Some(record))
     }
 
     /// Leaves the hashes open of tags that name revisions in which a node had a value.

@@ -3,21 +3,29 @@
 //! Of the changes up to the first kept revision each slot keeps the newest, and the newest up to
 //! each pinned revision before it, with the revisions they are of; one that removed something
 //! keeps the state before it too, so that what comes back is known. Rows and content hashes of
-//! dropped revisions go, and of indexes the slabs in which only these are read. First states and
-//! orders stay; of the values stored apart those go that only dropped changes named.
+//! dropped revisions go, and of indexes the slabs in which only these are read. Of the values
+//! stored apart those go that only dropped changes named. First states stay, and orders, unless it
+//! is known what has [departed](Departed): then all states of that go, and the order blocks that no
+//! state names which is left.
 //!
 //! Invariant: all cells of the tree come here, in key order: nothing older is left elsewhere.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 
-use crate::encoding::{Column, RevisionRowsBlock, RunChange, RunPiece, encode_run};
+use crate::encoding::{
+    Column, RevisionRowsBlock, RunChange, RunPiece, encode_column, encode_complete_run, encode_run,
+};
 use crate::error::Result;
 use crate::index::cell::Facts;
 use crate::limits::RUN_PIECE_CHANGES_MAX;
+use crate::node::PathId;
 use crate::state::{BlobId, Datum};
 use crate::tree::cell_key::{CellKey, GroupCell};
+use crate::tree::departed::{Departed, OrderMarks, Slots};
+use crate::tree::group::GroupId;
 use crate::tree::kept::Kept;
 use crate::tree::merge::{Cell, rows};
 
@@ -37,19 +45,40 @@ pub(crate) struct Trim {
     pieces: Vec<RunPiece>,
     /// Values stored apart that dropped changes named, and those that something kept names.
     dropped: FxHashSet<BlobId>,
-    named: FxHashSet<BlobId>,
+    named: Named,
+    /// What has departed, and the slots of the pieces that have.
+    departed: Option<Arc<Departed>>,
+    gone: Option<Arc<Slots>>,
     /// The index whose cells come.
     index: Option<Facts>,
 }
 
+/// What the states name that are kept.
+#[derive(Debug, Default)]
+struct Named {
+    blobs: FxHashSet<BlobId>,
+    /// None where all order blocks stay.
+    orders: Option<OrderMarks>,
+}
+
+impl Named {
+    fn add(&mut self, state: &Datum<'_>) -> Result<()> {
+        self.blobs.extend(blob_of(state));
+        self.orders.as_mut().map_or(Ok(()), |orders| orders.add(state))
+    }
+}
+
 impl Trim {
-    pub(crate) fn new(kept: Kept) -> Self {
+    pub(crate) fn new(kept: Kept, departed: Option<Arc<Departed>>) -> Self {
+        let orders = departed.as_deref().map(OrderMarks::new);
         Self {
             kept,
             column: Vec::new(),
             pieces: Vec::new(),
             dropped: FxHashSet::default(),
-            named: FxHashSet::default(),
+            named: Named { blobs: FxHashSet::default(), orders },
+            departed,
+            gone: None,
             index: None,
         }
     }
@@ -69,12 +98,19 @@ impl Trim {
                 let block = RevisionRowsBlock::parse(cell.clone())?;
                 return rows::trim((key, cell), (&block, first), &self.kept, out);
             }
-            CellKey::Group { kind: GroupCell::Run, .. } => return self.push_run((key, cell), out),
-            CellKey::Group { kind: GroupCell::Base, .. } => {
-                for state in Column::parse(cell.clone())?.iter() {
-                    self.named.extend(blob_of(&state?));
+            CellKey::Group { id, path, kind: GroupCell::Run, .. } => {
+                if self.column.is_empty() {
+                    self.column = key[..key.len() - REVISION_BYTES].to_vec();
+                    self.gone = self.slots(id, path);
                 }
-                true
+                return self.push_run((key, cell), out);
+            }
+            CellKey::Group { id, path, kind: GroupCell::Base, number } => {
+                let gone = self.slots(id, path);
+                return self.push_base((key, cell), (number, gone.as_deref()), out);
+            }
+            CellKey::Order(id) => {
+                self.named.orders.as_mut().map_or(Ok(true), |orders| orders.has(id))?
             }
             CellKey::Hash { revision } => self.kept.at_or_before(revision) == revision,
             CellKey::Index { .. } => {
@@ -84,7 +120,7 @@ impl Trim {
             CellKey::IndexSlab { slab, .. } => {
                 self.index.as_ref().is_some_and(|index| index.is_kept(slab, &self.kept))
             }
-            CellKey::Blob(id) => !self.dropped.contains(&id) || self.named.contains(&id),
+            CellKey::Blob(id) => !self.dropped.contains(&id) || self.named.blobs.contains(&id),
             _ => true,
         };
         if is_kept {
@@ -100,20 +136,63 @@ impl Trim {
         Ok(())
     }
 
+    /// The slots of a row group of which a column's states go.
+    fn slots(&self, id: GroupId, path: PathId) -> Option<Arc<Slots>> {
+        self.departed.as_ref()?.slots(id, path)
+    }
+
+    fn push_base(
+        &mut self,
+        (key, cell): Cell,
+        (first, gone): (u32, Option<&Slots>),
+        out: &mut Vec<Cell>,
+    ) -> Result<()> {
+        let column = Column::parse(cell.clone())?;
+        let mut states = Vec::with_capacity(if gone.is_some() { column.len() } else { 0 });
+        let mut is_changed = false;
+        for (slot, state) in (first..).zip(column.iter()) {
+            let mut state = state?;
+            if is_gone(gone, u16::try_from(slot).unwrap_or(u16::MAX)) && !state.is_absent() {
+                self.dropped.extend(blob_of(&state));
+                (state, is_changed) = (Datum::Absent, true);
+            }
+            self.named.add(&state)?;
+            if gone.is_some() {
+                states.push(state);
+            }
+        }
+        if !is_changed {
+            out.push((key, cell));
+        } else if !states.iter().all(Datum::is_absent) {
+            let mut left = Vec::new();
+            encode_column(&states, &mut left);
+            out.push((key, left.into()));
+        }
+        Ok(())
+    }
+
     fn push_run(&mut self, (key, cell): Cell, out: &mut Vec<Cell>) -> Result<()> {
         let piece = RunPiece::parse(cell.clone())?;
-        if self.column.is_empty() {
-            self.column = key[..key.len() - REVISION_BYTES].to_vec();
-        }
         if self.kept.boundary(piece.first_revision()).is_some() {
             self.pieces.push(piece);
             return if self.pieces.len() < PIECES_MAX { Ok(()) } else { self.sift(out, false) };
         }
         self.sift(out, true)?;
+        let mut left = Vec::with_capacity(piece.len());
         for index in 0..piece.len() {
-            self.named.extend(blob_of(&piece.entry(index)?.2));
+            let change = piece.entry(index)?;
+            if is_gone(self.gone.as_deref(), change.0) {
+                self.dropped.extend(blob_of(&change.2));
+            } else {
+                self.named.add(&change.2)?;
+                left.push(change);
+            }
         }
-        out.push((key, cell));
+        if left.len() == piece.len() {
+            out.push((key, cell));
+        } else {
+            out.extend(shortened(&self.column, (&piece, &left)));
+        }
         Ok(())
     }
 
@@ -125,8 +204,10 @@ impl Trim {
         for piece in &pieces {
             for index in 0..piece.len() {
                 let change = piece.entry(index)?;
-                // What a complete piece repeats has come with an earlier one.
-                if change.1 >= piece.first_revision() {
+                if is_gone(self.gone.as_deref(), change.0) {
+                    self.dropped.extend(blob_of(&change.2));
+                } else if change.1 >= piece.first_revision() {
+                    // What a complete piece repeats has come with an earlier one.
                     changes.push(change);
                 }
             }
@@ -140,7 +221,7 @@ impl Trim {
             let (now, later) = rest.split_at(same);
             rest = later;
             if until.is_none() {
-                self.named.extend(now.iter().filter_map(|change| blob_of(&change.2)));
+                now.iter().try_for_each(|change| self.named.add(&change.2))?;
                 put_changes(&self.column, now.to_vec(), out);
                 continue;
             }
@@ -151,12 +232,29 @@ impl Trim {
                 let left = left.into_iter().map(|(_, cell)| RunPiece::parse(cell));
                 self.pieces = left.collect::<Result<_>>()?;
             } else {
-                self.named.extend(newest.iter().filter_map(|change| blob_of(&change.2)));
+                newest.iter().try_for_each(|change| self.named.add(&change.2))?;
                 put_changes(&self.column, newest, out);
             }
         }
         Ok(())
     }
+}
+
+fn is_gone(gone: Option<&Slots>, slot: u16) -> bool {
+    gone.is_some_and(|gone| gone.has(slot))
+}
+
+/// A piece of which these changes are left; none if all that are its own are gone.
+fn shortened(column: &[u8], (piece, left): (&RunPiece, &[RunChange<'_>])) -> Option<Cell> {
+    let own = left.iter().map(|change| change.1).filter(|&at| at >= piece.first_revision());
+    let first = own.min()?;
+    let mut cell = Vec::new();
+    if piece.is_complete() {
+        encode_complete_run(left, first, &mut cell);
+    } else {
+        encode_run(left, &mut cell);
+    }
+    Some(([column, &first.to_be_bytes()].concat().into(), cell.into()))
 }
 
 /// Of changes in the order of their revisions the newest of each slot and, if that removed

@@ -1,0 +1,294 @@
+//! What comes and goes in documents that keep part of their history takes no space for ever.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use duramen::io::MemoryDevice;
+use duramen::{
+    Collection, CommitOptions, Database, Document, ErrorKind, JsonPointer, Key, KeyKind, Options,
+    Retention, Revision,
+};
+use serde_json::{Value, json};
+
+fn open(device: &Arc<MemoryDevice>) -> Database {
+    let options = Options { background: false, ..Options::default() };
+    Database::open_device(Arc::<MemoryDevice>::clone(device), options).unwrap()
+}
+
+fn plain() -> CommitOptions {
+    CommitOptions::default()
+}
+
+fn compact(db: &Database) {
+    db.compact(&mut |_, _| ControlFlow::Continue(())).unwrap();
+}
+
+fn segment_bytes(db: &Database) -> u64 {
+    db.stats().unwrap().segment_bytes
+}
+
+fn assert_clean(db: &Database) {
+    let report = db.check().unwrap();
+    assert!(report.is_clean(), "{:?}", report.findings);
+}
+
+/// A record with members of every kind, of which no two are alike.
+fn record(round: u64, number: u64) -> String {
+    let text = format!("{round} of {number}: {}", round.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let long = text.repeat(200);
+    json!({
+        "text": text,
+        "list": [{"n": round, "deep": [[number], [text]]}, {"n": number}],
+        "long": if number == 7 { long.as_str() } else { "" },
+    })
+    .to_string()
+}
+
+/// All revisions that can be read, as they read.
+fn history(document: &Document) -> Vec<(Revision, String)> {
+    let head = document.head_revision().unwrap();
+    let revisions = (1..=head.0).map(Revision);
+    revisions.filter_map(|at| Some((at, document.at(at).ok()?.to_json().ok()?))).collect()
+}
+
+/// Replaces the records of a round by those of the next, under the same keys or under new ones.
+fn turn(records: &Collection, round: u64) {
+    for number in 0..40 {
+        let key = Key::from(format!("{}", number + 40 * (round % 3)));
+        records.put(&key, record(round, number), &plain()).unwrap();
+    }
+    for number in 0..40 {
+        let key = Key::from(format!("{}", number + 40 * ((round + 2) % 3)));
+        records.delete(&key, &plain()).unwrap();
+    }
+}
+
+#[test]
+fn records_that_come_and_go_take_no_more_space_with_time() {
+    let device = Arc::new(MemoryDevice::new());
+    let db = open(&device);
+    let records = db.create_collection("records", KeyKind::Text).unwrap();
+    records.document().retain(Retention::Last(5), &plain()).unwrap();
+    let mut bytes = Vec::new();
+    for round in 1..=12 {
+        turn(&records, round);
+        if round == 2 {
+            records.document().tag("early", None, &plain()).unwrap();
+        }
+        db.checkpoint().unwrap();
+        let before = history(records.document());
+        compact(&db);
+        let after = history(records.document());
+        assert!(after.len() >= 5 && after.iter().all(|kept| before.contains(kept)));
+        assert_clean(&db);
+        bytes.push(segment_bytes(&db));
+    }
+    assert!(bytes[11] < bytes[3] + bytes[3] / 4, "{bytes:?}");
+    let tagged = records.document().at_tag("early").unwrap().to_json().unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&tagged).unwrap().as_object().unwrap().len(), 40);
+    // Each key was there in every third round, and counts on.
+    let found = records.get(&Key::from("0")).unwrap().unwrap();
+    assert_eq!(found.version, 4);
+    drop((records, db));
+    let db = open(&device);
+    assert_clean(&db);
+    let records = db.collection("records").unwrap();
+    assert_eq!(records.get(&Key::from("0")).unwrap().unwrap(), found);
+    let error = records.history(&Key::from("40")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert!(error.message().contains("that is kept"), "{error}");
+}
+
+#[test]
+fn elements_that_come_and_go_take_no_more_space_with_time() {
+    let db = open(&Arc::new(MemoryDevice::new()));
+    let document = db.create_document("d").unwrap();
+    document.retain(Retention::Head, &plain()).unwrap();
+    let mut bytes = Vec::new();
+    for round in 1..=12_u64 {
+        let of = |first: u64| (first..first + 600).step_by(2);
+        let list = of(round * 100).map(|number| record(number, number));
+        let list: Vec<String> = list.collect();
+        document.put(format!("{{\"list\":[{}]}}", list.join(",")), &plain()).unwrap();
+        for index in [3, 77, 200] {
+            let pointer: JsonPointer = format!("/list/{index}").parse().unwrap();
+            document.remove(&pointer, &plain()).unwrap();
+        }
+        db.checkpoint().unwrap();
+        let before = history(&document);
+        compact(&db);
+        assert_eq!(history(&document).last(), before.last());
+        assert_clean(&db);
+        bytes.push(segment_bytes(&db));
+    }
+    assert!(bytes[11] < bytes[6] + bytes[6] / 8, "{bytes:?}");
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963);
+        (self.0 >> 33) % bound
+    }
+}
+
+/// Saves or deletes one of a few records; values come back as they were, in part or as others.
+fn change(records: &Collection, random: &mut Random) {
+    let key = Key::from(format!("{}", random.below(12)));
+    if random.below(3) == 0 {
+        let _ = records.delete(&key, &plain());
+        return;
+    }
+    let members = ["a", "b", "c", "d"].into_iter().filter_map(|name| {
+        let value = match random.below(6) {
+            0 | 1 => return None,
+            2 => json!(random.below(2)),
+            3 => json!([{"x": random.below(3)}, {"y": [random.below(3), 1]}]),
+            4 => json!({"m": random.below(2), "n": {"o": 1}}),
+            _ => json!(format!("{}", random.below(2)).repeat(5_000)),
+        };
+        Some((name.to_owned(), value))
+    });
+    let value = Value::Object(members.collect());
+    records.put(&key, value.to_string(), &plain()).unwrap();
+}
+
+/// Changes, tags and compacts a collection, with changes while it is compacted.
+fn live(seed: u64) {
+    let mut random = Random(seed);
+    let device = Arc::new(MemoryDevice::new());
+    let mut db = open(&device);
+    db.create_collection("r", KeyKind::Text).unwrap();
+    let mut model: BTreeMap<Revision, String> = BTreeMap::new();
+    for _ in 0..30 {
+        let records = db.collection("r").unwrap();
+        let document = records.document();
+        for _ in 0..random.below(12) {
+            change(&records, &mut random);
+            let head = document.head_revision().unwrap();
+            if head.0 > 0 {
+                model.entry(head).or_insert_with(|| document.head().unwrap().to_json().unwrap());
+            }
+        }
+        match random.below(8) {
+            0 => {
+                document.retain(Retention::Last(1 + random.below(20)), &plain()).unwrap();
+            }
+            1 => drop(document.retain(Retention::Head, &plain()).unwrap()),
+            2 if !model.is_empty() => {
+                drop(document.tag(&format!("t{}", model.len()), None, &plain()))
+            }
+            3 => db.checkpoint().unwrap(),
+            4 => {
+                for tag in document.tags().unwrap() {
+                    document.untag(&tag.name, &plain()).unwrap();
+                }
+            }
+            _ => {
+                let mut changes = random.below(3);
+                db.compact(&mut |_, _| {
+                    if changes > 0 {
+                        changes -= 1;
+                        change(&records, &mut random);
+                    }
+                    ControlFlow::Continue(())
+                })
+                .unwrap();
+            }
+        }
+        for (revision, json) in history(document) {
+            let expected = model.entry(revision).or_insert_with(|| json.clone());
+            assert_eq!(*expected, json, "seed {seed}, revision {revision}");
+        }
+        assert_clean(&db);
+        if random.below(3) == 0 {
+            drop((records, db));
+            db = open(&device);
+        }
+    }
+}
+
+#[test]
+fn what_is_kept_of_records_that_come_and_go_reads_as_before() {
+    for seed in 0..30 {
+        live(seed);
+    }
+}
+
+/// Two records and one that was deleted, of which nothing is kept.
+fn deleted(device: &Arc<MemoryDevice>) -> (Database, Collection) {
+    let db = open(device);
+    let records = db.create_collection("records", KeyKind::Text).unwrap();
+    for number in 0..3 {
+        records.put(&Key::from(format!("{number}")), record(1, number), &plain()).unwrap();
+    }
+    records.delete(&Key::from("1"), &plain()).unwrap();
+    records.document().retain(Retention::Head, &plain()).unwrap();
+    db.checkpoint().unwrap();
+    (db, records)
+}
+
+/// What a record is once it came back with one member less and one that is as before.
+fn come_back(records: &Collection) -> Value {
+    let mut value: Value = serde_json::from_str(&record(1, 1)).unwrap();
+    value.as_object_mut().unwrap().remove("long");
+    records.put(&Key::from("1"), value.to_string(), &plain()).unwrap();
+    value
+}
+
+fn assert_back(db: &Database, expected: &Value) {
+    let found = db.collection("records").unwrap().get(&Key::from("1")).unwrap().unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&found.json).unwrap(), *expected);
+    assert_eq!(found.version, 2);
+    assert_clean(db);
+}
+
+#[test]
+fn what_comes_back_after_it_departed_is_all_new_and_counts_on() {
+    let device = Arc::new(MemoryDevice::new());
+    let (db, records) = deleted(&device);
+    compact(&db);
+    let expected = come_back(&records);
+    assert_back(&db, &expected);
+    drop((records, db));
+    assert_back(&open(&device), &expected);
+}
+
+/// What it is compared with is dropped by a compaction that began before.
+#[test]
+fn what_comes_back_while_it_is_dropped_is_whole() {
+    let device = Arc::new(MemoryDevice::new());
+    let (db, records) = deleted(&device);
+    let mut expected = None;
+    db.compact(&mut |_, _| {
+        expected.get_or_insert_with(|| come_back(&records));
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    let expected = expected.unwrap();
+    assert_eq!(records.document().first_revision().unwrap(), Revision(4));
+    assert_back(&db, &expected);
+    db.checkpoint().unwrap();
+    compact(&db);
+    assert_back(&db, &expected);
+    drop((records, db));
+    assert_back(&open(&device), &expected);
+}
+
+/// Whoever is changing the document may have compared something with what has departed.
+#[test]
+fn a_transaction_that_is_open_holds_off_what_departs_but_not_the_compaction() {
+    let device = Arc::new(MemoryDevice::new());
+    let (db, records) = deleted(&device);
+    let mut transaction = db.transaction();
+    let value = record(1, 1);
+    transaction.put_record("records", &Key::from("1"), value.as_bytes()).unwrap();
+    compact(&db);
+    assert_eq!(records.document().first_revision().unwrap(), Revision(4));
+    transaction.commit(&plain()).unwrap();
+    assert_back(&db, &serde_json::from_str(&value).unwrap());
+    compact(&db);
+    assert_back(&db, &serde_json::from_str(&value).unwrap());
+}
