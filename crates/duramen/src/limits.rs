@@ -40,12 +40,16 @@ pub const ALIGNMENT_STEPS_MAX: usize = 1 << 22;
 pub const INLINE_BYTES_MAX: usize = 4_096;
 /// Bytes of a cell of first states of more than one slot: with its key it fits a block.
 pub const BASE_BYTES_MAX: usize = 32_512;
+/// The same where cutting at slots adds less than a quarter: a read of one value reads one cell.
+pub const BASE_BYTES_WANTED: usize = 4_352;
 /// Bytes of a cell's key.
 pub const CELL_KEY_BYTES_MAX: usize = 10_240;
 /// Bytes of one cell: the largest value and the header its encoding puts before it.
 pub const CELL_BYTES_MAX: usize = 268_500_992;
 /// Bytes of a block of several cells; a larger cell has a block of its own.
 pub const BLOCK_BYTES_MAX: usize = 32 << 10;
+/// The same of what takes more than one of these, such as the keys of a large collection.
+pub const SMALL_BLOCK_BYTES_MAX: usize = 4 << 10;
 /// Live segments of one database.
 pub const SEGMENTS_MAX: usize = 65_536;
 

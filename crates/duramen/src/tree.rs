@@ -50,6 +50,7 @@ pub(crate) mod difference;
 pub(crate) mod disk;
 pub(crate) mod edit;
 pub(crate) mod erase;
+pub(crate) mod first_states;
 pub(crate) mod group;
 pub(crate) mod hashes;
 pub(crate) mod history;

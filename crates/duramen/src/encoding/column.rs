@@ -114,8 +114,13 @@ impl Column {
     }
 
     /// Bytes of its cell.
-    pub(super) fn cell_bytes(&self) -> usize {
+    pub(crate) fn cell_bytes(&self) -> usize {
         self.cell.len()
+    }
+
+    /// Whether it has strings that are kept as codes into distinct ones.
+    pub(crate) fn is_coded(&self) -> bool {
+        self.texts.as_ref().is_some_and(|texts| texts.values.is_coded())
     }
 
     /// How many slots.

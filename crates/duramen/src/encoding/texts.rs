@@ -93,6 +93,11 @@ impl Texts {
         codes.into_iter().chain(ends)
     }
 
+    /// Whether they are codes into distinct strings.
+    pub(super) fn is_coded(&self) -> bool {
+        matches!(self.form, Form::Dictionary { .. })
+    }
+
     /// How many strings.
     pub(crate) fn len(&self) -> usize {
         self.len as usize

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use self::device::TestDevice;
-use super::block::{Block, BlockKind, HEADER_BYTES, Origin};
+use super::block::{Block, BlockKind, HEADER_BYTES, Origin, RECORD_BYTES};
 use super::filter::Filter;
 use super::footer::Footer;
 use super::index::Index;
@@ -166,6 +166,45 @@ fn opening_reads_the_footer_and_an_absent_tree_no_block() {
     assert_eq!(device.reads(), 3);
     assert!(segment.may_have(KeyHash::of(&8_u64.to_be_bytes())).unwrap());
     assert_eq!(device.reads(), 3);
+}
+
+/// The number of a group, and of a cell in it.
+fn grouped(group: u8, number: u32) -> Vec<u8> {
+    [&[7; 16], &[group][..], &number.to_be_bytes()].concat()
+}
+
+#[test]
+fn cells_of_a_group_that_fits_no_block_stand_in_small_ones_and_no_other_group_among_them() {
+    let sizes =
+        [(1, 8, 900), (2, 60, 900), (3, 9, 3_900), (4, 5, 20_000), (5, 2_000, 8), (6, 3, 9)];
+    let mut cells = Cells::new();
+    for (group, count, bytes) in sizes {
+        cells.extend((0..count).map(|number| (grouped(group, number), vec![group; bytes])));
+    }
+    for (encoding, keys_room, of_keys) in [(Encoding::Warm, 4_096, 17), (Encoding::Cold, 16_384, 5)]
+    {
+        let device: Arc<dyn Device> = Arc::new(TestDevice::default());
+        let info = write_as(encoding, &device, 1, &cells);
+        let segment = Segment::open(device.as_ref(), &info).unwrap();
+        let cache = BlockCache::new(0);
+        let mut blocks = [0; 7];
+        for number in 0..segment.blocks().unwrap() {
+            let block = segment.block(&cache, number).unwrap();
+            let groups = [0, block.len() - 1].map(|slot| block.key(slot)[16]);
+            assert!(groups[0] == groups[1] || groups == [1, 2], "{groups:?}");
+            let last = usize::from(groups[1]);
+            blocks[last] += 1;
+            let room = [0, 32_768, 4_096, 4_096, 32_768, keys_room, 32_768][last];
+            let bytes: usize = (0..block.len())
+                .map(|slot| RECORD_BYTES + block.key(slot).len() + block.cell(slot).len())
+                .sum();
+            assert!(HEADER_BYTES + bytes <= room, "{bytes} of group {last}");
+        }
+        assert_eq!(blocks[1..], [1, 15, 9, 5, of_keys, 1], "{encoding:?}");
+        for (found, cell) in get_all(&segment, &cells).into_iter().zip(cells.values()) {
+            assert_eq!(found.unwrap().as_deref(), Some(&cell[..]));
+        }
+    }
 }
 
 /// Keys that begin alike with an ordinal each, as the entries of a large map have them.

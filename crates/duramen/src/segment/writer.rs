@@ -1,5 +1,7 @@
 //! Writes a segment: cells in key order stream out as blocks; filter, index and footer follow. The
-//! cells of a row group, which are read together, stand in one block if they fit one.
+//! cells of a group (a row group, the keys of a space), which are read together, stand in one block
+//! if they fit one. Those of a larger group stand in small blocks, so that a read that needs one of
+//! them does not read the others (benchmark K).
 //!
 //! Memory held is a block, a write buffer and, for the filter and the index, 8 bytes a cell and a
 //! fence a block. A large cell goes to the file without being copied.
@@ -18,15 +20,25 @@ use super::packing::FindVectors;
 use super::{DIRECTORY, Encoding, FORMAT, MAGIC, SegmentInfo, path};
 use crate::io::{self, Access, Device, File, zeros};
 use crate::limits::{
-    BASE_BYTES_MAX, BLOCK_BYTES_MAX, CELL_BYTES_MAX, CELL_KEY_BYTES_MAX, VALUE_BYTES_MAX,
+    BASE_BYTES_MAX, BLOCK_BYTES_MAX, CELL_BYTES_MAX, CELL_KEY_BYTES_MAX, SMALL_BLOCK_BYTES_MAX,
+    VALUE_BYTES_MAX,
 };
 use crate::{CommitSequence, Error, Result};
 
-/// Bytes of a cell's key that name its row group: tree, class, space and number.
+/// Bytes of a cell's key that name its group: tree, class, space, and the number of a row group.
 const GROUP_PREFIX_BYTES: usize = TREE_PREFIX_BYTES + 9;
 
 /// Bytes of cells in a block.
 const BLOCK_ROOM: usize = BLOCK_BYTES_MAX - HEADER_BYTES;
+
+/// The same in a block of a group that takes several.
+const SMALL_BLOCK_ROOM: usize = SMALL_BLOCK_BYTES_MAX - HEADER_BYTES;
+
+/// Bytes up to which a cell with its key is tiny, as those of an index are. Where blocks are
+/// compressed those of tiny cells alone have more room: what a block takes in the index of the
+/// segment is not compressed.
+const TINY_BYTES: usize = 128;
+const TINY_BLOCK_ROOM: usize = 4 * SMALL_BLOCK_BYTES_MAX - HEADER_BYTES;
 
 /// Bytes gathered before they are written.
 const WRITE_BYTES: usize = 256 << 10;
@@ -56,8 +68,10 @@ pub(crate) struct SegmentWriter {
     /// The cells of the block being filled: records and, apart from them, keys and cells.
     records: Vec<Record>,
     data: Vec<u8>,
-    /// The first of these cells that is of the same row group as the last one.
+    /// The first of these cells that is of the same group as the last one.
     group_start: usize,
+    /// Whether this group takes more than a block; then no cell of another one is among them.
+    is_large: bool,
     entries: Vec<IndexEntry>,
     fences: Vec<u8>,
     /// The last key of the last block written, and the last key of all.
@@ -84,6 +98,7 @@ impl SegmentWriter {
             records: Vec::new(),
             data: Vec::with_capacity(BLOCK_BYTES_MAX),
             group_start: 0,
+            is_large: false,
             entries: Vec::new(),
             fences: Vec::new(),
             block_last_key: Vec::new(),
@@ -115,14 +130,7 @@ impl SegmentWriter {
         assert!(key.len() <= CELL_KEY_BYTES_MAX, "a cell key of {} bytes", key.len());
         assert!(cell.len() <= CELL_BYTES_MAX, "a cell of {} bytes", cell.len());
         let bytes = RECORD_BYTES + key.len() + cell.len();
-        let goes_on = same_group(key, &self.last_key);
-        while !self.records.is_empty() && self.filled() + bytes > BLOCK_ROOM {
-            let is_cut = goes_on && self.group_start > 0 && bytes <= BLOCK_ROOM;
-            self.write_cells(if is_cut { self.group_start } else { self.records.len() })?;
-        }
-        if !goes_on {
-            self.group_start = self.records.len();
-        }
+        self.make_room(bytes, same_group(key, &self.last_key))?;
         self.hashes.push(KeyHash::of(key));
         if !same_tree(key, &self.last_key) {
             self.hashes.extend(KeyHash::of_tree(key));
@@ -138,6 +146,47 @@ impl SegmentWriter {
         self.data.extend_from_slice(key);
         self.data.extend_from_slice(cell);
         Ok(())
+    }
+
+    /// Writes blocks until a cell of so many bytes fits the one being filled, or that is empty.
+    fn make_room(&mut self, bytes: usize, is_same_group: bool) -> Result<()> {
+        if !is_same_group && self.is_large {
+            self.write_cells(self.records.len())?;
+            self.is_large = false;
+        }
+        while !self.records.is_empty() && self.filled() + bytes > self.room(bytes) {
+            if is_same_group && self.group_start > 0 {
+                self.write_cells(self.group_start)?;
+            } else if is_same_group {
+                self.is_large = true;
+                self.write_cells(self.cells_of_small_block(bytes))?;
+            } else {
+                self.write_cells(self.records.len())?;
+            }
+        }
+        if !is_same_group {
+            self.group_start = self.records.len();
+        }
+        Ok(())
+    }
+
+    /// Bytes of cells that the block being filled may have, one of so many bytes among them.
+    fn room(&self, bytes: usize) -> usize {
+        let are_tiny = self.filled() + bytes <= TINY_BYTES * (self.records.len() + 1);
+        match self.meta.encoding {
+            _ if !self.is_large => BLOCK_ROOM,
+            Encoding::Cold if are_tiny => TINY_BLOCK_ROOM,
+            Encoding::Cold | Encoding::Warm => SMALL_BLOCK_ROOM,
+        }
+    }
+
+    /// How many of the cells of the block being filled make a small one: one at least.
+    fn cells_of_small_block(&self, bytes: usize) -> usize {
+        let room = self.room(bytes);
+        let ends = self.records.iter().skip(1).map(|next| usize::from(next.at.get()));
+        let ends = (1..).zip(ends.chain([self.data.len()]));
+        let fitting = ends.take_while(|(cells, end)| cells * RECORD_BYTES + end <= room);
+        fitting.last().map_or(1, |(cells, _)| cells)
     }
 
     /// Gives the segment up: what was written is overwritten before the file is removed.

@@ -30,6 +30,7 @@ mod runs;
 mod tests;
 mod whole;
 
+use large::Listing;
 pub(crate) use large::{Directory, Gathered, LargeGroup};
 pub(crate) use runs::Wanted;
 use whole::WholeGroup;
@@ -277,11 +278,17 @@ impl TreeCells {
         resident: Arc<Resident>,
     ) -> Result<Loaded> {
         let live = self.store.live();
-        let mut whole = WholeGroup::default();
-        for found in live.scan(&cell_key::group(self.tree, id))? {
+        let mut scan = live.scan(&cell_key::group(self.tree, id))?;
+        let (mut whole, mut seen) = (WholeGroup::default(), Vec::new());
+        while let Some(found) = scan.next() {
             let (key, handle) = found?;
-            if !whole.add(Place::parse(&key, id, schema)?, &handle)? {
-                let large = LargeGroup::read(self, live, (id, schema), newest, resident);
+            let place = Place::parse(&key, id, schema)?;
+            let is_small = whole.add(place, &handle)?;
+            seen.push((place, handle));
+            if !is_small {
+                // What was seen is not read again: its blocks may not have stayed in the cache.
+                let listing = Listing { live, seen, scan };
+                let large = LargeGroup::read((self, listing), (id, schema), newest, resident);
                 return large.map(Loaded::Large);
             }
         }
@@ -298,7 +305,10 @@ impl TreeCells {
         newest: u32,
         resident: Arc<Resident>,
     ) -> Result<LargeGroup> {
-        LargeGroup::read(self, self.store.live(), (id, schema), newest, resident)
+        let live = self.store.live();
+        let scan = live.scan(&cell_key::group(self.tree, id))?;
+        let listing = Listing { live, seen: Vec::new(), scan };
+        LargeGroup::read((self, listing), (id, schema), newest, resident)
     }
 }
 

@@ -5,11 +5,10 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::encoding::{RevisionRows, encode_column, encode_order_block, encode_run};
+use crate::encoding::{RevisionRows, encode_order_block, encode_run};
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::{
-    BASE_BYTES_MAX, ORDINALS_MAX, REVISION_ROWS_MAX, REVISIONS_MAX, ROW_GROUP_SLOTS,
-    RUN_PIECE_CHANGES_MAX,
+    ORDINALS_MAX, REVISION_ROWS_MAX, REVISIONS_MAX, ROW_GROUP_SLOTS, RUN_PIECE_CHANGES_MAX,
 };
 use crate::node::PathId;
 use crate::revision::Revision;
@@ -22,6 +21,7 @@ use crate::tree::cell_key::{self, GroupCell, TreeId};
 use crate::tree::data::TreeData;
 use crate::tree::delta::{decode_paths, decode_shapes, encode_paths, encode_shapes};
 use crate::tree::disk::TreeCells;
+use crate::tree::first_states;
 use crate::tree::group::{ColumnId, GroupId, RowGroup};
 use crate::tree::history::short;
 use crate::tree::kept::Kept;
@@ -426,26 +426,15 @@ impl GroupWriter<'_> {
         self.put_states((path, kind), (first, &states), cells);
     }
 
-    /// Writes first states, cut at slots so that each cell fits a block: a read of one record
-    /// should not read the states of all.
     fn put_states(
         &self,
         (path, kind): (PathId, GroupCell),
         (first, states): (u16, &[Datum<'_>]),
         cells: &mut Cells,
     ) {
-        let mut cell = Vec::new();
-        encode_column(states, &mut cell);
-        if cell.len() <= BASE_BYTES_MAX || states.len() == 1 {
-            let kind = (kind, u32::from(first));
-            cells.push((cell_key::group_cell(self.tree, self.id, path, kind), cell));
-            return;
-        }
-        let most = states.len().div_ceil(cell.len().div_ceil(BASE_BYTES_MAX));
-        for (piece, states) in (0_u16..).zip(states.chunks(most.max(1))) {
-            let before = usize::from(piece) * most;
-            let first = first + u16::try_from(before).unwrap_or(u16::MAX);
-            self.put_states((path, kind), (first, states), cells);
+        for (first, cell) in first_states::encode(first.into(), states) {
+            let key = cell_key::group_cell(self.tree, self.id, path, (kind, first));
+            cells.push((key, cell));
         }
     }
 

@@ -14,7 +14,7 @@ use crate::memory::Resident;
 use crate::node::PathId;
 use crate::segment::CellHandle;
 use crate::state::Datum;
-use crate::store::LiveSegments;
+use crate::store::{LiveSegments, Scan};
 use crate::tree::cell_key::{self, GroupCell, TreeId};
 use crate::tree::disk::runs::{KnownRuns, Wanted};
 use crate::tree::disk::{Load, Place, TreeCells, corrupt, of_its_own, revision_of_birth};
@@ -53,6 +53,14 @@ pub(crate) struct Directory {
     key: Vec<Base>,
 }
 
+/// The cells of a row group, some of which were seen already.
+pub(super) struct Listing {
+    pub(super) live: Arc<LiveSegments>,
+    pub(super) seen: Vec<(Place, CellHandle)>,
+    /// Those that follow.
+    pub(super) scan: Scan,
+}
+
 /// A cell of first states.
 #[derive(Debug)]
 struct BaseCell {
@@ -82,12 +90,11 @@ struct ColumnCells {
 impl Directory {
     /// Lists the first states of a row group and which columns have run pieces.
     fn read(
-        cells: &TreeCells,
-        live: Arc<LiveSegments>,
+        (cells, listing): (&TreeCells, Listing),
         (id, schema): (GroupId, &Schema),
         resident: Arc<Resident>,
     ) -> Result<Self> {
-        let mut scan = live.scan(&cell_key::group(cells.tree, id))?;
+        let Listing { live, seen, mut scan } = listing;
         let mut directory = Self {
             tree: cells.tree,
             id,
@@ -100,14 +107,15 @@ impl Directory {
             born: Vec::new(),
             key: Vec::new(),
         };
+        for (place, handle) in seen {
+            directory.add(place, handle)?;
+        }
         while let Some(found) = scan.next() {
             let (key, handle) = found?;
             let place = Place::parse(&key, id, schema)?;
+            directory.add(place, handle)?;
             if place.kind == GroupCell::Run {
-                directory.column_mut(place).oldest_run = Some(place.number);
                 scan.seek(&cell_key::group_path(cells.tree, id, PathId(place.path.0 + 1)))?;
-            } else {
-                directory.add(place, handle)?;
             }
         }
         let columns = directory.values.len() * size_of::<(ColumnCells, KnownRuns)>();
@@ -124,8 +132,13 @@ impl Directory {
         &mut self.values[column]
     }
 
-    /// Puts a cell of first states, the next in key order, into the directory.
+    /// Puts a cell, the next in key order, into the directory: all first states, and of run pieces
+    /// where the oldest begins.
     fn add(&mut self, place: Place, handle: CellHandle) -> Result<()> {
+        if place.kind == GroupCell::Run {
+            self.column_mut(place).oldest_run.get_or_insert(place.number);
+            return Ok(());
+        }
         let cell = self.cells.len();
         let base = Base { first_slot: place.first_slot()?, cell };
         match place.kind {
@@ -148,7 +161,9 @@ impl Directory {
     }
 
     fn decode(&self, place: Place, handle: &CellHandle) -> Result<Box<Column>> {
-        let cell = of_its_own(handle.load()?);
+        let cell = handle.load()?;
+        // A read one shares its block with others, of which nothing else is to be kept.
+        let cell = if handle.is_read() { of_its_own(cell) } else { cell };
         self.resident.add(cell.len() + size_of::<Column>());
         let column = Column::parse(cell)?;
         place.slots(&column)?;
@@ -230,14 +245,13 @@ impl Directory {
 
 impl LargeGroup {
     /// The row group of which the disk has the revisions up to `newest`.
-    pub(crate) fn read(
-        cells: &TreeCells,
-        live: Arc<LiveSegments>,
+    pub(super) fn read(
+        cells: (&TreeCells, Listing),
         of: (GroupId, &Schema),
         newest: u32,
         resident: Arc<Resident>,
     ) -> Result<Self> {
-        let disk = Arc::new(Directory::read(cells, live, of, resident)?);
+        let disk = Arc::new(Directory::read(cells, of, resident)?);
         let runs = disk.values.iter().map(|column| KnownRuns::new(column.oldest_run, newest));
         Ok(Self { runs: runs.collect(), disk })
     }
