@@ -19,6 +19,7 @@ mod sizes;
 mod space;
 mod startup;
 mod trees;
+mod windows;
 mod writers;
 
 use std::process::Command;
@@ -72,6 +73,9 @@ pub(crate) const WORKLOADS: &[Workload] = &[
     Workload { id: "T1", what: "points appended one by one", run: series::appends },
     Workload { id: "T2", what: "points appended in batches", run: series::batches },
     Workload { id: "T3", what: "points of a series, read", run: series::ranges },
+    Workload { id: "T4", what: "means of windows, from blocks and rollups", run: windows::means },
+    Workload { id: "T5", what: "bytes that a point takes", run: windows::curves },
+    Workload { id: "T6", what: "points written, with queries between", run: windows::mixed },
     Workload { id: "H", what: "a large history, warm and cold", run: large_history::run },
 ];
 

@@ -17,7 +17,7 @@ use crate::subject::DURAMEN;
 
 /// Milliseconds for which an acknowledged append may be lost with the power.
 const INTERVAL: Durability = Durability::Interval(100);
-const SECOND: i64 = 1_000_000;
+pub(super) const SECOND: i64 = 1_000_000;
 /// Series of a batch.
 const SERIES: usize = 10;
 /// Points of a batch, and of one in `Sync` durability.
@@ -150,7 +150,7 @@ pub(crate) fn ranges(session: &mut Session) -> Result<()> {
 }
 
 /// A new database with some series.
-fn plant(
+pub(super) fn plant(
     session: &mut Session,
     count: usize,
 ) -> Result<(std::path::PathBuf, Database, Vec<Series>)> {
@@ -165,14 +165,14 @@ fn plant(
 }
 
 /// A random walk of two decimals, a point a second.
-struct Walk {
-    random: SplitMix64,
-    cents: i32,
-    time: i64,
+pub(super) struct Walk {
+    pub(super) random: SplitMix64,
+    pub(super) cents: i32,
+    pub(super) time: i64,
 }
 
 impl Walk {
-    fn points(&mut self, count: u64) -> Result<Points> {
+    pub(super) fn points(&mut self, count: u64) -> Result<Points> {
         let (mut times, mut values) = (Vec::new(), Vec::new());
         for _ in 0..count {
             // The sum of twelve uniform numbers is nearly normal, here with a deviation of 5 cents.
