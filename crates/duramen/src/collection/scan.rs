@@ -83,7 +83,8 @@ impl Scan {
             let Some(snapshot) = &self.collection.snapshot else { break };
             if let Some((at, stored)) = self.records.next(snapshot.place())? {
                 let name = self.page.get(at).map_or(&[][..], |(name, _)| name);
-                let key = self.collection.keys.key_of(&String::from_utf8_lossy(name))?;
+                let name = str::from_utf8(name).unwrap_or_default();
+                let key = self.collection.keys.key_of(name)?;
                 self.left -= 1;
                 return Ok(Some(Record::of(key, stored)));
             }
@@ -104,7 +105,7 @@ impl Scan {
         if let Some((last, _)) = self.page.last() {
             self.range.pass(last, self.is_reverse);
         }
-        self.records = RecordBatch::new(self.page.ordinals(), false);
+        self.records.begin(self.page.ordinals());
         self.page_keys = (2 * self.page_keys).min(BATCH_RECORDS_MAX);
         Ok(())
     }
