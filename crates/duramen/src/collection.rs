@@ -84,8 +84,8 @@ pub struct Record {
 }
 
 impl Record {
-    fn of(key: Key, stored: StoredRecord) -> Self {
-        Self { key, version: stored.version, json: stored.json }
+    fn of(key: Key, stored: StoredRecord<'_>) -> Self {
+        Self { key, version: stored.version, json: stored.json.to_owned() }
     }
 }
 
@@ -298,7 +298,7 @@ fn get(keys: KeyKind, snapshot: Option<&Snapshot>, key: Key) -> Result<Option<Re
         let (tree, revision) = snapshot.place();
         tree.get_record(text.as_bytes(), revision)?
     };
-    Ok(stored.map(|stored| Record::of(key, stored)))
+    Ok(stored.map(|stored| Record { key, version: stored.version, json: stored.json }))
 }
 
 impl Snapshot {

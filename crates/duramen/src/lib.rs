@@ -43,6 +43,7 @@ mod journal;
 mod json;
 mod jsonpath;
 mod label_path;
+mod lexical;
 pub mod limits;
 mod log;
 mod manifest;

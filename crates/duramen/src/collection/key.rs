@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -53,31 +54,14 @@ const HYPHENS: [usize; 4] = [8, 13, 18, 23];
 const UUID_LEN: usize = 36;
 const HEX_DIGITS: &[u8; 16] = b"0123456789abcdef";
 
-/// Where its digits stand.
-const DIGIT_PLACES: [usize; 32] = {
-    let (mut places, mut found, mut at) = ([0; 32], 0, 0);
-    while at < UUID_LEN {
-        if !matches!(at, 8 | 13 | 18 | 23) {
-            places[found] = at;
-            found += 1;
-        }
-        at += 1;
-    }
-    places
-};
+/// Where its digits stand between them.
+const DIGIT_RUNS: [Range<usize>; 5] = [0..8, 9..13, 14..18, 19..23, 24..36];
+const UUID_DIGITS: usize = 32;
 
-/// By byte, the value of the hexadecimal digit; more than 15 for what is none.
-const DIGIT_VALUES: [u8; 256] = {
-    let mut values = [0xff; 256];
-    let mut value = 0;
-    while value < 16 {
-        let digit = HEX_DIGITS[value as usize];
-        values[digit as usize] = value;
-        values[digit.to_ascii_uppercase() as usize] = value;
-        value += 1;
-    }
-    values
-};
+/// The same byte eight times.
+const fn repeated(byte: u8) -> u64 {
+    u64::from_ne_bytes([byte; 8])
+}
 
 impl KeyKind {
     const NAMES: [(Self, &str); 4] =
@@ -118,8 +102,7 @@ impl KeyKind {
             Self::Text => Some(Key::Text(text.to_owned())),
             Self::I64 => integer_of(text).and_then(|key| i64::try_from(key).ok()).map(Key::I64),
             Self::U64 => integer_of(text).and_then(|key| u64::try_from(key).ok()).map(Key::U64),
-            Self::Uuid if text.bytes().any(|digit| digit.is_ascii_uppercase()) => None,
-            Self::Uuid => parse_uuid(text).map(Key::Uuid),
+            Self::Uuid => uuid_of(text.as_bytes()).map(Key::Uuid),
         };
         key.filter(|key| key.check_length().is_ok()).ok_or_else(|| {
             let message = format!(
@@ -258,28 +241,53 @@ fn integer_of(text: &str) -> Option<i128> {
     Some(number + i128::from(i64::MIN)).filter(|&key| key < 0)
 }
 
+/// A UUID as people write it.
 fn parse_uuid(text: &str) -> Option<u128> {
-    let text: &[u8; UUID_LEN] = text.as_bytes().try_into().ok()?;
+    let mut text: [u8; UUID_LEN] = text.as_bytes().try_into().ok()?;
+    text.make_ascii_lowercase();
+    uuid_of(&text)
+}
+
+/// A UUID with small letters.
+fn uuid_of(text: &[u8]) -> Option<u128> {
+    let text: &[u8; UUID_LEN] = text.try_into().ok()?;
     if HYPHENS.iter().any(|&at| text[at] != b'-') {
         return None;
     }
-    let (mut halves, mut read) = ([0_u64; 2], 0);
-    for (half, places) in halves.iter_mut().zip(DIGIT_PLACES.as_chunks::<16>().0) {
-        for &at in places {
-            let digit = DIGIT_VALUES[usize::from(text[at])];
-            read |= digit;
-            *half = *half << 4 | u64::from(digit & 15);
-        }
+    let (mut digits, mut at) = ([0; UUID_DIGITS], 0);
+    for run in DIGIT_RUNS {
+        digits[at..at + run.len()].copy_from_slice(&text[run.clone()]);
+        at += run.len();
     }
-    let [high, low] = halves;
-    (read < 16).then_some(u128::from(high) << 64 | u128::from(low))
+    let mut uuid = 0;
+    for digits in digits.as_chunks::<8>().0 {
+        uuid = uuid << 32 | u128::from(number_of(*digits)?);
+    }
+    Some(uuid)
+}
+
+/// The number that eight hexadecimal digits are, all of them at once.
+fn number_of(digits: [u8; 8]) -> Option<u64> {
+    const HIGHS: u64 = repeated(0x80);
+    let digits = u64::from_be_bytes(digits);
+    // The highest bit of each byte that is at least so much, if none has that bit to begin with.
+    let from = |least: u8| digits.wrapping_add(repeated(0x80 - least));
+    let is_decimal = from(b'0') & !from(b'9' + 1);
+    let is_letter = from(b'a') & !from(b'f' + 1);
+    if (is_decimal | is_letter) & !digits & HIGHS != HIGHS {
+        return None;
+    }
+    let values = (digits & repeated(0x0f)) + 9 * (digits >> 6 & repeated(1));
+    let pairs = (values | values >> 4) & 0x00ff_00ff_00ff_00ff;
+    let fours = (pairs | pairs >> 8) & 0x0000_ffff_0000_ffff;
+    Some((fours | fours >> 16) & 0xffff_ffff)
 }
 
 /// As RFC 9562 writes it.
 fn text_of_uuid(uuid: u128) -> String {
     let mut text = [b'-'; UUID_LEN];
     let mut left = uuid;
-    for &at in DIGIT_PLACES.iter().rev() {
+    for at in DIGIT_RUNS.into_iter().flatten().rev() {
         text[at] = HEX_DIGITS[usize::try_from(left & 15).unwrap_or(0)];
         left >>= 4;
     }
@@ -310,6 +318,28 @@ mod tests {
                 assert_eq!(kind.parse(&key.to_string()).unwrap(), *key);
             }
         }
+    }
+
+    #[test]
+    fn uuids_are_read_by_their_digits_and_nothing_else() {
+        let text = "0189abef-cdef-4567-89ab-cdef00112233";
+        let uuid = Some(0x0189_abef_cdef_4567_89ab_cdef_0011_2233);
+        assert_eq!((parse_uuid(text), uuid_of(text.as_bytes())), (uuid, uuid));
+        let capitals = text.to_ascii_uppercase();
+        assert_eq!((parse_uuid(&capitals), uuid_of(capitals.as_bytes())), (uuid, None));
+        for at in 0..UUID_LEN {
+            for byte in 0..=u8::MAX {
+                let mut other = text.as_bytes().to_vec();
+                other[at] = byte;
+                let is_hyphen = HYPHENS.contains(&at);
+                let is_right = match byte {
+                    b'-' => is_hyphen,
+                    _ => !is_hyphen && HEX_DIGITS.contains(&byte),
+                };
+                assert_eq!(uuid_of(&other).is_some(), is_right, "{byte} at {at}");
+            }
+        }
+        assert!(uuid_of(b"0189abef").is_none());
     }
 
     #[test]

@@ -219,7 +219,7 @@ impl CollectionSnapshot {
     pub fn query(&self, query: &Query) -> Result<Records> {
         let projection = query.projection()?;
         let (found, parts) = (Found::new(self, query)?, Vec::new().into_iter());
-        let (batch, batch_len) = (RecordBatch::default(), FIRST_RECORDS);
+        let (batch, batch_len) = (RecordBatch::new(Vec::new(), true), FIRST_RECORDS);
         Ok(Records { found, projection, batch, parts, batch_len })
     }
 
@@ -413,7 +413,7 @@ impl Records {
             self.batch_len = (2 * self.batch_len).min(BATCH_RECORDS_MAX);
             match self.projection {
                 Some(_) => self.parts = ordinals.into_iter(),
-                None => self.batch = RecordBatch::new(ordinals, true),
+                None => self.batch.begin(ordinals),
             }
         }
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::cell::Entries;
+use crate::lexical;
 
 impl Entries {
     /// The same in order.
@@ -10,29 +11,12 @@ impl Entries {
         if self.iter().is_sorted_by(|(a, _), (b, _)| a <= b) {
             return self;
         }
-        // Most differ in their first bytes behind those that all have in common.
-        let shared = self.shared();
-        let mut order: Vec<(u64, usize)> = self
-            .iter()
-            .zip(0..)
-            .map(|((entry, _), index)| (leading(entry.get(shared..).unwrap_or_default()), index))
-            .collect();
-        let entry = |index| self.get(index).map(|(entry, _)| entry);
-        order.sort_unstable_by(|&(lead, index), &(other_lead, other)| {
-            lead.cmp(&other_lead).then_with(|| entry(index).cmp(&entry(other)))
-        });
+        let indexes: Vec<usize> = (0..self.len()).collect();
+        let order =
+            lexical::in_order(&indexes, |index| self.get(index).map_or(&[], |(entry, _)| entry));
         let mut sorted = Self::with_capacity(self.len(), self.bytes());
-        order.iter().filter_map(|&(_, index)| self.get(index)).for_each(|entry| sorted.push(entry));
+        order.iter().filter_map(|&index| self.get(index)).for_each(|entry| sorted.push(entry));
         sorted
-    }
-
-    /// How many bytes all entries begin with alike.
-    fn shared(&self) -> usize {
-        let Some((first, _)) = self.get(0) else { return 0 };
-        self.iter().fold(first.len(), |shared, (entry, _)| {
-            let alike = first.iter().zip(entry).take(shared);
-            alike.take_while(|(a, b)| a == b).count()
-        })
     }
 
     /// All entries of several runs, the newest of those last: of entries that are the same it
@@ -55,13 +39,6 @@ impl Entries {
         }
         merged
     }
-}
-
-/// The first bytes as a number that compares as they do, as far as it goes.
-fn leading(bytes: &[u8]) -> u64 {
-    let mut first = [0; 8];
-    first.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
-    u64::from_be_bytes(first)
 }
 
 #[cfg(test)]

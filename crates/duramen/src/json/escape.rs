@@ -32,6 +32,7 @@ pub(crate) fn plain_prefix(bytes: &[u8]) -> usize {
 }
 
 /// Writes a string in its quotes; `plain` is what [`is_plain`] says of it.
+#[inline]
 pub(crate) fn write_text(bytes: &[u8], plain: bool, out: &mut Vec<u8>) {
     out.reserve(bytes.len().saturating_add(2));
     out.push(b'"');

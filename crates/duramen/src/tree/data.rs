@@ -21,7 +21,7 @@ use crate::sync::RwLock;
 use crate::tree::disk::{Directory, Load, Loaded, Wanted};
 use crate::tree::group::{ColumnId, DiskPart, Fault, GroupId, RowGroup, locate};
 use crate::tree::kept::Kept;
-use crate::tree::keys::{MapKey, YoungKeys, key_of};
+use crate::tree::keys::YoungKeys;
 use crate::tree::records::VERSION_FIELD;
 use crate::tree::rows::{Row, YoungRows};
 use crate::tree::schema::{Label, ROOT, Schema, SchemaExtent, ShapeField, SpaceId, index_u32};
@@ -59,8 +59,6 @@ pub(crate) struct TreeData {
     pub(crate) moves: Vec<Move>,
     /// Rises with everything that is staged, so that a change which did nothing is known.
     pub(crate) stagings: u64,
-    /// Keys of entries born in the staged transaction.
-    staged_keys: Vec<(SpaceId, MapKey)>,
     /// The schema as of the last commit.
     committed_schema: SchemaExtent,
     /// How much of the schema the disk has; none before the first checkpoint.
@@ -111,7 +109,6 @@ impl TreeData {
             touched: Vec::new(),
             moves: Vec::new(),
             stagings: 0,
-            staged_keys: Vec::new(),
             committed_schema: schema.extent(),
             disk_schema: None,
             shared_schema: 0,
@@ -488,9 +485,7 @@ impl TreeData {
         if let Some((bytes, plain)) = key {
             let text = Datum::Text { bytes, plain };
             self.set_birth(space, ColumnId::Key, ordinal, (text, revision))?;
-            let key: MapKey = key_of(parent, bytes).as_slice().into();
-            self.staged_keys.push((space, Arc::clone(&key)));
-            self.spaces[space.0 as usize].keys.insert(key, ordinal);
+            self.spaces[space.0 as usize].keys.insert(parent, bytes, ordinal);
         }
         Ok(ordinal)
     }
@@ -506,7 +501,7 @@ impl TreeData {
         let Datum::Text { bytes, .. } = key else {
             return Err(missing(format!("entry {ordinal} has no key")).into());
         };
-        self.spaces[space.0 as usize].keys.insert(key_of(parent, bytes).as_slice().into(), ordinal);
+        self.spaces[space.0 as usize].keys.insert(parent, bytes, ordinal);
         Ok(())
     }
 
@@ -600,7 +595,6 @@ impl TreeData {
             space.committed = space.next;
         }
         self.committed_schema = self.schema.extent();
-        self.staged_keys.clear();
     }
 
     /// Takes the staged transaction back.
@@ -610,10 +604,8 @@ impl TreeData {
         for node in std::mem::take(&mut self.touched) {
             self.pop_change(node, revision);
         }
-        for (space, key) in std::mem::take(&mut self.staged_keys) {
-            self.spaces[space.0 as usize].keys.remove(&key);
-        }
         for space in &mut self.spaces {
+            space.keys.truncate(space.committed);
             space.truncate_births();
         }
         self.truncate_schema();

@@ -1,115 +1,313 @@
-//! The keys of young map entries of one space: looked up by hash, and in order once somebody asks
-//! for a range of them.
+//! The keys of young map entries of one space: looked up by hash, and those of the root in order
+//! once somebody asks for a range of them.
 //!
-//! Invariant: `sorted`, where it is there, has the same keys as `ordinals`.
+//! Invariants:
+//! - entries stand in the order in which they came, those of the staged transaction last;
+//! - each entry of the root before `Order::covered` is either among those settled, or recent.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::hash::BuildHasher as _;
 use std::ops::Bound;
-use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use hashbrown::HashTable;
+use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 
-/// A key as the index has it: the ordinal of the map, big-endian, and the entry's name.
-pub(crate) type MapKey = Arc<[u8]>;
+use crate::lexical;
+
+/// The ordinal of the root where it is a map.
+const ROOT_MAP: u64 = 0;
+
+/// Recent entries are settled once there is more than one for so many that are.
+const SETTLED_RATIO: usize = 4;
 
 /// Keys of young entries.
 #[derive(Debug, Default)]
 pub(crate) struct YoungKeys {
-    ordinals: FxHashMap<MapKey, u64>,
-    /// Most maps are never read in the order of their keys.
-    sorted: Option<BTreeMap<KeyBytes, u64>>,
+    /// One behind the other.
+    names: Vec<u8>,
+    entries: Vec<Entry>,
+    /// Where they are, by map and name.
+    places: HashTable<usize>,
+    order: Order,
 }
 
-/// A key that lies where it is, unless it is long: so going through keys in order goes through
-/// memory in order (benchmark B).
-type KeyBytes = SmallVec<[u8; 64]>;
+/// A key, which begins where the one before it ends.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    /// The ordinal of its map.
+    map: u64,
+    ordinal: u64,
+    /// Where its name ends.
+    end: usize,
+}
 
-/// The key of an entry of a map.
-pub(crate) fn key_of(map: u64, name: &[u8]) -> KeyBytes {
-    let mut bytes = KeyBytes::with_capacity(8 + name.len());
-    bytes.extend_from_slice(&map.to_be_bytes());
-    bytes.extend_from_slice(name);
-    bytes
+/// The root's entries in the order of their names. Most maps are never read so.
+#[derive(Debug, Default)]
+struct Order {
+    /// Entries from here on are not in it yet.
+    covered: usize,
+    settled: Vec<usize>,
+    /// No settled entry is behind this one.
+    settled_end: usize,
+    /// What came since, which is much less.
+    recent: BTreeMap<Name, usize>,
+}
+
+/// A name that lies where it is, unless it is long.
+type Name = SmallVec<[u8; 64]>;
+
+/// Where a range of names begins and ends.
+pub(crate) type NameBounds<'n> = (Bound<&'n [u8]>, Bound<&'n [u8]>);
+
+fn hash(map: u64, name: &[u8]) -> u64 {
+    FxBuildHasher.hash_one((map, name))
 }
 
 impl YoungKeys {
     pub(crate) fn get(&self, map: u64, name: &[u8]) -> Option<u64> {
-        self.ordinals.get(key_of(map, name).as_slice()).copied()
+        let found = self.places.find(hash(map, name), |&at| self.is(at, map, name));
+        Some(self.entries[*found?].ordinal)
     }
 
-    pub(crate) fn insert(&mut self, key: MapKey, ordinal: u64) {
-        if let Some(sorted) = &mut self.sorted {
-            sorted.insert(KeyBytes::from_slice(&key), ordinal);
+    pub(crate) fn insert(&mut self, map: u64, name: &[u8], ordinal: u64) {
+        let hash = hash(map, name);
+        if let Some(&known) = self.places.find(hash, |&at| self.is(at, map, name)) {
+            self.entries[known].ordinal = ordinal;
+            return;
         }
-        self.ordinals.insert(key, ordinal);
+        self.names.extend_from_slice(name);
+        self.entries.push(Entry { map, ordinal, end: self.names.len() });
+        let Self { names, entries, places, .. } = self;
+        let of = |&at: &usize| self::hash(entries[at].map, name_of(names, entries, at));
+        places.insert_unique(hash, entries.len() - 1, of);
     }
 
-    pub(crate) fn remove(&mut self, key: &[u8]) {
-        self.ordinals.remove(key);
-        if let Some(sorted) = &mut self.sorted {
-            sorted.remove(key);
+    /// Takes back the keys of ordinals from `first` on, which came last.
+    pub(crate) fn truncate(&mut self, first: u64) {
+        let before = self.entries.len();
+        while let Some(last) = self.entries.last().filter(|last| last.ordinal >= first) {
+            let (map, at) = (last.map, self.entries.len() - 1);
+            let name = name_of(&self.names, &self.entries, at);
+            let (start, hash) = (self.names.len() - name.len(), hash(map, name));
+            if at < self.order.covered && map == ROOT_MAP {
+                self.order.recent.remove(name);
+            }
+            if let Ok(place) = self.places.find_entry(hash, |&other| other == at) {
+                place.remove();
+            }
+            self.names.truncate(start);
+            self.entries.pop();
+        }
+        if self.entries.len() < before {
+            self.order.truncate(self.entries.len());
         }
     }
 
     /// Keeps the keys of ordinals from `first` on.
     pub(crate) fn retain_from(&mut self, first: u64) {
-        self.ordinals.retain(|_, ordinal| *ordinal >= first);
-        self.ordinals.shrink_to_fit();
-        self.sorted = None;
+        let old = std::mem::take(self);
+        for (at, entry) in old.entries.iter().enumerate() {
+            if entry.ordinal >= first {
+                self.insert(entry.map, old.name(at), entry.ordinal);
+            }
+        }
     }
 
     pub(crate) fn is_sorted(&self) -> bool {
-        self.sorted.is_some() || self.ordinals.is_empty()
+        self.order.covered == self.entries.len()
     }
 
+    /// Puts the root's entries that came since the last time in their order.
     pub(crate) fn sort(&mut self) {
-        self.sorted.get_or_insert_with(|| {
-            let pairs = self.ordinals.iter();
-            let pairs = pairs.map(|(key, ordinal)| (KeyBytes::from_slice(key), *ordinal));
-            let mut pairs: Vec<(KeyBytes, u64)> = pairs.collect();
-            pairs.sort_unstable();
-            pairs.into_iter().collect()
-        });
+        let is_of_root = |&at: &usize| self.entries[at].map == ROOT_MAP;
+        let mut new: Vec<usize> =
+            (self.order.covered..self.entries.len()).filter(is_of_root).collect();
+        self.order.covered = self.entries.len();
+        if SETTLED_RATIO * (self.order.recent.len() + new.len()) < self.order.settled.len() {
+            for at in new {
+                let name = Name::from_slice(name_of(&self.names, &self.entries, at));
+                self.order.recent.insert(name, at);
+            }
+            return;
+        }
+        new.extend(std::mem::take(&mut self.order.recent).into_values());
+        let new = lexical::in_order(&new, |at| self.name(at));
+        self.order.settled = self.merged(&self.order.settled, new);
+        self.order.settled_end = self.entries.len();
     }
 
-    /// The keys between two bounds in order; none if they were not sorted.
-    pub(crate) fn range(
+    /// The entries of two orders in one.
+    fn merged(&self, settled: &[usize], new: Vec<usize>) -> Vec<usize> {
+        if settled.is_empty() {
+            return new;
+        }
+        let mut merged = Vec::with_capacity(settled.len() + new.len());
+        let mut settled = settled.iter().copied().peekable();
+        for at in new {
+            let name = self.name(at);
+            while let Some(before) = settled.next_if(|&other| self.name(other) < name) {
+                merged.push(before);
+            }
+            merged.push(at);
+        }
+        merged.extend(settled);
+        merged
+    }
+
+    /// The root's entries between two bounds that are settled, in order, if they were sorted.
+    pub(crate) fn settled(
         &self,
-        bounds: (Bound<&[u8]>, Bound<&[u8]>),
+        (low, high): NameBounds<'_>,
     ) -> impl DoubleEndedIterator<Item = (&[u8], u64)> {
-        let range = self.sorted.iter().flat_map(move |sorted| sorted.range::<[u8], _>(bounds));
-        range.map(|(key, ordinal)| (key.as_slice(), *ordinal))
+        let settled = &self.order.settled;
+        let start = settled.partition_point(|&at| match low {
+            Bound::Included(low) => self.name(at) < low,
+            Bound::Excluded(low) => self.name(at) <= low,
+            Bound::Unbounded => false,
+        });
+        let end = settled.partition_point(|&at| match high {
+            Bound::Included(high) => self.name(at) <= high,
+            Bound::Excluded(high) => self.name(at) < high,
+            Bound::Unbounded => true,
+        });
+        let range = settled.get(start..end).unwrap_or_default();
+        range.iter().map(|&at| (self.name(at), self.entries[at].ordinal))
+    }
+
+    /// The same of those that came since then.
+    pub(crate) fn recent(
+        &self,
+        bounds: NameBounds<'_>,
+    ) -> impl DoubleEndedIterator<Item = (&[u8], u64)> {
+        let recent = Some(&self.order.recent).filter(|_| !is_empty(bounds));
+        let range = recent.into_iter().flat_map(move |recent| recent.range::<[u8], _>(bounds));
+        range.map(|(name, &at)| (name.as_slice(), self.entries[at].ordinal))
+    }
+
+    fn name(&self, at: usize) -> &[u8] {
+        name_of(&self.names, &self.entries, at)
+    }
+
+    fn is(&self, at: usize, map: u64, name: &[u8]) -> bool {
+        self.entries[at].map == map && self.name(at) == name
+    }
+}
+
+impl Order {
+    /// Forgets all entries from one on; those that are recent are gone already.
+    fn truncate(&mut self, entries: usize) {
+        self.covered = self.covered.min(entries);
+        if self.settled_end > entries {
+            self.settled.retain(|&at| at < entries);
+            self.settled_end = entries;
+        }
+    }
+}
+
+fn name_of<'n>(names: &'n [u8], entries: &[Entry], at: usize) -> &'n [u8] {
+    let start = at.checked_sub(1).map_or(0, |before| entries[before].end);
+    &names[start..entries[at].end]
+}
+
+/// Whether nothing can be between two bounds.
+fn is_empty((low, high): NameBounds<'_>) -> bool {
+    let (Bound::Included(first) | Bound::Excluded(first)) = low else { return false };
+    let (Bound::Included(last) | Bound::Excluded(last)) = high else { return false };
+    match first.cmp(last) {
+        Ordering::Less => false,
+        Ordering::Equal => !matches!((low, high), (Bound::Included(_), Bound::Included(_))),
+        Ordering::Greater => true,
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::btree_map::Entry;
+
     use super::*;
 
-    fn names(keys: &YoungKeys, bounds: (Bound<&[u8]>, Bound<&[u8]>)) -> Vec<(Vec<u8>, u64)> {
-        keys.range(bounds).map(|(key, ordinal)| (key[8..].to_vec(), ordinal)).collect()
+    fn names(keys: &YoungKeys, bounds: NameBounds<'_>) -> Vec<(String, u64)> {
+        let all = keys.settled(bounds).chain(keys.recent(bounds));
+        let text = |name: &[u8]| String::from_utf8(name.to_vec()).unwrap();
+        let mut all: Vec<_> = all.map(|(name, ordinal)| (text(name), ordinal)).collect();
+        all.sort();
+        all
     }
 
     #[test]
-    fn sorted_keys_follow_what_is_inserted_removed_and_dropped() {
+    fn sorted_keys_follow_what_is_inserted_taken_back_and_dropped() {
         let mut keys = YoungKeys::default();
-        for (name, ordinal) in [("b", 0), ("a", 1), ("c", 2)] {
-            keys.insert(key_of(0, name.as_bytes()).as_slice().into(), ordinal);
+        let mut model: BTreeMap<String, u64> = BTreeMap::new();
+        let (mut random, mut first, mut next) = (5_u64, 0, 0);
+        for step in 0..3_000 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let place = random >> 40;
+            match (random >> 33) % 50 {
+                0..40 => {
+                    let name = format!("key/{:03}", place % 900);
+                    if let Entry::Vacant(place) = model.entry(name.clone()) {
+                        assert_eq!(keys.get(0, name.as_bytes()), None);
+                        keys.insert(0, name.as_bytes(), next);
+                        keys.insert(next + 1, name.as_bytes(), next + 1);
+                        place.insert(next);
+                        next += 2;
+                    }
+                }
+                40..44 => keys.sort(),
+                44..46 => {
+                    next = next.saturating_sub(2 * (place % 4)).max(first);
+                    keys.truncate(next);
+                    model.retain(|_, ordinal| *ordinal < next);
+                }
+                46 if step % 9 == 0 => {
+                    first = u64::midpoint(first, next) / 2 * 2;
+                    keys.retain_from(first);
+                    model.retain(|_, ordinal| *ordinal >= first);
+                }
+                _ => {}
+            }
+            for (name, ordinal) in model.iter().take(20) {
+                assert_eq!(keys.get(0, name.as_bytes()), Some(*ordinal), "in step {step}");
+                assert_eq!(keys.get(ordinal + 1, name.as_bytes()), Some(ordinal + 1));
+            }
+            if keys.is_sorted() {
+                let low = format!("key/{:03}", place % 900);
+                let bounds = (Bound::Excluded(low.as_bytes()), Bound::Included(&b"key/7"[..]));
+                let expected =
+                    model.iter().filter(|(name, _)| **name > low && name.as_str() <= "key/7");
+                let expected: Vec<_> =
+                    expected.map(|(name, ordinal)| (name.clone(), *ordinal)).collect();
+                assert_eq!(names(&keys, bounds), expected, "in step {step}");
+                let settled: Vec<_> = keys.settled((Bound::Unbounded, Bound::Unbounded)).collect();
+                assert!(
+                    settled.is_sorted() && settled.len() + keys.order.recent.len() == model.len()
+                );
+            }
         }
-        keys.insert(key_of(1, b"a").as_slice().into(), 3);
-        assert!(!keys.is_sorted());
+    }
+
+    #[test]
+    fn few_keys_that_come_are_not_sorted_in_with_all() {
+        let mut keys = YoungKeys::default();
+        let name = |ordinal: u64| format!("{:05}", ordinal * 7_919 % 100_000);
+        (0..1_000).for_each(|ordinal| keys.insert(0, name(ordinal).as_bytes(), ordinal));
         keys.sort();
-        let (low, high) = (key_of(0, b""), key_of(1, b""));
-        let of_map = (Bound::Included(low.as_slice()), Bound::Excluded(high.as_slice()));
-        let pair = |name: &str, ordinal| (name.as_bytes().to_vec(), ordinal);
-        assert_eq!(names(&keys, of_map), [pair("a", 1), pair("b", 0), pair("c", 2)]);
-        keys.insert(key_of(0, b"bb").as_slice().into(), 4);
-        keys.remove(key_of(0, b"a").as_slice());
-        assert_eq!(names(&keys, of_map), [pair("b", 0), pair("bb", 4), pair("c", 2)]);
-        assert_eq!((keys.get(0, b"bb"), keys.get(0, b"a")), (Some(4), None));
-        keys.retain_from(2);
-        keys.sort();
-        assert_eq!(names(&keys, of_map), [pair("bb", 4), pair("c", 2)]);
+        assert_eq!((keys.order.settled.len(), keys.order.recent.len()), (1_000, 0));
+        for ordinal in 1_000..1_200 {
+            keys.insert(0, name(ordinal).as_bytes(), ordinal);
+            assert!(!keys.is_sorted());
+            keys.sort();
+        }
+        assert_eq!((keys.order.settled.len(), keys.order.recent.len()), (1_000, 200));
+        keys.truncate(1_100);
+        assert_eq!(names(&keys, (Bound::Unbounded, Bound::Unbounded)).len(), 1_100);
+        for bounds in [
+            (Bound::Included(&b"5"[..]), Bound::Included(&b"4"[..])),
+            (Bound::Excluded(&b"5"[..]), Bound::Excluded(&b"5"[..])),
+        ] {
+            assert_eq!(names(&keys, bounds), []);
+        }
     }
 }

@@ -13,10 +13,18 @@ use crate::tree::group::{DiskPart, Fault, locate};
 use crate::tree::records::version;
 use crate::tree::schema::ROOT;
 use crate::tree::serialize::{Format, Serializer, Stop};
-use crate::tree::stored_records::{RecordBatch, StoredRecord, utf8};
+use crate::tree::stored_records::{RecordBatch, utf8};
 
 /// Bytes that a record's text is given room for at first.
 const TEXT_BYTES: usize = 192;
+
+/// A record that was asked for by itself.
+#[derive(Debug)]
+pub(crate) struct OneRecord {
+    pub(crate) version: u64,
+    /// The record as compact JSON.
+    pub(crate) json: String,
+}
 
 /// What the keys in memory say of a record.
 enum Found {
@@ -31,14 +39,14 @@ enum Found {
 /// What came of looking at a record in memory.
 enum Looked {
     Nothing,
-    There(StoredRecord),
+    There(OneRecord),
     /// It takes more than what is in memory, or more than columns.
     Unsure,
 }
 
 impl Tree {
     /// The record with a key at a revision; nothing where there is none, or where it was purged.
-    pub(crate) fn get_record(&self, key: &[u8], revision: u32) -> Result<Option<StoredRecord>> {
+    pub(crate) fn get_record(&self, key: &[u8], revision: u32) -> Result<Option<OneRecord>> {
         let (found, disk) = self.find_record(key, revision)?;
         let ordinal = match found {
             Found::Nothing => return Ok(None),
@@ -62,7 +70,9 @@ impl Tree {
             },
         };
         let mut batch = RecordBatch::new(vec![ordinal], false);
-        let record = batch.next((self, revision))?.map(|(_, record)| record);
+        let found = batch.next((self, revision))?;
+        let record = found
+            .map(|(_, record)| OneRecord { version: record.version, json: record.json.to_owned() });
         if let Some(record) = &record {
             self.remember(ordinal, record, (revision, disk));
         }
@@ -101,10 +111,10 @@ impl Tree {
         Ok(found)
     }
 
-    fn recent_record(&self, ordinal: u64, revision: u32) -> Option<StoredRecord> {
+    fn recent_record(&self, ordinal: u64, revision: u32) -> Option<OneRecord> {
         let record = self.cells.memory().recent().record(self.number, ordinal, revision)?;
         let (version, json) = (record.version, record.json.to_string());
-        Some(StoredRecord { key: String::new(), version, json })
+        Some(OneRecord { version, json })
     }
 
     fn look_again(&self, record: NodeId, revision: u32) -> Result<Looked> {
@@ -114,7 +124,7 @@ impl Tree {
     }
 
     /// Remembers a record that was read of segments at the newest revision.
-    fn remember(&self, ordinal: u64, record: &StoredRecord, (revision, read): (u32, DiskState)) {
+    fn remember(&self, ordinal: u64, record: &OneRecord, (revision, read): (u32, DiskState)) {
         let data = self.data.read();
         // A commit that came since may have changed it, and did not find it to be forgotten.
         let is_newest = data.rows.last() <= revision.into();
@@ -158,7 +168,7 @@ fn try_look(data: &TreeData, record: NodeId, revision: u32) -> Result<Looked, Fa
     match serializer.run(data, revision, &mut json, usize::MAX)? {
         Stop::Done => {
             let json = utf8(json)?;
-            Ok(Looked::There(StoredRecord { key: String::new(), version, json }))
+            Ok(Looked::There(OneRecord { version, json }))
         }
         _ => Ok(Looked::Unsure),
     }

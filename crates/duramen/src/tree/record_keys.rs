@@ -3,13 +3,10 @@
 use std::cmp::Ordering;
 use std::ops::Bound;
 
-use smallvec::SmallVec;
-
 use crate::error::Result;
 use crate::node::{NodeId, PathId};
 use crate::tree::Tree;
 use crate::tree::data::node;
-use crate::tree::keys::key_of;
 use crate::tree::schema::ROOT;
 
 /// A range of keys, read in pages.
@@ -40,6 +37,22 @@ impl KeyRange {
 }
 
 impl KeyPage {
+    /// The first of some keys, or the last.
+    fn of<'k>(
+        keys: impl DoubleEndedIterator<Item = (&'k [u8], u64)>,
+        is_reverse: bool,
+        limit: usize,
+    ) -> Self {
+        let mut page = Self::default();
+        let mut take = |(name, ordinal): (&[u8], u64)| page.push(name, ordinal);
+        if is_reverse {
+            keys.rev().take(limit).for_each(&mut take);
+        } else {
+            keys.take(limit).for_each(&mut take);
+        }
+        page
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
@@ -124,17 +137,6 @@ impl Tree {
         is_reverse: bool,
         limit: usize,
     ) -> KeyPage {
-        let low = range.low.as_ref().map(|name| key_of(0, name));
-        let high = range.high.as_ref().map(|name| key_of(0, name));
-        let (first, end) = (key_of(0, b""), key_of(1, b""));
-        let low = match &low {
-            Bound::Unbounded => Bound::Included(first.as_slice()),
-            bound => bound.as_ref().map(SmallVec::as_slice),
-        };
-        let high = match &high {
-            Bound::Unbounded => Bound::Excluded(end.as_slice()),
-            bound => bound.as_ref().map(SmallVec::as_slice),
-        };
         let data = loop {
             let data = self.data.read();
             let space = data.schema.path(path).space.0 as usize;
@@ -145,15 +147,12 @@ impl Tree {
             // A checkpoint that comes to its end in between leaves them unsorted again.
             self.data.write().spaces[space].keys.sort();
         };
-        let found = data.spaces[data.schema.path(path).space.0 as usize].keys.range((low, high));
-        let mut page = KeyPage::default();
-        let mut take = |(key, ordinal): (&[u8], u64)| page.push(&key[first.len()..], ordinal);
-        if is_reverse {
-            found.rev().take(limit).for_each(&mut take);
-        } else {
-            found.take(limit).for_each(&mut take);
-        }
-        page
+        let keys = &data.spaces[data.schema.path(path).space.0 as usize].keys;
+        let bounds =
+            (range.low.as_ref().map(Vec::as_slice), range.high.as_ref().map(Vec::as_slice));
+        let settled = KeyPage::of(keys.settled(bounds), is_reverse, limit);
+        let recent = KeyPage::of(keys.recent(bounds), is_reverse, limit);
+        settled.merge(recent, is_reverse, limit)
     }
 
     /// The record that had a key, there or not.

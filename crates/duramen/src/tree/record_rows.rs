@@ -9,34 +9,29 @@
 //! is left to the serializer, which prints that one record.
 
 use crate::node::PathId;
-use crate::state::{Datum, Sequence, ShapeId};
+use crate::state::Datum;
 use crate::tree::data::TreeData;
 use crate::tree::group::{ColumnId, DiskPart, Fault, RowGroup};
-use crate::tree::serialize::{ItemPrinter, print_scalar};
+use crate::tree::serialize::{States, print_value};
+use crate::tree::strips::Strips;
 
 /// Records of a window that follows no other.
 const WINDOW_MIN: usize = 16;
-/// Levels of one record that are printed: the printer calls itself for each.
-const LEVELS_MAX: usize = 16;
 /// Bytes of one record that are printed by columns.
 const RECORD_BYTES_MAX: usize = 16 << 10;
 
 /// Records of one row group at one revision.
 pub(crate) struct RecordRows<'a> {
     data: &'a TreeData,
-    /// The path of records.
-    path: PathId,
     group: &'a RowGroup,
     /// Their slots, rising.
     slots: Vec<u16>,
     revision: u32,
-    /// By column.
+    /// By path.
     values: Vec<Window<'a>>,
     keys: Window<'a>,
-    /// Prints the elements of arrays, which have ordinals of their own.
-    items: ItemPrinter<'a>,
-    /// Why a state could not be read.
-    fault: Option<Fault>,
+    /// What is in arrays of records, which has ordinals of its own.
+    strips: Strips<'a>,
 }
 
 /// The states of some of the records in one column.
@@ -47,44 +42,35 @@ struct Window<'a> {
     states: Vec<Datum<'a>>,
 }
 
-/// Where a record goes, and how many bytes there may be in the end.
-type Out<'o> = (&'o mut Vec<u8>, usize);
-
 impl<'a> RecordRows<'a> {
     /// Reads as of a revision that can be read.
     pub(crate) fn new(
-        (data, path): (&'a TreeData, PathId),
+        data: &'a TreeData,
         group: &'a RowGroup,
         slots: Vec<u16>,
         revision: u32,
     ) -> Self {
-        let items = ItemPrinter::new(data, revision);
         let (values, keys) = (Vec::new(), Window::default());
-        Self { data, path, group, slots, revision, values, keys, items, fault: None }
+        Self { data, group, slots, revision, values, keys, strips: Strips::new(data, revision) }
     }
 
-    /// The state of a record, or of a field of it, by its column.
+    /// The state of a record, or of a field of it.
     #[inline]
-    pub(crate) fn state(&mut self, column: u32, row: usize) -> Result<Datum<'a>, Fault> {
-        match self.at_hand(column, row) {
+    pub(crate) fn state_of(&mut self, path: PathId, row: usize) -> Result<Datum<'a>, Fault> {
+        match self.values.get(path.0 as usize).and_then(|window| window.get(row)) {
             Some(state) => Ok(state),
-            None => self.find(column, row),
+            None => self.find(path, row),
         }
-    }
-
-    #[inline]
-    fn at_hand(&self, column: u32, row: usize) -> Option<Datum<'a>> {
-        self.values.get(column as usize)?.get(row)
     }
 
     #[cold]
-    fn find(&mut self, column: u32, row: usize) -> Result<Datum<'a>, Fault> {
-        let index = column as usize;
+    fn find(&mut self, path: PathId, row: usize) -> Result<Datum<'a>, Fault> {
+        let index = path.0 as usize;
         if index >= self.values.len() {
             self.values.resize_with(index + 1, Window::default);
         }
-        let of = (self.group, ColumnId::Value(column), self.slots.as_slice());
-        self.values[index].move_to(of, row, self.revision)
+        let column = ColumnId::Value(self.data.schema.path(path).column);
+        self.values[index].move_to((self.group, column, &self.slots), row, self.revision)
     }
 
     /// The key of a record.
@@ -106,68 +92,25 @@ impl<'a> RecordRows<'a> {
     }
 
     /// Prints a record. False, with nothing printed, if that takes more than columns.
-    pub(crate) fn print(&mut self, row: usize, out: &mut Vec<u8>) -> Result<bool, Fault> {
-        let column = self.data.schema.path(self.path).column;
-        let is_printed = self.value((self.path, column, row), LEVELS_MAX, (out, RECORD_BYTES_MAX));
-        if !is_printed {
-            out.clear();
-        }
-        self.fault.take().map_or(Ok(is_printed), Err)
-    }
-
-    #[cold]
-    fn fail(&mut self, fault: Fault) -> bool {
-        self.fault = Some(fault);
-        false
-    }
-
-    /// Prints a value with so many levels at most. False if it cannot be printed.
-    #[inline]
-    fn value(
+    pub(crate) fn print(
         &mut self,
-        (path, column, row): (PathId, u32, usize),
-        levels: usize,
-        (out, most): Out<'_>,
-    ) -> bool {
-        let state = match self.at_hand(column, row) {
-            Some(state) => state,
-            None => match self.find(column, row) {
-                Ok(state) => state,
-                Err(fault) => return self.fail(fault),
-            },
-        };
-        if print_scalar(state, out) {
-            return out.len() <= most;
-        }
-        match state {
-            Datum::Object(shape) => self.fields((shape, row), levels, (out, most)),
-            Datum::Array(Sequence::Extent(extent)) => {
-                self.items.print_elements((path, extent), levels, (out, most))
-                    || self.items.take_fault().is_some_and(|fault| self.fail(fault))
-            }
-            _ => false,
-        }
-    }
-
-    fn fields(
-        &mut self,
-        (shape, row): (ShapeId, usize),
-        levels: usize,
-        (out, most): Out<'_>,
-    ) -> bool {
-        let Some(below) = levels.checked_sub(1) else { return false };
+        (path, row): (PathId, usize),
+        out: &mut Vec<u8>,
+    ) -> Result<bool, Fault> {
+        let most = out.len() + RECORD_BYTES_MAX;
         let schema = &self.data.schema;
-        let mut before = b'{';
-        for field in schema.shape(shape) {
-            out.push(before);
-            before = b',';
-            out.extend_from_slice(schema.rendered(field));
-            if !self.value((field.path, field.column, row), below, (out, most)) {
-                return false;
-            }
-        }
-        out.extend_from_slice(if before == b'{' { b"{}" } else { b"}" });
-        true
+        print_value(schema, self, (path, row as u64), (out, most))
+    }
+}
+
+impl<'a> States<'a> for RecordRows<'a> {
+    #[inline]
+    fn state(&mut self, path: PathId, row: u64) -> Result<Datum<'a>, Fault> {
+        self.state_of(path, usize::try_from(row).unwrap_or(usize::MAX))
+    }
+
+    fn strips(&mut self) -> &mut Strips<'a> {
+        &mut self.strips
     }
 }
 
@@ -207,13 +150,13 @@ fn gather<'a>(
 ) -> Result<(), Fault> {
     let mut missing = Vec::new();
     if let Some(young) = group.young_column(column).filter(|young| !young.is_empty()) {
-        for (place, &slot) in slots.iter().enumerate() {
-            let found = young.at(slot, revision);
+        states.reserve(slots.len());
+        young.at_each(slots, revision, |found| {
             if found.is_none() {
-                missing.push(place);
+                missing.push(states.len());
             }
             states.push(found.map_or(Datum::Absent, |packed| group.unpack(packed)));
-        }
+        });
     } else {
         states.resize(slots.len(), Datum::Absent);
         // Without cells to read nothing else is known of them.

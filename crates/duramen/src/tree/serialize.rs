@@ -17,11 +17,13 @@ use crate::tree::group::{ColumnId, Fault, RowGroup, locate};
 use crate::tree::orders::Orders;
 use crate::tree::schema::{ShapeField, SpaceId, index_u32};
 
+mod columns;
 mod items;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use items::ItemPrinter;
+pub(crate) use columns::{States, print_value};
+use items::ItemPrinter;
 
 /// Fewer items are not worth gathering their states first (benchmark V2).
 const ITEMS_MIN: u32 = 64;

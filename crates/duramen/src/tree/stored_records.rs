@@ -17,26 +17,23 @@ use crate::tree::records::{VERSION_FIELD, version_of};
 use crate::tree::schema::ROOT;
 use crate::tree::serialize::Format;
 
-/// Records that are read together at most.
+/// Records that are read together at most, unless they are read in the order of their keys.
 pub(crate) const BATCH_RECORDS_MAX: usize = 4_096;
 
 /// Records of one row group that are read under the lock at once.
 const LOCKED_RECORDS_MAX: usize = 512;
 
 /// Bytes of records that a batch has at hand: the one behind which it is reached is the last.
-const BATCH_BYTES_MAX: usize = 1 << 20;
-
-/// Bytes that a record's text is given room for at first.
-const TEXT_BYTES: usize = 128;
+const BATCH_BYTES_MAX: usize = 4 << 20;
 
 /// A record that is there at a revision.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct StoredRecord {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct StoredRecord<'t> {
     /// The text of its key, if it was asked for.
-    pub(crate) key: String,
+    pub(crate) key: &'t str,
     pub(crate) version: u64,
     /// The record as compact JSON.
-    pub(crate) json: String,
+    pub(crate) json: &'t str,
 }
 
 /// Records by their ordinals, read ahead as they are asked for one by one.
@@ -44,46 +41,67 @@ pub(crate) struct StoredRecord {
 pub(crate) struct RecordBatch {
     ordinals: Vec<u64>,
     read: Vec<Read>,
+    /// The keys and the texts of those that are at hand.
+    text: String,
     /// The next one asked for.
     at: usize,
     has_keys: bool,
 }
 
 /// What is known of a record.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 enum Read {
     NotYet,
     /// There is none, or it was purged.
     Nothing,
-    There(StoredRecord),
+    There(Place),
 }
 
-/// What came of looking at one of them.
-enum Seen {
-    Nothing,
-    Whole(StoredRecord),
-    /// Its text takes more than the columns have.
-    Part(StoredRecord),
+/// Where a record is in the text of its batch.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    version: u64,
+    /// Where its key begins, its JSON behind that, and where that ends.
+    key: usize,
+    json: usize,
+    end: usize,
 }
 
 impl RecordBatch {
     /// The records with some ordinals, with their keys if these are asked for.
     pub(crate) fn new(ordinals: Vec<u64>, has_keys: bool) -> Self {
-        let read = vec![Read::NotYet; ordinals.len()];
-        Self { ordinals, read, at: 0, has_keys }
+        let mut batch = Self { has_keys, ..Self::default() };
+        batch.begin(ordinals);
+        batch
+    }
+
+    /// Goes on with the records with other ordinals.
+    pub(crate) fn begin(&mut self, ordinals: Vec<u64>) {
+        self.read.clear();
+        self.read.resize(ordinals.len(), Read::NotYet);
+        (self.ordinals, self.at) = (ordinals, 0);
     }
 
     /// The next record that is there at a revision, and its place among those asked for: records
-    /// that are not, or were purged, are passed over. None at the end.
-    pub(crate) fn next(&mut self, of: (&Tree, u32)) -> Result<Option<(usize, StoredRecord)>> {
-        while let Some(next) = self.read.get(self.at) {
-            if matches!(next, Read::NotYet) {
-                self.fill(of)?;
-            }
-            let place = self.at;
-            self.at += 1;
-            if let Read::There(record) = std::mem::replace(&mut self.read[place], Read::Nothing) {
-                return Ok(Some((place, record)));
+    /// that are not, or were purged, are passed over. None at the end, and after an error.
+    pub(crate) fn next(&mut self, of: (&Tree, u32)) -> Result<Option<(usize, StoredRecord<'_>)>> {
+        while let Some(&next) = self.read.get(self.at) {
+            match next {
+                Read::NotYet => {
+                    let filled = self.fill(of);
+                    if filled.is_err() {
+                        self.read.clear();
+                    }
+                    filled?;
+                }
+                Read::Nothing => self.at += 1,
+                Read::There(Place { version, key, json, end }) => {
+                    let at = self.at;
+                    self.at += 1;
+                    let part = |range| self.text.get(range).ok_or_else(not_utf8);
+                    let (key, json) = (part(key..json)?, part(json..end)?);
+                    return Ok(Some((at, StoredRecord { key, version, json })));
+                }
             }
         }
         Ok(None)
@@ -91,6 +109,9 @@ impl RecordBatch {
 
     /// Reads the next record, and as many others as there is room for.
     fn fill(&mut self, (tree, revision): (&Tree, u32)) -> Result<()> {
+        let mut text = self.take_text();
+        // The next one is read whatever it takes.
+        let mut left = BATCH_BYTES_MAX.saturating_sub(text.len()).max(1);
         let mut places: Vec<usize> = (self.at..self.ordinals.len()).collect();
         places.retain(|&place| matches!(self.read[place], Read::NotYet));
         let ordinals = &self.ordinals;
@@ -102,20 +123,44 @@ impl RecordBatch {
             let (a, b) = (ordinals[*a], ordinals[*b]);
             a <= b && locate(a).0 == locate(b).0
         };
-        let mut left = BATCH_BYTES_MAX;
         for together in places.chunk_by(is_together) {
             for places in together.chunks(LOCKED_RECORDS_MAX) {
                 let ordinals: Vec<u64> = places.iter().map(|&place| self.ordinals[place]).collect();
                 let of = Locked { tree, ordinals: &ordinals, revision, has_keys: self.has_keys };
-                for (read, &place) in of.read(&mut left)?.into_iter().zip(places) {
+                let read;
+                (read, text) = of.read(text, &mut left)?;
+                for (read, &place) in read.into_iter().zip(places) {
                     self.read[place] = read;
                 }
                 if left == 0 {
-                    return Ok(());
+                    break;
                 }
             }
+            if left == 0 {
+                break;
+            }
         }
+        self.text = utf8(text)?;
         Ok(())
+    }
+
+    /// The room for texts, with those that were read and not asked for yet.
+    fn take_text(&mut self) -> Vec<u8> {
+        let mut old = std::mem::take(&mut self.text).into_bytes();
+        let mut kept = Vec::new();
+        for read in &mut self.read[self.at..] {
+            if let Read::There(place) = read {
+                let start = kept.len();
+                kept.extend_from_slice(&old[place.key..place.end]);
+                let (json, end) = (start + place.json - place.key, kept.len());
+                *place = Place { key: start, json, end, ..*place };
+            }
+        }
+        if kept.is_empty() {
+            old.clear();
+            return old;
+        }
+        kept
     }
 }
 
@@ -127,121 +172,125 @@ struct Locked<'t> {
     has_keys: bool,
 }
 
+/// What came of looking at some of them.
+struct Seen {
+    records: Vec<Looked>,
+    text: Vec<u8>,
+    /// Bytes that there is room for.
+    left: usize,
+}
+
+/// What came of looking at one of them.
+enum Looked {
+    Nothing,
+    Whole(Place),
+    /// Its text takes more than the columns have.
+    Part(Place),
+}
+
 impl Locked<'_> {
-    /// Reads them until nothing is left of the bytes there is room for.
-    fn read(&self, left: &mut usize) -> Result<Vec<Read>> {
-        let seen = RefCell::new(Vec::with_capacity(self.ordinals.len()));
-        let path = self.tree.read(|data| self.look(data, *left, &seen))?;
-        let Some(path) = path else { return Ok(vec![Read::Nothing; self.ordinals.len()]) };
-        let mut read = Vec::with_capacity(self.ordinals.len());
-        for (seen, &ordinal) in seen.into_inner().into_iter().zip(self.ordinals) {
-            // The first of a batch is read whatever it takes.
-            if *left == 0 {
-                break;
-            }
-            let record = match seen {
-                Seen::Nothing => {
-                    read.push(Read::Nothing);
-                    continue;
+    /// Reads them until nothing is left of the bytes there is room for, behind other texts.
+    fn read(&self, text: Vec<u8>, left: &mut usize) -> Result<(Vec<Read>, Vec<u8>)> {
+        let records = Vec::with_capacity(self.ordinals.len());
+        let seen = RefCell::new(Seen { records, text, left: *left });
+        let path = self.tree.read(|data| self.look(data, &mut seen.borrow_mut()))?;
+        let Seen { records, mut text, left: after } = seen.into_inner();
+        *left = after;
+        let Some(path) = path else { return Ok((vec![Read::Nothing; self.ordinals.len()], text)) };
+        let mut read = Vec::with_capacity(records.len());
+        for (looked, &ordinal) in records.into_iter().zip(self.ordinals) {
+            read.push(match looked {
+                Looked::Nothing => Read::Nothing,
+                Looked::Whole(place) => Read::There(place),
+                // Without the lock, and not if there is no room for it any more.
+                Looked::Part(_) if *left == 0 && !read.is_empty() => break,
+                Looked::Part(place) => {
+                    let key = text.len();
+                    text.extend_from_within(place.key..place.json);
+                    let json = text.len();
+                    let record = (node(path, ordinal), self.revision);
+                    self.tree.append_json(record, &Format::default(), &mut text)?;
+                    *left = left.saturating_sub(text.len() - json);
+                    Read::There(Place { key, json, end: text.len(), ..place })
                 }
-                Seen::Whole(record) => record,
-                Seen::Part(record) => {
-                    let mut json = Vec::new();
-                    let record_at = (node(path, ordinal), self.revision);
-                    self.tree.append_json(record_at, &Format::default(), &mut json)?;
-                    StoredRecord { json: utf8(json)?, ..record }
-                }
-            };
-            *left = left.saturating_sub(record.json.len());
-            read.push(Read::There(record));
+            });
         }
-        Ok(read)
+        Ok((read, text))
     }
 
     /// Looks at them under the lock, those left out that were seen before.
-    fn look(
-        &self,
-        data: &TreeData,
-        left: usize,
-        seen: &RefCell<Vec<Seen>>,
-    ) -> Result<Option<PathId>, Fault> {
+    fn look(&self, data: &TreeData, seen: &mut Seen) -> Result<Option<PathId>, Fault> {
         data.kept.check(self.revision).map_err(Fault::Error)?;
         let Some(path) = data.schema.path(ROOT).entry else { return Ok(None) };
-        let mut seen = seen.borrow_mut();
         let space = data.schema.path(path).space;
-        let ordinals = &self.ordinals[seen.len()..];
+        let ordinals = &self.ordinals[seen.records.len()..];
         let Some(&first) = ordinals.first() else { return Ok(Some(path)) };
         let Some(group) = data.group(space, locate(first).0)? else { return Ok(None) };
         let slots = ordinals.iter().map(|&ordinal| locate(ordinal).1).collect();
-        let rows = RecordRows::new((data, path), group, slots, self.revision);
+        let rows = RecordRows::new(data, group, slots, self.revision);
         let version = data.schema.field(path, VERSION_FIELD);
-        let columns = Columns {
-            record: data.schema.path(path).column,
-            version: version.map(|version| data.schema.path(version).column),
-        };
-        let mut reader = Reader { rows, columns, has_keys: self.has_keys, room: TEXT_BYTES };
-        let mut bytes = 0;
+        let mut reader = Reader { rows, path, version, has_keys: self.has_keys };
         for row in 0..ordinals.len() {
-            let next = reader.record(row)?;
-            if let Seen::Whole(record) = &next {
-                bytes += record.json.len();
-            }
-            seen.push(next);
-            if bytes >= left {
+            if seen.left == 0 {
                 break;
             }
+            let looked = reader.record(row, &mut seen.text)?;
+            if let Looked::Whole(Place { json, end, .. }) = looked {
+                seen.left = seen.left.saturating_sub(end - json);
+            }
+            seen.records.push(looked);
         }
         Ok(Some(path))
     }
 }
 
-/// The columns of what is read of every record.
-struct Columns {
-    record: u32,
-    version: Option<u32>,
-}
-
 /// Reads one record after the other under the lock.
 struct Reader<'a> {
     rows: RecordRows<'a>,
-    columns: Columns,
+    /// The path of records.
+    path: PathId,
+    version: Option<PathId>,
     has_keys: bool,
-    /// Bytes that the next record's text is given.
-    room: usize,
 }
 
 impl Reader<'_> {
-    fn record(&mut self, row: usize) -> Result<Seen, Fault> {
+    fn record(&mut self, row: usize, text: &mut Vec<u8>) -> Result<Looked, Fault> {
         let rows = &mut self.rows;
-        let state = rows.state(self.columns.record, row)?;
+        let state = rows.state_of(self.path, row)?;
         if matches!(state, Datum::Absent | Datum::Null) || !rows.is_born(row)? {
-            return Ok(Seen::Nothing);
+            return Ok(Looked::Nothing);
         }
-        let mut key = String::new();
-        if self.has_keys
-            && let Datum::Text { bytes, .. } = rows.key(row)?
-        {
-            key = String::from_utf8_lossy(bytes).into_owned();
-        }
-        let version = match self.columns.version {
-            Some(column) => version_of(rows.state(column, row)?).map_err(Fault::Error)?,
+        let version = match self.version {
+            Some(path) => version_of(rows.state_of(path, row)?).map_err(Fault::Error)?,
             None => 1,
         };
-        let mut json = Vec::with_capacity(self.room);
-        if !rows.print(row, &mut json)? {
-            return Ok(Seen::Part(StoredRecord { key, version, json: String::new() }));
+        let key = if self.has_keys { rows.key(row)? } else { Datum::Absent };
+        let start = text.len();
+        if let Datum::Text { bytes, .. } = key {
+            text.extend_from_slice(bytes);
         }
-        self.room = json.len() + json.len() / 8;
-        let json = utf8(json).map_err(Fault::Error)?;
-        Ok(Seen::Whole(StoredRecord { key, version, json }))
+        let json = text.len();
+        match rows.print((self.path, row), text) {
+            Ok(is_whole) => {
+                let place = Place { version, key: start, json, end: text.len() };
+                Ok(if is_whole { Looked::Whole(place) } else { Looked::Part(place) })
+            }
+            Err(fault) => {
+                text.truncate(start);
+                Err(fault)
+            }
+        }
     }
 }
 
-/// The text of a record.
+/// The text of a record, or of several.
 pub(super) fn utf8(json: Vec<u8>) -> Result<String> {
-    String::from_utf8(json).map_err(|error| {
-        Error::new(ErrorKind::Corrupt, "a record's text is not UTF-8").with_source(error)
-    })
+    String::from_utf8(json).map_err(|error| not_utf8().with_source(error))
+}
+
+#[cold]
+fn not_utf8() -> Error {
+    Error::new(ErrorKind::Corrupt, "a record's text is not UTF-8")
 }
 
 #[cfg(test)]
@@ -255,7 +304,7 @@ mod tests {
         let records = db.create_collection("long", KeyKind::U64).unwrap();
         let long = |key: u64| {
             let part = "x".repeat(4_000);
-            let parts = vec![format!("\"{part}{key}\""); 75];
+            let parts = vec![format!("\"{part}{key}\""); 300];
             format!("{{\"parts\":[{}]}}", parts.join(","))
         };
         for key in [5, 1, 4, 2, 3, 0, 9, 7] {
@@ -268,9 +317,9 @@ mod tests {
             let head = records.document().head().unwrap();
             let mut batch = RecordBatch::new(vec![4, 9, 4, 0, 7, 1, 2, 3, 5, 6], false);
             let (place, first) = batch.next(head.place()).unwrap().unwrap();
-            assert_eq!((place, first.json), (0, long(3)));
+            assert_eq!((place, first.json), (0, long(3).as_str()));
             let read = batch.read.iter().filter(|read| matches!(read, Read::There(_))).count();
-            assert!((1..5).contains(&read), "{read} of 300 KB are read ahead");
+            assert!((1..5).contains(&read), "{read} of 1.2 MB are read ahead");
             let asked = [9, 3, 8, 3, 0, 7, 1, 2, 4, 5].map(Key::U64);
             let found = records.get_many(&asked).unwrap();
             for (key, found) in asked.iter().zip(&found) {

@@ -371,6 +371,29 @@ impl YoungColumn {
         Some(if birth.revision <= revision { birth } else { Packed::ABSENT })
     }
 
+    /// The same of several slots: hands over each in turn.
+    #[inline]
+    pub(crate) fn at_each(
+        &self,
+        slots: &[u16],
+        revision: u32,
+        mut found: impl FnMut(Option<Packed>),
+    ) {
+        if !matches!(self.changes, Changes::None) {
+            for &slot in slots {
+                found(self.at(slot, revision));
+            }
+            return;
+        }
+        let births = self.births.as_slice();
+        for &slot in slots {
+            let birth = births.get(usize::from(slot).wrapping_sub(usize::from(self.first)));
+            found(
+                birth.map(|&birth| if birth.revision <= revision { birth } else { Packed::ABSENT }),
+            );
+        }
+    }
+
     /// The state a slot was born with, if it was born since the last checkpoint.
     #[inline]
     pub(crate) fn birth(&self, slot: u16) -> Option<Packed> {

@@ -89,8 +89,8 @@ impl RecordView {
     }
 
     /// A record that was read.
-    pub(super) fn record(&self, stored: StoredRecord) -> Result<Record> {
-        Ok(Record::of(self.keys.key_of(&stored.key)?, stored))
+    pub(super) fn record(&self, stored: StoredRecord<'_>) -> Result<Record> {
+        Ok(Record::of(self.keys.key_of(stored.key)?, stored))
     }
 
     /// The parts of a record that are asked for.

@@ -1,0 +1,137 @@
+//! Prints values whose states are at hand by column: scalars, objects, and arrays in one piece.
+
+use crate::limits::ORDINALS_MAX;
+use crate::node::PathId;
+use crate::state::{Datum, Extent, Sequence, ShapeId};
+use crate::tree::group::Fault;
+use crate::tree::schema::Schema;
+use crate::tree::serialize::print_scalar;
+use crate::tree::strips::Strips;
+
+/// Levels of one value that are printed: the printer calls itself for each.
+const LEVELS_MAX: usize = 16;
+
+/// States at one revision, gathered ahead.
+pub(crate) trait States<'a> {
+    /// The state of a node in one of the rows that there are.
+    fn state(&mut self, path: PathId, row: u64) -> Result<Datum<'a>, Fault>;
+
+    /// The states of what stands below them in arrays, by ordinals of their own.
+    fn strips(&mut self) -> &mut Strips<'a>;
+}
+
+impl<'a> States<'a> for Strips<'a> {
+    #[inline]
+    fn state(&mut self, path: PathId, row: u64) -> Result<Datum<'a>, Fault> {
+        Strips::state(self, path, row)
+    }
+
+    fn strips(&mut self) -> &mut Self {
+        self
+    }
+}
+
+/// Why a value was not printed.
+enum Hindrance {
+    /// It takes more than columns: order blocks, a value that stands apart, much room.
+    Beyond,
+    Fault(Fault),
+}
+
+impl From<Fault> for Hindrance {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+/// Prints values behind what is printed already.
+struct Printer<'p> {
+    schema: &'p Schema,
+    out: &'p mut Vec<u8>,
+    /// Bytes that there may be in the end.
+    most: usize,
+}
+
+/// Prints a value of a row. False, with nothing printed, if that takes more than columns, or more
+/// than so many bytes in all.
+pub(crate) fn print_value<'a>(
+    schema: &Schema,
+    states: &mut impl States<'a>,
+    (path, row): (PathId, u64),
+    (out, most): (&mut Vec<u8>, usize),
+) -> Result<bool, Fault> {
+    let before = out.len();
+    let mut printer = Printer { schema, out, most };
+    let hindrance = match printer.value(states, (path, row), LEVELS_MAX) {
+        Ok(()) => return Ok(true),
+        Err(hindrance) => hindrance,
+    };
+    out.truncate(before);
+    match hindrance {
+        Hindrance::Beyond => Ok(false),
+        Hindrance::Fault(fault) => Err(fault),
+    }
+}
+
+impl Printer<'_> {
+    /// Prints a value with so many levels at most.
+    #[inline]
+    fn value<'a>(
+        &mut self,
+        states: &mut impl States<'a>,
+        (path, row): (PathId, u64),
+        levels: usize,
+    ) -> Result<(), Hindrance> {
+        let state = states.state(path, row)?;
+        if print_scalar(state, self.out) {
+            return if self.out.len() <= self.most { Ok(()) } else { Err(Hindrance::Beyond) };
+        }
+        let below = levels.checked_sub(1).ok_or(Hindrance::Beyond)?;
+        match state {
+            Datum::Object(shape) => self.fields(states, (shape, row), below),
+            Datum::Array(Sequence::Extent(extent)) => {
+                self.elements(states.strips(), (path, extent), below)
+            }
+            _ => Err(Hindrance::Beyond),
+        }
+    }
+
+    fn fields<'a>(
+        &mut self,
+        states: &mut impl States<'a>,
+        (shape, row): (ShapeId, u64),
+        levels: usize,
+    ) -> Result<(), Hindrance> {
+        let mut before = b'{';
+        for field in self.schema.shape(shape) {
+            self.out.push(before);
+            before = b',';
+            self.out.extend_from_slice(self.schema.rendered(field));
+            self.value(states, (field.path, row), levels)?;
+        }
+        self.out.extend_from_slice(if before == b'{' { b"{}" } else { b"}" });
+        Ok(())
+    }
+
+    fn elements(
+        &mut self,
+        strips: &mut Strips<'_>,
+        (array, extent): (PathId, Extent),
+        levels: usize,
+    ) -> Result<(), Hindrance> {
+        let end = extent.first.saturating_add(extent.count.into());
+        let path = self.schema.path(array).element;
+        let mut before = b'[';
+        if let Some(path) = path.filter(|_| end <= ORDINALS_MAX) {
+            for ordinal in extent.first..end {
+                self.out.push(before);
+                before = b',';
+                self.value(strips, (path, ordinal), levels)?;
+            }
+        } else if extent.count > 0 {
+            return Err(Hindrance::Beyond);
+        }
+        self.out.extend_from_slice(if before == b'[' { b"[]" } else { b"]" });
+        Ok(())
+    }
+}
