@@ -2,4 +2,5 @@
 
 mod lifecycle;
 mod model;
+mod staging;
 mod storage;

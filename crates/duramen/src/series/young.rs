@@ -30,6 +30,8 @@ pub(crate) struct YoungSeries {
     generations: Mutex<Vec<Arc<Generation>>>,
     /// Approximate bytes of all that was ever staged.
     staged_bytes: AtomicUsize,
+    /// The last generation of each stripe that replayed commits seal.
+    seals: Mutex<FxHashMap<u64, u64>>,
     /// The names of all series, as they were last asked for.
     pub(crate) names: LastNames,
 }
@@ -61,7 +63,8 @@ pub(crate) struct Delete {
 impl Default for YoungSeries {
     fn default() -> Self {
         let generations = Mutex::new(vec![Arc::default()]);
-        Self { generations, staged_bytes: AtomicUsize::new(0), names: LastNames::default() }
+        let (seals, names) = (Mutex::default(), LastNames::default());
+        Self { generations, staged_bytes: AtomicUsize::new(0), seals, names }
     }
 }
 
@@ -76,6 +79,18 @@ impl YoungSeries {
         for (series, change) in changes.iter() {
             all.entry(series).or_default().stage(change, commit.0);
         }
+    }
+
+    /// A replayed commit has what a stripe staged up to a generation.
+    pub(crate) fn note_seal(&self, stripe: u64, generation: u64) {
+        let mut seals = self.seals.lock();
+        let last = seals.entry(stripe).or_default();
+        *last = generation.max(*last);
+    }
+
+    /// The last generation of a stripe that was replayed; 0 if none was.
+    pub(crate) fn last_seal(&self, stripe: u64) -> u64 {
+        self.seals.lock().get(&stripe).copied().unwrap_or_default()
     }
 
     /// What is young of a series, as pieces.
