@@ -153,7 +153,7 @@ impl Database {
 
     /// Makes every commit so far durable, whatever was promised for it.
     pub fn flush(&self) -> Result<()> {
-        self.engine.journal()?.flush()
+        self.engine.seal_durably()
     }
 
     /// Writes what is only in the journal into a segment, so that opening replays nothing.

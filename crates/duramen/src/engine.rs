@@ -21,6 +21,7 @@ use crate::manifest::{Feature, Manifest};
 use crate::memory::Memory;
 use crate::revision::{CommitSequence, Micros};
 use crate::series::young::YoungSeries;
+use crate::staging::Staging;
 use crate::store::Store;
 use crate::sync::{Mutex, RwLock};
 use crate::tree::Tree;
@@ -47,6 +48,8 @@ pub(crate) mod recovery;
 mod retention;
 pub(crate) mod room;
 pub(crate) mod salvage;
+mod sealing;
+mod staging;
 pub(crate) mod unfinished;
 
 use background::{Signal, Worker};
@@ -55,6 +58,7 @@ use options::Options;
 use purge::Purges;
 use recent::Recent;
 use room::Room;
+use sealing::{SealSignal, Sealer};
 
 /// The tree of the catalogue.
 pub(crate) const CATALOGUE: TreeId = TreeId(0);
@@ -71,8 +75,8 @@ pub(crate) struct Engine {
 enum Owner {
     /// Somebody else: it is the handle of the thread of the database.
     Other,
-    /// This handle, and with it the thread, if there is one.
-    This(Option<Worker>),
+    /// This handle, and with it the threads, if there are any.
+    This(Option<Worker>, Option<Sealer>),
 }
 
 /// One open database.
@@ -97,6 +101,9 @@ pub(crate) struct Shared {
     memory: Arc<Memory>,
     compaction: Mutex<Option<Compaction>>,
     room: Room,
+    /// Points that are no commit yet.
+    pub(crate) staging: Staging,
+    sealing: Arc<SealSignal>,
     /// Compactions that put their segment in place since the database was opened.
     compactions: AtomicU64,
     /// Held by whoever purges.
@@ -290,12 +297,11 @@ impl Engine {
         self.shut()
     }
 
-    /// Ends the thread of the database, if this handle has one.
+    /// Ends the threads of the database, if this handle has them.
     fn end_worker(&mut self) {
-        if let Owner::This(worker) = &mut self.owner
-            && let Some(worker) = worker.take()
-        {
-            worker.end();
+        if let Owner::This(worker, sealer) = &mut self.owner {
+            sealer.take().into_iter().for_each(Sealer::end);
+            worker.take().into_iter().for_each(Worker::end);
         }
     }
 
@@ -348,7 +354,7 @@ impl Deref for Engine {
 impl Drop for Engine {
     fn drop(&mut self) {
         self.end_worker();
-        if let Owner::This(_) = self.owner {
+        if let Owner::This(..) = self.owner {
             // Without it the next open replays more and reports as after a crash; nothing is lost.
             let _ = self.shut();
         }

@@ -27,7 +27,7 @@ use crate::tree::persist::{Meta, decode_schema};
 use crate::tree::schema::ROOT;
 use crate::{
     CommitSequence, Database, Error, Filter, Format, JsonPath, JsonPointer, LabelPath, Micros,
-    Options, ParseOptions, RecordPath, Result, Revision, journal, segment, series,
+    Options, ParseOptions, RecordPath, Result, Revision, journal, segment, series, staging,
 };
 
 /// A decoder to be fuzzed.
@@ -40,7 +40,7 @@ pub struct Target {
 }
 
 /// All of them.
-pub const TARGETS: [Target; 20] = [
+pub const TARGETS: [Target; 21] = [
     Target { name: "journal_group", run: journal::fuzzing::group },
     Target { name: "journal_records", run: journal_records },
     Target { name: "segment_cells", run: segment::fuzzing::cells },
@@ -56,6 +56,7 @@ pub const TARGETS: [Target; 20] = [
     Target { name: "tree_facts", run: tree_facts },
     Target { name: "index_cell", run: index_cell },
     Target { name: "series_block", run: series::fuzzing::block },
+    Target { name: "staging_file", run: staging::fuzzing::stripe },
     Target { name: "json", run: json },
     Target { name: "jsonpath", run: jsonpath },
     Target { name: "json_patch", run: json_patch },
@@ -105,6 +106,7 @@ pub fn corpus(device: &Arc<dyn Device>) -> Result<Vec<(&'static str, Vec<u8>)>> 
     add_cells(device, &mut corpus)?;
     add_journal(device, database, &mut corpus)?;
     corpus.extend(series::fuzzing::blocks().map(|block| ("series_block", block)));
+    corpus.extend(staging::fuzzing::files().map(|file| ("staging_file", file)));
     corpus.extend(TEXTS.iter().map(|(name, text)| (*name, text.as_bytes().to_vec())));
     Ok(corpus)
 }

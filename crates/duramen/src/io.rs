@@ -39,6 +39,16 @@ pub trait Device: Send + Sync + fmt::Debug {
     /// What the present or last holder of the lock wrote into the file.
     fn lock_holder(&self, path: &str) -> io::Result<String>;
 
+    /// The first `len` bytes of a file that is there, to be written one small piece after the other
+    /// at little cost. `UnexpectedEof` if the file is shorter.
+    fn map(&self, path: &str, len: u64) -> io::Result<Box<dyn Mapping>> {
+        let file = self.open(path, Access::Write)?;
+        if file.len()? < len {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(Box::new(file))
+    }
+
     /// A number that no other database has, for the id of a new one.
     fn entropy(&self) -> u128 {
         use std::hash::{BuildHasher, RandomState};
@@ -75,6 +85,20 @@ pub trait File: Send + Sync + fmt::Debug {
     /// Whether the file has no bytes.
     fn is_empty(&self) -> io::Result<bool> {
         Ok(self.len()? == 0)
+    }
+}
+
+/// Bytes of a file that one owner writes. What was written is the operating system's to keep: it
+/// survives a killed process, and a power loss where that system had it on the device by then.
+pub trait Mapping: Send + fmt::Debug {
+    /// Writes all of `bytes` to a place.
+    fn write(&mut self, bytes: &[u8], offset: u64) -> io::Result<()>;
+}
+
+/// A device that maps no memory writes to the file.
+impl Mapping for Arc<dyn File> {
+    fn write(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        write_all_at(self.as_ref(), bytes, offset)
     }
 }
 

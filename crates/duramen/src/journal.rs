@@ -23,7 +23,7 @@ mod writer;
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -101,6 +101,8 @@ struct Shared {
     clock: Arc<dyn Clock>,
     directory: Directory,
     published: AtomicU64,
+    /// Whether it failed, for those who do not take the queue's lock.
+    is_poisoned: AtomicBool,
     queue: Mutex<Queue>,
     /// Locked by the leader only.
     writer: Mutex<Writer>,
@@ -219,6 +221,7 @@ impl Journal {
             clock: Arc::clone(&settings.clock),
             directory,
             published: AtomicU64::new(queue.tail.sequence.0),
+            is_poisoned: AtomicBool::new(false),
             queue: Mutex::new(queue),
             writer: Mutex::new(writer),
             preparing: Mutex::new(()),
@@ -310,6 +313,14 @@ impl Journal {
     /// Why the journal takes no more commits, if so.
     pub(crate) fn poisoned(&self) -> Option<Error> {
         self.shared.queue.lock().check().err()
+    }
+
+    /// The error of [`poisoned`](Self::poisoned), found without waiting for a lock.
+    pub(crate) fn check_open(&self) -> Result<()> {
+        if self.shared.is_poisoned.load(Ordering::Acquire) {
+            return self.shared.queue.lock().check();
+        }
+        Ok(())
     }
 
     /// The published sequence and the place right after the group that ends with it.
@@ -606,6 +617,7 @@ impl Shared {
     /// Poisons the journal: what is queued is dropped, and all who wait are told.
     fn fail(&self, queue: &mut Queue, failure: Failure) {
         queue.failure.get_or_insert(failure);
+        self.is_poisoned.store(true, Ordering::Release);
         queue.clear();
         self.turns.iter().chain([&self.progress]).for_each(|waiting| {
             waiting.notify_all();

@@ -63,6 +63,7 @@ mod scrub;
 mod segment;
 mod series;
 mod snapshot;
+mod staging;
 mod state;
 mod store;
 mod subsequence;

@@ -73,6 +73,15 @@ pub const SERIES_TAIL_POINTS_MAX: usize = 4_096;
 pub const SERIES_READ_POINTS: usize = 8_192;
 /// Points of all series in one commit.
 pub const SERIES_COMMIT_POINTS_MAX: usize = 1 << 26;
+/// Files that points are staged in: as many threads stage points without waiting for each other.
+pub const STAGING_STRIPES_MAX: usize = 16;
+/// One in so many bytes of the journal at which a checkpoint is due is a bank of a staging file, of
+/// which each has two.
+pub const STAGING_JOURNAL_SHARE: usize = 64;
+/// Bytes of a bank of a staging file, at the least and at the most.
+pub const STAGING_BANK_BYTES_MIN: usize = 1 << 10;
+/// See [`STAGING_BANK_BYTES_MIN`].
+pub const STAGING_BANK_BYTES_MAX: usize = 1 << 20;
 /// Labels of one series.
 pub const SERIES_LABELS_MAX: usize = 64;
 /// Bytes of the key of a record.

@@ -141,11 +141,13 @@ pub(crate) struct Manifest {
 pub(crate) enum Feature {
     /// Points of series, in the journal and in segments.
     Series = 1,
+    /// Points that are staged in files of their own, and commits that seal them.
+    Staging = 2,
 }
 
 impl Feature {
     /// All that this version knows.
-    const ALL: u64 = Self::Series as u64;
+    const ALL: u64 = Self::Series as u64 | Self::Staging as u64;
 }
 
 impl Manifest {

@@ -9,6 +9,7 @@
 mod database;
 mod device;
 mod journal;
+mod staging;
 
 use std::panic;
 use std::process::{Command, ExitCode, Stdio};
@@ -66,6 +67,11 @@ const MODELS: &[Model] = &[
         defects: &["replace_in_two_steps"],
     },
     Model { name: "writers_wait_for_memory", run: database::memory, defects: &[] },
+    Model {
+        name: "staged_points_outlive_the_process",
+        run: staging::kills,
+        defects: &["reuse_bank_early", "forget_stamp"],
+    },
 ];
 
 /// Time that goes on by a microsecond whenever somebody looks.

@@ -10,7 +10,6 @@ use crate::engine::record::{Facts, Prepared};
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::{JsonPointer, ParseOptions, Tape};
 use crate::limits::{COMMIT_TEXT_BYTES_MAX, TURN_WAIT_MS};
-use crate::manifest::Feature;
 use crate::revision::{CommitSequence, Micros, Revision};
 use crate::series::changes::SeriesChanges;
 use crate::tree::Tree;
@@ -88,7 +87,8 @@ pub struct Committed {
     /// The documents that changed, by name, with their new revisions. Empty if nothing changed,
     /// or only names, tags or options.
     pub revisions: Vec<(String, Revision)>,
-    /// The commit's sequence; 0 if there was none.
+    /// The commit's sequence; 0 if there was none, or will be one later, as of a point that is
+    /// [staged](crate::Series::append).
     pub sequence: CommitSequence,
     /// The commit's timestamp.
     pub timestamp: Micros,
@@ -220,9 +220,7 @@ impl Transaction {
             return Ok(Committed::default());
         }
         self.check_timestamp(options.timestamp)?;
-        if self.writers.contains_key(&TreeId::SERIES) {
-            self.engine.enable(Feature::Series)?;
-        }
+        let changes_series = self.prepare_series(&changes)?;
         let facts = Facts::of(options);
         let prepared = Prepared::new(self.writers.values().collect(), facts)
             .with_series(&changes)
@@ -238,6 +236,9 @@ impl Transaction {
             writer.finish();
         }
         self.engine.acknowledge(ticket)?;
+        if changes_series {
+            self.engine.staging.catalogue_changed();
+        }
         Ok(Committed { revisions, sequence: ticket.sequence, timestamp: ticket.timestamp })
     }
 

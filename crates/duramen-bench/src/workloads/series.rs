@@ -1,6 +1,8 @@
 //! T: points of series: appended one by one (T1) and in batches (T2, T2s), and read (T3), with the
 //! bytes that a point takes (T5).
 
+mod appends;
+
 use std::ops::ControlFlow;
 
 use anyhow::{Result, ensure};
@@ -15,6 +17,8 @@ use crate::session::Session;
 use crate::stopwatch::Stopwatch;
 use crate::subject::DURAMEN;
 
+pub(crate) use appends::appends;
+
 /// Milliseconds for which an acknowledged append may be lost with the power.
 const INTERVAL: Durability = Durability::Interval(100);
 pub(super) const SECOND: i64 = 1_000_000;
@@ -25,44 +29,6 @@ const BATCH: u64 = 100_000;
 const SYNC_BATCH: u64 = 1_000;
 /// Points that are read, and how often.
 const READS: [(u64, u64); 2] = [(7_000, 100), (70_000, 50)];
-
-/// Runs T1: points appended one by one, in turn to one, ten and a hundred series.
-pub(crate) fn appends(session: &mut Session) -> Result<()> {
-    for (durability, named, count) in [
-        (INTERVAL, RELAXED, session.scale.points),
-        (Durability::Sync, SYNC, session.scale.points / 100),
-    ] {
-        for series in [1, 10, 100] {
-            let mut rates = Vec::new();
-            for _ in 0..session.scale.rounds.measured {
-                rates.push(append(session, series, (durability, count))?);
-            }
-            let case = format!("{series} tags/{named}");
-            let measure = Measure::gain("T1", "points_per_s", "1/s").case(case).durability(named);
-            session.figures.add(&measure, &[(DURAMEN, rates)]);
-        }
-    }
-    Ok(())
-}
-
-fn append(
-    session: &mut Session,
-    count: usize,
-    (durability, points): (Durability, u64),
-) -> Result<f64> {
-    let (folder, db, series) = plant(session, count)?;
-    let how = CommitOptions { durability: Some(durability), ..CommitOptions::default() };
-    let watch = Stopwatch::start();
-    for at in 0..points.cast_signed() {
-        let to = &series[usize::try_from(at)? % count];
-        to.append(Micros(SECOND + at * 1_000), at as f64, &how)?;
-    }
-    let rate = points as f64 / watch.seconds();
-    drop(series);
-    db.close()?;
-    std::fs::remove_dir_all(folder)?;
-    Ok(rate)
-}
 
 /// Runs T2 and T2s: a walk of two decimals appended to ten series in batches; then T5, what its
 /// points take once they are compacted.

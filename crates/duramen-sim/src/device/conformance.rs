@@ -249,3 +249,20 @@ fn play(device: &dyn Device, random: &mut Random) -> Vec<String> {
 }
 
 const NAMES: [&str; 4] = ["a", "b", "d/a", "d/b"];
+
+#[test]
+fn what_is_written_to_a_mapping_is_in_the_file() {
+    on_every_device(|device| {
+        let file = device.open("dir/mapped", Access::Create).unwrap();
+        write_all_at(&*file, &[7; 5_000], 0).unwrap();
+        let mut mapping = device.map("dir/mapped", 5_000).unwrap();
+        mapping.write(b"oak", 4_997).unwrap();
+        mapping.write(b"elm", 4_095).unwrap();
+        let bytes = content(&*file);
+        assert_eq!(bytes.len(), 5_000);
+        assert_eq!((&bytes[4_094..4_099], &bytes[4_996..]), (&b"\x07elm\x07"[..], &b"\x07oak"[..]));
+        file.sync().unwrap();
+        assert_eq!(kind(device.map("dir/mapped", 5_001)), ErrorKind::UnexpectedEof);
+        assert_eq!(kind(device.map("dir/none", 1)), ErrorKind::NotFound);
+    });
+}

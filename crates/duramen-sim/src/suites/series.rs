@@ -8,6 +8,8 @@
 //! - what was acknowledged is there, or, after a power loss, what was durable;
 //! - what every range says, either way round, is what the model says, as of earlier commits too.
 
+mod staged;
+
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
@@ -16,6 +18,7 @@ use duramen::{
     RangeOptions, SeriesDefinition, SeriesFilter, SeriesValue, Transaction, ValueType,
 };
 
+use self::staged::Staged;
 use super::machine::{Machine, Stop};
 use crate::Random;
 use crate::expectation::Check;
@@ -61,18 +64,21 @@ struct Plant {
     /// The commit that a power loss cannot take, and the one that was acknowledged.
     durable: usize,
     acknowledged: usize,
+    staged: Staged,
 }
 
 /// The round of a seed.
 pub(super) fn round(seed: u64) -> Check<Tally> {
     let machine = Machine::new(seed ^ 0x5e71);
-    let mut plant = Plant { machine, commits: Vec::new(), durable: 0, acknowledged: 0 };
+    let (commits, staged) = (Vec::new(), Staged::default());
+    let mut plant = Plant { machine, commits, durable: 0, acknowledged: 0, staged };
     for _ in 0..LIVES {
         let db = plant.open()?;
         plant.machine.plan_fault();
         plant.live(&db)?;
         if plant.machine.end(db) {
             plant.durable = plant.acknowledged;
+            plant.staged.settle();
         }
     }
     let db = plant.open()?;
@@ -100,6 +106,7 @@ impl Plant {
         self.commits.truncate(found);
         (self.durable, self.acknowledged) = (found, found);
         self.compare(&db)?;
+        self.staged.adopt(&db, self.machine.was_killed)?;
         Ok(db)
     }
 
@@ -107,7 +114,8 @@ impl Plant {
         if self.acknowledged > 0 {
             return Err("the series are gone".to_owned());
         }
-        let all = SERIES.map(|(name, value_type)| (name, SeriesDefinition::new(value_type)));
+        let all = SERIES.iter().chain(&staged::SERIES);
+        let all: Vec<_> = all.map(|&(name, of)| (name, SeriesDefinition::new(of))).collect();
         said("create", db.create_series_all(&all))?;
         said("flush", db.flush())
     }
@@ -124,9 +132,11 @@ impl Plant {
                 }
                 3 => {
                     self.machine.seen.insert("look");
-                    let found = self.compare(db);
+                    let found = self.compare(db).and_then(|()| self.staged.look(db));
                     self.machine.unread(found)
                 }
+                4..=8 => self.stage(db),
+                9 => self.delete_staged(db),
                 _ => self.commit(db),
             };
             match done {
@@ -134,6 +144,21 @@ impl Plant {
                 Err(Stop::Over) => break,
                 Err(Stop::Wrong(what)) => return Err(what),
             }
+        }
+        Ok(())
+    }
+
+    /// Points that are staged.
+    fn stage(&mut self, db: &Database) -> Result<(), Stop> {
+        self.machine.seen.insert("stage");
+        let staged = self.staged.append(db, &mut self.machine.random);
+        staged.map_err(|error| self.machine.stop(&error))
+    }
+
+    fn delete_staged(&mut self, db: &Database) -> Result<(), Stop> {
+        let deleted = self.staged.delete(db, &mut self.machine.random);
+        if deleted.map_err(|error| self.machine.stop(&error))? {
+            self.settle(Ok(()))?;
         }
         Ok(())
     }
@@ -157,6 +182,7 @@ impl Plant {
                 }
                 if durability == Durability::Sync {
                     self.durable = self.acknowledged;
+                    self.staged.settle();
                 }
                 self.machine.seen.insert("commit");
                 Ok(())
@@ -195,6 +221,7 @@ impl Plant {
     fn settle(&mut self, result: duramen::Result<()>) -> Result<(), Stop> {
         result.map_err(|error| self.machine.stop(&error))?;
         self.durable = self.acknowledged;
+        self.staged.settle();
         Ok(())
     }
 }

@@ -52,12 +52,14 @@ impl Engine {
         let turn = self.checkpoint_turn();
         // Before commits have to wait, so that what is left to write then is little.
         self.checkpoint_with_room(&turn)?;
+        let no_seals = self.staging.seal_turn();
         let _no_commits = self.gate.write();
         journal.flush()?;
         journal.unmark()?;
         let tail = journal.tail();
         let timestamp = self.clock().now().max(Micros(tail.timestamp.0.saturating_add(1)));
         let end = JournalPoint { sequence: tail.sequence.next(), timestamp, ..tail };
+        self.staging.stamp(&no_seals, end.sequence)?;
         stage(&self.view(), &mut loaded, &end);
         let young_bytes = self.memory.young();
         let mut is_final = loaded.catalogue.is_some();

@@ -46,6 +46,7 @@ impl Engine {
     /// Writes everything published and not yet in a segment into one, and merges segments if there
     /// are many by now.
     pub(crate) fn checkpoint(&self) -> Result<()> {
+        self.seal()?;
         self.write_checkpoint()?;
         // Nothing depends on it: a compaction that fails is tried again after the next checkpoint.
         let _ = self.compact_due();
@@ -85,9 +86,11 @@ impl Engine {
         // Most of the wait for the device is over before commits have to wait.
         journal.flush()?;
         self.follow_indexes();
+        let no_seals = self.staging.seal_turn();
         let _no_commits = self.gate.write();
         journal.flush()?;
         let tail = journal.tail();
+        self.staging.stamp(&no_seals, tail.sequence)?;
         let frozen = |tree: Arc<Tree>| tree.freeze().map(|frozen| (tree, frozen));
         let trees: Vec<_> = self.view().open_trees().into_iter().filter_map(frozen).collect();
         if tail.sequence == from.sequence && trees.is_empty() {
@@ -182,6 +185,11 @@ impl Engine {
         if let Some(poisoned) = journal.poisoned() {
             return Err(poisoned);
         }
+        // What finds no room now is staged still, and the next open finds it.
+        match self.seal() {
+            Err(error) if error.kind() == ErrorKind::Full => {}
+            sealed => sealed?,
+        }
         // Entries of indexes take memory, and no journal.
         if self.journal_bytes().max(self.memory.young()) >= CLOSING_CHECKPOINT_JOURNAL_BYTES {
             match self.write_checkpoint() {
@@ -198,6 +206,7 @@ impl Engine {
                 merged => merged?,
             }
         }
-        journal.close()
+        journal.close()?;
+        self.end_staging()
     }
 }

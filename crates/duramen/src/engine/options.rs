@@ -65,3 +65,11 @@ pub struct CommitOptions {
     /// When it is acknowledged; by default as the database was opened.
     pub durability: Option<Durability>,
 }
+
+impl CommitOptions {
+    /// Whether they say nothing but when the commit is acknowledged.
+    pub(crate) fn is_plain(&self) -> bool {
+        let says_nothing = self.author.is_none() && self.message.is_none();
+        says_nothing && self.timestamp.is_none() && self.expect_revision.is_none()
+    }
+}

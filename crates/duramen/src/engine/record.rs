@@ -18,6 +18,14 @@ const HAS_TIMESTAMP: u8 = 1;
 const HAS_AUTHOR: u8 = 2;
 const HAS_MESSAGE: u8 = 4;
 const HAS_SERIES: u8 = 8;
+const HAS_SEAL: u8 = 16;
+
+/// What stands in a record behind its trees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Behind {
+    series: bool,
+    seal: bool,
+}
 
 /// What a commit says of its revisions.
 #[derive(Debug, Clone, Default)]
@@ -73,6 +81,16 @@ impl<'w> Prepared<'w> {
         self
     }
 
+    /// Says that the commit has all points of a stripe up to a generation. Comes after the series.
+    pub(crate) fn with_seal(mut self, (stripe, generation): (u64, u64)) -> Self {
+        if let Some(flags) = self.body.first_mut() {
+            *flags |= HAS_SEAL;
+        }
+        self.body.extend(stripe.to_le_bytes());
+        put_varint(&mut self.body, generation);
+        self
+    }
+
     /// Marks a commit that lets something go, so that it may take what is kept for a full device.
     pub(crate) fn giving_room(self, gives_room: bool) -> Self {
         Self { gives_room, ..self }
@@ -122,10 +140,10 @@ impl<'w> Prepared<'w> {
 }
 
 impl Facts {
-    /// What a record begins with, and whether points of series stand after its trees.
-    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<(Self, bool)> {
+    /// What a record begins with, and what stands after its trees.
+    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<(Self, Behind)> {
         let flags = reader.byte()?;
-        if flags & !(HAS_TIMESTAMP | HAS_AUTHOR | HAS_MESSAGE | HAS_SERIES) != 0 {
+        if flags & !(HAS_TIMESTAMP | HAS_AUTHOR | HAS_MESSAGE | HAS_SERIES | HAS_SEAL) != 0 {
             return Err(reader.corrupt(&format!("expected known flags, found {flags:#04x}")));
         }
         let mut facts = Self::default();
@@ -138,7 +156,8 @@ impl Facts {
         if flags & HAS_MESSAGE != 0 {
             facts.message = Some(reader.text()?.into());
         }
-        Ok((facts, flags & HAS_SERIES != 0))
+        let behind = Behind { series: flags & HAS_SERIES != 0, seal: flags & HAS_SEAL != 0 };
+        Ok((facts, behind))
     }
 
     /// What the options of a commit say.
@@ -171,6 +190,25 @@ impl Facts {
     }
 }
 
+impl Behind {
+    /// Repeats what stands behind the trees.
+    pub(super) fn replay(
+        self,
+        view: &View,
+        at: (CommitSequence, Micros),
+        reader: &mut Reader<'_>,
+    ) -> Result<()> {
+        if self.series {
+            view.series.stage(&SeriesChanges::decode(reader)?, at);
+        }
+        if self.seal {
+            let stripe = reader.i64()?.cast_unsigned();
+            view.series.note_seal(stripe, reader.varint()?);
+        }
+        reader.end()
+    }
+}
+
 /// Repeats a commit that the journal recorded.
 pub(crate) fn replay(
     view: &View,
@@ -178,7 +216,7 @@ pub(crate) fn replay(
     body: &[u8],
 ) -> Result<()> {
     let mut reader = Reader::new(body);
-    let (facts, has_series) = Facts::decode(&mut reader)?;
+    let (facts, behind) = Facts::decode(&mut reader)?;
     let mut trees = Vec::new();
     for _ in 0..reader.count()? {
         let tree = view.tree(TreeId(reader.varint()?))?;
@@ -195,9 +233,7 @@ pub(crate) fn replay(
         tree.blobs.commit_staged();
         trees.push((tree.id(), revision));
     }
-    if has_series {
-        view.series.stage(&SeriesChanges::decode(&mut reader)?, (sequence, committed));
-    }
+    behind.replay(view, (sequence, committed), &mut reader)?;
     view.recent.lock().push(sequence, trees);
-    reader.end()
+    Ok(())
 }

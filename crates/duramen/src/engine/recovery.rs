@@ -6,7 +6,8 @@ use std::sync::atomic::AtomicU64;
 use crate::engine::background::Worker;
 use crate::engine::options::Options;
 use crate::engine::room::Room;
-use crate::engine::{Engine, Owner, Shared, View, record};
+use crate::engine::sealing::Sealer;
+use crate::engine::{Engine, Owner, Shared, View, record, staging};
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Device, Lock};
 use crate::journal::{self, Journal, JournalSettings};
@@ -14,6 +15,7 @@ use crate::limits::LOCK_RETRY_MS;
 use crate::manifest::Manifest;
 use crate::memory::Memory;
 use crate::revision::CommitSequence;
+use crate::staging::{self as staging_files, Staging};
 use crate::store::{self, Store};
 use crate::sync::{Mutex, RwLock};
 
@@ -78,18 +80,24 @@ impl Engine {
                 record::replay(&view, (sequence, committed), body)
             })?;
         store::remove_unnamed(device.as_ref(), &manifest)?;
+        let seals = |stripe| view.series.last_seal(stripe);
+        let staged =
+            staging::recover(device.as_ref(), (settings.database, start.sequence), &seals)?;
         if !report.clean {
             manifest.begin_epoch(report.end.sequence);
             manifest.store(device.as_ref())?;
         }
         let parts = (Some(journal), Some(lock));
         let engine = Self::assemble((device, options), parts, (view, manifest), false);
+        engine.commit_recovered(&staged)?;
         if !report.clean && report.commits > 0 {
             // After a failed sync the operating system may hold pages of the journal as clean that
             // never reached the device, and writing them again could damage those that did. So
             // what was found is made durable in another place before anyone sees it.
             engine.with_reserve(&mut || engine.write_checkpoint())?;
         }
+        staging_files::remove_all(engine.device.as_ref())?;
+        engine.staging.begin(engine.manifest.lock().checkpoint.sequence);
         engine.started()
     }
 
@@ -120,19 +128,26 @@ impl Engine {
             memory,
             compaction: Mutex::new(None),
             room: Room::default(),
+            staging: Staging::default(),
+            sealing: Arc::default(),
             compactions: AtomicU64::new(0),
             purges: Mutex::default(),
             _lock: lock,
         };
-        Self { shared: Arc::new(shared), owner: Owner::This(None) }
+        Self { shared: Arc::new(shared), owner: Owner::This(None, None) }
     }
 
-    /// Starts the thread, if there is to be one.
+    /// Starts the threads, if there are to be any.
     fn started(mut self) -> Result<Self> {
         if self.has_worker() {
             let shared = Arc::clone(&self.shared);
-            let worker = Worker::start(Self { shared, owner: Owner::Other })?;
-            self.owner = Owner::This(Some(worker));
+            let handle = || Self { shared: Arc::clone(&shared), owner: Owner::Other };
+            // Where the second one cannot be started, the first one ends with this handle.
+            self.owner = Owner::This(Some(Worker::start(handle())?), None);
+            let sealer = Sealer::start(handle())?;
+            if let Owner::This(_, started) = &mut self.owner {
+                *started = Some(sealer);
+            }
             // Opens after crashes leave a segment each, without a commit that would merge them.
             self.signal.wake();
         }
@@ -250,7 +265,7 @@ fn check_place(device: &dyn Device, create: bool) -> Result<()> {
     if !create {
         return Err(nothing_there());
     }
-    let ours = [LOCK, "MANIFEST.new", "journal", "segments"];
+    let ours = [LOCK, "MANIFEST.new", "journal", "segments", staging_files::DIRECTORY];
     if let Some(other) = names.iter().find(|name| !ours.contains(&name.as_str())) {
         let message = format!(
             "the folder is not a Duramen database: it has \"{other}\"; name an empty or a new one"

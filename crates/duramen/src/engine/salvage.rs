@@ -24,7 +24,6 @@ use crate::repair::device::SalvageDevice;
 use crate::revision::{CommitSequence, Micros, Revision};
 use crate::segment::salvage::{DamagedSegment, LostKeys, Part, numbers};
 use crate::segment::{Encoding, Segment, SegmentInfo, SegmentMeta, SegmentWriter};
-use crate::series::changes::SeriesChanges;
 use crate::store::Store;
 use crate::tree::Tree;
 use crate::tree::cell_key::{self, TreeId};
@@ -332,7 +331,7 @@ impl Replay<'_> {
 
     fn apply(&mut self, at: (CommitSequence, Micros), body: &[u8]) -> Result<()> {
         let mut reader = Reader::new(body);
-        let (facts, has_series) = Facts::decode(&mut reader)?;
+        let (facts, behind) = Facts::decode(&mut reader)?;
         for _ in 0..reader.count()? {
             let (id, revision) = (TreeId(reader.varint()?), Revision(reader.varint()?));
             self.touched.insert(id);
@@ -352,10 +351,7 @@ impl Replay<'_> {
                 self.note(id, revision);
             }
         }
-        if has_series {
-            self.view.series.stage(&SeriesChanges::decode(&mut reader)?, at);
-        }
-        reader.end()
+        behind.replay(self.view, at, &mut reader)
     }
 
     fn note(&mut self, tree: TreeId, revision: Revision) {

@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Access, Device, File, Lock, check_path, split_path, write_all_at};
+use super::{Access, Device, File, Lock, Mapping, check_path, split_path, write_all_at};
 
 /// Files in a directory of the operating system.
 ///
@@ -119,6 +119,12 @@ impl Device for DirectoryDevice {
         sync_directory(&self.dir_path(dir)?)
     }
 
+    fn map(&self, path: &str, len: u64) -> io::Result<Box<dyn Mapping>> {
+        let file = OpenOptions::new().read(true).write(true).open(self.file_path(path)?)?;
+        let len = usize::try_from(len).map_err(|_| io::ErrorKind::FileTooLarge)?;
+        Ok(Box::new(DirectoryMapping(duramen_mapping::Mapping::new(&file, len)?)))
+    }
+
     fn lock(&self, path: &str, holder: &str) -> io::Result<Box<dyn Lock>> {
         let full = self.file_path(path)?;
         self.create_parent(path)?;
@@ -174,6 +180,18 @@ impl File for DirectoryFile {
 
     fn len(&self) -> io::Result<u64> {
         Ok(self.0.metadata()?.len())
+    }
+}
+
+#[derive(Debug)]
+struct DirectoryMapping(duramen_mapping::Mapping);
+
+impl Mapping for DirectoryMapping {
+    #[inline]
+    fn write(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let offset = usize::try_from(offset).map_err(|_| io::ErrorKind::FileTooLarge)?;
+        self.0.write(bytes, offset);
+        Ok(())
     }
 }
 

@@ -92,7 +92,7 @@ fn a_newer_format_or_feature_is_unsupported() {
     let sound = sample().encode();
     for at in [16, 24] {
         let mut newer = sound.clone();
-        newer[at] = 2;
+        newer[at] = 4;
         let error = Manifest::decode(&sealed(newer)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unsupported, "byte {at}: {error}");
     }

@@ -46,6 +46,16 @@ impl ScheduledDevice {
         Arc::new(Self { files: Mutex::new(files), ..Self::default() })
     }
 
+    /// What is left when the process is killed now.
+    pub(super) fn killed(&self) -> Arc<Self> {
+        let left = |(name, inode): (&String, &Arc<Inode>)| {
+            let content = Mutex::new(inode.content.lock().clone());
+            (name.clone(), Arc::new(Inode { content, ..Inode::default() }))
+        };
+        let files = self.files.lock().iter().map(left).collect();
+        Arc::new(Self { files: Mutex::new(files), ..Self::default() })
+    }
+
     /// The sync after so many fails.
     pub(super) fn fail_sync_after(&self, syncs: usize) {
         *self.syncs_left.lock() = syncs + 1;

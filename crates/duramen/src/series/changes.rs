@@ -56,6 +56,12 @@ impl SeriesChanges {
         }
     }
 
+    /// Adds points that are given away, of a series that has none yet.
+    pub(crate) fn append_all(&mut self, series: TreeId, points: Points) {
+        let change = SeriesChange { points: Some(Arc::new(points)), ..SeriesChange::default() };
+        self.series.insert(series, change);
+    }
+
     /// Deletes what is in a span, what was staged included.
     pub(crate) fn delete(&mut self, series: TreeId, span: TimeSpan) {
         let change = self.series.entry(series).or_default();

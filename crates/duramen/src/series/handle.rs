@@ -1,10 +1,11 @@
 //! One series of an open database: how points come in, and what can be asked of them.
 
 use std::ops::RangeBounds;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use crate::database::{Database, DatabaseSnapshot};
+use crate::durability::Durability;
 use crate::engine::Engine;
 use crate::engine::catalogue::check_name;
 use crate::engine::options::CommitOptions;
@@ -20,6 +21,7 @@ use crate::series::span::TimeSpan;
 use crate::series::stats::SeriesStats;
 use crate::series::tags;
 use crate::series::value::{SeriesValue, ValueType};
+use crate::staging::{self, Binding, StagedPoint};
 use crate::transaction::{Committed, check_text};
 use crate::tree::cell_key::TreeId;
 
@@ -47,13 +49,23 @@ use crate::tree::cell_key::TreeId;
 pub struct Series {
     engine: Arc<Engine>,
     info: Arc<SeriesInfo>,
+    known: Arc<Known>,
+}
+
+/// What handles to a series found out.
+#[derive(Debug, Default)]
+struct Known {
     /// The last revision of the catalogue that was found to have it.
-    seen: Arc<AtomicU32>,
+    revision: AtomicU32,
+    /// The last state of the catalogue, as the staging counts them, that was found to have it.
+    catalogue: AtomicU64,
+    /// Where its points are staged.
+    binding: OnceLock<Arc<Binding>>,
 }
 
 impl Series {
     pub(crate) fn new(engine: Arc<Engine>, info: SeriesInfo) -> Self {
-        Self { engine, info: Arc::new(info), seen: Arc::default() }
+        Self { engine, info: Arc::new(info), known: Arc::default() }
     }
 
     /// Its name when the handle was made.
@@ -72,6 +84,25 @@ impl Series {
     }
 
     /// Appends a point of good quality.
+    ///
+    /// With the durability [`Interval`](Durability::Interval) it is *staged*: a killed process
+    /// cannot lose it, nor can a power loss once the interval is over, and it becomes part of a
+    /// commit later, so that [`Committed::sequence`] is 0. Reads of the series see it at once,
+    /// snapshots of the database with its commit; [`Database::flush`] makes that commit. Text, and
+    /// a point with an author, a message or a timestamp, is a commit of its own.
+    ///
+    /// ```
+    /// # use duramen::{CommitOptions, Database, Durability, Micros, SeriesDefinition, ValueType};
+    /// # let db = Database::memory()?;
+    /// # let level = db.create_series("tank/level", &SeriesDefinition::new(ValueType::F64))?;
+    /// let durability = Some(Durability::Interval(100));
+    /// let soon = CommitOptions { durability, ..CommitOptions::default() };
+    /// for second in 0..1_000 {
+    ///     level.append(Micros(second * 1_000_000), 2.5, &soon)?;
+    /// }
+    /// assert_eq!(level.stats()?.points, 1_000);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`Series::append_points`].
@@ -94,6 +125,26 @@ impl Series {
         value: impl Into<SeriesValue>,
         options: &CommitOptions,
     ) -> Result<Committed> {
+        let value = value.into();
+        let durability = options.durability.unwrap_or(self.engine.options.durability);
+        if let Durability::Interval(interval_ms) = durability
+            && options.is_plain()
+            && value.value_type() == self.value_type()
+            && let Some(bits) = staging::bits(&value)
+        {
+            let point = StagedPoint {
+                series: self.info.number,
+                time: time.0,
+                bits,
+                value_type: value.value_type(),
+                quality: quality.0,
+            };
+            match self.stage(point, interval_ms) {
+                // There is no room for a file to stage it in; there may be for a commit.
+                Err(error) if error.kind() == ErrorKind::Full => {}
+                staged => return staged.map(|()| Committed::default()),
+            }
+        }
         let mut points = Points::new(self.value_type());
         let pushed = points.push(time, value, quality);
         pushed.map_err(|error| error.in_context(format!("series {:?}", self.name())))?;
@@ -144,6 +195,17 @@ impl Series {
         self.commit(changes, options)
     }
 
+    fn stage(&self, point: StagedPoint, interval_ms: u32) -> Result<()> {
+        let catalogue = self.engine.staging.catalogue();
+        if self.known.catalogue.load(Ordering::Relaxed) != catalogue {
+            self.engine.journal()?;
+            self.check_is_there()?;
+            self.known.catalogue.store(catalogue, Ordering::Relaxed);
+        }
+        let bind = || self.engine.staging.bind(self.info.number);
+        self.engine.stage(self.known.binding.get_or_init(bind), point, interval_ms)
+    }
+
     fn commit(&self, changes: SeriesChanges, options: &CommitOptions) -> Result<Committed> {
         check_text("author", options.author.as_deref())?;
         check_text("message", options.message.as_deref())?;
@@ -152,6 +214,8 @@ impl Series {
             return Ok(Committed::default());
         }
         self.check_is_there()?;
+        // Points that were staged before come before this commit.
+        self.engine.seal_of(self.info.number)?;
         let changes = changes.settled()?;
         let prepared = Prepared::new(Vec::new(), Facts::of(options)).with_series(&changes);
         let durability = options.durability.unwrap_or(self.engine.options.durability);
@@ -165,13 +229,13 @@ impl Series {
     fn check_is_there(&self) -> Result<()> {
         let (name, view) = (self.name(), self.engine.view());
         let newest = tags::newest(view.tree(TreeId::SERIES)?.as_ref());
-        if self.seen.load(Ordering::Relaxed) == newest {
+        if self.known.revision.load(Ordering::Relaxed) == newest {
             return Ok(());
         }
         let (tags, head) = view.series_tags(self.engine.published())?;
         let now = tags::find(&tags, name, head)?.ok_or_else(|| tags::no_series(name))?;
         if now.number == self.info.number {
-            self.seen.store(head, Ordering::Relaxed);
+            self.known.revision.store(head, Ordering::Relaxed);
             return Ok(());
         }
         let message = format!(
@@ -181,9 +245,18 @@ impl Series {
         Err(Error::new(ErrorKind::NotFound, message))
     }
 
-    /// The series as of the last commit.
+    /// The series as of the last commit. Points that are staged become one first; those for which
+    /// the device has no room are not in it.
     pub fn snapshot(&self) -> SeriesSnapshot {
+        // Who asks for points, and not for a snapshot, is told why they cannot be read.
+        let _ = self.engine.seal_of(self.info.number);
         self.at(self.engine.published())
+    }
+
+    /// The series with all points that were acknowledged.
+    pub(super) fn head(&self) -> Result<SeriesSnapshot> {
+        self.engine.seal_of(self.info.number)?;
+        Ok(self.at(self.engine.published()))
     }
 
     /// The series as of a commit, as [`Committed::sequence`] tells it.
@@ -195,7 +268,7 @@ impl Series {
 
     /// The points of a span of time, rising.
     pub fn range(&self, span: impl RangeBounds<Micros>) -> Result<SeriesRange> {
-        self.snapshot().range(span)
+        self.head()?.range(span)
     }
 
     /// The same, saying in which order, and how many.
@@ -204,17 +277,17 @@ impl Series {
         span: impl RangeBounds<Micros>,
         options: &RangeOptions,
     ) -> Result<SeriesRange> {
-        self.snapshot().range_with(span, options)
+        self.head()?.range_with(span, options)
     }
 
     /// The size of the series.
     pub fn stats(&self) -> Result<SeriesStats> {
-        self.snapshot().stats()
+        self.head()?.stats()
     }
 
     /// The point with the greatest time.
     pub fn latest(&self) -> Result<Option<Point>> {
-        self.snapshot().latest()
+        self.head()?.latest()
     }
 }
 

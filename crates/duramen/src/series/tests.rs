@@ -3,4 +3,5 @@
 mod lifecycle;
 mod model;
 mod rollups;
+mod staging;
 mod storage;

@@ -31,6 +31,8 @@ pub(crate) struct YoungSeries {
     generations: Mutex<Vec<Arc<Generation>>>,
     /// Approximate bytes of all that was ever staged.
     staged_bytes: AtomicUsize,
+    /// The last generation of each stripe that replayed commits seal.
+    seals: Mutex<FxHashMap<u64, u64>>,
     /// The names of all series, as they were last asked for.
     pub(crate) names: LastNames,
     /// The series whose rollups have something to catch up.
@@ -67,6 +69,7 @@ impl Default for YoungSeries {
         Self {
             generations,
             staged_bytes: AtomicUsize::new(0),
+            seals: Mutex::default(),
             names: LastNames::default(),
             behind: Mutex::default(),
         }
@@ -84,6 +87,18 @@ impl YoungSeries {
         for (series, change) in changes.iter() {
             all.entry(series).or_default().stage(change, commit.0);
         }
+    }
+
+    /// A replayed commit has what a stripe staged up to a generation.
+    pub(crate) fn note_seal(&self, stripe: u64, generation: u64) {
+        let mut seals = self.seals.lock();
+        let last = seals.entry(stripe).or_default();
+        *last = generation.max(*last);
+    }
+
+    /// The last generation of a stripe that was replayed; 0 if none was.
+    pub(crate) fn last_seal(&self, stripe: u64) -> u64 {
+        self.seals.lock().get(&stripe).copied().unwrap_or_default()
     }
 
     /// What is young of a series, as pieces.

@@ -9,6 +9,8 @@ use super::{Aim, Transaction};
 use crate::engine::CATALOGUE;
 use crate::engine::catalogue::{self, check_name};
 use crate::error::{Error, ErrorKind, Result};
+use crate::manifest::Feature;
+use crate::series::changes::SeriesChanges;
 use crate::series::span::TimeSpan;
 use crate::series::{self, Points, SeriesDefinition, SeriesInfo, series_number, tags};
 use crate::tree::Tree;
@@ -171,6 +173,20 @@ impl Transaction {
         self.engine.journal()?;
         let (tags, revision) = self.series_tags_now()?;
         tags::find(&tags, name, revision)?.ok_or_else(|| tags::no_series(name))
+    }
+
+    /// Has the database ready for a commit that does something to series; whether it changes their
+    /// catalogue.
+    pub(super) fn prepare_series(&self, points: &SeriesChanges) -> Result<bool> {
+        let changes_catalogue = self.writers.contains_key(&TreeId::SERIES);
+        if changes_catalogue {
+            self.engine.enable(Feature::Series)?;
+        }
+        if changes_catalogue || !points.is_empty() {
+            // Points that were staged before come before this commit.
+            self.engine.seal()?;
+        }
+        Ok(changes_catalogue)
     }
 
     fn series_tags_now(&self) -> Result<(Arc<Tree>, u32)> {

@@ -123,7 +123,7 @@ impl Series {
         span: impl RangeBounds<Micros>,
         options: &AggregateOptions,
     ) -> Result<WindowTable> {
-        self.snapshot().aggregate(span, options)
+        self.head()?.aggregate(span, options)
     }
 }
 

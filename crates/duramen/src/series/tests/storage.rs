@@ -21,9 +21,9 @@ fn open(device: &Arc<MemoryDevice>) -> Database {
 /// What is left when the process is killed now.
 fn copy(device: &MemoryDevice) -> Arc<MemoryDevice> {
     let copied = Arc::new(MemoryDevice::new());
-    for folder in ["journal", "segments"] {
+    for folder in ["journal", "segments", "staging"] {
         copied.create_dir(folder).unwrap();
-        for name in device.list(folder).unwrap() {
+        for name in device.list(folder).unwrap_or_default() {
             copy_file(device, &copied, &format!("{folder}/{name}"));
         }
     }
@@ -90,7 +90,7 @@ fn blocks_are_full_and_small_once_everything_is_compacted() {
 fn a_time_that_is_written_in_more_commits_than_fit_a_block_keeps_all_of_them() {
     let db = open(&Arc::new(MemoryDevice::new()));
     let series = db.create_series("s", &SeriesDefinition::new(ValueType::I64)).unwrap();
-    let how = CommitOptions::default();
+    let how = CommitOptions { durability: Some(Durability::Sync), ..CommitOptions::default() };
     let first = series.append(Micros(5), 0, &how).unwrap().sequence;
     for value in 1..40_000_i64 {
         series.append(Micros(5), value, &how).unwrap();

@@ -1,0 +1,266 @@
+//! One staging file: two banks of records, of which one takes points while the other is sealed.
+//!
+//! Invariants:
+//! - a point is acknowledged once its record is in the file, and never moves there;
+//! - a bank takes points of one generation; it is used again only after a seal made them a commit
+//!   that is written, so that a killed process finds each point in the file or in the journal;
+//! - generations are sealed in the order of their numbers, all that have points at once.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::io::Mapping;
+use crate::revision::CommitSequence;
+use crate::staging::Binding;
+use crate::staging::layout::{
+    BANKS, HEADERS, StagedPoint, bank_header, generation_seed, place_at, stripe_seed,
+};
+use crate::sync::Mutex;
+
+/// A file that points are staged in, and what is in it.
+#[derive(Debug)]
+pub(crate) struct Stripe {
+    /// A number that no other stripe has.
+    pub(crate) id: u64,
+    /// The last generation that got a point, and the last that is a commit which readers see.
+    staged: AtomicU64,
+    sealed: AtomicU64,
+    banks: Mutex<Banks>,
+}
+
+/// What a thread has to hold to stage a point.
+#[derive(Debug)]
+struct Banks {
+    mapping: Box<dyn Mapping>,
+    seed: u32,
+    /// Records of a bank, its headers included.
+    places: usize,
+    both: [Bank; BANKS],
+    /// The bank that takes points, or that did last.
+    open: usize,
+    last_generation: u64,
+    /// How long the first point that is not sealed may wait for that.
+    interval_ms: u32,
+}
+
+#[derive(Debug, Default)]
+struct Bank {
+    state: State,
+    generation: u64,
+    seed: u32,
+    /// Headers written so far.
+    headers: usize,
+    points: Vec<StagedPoint>,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum State {
+    #[default]
+    Free,
+    Open,
+    /// It takes no more points, and waits to be sealed.
+    Full,
+    /// Its points are on their way into a commit.
+    Sealing,
+}
+
+/// What became of a point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Staged {
+    /// It is in the file.
+    Done,
+    /// It is, and a seal is due this many milliseconds from now.
+    Due(u32),
+    /// It is, and the bank before it is full.
+    Full,
+    /// It is not: both banks wait to be sealed.
+    Waits,
+    /// It is not: the series is bound to another stripe by now.
+    Elsewhere,
+}
+
+/// The points of a stripe that become a commit.
+#[derive(Debug, Default)]
+#[cfg_attr(duramen_teeth, derive(Clone))]
+pub(crate) struct Taken {
+    /// In the order in which they came.
+    pub(crate) banks: Vec<(usize, Vec<StagedPoint>)>,
+    /// The newest generation of them.
+    pub(crate) generation: u64,
+    pub(crate) interval_ms: u32,
+}
+
+/// A stripe as a thread sees it that wants to stage a point: which one it is of all, and which one
+/// is the thread's own.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place<'s> {
+    pub(crate) number: usize,
+    pub(crate) own: usize,
+    /// The last checkpoint. It is looked at with the stripe's lock only: a stamp that is under way
+    /// comes to the stripe before or after.
+    pub(crate) after: &'s AtomicU64,
+    pub(crate) interval_ms: u32,
+}
+
+impl Stripe {
+    /// A stripe in a file of zeros that has its header.
+    pub(crate) fn new(
+        (database, id): (u128, u64),
+        mapping: Box<dyn Mapping>,
+        places: usize,
+    ) -> Self {
+        let banks = Banks {
+            mapping,
+            seed: stripe_seed(database, id),
+            places,
+            both: std::array::from_fn(|_| Bank::default()),
+            open: 0,
+            last_generation: 0,
+            interval_ms: u32::MAX,
+        };
+        let (staged, sealed) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { id, staged, sealed, banks: Mutex::new(banks) }
+    }
+
+    /// Whether there are points that are no commit yet.
+    pub(crate) fn has_staged(&self) -> bool {
+        self.staged.load(Ordering::Acquire) > self.sealed.load(Ordering::Acquire)
+    }
+
+    /// Whether points of this generation or a later one are no commit yet.
+    pub(crate) fn is_staged(&self, generation: u64) -> bool {
+        generation > self.sealed.load(Ordering::Acquire)
+    }
+
+    /// Writes a point. A series whose points are all sealed goes to the stripe of the thread.
+    pub(crate) fn stage(
+        &self,
+        binding: &Binding,
+        point: StagedPoint,
+        place: Place<'_>,
+    ) -> io::Result<Staged> {
+        let mut banks = self.banks.lock();
+        // Only who holds the stripe that a series is bound to may bind it to another one.
+        if binding.stripe.load(Ordering::Relaxed) != place.number {
+            return Ok(Staged::Elsewhere);
+        }
+        if place.own != place.number && !self.is_staged(binding.generation.load(Ordering::Relaxed))
+        {
+            binding.generation.store(0, Ordering::Relaxed);
+            binding.stripe.store(place.own, Ordering::Release);
+            return Ok(Staged::Elsewhere);
+        }
+        let after = CommitSequence(place.after.load(Ordering::Acquire));
+        let staged = banks.push(point, after)?;
+        if staged == Staged::Waits {
+            return Ok(staged);
+        }
+        let generation = banks.last_generation;
+        binding.generation.store(generation, Ordering::Relaxed);
+        self.staged.store(generation, Ordering::Release);
+        if place.interval_ms < banks.interval_ms {
+            banks.interval_ms = place.interval_ms;
+            return Ok(Staged::Due(place.interval_ms));
+        }
+        Ok(staged)
+    }
+
+    /// Takes what is to be sealed; nothing that is being sealed already.
+    pub(crate) fn take(&self) -> Taken {
+        let mut banks = self.banks.lock();
+        let mut taken = Taken { interval_ms: banks.interval_ms, ..Taken::default() };
+        let mut order: Vec<usize> = (0..BANKS).filter(|&at| banks.both[at].is_to_seal()).collect();
+        order.sort_unstable_by_key(|&at| banks.both[at].generation);
+        for at in order {
+            let bank = &mut banks.both[at];
+            bank.state = State::Sealing;
+            taken.generation = bank.generation;
+            taken.banks.push((at, std::mem::take(&mut bank.points)));
+        }
+        banks.interval_ms = u32::MAX;
+        taken
+    }
+
+    /// What was taken is a commit that readers see: its banks are free.
+    pub(crate) fn sealed(&self, taken: Taken) {
+        let mut banks = self.banks.lock();
+        for (at, mut points) in taken.banks {
+            points.clear();
+            let bank = &mut banks.both[at];
+            (bank.state, bank.points) = (State::Free, points);
+        }
+        self.sealed.store(taken.generation, Ordering::Release);
+    }
+
+    /// What was taken is no commit: it waits to be sealed as before.
+    pub(crate) fn give_back(&self, taken: Taken) {
+        let mut banks = self.banks.lock();
+        banks.interval_ms = banks.interval_ms.min(taken.interval_ms);
+        for (at, points) in taken.banks {
+            let bank = &mut banks.both[at];
+            (bank.state, bank.points) = (State::Full, points);
+        }
+    }
+
+    /// Says in the file that its points come after a checkpoint. Nothing may be on its way into a
+    /// commit.
+    pub(crate) fn stamp(&self, after: CommitSequence) -> io::Result<()> {
+        let mut banks = self.banks.lock();
+        (0..BANKS).try_for_each(|at| {
+            let is_used = banks.both[at].state != State::Free;
+            if is_used { banks.write_header(at, after) } else { Ok(()) }
+        })
+    }
+}
+
+impl Bank {
+    fn is_to_seal(&self) -> bool {
+        self.state == State::Full || self.state == State::Open && !self.points.is_empty()
+    }
+}
+
+impl Banks {
+    fn push(&mut self, point: StagedPoint, after: CommitSequence) -> io::Result<Staged> {
+        let mut staged = Staged::Done;
+        let bank = &mut self.both[self.open];
+        let has_room = bank.points.len() < self.places - HEADERS;
+        if bank.state != State::Open || !has_room {
+            if bank.state == State::Open {
+                bank.state = State::Full;
+                staged = Staged::Full;
+            }
+            let free = (0..BANKS).find(|&at| self.both[at].state == State::Free);
+            let Some(free) = free else { return Ok(Staged::Waits) };
+            self.begin(free, after)?;
+        }
+        let bank = &mut self.both[self.open];
+        let place = HEADERS + bank.points.len();
+        let record = point.record(bank.seed, place);
+        self.mapping.write(&record, place_at(self.places, self.open, place))?;
+        bank.points.push(point);
+        Ok(staged)
+    }
+
+    /// Lets a free bank take points of the next generation.
+    fn begin(&mut self, at: usize, after: CommitSequence) -> io::Result<()> {
+        let generation = self.last_generation + 1;
+        let bank = &mut self.both[at];
+        bank.generation = generation;
+        bank.seed = generation_seed(self.seed, at, generation);
+        bank.points.reserve_exact(self.places - HEADERS);
+        self.write_header(at, after)?;
+        self.both[at].state = State::Open;
+        (self.open, self.last_generation) = (at, generation);
+        Ok(())
+    }
+
+    fn write_header(&mut self, at: usize, after: CommitSequence) -> io::Result<()> {
+        let bank = &mut self.both[at];
+        let place = bank.headers % HEADERS;
+        let seed = generation_seed(self.seed, at, 0);
+        let header = bank_header(seed, place, bank.generation, after);
+        self.mapping.write(&header, place_at(self.places, at, place))?;
+        bank.headers += 1;
+        Ok(())
+    }
+}
