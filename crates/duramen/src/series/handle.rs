@@ -129,6 +129,7 @@ impl Series {
         let durability = options.durability.unwrap_or(self.engine.options.durability);
         if let Durability::Interval(interval_ms) = durability
             && options.is_plain()
+            && self.info.definition.lossy.is_none()
             && value.value_type() == self.value_type()
             && let Some(bits) = staging::bits(&value)
         {
