@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 
 use anyhow::{Result, ensure};
 use duramen::{
-    CommitOptions, Database, Durability, Micros, Options, Points, Qualities, Quality, Series,
+    CommitOptions, Database, Durability, Options, Points, Qualities, Quality, Series,
     SeriesDefinition, ValueType, Values,
 };
 
