@@ -1,9 +1,9 @@
 //! Vectors of integers: a straight line plus what differs from it.
 //!
 //! Value `i` is `base + step * i + difference[i]`, all of it modulo 2^64, the differences
-//! unsigned at 0, 1, 2, 4 or 8 bytes each. A constant has neither step nor differences, a
-//! straight line no differences, a plain frame of reference no step; rising vectors with a
-//! jitter (offsets, timestamps) have both. One formula reads them all.
+//! unsigned at 0, 1, 2, 4 or 8 bytes each, or of long vectors at half a byte. A constant has
+//! neither step nor differences, a straight line no differences, a plain frame of reference no
+//! step; rising vectors with a jitter (offsets, timestamps) have both. One formula reads them all.
 
 use std::ops::Range;
 
@@ -19,7 +19,8 @@ pub(crate) struct Integers {
     step: i64,
     at: u32,
     len: u32,
-    width: u8,
+    /// Bits of a difference.
+    bits: u8,
 }
 
 /// A vector of integers for many reads.
@@ -34,13 +35,21 @@ pub(super) struct Values<'a> {
 #[derive(Debug, Clone, Copy)]
 enum Differences<'a> {
     None,
+    /// Two to a byte.
+    Half(&'a [u8]),
     One(&'a [u8]),
     Two(&'a [[u8; 2]]),
     Four(&'a [[u8; 4]]),
     Eight(&'a [[u8; 8]]),
 }
 
-const WIDTHS: [u8; 5] = [0, 1, 2, 4, 8];
+/// Bytes of a step, by their code.
+const STEP_BYTES: [u8; 5] = [0, 1, 2, 4, 8];
+/// Bits of a difference, by their code.
+const BITS: [u8; 6] = [0, 8, 16, 32, 64, 4];
+
+/// Values of which small differences take half a byte at least: of fewer it spares little.
+const HALVES_MIN: usize = 512;
 
 impl Integers {
     /// Appends the encoding of `values`, whose number the owner keeps.
@@ -53,23 +62,25 @@ impl Integers {
     pub(crate) fn parse(reader: &mut Reader<'_>, len: usize) -> Parsed<Self> {
         let start = reader.position();
         let head = reader.u8()?;
-        let width = |code: u8| WIDTHS.get(usize::from(code)).copied();
-        let (Some(step_width), Some(width)) = (width((head >> 2) & 7), width(head >> 5)) else {
+        let step_width = STEP_BYTES.get(usize::from((head >> 2) & 7)).copied();
+        let bits = BITS.get(usize::from(head >> 5)).copied();
+        let (Some(step_width), Some(bits)) = (step_width, bits) else {
             return Err(corrupt(start, "no such width of integers"));
         };
         let base = reader.signed(1 << (head & 3))?;
         let step = reader.signed(step_width)?;
         let count = u32::try_from(len).ok();
-        let bytes = len.checked_mul(usize::from(width));
+        let bytes = len.checked_mul(usize::from(bits)).map(|bits| bits.div_ceil(8));
         let (Some(count), Some(bytes)) = (count, bytes) else {
             return Err(corrupt(start, "too many integers"));
         };
-        Ok(Self { base, step, at: reader.skip(bytes)?, len: count, width })
+        Ok(Self { base, step, at: reader.skip(bytes)?, len: count, bits })
     }
 
-    /// Where its differences are in the cell, how many, and the bytes of each.
+    /// Where its differences are in the cell, how many, and the bytes of each; 0 if they have none
+    /// of their own.
     pub(super) fn place(&self) -> (usize, usize, usize) {
-        (self.at as usize, self.len(), usize::from(self.width))
+        (self.at as usize, self.len(), usize::from(self.bits / 8))
     }
 
     /// How many values.
@@ -84,11 +95,12 @@ impl Integers {
             return None;
         }
         let at = self.at as usize;
-        let difference = match self.width {
+        let difference = match self.bits {
             0 => 0,
-            1 => u64::from(*cell.get(at.wrapping_add(index))?),
-            2 => u64::from(u16::from_le_bytes(chunk(cell, at, index)?)),
-            4 => u64::from(u32::from_le_bytes(chunk(cell, at, index)?)),
+            4 => half(cell.get(at..)?, index)?,
+            8 => u64::from(*cell.get(at.wrapping_add(index))?),
+            16 => u64::from(u16::from_le_bytes(chunk(cell, at, index)?)),
+            32 => u64::from(u32::from_le_bytes(chunk(cell, at, index)?)),
             _ => u64::from_le_bytes(chunk(cell, at, index)?),
         };
         Some(self.on_line(index).wrapping_add(difference.cast_signed()))
@@ -127,7 +139,7 @@ impl Integers {
 
     /// The first and the common difference, if the values are a constant or a straight line.
     pub(super) fn line(&self) -> Option<(i64, i64)> {
-        (self.width == 0).then_some((self.base, self.step))
+        (self.bits == 0).then_some((self.base, self.step))
     }
 
     /// The first index in `range` whose value fails `holds`, which holds for none after it.
@@ -153,11 +165,12 @@ impl Integers {
     /// cell nothing.
     pub(crate) fn decode_into(&self, cell: &[u8], out: &mut Vec<i64>) {
         let bytes = self.differences(cell);
-        match self.width {
+        match self.bits {
             0 => self.extend(out, std::iter::repeat_n(0, self.len())),
-            1 => self.extend(out, bytes.iter().map(|byte| u64::from(*byte))),
-            2 => self.extend(out, chunks(bytes).map(|bytes| u16::from_le_bytes(bytes).into())),
-            4 => self.extend(out, chunks(bytes).map(|bytes| u32::from_le_bytes(bytes).into())),
+            4 => self.extend(out, (0..self.len()).map(|at| half(bytes, at).unwrap_or_default())),
+            8 => self.extend(out, bytes.iter().map(|byte| u64::from(*byte))),
+            16 => self.extend(out, chunks(bytes).map(|bytes| u16::from_le_bytes(bytes).into())),
+            32 => self.extend(out, chunks(bytes).map(|bytes| u32::from_le_bytes(bytes).into())),
             _ => self.extend(out, chunks(bytes).map(u64::from_le_bytes)),
         }
     }
@@ -165,11 +178,12 @@ impl Integers {
     /// The vector for many reads.
     pub(super) fn values<'a>(&self, cell: &'a [u8]) -> Values<'a> {
         let bytes = self.differences(cell);
-        let differences = match self.width {
+        let differences = match self.bits {
             0 => Differences::None,
-            1 => Differences::One(bytes),
-            2 => Differences::Two(bytes.as_chunks().0),
-            4 => Differences::Four(bytes.as_chunks().0),
+            4 => Differences::Half(bytes),
+            8 => Differences::One(bytes),
+            16 => Differences::Two(bytes.as_chunks().0),
+            32 => Differences::Four(bytes.as_chunks().0),
             _ => Differences::Eight(bytes.as_chunks().0),
         };
         Values { base: self.base, step: self.step, len: self.len(), differences }
@@ -177,7 +191,8 @@ impl Integers {
 
     fn differences<'a>(&self, cell: &'a [u8]) -> &'a [u8] {
         let at = self.at as usize;
-        let end = at.saturating_add(self.len().saturating_mul(usize::from(self.width)));
+        let bits = self.len().saturating_mul(usize::from(self.bits));
+        let end = at.saturating_add(bits.div_ceil(8));
         cell.get(at..end).unwrap_or_default()
     }
 
@@ -203,6 +218,7 @@ impl Values<'_> {
     pub(super) fn get(&self, index: usize) -> Option<i64> {
         let difference = match self.differences {
             Differences::None => (index < self.len).then_some(0)?,
+            Differences::Half(bytes) => half(bytes, index).filter(|_| index < self.len)?,
             Differences::One(bytes) => u64::from(*bytes.get(index)?),
             Differences::Two(all) => u64::from(u16::from_le_bytes(*all.get(index)?)),
             Differences::Four(all) => u64::from(u32::from_le_bytes(*all.get(index)?)),
@@ -229,6 +245,10 @@ impl Values<'_> {
         };
         match self.differences {
             Differences::None => range.end <= self.len && range.into_iter().all(|_| put(0)),
+            Differences::Half(all) => {
+                range.end <= self.len
+                    && range.into_iter().all(|at| half(all, at).is_some_and(&mut put))
+            }
             Differences::One(all) => {
                 all.get(range).is_some_and(|all| all.iter().all(|one| put((*one).into())))
             }
@@ -247,6 +267,13 @@ impl Values<'_> {
 
 fn on_line(base: i64, step: i64, index: usize) -> i64 {
     base.wrapping_add(step.wrapping_mul((index as u64).cast_signed()))
+}
+
+/// One of two to a byte, the first in the lower half.
+#[inline]
+fn half(bytes: &[u8], index: usize) -> Option<u64> {
+    let byte = *bytes.get(index / 2)?;
+    Some(u64::from(if index.is_multiple_of(2) { byte & 0xf } else { byte >> 4 }))
 }
 
 #[inline]
@@ -274,14 +301,15 @@ fn slope(values: &[i64]) -> i64 {
 pub(super) struct Plan {
     base: i64,
     step: i64,
-    width: u8,
+    /// Bits of a difference.
+    bits: u8,
 }
 
 impl Plan {
     /// The shorter of the flat plan and the one along the average slope.
     pub(super) fn best(values: &[i64]) -> Self {
         let (flat, slope) = (Self::new(values, 0), slope(values));
-        if flat.width == 0 || slope == 0 {
+        if flat.bits == 0 || slope == 0 {
             return flat;
         }
         let sloped = Self::new(values, slope);
@@ -298,17 +326,22 @@ impl Plan {
             line = line.wrapping_add(step);
         }
         let (min, max) = bounds.unwrap_or((0, 0));
-        Self { base: min, step, width: unsigned_width(max.wrapping_sub(min).cast_unsigned()) }
+        let bits = match max.wrapping_sub(min).cast_unsigned() {
+            1..16 if values.len() >= HALVES_MIN => 4,
+            most => unsigned_width(most).wrapping_mul(8),
+        };
+        Self { base: min, step, bits }
     }
 
     /// Whether the values take a header alone, so that [`Integers::line`] gives them.
     pub(super) fn is_line(self) -> bool {
-        self.width == 0
+        self.bits == 0
     }
 
     fn bytes(self, len: usize) -> usize {
         let header = signed_width(self.base).saturating_add(self.step_width());
-        len.saturating_mul(usize::from(self.width)).saturating_add(usize::from(header))
+        let bits = len.saturating_mul(usize::from(self.bits));
+        bits.div_ceil(8).saturating_add(usize::from(header))
     }
 
     fn step_width(self) -> u8 {
@@ -320,16 +353,17 @@ impl Plan {
         out.reserve(self.bytes(values.len()).saturating_add(1));
         let base_width = signed_width(self.base);
         let head = base_width.trailing_zeros()
-            | code_of(self.step_width()) << 2
-            | code_of(self.width) << 5;
+            | code_of(&STEP_BYTES, self.step_width()) << 2
+            | code_of(&BITS, self.bits) << 5;
         out.extend(head.to_le_bytes().first());
         out.extend(self.base.to_le_bytes().iter().take(usize::from(base_width)));
         out.extend(self.step.to_le_bytes().iter().take(usize::from(self.step_width())));
-        match self.width {
+        match self.bits {
             0 => {}
-            1 => self.write_differences::<1>(values, out),
-            2 => self.write_differences::<2>(values, out),
-            4 => self.write_differences::<4>(values, out),
+            4 => self.write_halves(values, out),
+            8 => self.write_differences::<1>(values, out),
+            16 => self.write_differences::<2>(values, out),
+            32 => self.write_differences::<4>(values, out),
             _ => self.write_differences::<8>(values, out),
         }
     }
@@ -342,11 +376,24 @@ impl Plan {
             line = line.wrapping_add(self.step);
         }
     }
+
+    fn write_halves(self, values: &[i64], out: &mut Vec<u8>) {
+        let mut line = self.base;
+        for pair in values.chunks(2) {
+            let mut byte = 0_u8;
+            for (value, shift) in pair.iter().zip([0_u32, 4]) {
+                let [low, ..] = value.wrapping_sub(line).to_le_bytes();
+                byte |= low.wrapping_shl(shift);
+                line = line.wrapping_add(self.step);
+            }
+            out.push(byte);
+        }
+    }
 }
 
-/// 0, 1, 2, 3, 4 for the widths 0, 1, 2, 4, 8.
-fn code_of(width: u8) -> u32 {
-    if width == 0 { 0 } else { width.trailing_zeros().saturating_add(1) }
+/// Where a width stands among those that there are.
+fn code_of(widths: &[u8], width: u8) -> u32 {
+    (0..).zip(widths).find(|(_, known)| **known == width).map_or(0, |(code, _)| code)
 }
 
 fn signed_width(value: i64) -> u8 {

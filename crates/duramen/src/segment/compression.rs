@@ -34,7 +34,7 @@ thread_local! {
 }
 
 /// How the body of a block of so many cells is compressed, and the result; none unless it takes at
-/// least an eighth less.
+/// least a third less: what is read in place is read in a tenth of the time (benchmark RR).
 pub(super) fn compress(body: &Bytes, cells: usize, find: FindVectors) -> Option<(u8, Vec<u8>)> {
     if body.len() > BODY_BYTES_MAX {
         return None;
@@ -44,7 +44,7 @@ pub(super) fn compress(body: &Bytes, cells: usize, find: FindVectors) -> Option<
     let frame = deflate(packed.as_deref().unwrap_or(body))?;
     let length = u32::try_from(body.len()).ok()?;
     let compressed = [&length.to_le_bytes(), frame.as_slice()].concat();
-    let is_worth_it = compressed.len() < body.len().saturating_sub(body.len() / 8);
+    let is_worth_it = compressed.len() < body.len().saturating_sub(body.len() / 3);
     is_worth_it.then_some((way, compressed))
 }
 

@@ -34,6 +34,13 @@ const BLOCK_ROOM: usize = BLOCK_BYTES_MAX - HEADER_BYTES;
 /// The same in a block of a group that takes several.
 const SMALL_BLOCK_ROOM: usize = SMALL_BLOCK_BYTES_MAX - HEADER_BYTES;
 
+/// Bytes of the key that name its space.
+const SPACE_PREFIX_BYTES: usize = TREE_PREFIX_BYTES + 5;
+
+/// Bytes of cells of a space, compressed, from which on they stand in small blocks: larger ones
+/// compress better, and of so little next to all stays in memory.
+const DENSE_BYTES: usize = 256 << 10;
+
 /// Bytes up to which a cell with its key is tiny, as those of an index are. Where blocks are
 /// compressed those of tiny cells alone have more room: what a block takes in the index of the
 /// segment is not compressed.
@@ -70,6 +77,8 @@ pub(crate) struct SegmentWriter {
     data: Vec<u8>,
     /// The first of these cells that is of the same group as the last one.
     group_start: usize,
+    /// Bytes of the cells of its space so far.
+    space_bytes: usize,
     /// Whether this group takes more than a block; then no cell of another one is among them.
     is_large: bool,
     entries: Vec<IndexEntry>,
@@ -98,6 +107,7 @@ impl SegmentWriter {
             records: Vec::new(),
             data: Vec::with_capacity(BLOCK_BYTES_MAX),
             group_start: 0,
+            space_bytes: 0,
             is_large: false,
             entries: Vec::new(),
             fences: Vec::new(),
@@ -130,9 +140,11 @@ impl SegmentWriter {
         assert!(key.len() <= CELL_KEY_BYTES_MAX, "a cell key of {} bytes", key.len());
         assert!(cell.len() <= CELL_BYTES_MAX, "a cell of {} bytes", cell.len());
         let bytes = RECORD_BYTES + key.len() + cell.len();
-        self.make_room(bytes, same_group(key, &self.last_key))?;
+        let is_same_space = begin_alike(key, &self.last_key, SPACE_PREFIX_BYTES);
+        self.space_bytes = if is_same_space { self.space_bytes + bytes } else { bytes };
+        self.make_room(bytes, begin_alike(key, &self.last_key, GROUP_PREFIX_BYTES))?;
         self.hashes.push(KeyHash::of(key));
-        if !same_tree(key, &self.last_key) {
+        if !begin_alike(key, &self.last_key, TREE_PREFIX_BYTES) {
             self.hashes.extend(KeyHash::of_tree(key));
         }
         self.last_key.clear();
@@ -157,7 +169,7 @@ impl SegmentWriter {
         while !self.records.is_empty() && self.filled() + bytes > self.room(bytes) {
             if is_same_group && self.group_start > 0 {
                 self.write_cells(self.group_start)?;
-            } else if is_same_group {
+            } else if is_same_group && self.may_be_small() {
                 self.is_large = true;
                 self.write_cells(self.cells_of_small_block(bytes))?;
             } else {
@@ -168,6 +180,11 @@ impl SegmentWriter {
             self.group_start = self.records.len();
         }
         Ok(())
+    }
+
+    /// Whether a group that takes more than a block stands in small ones.
+    fn may_be_small(&self) -> bool {
+        self.meta.encoding == Encoding::Warm || self.space_bytes > DENSE_BYTES
     }
 
     /// Bytes of cells that the block being filled may have, one of so many bytes among them.
@@ -469,13 +486,9 @@ fn shortest_fence<'a>(before: &[u8], first_key: &'a [u8]) -> &'a [u8] {
     &first_key[..=common]
 }
 
-/// Whether two cells are of one row group.
-fn same_group(a: &[u8], b: &[u8]) -> bool {
-    a.get(..GROUP_PREFIX_BYTES).is_some_and(|group| b.get(..GROUP_PREFIX_BYTES) == Some(group))
-}
-
-fn same_tree(a: &[u8], b: &[u8]) -> bool {
-    a.get(..TREE_PREFIX_BYTES).is_some_and(|tree| b.get(..TREE_PREFIX_BYTES) == Some(tree))
+/// Whether two keys have so many first bytes, and the same ones.
+fn begin_alike(a: &[u8], b: &[u8], bytes: usize) -> bool {
+    a.get(..bytes).is_some_and(|first| b.get(..bytes) == Some(first))
 }
 
 fn small(number: usize) -> U16 {

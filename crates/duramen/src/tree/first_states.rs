@@ -10,8 +10,9 @@ use crate::state::Datum;
 /// A cell of first states and its first slot.
 pub(crate) type FirstStates = (u32, Vec<u8>);
 
-/// Encodes the states of the slots from `first` on, without cells of absent ones alone. Where cutting repeats much, as of strings of
-/// which there are few distinct ones, a cell takes more, and up to a block.
+/// Encodes the states of the slots from `first` on, without cells of absent ones alone. Where
+/// cutting repeats much, as of strings of which there are few distinct ones, a cell takes more, and
+/// up to a block.
 pub(crate) fn encode(first: u32, states: &[Datum<'_>]) -> Vec<FirstStates> {
     if states.iter().all(Datum::is_absent) {
         return Vec::new();

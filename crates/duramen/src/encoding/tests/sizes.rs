@@ -86,3 +86,29 @@ fn revision_rows_of_single_changes_take_few_bytes_each() {
     plain.encode(&mut out);
     assert!(out.len() < 1_024 * 2 + 100, "{}", out.len());
 }
+
+#[test]
+fn long_vectors_of_small_integers_take_half_a_byte_each() {
+    for count in [511, 512, 513, 4_096] {
+        for base in [0, 7, -1_000_000, i64::MAX - 15] {
+            let values: Vec<_> = (0..count).map(|i| base + i * i * 7 % 16).collect();
+            let datums: Vec<_> = values.iter().map(|value| Datum::Int(*value)).collect();
+            let mut cell = Vec::new();
+            encode_column(&datums, &mut cell);
+            let bytes = if count < 512 { 511 } else { (count + 1) / 2 };
+            let beside = i64::try_from(cell.len()).unwrap() - bytes;
+            assert!((4..80).contains(&beside), "{beside} beside {count} of {base}");
+            let column = Column::parse(cell.into()).unwrap();
+            let read: Vec<_> = column.iter().map(|datum| datum.unwrap()).collect();
+            assert_eq!(read, datums);
+            let mut filled = vec![Datum::Null; datums.len() - 3];
+            column.view().fill(3, &mut filled).unwrap();
+            assert_eq!(filled, datums[3..]);
+            assert!(column.view().get(datums.len()).is_err());
+            assert!(column.view().fill(4, &mut filled).is_err());
+            let Stretch::Integers(all) = column.stretch() else { panic!("not integers") };
+            assert_eq!(all, values);
+            column.check().unwrap();
+        }
+    }
+}
