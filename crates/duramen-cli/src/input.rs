@@ -16,6 +16,12 @@ pub(crate) fn name(path: &Path) -> String {
     if is_standard_input(path) { "standard input".to_owned() } else { path.display().to_string() }
 }
 
+/// Whether a file has the same content when it is read once more.
+pub(crate) fn can_be_read_twice(path: &Path) -> bool {
+    let is_file = || std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
+    !is_standard_input(path) && is_file()
+}
+
 /// Bytes of a text from which on a first revision is loaded in bulk.
 const SHORT_BYTES_MAX: u64 = 1 << 20;
 

@@ -71,6 +71,15 @@ impl Report {
         }
     }
 
+    /// Makes it a failure that none of many rounds saw one of these events.
+    pub(crate) fn require(mut self, events: &[&'static str]) -> Self {
+        if self.rounds >= ROUNDS_OF_A_SHARE && !is_interrupted() {
+            let unseen = events.iter().filter(|event| !self.seen.contains(*event));
+            self.failures.extend(unseen.map(|event| format!("no round saw {event:?}")));
+        }
+        self
+    }
+
     fn compacted_percent(&self) -> u64 {
         100 * self.compacted / self.rounds.max(1)
     }

@@ -18,6 +18,8 @@ use crate::json::{JsonPointer, escape};
 use crate::revision::Revision;
 
 mod coding;
+#[cfg(feature = "uuid")]
+mod uuid;
 
 /// A type whose values are records: what it is stored as serde says, and
 /// [`#[derive(Record)]`](derive@crate::Record) what the fields of it are.
@@ -85,7 +87,8 @@ pub struct IndexDeclaration {
     pub is_unique: bool,
 }
 
-/// A type that keys can have: `String`, `i64` and `u64` do, and types of one's own.
+/// A type that keys can have: `String`, `i64` and `u64` do, `uuid::Uuid` with the feature `uuid`,
+/// and types of one's own.
 pub trait RecordKey: Clone + Into<Key> {
     /// The type of the keys of a collection of such records.
     const KIND: KeyKind;

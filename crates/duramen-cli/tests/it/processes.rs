@@ -27,7 +27,11 @@ struct Importer {
 
 impl Importer {
     fn start(folder: &Path) -> Self {
-        let mut child = duramen(folder, &["import", "db", "doc", "--ndjson", "-"])
+        Self::start_with(folder, &["import", "db", "doc", "--ndjson", "-"])
+    }
+
+    fn start_with(folder: &Path, arguments: &[&str]) -> Self {
+        let mut child = duramen(folder, arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -110,6 +114,24 @@ fn interrupted_import_goes_on_where_it_says() {
         assert!(line.starts_with(&format!("{{\"first\":{revision},\"last\":{revision},")));
         assert!(line.ends_with(&format!("\"value\":{revision}}}")));
     }
+}
+
+#[test]
+fn interrupted_import_of_records_says_how_many_are_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let lines: Vec<String> = (1..=25_000).map(|number| format!("{{\"id\":{number}}}")).collect();
+    let arguments = ["records", "import", "db", "c", "-", "--key", "id", "--keys", "i64"];
+    let mut importer = Importer::start_with(folder.path(), &arguments);
+    importer.input.write_all(lines.join("\n").as_bytes()).unwrap();
+    let id = importer.child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+
+    let (code, said) = importer.end();
+    assert_eq!(code, Some(130), "{said}");
+    let told = said.lines().find_map(|line| line.split_once(" records are in"));
+    let (count, _) = told.unwrap();
+    let stored = run(folder.path(), &["records", "query", "db", "c", "--count"]);
+    assert_eq!(text(&stored.stdout).trim(), count, "{said}");
 }
 
 #[test]

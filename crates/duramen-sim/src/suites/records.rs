@@ -4,8 +4,9 @@
 //! Invariants:
 //! - a commit is there whole or not at all, and none before one that is there is missing;
 //! - what was acknowledged is there, or, after a power loss, what was durable;
-//! - each record at each revision, its version, its history, the order of keys and what indexes
-//!   find are the model's.
+//! - each record at each revision that is kept, its version, its history, the order of keys and
+//!   what indexes find are the model's;
+//! - a revision is dropped only if some retention let it go, and then refused.
 
 mod change;
 mod compare;
@@ -13,7 +14,9 @@ mod model;
 
 use std::collections::BTreeSet;
 
-use duramen::{CommitOptions, Database, Durability, ErrorKind, IndexDefinition, KeyKind};
+use duramen::{
+    CommitOptions, Database, Durability, ErrorKind, IndexDefinition, KeyKind, Retention,
+};
 
 use super::machine::{Machine, Stop};
 use crate::expectation::Check;
@@ -38,11 +41,15 @@ const CHANGES_MAX: u64 = 5;
 const DURABILITIES: [Durability; 3] =
     [Durability::Sync, Durability::Interval(5), Durability::Interval(10_000)];
 
+/// What the rounds have to come to: a revision that was dropped is among it.
+const EVENTS: [&str; 6] = ["close", "commit", "dropped", "kill", "look", "retention"];
+
 /// So many rounds.
 pub(super) fn suite(count: u64, fresh: u64) -> Report {
-    run(Suite::new("records"), &super::seeds(count, fresh), &|seed| {
+    let report = run(Suite::new("records"), &super::seeds(count, fresh), &|seed| {
         super::Replay::Records { seed }.round()
-    })
+    });
+    report.require(&EVENTS)
 }
 
 /// Two collections, and what should be in them.
@@ -52,12 +59,23 @@ struct Store {
     /// The commit that a power loss cannot take, and the one that was acknowledged.
     durable: usize,
     acknowledged: usize,
+    /// Of each collection the retentions that it may have, and the latest revision that its history
+    /// may begin with for them.
+    retentions: [Vec<Retention>; COLLECTIONS.len()],
+    first_max: [u64; COLLECTIONS.len()],
 }
 
 /// The round of a seed.
 pub(super) fn round(seed: u64) -> Check<Tally> {
     let machine = Machine::new(seed ^ 0x7ec0);
-    let mut store = Store { machine, model: Model::default(), durable: 0, acknowledged: 0 };
+    let mut store = Store {
+        machine,
+        model: Model::default(),
+        durable: 0,
+        acknowledged: 0,
+        retentions: Default::default(),
+        first_max: [1; COLLECTIONS.len()],
+    };
     for _ in 0..LIVES {
         let db = store.open()?;
         store.machine.plan_fault();
@@ -90,7 +108,7 @@ impl Store {
         }
         self.model.truncate(found);
         (self.durable, self.acknowledged) = (found, found);
-        compare::everything(&db, &self.model, &mut self.machine.random)?;
+        self.compare(&db)?;
         Ok(db)
     }
 
@@ -121,6 +139,7 @@ impl Store {
                     self.settle(db.compact(&mut |_, _| std::ops::ControlFlow::Continue(())))
                 }
                 3 => self.look(db),
+                4 if self.machine.random.one_in(3) => self.retain(db),
                 _ => self.commit(db),
             };
             match done {
@@ -165,6 +184,7 @@ impl Store {
         let options = CommitOptions { durability: Some(durability), ..CommitOptions::default() };
         let is_refused = shares_code(&state);
         let is_change = !is_refused && self.model.push(state);
+        self.let_go();
         match transaction.commit(&options) {
             Err(error) if is_refused && error.kind() == ErrorKind::Conflict => {
                 self.machine.seen.insert("refused");
@@ -200,8 +220,54 @@ impl Store {
     /// Reads while the database is open.
     fn look(&mut self, db: &Database) -> Result<(), Stop> {
         self.machine.seen.insert("look");
-        let found = compare::everything(db, &self.model, &mut self.machine.random);
+        let found = self.compare(db);
         self.machine.unread(found)
+    }
+
+    fn compare(&mut self, db: &Database) -> Check {
+        let firsts = compare::everything(db, &self.model, &mut self.machine.random)?;
+        for (first, latest) in firsts.into_iter().zip(self.first_max) {
+            if first > latest {
+                return Err(format!("a history begins at {first}, expected {latest} at most"));
+            }
+            if first > 1 {
+                self.machine.seen.insert("dropped");
+            }
+        }
+        Ok(())
+    }
+
+    /// Says how much of the history of a collection is kept.
+    fn retain(&mut self, db: &Database) -> Result<(), Stop> {
+        let number = self.machine.random.index(COLLECTIONS.len());
+        let keep = match self.machine.random.below(4) {
+            0 => Retention::All,
+            1 => Retention::Head,
+            _ => Retention::Last(1 + self.machine.random.below(20)),
+        };
+        // Whether it is there after a failure is not known, and a crash may take it back.
+        self.retentions[number].push(keep);
+        self.let_go();
+        let collection = db.collection(COLLECTIONS[number].0);
+        let retained = collection
+            .and_then(|found| found.document().retain(keep, &CommitOptions::default()).map(drop));
+        retained.map_err(|error| self.machine.stop(&error))?;
+        self.machine.seen.insert("retention");
+        Ok(())
+    }
+
+    /// Notes what the retentions let go with the commits that there may be.
+    fn let_go(&mut self) {
+        let retentions = self.first_max.iter_mut().zip(&self.retentions);
+        for (number, (first, keeps)) in retentions.enumerate() {
+            let head = self.model.revisions(number).len() as u64;
+            let begin = |keep: &Retention| match keep {
+                Retention::Head => head,
+                Retention::Last(count) => (head + 1).saturating_sub(*count),
+                Retention::All | Retention::For(_) => 1,
+            };
+            *first = keeps.iter().map(begin).max().unwrap_or(1).max(*first);
+        }
     }
 
     /// After this everything acknowledged is durable.

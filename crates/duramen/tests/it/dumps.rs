@@ -102,14 +102,14 @@ fn purged() -> Database {
     purge(&db.document("shop").unwrap(), "/list/0/n", Some(1));
     let people = db.create_collection("people", KeyKind::Text).unwrap();
     let put = |key: &str, json: &str| {
-        people.put(&Key::from(key), json, &CommitOptions::default()).unwrap();
+        people.put(Key::from(key), json, &CommitOptions::default()).unwrap();
     };
     for ssn in 1..=5 {
         put("ann", &format!(r#"{{"ssn":{ssn}}}"#));
         put("bob", &format!(r#"{{"card":{{"ssn":{ssn}}},"n":{}}}"#, ssn / 2));
         put("eve", &format!(r#"{{"n":{ssn}}}"#));
     }
-    people.delete(&Key::from("eve"), &CommitOptions::default()).unwrap();
+    people.delete(Key::from("eve"), &CommitOptions::default()).unwrap();
     put("eve", r#"{"n":6}"#);
     purge(people.document(), "/ann", None);
     purge(people.document(), "/bob/card", None);
@@ -122,7 +122,7 @@ fn purged() -> Database {
 fn versions(db: &Database) -> Vec<Vec<(Revision, Option<u64>, bool)>> {
     let people = db.collection("people").unwrap();
     let history = |key| {
-        let history = people.history(&Key::from(key)).unwrap().map(|version| {
+        let history = people.history(Key::from(key)).unwrap().map(|version| {
             let version = version.unwrap();
             (version.revision, version.record.map(|record| record.version), version.is_purged)
         });
@@ -162,10 +162,11 @@ fn a_loaded_database_knows_what_was_purged_and_counts_versions_as_before() {
     assert!(items.iter().any(|item| matches!(item, DumpItem::Revision(revision)
         if !revision.counted.is_empty())));
     let mut without = items.clone();
-    without.iter_mut().for_each(|item| match item {
-        DumpItem::Document { facts, .. } => facts.purges.clear(),
-        DumpItem::Revision(_) => {}
-    });
+    for item in &mut without {
+        if let DumpItem::Document { facts, .. } = item {
+            facts.purges.clear();
+        }
+    }
     let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
     assert_ne!(load(&device, &without, None).unwrap().hash, summary.hash);
 }

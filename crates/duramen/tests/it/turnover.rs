@@ -56,11 +56,11 @@ fn history(document: &Document) -> Vec<(Revision, String)> {
 fn turn(records: &Collection, round: u64) {
     for number in 0..40 {
         let key = Key::from(format!("{}", number + 40 * (round % 3)));
-        records.put(&key, record(round, number), &plain()).unwrap();
+        records.put(key, record(round, number), &plain()).unwrap();
     }
     for number in 0..40 {
         let key = Key::from(format!("{}", number + 40 * ((round + 2) % 3)));
-        records.delete(&key, &plain()).unwrap();
+        records.delete(key, &plain()).unwrap();
     }
 }
 
@@ -88,14 +88,14 @@ fn records_that_come_and_go_take_no_more_space_with_time() {
     let tagged = records.document().at_tag("early").unwrap().to_json().unwrap();
     assert_eq!(serde_json::from_str::<Value>(&tagged).unwrap().as_object().unwrap().len(), 40);
     // Each key was there in every third round, and counts on.
-    let found = records.get(&Key::from("0")).unwrap().unwrap();
+    let found = records.get(Key::from("0")).unwrap().unwrap();
     assert_eq!(found.version, 4);
     drop((records, db));
     let db = open(&device);
     assert_clean(&db);
     let records = db.collection("records").unwrap();
-    assert_eq!(records.get(&Key::from("0")).unwrap().unwrap(), found);
-    let error = records.history(&Key::from("40")).unwrap_err();
+    assert_eq!(records.get(Key::from("0")).unwrap().unwrap(), found);
+    let error = records.history(Key::from("40")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
     assert!(error.message().contains("that is kept"), "{error}");
 }
@@ -138,7 +138,7 @@ impl Random {
 fn change(records: &Collection, random: &mut Random) {
     let key = Key::from(format!("{}", random.below(12)));
     if random.below(3) == 0 {
-        let _ = records.delete(&key, &plain());
+        let _ = records.delete(key, &plain());
         return;
     }
     let members = ["a", "b", "c", "d"].into_iter().filter_map(|name| {
@@ -152,7 +152,7 @@ fn change(records: &Collection, random: &mut Random) {
         Some((name.to_owned(), value))
     });
     let value = Value::Object(members.collect());
-    records.put(&key, value.to_string(), &plain()).unwrap();
+    records.put(key, value.to_string(), &plain()).unwrap();
 }
 
 /// Changes, tags and compacts a collection, with changes while it is compacted.
@@ -178,7 +178,7 @@ fn live(seed: u64) {
             }
             1 => drop(document.retain(Retention::Head, &plain()).unwrap()),
             2 if !model.is_empty() => {
-                drop(document.tag(&format!("t{}", model.len()), None, &plain()))
+                drop(document.tag(&format!("t{}", model.len()), None, &plain()));
             }
             3 => db.checkpoint().unwrap(),
             4 => {
@@ -222,9 +222,9 @@ fn deleted(device: &Arc<MemoryDevice>) -> (Database, Collection) {
     let db = open(device);
     let records = db.create_collection("records", KeyKind::Text).unwrap();
     for number in 0..3 {
-        records.put(&Key::from(format!("{number}")), record(1, number), &plain()).unwrap();
+        records.put(Key::from(format!("{number}")), record(1, number), &plain()).unwrap();
     }
-    records.delete(&Key::from("1"), &plain()).unwrap();
+    records.delete(Key::from("1"), &plain()).unwrap();
     records.document().retain(Retention::Head, &plain()).unwrap();
     db.checkpoint().unwrap();
     (db, records)
@@ -234,12 +234,12 @@ fn deleted(device: &Arc<MemoryDevice>) -> (Database, Collection) {
 fn come_back(records: &Collection) -> Value {
     let mut value: Value = serde_json::from_str(&record(1, 1)).unwrap();
     value.as_object_mut().unwrap().remove("long");
-    records.put(&Key::from("1"), value.to_string(), &plain()).unwrap();
+    records.put(Key::from("1"), value.to_string(), &plain()).unwrap();
     value
 }
 
 fn assert_back(db: &Database, expected: &Value) {
-    let found = db.collection("records").unwrap().get(&Key::from("1")).unwrap().unwrap();
+    let found = db.collection("records").unwrap().get(Key::from("1")).unwrap().unwrap();
     assert_eq!(serde_json::from_str::<Value>(&found.json).unwrap(), *expected);
     assert_eq!(found.version, 2);
     assert_clean(db);

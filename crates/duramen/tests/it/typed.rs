@@ -193,3 +193,37 @@ fn declared_indexes_are_made_with_the_collection_and_answer_queries() {
     assert_eq!((players.create_indexes().unwrap(), players.create_indexes().unwrap()), (1, 0));
     assert_eq!(names(&players), ["e-mail", "team"]);
 }
+
+#[cfg(feature = "uuid")]
+#[derive(Debug, Clone, PartialEq, Record, Serialize, Deserialize)]
+struct Parcel {
+    #[record(key)]
+    id: uuid::Uuid,
+    #[record(version)]
+    version: u64,
+    to: String,
+}
+
+/// In the order of their bytes, and under the texts that other programs write.
+#[cfg(feature = "uuid")]
+#[test]
+fn uuids_are_keys_without_a_type_of_ones_own() {
+    let db = Database::memory().unwrap();
+    let parcels = db.create_typed_collection::<Parcel>("parcels").unwrap();
+    assert_eq!(parcels.collection().key_kind(), KeyKind::Uuid);
+    let ids = [u128::MAX, 0, 1 << 127, 7].map(uuid::Uuid::from_u128);
+    for id in ids {
+        let mut parcel = Parcel { id, version: 0, to: id.to_string() };
+        parcels.save(&mut parcel, &how()).unwrap();
+        assert_eq!(parcels.get(&id).unwrap().unwrap(), parcel);
+    }
+    let scan = parcels.scan(&ScanOptions::default()).unwrap();
+    let found: Vec<uuid::Uuid> = scan.map(|parcel| parcel.unwrap().id).collect();
+    let mut sorted = ids;
+    sorted.sort_unstable();
+    assert_eq!(found, sorted);
+    let json = parcels.collection().document().head().unwrap().to_json().unwrap();
+    assert!(json.contains(&format!("\"{}\":{{", ids[3])), "{json}");
+    parcels.collection().delete(ids[0], &how()).unwrap();
+    assert_eq!(parcels.get(&ids[0]).unwrap(), None);
+}

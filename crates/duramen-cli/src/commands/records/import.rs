@@ -27,8 +27,10 @@ A line of NDJSON is a record. Of CSV the first line names the fields: a cell tha
 true, false or null is one, an empty one is left out, and all others are strings. The key is the
 member that --key names; the member _key, as an export has it, does not become part of the record.
 
-Records are committed 10,000 at a time. What is wrong is told with its line, and nothing of its
-batch is written; those before are in, and to import the file again does no harm.";
+A file is looked through before anything of it is saved: if a line is wrong that is told, and the
+collection stays as it is. What comes by a pipe cannot be read twice: there the records before the
+10,000 with the wrong line are in. Records are committed 10,000 at a time; when an import ends
+before the file does it says how many are in, and to import the file again does no harm.";
 
 /// Records of one commit.
 const BATCH_RECORDS: usize = 10_000;
@@ -84,14 +86,52 @@ struct Batch {
 
 impl Import {
     pub(super) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
-        let lines: Box<dyn BufRead> = input::lines(&self.file)?;
-        let format = Format::of(self.format, &self.file);
         let mut writing = self.collection.open_or_create(session, self.keys)?;
         let interruption = Interruption::watch()?;
-        let bar = progress::bar("importing", None);
+        if input::can_be_read_twice(&self.file) {
+            self.check(writing.keys, &interruption)?;
+        }
         let mut imported = 0;
-        let name = input::name(&self.file);
-        let mut source = Source::new(lines, format, &self.key)?;
+        let result = self.import(&mut writing, &interruption, &mut imported);
+        if result.is_err() && imported > 0 {
+            eprintln!("{imported} records are in; to import the file again does no harm");
+        }
+        result?;
+        let collection = writing.database.collection(writing.name)?;
+        let (count, revision) = (collection.count()?, collection.head()?.revision().0);
+        output.record(&Imported { collection: writing.name, read: imported, count, revision })?;
+        Ok(Success::Done)
+    }
+
+    fn source(&self) -> Result<Source<'_>> {
+        let lines: Box<dyn BufRead> = input::lines(&self.file)?;
+        Ok(Source::new(lines, Format::of(self.format, &self.file), &self.key)?)
+    }
+
+    /// Reads all of the file, so that nothing is saved of one in which a line is wrong.
+    fn check(&self, keys: KeyKind, interruption: &Interruption) -> Result<()> {
+        let (mut source, name) = (self.source()?, input::name(&self.file));
+        let bar = progress::bar("checking", None);
+        while source.next(keys).map_err(|error| error.in_context(&name))?.is_some() {
+            bar.inc(1);
+            if interruption.is_asked() {
+                let message = "interrupted: no record was imported".to_owned();
+                return Err(Failure::Interrupted(message));
+            }
+        }
+        bar.finish_and_clear();
+        Ok(())
+    }
+
+    /// Saves all records, batch by batch, and counts those that are in.
+    fn import(
+        &self,
+        writing: &mut Writing<'_>,
+        interruption: &Interruption,
+        imported: &mut u64,
+    ) -> Result<()> {
+        let (mut source, name) = (self.source()?, input::name(&self.file));
+        let bar = progress::bar("importing", None);
         let mut batch = Batch::default();
         loop {
             let next = source.next(writing.keys);
@@ -103,23 +143,18 @@ impl Import {
             }
             let is_full = batch.records.len() >= BATCH_RECORDS || batch.bytes >= BATCH_BYTES;
             if is_full || is_end {
-                imported += save(&mut writing, &batch, &name)?;
+                *imported += save(writing, &batch, &name)?;
                 batch = Batch::default();
-                bar.set_position(imported);
+                bar.set_position(*imported);
                 if interruption.is_asked() {
-                    let message = format!("interrupted: {imported} records are in");
-                    return Err(Failure::Interrupted(message));
+                    return Err(Failure::Interrupted("interrupted".to_owned()));
                 }
             }
             if is_end {
-                break;
+                bar.finish_and_clear();
+                return Ok(());
             }
         }
-        bar.finish_and_clear();
-        let collection = writing.database.collection(writing.name)?;
-        let (count, revision) = (collection.count()?, collection.head()?.revision().0);
-        output.record(&Imported { collection: writing.name, read: imported, count, revision })?;
-        Ok(Success::Done)
     }
 }
 

@@ -29,21 +29,42 @@ pub(super) fn commits(db: &Database, model: &Model) -> Check<usize> {
         .ok_or_else(|| format!("no commit has the revisions {revisions:?}"))
 }
 
-/// The newest state, some older ones, and the histories of some records.
-pub(super) fn everything(db: &Database, model: &Model, random: &mut Random) -> Check {
+/// The newest state, some older ones that are kept, and the histories of some records; the first
+/// revision of each collection.
+pub(super) fn everything(
+    db: &Database,
+    model: &Model,
+    random: &mut Random,
+) -> Check<[u64; COLLECTIONS.len()]> {
+    let mut firsts = [1; COLLECTIONS.len()];
     for (number, (name, _)) in COLLECTIONS.into_iter().enumerate() {
         let collection = collection(db, name)?;
         let states = model.revisions(number);
         let newest = states.len() as u64;
+        let first = said("first revision", collection.document().first_revision())?.0;
+        firsts[number] = first;
+        refused(&collection, first).map_err(|what| format!("{name}: {what}"))?;
         let older = (0..REVISIONS).map(|_| 1 + random.below(newest.max(1)));
-        for revision in older.chain([newest]).filter(|&revision| (1..=newest).contains(&revision)) {
+        let kept = |revision: &u64| (first.max(1)..=newest).contains(revision);
+        for revision in older.chain([newest, first]).filter(kept) {
             let state = states[usize::try_from(revision - 1).expect("an index")];
             records(&collection, number, (revision, state))
                 .and_then(|()| lookups(&collection, number, (revision, state)))
                 .map_err(|what| format!("{name} at revision {revision}: {what}"))?;
         }
         for _ in 0..HISTORIES {
-            history(&collection, (number, random.below(KEYS)), model)?;
+            history(&collection, ((number, random.below(KEYS)), first), model)?;
+        }
+    }
+    Ok(firsts)
+}
+
+/// What was dropped is refused.
+fn refused(collection: &Collection, first: u64) -> Check {
+    for dropped in [1, first - 1].into_iter().filter(|&dropped| (1..first).contains(&dropped)) {
+        let count = collection.at(Revision(dropped)).and_then(|at| at.count());
+        if !matches!(&count, Err(error) if error.kind() == ErrorKind::NotFound) {
+            return Err(format!("revision {dropped}, which was dropped, gives {count:?}"));
         }
     }
     Ok(())
@@ -121,8 +142,8 @@ fn same(found: &Record, wanted: &(Place, u64, &Json)) -> Check {
     if is_same { Ok(()) } else { Err(format!("found {found:?}, expected {wanted:?}")) }
 }
 
-fn history(collection: &Collection, place: Place, model: &Model) -> Check {
-    let expected = model.events(place);
+fn history(collection: &Collection, (place, first): (Place, u64), model: &Model) -> Check {
+    let expected = model.events(place, first);
     let found = match collection.history(key(place)) {
         Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
         found => said("history", said("history", found)?.collect::<Result<Vec<_>, _>>())?,

@@ -83,11 +83,13 @@ impl Model {
         self.states.windows(2).filter(changed).map(|pair| &pair[1]).collect()
     }
 
-    /// What happened to a record, newest first.
-    pub(super) fn events(&self, place: Place) -> Vec<Event<'_>> {
+    /// What happened to a record, newest first, in a history that begins with a revision: what was
+    /// there then begins with it.
+    pub(super) fn events(&self, place: Place, first: u64) -> Vec<Event<'_>> {
         let mut events = Vec::new();
         let mut value = None;
-        for (revision, state) in (1..).zip(self.revisions(place.0)) {
+        let revisions = (1..).zip(self.revisions(place.0));
+        for (revision, state) in revisions.skip_while(|&(revision, _)| revision < first) {
             let Some(held) = state.get(&place) else { continue };
             if held.value.as_ref() != value {
                 value = held.value.as_ref();
