@@ -86,8 +86,8 @@ fn check(database: &Database, least: [i64; 2]) {
     for (name, least) in SERIES.iter().zip(least) {
         let points = database.series(name).and_then(|series| series.range(..)?.read());
         let points = points.expect("the points");
-        let last = points.iter().last().map(|point| point.value);
-        let count = match last {
+        let newest = points.iter().last().map(|point| point.value);
+        let count = match newest {
             Some(SeriesValue::I64(number)) => number + 1,
             _ => 0,
         };
