@@ -150,7 +150,9 @@ impl DatabaseSnapshot {
         let found = self.find_series(filter)?;
         let all = on_all_processors(&found, |info| self.series(&info.name)?.stats())?;
         let mut sum = SeriesStats::default();
-        all.into_iter().for_each(|one| sum += one);
+        for one in all {
+            sum += one;
+        }
         Ok(sum)
     }
 }

@@ -276,7 +276,7 @@ impl<'a> Stream<'a> {
 /// An aggregate of windows that all have numbers, out of the rows of a series of f64.
 fn whole_column(aggregate: &Aggregate, table: &Table) -> Option<Values> {
     let counts = table.integers(Column::Numbers).or(table.integers(Column::Good))?;
-    if counts.iter().any(|count| *count == 0) {
+    if counts.contains(&0) {
         return None;
     }
     Some(match aggregate {
