@@ -18,7 +18,7 @@ use crate::stopwatch::Stopwatch;
 use crate::subject::DURAMEN;
 
 const SERIES: usize = 10;
-const MINUTE: Duration = Duration::from_secs(60);
+const MINUTE: Duration = Duration::from_mins(1);
 /// Queries of T4.
 const QUERIES: u64 = 20;
 /// Rounds of T6, writes in each, and after how many there is a query.
@@ -119,7 +119,8 @@ pub(crate) fn mixed(session: &mut Session) -> Result<()> {
             operations += WRITES.unsigned_abs();
             if (round + 1) % QUERY_EVERY == 0 {
                 let found = series[0].range(..)?.read()?.len();
-                ensure!(found as i64 == (round + 1) * WRITES, "{found} points were read");
+                let wanted = usize::try_from((round + 1) * WRITES)?;
+                ensure!(found == wanted, "{found} points were read");
                 operations += 1;
             }
         }

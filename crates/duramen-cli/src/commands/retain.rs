@@ -102,7 +102,7 @@ pub(super) fn format_span(span: Duration) -> String {
     if span.subsec_nanos() != 0 {
         return format!("{span:?}");
     }
-    let found = UNITS.iter().find(|unit| seconds % unit.1 == 0);
+    let found = UNITS.iter().find(|unit| seconds.is_multiple_of(unit.1));
     let (unit, length) = found.copied().unwrap_or(("s", 1));
     format!("{}{unit}", seconds / length)
 }

@@ -47,18 +47,17 @@ impl Stat {
             let mut whole = Whole::new(&stats, self.database.folder())?;
             if stats.series > 0 {
                 let points = database.snapshot().series_stats(&SeriesFilter::default())?;
-                whole.series = Some(Points::new(Some(stats.series), &points));
+                whole.series = Some(SeriesPart::new(Some(stats.series), &points));
             }
             output.record(&whole)?;
             return Ok(Success::Done);
         };
-        match database.series(name) {
-            Ok(series) => output.record(&Points::new(None, &series.stats()?))?,
-            Err(_) => {
-                let document = database.document(name)?;
-                let purges = document.purges()?.iter().map(PurgeLine::from).collect();
-                output.record(&Part { purges, ..Part::from(&document.stats()?) })?;
-            }
+        if let Ok(series) = database.series(name) {
+            output.record(&SeriesPart::new(None, &series.stats()?))?;
+        } else {
+            let document = database.document(name)?;
+            let purges = document.purges()?.iter().map(PurgeLine::from).collect();
+            output.record(&Part { purges, ..Part::from(&document.stats()?) })?;
         }
         Ok(Success::Done)
     }
@@ -73,7 +72,7 @@ struct Whole {
     superseded_bytes: u64,
     disk_bytes: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    series: Option<Points>,
+    series: Option<SeriesPart>,
 }
 
 impl Whole {
@@ -105,7 +104,7 @@ impl Record for Whole {
 
 /// The figures of series.
 #[derive(Debug, Serialize)]
-struct Points {
+struct SeriesPart {
     #[serde(skip_serializing_if = "Option::is_none")]
     count: Option<u64>,
     points: u64,
@@ -116,7 +115,7 @@ struct Points {
     block_bytes: u64,
 }
 
-impl Points {
+impl SeriesPart {
     fn new(count: Option<u64>, stats: &SeriesStats) -> Self {
         Self {
             count,
@@ -130,7 +129,7 @@ impl Points {
     }
 }
 
-impl Record for Points {
+impl Record for SeriesPart {
     fn print(&self, _palette: &Palette, out: &mut dyn Write) -> io::Result<()> {
         if let Some(count) = self.count {
             print(out, &[(count, "series")])?;

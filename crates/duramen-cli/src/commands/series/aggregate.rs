@@ -107,7 +107,7 @@ impl Aggregate {
             )
         };
         if self.with.is_empty() {
-            self.print(&series.aggregate(bounds, &options)?, &self.what, (&options, output))?;
+            Self::print(&series.aggregate(bounds, &options)?, &self.what, (&options, output))?;
             return Ok(Success::Done);
         }
         let names: Vec<&String> = std::iter::once(&self.series.name).chain(&self.with).collect();
@@ -119,13 +119,12 @@ impl Aggregate {
         let said = names
             .iter()
             .flat_map(|name| self.what.iter().map(move |what| format!("{name} {what}")));
-        self.print(&table, &said.collect::<Vec<_>>(), (&options, output))?;
+        Self::print(&table, &said.collect::<Vec<_>>(), (&options, output))?;
         Ok(Success::Done)
     }
 
     /// Prints a table, of which the columns have these names.
     fn print(
-        &self,
         table: &WindowTable,
         names: &[String],
         (options, output): (&AggregateOptions, &mut Output),

@@ -49,16 +49,13 @@ impl Range {
     pub(super) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
         let interruption = Interruption::watch()?;
         let (limit, reverse, bounding) = (self.limit, self.reverse, self.bounding);
-        let mut range = match self.cursor {
-            Some(cursor) => {
-                self.series.open_at(session, Some(cursor.sequence))?.resume(cursor, limit)?
-            }
-            None => {
-                let options = RangeOptions { limit, reverse, bounding };
-                self.series.open(session)?.range_with(self.span.bounds()?, &options)?
-            }
+        let mut range = if let Some(cursor) = self.cursor {
+            self.series.open_at(session, Some(cursor.sequence))?.resume(cursor, limit)?
+        } else {
+            let options = RangeOptions { limit, reverse, bounding };
+            self.series.open(session)?.range_with(self.span.bounds()?, &options)?
         };
-        while let Some(points) = range.next() {
+        for points in range.by_ref() {
             for point in points?.iter() {
                 let point: Point = point;
                 output.record(&Line::new(None, point))?;
