@@ -200,7 +200,7 @@ mod tests {
                 labels: [("site".into(), "north".into()), ("\n".into(), String::new())].into(),
                 display: Some((-0.1, 1e300)),
                 lossy: Some(Lossy::Quantised { low: -1e-9, high: 5e300 }),
-                keep: Some(Duration::from_secs(3_600)),
+                keep: Some(Duration::from_hours(1)),
                 rollups: [1, 60].map(|s| Rollup::new(Duration::from_secs(s))).into(),
             },
             created: Micros(-5),

@@ -222,16 +222,16 @@ mod tests {
         let thin = db.create_series("thin", &definition).unwrap();
         assert_eq!(db.series("thin").unwrap().info().definition, definition);
         let how = CommitOptions::default();
-        steps.append(Micros(1), 3.141_59, &how).unwrap();
-        assert_eq!(steps.latest().unwrap().unwrap().value, 3.142.into());
+        steps.append(Micros(1), 5.141_59, &how).unwrap();
+        assert_eq!(steps.latest().unwrap().unwrap().value, 5.142.into());
         let mut all = points(&[1.0, 2.0, 3.0, 4.0]);
         all.permute(&[3, 1, 0, 2]);
         thin.append_points(&all, &how).unwrap();
         assert_eq!(thin.range(..).unwrap().read().unwrap().times(), [0, 3]);
         let mut transaction = db.transaction();
-        transaction.append_points("steps", &points(&[2.718_28])).unwrap();
+        transaction.append_points("steps", &points(&[6.718_28])).unwrap();
         transaction.commit(&how).unwrap();
-        assert_eq!(steps.range(..).unwrap().read().unwrap().get(0).unwrap().value, 2.718.into());
+        assert_eq!(steps.range(..).unwrap().read().unwrap().get(0).unwrap().value, 6.718.into());
     }
 
     #[test]

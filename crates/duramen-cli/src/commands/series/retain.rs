@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_rollup_has_a_width_and_may_have_a_span() {
-        let hour = Duration::from_secs(3_600);
+        let hour = Duration::from_hours(1);
         assert_eq!(parse_rollup("1h").unwrap(), Rollup::new(hour));
         assert_eq!(parse_rollup("60m:2d").unwrap(), Rollup::new(hour).keeping(48 * hour));
         for text in ["", "1", "1h:", ":1h", "none", "1h:2d:3d"] {

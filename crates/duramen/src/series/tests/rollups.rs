@@ -197,7 +197,7 @@ impl Clock for Seconds {
     }
 }
 
-const MINUTE: Duration = Duration::from_secs(60);
+const MINUTE: Duration = Duration::from_mins(1);
 
 /// What was measured in a second.
 fn measured(second: i32) -> f64 {
