@@ -12,10 +12,12 @@ mod staged;
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::time::Duration;
 
 use duramen::{
-    CommitOptions, CommitSequence, Database, Durability, ErrorKind, Micros, Points, Quality,
-    RangeOptions, SeriesDefinition, SeriesFilter, SeriesValue, Transaction, ValueType,
+    Aggregate, AggregateOptions, CommitOptions, CommitSequence, Database, Durability, ErrorKind,
+    Micros, Points, Quality, RangeOptions, Rollup, SeriesDefinition, SeriesFilter, SeriesSnapshot,
+    SeriesValue, Transaction, ValueType, Windows,
 };
 
 use self::staged::Staged;
@@ -38,6 +40,9 @@ const LOG: usize = SERIES.len() - 1;
 const DOCUMENT: &str = "count";
 const LIVES: u64 = 3;
 const STEPS: u64 = 90;
+/// Microseconds of the windows of rollups, and of those that are compared.
+const ROLLUPS: [u64; 2] = [7, 50];
+const WINDOW: i64 = 50;
 /// Times are below this.
 const TIMES: u64 = 200;
 const POINTS_MAX: u64 = 40;
@@ -115,7 +120,11 @@ impl Plant {
             return Err("the series are gone".to_owned());
         }
         let all = SERIES.iter().chain(&staged::SERIES);
-        let all: Vec<_> = all.map(|&(name, of)| (name, SeriesDefinition::new(of))).collect();
+        let rollups = ROLLUPS.map(|width| Rollup::new(Duration::from_micros(width)));
+        let defined = |&(name, of)| {
+            (name, SeriesDefinition { rollups: rollups.into(), ..SeriesDefinition::new(of) })
+        };
+        let all: Vec<_> = all.map(defined).collect();
         said("create", db.create_series_all(&all))?;
         said("flush", db.flush())
     }
@@ -262,13 +271,18 @@ fn change(
         for at in 0..=random.below(POINTS_MAX).cast_signed() {
             let time = if random.one_in(8) { time - at } else { time + at * step };
             let number = random.below(1 << 20).cast_signed();
-            let quality = if number % 5 == 0 { Quality::BAD } else { Quality::GOOD };
+            let quality = quality(series, number);
             points.push(Micros(time), value(SERIES[series].1, number), quality)?;
             state.insert((series, time), number);
         }
         transaction.append_points(name, &points)?;
     }
     Ok(())
+}
+
+/// The quality of a point whose value is made of a number.
+fn quality(series: usize, number: i64) -> Quality {
+    if series != LOG && number % 5 == 0 { Quality::BAD } else { Quality::GOOD }
 }
 
 /// Counts the commit.
@@ -313,6 +327,34 @@ fn compare(db: &Database, state: &State, at: Option<CommitSequence>, random: &mu
                 "{name} from {first} to {last}, {options:?}, is {found:?}, expected {expected:?}"
             ));
         }
+        compare_windows(&snapshot, (series, name), state)?;
     }
     Ok(())
+}
+
+/// How many good points there are in each window, whether a rollup says it or the points.
+fn compare_windows(
+    snapshot: &SeriesSnapshot,
+    (series, name): (usize, &str),
+    state: &State,
+) -> Check {
+    let windows = said("windows", Windows::of_width(Micros(WINDOW)))?;
+    let options = AggregateOptions::new(vec![Aggregate::Count], windows);
+    let last = Micros(i64::from(u32::MAX));
+    let table = said("aggregate", snapshot.aggregate(Micros(-50)..=last, &options))?;
+    let count = |at| table.columns.first().and_then(|column| column.get(at));
+    let found = table.starts.iter().enumerate().map(|(at, &start)| (start, count(at)));
+    let found: Vec<_> = found.collect();
+    let mut expected: BTreeMap<i64, i64> = BTreeMap::new();
+    for (&(_, time), &number) in state.range((series, -50)..=(series, last.0)) {
+        if quality(series, number).is_good() {
+            *expected.entry(time.div_euclid(WINDOW) * WINDOW).or_default() += 1;
+        }
+    }
+    let expected: Vec<_> =
+        expected.into_iter().map(|(start, count)| (start, Some(SeriesValue::I64(count)))).collect();
+    if found == expected {
+        return Ok(());
+    }
+    Err(format!("the windows of {name} have {found:?} points, expected {expected:?}"))
 }

@@ -19,7 +19,10 @@ fn open(device: &SimulatedDevice) -> Database {
 fn record(index: u64) -> String {
     let city = ["NYC", "LA", "SF"][usize::try_from(index % 3).unwrap()];
     let active = index.is_multiple_of(2);
-    format!(r#"{{"id":{index},"age":{},"city":"{city}","active":{active}}}"#, 18 + index * 7 % 48)
+    format!(
+        r#"{{"id":{index},"age":{},"city":"{city}","active":{active}}}"#,
+        18 + index * 7 % 4_800
+    )
 }
 
 fn reads(device: &SimulatedDevice) -> u64 {

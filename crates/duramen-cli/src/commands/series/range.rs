@@ -1,17 +1,14 @@
 //! `duramen series range`: the points of a span of time.
 
-use std::io::{self, Write};
-
 use clap::Args;
 use duramen::{Point, RangeOptions, SeriesCursor};
-use serde::Serialize;
 
 use super::point::Line;
 use super::{SeriesAt, Span};
 use crate::Result;
 use crate::exit::{Failure, Success};
 use crate::interruption::Interruption;
-use crate::output::{Output, Palette, Record};
+use crate::output::Output;
 use crate::session::Session;
 
 const EXAMPLES: &str = "\
@@ -21,7 +18,7 @@ Examples:
   duramen series range plant.duramen boiler/7/temp --at c1042 --json
 
 A line is the time, the value, and the quality unless that is good. Where there is more than --limit
-lets through, the last line has the cursor to go on with.";
+lets through, the cursor to go on with is told on standard error.";
 
 /// Print the points of a span of time
 #[derive(Debug, Args)]
@@ -65,22 +62,8 @@ impl Range {
             }
         }
         if let Some(cursor) = range.cursor() {
-            output.record(&Next { cursor: cursor.to_string() })?;
+            eprintln!("there is more: --cursor {cursor}");
         }
         Ok(Success::Done)
-    }
-}
-
-/// Where there is more.
-#[derive(Debug, Serialize)]
-struct Next {
-    #[serde(rename = "next")]
-    cursor: String,
-}
-
-impl Record for Next {
-    fn print(&self, palette: &Palette, out: &mut dyn Write) -> io::Result<()> {
-        let h = palette.heading;
-        writeln!(out, "{h}more{h:#}: --cursor {}", self.cursor)
     }
 }
