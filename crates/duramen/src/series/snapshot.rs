@@ -302,7 +302,8 @@ impl SeriesRange {
     /// let two = RangeOptions { limit: Some(2), ..RangeOptions::default() };
     /// let mut page = level.range_with(.., &two)?;
     /// assert_eq!(page.next().transpose()?.map(|points| points.len()), Some(2));
-    /// let cursor: duramen::SeriesCursor = page.cursor().expect("three are left").to_string().parse()?;
+    /// let cursor = page.cursor().expect("three are left").to_string();
+    /// let cursor: duramen::SeriesCursor = cursor.parse()?;
     /// let rest = level.at(cursor.sequence).resume(cursor, None)?.read()?;
     /// assert_eq!(rest.times(), [3, 4, 5]);
     /// # Ok::<(), duramen::Error>(())

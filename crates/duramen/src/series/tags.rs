@@ -1,10 +1,11 @@
 //! The catalogue of the series: a tree of its own, so that a million of them are in nobody's way
 //! who looks for a document.
 //!
-//! Its value is `{"next":N,"tags":{NAME:RECORD, ...},"tiers":{NUMBER:NAME, ...}}`. A record gives the series its *number*,
-//! under which its points are kept; so a series that gets another name stays what it is, and a name
-//! that is used again is another series. Those that do not keep everything, or have rollups, stand
-//! among the *tiers* by their number, so that whoever writes and merges points finds them.
+//! Its value is `{"next":N,"tags":{NAME:RECORD, ...},"tiers":{NUMBER:NAME, ...}}`. A record gives
+//! the series its *number*, under which its points are kept; so a series that gets another name
+//! stays what it is, and a name that is used again is another series. Those that do not keep
+//! everything, or have rollups, stand among the *tiers* by their number, so that whoever writes
+//! and merges points finds them.
 //!
 //! Invariants:
 //! - no number is given twice: `next` only rises;

@@ -38,7 +38,8 @@ pub(super) struct Range {
     #[arg(long)]
     bounding: bool,
     /// Go on where another range ended, by the cursor that it printed
-    #[arg(long, value_name = "CURSOR", conflicts_with_all = ["from", "to", "reverse", "bounding", "at"])]
+    #[arg(long, value_name = "CURSOR",
+        conflicts_with_all = ["from", "to", "reverse", "bounding", "at"])]
     cursor: Option<SeriesCursor>,
 }
 

@@ -22,14 +22,15 @@ Examples:
   duramen series retain plant.duramen boiler/7/temp --raw all --rollup none
   duramen compact plant.duramen
 
-A SPAN is a number with s, m, h, d or w after it. Points are seen for so long after their time; their
-space comes back when segments are merged, which `duramen compact` does on demand, but not before
-every rollup has them.
+A SPAN is a number with s, m, h, d or w after it. Points are seen for so long after their time;
+their space comes back when segments are merged, which `duramen compact` does on demand, but not
+before every rollup has them.
 
 A rollup keeps what the points of each window come to: count, sum, least, greatest, first, last and
 deviation, for its own SPAN or for ever. `series aggregate` reads it where windows are made of its
-windows. It is made as points are written, late ones too; points that were there before are caught up
-with at the next checkpoints. What is said holds for the series that there are, not for later ones.";
+windows. It is made as points are written, late ones too; points that were there before are caught
+up with at the next checkpoints. What is said holds for the series that there are, not for later
+ones.";
 
 /// Show or set for how long points are kept, and which rollups
 #[derive(Debug, Args)]
