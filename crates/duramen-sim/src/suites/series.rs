@@ -166,8 +166,10 @@ impl Plant {
 
     fn delete_staged(&mut self, db: &Database) -> Result<(), Stop> {
         let deleted = self.staged.delete(db, &mut self.machine.random);
-        if deleted.map_err(|error| self.machine.stop(&error))? {
-            self.settle(Ok(()))?;
+        if let Some(series) = deleted.map_err(|error| self.machine.stop(&error))? {
+            // Other series may have points that are staged yet.
+            self.durable = self.acknowledged;
+            self.staged.settle_one(series);
         }
         Ok(())
     }

@@ -144,6 +144,10 @@ impl Engine {
         if !is_wanted() {
             return Ok(());
         }
+        // No room would help a database that writes no more.
+        if let Some(poisoned) = self.journal()?.poisoned() {
+            return Err(poisoned);
+        }
         let turn = self.checkpoint_turn();
         if !is_wanted() {
             return Ok(());

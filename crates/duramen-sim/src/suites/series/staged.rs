@@ -49,6 +49,13 @@ impl Staged {
         self.durable.clone_from(&self.live);
     }
 
+    /// What was acknowledged of one series is durable.
+    pub(super) fn settle_one(&mut self, which: usize) {
+        for (place, fates) in self.live.range((which, i64::MIN)..=(which, i64::MAX)) {
+            self.durable.insert(*place, fates.clone());
+        }
+    }
+
     fn note(&mut self, place: (usize, i64), fate: Option<i64>, is_done: bool) {
         let live = self.live.entry(place).or_insert_with(|| vec![None]);
         if is_done {
@@ -76,8 +83,12 @@ impl Staged {
         Ok(())
     }
 
-    /// Deletes a span of one series, and whether that is durable.
-    pub(super) fn delete(&mut self, db: &Database, random: &mut Random) -> duramen::Result<bool> {
+    /// Deletes a span of one series; the series if what was done to it is durable now.
+    pub(super) fn delete(
+        &mut self,
+        db: &Database,
+        random: &mut Random,
+    ) -> duramen::Result<Option<usize>> {
         let which = random.index(SERIES.len());
         let from = random.below(TIMES).cast_signed();
         let to = from + random.below(TIMES / 3).cast_signed();
@@ -89,7 +100,7 @@ impl Staged {
         for place in known.collect::<Vec<_>>() {
             self.note(place, None, told.is_ok());
         }
-        told.map(|()| is_sync && to > from)
+        told.map(|()| (is_sync && to > from).then_some(which))
     }
 
     /// Compares what is there with what may be, and goes on from there.
