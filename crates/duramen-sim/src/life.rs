@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use duramen::limits::ROOM_WAIT_COMMITS_MAX;
 use duramen::{Clock, CommitOptions, Database, Durability, Error, ErrorKind, Micros, Options};
 
 use crate::coverage::{Chore, Coverage};
@@ -326,12 +327,22 @@ impl Life {
     }
 
     /// After a failed write or sync writes are refused for good, though the device works again,
-    /// and reads go on. A commit that found no room before it was written is none of that.
+    /// and reads go on. A commit that found no room before it was written is none of that; some
+    /// more may be refused before room is looked for again.
     fn check_poison(&mut self, db: &Database, kind: ErrorKind) -> Step {
         self.device.repair();
         let plan = Plan::put(self.expectation.model(), "refused", &Json::Null);
         let pending = Pending { plan, given: None };
-        let refused = pending.plan.carry_out(db, &CommitOptions::default());
+        let write = || pending.plan.carry_out(db, &CommitOptions::default());
+        let mut refused = write();
+        for _ in 0..ROOM_WAIT_COMMITS_MAX {
+            let found_no_room = matches!(&refused, Err(Stop::Commit(error) | Stop::Step(_, error))
+                if error.kind() == ErrorKind::Full);
+            if kind != ErrorKind::Full || !found_no_room {
+                break;
+            }
+            refused = write();
+        }
         match refused {
             Err(Stop::Commit(error) | Stop::Step(_, error))
                 if error.kind() == ErrorKind::Poisoned =>
