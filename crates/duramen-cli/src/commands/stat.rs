@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use clap::Args;
-use duramen::{DatabaseStats, DocumentStats, SeriesFilter, SeriesStats};
+use duramen::{DatabaseStats, DocumentStats, ErrorKind, SeriesFilter, SeriesStats};
 use indicatif::HumanCount;
 use serde::Serialize;
 
@@ -26,7 +26,8 @@ Superseded is, about, what `duramen compact` gives back of the revisions that do
 whether one still is to be: then the purge was interrupted.
 
 Of series it tells how many points are kept, those that snapshots from before still read included:
-late ones came when there was a point of a later time already, replaced ones were written over.";
+late ones came when there was a point of a later time already, replaced ones were written over. To
+count them all points are read.";
 
 /// Count what a database, or a document in it, holds
 #[derive(Debug, Args)]
@@ -52,12 +53,14 @@ impl Stat {
             output.record(&whole)?;
             return Ok(Success::Done);
         };
-        if let Ok(series) = database.series(name) {
-            output.record(&SeriesPart::new(None, &series.stats()?))?;
-        } else {
-            let document = database.document(name)?;
-            let purges = document.purges()?.iter().map(PurgeLine::from).collect();
-            output.record(&Part { purges, ..Part::from(&document.stats()?) })?;
+        match database.series(name) {
+            Ok(series) => output.record(&SeriesPart::new(None, &series.stats()?))?,
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let document = database.document(name)?;
+                let purges = document.purges()?.iter().map(PurgeLine::from).collect();
+                output.record(&Part { purges, ..Part::from(&document.stats()?) })?;
+            }
+            Err(error) => return Err(error.into()),
         }
         Ok(Success::Done)
     }
