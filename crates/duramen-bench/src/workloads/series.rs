@@ -38,51 +38,68 @@ pub(crate) fn batches(session: &mut Session) -> Result<()> {
         ("T2s", Durability::Sync, SYNC, SYNC_BATCH, session.scale.points / 10),
     ];
     for (id, durability, named, batch, wanted) in cases {
-        let (mut rates, mut bytes) = (Vec::new(), Vec::new());
+        let mut all = Vec::new();
         for _ in 0..session.scale.rounds.measured {
-            let (rate, size) = load(session, durability, (batch, wanted))?;
-            rates.push(rate);
-            bytes.push(size);
+            all.push(load(session, durability, (batch, wanted))?);
         }
+        let of = |value: fn(&Loaded) -> f64| [(DURAMEN, all.iter().map(value).collect())];
         let case = format!("{batch} points a batch");
-        let measure = Measure::gain(id, "points_per_s", "1/s").case(case).durability(named);
-        session.figures.add(&measure, &[(DURAMEN, rates)]);
-        if id == "T2" {
+        let measure = Measure::gain(id, "points_per_s", "1/s").case(&case).durability(named);
+        session.figures.add(&measure, &of(|one| one.rate));
+        if durability == Durability::Sync {
+            let ratio = Measure::gain(id, "ratio_to_probe", "commits/sync of probe");
+            session.figures.add(&ratio.case(case).durability(named), &of(|one| one.ratio));
+        } else {
             let measure = Measure::cost("T5", "bytes_per_point", "bytes").case("walk2");
-            session.figures.add(&measure.durability(named), &[(DURAMEN, bytes)]);
+            session.figures.add(&measure.durability(named), &of(|one| one.bytes));
         }
     }
     Ok(())
 }
 
-/// Points a second, and the bytes that each takes in the end.
+/// What a load came to.
+struct Loaded {
+    /// Points a second.
+    rate: f64,
+    /// The bytes that each takes in the end.
+    bytes: f64,
+    /// The time that the device takes for a sync for each batch, as a share of what they took.
+    ratio: f64,
+}
+
 fn load(
     session: &mut Session,
     durability: Durability,
     (batch, wanted): (u64, u64),
-) -> Result<(f64, f64)> {
+) -> Result<Loaded> {
     let (folder, db, series) = plant(session, SERIES)?;
     let how = CommitOptions { durability: Some(durability), ..CommitOptions::default() };
     let mut walk = Walk { random: SplitMix64::new(7), cents: 2_000, time: SECOND };
-    let (mut seconds, mut done) = (0.0, 0);
+    let (mut seconds, mut waited, mut done) = (0.0, 0.0, 0);
+    // Each turn of batches stands between two looks at the device, where it waits for that.
+    let probes = if durability == Durability::Sync { u32::try_from(SERIES)? } else { 0 };
     while done < wanted {
         let points = walk.points(batch)?;
+        let before = session.probe.mean_us(probes)?;
         let watch = Stopwatch::start();
         for to in &series {
             to.append_points(&points, &how)?;
             done += batch;
         }
         seconds += watch.seconds();
+        let sync_us = before.midpoint(session.probe.mean_us(probes)?);
+        waited += sync_us * SERIES as f64 / 1e6;
     }
     let watch = Stopwatch::start();
     db.flush()?;
+    let ratio = waited / seconds;
     let rate = done as f64 / (seconds + watch.seconds());
     db.compact(&mut |_, _| ControlFlow::Continue(()))?;
     let bytes = db.stats()?.segment_bytes as f64 / done as f64;
     drop(series);
     db.close()?;
     std::fs::remove_dir_all(folder)?;
-    Ok((rate, bytes))
+    Ok(Loaded { rate, bytes, ratio })
 }
 
 /// Runs T3: all points of a series, from memory and from segments.

@@ -62,7 +62,7 @@ pub(crate) fn means(session: &mut Session) -> Result<()> {
         let case = format!("{} points/{case}", points * SERIES as u64);
         let measure = Measure::cost("T4", "time", "us").case(case).durability(READS_ONLY);
         session.figures.add(&measure, &[(DURAMEN, times)]);
-        drop(series);
+        drop((series, snapshot));
         db.close()?;
         std::fs::remove_dir_all(folder)?;
     }
