@@ -135,6 +135,11 @@ impl Memory {
         &self.recent
     }
 
+    /// Whether a block of points is decoded.
+    pub(crate) fn has_piece(&self, id: PieceId) -> bool {
+        self.pieces.peek(&id).is_some()
+    }
+
     /// A block of points, decoded with `decode` if it is not.
     pub(crate) fn piece(
         &self,

@@ -126,6 +126,11 @@ pub struct WindowColumn {
 }
 
 impl Aggregate {
+    /// Whether the number of points and their sum tell it.
+    fn is_sum(&self) -> bool {
+        matches!(self, Self::Count | Self::Sum | Self::Mean)
+    }
+
     /// Whether it weighs values by the time that they held.
     fn is_of_time(&self) -> bool {
         matches!(self, Self::TimeWeightedMean(_) | Self::DurationIn(_))

@@ -220,6 +220,16 @@ impl Block {
         self.len
     }
 
+    /// Whether a time is there more than once.
+    pub(crate) fn has_duplicates(&self) -> bool {
+        self.has_duplicates
+    }
+
+    /// What is kept of its points beside them, unless they are so few that nothing is.
+    pub(crate) fn summary(&self) -> Option<&Summary> {
+        self.summary.as_deref()
+    }
+
     /// The times of its first and last point.
     pub(crate) fn time_range(&self) -> (Micros, Micros) {
         (Micros(self.times.0), Micros(self.times.1))

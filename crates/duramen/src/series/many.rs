@@ -142,7 +142,7 @@ impl DatabaseSnapshot {
 }
 
 impl DatabaseSnapshot {
-    /// The size of the series that a filter lets through, as of now. It reads all their points.
+    /// The size of the series that a filter lets through, as of now: [`SeriesSnapshot::stats`].
     ///
     /// # Errors
     /// Those of [`DatabaseSnapshot::find_series`] and of reading.

@@ -7,6 +7,8 @@
 //! - of each source no more than one piece is decoded;
 //! - what comes out is in the order of reading, each time once.
 
+mod whole;
+
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -25,6 +27,17 @@ pub(crate) struct Reading {
     direction: Direction,
     sources: Vec<Source>,
     as_of: AsOf,
+}
+
+/// What is read next.
+#[derive(Debug)]
+enum Part {
+    /// Points of one piece that nobody else has anything among.
+    Places(Arc<Piece>, Range<usize>),
+    /// The points of a rank, of which there are some in several pieces.
+    Time(i64),
+    /// Nothing is left.
+    End,
 }
 
 /// What of the points that are there is seen.
@@ -59,24 +72,54 @@ impl Reading {
 
     /// Appends some of the next points that are seen, at most `limit`; false if none are left.
     pub(crate) fn read(&mut self, out: &mut Points, limit: usize) -> Result<bool> {
-        let Some((next, bound)) = self.next_source()? else { return Ok(false) };
-        let Some(source) = self.sources.get_mut(next) else { return Ok(false) };
-        if let Some((piece, places)) = source.take_before(bound, limit)
-            && !places.is_empty()
-        {
-            self.check_type(&piece)?;
-            self.append(&piece, places, out);
-            return Ok(true);
-        }
-        if let Some(rank) = bound {
-            self.read_time(rank, out)?;
+        match self.next_part(limit)? {
+            Part::Places(piece, places) => self.append(&piece, places, out),
+            Part::Time(rank) => self.read_time(rank, out)?,
+            Part::End => return Ok(false),
         }
         Ok(true)
     }
 
-    /// Calls `visit` with the time and the sequence of every point, seen or not, in the order of
-    /// their times.
-    pub(crate) fn each(&mut self, visit: &mut dyn FnMut(i64, CommitSequence)) -> Result<()> {
+    /// Gives some of the next points that are seen, from where they are; false if none are left.
+    /// What has to be put together for that is put into `buffer`.
+    pub(crate) fn visit(
+        &mut self,
+        buffer: &mut Points,
+        visit: &mut dyn FnMut(&Points, Range<usize>) -> Result<()>,
+    ) -> Result<bool> {
+        buffer.clear();
+        match self.next_part(usize::MAX)? {
+            Part::Places(piece, places)
+                if self.direction == Direction::Rising && self.as_of.sees_all(&piece, &places) =>
+            {
+                visit(&piece.points, places)?;
+                return Ok(true);
+            }
+            Part::Places(piece, places) => self.append(&piece, places, buffer),
+            Part::Time(rank) => self.read_time(rank, buffer)?,
+            Part::End => return Ok(false),
+        }
+        visit(buffer, 0..buffer.len())?;
+        Ok(true)
+    }
+
+    /// What comes next.
+    fn next_part(&mut self, limit: usize) -> Result<Part> {
+        let Some((next, bound)) = self.next_source()? else { return Ok(Part::End) };
+        let Some(source) = self.sources.get_mut(next) else { return Ok(Part::End) };
+        if let Some((piece, places)) = source.take_before(bound, limit)
+            && !places.is_empty()
+        {
+            self.check_type(piece.points.value_type())?;
+            return Ok(Part::Places(piece, places));
+        }
+        // A piece is never without points, so that another source has some of the same time.
+        Ok(bound.map_or(Part::End, Part::Time))
+    }
+
+    /// Calls `visit` with the time and the sequence of the next points, seen or not, in the order
+    /// of their times; false if none are left.
+    pub(crate) fn each(&mut self, visit: &mut dyn FnMut(i64, CommitSequence)) -> Result<bool> {
         let direction = self.direction;
         let mut visit_all = |piece: &Piece, places: Range<usize>| {
             for at in places.clone() {
@@ -88,27 +131,23 @@ impl Reading {
                 visit(time, piece.sequences.get(at));
             }
         };
-        while let Some((next, bound)) = self.next_source()? {
-            let Some(source) = self.sources.get_mut(next) else { break };
-            if let Some((piece, places)) = source.take_before(bound, usize::MAX)
-                && !places.is_empty()
-            {
-                visit_all(&piece, places);
-                continue;
-            }
-            let Some(rank) = bound else { continue };
-            for source in &mut self.sources {
-                while source.bound() == Some(rank) {
-                    if source.load()? {
-                        continue;
+        match self.next_part(usize::MAX)? {
+            Part::Places(piece, places) => visit_all(&piece, places),
+            Part::Time(rank) => {
+                for source in &mut self.sources {
+                    while source.bound() == Some(rank) {
+                        if source.load()? {
+                            continue;
+                        }
+                        let taken = source.take_before(rank.checked_add(1), usize::MAX);
+                        let Some((piece, places)) = taken else { break };
+                        visit_all(&piece, places);
                     }
-                    let taken = source.take_before(rank.checked_add(1), usize::MAX);
-                    let Some((piece, places)) = taken else { break };
-                    visit_all(&piece, places);
                 }
             }
+            Part::End => return Ok(false),
         }
-        Ok(())
+        Ok(true)
     }
 
     /// The source that has what comes next, decoded, and the rank up to which nobody else has
@@ -153,7 +192,7 @@ impl Reading {
             }
         }
         if let Some((_, piece, at)) = best {
-            self.check_type(&piece)?;
+            self.check_type(piece.points.value_type())?;
             out.append(&piece.points, at..at + 1);
         }
         Ok(())
@@ -170,8 +209,8 @@ impl Reading {
         out.append(&part, 0..part.len());
     }
 
-    fn check_type(&self, piece: &Piece) -> Result<()> {
-        let (found, expected) = (piece.points.value_type(), self.value_type);
+    fn check_type(&self, found: ValueType) -> Result<()> {
+        let expected = self.value_type;
         if found == expected {
             return Ok(());
         }

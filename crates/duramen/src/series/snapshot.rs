@@ -130,14 +130,21 @@ impl SeriesSnapshot {
             Some(span) if options.bounding => Some(self.with_neighbours(span)?),
             span => span,
         };
-        let kept_from = self.tiers()?.map_or(i64::MIN, |tiers| self.kept_from(&tiers));
-        let kept = span
-            .map(|span| TimeSpan { first: span.first.max(kept_from), ..span })
-            .filter(|span| span.first <= span.last && left > 0);
+        let kept = match span {
+            Some(span) if left > 0 => self.kept(span)?,
+            _ => None,
+        };
         let reading = kept.map(|span| self.read(Course { span, direction })).transpose()?;
         let (first, last) = kept.map_or((Micros(0), Micros(0)), |kept| (kept.first(), kept.last()));
         let rest = SeriesCursor { sequence: self.sequence, first, last, reverse: options.reverse };
         Ok(SeriesRange { reading, empty, left, rest })
+    }
+
+    /// What of a span has points that are kept; none if nothing has.
+    pub(super) fn kept(&self, span: TimeSpan) -> Result<Option<TimeSpan>> {
+        let kept_from = self.tiers()?.map_or(i64::MIN, |tiers| self.kept_from(&tiers));
+        let kept = TimeSpan { first: span.first.max(kept_from), ..span };
+        Ok((kept.first <= kept.last).then_some(kept))
     }
 
     /// Goes on where another range ended, with at most so many points. The snapshot has to show the

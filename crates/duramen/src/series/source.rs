@@ -191,6 +191,32 @@ impl Source {
         Ok(true)
     }
 
+    /// The block that comes next, if none of its points was read, and all of them are to be.
+    pub(crate) fn next_block(&self) -> Result<Option<Block>> {
+        let (None, Some(Ahead { piece: Undecoded::Cell(cell, _), .. })) = (&self.head, &self.ahead)
+        else {
+            return Ok(None);
+        };
+        let block = Block::parse(cell.load()?)?;
+        let (first, last) = block.time_range();
+        let span = self.course.span;
+        Ok((span.has(first.0) && span.has(last.0)).then_some(block))
+    }
+
+    /// Whether the points of what comes next are in memory, decoded.
+    pub(crate) fn is_decoded(&self) -> bool {
+        match &self.ahead {
+            Some(Ahead { piece: Undecoded::Cell(_, id), .. }) => self.memory.has_piece(*id),
+            _ => true,
+        }
+    }
+
+    /// Goes on behind the block that comes next.
+    pub(crate) fn skip_block(&mut self) -> Result<()> {
+        self.ahead = self.look_ahead()?;
+        Ok(())
+    }
+
     /// Takes the next points of the piece that is read: those before a rank, and `most` of them,
     /// more only where they are of one time.
     pub(crate) fn take_before(

@@ -1,5 +1,6 @@
 //! Series of whole databases.
 
+mod blocks;
 mod lifecycle;
 mod model;
 mod rollups;

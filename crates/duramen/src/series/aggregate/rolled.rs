@@ -2,12 +2,16 @@
 
 use super::{AggregateOptions, QualityFilter, Stream};
 use crate::error::Result;
-use crate::revision::Micros;
-use crate::series::SeriesSnapshot;
 use crate::series::rollup::{Column, Row, StoredRollup, Table};
+use crate::series::source::{Course, Direction};
 use crate::series::span::TimeSpan;
 use crate::series::tiers::Rollup;
 use crate::series::young::Young;
+use crate::series::{Points, SeriesSnapshot};
+
+/// Blocks of a long span that stay decoded when they were read: more of them would take the place
+/// of everything else, and be gone all the same before they are read again.
+const KEPT_BLOCKS: usize = 4;
 
 /// What to read of a span of time.
 struct Plan {
@@ -24,6 +28,7 @@ struct Plan {
 struct Feed<'a, 's> {
     snapshot: &'a SeriesSnapshot,
     stream: &'a mut Stream<'s>,
+    options: &'a AggregateOptions,
     plan: &'a Plan,
     /// The next span in which only the points tell.
     dirty: usize,
@@ -39,29 +44,64 @@ impl SeriesSnapshot {
         span: TimeSpan,
         options: &AggregateOptions,
     ) -> Result<()> {
-        let Some(plan) = self.plan(span, options)? else { return self.feed_points(stream, span) };
+        let Some(plan) = self.plan(span, options)? else {
+            return self.feed_points(stream, span, options);
+        };
         let TimeSpan { first, last } = plan.windows;
         if span.first < first {
-            self.feed_points(stream, TimeSpan { first: span.first, last: first - 1 })?;
+            let before = TimeSpan { first: span.first, last: first - 1 };
+            self.feed_points(stream, before, options)?;
         }
-        let mut feed = Feed { snapshot: self, stream, plan: &plan, dirty: 0, done_until: i64::MIN };
+        let mut feed =
+            Feed { snapshot: self, stream, options, plan: &plan, dirty: 0, done_until: i64::MIN };
         plan.stored.each(plan.windows, &options.aggregates, &mut |table| feed.take_all(table))?;
         feed.take_dirty_before(i64::MAX)?;
         match last.checked_add(1) {
             Some(after) if after <= span.last => {
-                self.feed_points(stream, TimeSpan { first: after, last: span.last })
+                self.feed_points(stream, TimeSpan { first: after, last: span.last }, options)
             }
             _ => Ok(()),
         }
     }
 
-    fn feed_points(&self, stream: &mut Stream<'_>, span: TimeSpan) -> Result<()> {
-        self.range(Micros(span.first)..=Micros(span.last))?.try_for_each(|some| stream.add(&some?))
+    /// Gives a stream the points of a span that are kept: as the summaries of blocks where these
+    /// say enough.
+    fn feed_points(
+        &self,
+        stream: &mut Stream<'_>,
+        span: TimeSpan,
+        options: &AggregateOptions,
+    ) -> Result<()> {
+        let Some(span) = self.kept(span)? else { return Ok(()) };
+        let is_of_summaries = is_of_summaries(options);
+        let mut reading = self.read(Course { span, direction: Direction::Rising })?;
+        let (mut buffer, mut kept) = (Points::new(reading.value_type()), 0);
+        loop {
+            let block = reading.next_seen_block()?;
+            if let Some(block) = &block
+                && is_of_summaries
+                && stream.add_block(block)?
+            {
+                reading.skip_block()?;
+                continue;
+            }
+            kept += usize::from(block.is_some());
+            if let Some(block) = &block
+                && kept > KEPT_BLOCKS
+                && reading.read_block(block, &mut buffer)?
+            {
+                stream.add(&buffer, 0..buffer.len())?;
+            } else if !reading
+                .visit(&mut buffer, &mut |points, places| stream.add(points, places))?
+            {
+                return Ok(());
+            }
+        }
     }
 
     /// The widest rollup that answers exactly; none if there is none.
     fn plan(&self, span: TimeSpan, options: &AggregateOptions) -> Result<Option<Plan>> {
-        if options.quality != QualityFilter::Good || !StoredRollup::has_all(&options.aggregates) {
+        if !is_of_summaries(options) {
             return Ok(None);
         }
         // In this order: what a checkpoint without the rollup wrote was young before, or is later
@@ -156,7 +196,8 @@ impl Feed<'_, '_> {
         let is_later = row.as_of > self.snapshot.sequence().0;
         if is_later && row.start >= self.plan.kept_from {
             let last = row.start + (self.plan.stored.rollup.micros() - 1);
-            return self.snapshot.feed_points(self.stream, TimeSpan { first: row.start, last });
+            let span = TimeSpan { first: row.start, last };
+            return self.snapshot.feed_points(self.stream, span, self.options);
         }
         self.stream.add_summary(row.start, &row.summary)
     }
@@ -164,12 +205,17 @@ impl Feed<'_, '_> {
     /// Reads the points of the spans that begin up to a time.
     fn take_dirty_before(&mut self, until: i64) -> Result<()> {
         while let Some(&span) = self.plan.dirty.get(self.dirty).filter(|one| one.first <= until) {
-            self.snapshot.feed_points(self.stream, span)?;
+            self.snapshot.feed_points(self.stream, span, self.options)?;
             self.done_until = span.last.saturating_add(1);
             self.dirty += 1;
         }
         Ok(())
     }
+}
+
+/// Whether the summaries of points tell all that is asked of them.
+fn is_of_summaries(options: &AggregateOptions) -> bool {
+    options.quality == QualityFilter::Good && StoredRollup::has_all(&options.aggregates)
 }
 
 /// The windows in a span in which anything is young, as spans that rise and do not touch.

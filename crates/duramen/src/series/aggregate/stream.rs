@@ -11,7 +11,7 @@ use super::window::{Area, Window};
 use super::{Aggregate, AggregateOptions, Fill, WindowTable};
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::SERIES_WINDOWS_MAX;
-use crate::series::block::{Summary, float};
+use crate::series::block::{Block, Summary, float};
 use crate::series::rollup::{Column, Table};
 use crate::series::{Point, Points, SeriesValue, ValueType, Values};
 
@@ -20,6 +20,8 @@ use crate::series::{Point, Points, SeriesValue, ValueType, Values};
 pub(crate) struct Stream<'a> {
     options: &'a AggregateOptions,
     needs: Needs,
+    /// Whether only counts and sums are needed.
+    is_of_sums: bool,
     value_type: ValueType,
     /// The first time that is asked for, and the first that is not.
     span: (i64, i64),
@@ -107,23 +109,39 @@ impl<'a> Stream<'a> {
             held: held.map(|point| (point.time.0, point.value)).filter(|_| needs.held),
             columns: Columns::new(&options.aggregates, value_type),
             needs,
+            is_of_sums: options.aggregates.iter().all(Aggregate::is_sum),
             options,
         })
     }
 
     /// Adds points of the span, rising, after all that were added before.
-    pub(crate) fn add(&mut self, points: &Points) -> Result<()> {
-        let times = points.times();
-        let mut start = 0;
+    pub(crate) fn add(&mut self, points: &Points, places: Range<usize>) -> Result<()> {
+        let times = points.times().get(..places.end).unwrap_or_default();
+        let mut start = places.start;
         while let Some(time) = times.get(start) {
-            self.advance(*time, points.get(start).as_ref())?;
+            if *time >= self.window.end {
+                self.advance(*time, points.get(start).as_ref())?;
+            }
             let rest = times.get(start..).unwrap_or_default();
             // The last microsecond of time is behind every window's end.
-            let end = start + rest.partition_point(|time| *time < self.window.end).max(1);
+            let end = start + count_before(rest, self.window.end).max(1);
             self.take(points, start..end);
             start = end;
         }
         Ok(())
+    }
+
+    /// Adds a block of the span that is behind all that was added before, by its summary alone;
+    /// false, and nothing done, where that does not tell enough.
+    pub(crate) fn add_block(&mut self, block: &Block) -> Result<bool> {
+        let (first, last) = block.time_range();
+        let Some(summary) = block.summary() else { return Ok(false) };
+        let number = self.options.windows.number(first.0)?;
+        if self.options.windows.start(number.saturating_add(1))? <= last.0 {
+            return Ok(false);
+        }
+        self.add_summary(first.0, summary)?;
+        Ok(true)
     }
 
     /// Adds what the points of a whole part of a window come to, which begins at a time: of points
@@ -214,6 +232,12 @@ impl<'a> Stream<'a> {
     /// Adds the points in a range, which are all in the open window.
     fn take(&mut self, points: &Points, range: Range<usize>) {
         let filter = self.options.quality;
+        if self.is_of_sums
+            && let Some(sums) = Summary::sums_of(points, range.clone(), filter)
+        {
+            self.window.summary.add_sums(sums);
+            return;
+        }
         self.window.summary.add(&Summary::of_those(points, range.clone(), filter));
         if !(self.needs.digest || self.needs.numbers || self.needs.held) {
             return;
@@ -271,6 +295,18 @@ impl<'a> Stream<'a> {
             self.window.linear.add(mean, micros);
         }
     }
+}
+
+/// How many times from the first on are before an end. Windows are short beside blocks, so that
+/// the end is looked for near the beginning.
+fn count_before(times: &[i64], end: i64) -> usize {
+    let mut reach = 1;
+    while times.get(reach).is_some_and(|time| *time < end) {
+        reach *= 2;
+    }
+    let near = times.get(..reach).unwrap_or(times);
+    let known = reach / 2;
+    known + near.get(known..).unwrap_or_default().partition_point(|time| *time < end)
 }
 
 /// An aggregate of windows that all have numbers, out of the rows of a series of f64.

@@ -33,7 +33,7 @@ fn run(
         let next = end.min(start + part);
         let mut some = Points::new(points.value_type());
         some.append(points, start..next);
-        stream.add(&some)?;
+        stream.add(&some, 0..some.len())?;
         start = next;
     }
     stream.finish(points.get(end).as_ref())

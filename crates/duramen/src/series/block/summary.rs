@@ -205,6 +205,33 @@ impl Summary {
         Self { points: range.len() as u64, good: good as u64, numbers, ends: first.zip(last) }
     }
 
+    /// How many points there are in a range, and their sum: where that is quickly told, of floats
+    /// that all count and are numbers.
+    pub(crate) fn sums_of(
+        points: &Points,
+        range: Range<usize>,
+        filter: QualityFilter,
+    ) -> Option<(u64, f64)> {
+        let (Values::F64(all), Qualities::All(quality)) = (points.values(), points.qualities())
+        else {
+            return None;
+        };
+        let values = all.get(range).filter(|_| filter.takes(*quality))?;
+        let sum = lane_sum(values, |value| value);
+        (!sum.is_nan()).then_some((values.len() as u64, sum))
+    }
+
+    /// Adds later points by their number and their sum alone; what else is known of those before
+    /// is of no use any more.
+    pub(crate) fn add_sums(&mut self, (more, plus): (u64, f64)) {
+        self.points = self.points.saturating_add(more);
+        self.good = self.good.saturating_add(more);
+        if let Numbers::Floats { count, sum, .. } = &mut self.numbers {
+            *count = count.saturating_add(more);
+            *sum += plus;
+        }
+    }
+
     /// Adds that of later points of the same type.
     pub(crate) fn add(&mut self, later: &Self) {
         self.points = self.points.saturating_add(later.points);

@@ -1,0 +1,68 @@
+//! Blocks that are taken as a whole: what their heads say answers, and no point is decoded.
+//!
+//! Invariant: a block is taken so only where nothing else has a point among its own, and no time is
+//! in it twice.
+
+use crate::error::Result;
+use crate::series::block::Block;
+use crate::series::points::Points;
+use crate::series::reading::Reading;
+use crate::series::source::{Direction, Source};
+
+impl Reading {
+    /// The block that comes next, if all of it comes before anything else.
+    pub(crate) fn next_block(&self) -> Result<Option<Block>> {
+        let bounds = self.sources.iter().map(Source::bound).enumerate();
+        let bounds = bounds.filter_map(|(at, bound)| Some((bound?, at)));
+        let Some((_, next)) = bounds.clone().min() else { return Ok(None) };
+        let Some(source) = self.sources.get(next) else { return Ok(None) };
+        let Some(block) = source.next_block()? else { return Ok(None) };
+        let (first, last) = block.time_range();
+        let end = match self.direction {
+            Direction::Rising => last.0,
+            Direction::Falling => first.0,
+        };
+        let end = self.direction.rank(end);
+        let is_apart = bounds.filter(|(_, at)| *at != next).all(|(bound, _)| bound > end);
+        Ok((is_apart && !block.has_duplicates()).then_some(block))
+    }
+
+    /// The same, if each of its points is seen.
+    pub(crate) fn next_seen_block(&self) -> Result<Option<Block>> {
+        let is_seen = |block: &Block| {
+            block.sequence_range().1 <= self.as_of.sequence && !self.has_deletes_in(block)
+        };
+        Ok(self.next_block()?.filter(is_seen))
+    }
+
+    /// Goes on behind the block that comes next.
+    pub(crate) fn skip_block(&mut self) -> Result<()> {
+        self.next_mut().map_or(Ok(()), Source::skip_block)
+    }
+
+    /// Puts the points of the block that comes next into `points`, all of which are seen, and goes
+    /// on behind it; false, and nothing done, if they are decoded already.
+    pub(crate) fn read_block(&mut self, block: &Block, points: &mut Points) -> Result<bool> {
+        self.check_type(block.value_type())?;
+        let Some(source) = self.next_mut().filter(|source| !source.is_decoded()) else {
+            return Ok(false);
+        };
+        points.clear();
+        block.decode(0..block.len(), points)?;
+        source.skip_block()?;
+        Ok(true)
+    }
+
+    /// The source of what comes next.
+    fn next_mut(&mut self) -> Option<&mut Source> {
+        let next = self.sources.iter_mut().filter(|source| source.bound().is_some());
+        next.min_by_key(|source| source.bound())
+    }
+
+    /// Whether anything was deleted between the first and the last time of a block.
+    pub(crate) fn has_deletes_in(&self, block: &Block) -> bool {
+        let (first, last) = block.time_range();
+        let mut deletes = self.as_of.deletes.iter();
+        deletes.any(|delete| delete.span.first <= last.0 && delete.span.last >= first.0)
+    }
+}
