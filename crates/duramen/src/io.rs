@@ -91,13 +91,16 @@ pub trait File: Send + Sync + fmt::Debug {
 /// Bytes of a file that one owner writes. What was written is the operating system's to keep: it
 /// survives a killed process, and a power loss where that system had it on the device by then.
 pub trait Mapping: Send + fmt::Debug {
-    /// Writes all of `bytes` to a place.
-    fn write(&mut self, bytes: &[u8], offset: u64) -> io::Result<()>;
+    /// Writes all of `bytes` to a place. Their number is fixed, so that a copy of them is no call.
+    fn write(&mut self, bytes: &[u8; MAPPED_BYTES], offset: u64) -> io::Result<()>;
 }
+
+/// Bytes that are written to mapped memory at once.
+pub const MAPPED_BYTES: usize = 32;
 
 /// A device that maps no memory writes to the file.
 impl Mapping for Arc<dyn File> {
-    fn write(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
+    fn write(&mut self, bytes: &[u8; MAPPED_BYTES], offset: u64) -> io::Result<()> {
         write_all_at(self.as_ref(), bytes, offset)
     }
 }

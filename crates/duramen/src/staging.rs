@@ -191,6 +191,7 @@ impl Staging {
         }
     }
 
+    #[inline]
     fn stripe(&self, number: usize, make: &dyn Fn(usize) -> Result<Stripe>) -> Result<&Stripe> {
         let slot = &self.stripes[number];
         if let Some(stripe) = slot.get() {
@@ -221,6 +222,7 @@ impl Staging {
     }
 
     /// A number that stays the same while the catalogue of the series does.
+    #[inline]
     pub(crate) fn catalogue(&self) -> u64 {
         self.catalogue.load(Ordering::Acquire)
     }
@@ -232,6 +234,7 @@ impl Staging {
 }
 
 /// The number of the stripe that this thread uses for series that have none.
+#[inline]
 fn own_stripe() -> usize {
     static THREADS: AtomicUsize = AtomicUsize::new(0);
     std::thread_local! {

@@ -68,6 +68,7 @@ pub struct CommitOptions {
 
 impl CommitOptions {
     /// Whether they say nothing but when the commit is acknowledged.
+    #[inline]
     pub(crate) fn is_plain(&self) -> bool {
         let says_nothing = self.author.is_none() && self.message.is_none();
         says_nothing && self.timestamp.is_none() && self.expect_revision.is_none()

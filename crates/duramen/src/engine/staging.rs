@@ -21,6 +21,7 @@ use crate::tree::cell_key::TreeId;
 
 impl Engine {
     /// Stages a point, which becomes part of a commit within an interval.
+    #[inline]
     pub(crate) fn stage(
         &self,
         binding: &Binding,
@@ -138,7 +139,7 @@ impl Engine {
             return Ok(());
         }
         let journal = self.journal()?;
-        let changes = staging::gather(points)?;
+        let changes = staging::gather(points.iter())?;
         journal.unmark()?;
         let tail = journal.tail();
         let (sequence, after) = (tail.sequence.next(), tail.timestamp.0.saturating_add(1));

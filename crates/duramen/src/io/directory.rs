@@ -11,7 +11,9 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Access, Device, File, Lock, Mapping, check_path, split_path, write_all_at};
+use super::{
+    Access, Device, File, Lock, MAPPED_BYTES, Mapping, check_path, split_path, write_all_at,
+};
 
 /// Files in a directory of the operating system.
 ///
@@ -188,7 +190,7 @@ struct DirectoryMapping(duramen_mapping::Mapping);
 
 impl Mapping for DirectoryMapping {
     #[inline]
-    fn write(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
+    fn write(&mut self, bytes: &[u8; MAPPED_BYTES], offset: u64) -> io::Result<()> {
         let offset = usize::try_from(offset).map_err(|_| io::ErrorKind::FileTooLarge)?;
         self.0.write(bytes, offset);
         Ok(())

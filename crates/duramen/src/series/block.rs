@@ -106,7 +106,8 @@ impl Sequences {
 
 impl Block {
     /// Appends the encoding of a range of points with their commit sequences. In the journal,
-    /// where the sequence is that of the commit, it is [`CommitSequence`] 0.
+    /// where the sequence is that of the commit, it is [`CommitSequence`] 0; there is no summary
+    /// there, as nobody asks for it.
     ///
     /// # Panics
     /// If the range is empty, larger than a block may be, or not in order.
@@ -123,7 +124,9 @@ impl Block {
         let has_duplicates = check_order(times, sequences, range.start);
         let last = times.last().unwrap_or(first);
         let (low, high) = sequence_range(sequences, range.clone());
-        let has_summary = len >= SUMMARY_POINTS_MIN && points.value_type() != ValueType::String;
+        let is_of_journal = *sequences == Sequences::All(CommitSequence(0));
+        let is_long = len >= SUMMARY_POINTS_MIN && !is_of_journal;
+        let has_summary = is_long && points.value_type() != ValueType::String;
         out.push(
             type_code(points.value_type())
                 | if has_duplicates { HAS_DUPLICATES } else { 0 }

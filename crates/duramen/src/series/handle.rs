@@ -74,6 +74,7 @@ impl Series {
     }
 
     /// The type of its values.
+    #[inline]
     pub fn value_type(&self) -> ValueType {
         self.info.definition.value_type
     }
@@ -106,6 +107,7 @@ impl Series {
     ///
     /// # Errors
     /// Those of [`Series::append_points`].
+    #[inline]
     pub fn append(
         &self,
         time: Micros,
@@ -119,6 +121,7 @@ impl Series {
     ///
     /// # Errors
     /// Those of [`Series::append_points`].
+    #[inline]
     pub fn append_with_quality(
         &self,
         (time, quality): (Micros, Quality),
@@ -196,6 +199,7 @@ impl Series {
         self.commit(changes, options)
     }
 
+    #[inline]
     fn stage(&self, point: StagedPoint, interval_ms: u32) -> Result<()> {
         let catalogue = self.engine.staging.catalogue();
         if self.known.catalogue.load(Ordering::Relaxed) != catalogue {

@@ -6,6 +6,7 @@
 //!   written in more commits than a block has room for;
 //! - what is in memory are the points that overlap at one time, and one block.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -39,14 +40,32 @@ pub(crate) struct Blocks {
     /// In order, those before `start` written.
     pending: Option<(Points, Sequences)>,
     start: usize,
-    /// A block that goes on as it is, unless the next one overlaps it.
+    /// What goes on as it is, unless the next points overlap it.
     held: Option<Held>,
 }
 
 #[derive(Debug)]
-struct Held {
-    cell: Cell,
-    last: i64,
+enum Held {
+    /// A block, and its last time.
+    Block(Cell, i64),
+    /// Points for a block at least, of which no time is there twice.
+    Piece(Piece),
+}
+
+impl Held {
+    fn last(&self) -> i64 {
+        match self {
+            Self::Block(_, last) => *last,
+            Self::Piece(piece) => piece.last(),
+        }
+    }
+
+    fn into_piece(self) -> Result<Piece> {
+        match self {
+            Self::Block((_, cell), _) => source::decode(cell),
+            Self::Piece(piece) => Ok(piece),
+        }
+    }
 }
 
 impl Blocks {
@@ -97,7 +116,7 @@ impl Blocks {
         let is_alone = self.last().is_none_or(|pending| pending < first.0);
         if is_dense && is_whole && is_alone && block.len() >= WHOLE_POINTS_MIN {
             self.put_all(out);
-            self.held = Some(Held { cell, last: last.0 });
+            self.held = Some(Held::Block(cell, last.0));
             return Ok(());
         }
         self.push(source::decode(cell.1)?, out)
@@ -108,6 +127,12 @@ impl Blocks {
         self.release(piece.first(), out)?;
         self.put_full(piece.first(), out);
         let Some(piece) = self.cut(piece) else { return Ok(()) };
+        let is_alone = self.last().is_none_or(|pending| pending < piece.first());
+        if is_alone && piece.is_plain && piece.len() >= WHOLE_POINTS_MIN {
+            self.put_all(out);
+            self.held = Some(Held::Piece(piece));
+            return Ok(());
+        }
         let Some((points, sequences)) = &mut self.pending else {
             let points = Arc::unwrap_or_clone(piece.points);
             self.pending = Some((points, piece.sequences));
@@ -131,23 +156,44 @@ impl Blocks {
 
     /// Puts out what is left.
     pub(crate) fn finish(mut self, out: &mut Vec<Cell>) {
+        if let Some(held) = self.held.take() {
+            self.put_held(held, out);
+        }
         self.put_all(out);
-        out.extend(self.held.map(|held| held.cell));
     }
 
-    /// Lets the block go that is held, before points from `first` on come: as it is if they are
-    /// behind it.
+    /// Lets go what is held, before points from `first` on come: as it is if they are behind it.
     fn release(&mut self, first: i64, out: &mut Vec<Cell>) -> Result<()> {
         let Some(held) = self.held.take() else { return Ok(()) };
-        if held.last < first {
-            out.push(held.cell);
+        if held.last() < first {
+            self.put_held(held, out);
             return Ok(());
         }
-        let piece = source::decode(held.cell.1)?;
-        assert!(self.pending.is_none(), "a block is held only where nothing is pending");
+        let piece = held.into_piece()?;
+        assert!(self.pending.is_none(), "points are held only where nothing is pending");
         self.pending = Some((Arc::unwrap_or_clone(piece.points), piece.sequences));
         self.start = 0;
         Ok(())
+    }
+
+    /// Writes what is held, points in as few blocks as they fill; what is left of them then waits
+    /// for the next ones.
+    fn put_held(&mut self, held: Held, out: &mut Vec<Cell>) {
+        let piece = match held {
+            Held::Block(cell, _) => return out.push(cell),
+            Held::Piece(piece) => piece,
+        };
+        let (points, sequences) = (piece.points.as_ref(), &piece.sequences);
+        let mut start = 0;
+        while points.len() - start >= WHOLE_POINTS_MIN {
+            let end = start + points.block_len(start);
+            out.push(self.encode((points, start..end), sequences));
+            start = end;
+        }
+        if start < points.len() {
+            self.pending = Some(part((points, start..points.len()), sequences));
+            self.start = 0;
+        }
     }
 
     /// The last time that is pending.
@@ -214,24 +260,32 @@ impl Blocks {
 
     fn put(&mut self, end: usize, out: &mut Vec<Cell>) {
         let Some((points, sequences)) = &self.pending else { return };
-        let places = self.start..end;
+        out.push(self.encode((points, self.start..end), sequences));
+        self.start = end;
+    }
+
+    /// The block of some points, with its key.
+    fn encode(&self, (points, places): (&Points, Range<usize>), sequences: &Sequences) -> Cell {
         let first = points.times()[places.start];
         let key = PointsKey { first, sequence: sequences.get(places.start) };
         let mut cell = Vec::new();
         Block::encode((points, places), sequences, self.density, &mut cell);
-        out.push((cell_key::points(&self.column, key).into(), cell.into()));
-        self.start = end;
+        (cell_key::points(&self.column, key).into(), cell.into())
     }
 
     fn forget_written(&mut self) {
         let Some((points, sequences)) = self.pending.take() else { return };
-        let places = self.start..points.len();
-        let (mut left, mut left_sequences) =
-            (Points::new(points.value_type()), Sequences::All(CommitSequence(0)));
-        left_sequences.append(0, &sequences, places.clone());
-        left.append(&points, places);
-        (self.pending, self.start) = ((!left.is_empty()).then_some((left, left_sequences)), 0);
+        let left = part((&points, self.start..points.len()), &sequences);
+        (self.pending, self.start) = ((!left.0.is_empty()).then_some(left), 0);
     }
+}
+
+/// Some points, with their sequences.
+fn part((points, places): (&Points, Range<usize>), sequences: &Sequences) -> (Points, Sequences) {
+    let (mut part, mut own) = (Points::new(points.value_type()), Sequences::All(CommitSequence(0)));
+    own.append(0, sequences, places.clone());
+    part.append(points, places);
+    (part, own)
 }
 
 /// Brings the points from a place on in order; of one time and commit one is kept, or the newest of
@@ -242,10 +296,7 @@ fn order_from(
     is_newest_only: bool,
 ) {
     let places = start..points.len();
-    let (mut tail, mut tail_sequences) =
-        (Points::new(points.value_type()), Sequences::All(CommitSequence(0)));
-    tail_sequences.append(0, sequences, places.clone());
-    tail.append(points, places);
+    let (mut tail, mut tail_sequences) = part((points, places), sequences);
     let key = |at: &usize| (tail.times().get(*at), tail_sequences.get(*at));
     let mut order: Vec<usize> = (0..tail.len()).collect();
     order.sort_by_key(key);

@@ -18,6 +18,7 @@
 use zerocopy::little_endian::{I64, U32, U64, U128};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
+use crate::io::MAPPED_BYTES;
 use crate::revision::CommitSequence;
 use crate::series::ValueType;
 use crate::tree::cell_key::TreeId;
@@ -25,7 +26,7 @@ use crate::tree::cell_key::TreeId;
 /// Banks of a stripe: one is filled while the other one is being sealed.
 pub(crate) const BANKS: usize = 2;
 /// Bytes of a record, and of a bank's header.
-pub(crate) const RECORD_BYTES: usize = 32;
+pub(crate) const RECORD_BYTES: usize = MAPPED_BYTES;
 /// Places of a bank that its header takes.
 pub(crate) const HEADERS: usize = 2;
 /// Bytes before the first bank.

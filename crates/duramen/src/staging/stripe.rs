@@ -220,6 +220,7 @@ impl Bank {
 }
 
 impl Banks {
+    #[inline]
     fn push(&mut self, point: StagedPoint, after: CommitSequence) -> io::Result<Staged> {
         let mut staged = Staged::Done;
         let bank = &mut self.both[self.open];
