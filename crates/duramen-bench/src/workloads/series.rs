@@ -75,7 +75,7 @@ fn load(
     let (folder, db, series) = plant(session, SERIES)?;
     let how = CommitOptions { durability: Some(durability), ..CommitOptions::default() };
     let mut walk = Walk { random: SplitMix64::new(7), cents: 2_000, time: SECOND };
-    let (mut seconds, mut waited, mut done) = (0.0, 0.0, 0);
+    let (mut seconds, mut synced, mut done) = (0.0, 0.0, 0);
     // Each turn of batches stands between two looks at the device, where it waits for that.
     let probes = if durability == Durability::Sync { u32::try_from(SERIES)? } else { 0 };
     while done < wanted {
@@ -88,11 +88,11 @@ fn load(
         }
         seconds += watch.seconds();
         let sync_us = before.midpoint(session.probe.mean_us(probes)?);
-        waited += sync_us * SERIES as f64 / 1e6;
+        synced += sync_us * SERIES as f64 / 1e6;
     }
     let watch = Stopwatch::start();
     db.flush()?;
-    let ratio = waited / seconds;
+    let ratio = synced / seconds;
     let rate = done as f64 / (seconds + watch.seconds());
     db.compact(&mut |_, _| ControlFlow::Continue(()))?;
     let bytes = db.stats()?.segment_bytes as f64 / done as f64;
