@@ -1,19 +1,26 @@
 //! The names of all series in one state of their catalogue, sorted, so that those of a pattern are
 //! found without going through the catalogue.
 //!
-//! Invariant: what is kept is of one revision, and never changes; another revision is gone through
-//! once, by whoever asks first.
+//! Invariants:
+//! - what is kept is of one revision, and never changes;
+//! - another revision is made of it by what differs between the two, which costs as much as that.
 
-use std::ops::Range;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
 use crate::error::Result;
 use crate::node::NodeId;
+use crate::order::{self, Edit};
 use crate::series::filter::SeriesFilter;
 use crate::series::tags;
+use crate::state::Sequence;
 use crate::tree::Tree;
+
+/// Names that came or went before all are put together anew: a look-up after a change copies them.
+const CHANGES_MAX: usize = if cfg!(test) { 5 } else { 4_096 };
 
 /// The names that were last asked for.
 #[derive(Debug, Default)]
@@ -23,7 +30,19 @@ pub(crate) struct LastNames(Mutex<Option<Arc<Names>>>);
 #[derive(Debug)]
 pub(crate) struct Names {
     revision: u32,
-    /// All names, one after the other, rising.
+    /// The map that has them, and the order of its entries.
+    entries: Option<(NodeId, Sequence)>,
+    sorted: Arc<Sorted>,
+    /// Those of `sorted` that went since.
+    removed: BTreeSet<Box<str>>,
+    /// Those that came since.
+    added: BTreeMap<Box<str>, NodeId>,
+}
+
+/// Names with their entries, rising.
+#[derive(Debug, Default)]
+struct Sorted {
+    /// All names, one after the other.
     text: String,
     ends: Vec<usize>,
     entries: Vec<NodeId>,
@@ -33,10 +52,12 @@ impl LastNames {
     /// The names of the series as of a revision of their catalogue.
     pub(crate) fn at(&self, tags: &Tree, revision: u32) -> Result<Arc<Names>> {
         let last = self.0.lock().clone();
-        if let Some(names) = last.filter(|names| names.revision == revision) {
-            return Ok(names);
-        }
-        let names = Arc::new(Names::read(tags, revision)?);
+        let names = match last {
+            Some(names) if names.revision == revision => return Ok(names),
+            Some(names) => names.at(tags, revision)?,
+            None => Names::read(tags, revision)?,
+        };
+        let names = Arc::new(names);
         let mut last = self.0.lock();
         if last.as_ref().is_none_or(|last| last.revision < revision) {
             *last = Some(Arc::clone(&names));
@@ -53,14 +74,44 @@ impl Names {
             Ok(())
         })?;
         all.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-        let bytes = all.iter().map(|(name, _)| name.len()).sum();
-        let (mut text, mut ends) = (String::with_capacity(bytes), Vec::with_capacity(all.len()));
-        for (name, _) in &all {
-            text.push_str(name);
-            ends.push(text.len());
+        let sorted = all.iter().map(|(name, entry)| (name.as_ref(), *entry)).collect();
+        Ok(Self::of(revision, tags::entries(tags, revision)?, sorted))
+    }
+
+    fn of(revision: u32, entries: Option<(NodeId, Sequence)>, sorted: Sorted) -> Self {
+        let (removed, added) = (BTreeSet::new(), BTreeMap::new());
+        Self { revision, entries, sorted: Arc::new(sorted), removed, added }
+    }
+
+    /// The names of another revision, made of these.
+    fn at(&self, tags: &Tree, revision: u32) -> Result<Self> {
+        let entries = tags::entries(tags, revision)?;
+        let (Some((map, before)), Some((_, after))) = (self.entries, entries) else {
+            return Self::read(tags, revision);
+        };
+        let (gone, come) = places(&order::difference(&&tags.orders, before, after)?);
+        let (sorted, removed) = (Arc::clone(&self.sorted), self.removed.clone());
+        let mut names = Self { revision, entries, sorted, removed, added: self.added.clone() };
+        // What went goes first: what comes may have the name of it.
+        for places in gone {
+            tags::each_of((tags, map), before, places, &mut |name, _| {
+                if names.added.remove(name).is_none() {
+                    names.removed.insert(name.into());
+                }
+                Ok(())
+            })?;
         }
-        let entries = all.into_iter().map(|(_, entry)| entry).collect();
-        Ok(Self { revision, text, ends, entries })
+        for places in come {
+            tags::each_of((tags, map), after, places, &mut |name, entry| {
+                names.added.insert(name.into(), entry);
+                Ok(())
+            })?;
+        }
+        if names.added.len() + names.removed.len() > CHANGES_MAX {
+            let sorted = names.begun_with("").collect();
+            names = Self::of(revision, entries, sorted);
+        }
+        Ok(names)
     }
 
     /// The names that a filter lets through, with their entries, rising.
@@ -68,9 +119,39 @@ impl Names {
         &'n self,
         filter: &'n SeriesFilter,
     ) -> impl Iterator<Item = (&'n str, NodeId)> {
-        let begun = self.begun_with(filter.literal_prefix());
-        let named = begun.map(|at| (self.name(at), self.entries[at]));
-        named.filter(|(name, _)| filter.takes_name(name))
+        self.begun_with(filter.literal_prefix()).filter(|(name, _)| filter.takes_name(name))
+    }
+
+    /// The names that begin with a text, rising.
+    fn begun_with<'n>(&'n self, prefix: &'n str) -> impl Iterator<Item = (&'n str, NodeId)> {
+        let sorted = self.sorted.begun_with(prefix).map(|at| self.sorted.get(at));
+        let mut sorted = sorted.filter(|(name, _)| !self.removed.contains(*name)).peekable();
+        let from = (Bound::Included(prefix), Bound::Unbounded);
+        let added = self.added.range::<str, _>(from).map(|(name, entry)| (name.as_ref(), *entry));
+        let mut added = added.take_while(move |(name, _)| name.starts_with(prefix)).peekable();
+        std::iter::from_fn(move || match (sorted.peek(), added.peek()) {
+            (Some((old, _)), Some((new, _))) if new < old => added.next(),
+            (Some(_), _) => sorted.next(),
+            (None, _) => added.next(),
+        })
+    }
+}
+
+impl<'n> FromIterator<(&'n str, NodeId)> for Sorted {
+    fn from_iter<I: IntoIterator<Item = (&'n str, NodeId)>>(all: I) -> Self {
+        let mut sorted = Self::default();
+        for (name, entry) in all {
+            sorted.text.push_str(name);
+            sorted.ends.push(sorted.text.len());
+            sorted.entries.push(entry);
+        }
+        sorted
+    }
+}
+
+impl Sorted {
+    fn get(&self, at: usize) -> (&str, NodeId) {
+        (self.name(at), self.entries[at])
     }
 
     fn name(&self, at: usize) -> &str {
@@ -96,5 +177,113 @@ impl Names {
             }
         }
         low
+    }
+}
+
+/// The places in the old order of what went, and those in the new one of what came.
+fn places(edits: &[Edit]) -> (Vec<Range<u64>>, Vec<Range<u64>>) {
+    let (mut gone, mut come) = (Vec::new(), Vec::new());
+    let (mut old, mut new) = (0, 0);
+    for edit in edits {
+        match *edit {
+            Edit::Keep(items) => (old, new) = (old + items, new + items),
+            Edit::Remove(items) => {
+                gone.push(old..old + items);
+                old += items;
+            }
+            Edit::Insert(items) => {
+                come.push(new..new + items);
+                new += items;
+            }
+        }
+    }
+    (gone, come)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use crate::{
+        CommitOptions, Database, DatabaseSnapshot, SeriesDefinition, SeriesFilter, ValueType,
+    };
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Create(Vec<u8>),
+        Delete(u8),
+        Rename(u8, u8),
+        Checkpoint,
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            4 => prop::collection::vec(0_u8..40, 1..8).prop_map(Step::Create),
+            3 => (0_u8..40).prop_map(Step::Delete),
+            3 => (0_u8..40, 0_u8..40).prop_map(|(from, to)| Step::Rename(from, to)),
+            1 => Just(Step::Checkpoint),
+        ]
+    }
+
+    fn name(number: u8) -> String {
+        format!("site/{}/tag/{number}", number % 3)
+    }
+
+    fn play(db: &Database, names: &mut BTreeSet<u8>, step: &Step) {
+        let mut transaction = db.transaction();
+        match step {
+            Step::Create(numbers) => {
+                for number in numbers.iter().filter(|number| !names.contains(*number)) {
+                    let new = [(name(*number), SeriesDefinition::new(ValueType::I64))];
+                    let _ = transaction.create_series_all(&new);
+                }
+                names.extend(numbers);
+            }
+            Step::Delete(number) if names.remove(number) => {
+                transaction.delete_series(&name(*number)).unwrap();
+            }
+            Step::Rename(from, to) if !names.contains(to) && names.remove(from) => {
+                transaction.rename_series(&name(*from), &name(*to)).unwrap();
+                names.insert(*to);
+            }
+            Step::Checkpoint => db.checkpoint().unwrap(),
+            _ => {}
+        }
+        transaction.commit(&CommitOptions::default()).unwrap();
+    }
+
+    fn check(snapshot: &DatabaseSnapshot, names: &BTreeSet<u8>) {
+        for glob in ["**", "site/1/**", "site/?/tag/1*", "nowhere/*"] {
+            let filter = SeriesFilter::glob(glob);
+            let all: BTreeSet<String> = names.iter().map(|number| name(*number)).collect();
+            let expected: Vec<&String> =
+                all.iter().filter(|name| filter.takes_name(name)).collect();
+            let found = snapshot.find_series(&filter).unwrap();
+            assert_eq!(found.iter().map(|info| &info.name).collect::<Vec<_>>(), expected);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
+        #[test]
+        fn names_are_found_as_of_any_commit_whatever_came_and_went(
+            steps in prop::collection::vec((step(), any::<bool>()), 1..24),
+        ) {
+            let db = Database::memory().unwrap();
+            let (mut names, mut states) = (BTreeSet::new(), Vec::new());
+            for (step, is_looked_at) in &steps {
+                play(&db, &mut names, step);
+                if *is_looked_at {
+                    check(&db.snapshot(), &names);
+                }
+                states.push((db.snapshot(), names.clone()));
+            }
+            for (snapshot, names) in states.iter().rev().step_by(3) {
+                check(snapshot, names);
+            }
+        }
     }
 }

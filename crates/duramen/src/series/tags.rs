@@ -12,6 +12,7 @@
 //! - documents and series share one namespace: who makes either has the turn of the documents'
 //!   catalogue.
 
+use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
 use crate::engine::View;
@@ -22,7 +23,7 @@ use crate::options::DocumentOptions;
 use crate::order::OrderCursor;
 use crate::revision::{CommitSequence, Revision};
 use crate::series::definition::{SeriesInfo, series_number};
-use crate::state::Datum;
+use crate::state::{Datum, Sequence};
 use crate::tree::Tree;
 use crate::tree::cell_key::TreeId;
 use crate::tree::data::node;
@@ -59,12 +60,22 @@ pub(crate) fn has(tags: &Tree, name: &str, revision: u32) -> Result<bool> {
 
 /// How many series there are in a state of the catalogue.
 pub(crate) fn count(tags: &Tree, revision: u32) -> Result<u64> {
-    let Some(map) = map_of(tags, revision)? else { return Ok(0) };
-    let order = tags.read(|data| match data.state(map, revision)? {
+    let Some((_, order)) = entries(tags, revision)? else { return Ok(0) };
+    crate::order::len(&&tags.orders, order)
+}
+
+/// The map of all series in a state of the catalogue, and the order of its entries; none before
+/// there was one.
+pub(crate) fn entries(tags: &Tree, revision: u32) -> Result<Option<(NodeId, Sequence)>> {
+    let Some(map) = map_of(tags, revision)? else { return Ok(None) };
+    Ok(order_of(tags, map, revision)?.map(|order| (map, order)))
+}
+
+fn order_of(tags: &Tree, map: NodeId, revision: u32) -> Result<Option<Sequence>> {
+    tags.read(|data| match data.state(map, revision)? {
         Datum::Map(sequence) => Ok(Some(sequence)),
         _ => Ok(None),
-    })?;
-    order.map_or(Ok(0), |order| crate::order::len(&&tags.orders, order))
+    })
 }
 
 /// Calls `visit` with the name and the entry of every series in a state of the catalogue.
@@ -73,23 +84,25 @@ pub(crate) fn each(
     revision: u32,
     visit: &mut dyn FnMut(&str, NodeId) -> Result<()>,
 ) -> Result<()> {
-    let Some(map) = map_of(tags, revision)? else { return Ok(()) };
-    each_entry((tags, map), revision, visit)
+    let Some((map, order)) = entries(tags, revision)? else { return Ok(()) };
+    each_of((tags, map), order, 0..u64::MAX, visit)
 }
 
-fn each_entry(
+/// Calls `visit` with the name and the entry of those of a map in some places of an order.
+pub(crate) fn each_of(
     (tags, map): (&Tree, NodeId),
-    revision: u32,
+    order: Sequence,
+    places: Range<u64>,
     visit: &mut dyn FnMut(&str, NodeId) -> Result<()>,
 ) -> Result<()> {
-    let order = tags.read(|data| match data.state(map, revision)? {
-        Datum::Map(sequence) => Ok(Some(sequence)),
-        _ => Ok(None),
-    })?;
-    let Some(sequence) = order else { return Ok(()) };
-    let mut cursor = OrderCursor::new(sequence);
-    while let Some(extent) = cursor.next(&&tags.orders)? {
-        for index in 0..extent.items() {
+    let mut cursor = OrderCursor::new(order);
+    cursor.seek(&&tags.orders, places.start)?;
+    let mut left = places.end.saturating_sub(places.start);
+    while left > 0
+        && let Some(extent) = cursor.next(&&tags.orders)?
+    {
+        let items = extent.items().min(left);
+        for index in 0..items {
             let (name, entry) = tags.read(|data| {
                 let entry = data.item_node(map, true, extent.item(index))?;
                 match data.key(data.address(entry).space, entry.ordinal().0)? {
@@ -101,6 +114,7 @@ fn each_entry(
             })?;
             visit(&name, entry)?;
         }
+        left -= items;
     }
     Ok(())
 }
@@ -114,8 +128,9 @@ pub(crate) fn tiered(tags: &Tree, series: TreeId, revision: u32) -> Result<Optio
 /// Every such series.
 pub(crate) fn all_tiered(tags: &Tree, revision: u32) -> Result<Vec<SeriesInfo>> {
     let Some(map) = tiers_of(tags, revision)? else { return Ok(Vec::new()) };
+    let Some(order) = order_of(tags, map, revision)? else { return Ok(Vec::new()) };
     let mut names = Vec::new();
-    each_entry((tags, map), revision, &mut |_, entry| {
+    each_of((tags, map), order, 0..u64::MAX, &mut |_, entry| {
         names.extend(text_of(tags, entry, revision)?);
         Ok(())
     })?;
