@@ -2,8 +2,10 @@
 
 use bytes::Bytes;
 
-use crate::error::Result;
+use crate::engine::View;
+use crate::error::{Error, ErrorKind, Result};
 use crate::revision::{CommitSequence, Micros};
+use crate::tree::cell_key::{self, CellKey};
 use crate::wire::{Reader, put_varint};
 
 /// Commits that stand in one cell.
@@ -45,6 +47,40 @@ pub(crate) fn decode(first: CommitSequence, cell: &Bytes) -> Result<Vec<CommitTi
     }
     reader.end()?;
     Ok(commits)
+}
+
+/// The last commit that changed series and was made by a time; 0 if there was none by then.
+pub(crate) fn last_by(view: &View, time: Micros) -> Result<CommitSequence> {
+    // What is young comes first: a checkpoint drops it only when segments have it.
+    if let Some(young) = view.series.last_commit_by(time) {
+        return Ok(young);
+    }
+    let live = view.store.live();
+    // The cells whose first commits are still to be looked at.
+    let (mut low, mut high) = (0, u64::MAX);
+    let mut found = None;
+    while low < high {
+        let middle = low.midpoint(high);
+        let key = cell_key::commits(CommitSequence(middle));
+        let Some((key, cell)) = live.last_before(&cell_key::all_commits(), &key)? else {
+            low = middle + 1;
+            continue;
+        };
+        let Some((_, CellKey::Commits { first })) = cell_key::parse(&key) else {
+            let message = format!("no commits of series have the key {key:02x?}");
+            return Err(Error::new(ErrorKind::Corrupt, message));
+        };
+        if Reader::new(&cell).i64()? <= time.0 {
+            found = Some((first, cell));
+            low = middle + 1;
+        } else {
+            high = first.0;
+        }
+    }
+    let Some((first, cell)) = found else { return Ok(CommitSequence(0)) };
+    let mut by = decode(first, &cell)?;
+    by.retain(|commit| commit.1 <= time);
+    Ok(by.last().map_or(CommitSequence(0), |last| last.0))
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use crate::engine::record::{Facts, Prepared};
 use crate::error::{Error, ErrorKind, Result};
 use crate::revision::{CommitSequence, Micros};
 use crate::series::changes::SeriesChanges;
+use crate::series::commits;
 use crate::series::definition::{SeriesDefinition, SeriesInfo};
 use crate::series::points::{Point, Points};
 use crate::series::quality::Quality;
@@ -269,6 +270,25 @@ impl Series {
         let sequence = sequence.min(self.engine.published());
         SeriesSnapshot::new(self.engine.view(), Arc::clone(&self.info), sequence)
             .kept_at(self.engine.now())
+    }
+
+    /// The series as of a time: of the last commit that changed series and was made by then. Before
+    /// the first one it has no points.
+    ///
+    /// ```
+    /// # use duramen::{CommitOptions, Database, Micros, SeriesDefinition, ValueType};
+    /// # let db = Database::memory()?;
+    /// # let level = db.create_series("tank/level", &SeriesDefinition::new(ValueType::I64))?;
+    /// let first = level.append(Micros(1), 10, &CommitOptions::default())?;
+    /// level.append(Micros(2), 20, &CommitOptions::default())?;
+    /// assert_eq!(level.at_time(first.timestamp)?.range(..)?.read()?.times(), [1]);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn at_time(&self, time: Micros) -> Result<SeriesSnapshot> {
+        Ok(self.at(commits::last_by(&self.engine.view(), time)?))
     }
 
     /// The points of a span of time, rising.

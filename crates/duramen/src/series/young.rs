@@ -15,7 +15,7 @@ use crate::sync::Mutex;
 use rustc_hash::FxHashMap;
 
 use crate::limits::SERIES_TAIL_POINTS_MAX;
-use crate::revision::CommitSequence;
+use crate::revision::{CommitSequence, Micros};
 use crate::series::changes::{SeriesChange, SeriesChanges};
 use crate::series::commits::CommitTime;
 use crate::series::names::LastNames;
@@ -105,6 +105,16 @@ impl YoungSeries {
     pub(crate) fn of(&self, series: TreeId) -> Young {
         let generations = self.generations.lock().clone();
         gather(&generations, series)
+    }
+
+    /// The last commit that is young and was made by a time, if there is one.
+    pub(crate) fn last_commit_by(&self, time: Micros) -> Option<CommitSequence> {
+        let generations = self.generations.lock();
+        generations.iter().rev().find_map(|generation| {
+            let commits = generation.commits.lock();
+            let later = commits.partition_point(|commit| commit.1 <= time);
+            later.checked_sub(1).and_then(|at| commits.get(at)).map(|last| last.0)
+        })
     }
 
     /// Approximate bytes of what replaying the journal has staged.

@@ -149,3 +149,26 @@ fn points_and_documents_become_visible_together_or_not_at_all() {
         assert_eq!(db.series(name).unwrap().latest().unwrap().unwrap().time, Micros(1));
     }
 }
+
+#[test]
+fn a_series_is_read_as_of_any_time_wherever_its_commits_are() {
+    let db = Database::memory().unwrap();
+    let series = db.create_series("s", &SeriesDefinition::new(ValueType::I64)).unwrap();
+    let mut commits = Vec::new();
+    for step in 0..40_i64 {
+        commits.push(series.append(Micros(step), step, &CommitOptions::default()).unwrap());
+        match step {
+            5 | 6 | 17 | 30 => db.checkpoint().unwrap(),
+            22 => db.compact(&mut |_, _| std::ops::ControlFlow::Continue(())).unwrap(),
+            _ => {}
+        }
+    }
+    let points = |time: i64| series.at_time(Micros(time)).unwrap().range(..).unwrap().read();
+    for (step, committed) in commits.iter().enumerate() {
+        let at = committed.timestamp.0;
+        assert_eq!(points(at).unwrap().len(), step + 1);
+        assert_eq!(points(at - 1).unwrap().len(), step);
+    }
+    assert_eq!(points(i64::MAX).unwrap().len(), 40);
+    assert_eq!(points(i64::MIN).unwrap().len(), 0);
+}
