@@ -63,7 +63,7 @@ pub(crate) fn check(engine: &Engine) -> Result<CheckReport> {
     if let Some(tree) = catalogue {
         report.check_tree("catalogue", &tree, published);
     }
-    report.check_series((&view, published))?;
+    report.check_series((&view, published), engine.now())?;
     let names = report.found("catalogue", view.names(published))?.unwrap_or_default();
     report.check_names(&names);
     for (name, found) in names {

@@ -1,11 +1,12 @@
-//! Verifies series: what their catalogue says, and that all their points can be read together.
+//! Verifies series: what their catalogue says, that all their points can be read together, and that
+//! rollups say what these come to.
 
 use std::sync::Arc;
 
-use super::CheckReport;
+use super::{CheckReport, Finding};
 use crate::engine::View;
 use crate::error::Result;
-use crate::revision::CommitSequence;
+use crate::revision::{CommitSequence, Micros};
 use crate::series::{SeriesSnapshot, tags};
 use crate::tree::cell_key::TreeId;
 
@@ -14,6 +15,7 @@ impl CheckReport {
     pub(super) fn check_series(
         &mut self,
         (view, published): (&Arc<View>, CommitSequence),
+        now: Micros,
     ) -> Result<()> {
         let place = "the catalogue of the series";
         let Some(tree) = self.found(place, view.tree(TreeId::SERIES))? else { return Ok(()) };
@@ -36,7 +38,15 @@ impl CheckReport {
             let read = snapshot
                 .range(..)
                 .and_then(|mut points| points.try_for_each(|some| some.map(drop)));
-            self.found(&place, read)?;
+            if self.found(&place, read)?.is_some() {
+                let mut wrong = Vec::new();
+                let checked =
+                    snapshot.kept_at(now).check_rollups(&mut |message| wrong.push(message));
+                self.found(&place, checked)?;
+                let findings = wrong.into_iter();
+                self.findings
+                    .extend(findings.map(|message| Finding { place: place.clone(), message }));
+            }
         }
         Ok(())
     }

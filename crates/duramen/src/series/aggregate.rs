@@ -2,6 +2,7 @@
 //!
 //! Points stream through once, rising; only the window that is open is kept, and the results.
 
+mod checking;
 mod columns;
 mod digest;
 mod query;

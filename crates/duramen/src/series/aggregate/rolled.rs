@@ -66,7 +66,7 @@ impl SeriesSnapshot {
 
     /// Gives a stream the points of a span that are kept: as the summaries of blocks where these
     /// say enough.
-    fn feed_points(
+    pub(super) fn feed_points(
         &self,
         stream: &mut Stream<'_>,
         span: TimeSpan,
