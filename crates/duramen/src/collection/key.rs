@@ -3,7 +3,6 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::ops::Range;
 use std::str::FromStr;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -52,11 +51,9 @@ const DIGITS: usize = 20;
 /// Where the hyphens of a UUID stand.
 const HYPHENS: [usize; 4] = [8, 13, 18, 23];
 const UUID_LEN: usize = 36;
-const HEX_DIGITS: &[u8; 16] = b"0123456789abcdef";
 
-/// Where its digits stand between them.
-const DIGIT_RUNS: [Range<usize>; 5] = [0..8, 9..13, 14..18, 19..23, 24..36];
-const UUID_DIGITS: usize = 32;
+/// Where its digits stand between them: of each eight the first four, and the others.
+const HALVES: [[usize; 2]; 4] = [[0, 4], [9, 14], [19, 24], [28, 32]];
 
 /// The same byte eight times.
 const fn repeated(byte: u8) -> u64 {
@@ -254,14 +251,12 @@ fn uuid_of(text: &[u8]) -> Option<u128> {
     if HYPHENS.iter().any(|&at| text[at] != b'-') {
         return None;
     }
-    let (mut digits, mut at) = ([0; UUID_DIGITS], 0);
-    for run in DIGIT_RUNS {
-        digits[at..at + run.len()].copy_from_slice(&text[run.clone()]);
-        at += run.len();
-    }
     let mut uuid = 0;
-    for digits in digits.as_chunks::<8>().0 {
-        uuid = uuid << 32 | u128::from(number_of(*digits)?);
+    for [first, second] in HALVES {
+        let mut digits = [0; 8];
+        digits[..4].copy_from_slice(&text[first..first + 4]);
+        digits[4..].copy_from_slice(&text[second..second + 4]);
+        uuid = uuid << 32 | u128::from(number_of(digits)?);
     }
     Some(uuid)
 }
@@ -286,12 +281,24 @@ fn number_of(digits: [u8; 8]) -> Option<u64> {
 /// As RFC 9562 writes it.
 fn text_of_uuid(uuid: u128) -> String {
     let mut text = [b'-'; UUID_LEN];
-    let mut left = uuid;
-    for at in DIGIT_RUNS.into_iter().flatten().rev() {
-        text[at] = HEX_DIGITS[usize::try_from(left & 15).unwrap_or(0)];
-        left >>= 4;
+    for ([first, second], bytes) in HALVES.into_iter().zip(uuid.to_be_bytes().as_chunks().0) {
+        let digits = digits_of(u32::from_be_bytes(*bytes));
+        text[first..first + 4].copy_from_slice(&digits[..4]);
+        text[second..second + 4].copy_from_slice(&digits[4..]);
     }
     String::from_utf8_lossy(&text).into_owned()
+}
+
+/// The eight hexadecimal digits of a number, all of them at once.
+fn digits_of(number: u32) -> [u8; 8] {
+    let mut digits = u64::from(number);
+    digits = (digits | digits << 16) & 0x0000_ffff_0000_ffff;
+    digits = (digits | digits << 8) & 0x00ff_00ff_00ff_00ff;
+    digits = (digits | digits << 4) & repeated(0x0f);
+    // Of those from ten on the sum has the fifth bit.
+    let is_letter = (digits + repeated(6)) >> 4 & repeated(1);
+    let letters = is_letter * u64::from(b'a' - b'0' - 10);
+    (digits + repeated(b'0') + letters).to_be_bytes()
 }
 
 #[cfg(test)]
@@ -325,6 +332,7 @@ mod tests {
         let text = "0189abef-cdef-4567-89ab-cdef00112233";
         let uuid = Some(0x0189_abef_cdef_4567_89ab_cdef_0011_2233);
         assert_eq!((parse_uuid(text), uuid_of(text.as_bytes())), (uuid, uuid));
+        assert_eq!(uuid.map(text_of_uuid).as_deref(), Some(text));
         let capitals = text.to_ascii_uppercase();
         assert_eq!((parse_uuid(&capitals), uuid_of(capitals.as_bytes())), (uuid, None));
         for at in 0..UUID_LEN {
@@ -334,7 +342,7 @@ mod tests {
                 let is_hyphen = HYPHENS.contains(&at);
                 let is_right = match byte {
                     b'-' => is_hyphen,
-                    _ => !is_hyphen && HEX_DIGITS.contains(&byte),
+                    _ => !is_hyphen && b"0123456789abcdef".contains(&byte),
                 };
                 assert_eq!(uuid_of(&other).is_some(), is_right, "{byte} at {at}");
             }

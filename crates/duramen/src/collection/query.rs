@@ -211,6 +211,9 @@ impl fmt::Display for Query {
 /// Records of the first batch; many want no more.
 const FIRST_RECORDS: usize = 8;
 
+/// How many times as long the next batch is.
+const BATCH_GROWTH: usize = 4;
+
 impl CollectionSnapshot {
     /// The records that a query finds; `Invalid` if the query was made of what can be none.
     ///
@@ -367,7 +370,7 @@ impl Found {
                 }
                 Walk::Index(entries) => {
                     let of = (view, self.expression.as_deref());
-                    entries.next_chosen(of, &mut self.counts)?.map(|(_, ordinal)| ordinal)
+                    entries.next_chosen(of, &mut self.counts)?
                 }
                 Walk::End => None,
             };
@@ -410,7 +413,7 @@ impl Records {
             if ordinals.is_empty() {
                 return Ok(None);
             }
-            self.batch_len = (2 * self.batch_len).min(BATCH_RECORDS_MAX);
+            self.batch_len = (BATCH_GROWTH * self.batch_len).min(BATCH_RECORDS_MAX);
             match self.projection {
                 Some(_) => self.parts = ordinals.into_iter(),
                 None => self.batch.begin(ordinals),

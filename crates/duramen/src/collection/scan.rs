@@ -10,6 +10,9 @@ use crate::tree::stored_records::RecordBatch;
 /// Keys of the first page; many want no more.
 const FIRST_KEYS: usize = 8;
 
+/// How many times as long the next page is.
+const PAGE_GROWTH: usize = 4;
+
 /// Keys of a page at most. Records that follow each other by their keys stand anywhere: of many
 /// that are read together more lie side by side (benchmark B).
 const PAGE_KEYS_MAX: usize = 16_384;
@@ -110,7 +113,7 @@ impl Scan {
             self.range.pass(last, self.is_reverse);
         }
         self.records.begin(self.page.ordinals());
-        self.page_keys = (2 * self.page_keys).min(PAGE_KEYS_MAX);
+        self.page_keys = (PAGE_GROWTH * self.page_keys).min(PAGE_KEYS_MAX);
         Ok(())
     }
 }

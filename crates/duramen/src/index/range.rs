@@ -11,6 +11,7 @@ use crate::segment::KeyHash;
 use crate::store::LiveSegments;
 use crate::tree::Tree;
 use crate::tree::cell_key;
+use crate::tree::record_keys::KeyPage;
 
 /// A place behind all entries.
 const END: &[u8] = &[0xff];
@@ -59,21 +60,21 @@ impl IndexRange {
     }
 
     /// The next keys with the ordinals of their records; none at the end.
-    pub(crate) fn next(&mut self, limit: usize) -> Result<Vec<(Box<[u8]>, u64)>> {
-        self.page(limit, |key, ordinal| (key.into(), ordinal))
+    pub(crate) fn next(&mut self, limit: usize) -> Result<KeyPage> {
+        self.page(limit, |page: &mut KeyPage, key, ordinal| page.push(key, ordinal))
     }
 
     /// The ordinals of the records that have the next keys; none at the end.
     pub(crate) fn next_ordinals(&mut self, limit: usize) -> Result<Vec<u64>> {
-        self.page(limit, |_, ordinal| ordinal)
+        self.page(limit, |page: &mut Vec<u64>, _, ordinal| page.push(ordinal))
     }
 
-    fn page<T>(&mut self, limit: usize, of: impl Fn(&[u8], u64) -> T) -> Result<Vec<T>> {
+    fn page<P: Default>(&mut self, limit: usize, add: impl Fn(&mut P, &[u8], u64)) -> Result<P> {
         let place = self.walk.clone();
         loop {
             let erasures = self.tree.erasures();
-            let mut page = Vec::new();
-            let read = self.read(limit, &mut |key, ordinal| page.push(of(key, ordinal)));
+            let mut page = P::default();
+            let read = self.read(limit, &mut |key, ordinal| add(&mut page, key, ordinal));
             // What was purged meanwhile may be in it.
             if self.tree.erasures() != erasures {
                 self.walk = Walk { visited: self.walk.visited, ..place.clone() };

@@ -59,9 +59,9 @@ fn read_range(
         if page.is_empty() {
             return (entries, range.visited());
         }
-        for (key, ordinal) in page {
+        for (key, ordinal) in page.iter() {
             let path = tree.data.read().schema.path(ROOT).entry.unwrap();
-            entries.push((key.into_vec(), tree.name_of(node(path, ordinal)).unwrap().unwrap()));
+            entries.push((key.to_vec(), tree.name_of(node(path, ordinal)).unwrap().unwrap()));
         }
     }
 }

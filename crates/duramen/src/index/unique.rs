@@ -75,7 +75,7 @@ impl Writer {
             if page.is_empty() {
                 return Ok(None);
             }
-            for (found, ordinal) in page {
+            for (found, ordinal) in page.iter() {
                 let place = (ordinal, before);
                 if *found == *key.bytes
                     && !changed.contains(&ordinal)
@@ -104,9 +104,9 @@ pub(crate) fn check_all(
         if page.is_empty() {
             return Ok(());
         }
-        for (found, ordinal) in page {
-            if found != same.0 {
-                same = (found, vec![ordinal]);
+        for (found, ordinal) in page.iter() {
+            if *found != *same.0 {
+                same = (found.into(), vec![ordinal]);
                 continue;
             }
             let place = (ordinal, revision);

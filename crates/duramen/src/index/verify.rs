@@ -30,12 +30,12 @@ pub(crate) fn check(
         if page.is_empty() {
             break;
         }
-        for (key, ordinal) in page {
+        for (key, ordinal) in page.iter() {
             let of_record = keys(tree, &index.paths, (ordinal, revision))?;
-            if of_record.iter().any(|own| *own.bytes == *key) {
+            if of_record.iter().any(|own| own.bytes == key) {
                 entries += 1;
             } else {
-                findings.push(told("there is an entry too many", &key, ordinal));
+                findings.push(told("there is an entry too many", key, ordinal));
             }
         }
     }
@@ -64,7 +64,7 @@ fn add_missing(
             let mut is_there = false;
             loop {
                 let page = range.next(PAGE)?;
-                is_there |= page.iter().any(|(_, found)| *found == ordinal);
+                is_there |= page.iter().any(|(_, found)| found == ordinal);
                 if page.is_empty() || is_there {
                     break;
                 }

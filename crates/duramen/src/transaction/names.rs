@@ -217,10 +217,13 @@ impl Transaction {
 
     /// The tree that has a name, as far as this transaction sees.
     pub(super) fn find(&mut self, name: &str) -> Result<Option<TreeId>> {
-        check_name(name)?;
+        let known = self.names.get(name).copied();
+        if known.is_none() {
+            check_name(name)?;
+        }
         self.engine.journal()?;
-        if let Some(&id) = self.names.get(name) {
-            return Ok(Some(id));
+        if known.is_some() {
+            return Ok(known);
         }
         let (catalogue, revision) = self.names_now()?;
         let found = used(&catalogue, name, revision)?.map(|found| found.tree);

@@ -57,6 +57,10 @@ impl KeyPage {
         self.entries.len()
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     pub(crate) fn push(&mut self, name: &[u8], ordinal: u64) {
         self.names.extend_from_slice(name);
         self.entries.push((self.names.len(), ordinal));
@@ -84,10 +88,10 @@ impl KeyPage {
 
     /// The first keys of two pages in the same order; of a key that both have one.
     fn merge(self, other: Self, is_reverse: bool, limit: usize) -> Self {
-        if other.len() == 0 {
+        if other.is_empty() {
             return self;
         }
-        if self.len() == 0 {
+        if self.is_empty() {
             return other;
         }
         let mut merged = Self::default();

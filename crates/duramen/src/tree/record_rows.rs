@@ -17,6 +17,8 @@ use crate::tree::strips::Strips;
 
 /// Records of a window that follows no other.
 const WINDOW_MIN: usize = 16;
+/// How many times as long a window is that follows another one.
+const WINDOW_GROWTH: usize = 4;
 /// Bytes of one record that are printed by columns.
 const RECORD_BYTES_MAX: usize = 16 << 10;
 
@@ -109,6 +111,12 @@ impl<'a> States<'a> for RecordRows<'a> {
         self.state_of(path, usize::try_from(row).unwrap_or(usize::MAX))
     }
 
+    #[inline]
+    fn at_hand(&self, path: PathId, row: u64) -> Option<&Datum<'a>> {
+        let window = self.values.get(path.0 as usize)?;
+        window.states.get(usize::try_from(row).ok()?.wrapping_sub(window.first))
+    }
+
     fn strips(&mut self) -> &mut Strips<'a> {
         &mut self.strips
     }
@@ -129,7 +137,7 @@ impl<'a> Window<'a> {
     ) -> Result<Datum<'a>, Fault> {
         let before = self.states.len();
         let follows = before > 0 && row == self.first + before;
-        let len = if follows { 2 * before } else { WINDOW_MIN };
+        let len = if follows { WINDOW_GROWTH * before } else { WINDOW_MIN };
         let wanted = &slots[row..slots.len().min(row + len)];
         self.first = row;
         // After a fault it has none.
@@ -150,13 +158,29 @@ fn gather<'a>(
 ) -> Result<(), Fault> {
     let mut missing = Vec::new();
     if let Some(young) = group.young_column(column).filter(|young| !young.is_empty()) {
-        states.reserve(slots.len());
-        young.at_each(slots, revision, |found| {
-            if found.is_none() {
-                missing.push(states.len());
+        match young.unchanged() {
+            Some((first, births)) => {
+                let index = |slot: &u16| usize::from(*slot).wrapping_sub(usize::from(first));
+                states.extend(slots.iter().map(|slot| match births.get(index(slot)) {
+                    Some(birth) if birth.revision <= revision => group.unpack(*birth),
+                    _ => Datum::Absent,
+                }));
+                // The slots rise.
+                let is_born = |slot: &u16| index(slot) < births.len();
+                if !(slots.first().is_none_or(is_born) && slots.last().is_none_or(is_born)) {
+                    missing.extend((0..slots.len()).filter(|&place| !is_born(&slots[place])));
+                }
             }
-            states.push(found.map_or(Datum::Absent, |packed| group.unpack(packed)));
-        });
+            None => {
+                for &slot in slots {
+                    let found = young.at(slot, revision);
+                    if found.is_none() {
+                        missing.push(states.len());
+                    }
+                    states.push(found.map_or(Datum::Absent, |packed| group.unpack(packed)));
+                }
+            }
+        }
     } else {
         states.resize(slots.len(), Datum::Absent);
         // Without cells to read nothing else is known of them.

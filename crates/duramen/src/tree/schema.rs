@@ -183,8 +183,16 @@ impl Schema {
     }
 
     /// The name and the colon as they are printed in front of a field's value.
+    #[inline]
     pub(crate) fn rendered(&self, field: &ShapeField) -> &[u8] {
         self.text(field.rendered)
+    }
+
+    /// The same behind another field, with the comma.
+    #[inline]
+    pub(crate) fn rendered_next(&self, field: &ShapeField) -> &[u8] {
+        let Span { start, len } = field.rendered;
+        self.text(Span { start: start - 1, len: len + 1 })
     }
 
     /// The same for a field path.
@@ -220,6 +228,7 @@ impl Schema {
             Label::Root => unreachable!("the root is there from the start"),
             Label::Field(name) => {
                 let raw = self.push_text(|texts| texts.extend_from_slice(name));
+                self.texts.push(b',');
                 let printed = self.push_text(|texts| {
                     escape::write_text(name, escape::is_plain(name), texts);
                     texts.push(b':');

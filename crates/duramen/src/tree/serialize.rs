@@ -561,6 +561,8 @@ pub(crate) fn print_scalar(state: Datum<'_>, out: &mut Vec<u8>) -> bool {
     match state {
         Datum::Int(value) => number::write_integer(value, out),
         Datum::Text { bytes, plain: true } => escape::write_text(bytes, true, out),
+        Datum::Bool(true) => out.extend_from_slice(b"true"),
+        Datum::Bool(false) => out.extend_from_slice(b"false"),
         Datum::Absent
         | Datum::Object(_)
         | Datum::Array(_)

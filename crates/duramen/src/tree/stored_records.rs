@@ -7,6 +7,7 @@
 use std::cell::RefCell;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::limits::ORDINALS_MAX;
 use crate::node::PathId;
 use crate::state::Datum;
 use crate::tree::Tree;
@@ -25,6 +26,15 @@ const LOCKED_RECORDS_MAX: usize = 512;
 
 /// Bytes of records that a batch has at hand: the one behind which it is reached is the last.
 const BATCH_BYTES_MAX: usize = 4 << 20;
+
+/// Bits of a record's place among those asked for, below its ordinal: by such numbers records are
+/// sorted.
+const PLACE_BITS: u32 = 24;
+
+const _: () = assert!(ORDINALS_MAX <= 1 << (u64::BITS - PLACE_BITS));
+
+/// Bytes that there is room for at first, for each of the records that are read together.
+const RECORD_BYTES: usize = 160;
 
 /// A record that is there at a revision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,29 +122,27 @@ impl RecordBatch {
         let mut text = self.take_text();
         // The next one is read whatever it takes.
         let mut left = BATCH_BYTES_MAX.saturating_sub(text.len()).max(1);
-        let mut places: Vec<usize> = (self.at..self.ordinals.len()).collect();
-        places.retain(|&place| matches!(self.read[place], Read::NotYet));
-        let ordinals = &self.ordinals;
-        places.sort_unstable_by_key(|&place| (ordinals[place], place));
-        // From the next one on, so that it is among those there is room for.
-        let next = places.partition_point(|&place| ordinals[place] < ordinals[self.at]);
-        places.rotate_left(next);
-        let is_together = |a: &usize, b: &usize| {
-            let (a, b) = (ordinals[*a], ordinals[*b]);
-            a <= b && locate(a).0 == locate(b).0
-        };
-        for together in places.chunk_by(is_together) {
-            for places in together.chunks(LOCKED_RECORDS_MAX) {
-                let ordinals: Vec<u64> = places.iter().map(|&place| self.ordinals[place]).collect();
-                let of = Locked { tree, ordinals: &ordinals, revision, has_keys: self.has_keys };
-                let read;
-                (read, text) = of.read(text, &mut left)?;
-                for (read, &place) in read.into_iter().zip(places) {
-                    self.read[place] = read;
-                }
-                if left == 0 {
-                    break;
-                }
+        let at = self.at;
+        let wanted = self.ordinals[at..].iter().zip(&self.read[at..]).zip(0..1 << PLACE_BITS);
+        let not_yet = wanted.filter(|((_, read), _)| matches!(read, Read::NotYet));
+        let mut places: Vec<u64> =
+            not_yet.map(|((ordinal, _), place)| ordinal << PLACE_BITS | place).collect();
+        text.reserve(left.min(RECORD_BYTES * places.len()));
+        // The one asked for comes first, so that it is among those there is room for.
+        let next = places.first().copied().unwrap_or(0);
+        places.sort_unstable();
+        let before = places.partition_point(|&place| place < next);
+        places.rotate_left(before);
+        let is_together =
+            |&a: &u64, &b: &u64| a <= b && locate(a >> PLACE_BITS).0 == locate(b >> PLACE_BITS).0;
+        let together = places.chunk_by(is_together);
+        for places in together.flat_map(|together| together.chunks(LOCKED_RECORDS_MAX)) {
+            let ordinals: Vec<u64> = places.iter().map(|&place| place >> PLACE_BITS).collect();
+            let of = Locked { tree, ordinals: &ordinals, revision, has_keys: self.has_keys };
+            let read;
+            (read, text) = of.read(text, &mut left)?;
+            for (read, &place) in read.into_iter().zip(places) {
+                self.read[at + place_of(place)] = read;
             }
             if left == 0 {
                 break;
@@ -162,6 +170,10 @@ impl RecordBatch {
         }
         kept
     }
+}
+
+fn place_of(number: u64) -> usize {
+    usize::try_from(number & ((1 << PLACE_BITS) - 1)).expect("24 bits")
 }
 
 /// Records of one row group, their ordinals rising.

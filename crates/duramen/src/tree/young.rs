@@ -371,27 +371,11 @@ impl YoungColumn {
         Some(if birth.revision <= revision { birth } else { Packed::ABSENT })
     }
 
-    /// The same of several slots: hands over each in turn.
+    /// The first states, and the slot of the first of them, if nothing changed since: then these
+    /// are all that is known here.
     #[inline]
-    pub(crate) fn at_each(
-        &self,
-        slots: &[u16],
-        revision: u32,
-        mut found: impl FnMut(Option<Packed>),
-    ) {
-        if !matches!(self.changes, Changes::None) {
-            for &slot in slots {
-                found(self.at(slot, revision));
-            }
-            return;
-        }
-        let births = self.births.as_slice();
-        for &slot in slots {
-            let birth = births.get(usize::from(slot).wrapping_sub(usize::from(self.first)));
-            found(
-                birth.map(|&birth| if birth.revision <= revision { birth } else { Packed::ABSENT }),
-            );
-        }
+    pub(crate) fn unchanged(&self) -> Option<(u16, &[Packed])> {
+        matches!(self.changes, Changes::None).then_some((self.first, self.births.as_slice()))
     }
 
     /// The state a slot was born with, if it was born since the last checkpoint.

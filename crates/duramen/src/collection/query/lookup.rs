@@ -9,6 +9,7 @@ use super::{QueryCounts, RecordView, order};
 use crate::collection::CollectionSnapshot;
 use crate::error::Result;
 use crate::index::IndexRange;
+use crate::tree::record_keys::KeyPage;
 
 /// Entries that are read at once.
 const PAGE_ENTRIES: usize = 256;
@@ -137,7 +138,9 @@ pub(super) struct IndexWalk {
     /// Bytes of a key that are the same in all.
     prefix: usize,
     is_descending: bool,
-    page: std::vec::IntoIter<(Box<[u8]>, u64)>,
+    page: KeyPage,
+    /// How many entries of the page were given.
+    given: usize,
     page_entries: usize,
 }
 
@@ -179,28 +182,26 @@ impl IndexWalk {
     }
 
     fn at_end() -> Self {
-        let page = Vec::new().into_iter();
-        Self { entries: None, prefix: 0, is_descending: false, page, page_entries: 1 }
+        let page = KeyPage::default();
+        Self { entries: None, prefix: 0, is_descending: false, page, given: 0, page_entries: 1 }
     }
 
-    /// The next record's ordinal and its key in the order.
-    pub(super) fn next(&mut self, counts: &mut QueryCounts) -> Result<Option<(Vec<u8>, u64)>> {
-        if self.page.len() == 0
+    /// The next record's ordinal.
+    fn next(&mut self, counts: &mut QueryCounts) -> Result<Option<u64>> {
+        if self.given == self.page.len()
             && let Some(entries) = &mut self.entries
         {
             let before = entries.visited();
-            let page = entries.next(self.page_entries)?;
+            self.page = entries.next(self.page_entries)?;
             counts.entries += entries.visited() - before;
-            self.page = page.into_iter();
+            self.given = 0;
         }
-        let Some((key, ordinal)) = self.page.next() else {
+        let Some((_, ordinal)) = self.page.get(self.given) else {
             self.entries = None;
             return Ok(None);
         };
-        let mut place = key.get(self.prefix..).unwrap_or_default().to_vec();
-        turn(&mut place, self.is_descending);
-        order::append_ordinal(&mut place, ordinal, self.is_descending);
-        Ok(Some((place, ordinal)))
+        self.given += 1;
+        Ok(Some(ordinal))
     }
 
     /// The next of those of which the filter is true.
@@ -208,15 +209,25 @@ impl IndexWalk {
         &mut self,
         (view, expression): (&RecordView, Option<&Expression>),
         counts: &mut QueryCounts,
-    ) -> Result<Option<(Vec<u8>, u64)>> {
-        while let Some((place, ordinal)) = self.next(counts)? {
-            let Some(expression) = expression else { return Ok(Some((place, ordinal))) };
+    ) -> Result<Option<u64>> {
+        while let Some(ordinal) = self.next(counts)? {
+            let Some(expression) = expression else { return Ok(Some(ordinal)) };
             counts.records += 1;
             if expression.holds(view.view(), &view.at(ordinal))? {
-                return Ok(Some((place, ordinal)));
+                return Ok(Some(ordinal));
             }
         }
         Ok(None)
+    }
+
+    /// Makes `place` the key in the order of the record that came last.
+    pub(super) fn place_into(&self, place: &mut Vec<u8>) {
+        place.clear();
+        let last = self.given.checked_sub(1).and_then(|last| self.page.get(last));
+        let Some((key, ordinal)) = last else { return };
+        place.extend_from_slice(key.get(self.prefix..).unwrap_or_default());
+        turn(place, self.is_descending);
+        order::append_ordinal(place, ordinal, self.is_descending);
     }
 }
 

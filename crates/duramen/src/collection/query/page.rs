@@ -32,6 +32,17 @@ struct Part {
     size: usize,
 }
 
+/// The records of a page, from its place away.
+#[derive(Default)]
+struct Found {
+    ordinals: Vec<u64>,
+    /// The keys of the first and the last of them in the order of the query.
+    first: Vec<u8>,
+    last: Vec<u8>,
+    /// Whether there is another one behind them.
+    has_more: bool,
+}
+
 impl CollectionSnapshot {
     /// At most `size` of the records that a query finds, from its first one on or from where a
     /// cursor leads.
@@ -74,20 +85,14 @@ impl CollectionSnapshot {
         };
         let Some(view) = RecordView::of(self) else { return Ok(page) };
         let part = Part { cursor, size };
-        // One more, which tells whether there is another page.
-        let mut keys = with_indexes(|| part.keys((self, &view), query, &mut page.counts))?;
-        let has_more = keys.len() > size;
-        keys.truncate(size);
+        let mut found = with_indexes(|| part.find((self, &view), query, &mut page.counts))?;
         if part.is_backward() {
-            keys.reverse();
+            found.ordinals.reverse();
+            std::mem::swap(&mut found.first, &mut found.last);
         }
-        let projection = query.projection()?;
-        let is_reverse = order::is_reverse(&query.order);
-        let ordinals = keys.iter().filter_map(|key| order::ordinal_of(key, is_reverse));
-        let ordinals: Vec<u64> = ordinals.collect();
-        page.records = view.records(&ordinals, projection.as_ref())?;
-        page.counts.found = keys.len() as u64;
-        let (previous, next) = part.sides(keys, has_more);
+        page.records = view.records(&found.ordinals, query.projection()?.as_ref())?;
+        page.counts.found = found.ordinals.len() as u64;
+        let (previous, next) = part.sides(found);
         page.previous = previous.map(|cursor| cursor.write(&scope));
         page.next = next.map(|cursor| cursor.write(&scope));
         Ok(page)
@@ -129,36 +134,51 @@ impl Part {
         })
     }
 
-    /// The keys of the records of the page and of one more, from its place away.
-    fn keys(
+    /// Adds the next record, of which `key` makes the key; false once there are enough.
+    fn add(&self, found: &mut Found, ordinal: u64, key: impl FnOnce(&mut Vec<u8>)) -> bool {
+        found.has_more = found.ordinals.len() == self.size;
+        if !found.has_more {
+            found.ordinals.push(ordinal);
+            key(&mut found.last);
+            if found.ordinals.len() == 1 {
+                found.first.clone_from(&found.last);
+            }
+        }
+        !found.has_more
+    }
+
+    /// The records of the page, from its place away.
+    fn find(
         &self,
         (collection, view): (&CollectionSnapshot, &RecordView),
         query: &Query,
         counts: &mut QueryCounts,
-    ) -> Result<Vec<Vec<u8>>> {
+    ) -> Result<Found> {
         let expression = query.expression()?;
         let is_backward = self.is_backward();
-        let mut keys = Vec::new();
+        let mut found = Found { ordinals: Vec::with_capacity(self.size), ..Found::default() };
         let way = Way::of(collection, query, expression.as_deref(), counts)?;
         if let Way::Ordered(ordered) = way {
             let cursor = self.cursor.as_ref();
             let of = (view, expression.as_deref().filter(|_| !ordered.is_exact));
             let mut walk = IndexWalk::new(collection, ordered, cursor, self.size + 1)?;
-            while keys.len() <= self.size
-                && let Some((key, _)) = walk.next_chosen(of, counts)?
-            {
-                keys.push(key);
-            }
-            return Ok(keys);
+            while let Some(ordinal) = walk.next_chosen(of, counts)?
+                && self.add(&mut found, ordinal, |key| walk.place_into(key))
+            {}
+            return Ok(found);
         }
         if query.order.is_empty() {
+            let key_of = |ordinal| {
+                move |key: &mut Vec<u8>| {
+                    key.clear();
+                    order::append_ordinal(key, ordinal, false);
+                }
+            };
             let mut candidates = way.candidates(view, expression, self.ordinals(), is_backward)?;
-            while keys.len() <= self.size
-                && let Some(ordinal) = candidates.next(view, counts)?
-            {
-                keys.push(order::key(&[], view, ordinal)?);
-            }
-            return Ok(keys);
+            while let Some(ordinal) = candidates.next(view, counts)?
+                && self.add(&mut found, ordinal, key_of(ordinal))
+            {}
+            return Ok(found);
         }
         let mut candidates = way.candidates(view, expression, 0..u64::MAX, false)?;
         let mut sorter = Sorter::new(view.device(), SORT_BYTES_MAX, Some(self.size as u64 + 1));
@@ -172,11 +192,13 @@ impl Part {
             counts.sorted += 1;
         }
         let mut nearest = sorter.finish()?;
+        let is_reverse = order::is_reverse(&query.order);
         while let Some(mut key) = nearest.next()? {
             turn(&mut key, is_backward);
-            keys.push(key);
+            let Some(ordinal) = order::ordinal_of(&key, is_reverse) else { continue };
+            self.add(&mut found, ordinal, |last| *last = key);
         }
-        Ok(keys)
+        Ok(found)
     }
 
     /// The ordinals that the page is among, if records are in their order.
@@ -192,10 +214,10 @@ impl Part {
     }
 
     /// The cursors before and behind the page.
-    fn sides(self, mut keys: Vec<Vec<u8>>, has_more: bool) -> (Option<Cursor>, Option<Cursor>) {
+    fn sides(self, found: Found) -> (Option<Cursor>, Option<Cursor>) {
         let is_backward = self.is_backward();
         let place = self.cursor.map(|cursor| (cursor.side.includes_place(), cursor.key));
-        let Some(last) = keys.pop() else {
+        if found.ordinals.is_empty() {
             // All that was there is gone: back to where it came from, the place included if it
             // was not.
             let Some((includes_place, key)) = place else { return (None, None) };
@@ -207,8 +229,8 @@ impl Part {
             };
             let back = Some(Cursor { side, key });
             return if is_backward { (None, back) } else { (back, None) };
-        };
-        let first = if keys.is_empty() { last.clone() } else { keys.swap_remove(0) };
+        }
+        let Found { first, last, has_more, .. } = found;
         let has_place = place.is_some();
         let has_previous = if is_backward { has_more } else { has_place };
         let has_next = is_backward || has_more;

@@ -16,6 +16,9 @@ pub(crate) trait States<'a> {
     /// The state of a node in one of the rows that there are.
     fn state(&mut self, path: PathId, row: u64) -> Result<Datum<'a>, Fault>;
 
+    /// The same, if it was gathered.
+    fn at_hand(&self, path: PathId, row: u64) -> Option<&Datum<'a>>;
+
     /// The states of what stands below them in arrays, by ordinals of their own.
     fn strips(&mut self) -> &mut Strips<'a>;
 }
@@ -24,6 +27,11 @@ impl<'a> States<'a> for Strips<'a> {
     #[inline]
     fn state(&mut self, path: PathId, row: u64) -> Result<Datum<'a>, Fault> {
         Strips::state(self, path, row)
+    }
+
+    #[inline]
+    fn at_hand(&self, path: PathId, row: u64) -> Option<&Datum<'a>> {
+        Strips::at_hand(self, path, row)
     }
 
     fn strips(&mut self) -> &mut Self {
@@ -73,6 +81,27 @@ pub(crate) fn print_value<'a>(
     }
 }
 
+/// Prints a name and a state. False, with the name alone printed, if it has children, stands apart,
+/// or is nothing.
+#[inline]
+fn print_member(name: &[u8], state: &Datum<'_>, out: &mut Vec<u8>) -> bool {
+    match *state {
+        // Most states are such: room is made once, and nothing is called but the copies.
+        Datum::Text { bytes, plain: true } => {
+            out.reserve(name.len() + bytes.len() + 2);
+            out.extend_from_slice(name);
+            out.push(b'"');
+            out.extend_from_slice(bytes);
+            out.push(b'"');
+            true
+        }
+        state => {
+            out.extend_from_slice(name);
+            print_scalar(state, out)
+        }
+    }
+}
+
 impl Printer<'_> {
     /// Prints a value with so many levels at most.
     #[inline]
@@ -84,8 +113,23 @@ impl Printer<'_> {
     ) -> Result<(), Hindrance> {
         let state = states.state(path, row)?;
         if print_scalar(state, self.out) {
-            return if self.out.len() <= self.most { Ok(()) } else { Err(Hindrance::Beyond) };
+            return self.check_room();
         }
+        self.container(states, (path, row, state), levels)
+    }
+
+    #[inline]
+    fn check_room(&self) -> Result<(), Hindrance> {
+        if self.out.len() <= self.most { Ok(()) } else { Err(Hindrance::Beyond) }
+    }
+
+    /// Prints a value that is no scalar.
+    fn container<'a>(
+        &mut self,
+        states: &mut impl States<'a>,
+        (path, row, state): (PathId, u64, Datum<'a>),
+        levels: usize,
+    ) -> Result<(), Hindrance> {
         let below = levels.checked_sub(1).ok_or(Hindrance::Beyond)?;
         match state {
             Datum::Object(shape) => self.fields(states, (shape, row), below),
@@ -102,14 +146,24 @@ impl Printer<'_> {
         (shape, row): (ShapeId, u64),
         levels: usize,
     ) -> Result<(), Hindrance> {
-        let mut before = b'{';
-        for field in self.schema.shape(shape) {
-            self.out.push(before);
-            before = b',';
-            self.out.extend_from_slice(self.schema.rendered(field));
-            self.value(states, (field.path, row), levels)?;
+        self.out.push(b'{');
+        for (index, field) in self.schema.shape(shape).iter().enumerate() {
+            let name = match index {
+                0 => self.schema.rendered(field),
+                _ => self.schema.rendered_next(field),
+            };
+            // Looked at where it is: states that are handed around are copied again and again.
+            let is_printed = match states.at_hand(field.path, row) {
+                Some(state) => print_member(name, state, self.out),
+                None => print_member(name, &states.state(field.path, row)?, self.out),
+            };
+            if !is_printed {
+                let state = states.state(field.path, row)?;
+                self.container(states, (field.path, row, state), levels)?;
+            }
+            self.check_room()?;
         }
-        self.out.extend_from_slice(if before == b'{' { b"{}" } else { b"}" });
+        self.out.push(b'}');
         Ok(())
     }
 
