@@ -53,6 +53,8 @@ pub struct Counters {
     pub journal_bytes: u64,
     /// Compactions that replaced segments.
     pub compactions: u64,
+    /// Bytes of cells that compactions went through. One that was interrupted goes on where it was.
+    pub compacted_bytes: u64,
 }
 
 /// The size of a database.
@@ -167,7 +169,8 @@ impl Database {
     /// Reading and writing go on meanwhile; it takes room for the new segment beside the old ones.
     /// On a full disk that is room the database kept for it, so that it can drop what
     /// [`Document::retain`](crate::Document::retain) lets go.
-    /// `progress` is told the bytes read and those to read, and may stop it.
+    /// `progress` is told the bytes read and those to read, and may stop it. One that was
+    /// interrupted goes on where it was if nothing is to be merged or dropped that was not before.
     ///
     /// # Errors
     /// `Cancelled` if `progress` stopped it and `Full` if there is no room: then the database is as
@@ -221,6 +224,7 @@ impl Database {
             syncs: counters.syncs,
             journal_bytes: counters.bytes,
             compactions: self.engine.compactions(),
+            compacted_bytes: self.engine.compacted_bytes(),
         }
     }
 

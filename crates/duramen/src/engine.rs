@@ -36,7 +36,7 @@ pub(crate) mod attach;
 mod background;
 pub(crate) mod catalogue;
 mod checkpoint;
-mod compaction;
+pub(crate) mod compaction;
 mod following;
 mod indexing;
 pub(crate) mod options;
@@ -106,6 +106,8 @@ pub(crate) struct Shared {
     sealing: Arc<SealSignal>,
     /// Compactions that put their segment in place since the database was opened.
     compactions: AtomicU64,
+    /// Bytes of cells that compactions went through since then.
+    compacted_bytes: AtomicU64,
     /// Held by whoever purges.
     pub(crate) purges: Mutex<Purges>,
     _lock: Option<Box<dyn Lock>>,

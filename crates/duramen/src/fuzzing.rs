@@ -10,6 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::encoding::{Column, RevisionRowsBlock, RunPiece, decode_order_block};
+use crate::engine::compaction::progress::{self, Progress};
 use crate::engine::record;
 use crate::engine::{View, salvage};
 use crate::index::cell::{self, Entries, Facts};
@@ -40,7 +41,7 @@ pub struct Target {
 }
 
 /// All of them.
-pub const TARGETS: [Target; 21] = [
+pub const TARGETS: [Target; 22] = [
     Target { name: "journal_group", run: journal::fuzzing::group },
     Target { name: "journal_records", run: journal_records },
     Target { name: "segment_cells", run: segment::fuzzing::cells },
@@ -49,6 +50,7 @@ pub const TARGETS: [Target; 21] = [
     Target { name: "segment_footer", run: segment::fuzzing::footer },
     Target { name: "segment_file", run: segment::fuzzing::file },
     Target { name: "manifest", run: manifest },
+    Target { name: "merge_progress", run: merge_progress },
     Target { name: "column", run: column },
     Target { name: "run_piece", run: run_piece },
     Target { name: "revision_rows", run: revision_rows },
@@ -90,6 +92,7 @@ pub fn corpus(device: &Arc<dyn Device>) -> Result<Vec<(&'static str, Vec<u8>)>> 
     let manifest = content(device.as_ref(), manifest::PATH)?;
     let database = Manifest::load(device.as_ref())?.map_or(0, |manifest| manifest.database_id);
     corpus.push(("manifest", manifest));
+    corpus.push(("merge_progress", progress::example().encode()));
     for number in numbers(device.as_ref())? {
         let file = content(device.as_ref(), &segment::path(number))?;
         for (kind, block) in segment::fuzzing::blocks(&file) {
@@ -194,6 +197,14 @@ fn manifest(data: &[u8]) {
     manifest::seal(&mut bytes);
     if let Ok(manifest) = Manifest::decode(&bytes) {
         assert_eq!(Manifest::decode(&manifest.encode()).ok(), Some(manifest));
+    }
+}
+
+fn merge_progress(data: &[u8]) {
+    let mut bytes = data.to_vec();
+    progress::seal(&mut bytes);
+    if let Some(progress) = Progress::decode(&bytes) {
+        assert_eq!(Progress::decode(&progress.encode()), Some(progress));
     }
 }
 

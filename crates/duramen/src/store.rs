@@ -190,16 +190,21 @@ pub(crate) fn create_directory(device: &dyn Device) -> Result<()> {
 }
 
 /// Removes the segment files that the manifest does not name: what an unfinished checkpoint,
-/// bulk load or compaction left. The journal must have been replayed, as it may name more. While a
-/// purge is under way they are overwritten first.
-pub(crate) fn remove_unnamed(device: &dyn Device, manifest: &Manifest) -> Result<()> {
+/// bulk load or compaction left, but for the files that are kept. The journal must have been
+/// replayed, as it may name more. While a purge is under way they are overwritten first.
+pub(crate) fn remove_unnamed(
+    device: &dyn Device,
+    manifest: &Manifest,
+    kept: &[String],
+) -> Result<()> {
     let named: BTreeSet<_> =
         manifest.segments.iter().map(|info| segment::file_name(info.number)).collect();
     let files = match device.list(segment::DIRECTORY) {
         Err(error) if error.kind() == Os::NotFound => return Ok(()),
         listed => listed.map_err(|error| Error::io("cannot list segments", error))?,
     };
-    let unnamed: Vec<_> = files.into_iter().filter(|file| !named.contains(file)).collect();
+    let unnamed: Vec<_> =
+        files.into_iter().filter(|file| !named.contains(file) && !kept.contains(file)).collect();
     for file in &unnamed {
         let path = format!("{}/{file}", segment::DIRECTORY);
         if manifest.purging {

@@ -7,6 +7,7 @@ mod cold_reads;
 mod feed;
 mod full_disk;
 mod indexes;
+mod merges;
 mod model;
 mod purge;
 mod tidy;

@@ -144,7 +144,7 @@ fn restore(
     };
     if is_cut {
         manifest = cut::cut(device, &manifest, point)?;
-        store::remove_unnamed(device.as_ref(), &manifest)?;
+        store::remove_unnamed(device.as_ref(), &manifest, &[])?;
     }
     let settings = JournalSettings {
         device: Arc::clone(device),

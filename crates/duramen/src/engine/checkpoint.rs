@@ -11,6 +11,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::engine::Engine;
+use crate::engine::compaction::Compaction;
 use crate::error::{ErrorKind, Result};
 use crate::journal::JournalPoint;
 use crate::limits::{
@@ -206,6 +207,8 @@ impl Engine {
                 merged => merged?,
             }
         }
+        let under_way = self.compaction.lock().take();
+        under_way.into_iter().for_each(Compaction::leave);
         journal.close()?;
         self.end_staging()
     }

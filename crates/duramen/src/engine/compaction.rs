@@ -13,8 +13,11 @@
 //!   all that it was made of;
 //! - revisions that a document's retention lets go are dropped only where everything older is
 //!   merged too;
-//! - a compaction that is interrupted leaves what it found; its unfinished file is removed, by the
-//!   next open if need be.
+//! - a compaction that is interrupted leaves what it found, and what it has merged for the next
+//!   one to go on with; where that cannot be, its file is removed, by the next open if need be.
+
+mod pieces;
+pub(crate) mod progress;
 
 use std::collections::VecDeque;
 use std::ops::{ControlFlow, Range};
@@ -34,6 +37,8 @@ use crate::tree::erase::Erasures;
 use crate::tree::merge::{Cell, Merger};
 use crate::tree::vectors::find_vectors;
 
+use pieces::Pieces;
+
 /// One in so many bytes of what is merged already, by which a level may be larger and counts as
 /// alike; and up to which it is merged too though a level is free, as that costs next to nothing.
 const ALIKE_SHARE: u64 = 8;
@@ -50,6 +55,18 @@ struct Plan {
     inputs: Range<usize>,
     level: u8,
     encoding: Encoding,
+    resume: Resume,
+}
+
+/// Who goes on with a merge that is interrupted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Resume {
+    /// Whoever merges next.
+    Always,
+    /// The next compaction on demand.
+    OnDemand,
+    /// Nobody: it begins anew.
+    Never,
 }
 
 /// What to merge.
@@ -100,6 +117,8 @@ pub(crate) struct Compaction {
     merger: Merger,
     /// Cells on their way to the writer.
     merged: Vec<Cell>,
+    /// What is noted of it; none if it would begin anew. Before the writer, as it names its file.
+    pieces: Option<Pieces>,
     writer: SegmentWriter,
     /// What to drop, and the cells that say so, in key order.
     trimming: Trimming,
@@ -130,7 +149,8 @@ impl Plan {
             end += 1;
         }
         let level = level_above(live.get(end));
-        Some(Self { inputs: 0..end, level, encoding: encoding_of(live.get(..end), live.len()) })
+        let encoding = encoding_of(live.get(..end), live.len());
+        Some(Self { inputs: 0..end, level, encoding, resume: Resume::Always })
     }
 
     /// Merging everything, unless that has been done.
@@ -141,7 +161,8 @@ impl Plan {
 
     /// Merging everything, or writing the one segment anew.
     fn again(live: &[SegmentInfo]) -> Option<Self> {
-        let all = Self { inputs: 0..live.len(), level: LEVELS_MAX, encoding: Encoding::Cold };
+        let (inputs, encoding) = (0..live.len(), Encoding::Cold);
+        let all = Self { inputs, level: LEVELS_MAX, encoding, resume: Resume::OnDemand };
         (!live.is_empty()).then_some(all)
     }
 }
@@ -167,6 +188,7 @@ impl Compaction {
         let live = engine.view().store.live();
         let infos: Vec<_> = live.segments().iter().map(|found| *found.info()).collect();
         let Some(plan) = Plan::again(&infos) else { return Ok(None) };
+        let plan = Plan { resume: Resume::Never, ..plan };
         let mut compaction = Self::begin(engine, &live, (&plan, Trimming::default()))?;
         compaction.merger.erase(erasures);
         Ok(Some(compaction))
@@ -174,7 +196,9 @@ impl Compaction {
 
     /// Gives the compaction up; what it has written is overwritten.
     pub(super) fn erase(self) -> Result<()> {
-        self.writer.erase()
+        let Self { pieces, writer, .. } = self;
+        drop(pieces);
+        writer.erase()
     }
 
     fn begin(
@@ -186,10 +210,9 @@ impl Compaction {
         let inputs = infos.get(plan.inputs.clone()).unwrap_or_default();
         let first = inputs.iter().map(|info| info.first_sequence).min().unwrap_or_default();
         let last = inputs.iter().map(|info| info.last_sequence).max().unwrap_or_default();
-        let (number, epoch) = engine.next_segment();
         let meta = SegmentMeta {
             database_id: engine.id,
-            epoch,
+            epoch: engine.epoch(),
             level: plan.level,
             encoding: plan.encoding,
             first_sequence: first,
@@ -208,17 +231,25 @@ impl Compaction {
         merger.keep(kept);
         merger.keep_series(engine.kept_series());
         merger.drop_departed(trimming.departed());
+        let (writer, pieces) = engine.begin_pieces(plan, inputs, meta)?;
+        let mut cells = live.part(plan.inputs.clone(), CACHE_BYTES).scan(&[])?;
+        let mut read_bytes = 0;
+        if let Some((key, before)) = pieces.as_ref().and_then(Pieces::start) {
+            cells.seek(key)?;
+            read_bytes = before;
+        }
         Ok(Self {
             trimming,
             told: told.into(),
             is_whole: plan.encoding == Encoding::Cold,
             inputs: inputs.iter().map(|info| info.number).collect(),
-            cells: live.part(plan.inputs.clone(), CACHE_BYTES).scan(&[])?,
+            cells,
             merger,
             merged: Vec::new(),
-            writer: SegmentWriter::create(&engine.device, number, meta)?.with_vectors(find_vectors),
+            pieces,
+            writer: writer.with_vectors(find_vectors),
             total_bytes: inputs.iter().map(SegmentInfo::file_bytes).sum(),
-            read_bytes: 0,
+            read_bytes,
         })
     }
 
@@ -235,6 +266,10 @@ impl Compaction {
                 return Ok(true);
             };
             let (key, handle) = found?;
+            let is_full = self.pieces.as_ref().is_some_and(|found| found.is_full(self.read_bytes));
+            if is_full && self.merger.is_between(&key) {
+                self.end_piece(&key)?;
+            }
             let cell = handle.load()?;
             self.read_bytes += (key.len() + cell.len()) as u64;
             let mut is_told = false;
@@ -307,8 +342,12 @@ impl Engine {
             None => self.begin(wish)?,
         };
         let Some(mut compaction) = found else { return Ok(false) };
-        let is_done = compaction.step()?;
+        let before = compaction.read_bytes;
+        let stepped = compaction.step();
+        self.compacted_bytes.fetch_add(compaction.read_bytes - before, Ordering::Relaxed);
+        let is_done = stepped?;
         if progress(compaction.read_bytes, compaction.total_bytes).is_break() {
+            compaction.leave();
             let message = "compacting was stopped: the database is as it was before";
             return Err(Error::new(ErrorKind::Cancelled, message));
         }
@@ -329,9 +368,17 @@ impl Engine {
             (live, infos)
         };
         let (now, infos) = live();
-        let plan = wish.plan(&infos);
         let is_whole = |plan: &Plan, infos: &[SegmentInfo]| plan.inputs.end == infos.len();
-        match plan {
+        if wish == Wish::Due
+            && let Some(plan) = self.left_plan(&infos)?
+        {
+            let mut compaction = Compaction::begin(self, &now, (&plan, Trimming::default()))?;
+            if is_whole(&plan, &infos) {
+                compaction.merger.keep_indexes(self.index_ids()?);
+            }
+            return Ok(Some(compaction));
+        }
+        match wish.plan(&infos) {
             None if !wish.trims() => return Ok(None),
             Some(plan) if !is_whole(&plan, &infos) => {
                 return Compaction::begin(self, &now, (&plan, Trimming::default())).map(Some);
@@ -352,6 +399,8 @@ impl Engine {
         if wish == Wish::AllTrimmed {
             trimming.find_departed()?;
         }
+        let resume = if trimming.is_empty() { plan.resume } else { Resume::Never };
+        let plan = Plan { resume, ..plan };
         let mut compaction = Compaction::begin(self, &now, (&plan, trimming))?;
         // An index is named before it has cells, so those of these segments are named now, unless
         // they were dropped.
@@ -385,7 +434,7 @@ impl Engine {
         compaction: Compaction,
         erased: &[Arc<Tree>],
     ) -> Result<Result<Vec<u64>, u64>> {
-        let Compaction { inputs, writer, mut trimming, .. } = compaction;
+        let Compaction { inputs, writer, pieces, mut trimming, .. } = compaction;
         let info = writer.finish()?;
         let view = self.view();
         let segment = view.store.open_segment(&info)?;
@@ -411,6 +460,7 @@ impl Engine {
                 departed.values().map(|departed| departed.tree.data.write()).collect();
             departed.iter_mut().try_for_each(|data| data.forget_departed())?;
         }
+        drop(pieces);
         // What was decoded holds the old files open, and their space.
         for tree in view.open_trees() {
             tree.release_decoded()?;
@@ -418,6 +468,11 @@ impl Engine {
         view.drop_idle();
         self.compactions.fetch_add(1, Ordering::Relaxed);
         Ok(Ok(inputs))
+    }
+
+    /// Bytes of cells that compactions went through since the database was opened.
+    pub(crate) fn compacted_bytes(&self) -> u64 {
+        self.compacted_bytes.load(Ordering::Relaxed)
     }
 
     /// Compactions since the database was opened.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use crate::engine::background::Worker;
+use crate::engine::compaction::progress::Progress;
 use crate::engine::options::Options;
 use crate::engine::room::Room;
 use crate::engine::sealing::Sealer;
@@ -47,7 +48,7 @@ impl Engine {
     fn create(device: Arc<dyn Device>, options: Options, lock: Box<dyn Lock>) -> Result<Self> {
         let manifest = Manifest::new(device.entropy(), options.clock.now());
         store::create_directory(device.as_ref())?;
-        store::remove_unnamed(device.as_ref(), &manifest)?;
+        store::remove_unnamed(device.as_ref(), &manifest, &[])?;
         let journal =
             Journal::create(&settings(&device, &options, &manifest), manifest.checkpoint)?;
         if let Err(error) = manifest.store(device.as_ref()) {
@@ -79,7 +80,8 @@ impl Engine {
             Journal::open(&settings, start, &mut |sequence, committed, body| {
                 record::replay(&view, (sequence, committed), body)
             })?;
-        store::remove_unnamed(device.as_ref(), &manifest)?;
+        let left = Progress::files(device.as_ref(), &mut manifest)?;
+        store::remove_unnamed(device.as_ref(), &manifest, &left)?;
         let seals = |stripe| view.series.last_seal(stripe);
         let staged =
             staging::recover(device.as_ref(), (settings.database, start.sequence), &seals)?;
@@ -131,6 +133,7 @@ impl Engine {
             staging: Staging::default(),
             sealing: Arc::default(),
             compactions: AtomicU64::new(0),
+            compacted_bytes: AtomicU64::new(0),
             purges: Mutex::default(),
             _lock: lock,
         };

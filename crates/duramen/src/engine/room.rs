@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::Durability;
 use crate::engine::Engine;
 use crate::engine::checkpoint::CheckpointTurn;
+use crate::engine::compaction::Compaction;
 use crate::engine::record::Prepared;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Access, Device, File};
@@ -100,9 +101,11 @@ impl Engine {
         written
     }
 
-    /// Whether a merge was under way; what it wrote is removed, and it begins anew later.
+    /// Whether a merge was under way, or left; what it wrote is removed, and it begins anew later.
     fn give_up_compaction(&self) -> bool {
-        self.compaction.try_lock().is_some_and(|mut under_way| under_way.take().is_some())
+        self.compaction.try_lock().is_some_and(|mut under_way| {
+            under_way.take().is_some() || self.remove_left().unwrap_or(false)
+        })
     }
 
     /// Lets the reserve and the journal have what room there is, unless a checkpoint needs it.
@@ -128,12 +131,14 @@ impl Engine {
         self.is_wanting_room() && self.is_compacting_on_demand()
     }
 
-    /// From now on a compaction on demand is under way; a merge that was is given up.
+    /// From now on a compaction on demand is under way; a merge that was ends where it is, and is
+    /// gone on with if it is of the same segments.
     fn begin_on_demand(&self) -> OnDemand<'_> {
         self.room.on_demand.fetch_add(1, Ordering::AcqRel);
         let on_demand = OnDemand(self);
         // Who merges now ends a step first.
-        drop(self.compaction.lock().take());
+        let under_way = self.compaction.lock().take();
+        under_way.into_iter().for_each(Compaction::leave);
         on_demand
     }
 

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::check::Finding;
+use crate::engine::compaction::progress::Progress;
 use crate::engine::options::Options;
 use crate::engine::record::Facts;
 use crate::engine::{Engine, View};
@@ -130,9 +131,14 @@ impl Search {
             }
             return Ok(());
         }
+        // What a merge has made so far is in the segments that it merges.
+        let merge = Progress::load(self.device.as_ref())?.map(|merge| merge.segment);
         let mut found = Vec::new();
         for number in numbers(self.device.as_ref())? {
             let damaged = DamagedSegment::open(self.device.as_ref(), number)?;
+            if merge == Some(number) && damaged.info().is_none() {
+                continue;
+            }
             self.database = self.database.or_else(|| damaged.database());
             found.push((number, damaged.info()));
         }

@@ -14,6 +14,8 @@
     clippy::arithmetic_side_effects
 )]
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use zerocopy::FromBytes;
 
@@ -56,7 +58,7 @@ pub(crate) type VisitPart<'v> = dyn FnMut(Part) -> Result<()> + 'v;
 pub(crate) struct DamagedSegment {
     number: u64,
     path: String,
-    file: std::sync::Arc<dyn File>,
+    file: Arc<dyn File>,
     bytes: u64,
     footer: Option<(BlockAddress, Footer)>,
 }
@@ -86,6 +88,19 @@ impl DamagedSegment {
         let mut segment = Self { number, path, file, bytes, footer: None };
         segment.footer = segment.find_footer()?;
         Ok(segment)
+    }
+
+    /// The first so many bytes of a file that has no footer yet.
+    pub(super) fn begun((number, path): (u64, &str), file: Arc<dyn File>, bytes: u64) -> Self {
+        Self { number, path: path.to_owned(), file, bytes, footer: None }
+    }
+
+    /// The block of cells that begins at `offset`, if it verifies.
+    pub(super) fn cells_at(&self, offset: u64) -> Result<Option<(BlockAddress, CellBlock)>> {
+        let Some((address, block)) = self.block_at(offset, BlockKind::Cells)? else {
+            return Ok(None);
+        };
+        Ok(self.cells(block, &address).map(|cells| (address, cells)))
     }
 
     /// What a manifest would say of it; none if its footer does not verify.

@@ -6,6 +6,8 @@
 //! Memory held is a block, a write buffer and, for the filter and the index, 8 bytes a cell and a
 //! fence a block. A large cell goes to the file without being copied.
 
+mod resume;
+
 use std::sync::Arc;
 
 use zerocopy::IntoBytes;
@@ -98,12 +100,21 @@ impl SegmentWriter {
         let file = device
             .open(&path, Access::Create)
             .map_err(|error| Error::io(format!("cannot create {path}"), error))?;
-        Ok(Self {
+        let out = Output { file, path, buffer: MAGIC.to_vec(), flushed: 0 };
+        Ok(Self::without_cells(device, (number, meta), out))
+    }
+
+    fn without_cells(
+        device: &Arc<dyn Device>,
+        (number, meta): (u64, SegmentMeta),
+        out: Output,
+    ) -> Self {
+        Self {
             device: Arc::clone(device),
             number,
             meta,
             find_vectors: |_, _| Vec::new(),
-            out: Output { file, path, buffer: MAGIC.to_vec(), flushed: 0 },
+            out,
             records: Vec::new(),
             data: Vec::with_capacity(BLOCK_BYTES_MAX),
             group_start: 0,
@@ -116,7 +127,7 @@ impl SegmentWriter {
             hashes: Vec::new(),
             cells: 0,
             finished: false,
-        })
+        }
     }
 
     /// Where in its cells vectors of integers stand, so that they compress better.
@@ -143,13 +154,7 @@ impl SegmentWriter {
         let is_same_space = begin_alike(key, &self.last_key, SPACE_PREFIX_BYTES);
         self.space_bytes = if is_same_space { self.space_bytes + bytes } else { bytes };
         self.make_room(bytes, begin_alike(key, &self.last_key, GROUP_PREFIX_BYTES))?;
-        self.hashes.push(KeyHash::of(key));
-        if !begin_alike(key, &self.last_key, TREE_PREFIX_BYTES) {
-            self.hashes.extend(KeyHash::of_tree(key));
-        }
-        self.last_key.clear();
-        self.last_key.extend_from_slice(key);
-        self.cells += 1;
+        self.note_key(key);
         let record = Record { at: small(self.data.len()), key_len: small(key.len()) };
         if bytes > BLOCK_ROOM {
             return self.write_block_of_cells((key, key), 1, &[record.as_bytes(), key, cell]);
@@ -158,6 +163,17 @@ impl SegmentWriter {
         self.data.extend_from_slice(key);
         self.data.extend_from_slice(cell);
         Ok(())
+    }
+
+    /// Counts a cell, and remembers its key for the filter.
+    fn note_key(&mut self, key: &[u8]) {
+        self.hashes.push(KeyHash::of(key));
+        if !begin_alike(key, &self.last_key, TREE_PREFIX_BYTES) {
+            self.hashes.extend(KeyHash::of_tree(key));
+        }
+        self.last_key.clear();
+        self.last_key.extend_from_slice(key);
+        self.cells += 1;
     }
 
     /// Writes blocks until a cell of so many bytes fits the one being filled, or that is empty.
@@ -226,7 +242,7 @@ impl SegmentWriter {
     /// Makes everything but the footer durable, for a segment whose commit comes later.
     pub(crate) fn fill(self) -> Result<FilledSegment> {
         let filled = self.complete()?;
-        filled.sync()?;
+        filled.out.sync()?;
         Ok(filled)
     }
 
@@ -300,6 +316,17 @@ impl SegmentWriter {
             Some((way, body)) => self.out.block_of(what, way, &[&body])?,
             None => self.out.block_of(what, PLAIN, parts)?,
         };
+        self.note_block(block, (first_key, last_key), cells);
+        Ok(())
+    }
+
+    /// Remembers a block for the index.
+    fn note_block(
+        &mut self,
+        block: BlockAddress,
+        (first_key, last_key): (&[u8], &[u8]),
+        cells: usize,
+    ) {
         let fence = match cells {
             1 => first_key,
             _ => shortest_fence(&self.block_last_key, first_key),
@@ -313,7 +340,6 @@ impl SegmentWriter {
         self.fences.extend_from_slice(fence);
         self.block_last_key.clear();
         self.block_last_key.extend_from_slice(last_key);
-        Ok(())
     }
 }
 
@@ -373,7 +399,7 @@ impl FilledSegment {
         let footer = self.out.block(self.number, BlockKind::Footer, 1, &[footer.as_bytes()])?;
         assert_eq!(footer.length.get() as usize, FOOTER_BYTES);
         self.out.flush()?;
-        self.sync()?;
+        self.out.sync()?;
         // The directory is synced too: a segment that no directory entry names is lost with the
         // power.
         let synced = self.device.sync_dir(DIRECTORY);
@@ -387,11 +413,6 @@ impl FilledSegment {
             first_sequence: first,
             last_sequence: last,
         })
-    }
-
-    fn sync(&self) -> Result<()> {
-        let synced = self.out.file.sync();
-        synced.map_err(|error| Error::io(format!("cannot sync {}", self.out.path), error))
     }
 }
 
@@ -477,6 +498,12 @@ impl Output {
             .map_err(|error| Error::io(format!("cannot write {}", self.path), error))?;
         self.flushed += bytes.len() as u64;
         Ok(())
+    }
+
+    /// Makes durable what is written.
+    fn sync(&self) -> Result<()> {
+        let synced = self.file.sync();
+        synced.map_err(|error| Error::io(format!("cannot sync {}", self.path), error))
     }
 }
 

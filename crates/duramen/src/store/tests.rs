@@ -156,7 +156,7 @@ fn only_segments_that_the_manifest_names_stay() {
     model.add([(b"a".to_vec(), b"1".to_vec())].into());
     model.add([(b"b".to_vec(), b"2".to_vec())].into());
     model.manifest.segments.pop();
-    remove_unnamed(model.device.as_ref(), &model.manifest).unwrap();
+    remove_unnamed(model.device.as_ref(), &model.manifest, &[]).unwrap();
     assert_eq!(model.device.paths(), ["segments/00000002.segment"]);
-    remove_unnamed(&TestDevice::default(), &model.manifest).unwrap();
+    remove_unnamed(&TestDevice::default(), &model.manifest, &[]).unwrap();
 }

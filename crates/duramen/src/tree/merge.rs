@@ -195,6 +195,12 @@ impl Merger {
         }
     }
 
+    /// Whether the cell with this key is of another column than the one before: then nothing of
+    /// the merged cells depends on it, but for what a tree that is trimmed has.
+    pub(crate) fn is_between(&self, key: &[u8]) -> bool {
+        self.trim.is_none() && (matches!(self.pending, Pending::None) || !self.pending.takes(key))
+    }
+
     fn finish_trim(&mut self, out: &mut Vec<Cell>) -> Result<()> {
         let Some((_, mut trim)) = self.trim.take() else { return Ok(()) };
         let mut left = Vec::new();

@@ -1,0 +1,255 @@
+//! How far a merge of segments has come, for the next one to go on there: `segments/MERGE`.
+//!
+//! Invariants:
+//! - of the segment being made so much is durable before this says so;
+//! - it means nothing unless all segments that are merged are live and follow each other;
+//! - one that does not verify is as none: the merge begins anew, and nothing is lost but time.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+
+use std::io::ErrorKind as Os;
+
+use zerocopy::little_endian::{U32, U64, U128};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use crate::error::{Error, Result};
+use crate::io::{self, Access, Device};
+use crate::limits::{CELL_KEY_BYTES_MAX, SEGMENTS_MAX};
+use crate::manifest::Manifest;
+use crate::segment::{DIRECTORY, Encoding, file_name};
+
+/// The file's name in the folder of the segments.
+const NAME: &str = "MERGE";
+const PATH: &str = "segments/MERGE";
+const NEW_PATH: &str = "segments/MERGE.new";
+const MAGIC: [u8; 8] = *b"\x89DURMRG\n";
+const FORMAT: u32 = 1;
+/// Set if somebody asked for the merge.
+const FLAG_ON_DEMAND: u8 = 1;
+/// Bytes before the first one the checksum covers: magic and checksum.
+const UNCOVERED_BYTES: usize = 12;
+
+const _: () = assert!(size_of::<Head>() == 72);
+
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Head {
+    magic: [u8; 8],
+    /// CRC-32C of everything after this field.
+    checksum: U32,
+    /// Bytes of the file.
+    length: U32,
+    format: U32,
+    level: u8,
+    encoding: u8,
+    flags: u8,
+    reserved: u8,
+    database_id: U128,
+    segment: U64,
+    written: U64,
+    read: U64,
+    inputs: U32,
+    key: U32,
+}
+
+/// How far a merge has come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Progress {
+    pub(crate) database_id: u128,
+    /// The number of the segment that is being made, and its level and encoding.
+    pub(crate) segment: u64,
+    pub(crate) level: u8,
+    pub(crate) encoding: Encoding,
+    /// Whether somebody asked for it, who may not want it any more.
+    pub(crate) is_on_demand: bool,
+    /// Bytes of the segment's file that are durable, and of the cells that went into them.
+    pub(crate) written_bytes: u64,
+    pub(crate) read_bytes: u64,
+    /// The numbers of the segments that are merged, newest first.
+    pub(crate) inputs: Vec<u64>,
+    /// The first key that is not merged.
+    pub(crate) next_key: Vec<u8>,
+}
+
+impl Progress {
+    /// Reads it; none if there is none that verifies.
+    pub(crate) fn load(device: &dyn Device) -> Result<Option<Self>> {
+        let file = match device.open(PATH, Access::Read) {
+            Err(error) if error.kind() == Os::NotFound => return Ok(None),
+            opened => opened.map_err(|error| Error::io(format!("cannot open {PATH}"), error))?,
+        };
+        let failed = |error| Error::io(format!("cannot read {PATH}"), error);
+        let most = size_of::<Head>()
+            .saturating_add(SEGMENTS_MAX.saturating_mul(size_of::<U64>()))
+            .saturating_add(CELL_KEY_BYTES_MAX);
+        let length = usize::try_from(file.len().map_err(failed)?).unwrap_or(usize::MAX);
+        if length > most {
+            return Ok(None);
+        }
+        let mut bytes = vec![0; length];
+        io::read_exact_at(file.as_ref(), &mut bytes, 0).map_err(failed)?;
+        Ok(Self::decode(&bytes))
+    }
+
+    /// Puts it, durably, in the place of the one before.
+    pub(crate) fn store(&self, device: &dyn Device) -> Result<()> {
+        let failed = |error| Error::io(format!("cannot write {PATH}"), error);
+        match device.remove(NEW_PATH) {
+            Err(error) if error.kind() != Os::NotFound => return Err(failed(error)),
+            _ => {}
+        }
+        let file = device.open(NEW_PATH, Access::Create).map_err(failed)?;
+        io::write_all_at(file.as_ref(), &self.encode(), 0).map_err(failed)?;
+        file.sync().map_err(failed)?;
+        device.rename(NEW_PATH, PATH).map_err(failed)?;
+        // The name of the segment becomes durable with it.
+        device.sync_dir(DIRECTORY).map_err(failed)
+    }
+
+    /// Forgets it; one that is not there is fine.
+    pub(crate) fn remove(device: &dyn Device) -> Result<()> {
+        match device.remove(PATH) {
+            Err(error) if error.kind() != Os::NotFound => {
+                Err(Error::io(format!("cannot remove {PATH}"), error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The files of a merge that can be gone on with, in the folder of the segments; the number of
+    /// its segment is taken. What a purge erases may be in them, so none stay while one is under
+    /// way.
+    pub(crate) fn files(device: &dyn Device, manifest: &mut Manifest) -> Result<Vec<String>> {
+        let is_live =
+            |number: u64| manifest.segments.iter().any(|segment| segment.number == number);
+        let left = Self::load(device)?.filter(|left| {
+            !manifest.purging
+                && left.database_id == manifest.database_id
+                && !is_live(left.segment)
+                && left.inputs.iter().copied().all(is_live)
+        });
+        let Some(left) = left else { return Ok(Vec::new()) };
+        manifest.next_segment = manifest.next_segment.max(left.segment.saturating_add(1));
+        Ok(vec![NAME.to_owned(), file_name(left.segment)])
+    }
+
+    /// The bytes of the file.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let inputs: Vec<_> = self.inputs.iter().map(|&number| U64::new(number)).collect();
+        let rest = [inputs.as_bytes(), &self.next_key].concat();
+        let head = Head {
+            magic: MAGIC,
+            checksum: U32::ZERO,
+            length: small(size_of::<Head>().saturating_add(rest.len())),
+            format: FORMAT.into(),
+            level: self.level,
+            encoding: self.encoding as u8,
+            flags: if self.is_on_demand { FLAG_ON_DEMAND } else { 0 },
+            reserved: 0,
+            database_id: self.database_id.into(),
+            segment: self.segment.into(),
+            written: self.written_bytes.into(),
+            read: self.read_bytes.into(),
+            inputs: small(inputs.len()),
+            key: small(self.next_key.len()),
+        };
+        let mut bytes = [head.as_bytes(), &rest].concat();
+        seal(&mut bytes);
+        bytes
+    }
+
+    /// Reads the bytes of a file; none if they do not verify or are of a newer format.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        let (head, rest) = Head::ref_from_prefix(bytes).ok()?;
+        let is_whole = head.magic == MAGIC
+            && head.checksum.get() == checksum(bytes)
+            && head.length.get() as usize == bytes.len()
+            && head.format == FORMAT;
+        let (inputs, key) =
+            <[U64]>::ref_from_prefix_with_elems(rest, head.inputs.get() as usize).ok()?;
+        if !is_whole || key.len() != head.key.get() as usize || inputs.is_empty() {
+            return None;
+        }
+        Some(Self {
+            database_id: head.database_id.get(),
+            segment: head.segment.get(),
+            level: head.level,
+            encoding: Encoding::from_byte(head.encoding)?,
+            is_on_demand: head.flags & FLAG_ON_DEMAND != 0,
+            written_bytes: head.written.get(),
+            read_bytes: head.read.get(),
+            inputs: inputs.iter().map(|number| number.get()).collect(),
+            next_key: key.to_vec(),
+        })
+    }
+}
+
+/// Writes the checksum.
+pub(crate) fn seal(bytes: &mut [u8]) {
+    let checksum = U32::new(checksum(bytes));
+    if let Ok((head, _)) = Head::mut_from_prefix(bytes) {
+        head.checksum = checksum;
+    }
+}
+
+fn checksum(bytes: &[u8]) -> u32 {
+    crc32c::crc32c(bytes.get(UNCOVERED_BYTES..).unwrap_or_default())
+}
+
+/// `SEGMENTS_MAX` and the length of a key keep these far below 4 Gi.
+fn small(number: usize) -> U32 {
+    U32::new(u32::try_from(number).unwrap_or(u32::MAX))
+}
+
+/// One to be fuzzed and tested.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn example() -> Progress {
+    Progress {
+        database_id: 7,
+        segment: 12,
+        level: 3,
+        encoding: Encoding::Cold,
+        is_on_demand: true,
+        written_bytes: 4_096,
+        read_bytes: 9_000,
+        inputs: vec![11, 10, 4],
+        next_key: b"key".to_vec(),
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::indexing_slicing, reason = "bytes made here")]
+mod tests {
+    use super::*;
+    use crate::io::MemoryDevice;
+
+    #[test]
+    fn what_was_stored_is_loaded_until_it_is_removed() {
+        let device = MemoryDevice::new();
+        assert_eq!(Progress::load(&device).unwrap(), None);
+        device.create_dir(DIRECTORY).unwrap();
+        example().store(&device).unwrap();
+        let next = Progress { read_bytes: 10_000, ..example() };
+        next.store(&device).unwrap();
+        assert_eq!(Progress::load(&device).unwrap(), Some(next));
+        Progress::remove(&device).unwrap();
+        Progress::remove(&device).unwrap();
+        assert_eq!(Progress::load(&device).unwrap(), None);
+    }
+
+    #[test]
+    fn one_with_a_wrong_bit_or_cut_anywhere_is_as_none() {
+        let bytes = example().encode();
+        assert_eq!(Progress::decode(&bytes), Some(example()));
+        for end in 0..bytes.len() {
+            assert_eq!(Progress::decode(&bytes[..end]), None, "cut at {end}");
+            let mut wrong = bytes.clone();
+            wrong[end] ^= 0x10;
+            assert_eq!(Progress::decode(&wrong), None, "byte {end}");
+        }
+    }
+}
