@@ -11,6 +11,7 @@
 mod change;
 mod compare;
 mod model;
+mod purge;
 
 use std::collections::BTreeSet;
 
@@ -24,7 +25,7 @@ use crate::oracle::said;
 use crate::report::Report;
 use crate::rounds::{Suite, Tally, run};
 use change::Change;
-use model::{Model, shares_code};
+use model::{Model, Purged, shares_code};
 
 /// The collections, with the type of their keys.
 const COLLECTIONS: [(&str, KeyKind); 2] = [("players", KeyKind::Text), ("days", KeyKind::I64)];
@@ -42,7 +43,8 @@ const DURABILITIES: [Durability; 3] =
     [Durability::Sync, Durability::Interval(5), Durability::Interval(10_000)];
 
 /// What the rounds have to come to: a revision that was dropped is among it.
-const EVENTS: [&str; 6] = ["close", "commit", "dropped", "kill", "look", "retention"];
+const EVENTS: [&str; 8] =
+    ["close", "commit", "dropped", "kill", "look", "purge", "purge later", "retention"];
 
 /// So many rounds.
 pub(super) fn suite(count: u64, fresh: u64) -> Report {
@@ -59,6 +61,8 @@ struct Store {
     /// The commit that a power loss cannot take, and the one that was acknowledged.
     durable: usize,
     acknowledged: usize,
+    /// What was purged without an answer, by the commit of this number, if that is there.
+    purging: Option<(Purged, usize)>,
     /// Of each collection the retentions that it may have, and the latest revision that its history
     /// may begin with for them.
     retentions: [Vec<Retention>; COLLECTIONS.len()],
@@ -73,6 +77,7 @@ pub(super) fn round(seed: u64) -> Check<Tally> {
         model: Model::default(),
         durable: 0,
         acknowledged: 0,
+        purging: None,
         retentions: Default::default(),
         first_max: [1; COLLECTIONS.len()],
     };
@@ -107,6 +112,11 @@ impl Store {
             return Err(format!("{found} commits are there, at least {least} should be"));
         }
         self.model.truncate(found);
+        // One that was committed goes on when the database is opened.
+        if let Some((purged, commit)) = self.purging.take().filter(|(_, commit)| *commit <= found) {
+            self.model.purge(purged, commit - 1);
+            self.machine.seen.insert("purge later");
+        }
         (self.durable, self.acknowledged) = (found, found);
         self.compare(&db)?;
         Ok(db)
@@ -140,6 +150,7 @@ impl Store {
                 }
                 3 => self.look(db),
                 4 if self.machine.random.one_in(3) => self.retain(db),
+                5 if self.machine.random.one_in(4) => self.purge(db),
                 _ => self.commit(db),
             };
             match done {
@@ -254,6 +265,35 @@ impl Store {
         retained.map_err(|error| self.machine.stop(&error))?;
         self.machine.seen.insert("retention");
         Ok(())
+    }
+
+    /// Purges a record of the first collection, or one of its fields.
+    fn purge(&mut self, db: &Database) -> Result<(), Stop> {
+        let mut state = self.model.newest().clone();
+        let Some(purged) = purge::draw(&mut self.machine.random, &mut state) else {
+            return Ok(());
+        };
+        if !self.model.push(state) {
+            return Err(Stop::Wrong(format!("{purged:?} changes nothing")));
+        }
+        self.let_go();
+        let commits = self.model.commits();
+        match purge::call(purged, db) {
+            Ok(()) => {
+                self.model.purge(purged, commits - 1);
+                (self.durable, self.acknowledged) = (commits, commits);
+                self.machine.seen.insert("purge");
+                Ok(())
+            }
+            Err(error) => {
+                self.purging = Some((purged, commits));
+                // Until it is done nobody writes the collection, so the life is over anyway.
+                Err(match self.machine.stop(&error) {
+                    Stop::Again => Stop::Over,
+                    stop => stop,
+                })
+            }
+        }
     }
 
     /// Notes what the retentions let go with the commits that there may be.

@@ -72,7 +72,7 @@ impl Change {
             (Action::Delete, _) => None,
         };
         if next.is_some() || held.is_some() {
-            state.insert(self.place, Held { versions, value: next });
+            state.insert(self.place, Held { versions, value: next, is_purged: false });
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use duramen::{Collection, Database, ErrorKind, Filter, Query, Record, Revision, ScanOptions};
 
 use super::change::key;
-use super::model::{Event, Model, Place, State, of};
+use super::model::{Event, Model, Place, State, count, of};
 use super::{COLLECTIONS, KEYS};
 use crate::Random;
 use crate::expectation::Check;
@@ -80,8 +80,8 @@ fn records(collection: &Collection, number: usize, (revision, state): (u64, &Sta
     let mut expected: Vec<(Place, u64, &Json)> = of(state, number)
         .filter_map(|(place, held)| Some((*place, held.versions, held.value.as_ref()?)))
         .collect();
-    if said("count", at.count())? != expected.len() as u64 {
-        return Err(format!("the count is not {}", expected.len()));
+    if said("count", at.count())? != count(state, number) {
+        return Err(format!("the count is not {}", count(state, number)));
     }
     let keys: Vec<_> = (0..KEYS).map(|at| key((number, at))).collect();
     let mut wanted = expected.iter().peekable();
@@ -153,7 +153,8 @@ fn history(collection: &Collection, (place, first): (Place, u64), model: &Model)
             (Some(record), Some((version, json))) => same(record, &(place, version, json)).is_ok(),
             (found, wanted) => found.is_none() && wanted.is_none(),
         };
-        is_saved && found.revision.0 == wanted.revision
+        let is_purged = found.is_purged == wanted.is_purged;
+        is_saved && is_purged && found.revision.0 == wanted.revision
     };
     if found.len() == expected.len() && found.iter().zip(&expected).all(is_same) {
         return Ok(());

@@ -13,8 +13,17 @@ pub(super) type Place = (usize, u64);
 pub(super) struct Held {
     /// Versions up to now.
     pub(super) versions: u64,
-    /// None once it is deleted.
+    /// None once it is deleted, and where it was purged.
     pub(super) value: Option<Json>,
+    /// Whether it was there, and was purged since.
+    pub(super) is_purged: bool,
+}
+
+impl Held {
+    /// The version that it has, if it is there.
+    fn there(&self) -> Option<u64> {
+        (self.value.is_some() || self.is_purged).then_some(self.versions)
+    }
 }
 
 /// All records at one commit.
@@ -33,6 +42,15 @@ pub(super) struct Event<'a> {
     pub(super) revision: u64,
     /// None if it was deleted.
     pub(super) saved: Option<(u64, &'a Json)>,
+    /// Whether what was saved was purged since.
+    pub(super) is_purged: bool,
+}
+
+/// What a purge erases: a record, or one of its fields.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Purged {
+    pub(super) place: Place,
+    pub(super) field: Option<&'static str>,
 }
 
 impl Default for Model {
@@ -74,6 +92,21 @@ impl Model {
         differs
     }
 
+    /// Erases a value from the states of the first so many commits.
+    pub(super) fn purge(&mut self, purged: Purged, commits: usize) {
+        for state in &mut self.states[..=commits] {
+            let Some(held) = state.get_mut(&purged.place) else { continue };
+            match (purged.field, &mut held.value) {
+                (None, value) => held.is_purged |= value.take().is_some(),
+                (Some(field), Some(Json::Object(fields))) => {
+                    let found = fields.iter_mut().filter(|(name, _)| name == field);
+                    found.for_each(|(_, value)| *value = Json::Null);
+                }
+                (Some(_), _) => {}
+            }
+        }
+    }
+
     /// The states that a collection's revisions have, from 1 on.
     pub(super) fn revisions(&self, collection: usize) -> Vec<&State> {
         let changed = |pair: &&[State]| {
@@ -87,13 +120,14 @@ impl Model {
     /// there then begins with it.
     pub(super) fn events(&self, place: Place, first: u64) -> Vec<Event<'_>> {
         let mut events = Vec::new();
-        let mut value = None;
+        let mut before = None;
         let revisions = (1..).zip(self.revisions(place.0));
         for (revision, state) in revisions.skip_while(|&(revision, _)| revision < first) {
             let Some(held) = state.get(&place) else { continue };
-            if held.value.as_ref() != value {
-                value = held.value.as_ref();
-                events.push(Event { revision, saved: value.map(|json| (held.versions, json)) });
+            if held.there() != before {
+                before = held.there();
+                let saved = held.value.as_ref().map(|json| (held.versions, json));
+                events.push(Event { revision, saved, is_purged: held.is_purged });
             }
         }
         events.reverse();
@@ -123,6 +157,11 @@ pub(super) fn shares_code(state: &State) -> bool {
         let mut codes = values.filter_map(|value| value.child("code"));
         codes.any(|code| !seen.insert(code.to_string()))
     })
+}
+
+/// How many records a collection has, those counted that were purged since.
+pub(super) fn count(state: &State, collection: usize) -> u64 {
+    of(state, collection).filter(|(_, held)| held.there().is_some()).count() as u64
 }
 
 /// The records of one collection.
