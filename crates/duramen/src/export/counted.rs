@@ -61,4 +61,19 @@ impl Transaction {
             Ok(())
         })
     }
+
+    /// Gives those of the records that are there their next version.
+    pub(crate) fn count_records_there(&mut self, name: &str, keys: &[String]) -> Result<()> {
+        if keys.is_empty() {
+            return Ok(());
+        }
+        self.change_collection(name, |writer| {
+            for key in keys {
+                if let Some(record) = writer.record(key)? {
+                    writer.count_version(record)?;
+                }
+            }
+            Ok(())
+        })
+    }
 }

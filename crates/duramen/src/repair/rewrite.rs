@@ -14,10 +14,12 @@ use crate::repair::Lost;
 use crate::repair::print::{Printer, Root};
 use crate::revision::{Micros, Revision};
 use crate::transaction::Transaction;
-use crate::tree::Tree;
 use crate::tree::history::short;
+use crate::tree::records::version_path;
 use crate::tree::rows::Row;
 use crate::tree::salvage::{Losses, readable};
+use crate::tree::schema::ROOT;
+use crate::tree::{Tree, data};
 
 /// How long the device may lag behind; all is flushed at the end.
 const DURABILITY: Durability = Durability::Interval(1_000);
@@ -78,7 +80,10 @@ impl Rewrite<'_> {
                     self.repeat(&mut transaction, made)?;
                 }
                 Root::Deleted => transaction.delete_document(self.name)?,
-                _ => transaction.put(self.name, &text)?,
+                _ => {
+                    transaction.put(self.name, &text)?;
+                    transaction.count_records_there(self.name, &self.counted(revision)?)?;
+                }
             }
             is_deleted = root == Root::Deleted;
             transaction.commit(&options(timestamp, row))?;
@@ -95,6 +100,28 @@ impl Rewrite<'_> {
             kept.extend(readable(found)?);
         }
         Ok(kept)
+    }
+
+    /// The keys of the records that got a version in a revision, whatever of them is left; none if
+    /// the document is no collection any more.
+    fn counted(&self, revision: Revision) -> Result<Vec<String>> {
+        let (records, version) = {
+            let schema = &self.tree.data.read().schema;
+            (schema.path(ROOT).entry, version_path(schema))
+        };
+        let (Some(records), Some(version)) = (records, version) else { return Ok(Vec::new()) };
+        let mut keys = Vec::new();
+        for node in readable(self.tree.changed(revision))?.unwrap_or_default() {
+            if node.path() == version {
+                let record = data::node(records, node.ordinal().0);
+                keys.extend(readable(self.tree.name_of(record))?.flatten());
+            }
+        }
+        if !keys.is_empty() {
+            let options = self.database.document(self.name)?.options()?;
+            keys.retain(|_| options.collection.is_some());
+        }
+        Ok(keys)
     }
 
     fn is_deleted_before(&self) -> Result<bool> {

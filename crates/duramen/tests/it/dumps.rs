@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use duramen::io::{Access, Device, MemoryDevice};
+use duramen::io::{Access, Device, MemoryDevice, read_exact_at, write_all_at};
 use duramen::{
     CommitOptions, ContentHash, Database, Document, DocumentOptions, DumpItem, DumpLoad,
     DumpSummary, Error, ErrorKind, ExportedContent, JsonPointer, Key, KeyKind, Micros, Options,
@@ -185,6 +185,34 @@ fn a_repaired_database_knows_what_was_purged() {
     assert_eq!(tombstones(&repaired), tombstones(&db));
     assert_eq!(versions(&repaired), versions(&db));
     assert_eq!(dumped(&repaired).1, summary);
+}
+
+#[test]
+fn a_damaged_collection_counts_versions_as_before() {
+    let source = MemoryDevice::new();
+    let db = purged();
+    let long = format!("{{\"long\":\"{}\"}}", "z".repeat(8 << 10));
+    let people = db.collection("people").unwrap();
+    people.put(Key::from("zoe"), &long, &CommitOptions::default()).unwrap();
+    people.put(Key::from("bob"), r#"{"n":9}"#, &CommitOptions::default()).unwrap();
+    let (items, _) = dumped(&db);
+    load(&(Arc::new(source.clone()) as Arc<dyn Device>), &items, None).unwrap();
+    let place = |bytes: &[u8]| bytes.windows(64).position(|some| some == [b'z'; 64]);
+    let paths = source.list("segments").unwrap().into_iter().map(|name| format!("segments/{name}"));
+    for path in paths {
+        let file = source.open(&path, Access::Write).unwrap();
+        let mut bytes = vec![0; usize::try_from(file.len().unwrap()).unwrap()];
+        read_exact_at(file.as_ref(), &mut bytes, 0).unwrap();
+        if let Some(at) = place(&bytes) {
+            write_all_at(file.as_ref(), b"y", at as u64 + 9).unwrap();
+        }
+    }
+    let target = MemoryDevice::new();
+    let devices: (Arc<dyn Device>, Arc<dyn Device>) = (Arc::new(source), Arc::new(target.clone()));
+    let report = Database::repair_device(devices, &options(), &mut |_| ControlFlow::Continue(()));
+    assert!(!report.unwrap().is_complete(), "the long value is lost");
+    let repaired = Database::open_device(Arc::new(target), options()).unwrap();
+    assert_eq!(versions(&repaired), versions(&db));
 }
 
 #[test]
