@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 
 use duramen::io::{
-    Access, Device, DirectoryDevice, File, MemoryDevice, read_exact_at, write_all_at,
+    Access, Device, DirectoryDevice, File, MAPPED_BYTES, MemoryDevice, read_exact_at, write_all_at,
 };
 
 use super::{Profile, SimulatedDevice};
@@ -256,11 +256,12 @@ fn what_is_written_to_a_mapping_is_in_the_file() {
         let file = device.open("dir/mapped", Access::Create).unwrap();
         write_all_at(&*file, &[7; 5_000], 0).unwrap();
         let mut mapping = device.map("dir/mapped", 5_000).unwrap();
-        mapping.write(b"oak", 4_997).unwrap();
-        mapping.write(b"elm", 4_095).unwrap();
-        let bytes = content(&*file);
-        assert_eq!(bytes.len(), 5_000);
-        assert_eq!((&bytes[4_094..4_099], &bytes[4_996..]), (&b"\x07elm\x07"[..], &b"\x07oak"[..]));
+        mapping.write(&[8; MAPPED_BYTES], 5_000 - MAPPED_BYTES as u64).unwrap();
+        mapping.write(&[9; MAPPED_BYTES], 4_095).unwrap();
+        let mut expected = [7; 5_000];
+        expected[5_000 - MAPPED_BYTES..].fill(8);
+        expected[4_095..][..MAPPED_BYTES].fill(9);
+        assert_eq!(content(&*file), expected);
         file.sync().unwrap();
         assert_eq!(kind(device.map("dir/mapped", 5_001)), ErrorKind::UnexpectedEof);
         assert_eq!(kind(device.map("dir/none", 1)), ErrorKind::NotFound);
