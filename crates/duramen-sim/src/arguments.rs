@@ -58,6 +58,7 @@ Usage:
   duramen-sim bank --seed N                        one round of transfers again
   duramen-sim records --seed N                     one life of collections again
   duramen-sim series --seed N                      one life of series again
+  duramen-sim versions --seed N                    one record with N versions
   duramen-sim clients --seed N                     one history of concurrent clients again
   duramen-sim kills --seed N                       one database whose processes are killed again
   duramen-sim teeth                                planted defects, in a build that has them";

@@ -15,6 +15,7 @@ mod power_loss;
 mod records;
 mod series;
 mod teeth;
+mod versions;
 mod watchdog;
 
 use std::collections::BTreeSet;
@@ -54,6 +55,7 @@ pub(crate) fn all(tier: Tier, fresh: u64) -> usize {
         backups::suite(200 * scale, fresh).print(),
         kills::suite(500 * scale, fresh).print(),
         full_disk::suite(18).print(),
+        versions::suite(1_000_000).print(),
     ];
     passed.into_iter().filter(|passed| !passed).count()
 }
@@ -89,6 +91,7 @@ pub(crate) enum Replay {
     Kills { seed: u64 },
     Records { seed: u64 },
     Series { seed: u64 },
+    Versions { seed: u64 },
 }
 
 impl Replay {
@@ -107,6 +110,7 @@ impl Replay {
             Self::Kills { seed } => kills::round(seed),
             Self::Records { seed } => records::round(seed),
             Self::Series { seed } => series::round(seed),
+            Self::Versions { seed } => versions::round(seed),
         };
         result.map_err(|what| format!("{what}\nREPRODUCE: duramen-sim {self}"))
     }
@@ -134,6 +138,7 @@ impl Replay {
             ("kills", []) => Some(Self::Kills { seed }),
             ("records", []) => Some(Self::Records { seed }),
             ("series", []) => Some(Self::Series { seed }),
+            ("versions", []) => Some(Self::Versions { seed }),
             _ => None,
         }
     }
@@ -157,6 +162,7 @@ impl std::fmt::Display for Replay {
             Self::Kills { seed } => write!(f, "kills --seed {seed}"),
             Self::Records { seed } => write!(f, "records --seed {seed}"),
             Self::Series { seed } => write!(f, "series --seed {seed}"),
+            Self::Versions { seed } => write!(f, "versions --seed {seed}"),
         }
     }
 }

@@ -8,6 +8,8 @@ use crate::rounds::Tally;
 const LIVES_MAX: u64 = 3;
 const TRANSACTIONS_MAX: u64 = 52;
 const CRASHES_IN_RECOVERY_MAX: u64 = 3;
+/// Changes of the device within which it crashes: the longer ones have room for several merges.
+const HORIZONS: [u64; 3] = [20, 250, 500];
 
 /// One run of a seed on a disk of a profile, drawn if none is given.
 pub(super) fn round(seed: u64, profile: Option<Profile>) -> Check<Tally> {
@@ -15,7 +17,7 @@ pub(super) fn round(seed: u64, profile: Option<Profile>) -> Check<Tally> {
     let mut losses = 0;
     let mut open = None;
     for _ in 0..=life.random.below(LIVES_MAX) {
-        let horizon = life.random.choose(&[20, 200, 400]);
+        let horizon = life.random.choose(&HORIZONS);
         let crash = life.device.changes() + 1 + life.random.below(horizon);
         life.device.crash_at(crash);
         let db = match open.take() {
