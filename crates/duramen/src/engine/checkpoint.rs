@@ -67,6 +67,10 @@ impl Engine {
     pub(crate) fn checkpoint_in_turn(&self, _turn: &CheckpointTurn<'_>) -> Result<()> {
         let journal = self.journal()?;
         let Some(young) = self.freeze()? else { return Ok(()) };
+        #[cfg(duramen_teeth)]
+        if crate::teeth::bites("recycle_early") {
+            journal.checkpointed(young.tail.position)?;
+        }
         let mut schemas = Vec::with_capacity(young.trees.len());
         let info = self.write_young(&young, &mut schemas)?;
         self.name_segment(info, young.tail)?;
@@ -170,10 +174,6 @@ impl Engine {
         let mut next = manifest.clone();
         next.segments.insert(0, info);
         next.checkpoint = tail;
-        #[cfg(duramen_teeth)]
-        if crate::teeth::bites("recycle_early") {
-            self.journal()?.checkpointed(next.checkpoint.position)?;
-        }
         next.store(self.device.as_ref())?;
         *manifest = next;
         store.add(segment);
