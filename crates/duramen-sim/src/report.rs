@@ -12,7 +12,10 @@ pub(crate) struct Report {
     pub(crate) suite: Suite,
     pub(crate) rounds: u64,
     pub(crate) seconds: f64,
+    /// Rounds that failed.
     pub(crate) failures: Vec<String>,
+    /// What the rounds together should have shown and did not.
+    gaps: Vec<String>,
     losses: u64,
     /// Rounds with at least [`MANY_COMPACTIONS`].
     compacted: u64,
@@ -33,6 +36,7 @@ impl Report {
             rounds: 0,
             seconds: 0.0,
             failures: Vec::new(),
+            gaps: Vec::new(),
             losses: 0,
             compacted: 0,
             seen: BTreeSet::new(),
@@ -54,28 +58,28 @@ impl Report {
         }
     }
 
-    /// The suite is over: kinds of operations that hardly took effect are failures.
+    /// The suite is over: kinds of operations that hardly took effect are gaps.
     pub(crate) fn close(&mut self, seconds: f64) {
         self.seconds = seconds;
         if is_interrupted() {
             return;
         }
         if let Some(rounds) = self.suite.rounds_per_effect {
-            self.failures.extend(self.coverage.gaps(self.rounds / rounds));
+            self.gaps.extend(self.coverage.gaps(self.rounds / rounds));
         }
         let (share, least) = (self.compacted_percent(), self.suite.compacted_percent_min);
         if self.rounds >= ROUNDS_OF_A_SHARE && share < least {
-            self.failures.push(format!(
+            self.gaps.push(format!(
                 "{share} % of the rounds had {MANY_COMPACTIONS} compactions or more, {least} should"
             ));
         }
     }
 
-    /// Makes it a failure that none of many rounds saw one of these events.
+    /// Makes it a gap that none of many rounds saw one of these events.
     pub(crate) fn require(mut self, events: &[&'static str]) -> Self {
         if self.rounds >= ROUNDS_OF_A_SHARE && !is_interrupted() {
             let unseen = events.iter().filter(|event| !self.seen.contains(*event));
-            self.failures.extend(unseen.map(|event| format!("no round saw {event:?}")));
+            self.gaps.extend(unseen.map(|event| format!("no round saw {event:?}")));
         }
         self
     }
@@ -84,12 +88,17 @@ impl Report {
         100 * self.compacted / self.rounds.max(1)
     }
 
+    /// All that is wrong: failures and gaps.
+    pub(crate) fn wrong(&self) -> impl Iterator<Item = &String> {
+        self.failures.iter().chain(&self.gaps)
+    }
+
     /// Prints it; whether nothing failed.
     pub(crate) fn print(&self) -> bool {
         let Self { rounds, seconds, losses, .. } = self;
         let suite = self.suite.name;
-        let (seen, failures) = (self.seen.len(), self.failures.len());
-        for failure in &self.failures {
+        let (seen, failures) = (self.seen.len(), self.wrong().count());
+        for failure in self.wrong() {
             println!("FAILED {suite}: {failure}");
         }
         let share = self.compacted_percent();

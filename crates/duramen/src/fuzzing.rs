@@ -20,6 +20,7 @@ use crate::json::Tape;
 use crate::manifest::{self, Manifest};
 use crate::memory::Memory;
 use crate::segment::salvage::numbers;
+use crate::small_file;
 use crate::store::Store;
 use crate::tree::cell_key::{self, CellKey, GroupCell};
 use crate::tree::data::node;
@@ -194,7 +195,7 @@ fn journal_records(data: &[u8]) {
 
 fn manifest(data: &[u8]) {
     let mut bytes = data.to_vec();
-    manifest::seal(&mut bytes);
+    small_file::seal(&mut bytes);
     if let Ok(manifest) = Manifest::decode(&bytes) {
         assert_eq!(Manifest::decode(&manifest.encode()).ok(), Some(manifest));
     }
@@ -202,7 +203,7 @@ fn manifest(data: &[u8]) {
 
 fn merge_progress(data: &[u8]) {
     let mut bytes = data.to_vec();
-    progress::seal(&mut bytes);
+    small_file::seal(&mut bytes);
     if let Some(progress) = Progress::decode(&bytes) {
         assert_eq!(Progress::decode(&progress.encode()), Some(progress));
     }

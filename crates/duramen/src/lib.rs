@@ -62,6 +62,7 @@ pub mod schedules;
 mod scrub;
 mod segment;
 mod series;
+mod small_file;
 mod snapshot;
 mod staging;
 mod state;

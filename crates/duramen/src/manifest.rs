@@ -1,11 +1,8 @@
 //! The manifest: the one file that says what a database consists of.
 //!
 //! Invariants:
-//! - it is replaced as a whole: the new one is complete and synced under another name before it
-//!   takes the place of the old one, and the directory is synced after;
-//! - a file it names was durable before it;
-//! - its magic, checksum, length and format stay where they are in all formats, so that a newer
-//!   manifest is told from a damaged one.
+//! - it is replaced as a whole;
+//! - a file it names was durable before it.
 #![deny(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -16,49 +13,35 @@
 #[cfg(test)]
 mod tests;
 
-use std::io::ErrorKind as Os;
-
 use zerocopy::little_endian::{I64, U16, U32, U64, U128};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::damage::corrupt;
-use crate::io::{self, Access, Device};
+use crate::io::Device;
 use crate::journal::{JournalPoint, JournalPosition};
 use crate::limits::{EPOCHS_KEPT_MAX, SEGMENTS_MAX};
 use crate::segment::{BlockAddress, Encoding, SegmentInfo};
+use crate::small_file::{Prefix, SmallFile, seal, small};
 use crate::{CommitSequence, Error, ErrorKind, Micros, Result};
 
 /// The file's name.
 pub(crate) const PATH: &str = "MANIFEST";
-const NEW_PATH: &str = "MANIFEST.new";
-/// The database's own directory.
-const ROOT: &str = "";
-const MAGIC: [u8; 8] = *b"\x89DURMAN\n";
-/// The format of databases this version writes, and the newest it reads.
-const FORMAT: u32 = 1;
+/// The manifest's format is that of the database.
+const FILE: SmallFile = SmallFile {
+    path: PATH,
+    new_path: "MANIFEST.new",
+    directory: "",
+    magic: *b"\x89DURMAN\n",
+    format: 1,
+    bytes_max: file_bytes(SEGMENTS_MAX, EPOCHS_KEPT_MAX),
+};
 /// Set while no process has the database open for writing and everything is in segments.
 const FLAG_CLEAN: u32 = 1;
 /// Set while a purge is under way: what is given up is overwritten first.
 const FLAG_PURGING: u32 = 1 << 1;
-/// Bytes before the first one the checksum covers: magic and checksum.
-const UNCOVERED_BYTES: usize = 12;
-
-const _: () = assert!(size_of::<Prefix>() == 20);
 const _: () = assert!(size_of::<Header>() == 120);
 const _: () = assert!(size_of::<Entry>() == 56);
 const _: () = assert!(size_of::<EpochEntry>() == 16);
-
-/// What every manifest begins with, in all formats.
-#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Prefix {
-    magic: [u8; 8],
-    /// CRC-32C of everything after this field.
-    checksum: U32,
-    /// Bytes of the file.
-    length: U32,
-    format: U32,
-}
 
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
@@ -178,19 +161,7 @@ impl Manifest {
 
     /// Reads the manifest; `None` if the device has none.
     pub(crate) fn load(device: &dyn Device) -> Result<Option<Self>> {
-        let file = match device.open(PATH, Access::Read) {
-            Err(error) if error.kind() == Os::NotFound => return Ok(None),
-            opened => opened.map_err(|error| Error::io("cannot open MANIFEST", error))?,
-        };
-        let read_failed = |error| Error::io("cannot read MANIFEST", error);
-        let length = file.len().map_err(read_failed)?;
-        let most = file_bytes(SEGMENTS_MAX, EPOCHS_KEPT_MAX);
-        if length > most as u64 {
-            return Err(damage(0, "bytes of the file", format!("at most {most}"), length));
-        }
-        let mut bytes = vec![0; usize::try_from(length).unwrap_or(most)];
-        io::read_exact_at(file.as_ref(), &mut bytes, 0).map_err(read_failed)?;
-        Self::decode(&bytes).map(Some)
+        FILE.read(device)?.map(|bytes| Self::decode(&bytes)).transpose()
     }
 
     /// Puts this manifest, durably, in the place of the one before. After an error either of the
@@ -202,23 +173,14 @@ impl Manifest {
             );
             return Err(Error::new(ErrorKind::Full, message));
         }
-        let failed = |error| Error::io("cannot write MANIFEST", error);
-        match device.remove(NEW_PATH) {
-            Err(error) if error.kind() != Os::NotFound => return Err(failed(error)),
-            _ => {}
-        }
-        let file = device.open(NEW_PATH, Access::Create).map_err(failed)?;
-        io::write_all_at(file.as_ref(), &self.encode(), 0).map_err(failed)?;
-        file.sync().map_err(failed)?;
-        device.rename(NEW_PATH, PATH).map_err(failed)?;
-        device.sync_dir(ROOT).map_err(failed)
+        FILE.replace(device, &self.encode())
     }
 
     /// An `Unsupported` error if the database has features this version cannot write.
     pub(crate) fn check_writable(&self) -> Result<()> {
         match self.features_write {
             0 => Ok(()),
-            features => Err(unsupported(&format!(
+            features => Err(FILE.unsupported(&format!(
                 "the database has features {features:#x}, which this version can read but not write"
             ))),
         }
@@ -234,12 +196,7 @@ impl Manifest {
         let entries: Vec<_> = self.segments.iter().map(Entry::of).collect();
         let epochs: Vec<_> = self.epochs.iter().map(EpochEntry::of).collect();
         let header = Header {
-            prefix: Prefix {
-                magic: MAGIC,
-                checksum: U32::ZERO,
-                length: small(file_bytes(entries.len(), epochs.len())),
-                format: FORMAT.into(),
-            },
+            prefix: FILE.prefix(file_bytes(entries.len(), epochs.len())),
             flags: self.flags().into(),
             features_read: self.features_read.into(),
             features_write: self.features_write.into(),
@@ -261,13 +218,13 @@ impl Manifest {
 
     /// Reads the bytes of a file.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self> {
-        check_prefix(bytes)?;
+        FILE.check(bytes)?;
         let Ok((header, rest)) = Header::ref_from_prefix(bytes) else {
             return Err(damage(0, "bytes of the file", size_of::<Header>(), bytes.len()));
         };
         let features = header.features_read.get() & !Feature::ALL;
         if features != 0 {
-            return Err(unsupported(&format!("the database has features {features:#x}")));
+            return Err(FILE.unsupported(&format!("the database has features {features:#x}")));
         }
         let (count, epochs) = (header.segments.get() as usize, header.epochs.get() as usize);
         let wrong_length =
@@ -341,51 +298,10 @@ impl EpochEntry {
     }
 }
 
-/// Checks what is the same in all formats, the checksum before the format: so damage is not
-/// taken for a newer format.
-fn check_prefix(bytes: &[u8]) -> Result<()> {
-    let Ok((prefix, _)) = Prefix::ref_from_prefix(bytes) else {
-        return Err(damage(0, "bytes of the file", size_of::<Prefix>(), bytes.len()));
-    };
-    if prefix.magic != MAGIC {
-        let (expected, found) = (format!("{MAGIC:02x?}"), format!("{:02x?}", prefix.magic));
-        return Err(damage(0, "magic", expected, found));
-    }
-    if u64::from(prefix.length.get()) != bytes.len() as u64 {
-        return Err(damage(12, "bytes of the file", prefix.length, bytes.len()));
-    }
-    let checksum = covered_checksum(bytes);
-    if prefix.checksum != checksum {
-        return Err(damage(8, "checksum", prefix.checksum, checksum));
-    }
-    if prefix.format > FORMAT || prefix.format == 0 {
-        let format = prefix.format;
-        return Err(unsupported(&format!("the database has format {format}")));
-    }
-    Ok(())
-}
-
-/// Writes the checksum.
-pub(crate) fn seal(bytes: &mut [u8]) {
-    let checksum = U32::new(covered_checksum(bytes));
-    if let Ok((prefix, _)) = Prefix::mut_from_prefix(bytes) {
-        prefix.checksum = checksum;
-    }
-}
-
-fn covered_checksum(bytes: &[u8]) -> u32 {
-    crc32c::crc32c(bytes.get(UNCOVERED_BYTES..).unwrap_or_default())
-}
-
-fn file_bytes(segments: usize, epochs: usize) -> usize {
+const fn file_bytes(segments: usize, epochs: usize) -> usize {
     let segments = segments.saturating_mul(size_of::<Entry>());
     let epochs = epochs.saturating_mul(size_of::<EpochEntry>());
     segments.saturating_add(epochs).saturating_add(size_of::<Header>())
-}
-
-/// `SEGMENTS_MAX` keeps counts and lengths of a manifest far below 4 Gi.
-fn small(number: usize) -> U32 {
-    U32::new(u32::try_from(number).unwrap_or(u32::MAX))
 }
 
 fn damage(
@@ -395,9 +311,4 @@ fn damage(
     found: impl std::fmt::Display,
 ) -> Error {
     corrupt(PATH, offset, what, expected, found)
-}
-
-fn unsupported(what: &str) -> Error {
-    let message = format!("{PATH}: {what}; this version supports format {FORMAT}: use a newer one");
-    Error::new(ErrorKind::Unsupported, message)
 }

@@ -74,7 +74,7 @@ fn add(totals: &mut BTreeMap<&'static str, Total>, report: &Report) {
     let total = totals.entry(report.suite.name).or_default();
     total.rounds += report.rounds;
     total.seconds += report.seconds;
-    total.failures.extend(report.failures.iter().cloned());
+    total.failures.extend(report.wrong().cloned());
 }
 
 /// Prints the sum of each suite, and of what failed the first; whether nothing did.

@@ -6,6 +6,7 @@
 )]
 
 use super::*;
+use crate::io::Access;
 use crate::segment::tests::device::TestDevice;
 
 fn sample() -> Manifest {
@@ -54,7 +55,7 @@ fn what_was_stored_last_is_loaded() {
     Manifest::new(7, Micros(5)).store(&device).unwrap();
     assert_eq!(Manifest::load(&device).unwrap(), Some(Manifest::new(7, Micros(5))));
     // A crash may have left the beginnings of a new manifest.
-    device.open(NEW_PATH, Access::Create).unwrap();
+    device.open(FILE.new_path, Access::Create).unwrap();
     sample().store(&device).unwrap();
     assert_eq!(Manifest::load(&device).unwrap(), Some(sample()));
     assert_eq!(device.paths(), [PATH]);

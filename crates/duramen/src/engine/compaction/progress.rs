@@ -11,39 +11,35 @@
     clippy::arithmetic_side_effects
 )]
 
-use std::io::ErrorKind as Os;
-
 use zerocopy::little_endian::{U32, U64, U128};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use crate::error::{Error, Result};
-use crate::io::{self, Access, Device};
+use crate::error::Result;
+use crate::io::Device;
 use crate::limits::{CELL_KEY_BYTES_MAX, SEGMENTS_MAX};
 use crate::manifest::Manifest;
 use crate::segment::{DIRECTORY, Encoding, file_name};
+use crate::small_file::{Prefix, SmallFile, seal, small};
 
 /// The file's name in the folder of the segments.
 const NAME: &str = "MERGE";
-const PATH: &str = "segments/MERGE";
-const NEW_PATH: &str = "segments/MERGE.new";
-const MAGIC: [u8; 8] = *b"\x89DURMRG\n";
-const FORMAT: u32 = 1;
+const FILE: SmallFile = SmallFile {
+    path: "segments/MERGE",
+    new_path: "segments/MERGE.new",
+    // The name of the segment becomes durable with it.
+    directory: DIRECTORY,
+    magic: *b"\x89DURMRG\n",
+    format: 1,
+    bytes_max: size_of::<Head>() + SEGMENTS_MAX * size_of::<U64>() + CELL_KEY_BYTES_MAX,
+};
 /// Set if somebody asked for the merge.
 const FLAG_ON_DEMAND: u8 = 1;
-/// Bytes before the first one the checksum covers: magic and checksum.
-const UNCOVERED_BYTES: usize = 12;
-
 const _: () = assert!(size_of::<Head>() == 72);
 
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct Head {
-    magic: [u8; 8],
-    /// CRC-32C of everything after this field.
-    checksum: U32,
-    /// Bytes of the file.
-    length: U32,
-    format: U32,
+    prefix: Prefix,
     level: u8,
     encoding: u8,
     flags: u8,
@@ -78,46 +74,17 @@ pub(crate) struct Progress {
 impl Progress {
     /// Reads it; none if there is none that verifies.
     pub(crate) fn load(device: &dyn Device) -> Result<Option<Self>> {
-        let file = match device.open(PATH, Access::Read) {
-            Err(error) if error.kind() == Os::NotFound => return Ok(None),
-            opened => opened.map_err(|error| Error::io(format!("cannot open {PATH}"), error))?,
-        };
-        let failed = |error| Error::io(format!("cannot read {PATH}"), error);
-        let most = size_of::<Head>()
-            .saturating_add(SEGMENTS_MAX.saturating_mul(size_of::<U64>()))
-            .saturating_add(CELL_KEY_BYTES_MAX);
-        let length = usize::try_from(file.len().map_err(failed)?).unwrap_or(usize::MAX);
-        if length > most {
-            return Ok(None);
-        }
-        let mut bytes = vec![0; length];
-        io::read_exact_at(file.as_ref(), &mut bytes, 0).map_err(failed)?;
-        Ok(Self::decode(&bytes))
+        Ok(FILE.read(device)?.and_then(|bytes| Self::decode(&bytes)))
     }
 
     /// Puts it, durably, in the place of the one before.
     pub(crate) fn store(&self, device: &dyn Device) -> Result<()> {
-        let failed = |error| Error::io(format!("cannot write {PATH}"), error);
-        match device.remove(NEW_PATH) {
-            Err(error) if error.kind() != Os::NotFound => return Err(failed(error)),
-            _ => {}
-        }
-        let file = device.open(NEW_PATH, Access::Create).map_err(failed)?;
-        io::write_all_at(file.as_ref(), &self.encode(), 0).map_err(failed)?;
-        file.sync().map_err(failed)?;
-        device.rename(NEW_PATH, PATH).map_err(failed)?;
-        // The name of the segment becomes durable with it.
-        device.sync_dir(DIRECTORY).map_err(failed)
+        FILE.replace(device, &self.encode())
     }
 
     /// Forgets it; one that is not there is fine.
     pub(crate) fn remove(device: &dyn Device) -> Result<()> {
-        match device.remove(PATH) {
-            Err(error) if error.kind() != Os::NotFound => {
-                Err(Error::io(format!("cannot remove {PATH}"), error))
-            }
-            _ => Ok(()),
-        }
+        FILE.remove(device)
     }
 
     /// The files of a merge that can be gone on with, in the folder of the segments; the number of
@@ -142,10 +109,7 @@ impl Progress {
         let inputs: Vec<_> = self.inputs.iter().map(|&number| U64::new(number)).collect();
         let rest = [inputs.as_bytes(), &self.next_key].concat();
         let head = Head {
-            magic: MAGIC,
-            checksum: U32::ZERO,
-            length: small(size_of::<Head>().saturating_add(rest.len())),
-            format: FORMAT.into(),
+            prefix: FILE.prefix(size_of::<Head>().saturating_add(rest.len())),
             level: self.level,
             encoding: self.encoding as u8,
             flags: if self.is_on_demand { FLAG_ON_DEMAND } else { 0 },
@@ -164,14 +128,11 @@ impl Progress {
 
     /// Reads the bytes of a file; none if they do not verify or are of a newer format.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        FILE.check(bytes).ok()?;
         let (head, rest) = Head::ref_from_prefix(bytes).ok()?;
-        let is_whole = head.magic == MAGIC
-            && head.checksum.get() == checksum(bytes)
-            && head.length.get() as usize == bytes.len()
-            && head.format == FORMAT;
         let (inputs, key) =
             <[U64]>::ref_from_prefix_with_elems(rest, head.inputs.get() as usize).ok()?;
-        if !is_whole || key.len() != head.key.get() as usize || inputs.is_empty() {
+        if key.len() != head.key.get() as usize || inputs.is_empty() {
             return None;
         }
         Some(Self {
@@ -186,23 +147,6 @@ impl Progress {
             next_key: key.to_vec(),
         })
     }
-}
-
-/// Writes the checksum.
-pub(crate) fn seal(bytes: &mut [u8]) {
-    let checksum = U32::new(checksum(bytes));
-    if let Ok((head, _)) = Head::mut_from_prefix(bytes) {
-        head.checksum = checksum;
-    }
-}
-
-fn checksum(bytes: &[u8]) -> u32 {
-    crc32c::crc32c(bytes.get(UNCOVERED_BYTES..).unwrap_or_default())
-}
-
-/// `SEGMENTS_MAX` and the length of a key keep these far below 4 Gi.
-fn small(number: usize) -> U32 {
-    U32::new(u32::try_from(number).unwrap_or(u32::MAX))
 }
 
 /// One to be fuzzed and tested.

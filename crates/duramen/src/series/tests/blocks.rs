@@ -2,15 +2,13 @@
 //! wherever they are by then and whatever lies over them.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
-use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use crate::io::MemoryDevice;
+use super::Reopened;
 use crate::{
-    Aggregate, AggregateOptions, CommitOptions, CommitSequence, Database, Durability, Micros,
-    Options, Points, Quality, Series, SeriesDefinition, SeriesStats, ValueType, Windows,
+    Aggregate, AggregateOptions, CommitOptions, CommitSequence, Micros, Points, Quality, Series,
+    SeriesDefinition, SeriesStats, ValueType, Windows,
 };
 
 const SPAN: i64 = 3_000;
@@ -38,8 +36,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 /// A series, and all that was ever written to it.
 struct Under {
-    device: Arc<MemoryDevice>,
-    db: Option<Database>,
+    db: Reopened,
     points: Vec<(i64, CommitSequence)>,
     deletes: Vec<(CommitSequence, i64, i64)>,
     commits: Vec<CommitSequence>,
@@ -48,26 +45,13 @@ struct Under {
 impl Under {
     fn new() -> Self {
         let (points, deletes, commits) = (Vec::new(), Vec::new(), Vec::new());
-        let device = Arc::new(MemoryDevice::new());
-        let mut under = Self { device, db: None, points, deletes, commits };
-        under.open();
-        under.db().create_series("s", &SeriesDefinition::new(ValueType::F64)).unwrap();
+        let under = Self { db: Reopened::new(), points, deletes, commits };
+        under.db.create_series("s", &SeriesDefinition::new(ValueType::F64)).unwrap();
         under
     }
 
-    fn open(&mut self) {
-        let durability = Durability::Interval(1_000);
-        let options = Options { background: false, durability, ..Options::default() };
-        self.db = None;
-        self.db = Some(Database::open_device(self.device.clone(), options).unwrap());
-    }
-
-    fn db(&self) -> &Database {
-        self.db.as_ref().unwrap()
-    }
-
     fn series(&self) -> Series {
-        self.db().series("s").unwrap()
+        self.db.series("s").unwrap()
     }
 
     fn play(&mut self, step: &Step) {
@@ -90,9 +74,9 @@ impl Under {
                 self.deletes.push((done.sequence, from, until));
                 self.commits.push(done.sequence);
             }
-            Step::Checkpoint => self.db().checkpoint().unwrap(),
-            Step::Compact => self.db().compact(&mut |_, _| ControlFlow::Continue(())).unwrap(),
-            Step::Reopen => self.open(),
+            Step::Checkpoint => self.db.checkpoint().unwrap(),
+            Step::Compact => self.db.compact(),
+            Step::Reopen => self.db.reopen(),
         }
     }
 
@@ -162,7 +146,7 @@ proptest! {
             under.play(step);
         }
         under.check_stats();
-        let now = under.db().snapshot().sequence();
+        let now = under.db.snapshot().sequence();
         let then = if under.commits.is_empty() { now } else { *as_of.get(&under.commits) };
         for at in [now, then] {
             for width in [40, 700, 100_000] {

@@ -2,15 +2,13 @@
 //! wherever the points are by then.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
-use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use crate::io::MemoryDevice;
+use super::Reopened;
 use crate::{
-    CommitOptions, CommitSequence, Database, Durability, Micros, Options, Points, Quality,
-    RangeOptions, Series, SeriesDefinition, SeriesValue, ValueType,
+    CommitOptions, CommitSequence, Micros, Points, Quality, RangeOptions, Series, SeriesDefinition,
+    SeriesValue, ValueType,
 };
 
 /// What happened to a time: in which commit, and the point then, if it was not deleted.
@@ -62,39 +60,22 @@ fn quality(number: i64) -> Quality {
 }
 
 struct Under {
-    device: Arc<MemoryDevice>,
     value_type: ValueType,
-    db: Option<Database>,
+    db: Reopened,
     map: BTreeMap<i64, Vec<Fate>>,
     commits: Vec<CommitSequence>,
 }
 
 impl Under {
     fn new(value_type: ValueType) -> Self {
-        let device = Arc::new(MemoryDevice::new());
-        let mut under =
-            Self { device, value_type, db: None, map: BTreeMap::new(), commits: Vec::new() };
-        under.open();
-        under.db().create_series("s", &SeriesDefinition::new(value_type)).unwrap();
+        let under =
+            Self { value_type, db: Reopened::new(), map: BTreeMap::new(), commits: Vec::new() };
+        under.db.create_series("s", &SeriesDefinition::new(value_type)).unwrap();
         under
     }
 
-    fn open(&mut self) {
-        self.db = None;
-        let options = Options {
-            background: false,
-            durability: Durability::Interval(1_000),
-            ..Options::default()
-        };
-        self.db = Some(Database::open_device(self.device.clone(), options).unwrap());
-    }
-
-    fn db(&self) -> &Database {
-        self.db.as_ref().unwrap()
-    }
-
     fn series(&self) -> Series {
-        self.db().series("s").unwrap()
+        self.db.series("s").unwrap()
     }
 
     fn columns(&self, points: &[(i64, i64)]) -> Points {
@@ -135,7 +116,7 @@ impl Under {
                 self.commits.extend((made.sequence.0 > 0).then_some(made.sequence));
             }
             Step::Both(from, to, points) => {
-                let mut transaction = self.db().transaction();
+                let mut transaction = self.db.transaction();
                 // What the transaction deletes of its own is not there.
                 transaction.append_points("s", &self.columns(&[(*from, 1)])).unwrap();
                 let span = Micros(*from)..=Micros(*to);
@@ -146,9 +127,9 @@ impl Under {
                 self.note_points(made.sequence, points);
                 self.commits.push(made.sequence);
             }
-            Step::Checkpoint => self.db().checkpoint().unwrap(),
-            Step::Compact => self.db().compact(&mut |_, _| ControlFlow::Continue(())).unwrap(),
-            Step::Reopen => self.open(),
+            Step::Checkpoint => self.db.checkpoint().unwrap(),
+            Step::Compact => self.db.compact(),
+            Step::Reopen => self.db.reopen(),
         }
     }
 
@@ -208,7 +189,7 @@ proptest! {
             let commit = under.commits.get(at * under.commits.len() / spans.len()).copied();
             under.check(commit.unwrap_or_default(), (from, from.saturating_add(len)), limit);
         }
-        let report = under.db().check().unwrap();
+        let report = under.db.check().unwrap();
         prop_assert!(report.is_clean(), "{:?}", report.findings);
     }
 }

@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
+use super::Reopened;
 use crate::Clock;
 use crate::io::MemoryDevice;
 use crate::{
-    Aggregate, AggregateOptions, CommitOptions, CommitSequence, Database, Durability, Micros,
-    Options, Points, Quality, Rollup, Series, SeriesDefinition, SeriesValue, ValueType, Windows,
+    Aggregate, AggregateOptions, CommitOptions, CommitSequence, Database, Micros, Options, Points,
+    Quality, Rollup, Series, SeriesDefinition, SeriesValue, ValueType, Windows,
 };
 
 #[derive(Debug, Clone)]
@@ -62,35 +63,21 @@ fn definition(value_type: ValueType, widths: usize) -> SeriesDefinition {
 
 /// Two series that are told the same: one with rollups and one without.
 struct Twins {
-    device: Arc<MemoryDevice>,
-    db: Option<Database>,
+    db: Reopened,
     value_type: ValueType,
     sequences: Vec<CommitSequence>,
 }
 
 impl Twins {
     fn new(value_type: ValueType, widths: usize) -> Self {
-        let device = Arc::new(MemoryDevice::new());
-        let mut twins = Self { device, db: None, value_type, sequences: Vec::new() };
-        twins.open();
-        twins.db().create_series("rolled", &definition(value_type, widths)).unwrap();
-        twins.db().create_series("plain", &SeriesDefinition::new(value_type)).unwrap();
+        let twins = Self { db: Reopened::new(), value_type, sequences: Vec::new() };
+        twins.db.create_series("rolled", &definition(value_type, widths)).unwrap();
+        twins.db.create_series("plain", &SeriesDefinition::new(value_type)).unwrap();
         twins
     }
 
-    fn open(&mut self) {
-        let durability = Durability::Interval(1_000);
-        let options = Options { background: false, durability, ..Options::default() };
-        self.db = None;
-        self.db = Some(Database::open_device(self.device.clone(), options).unwrap());
-    }
-
-    fn db(&self) -> &Database {
-        self.db.as_ref().unwrap()
-    }
-
     fn both(&self) -> [Series; 2] {
-        ["rolled", "plain"].map(|name| self.db().series(name).unwrap())
+        ["rolled", "plain"].map(|name| self.db.series(name).unwrap())
     }
 
     fn play(&mut self, step: &Step) {
@@ -101,7 +88,7 @@ impl Twins {
                     let quality = if number % 7 == 0 { Quality::BAD } else { Quality::GOOD };
                     points.push(Micros(time), value(self.value_type, number), quality).unwrap();
                 }
-                let mut transaction = self.db().transaction();
+                let mut transaction = self.db.transaction();
                 for name in ["rolled", "plain"] {
                     transaction.append_points(name, &points).unwrap();
                 }
@@ -109,19 +96,19 @@ impl Twins {
                 self.sequences.push(done.sequence);
             }
             Step::Delete(from, until) => {
-                let mut transaction = self.db().transaction();
+                let mut transaction = self.db.transaction();
                 for name in ["rolled", "plain"] {
                     transaction.delete_points(name, Micros(*from)..Micros(*until)).unwrap();
                 }
                 let done = transaction.commit(&CommitOptions::default()).unwrap();
                 self.sequences.push(done.sequence);
             }
-            Step::Checkpoint => self.db().checkpoint().unwrap(),
-            Step::Compact => self.db().compact(&mut |_, _| ControlFlow::Continue(())).unwrap(),
-            Step::Reopen => self.open(),
+            Step::Checkpoint => self.db.checkpoint().unwrap(),
+            Step::Compact => self.db.compact(),
+            Step::Reopen => self.db.reopen(),
             Step::Define(widths) => {
                 let definition = definition(self.value_type, *widths);
-                let mut transaction = self.db().transaction();
+                let mut transaction = self.db.transaction();
                 transaction.change_series("rolled", &definition).unwrap();
                 transaction.commit(&CommitOptions::default()).unwrap();
             }
@@ -182,7 +169,7 @@ proptest! {
             };
             twins.compare(sequence, (from, from + len), width * 5);
         }
-        let report = twins.db().check().unwrap();
+        let report = twins.db.check().unwrap();
         prop_assert!(report.is_clean(), "{:?}", report.findings);
     }
 }
