@@ -127,12 +127,18 @@ fn stop(db: &Database) {
     assert_eq!(error.kind(), ErrorKind::Cancelled);
 }
 
-#[test]
-fn compaction_that_was_stopped_goes_on() {
+/// A database whose compaction was interrupted, and the bytes it had merged.
+fn stopped() -> (SimulatedDevice, Database, u64) {
     let device = begin();
     let db = open(&device, PIECE_BYTES);
     stop(&db);
     let read = db.counters().compacted_bytes;
+    (device, db, read)
+}
+
+#[test]
+fn compaction_that_was_stopped_goes_on() {
+    let (device, db, read) = stopped();
     db.close().unwrap();
     let db = open(&device, PIECE_BYTES);
     compact(&db).unwrap();
@@ -143,10 +149,7 @@ fn compaction_that_was_stopped_goes_on() {
 
 #[test]
 fn compaction_of_other_segments_removes_what_one_left() {
-    let device = begin();
-    let db = open(&device, PIECE_BYTES);
-    stop(&db);
-    let read = db.counters().compacted_bytes;
+    let (device, db, read) = stopped();
     assert!(device.list("segments").unwrap().contains(&"MERGE".to_owned()));
     db.create_document("other").unwrap().put("1", &CommitOptions::default()).unwrap();
     compact(&db).unwrap();
@@ -156,9 +159,7 @@ fn compaction_of_other_segments_removes_what_one_left() {
 
 #[test]
 fn purge_removes_what_a_compaction_left() {
-    let device = begin();
-    let db = open(&device, PIECE_BYTES);
-    stop(&db);
+    let (device, db, _) = stopped();
     let document = db.document("d3").unwrap();
     let go_on = &mut |_, _| ControlFlow::Continue(());
     document.purge(&JsonPointer::parse("/0").unwrap(), &PurgeOptions::default(), go_on).unwrap();

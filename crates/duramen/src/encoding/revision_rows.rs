@@ -241,11 +241,22 @@ impl RevisionRowsBlock {
             self.sequence(row)?;
             self.author(row)?;
             self.message(row)?;
-            check_all(self.changed(row)?, self.changed.is_line())?;
-            let is_line = self.moved_to.is_line() && self.moved_from.is_line();
-            check_all(self.moves(row)?, is_line)?;
+            self.check_nodes((&self.changed_ends, &self.changed), row)?;
+            self.check_nodes((&self.moves_ends, &self.moved_to), row)?;
+            self.check_nodes((&self.moves_ends, &self.moved_from), row)?;
         }
         Ok(())
+    }
+
+    /// Reads all of a row's nodes. On a line they take no bytes however many they are: then its
+    /// ends answer for them.
+    fn check_nodes(&self, (ends, nodes): (&Integers, &Nodes), row: usize) -> Result<()> {
+        let mut span = self.span((ends, nodes), row)?;
+        let read = |index| self.node(nodes, (index, row)).map(drop);
+        if nodes.is_line() {
+            return span.next().into_iter().chain(span.next_back()).try_for_each(read);
+        }
+        span.try_for_each(read)
     }
 
     fn string(&self, places: &Integers, row: usize) -> Result<Option<&[u8]>> {
@@ -269,17 +280,6 @@ impl RevisionRowsBlock {
     fn unreadable(&self, row: usize) -> Error {
         unreadable(row, self.len(), "revision row")
     }
-}
-
-/// Reads all of a row's nodes. On a line they take no bytes however many they are: then its ends
-/// answer for them.
-fn check_all<T>(mut nodes: impl ExactSizeIterator<Item = Result<T>>, is_line: bool) -> Result<()> {
-    if !is_line {
-        return nodes.try_for_each(|node| node.map(drop));
-    }
-    let last = nodes.len().saturating_sub(2);
-    nodes.next().transpose()?;
-    nodes.nth(last).transpose().map(drop)
 }
 
 impl Nodes {
