@@ -1,9 +1,11 @@
 //! The lines of a dump.
 
+mod series;
+
 use std::io::{self, Write};
 
 use duramen::{
-    ContentHash, DumpItem, DumpSummary, Error, ErrorKind, ExportedFacts, ExportedRevision,
+    ContentHash, Dump, DumpItem, DumpSummary, Error, ErrorKind, ExportedFacts, ExportedRevision,
 };
 use serde::{Deserialize, Serialize};
 
@@ -11,8 +13,10 @@ use crate::Result;
 use crate::history_line::{self, HistoryLine};
 use crate::output::{Palette, Record};
 
-/// The form of dumps this version writes, and the newest it reads.
-const FORM: u64 = 1;
+/// The newest form of dumps that this version reads.
+const FORM: u64 = 2;
+/// The form without series, which older versions read too.
+const FORM_OF_DOCUMENTS: u64 = 1;
 
 /// A line of a dump.
 #[derive(Debug, PartialEq)]
@@ -21,6 +25,7 @@ pub(crate) enum DumpLine {
     Document(String),
     Facts(ExportedFacts),
     Revision(Box<ExportedRevision>),
+    Series(DumpItem),
     Summary(Summary),
 }
 
@@ -30,7 +35,16 @@ pub(crate) enum DumpLine {
 pub(crate) struct Summary {
     documents: u64,
     revisions: u64,
+    #[serde(default, skip_serializing_if = "is_none")]
+    series: u64,
+    #[serde(default, skip_serializing_if = "is_none")]
+    points: u64,
     sha256: String,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives references")]
+fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 #[derive(Serialize, Deserialize)]
@@ -45,18 +59,25 @@ struct Document<'a> {
     document: std::borrow::Cow<'a, str>,
 }
 
+/// Reads a line about series.
+type Parse = fn(&[u8]) -> duramen::Result<DumpItem>;
+
 /// What tells the kinds of lines apart.
 #[derive(Deserialize)]
 struct Kind {
     dump: Option<serde::de::IgnoredAny>,
     document: Option<serde::de::IgnoredAny>,
+    series: Option<serde::de::IgnoredAny>,
+    points: Option<serde::de::IgnoredAny>,
+    deletes: Option<serde::de::IgnoredAny>,
+    commits: Option<serde::de::IgnoredAny>,
     sha256: Option<serde::de::IgnoredAny>,
 }
 
 impl Summary {
     pub(crate) fn of(summary: &DumpSummary) -> Self {
-        let DumpSummary { documents, revisions, hash } = *summary;
-        Self { documents, revisions, sha256: hash.to_string() }
+        let DumpSummary { documents, revisions, series, points, hash } = *summary;
+        Self { documents, revisions, series, points, sha256: hash.to_string() }
     }
 
     pub(crate) fn hash(&self) -> duramen::Result<ContentHash> {
@@ -71,14 +92,19 @@ impl Summary {
 
 impl Record for Summary {
     fn print(&self, _palette: &Palette, out: &mut dyn Write) -> io::Result<()> {
-        let Self { documents, revisions, sha256 } = self;
-        writeln!(out, "{sha256}  {documents} documents, {revisions} revisions")
+        let Self { documents, revisions, series, points, sha256 } = self;
+        write!(out, "{sha256}  {documents} documents, {revisions} revisions")?;
+        if *series > 0 {
+            write!(out, ", {series} series, {points} points")?;
+        }
+        writeln!(out)
     }
 }
 
-/// Writes the first line.
-pub(crate) fn write_head(out: &mut dyn Write) -> Result<()> {
-    write_line(&Head { dump: FORM }, out)
+/// Writes the first line of a dump.
+pub(crate) fn write_head(dump: &Dump, out: &mut dyn Write) -> Result<()> {
+    let form = if dump.has_series() { FORM } else { FORM_OF_DOCUMENTS };
+    write_line(&Head { dump: form }, out)
 }
 
 /// Writes the lines of one thing that a dump says.
@@ -89,6 +115,10 @@ pub(crate) fn write(item: &DumpItem, out: &mut dyn Write) -> Result<()> {
             history_line::write_facts_uncommitted(facts, out)
         }
         DumpItem::Revision(revision) => history_line::write_uncommitted(revision, out),
+        DumpItem::Series { name, record } => series::write_series(name, record, out),
+        DumpItem::Commits(commits) => series::write_commits(commits, out),
+        DumpItem::Points(points) => series::write_points(points, out),
+        DumpItem::Deletes { series, spans } => series::write_deletes(series, spans, out),
     }
 }
 
@@ -97,11 +127,11 @@ pub(crate) fn parse(text: &[u8]) -> duramen::Result<DumpLine> {
     let kind: Kind = serde_json::from_slice(text).map_err(|error| no_line(&error))?;
     if kind.dump.is_some() {
         let head: Head = serde_json::from_slice(text).map_err(|error| no_line(&error))?;
-        if head.dump == FORM {
+        if (FORM_OF_DOCUMENTS..=FORM).contains(&head.dump) {
             return Ok(DumpLine::Head);
         }
         let message = format!(
-            "the dump has form {}; this version reads form {FORM}: use a newer one",
+            "the dump has form {}; this version reads forms up to {FORM}: use a newer one",
             head.dump
         );
         return Err(Error::new(ErrorKind::Unsupported, message));
@@ -113,6 +143,15 @@ pub(crate) fn parse(text: &[u8]) -> duramen::Result<DumpLine> {
     if kind.sha256.is_some() {
         let summary = serde_json::from_slice(text).map_err(|error| no_line(&error))?;
         return Ok(DumpLine::Summary(summary));
+    }
+    let of_series: [(_, Parse); 4] = [
+        (&kind.series, series::parse_series),
+        (&kind.points, series::parse_points),
+        (&kind.deletes, series::parse_deletes),
+        (&kind.commits, series::parse_commits),
+    ];
+    if let Some((_, parse)) = of_series.iter().find(|(member, _)| member.is_some()) {
+        return parse(text).map(DumpLine::Series);
     }
     Ok(match history_line::parse(text)? {
         HistoryLine::Facts(facts) => DumpLine::Facts(facts),
@@ -142,7 +181,7 @@ mod tests {
         assert!(matches!(parse(summary.as_bytes()).unwrap(), DumpLine::Summary(_)));
         let revision = br#"{"revision":1,"timestamp":"2024-05-01","value":1}"#;
         assert!(matches!(parse(revision).unwrap(), DumpLine::Revision(_)));
-        assert_eq!(parse(br#"{"dump":2}"#).unwrap_err().kind(), ErrorKind::Unsupported);
+        assert_eq!(parse(br#"{"dump":3}"#).unwrap_err().kind(), ErrorKind::Unsupported);
         for line in ["", "{}", "[]", r#"{"document":1}"#, r#"{"sha256":""}"#, r#"{"dump":1,"x":1}"#]
         {
             assert_eq!(parse(line.as_bytes()).unwrap_err().kind(), ErrorKind::Invalid, "{line}");

@@ -5,23 +5,26 @@
 //!   from a dump says the same, and has the same hash;
 //! - the hash is of what is said, not of how: of values, not of the patches between them.
 
+mod digest;
 mod load;
+mod series;
 
 use std::sync::Arc;
 use std::vec;
-
-use sha2::{Digest, Sha256};
 
 use crate::content_hash::ContentHash;
 use crate::database::DatabaseSnapshot;
 use crate::document::Document;
 use crate::engine::Engine;
 use crate::engine::catalogue::Name;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::export::{ExportedFacts, ExportedRevision, HistoryExport};
-use crate::revision::CommitSequence;
+use crate::revision::{CommitSequence, Micros};
+use crate::series::Points;
 
+use digest::DumpDigest;
 pub use load::DumpLoad;
+use series::SeriesDump;
 
 /// One thing that a dump says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +38,39 @@ pub enum DumpItem {
     },
     /// The next revision of the document.
     Revision(ExportedRevision),
+    /// A series. All of them come first, in the order of their names.
+    Series {
+        /// Its name.
+        name: String,
+        /// What the catalogue says of it, as JSON.
+        record: String,
+    },
+    /// Commits that changed points of series, rising, and when they were made. They follow all
+    /// series.
+    Commits(Vec<(CommitSequence, Micros)>),
+    /// Points of a series, in the order of their times and then of their commits; also those that
+    /// later commits wrote over or deleted. They come in the order of the series' names, before
+    /// all documents.
+    Points(DumpedPoints),
+    /// What was deleted of a series, in the order of the commits. It follows its points.
+    Deletes {
+        /// The series.
+        series: String,
+        /// Which commit deleted what of the points that were there before it: the first time and
+        /// the last one.
+        spans: Vec<(CommitSequence, Micros, Micros)>,
+    },
+}
+
+/// Points that a dump says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DumpedPoints {
+    /// The series.
+    pub series: String,
+    /// The points.
+    pub points: Points,
+    /// Of each point the commit that wrote it.
+    pub commits: Vec<CommitSequence>,
 }
 
 /// What a dump said.
@@ -44,9 +80,14 @@ pub struct DumpSummary {
     pub documents: u64,
     /// Their revisions.
     pub revisions: u64,
+    /// Series.
+    pub series: u64,
+    /// Their points, those that were written over or deleted counted in.
+    pub points: u64,
     /// The SHA-256 of all of it. Databases have the same one exactly if their documents have the
     /// same names, options, tags and purges, and the same revisions with the same timestamps,
-    /// authors, messages and values.
+    /// authors, messages and values; and if their series have the same names and definitions, and
+    /// the same points as of the same commits.
     pub hash: ContentHash,
 }
 
@@ -55,6 +96,7 @@ pub struct DumpSummary {
 pub struct Dump {
     engine: Arc<Engine>,
     sequence: CommitSequence,
+    series: SeriesDump,
     names: vec::IntoIter<(String, Name)>,
     /// The revisions of the document that is on its way.
     history: Option<HistoryExport>,
@@ -62,9 +104,13 @@ pub struct Dump {
 }
 
 impl DatabaseSnapshot {
-    /// All documents with all revisions as of this commit, to be [loaded](DumpLoad) into another
-    /// database. Deleted documents are among them; who renamed, declared and deleted what is not.
-    /// `Unsupported` if there are series.
+    /// All documents with all revisions as of this commit, and all series with all that was
+    /// written to them until then and is kept, to be [loaded](DumpLoad) into another database.
+    /// Deleted documents are among them, deleted series are not; who renamed, declared and deleted
+    /// what is not.
+    ///
+    /// A loaded database has the points of series as of the same commits as before; documents are
+    /// made by commits that come after those.
     ///
     /// ```
     /// use duramen::{CommitOptions, Database, DumpLoad};
@@ -86,30 +132,21 @@ impl DatabaseSnapshot {
     /// # Ok::<(), duramen::Error>(())
     /// ```
     pub fn dump(&self) -> Result<Dump> {
-        if self.engine.view().series_count(self.sequence)? > 0 {
-            let message = "the database has series, which a dump cannot say: export them one by \
-                           one, or make a backup";
-            return Err(Error::new(ErrorKind::Unsupported, message));
-        }
-        self.dump_documents()
-    }
-
-    fn dump_documents(&self) -> Result<Dump> {
         let mut names = self.engine.view().names(self.sequence)?;
         names.retain(|(_, name)| !name.is_free());
         Ok(Dump {
             engine: Arc::clone(&self.engine),
             sequence: self.sequence,
+            series: SeriesDump::of(self)?,
             names: names.into_iter(),
             history: None,
             digest: DumpDigest::default(),
         })
     }
 
-    /// What a dump of the documents would say, in short; series are not in it. It takes as long as
-    /// the dump.
+    /// What a dump would say, in short. It takes as long as the dump.
     pub fn hash(&self) -> Result<ContentHash> {
-        let mut dump = self.dump_documents()?;
+        let mut dump = self.dump()?;
         for item in &mut dump {
             item?;
         }
@@ -128,7 +165,15 @@ impl Dump {
         self.names.len()
     }
 
+    /// Whether the database has series.
+    pub fn has_series(&self) -> bool {
+        !self.series.is_empty()
+    }
+
     fn next_item(&mut self) -> Result<Option<DumpItem>> {
+        if let Some(item) = self.series.next()? {
+            return Ok(Some(item));
+        }
         if let Some(revision) = self.history.as_mut().and_then(Iterator::next) {
             return revision.map(DumpItem::Revision).map(Some);
         }
@@ -151,79 +196,5 @@ impl Iterator for Dump {
             self.digest.add(item);
         }
         item.transpose()
-    }
-}
-
-/// The SHA-256 of what a dump says: every text with its length before it, so that none can be taken
-/// for two others.
-#[derive(Debug, Default)]
-struct DumpDigest {
-    sha256: Sha256,
-    documents: u64,
-    revisions: u64,
-}
-
-impl DumpDigest {
-    fn summary(&self) -> DumpSummary {
-        let hash = ContentHash::from_bytes(self.sha256.clone().finalize().into());
-        DumpSummary { documents: self.documents, revisions: self.revisions, hash }
-    }
-
-    fn add(&mut self, item: &DumpItem) {
-        match item {
-            DumpItem::Document { name, facts } => self.add_document(name, facts),
-            DumpItem::Revision(revision) => self.add_revision(revision),
-        }
-    }
-
-    fn add_document(&mut self, name: &str, facts: &ExportedFacts) {
-        self.documents += 1;
-        self.bytes(b"document");
-        self.bytes(name.as_bytes());
-        self.bytes(facts.options.to_json().as_bytes());
-        self.number(facts.tags.len() as u64);
-        for tag in &facts.tags {
-            self.bytes(tag.name.as_bytes());
-            self.number(tag.revision.0);
-            self.bytes(tag.hash.as_bytes());
-            self.text(tag.author.as_deref());
-            self.text(tag.message.as_deref());
-        }
-        for purge in &facts.purges {
-            self.bytes(b"purge");
-            self.bytes(purge.place.to_string().as_bytes());
-            self.number(purge.timestamp.0.cast_unsigned());
-            self.text(purge.author.as_deref());
-            self.text(purge.message.as_deref());
-        }
-    }
-
-    fn add_revision(&mut self, revision: &ExportedRevision) {
-        self.revisions += 1;
-        self.bytes(b"revision");
-        self.number(revision.revision.0);
-        self.number(revision.timestamp.0.cast_unsigned());
-        self.text(revision.author.as_deref());
-        self.text(revision.message.as_deref());
-        // A deleted document has no hash.
-        self.bytes(revision.hash.as_ref().map_or(&[], |hash| hash.as_bytes()));
-        for key in &revision.counted {
-            self.bytes(b"counted");
-            self.bytes(key.as_bytes());
-        }
-    }
-
-    fn number(&mut self, number: u64) {
-        self.sha256.update(number.to_le_bytes());
-    }
-
-    fn bytes(&mut self, bytes: &[u8]) {
-        self.number(bytes.len() as u64);
-        self.sha256.update(bytes);
-    }
-
-    fn text(&mut self, text: Option<&str>) {
-        self.number(u64::from(text.is_some()));
-        self.bytes(text.unwrap_or_default().as_bytes());
     }
 }

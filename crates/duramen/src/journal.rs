@@ -384,8 +384,8 @@ impl Journal {
         queue.check()
     }
 
-    /// A manifest has made the commit after the tail durable, without bytes in the journal: it is
-    /// published. Everything before it has to be durable, and nothing queued.
+    /// A manifest makes the commits after the tail up to this one durable, without bytes in the
+    /// journal: they are published. Everything before has to be durable, and nothing queued.
     pub(crate) fn pass(&self, sequence: CommitSequence, timestamp: Micros) {
         self.shared.queue.lock().pass(sequence, timestamp);
         self.shared.published.store(sequence.0, Ordering::Release);

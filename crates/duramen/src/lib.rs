@@ -96,7 +96,7 @@ pub use content_hash::ContentHash;
 pub use cursor::{Cursor, Descendants};
 pub use database::{Counters, Database, DatabaseSnapshot, DatabaseStats};
 pub use document::{Commit, DeletedDocument, Document, DocumentStats, Outcome, Tag};
-pub use dump::{Dump, DumpItem, DumpLoad, DumpSummary};
+pub use dump::{Dump, DumpItem, DumpLoad, DumpSummary, DumpedPoints};
 pub use durability::Durability;
 pub use engine::options::{CommitOptions, Options};
 pub use error::{Error, ErrorKind, Result};

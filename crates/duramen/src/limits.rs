@@ -82,6 +82,15 @@ pub const STAGING_JOURNAL_SHARE: usize = 64;
 pub const STAGING_BANK_BYTES_MIN: usize = 1 << 10;
 /// See [`STAGING_BANK_BYTES_MIN`].
 pub const STAGING_BANK_BYTES_MAX: usize = 1 << 20;
+/// Points, commits or deleted spans that one item of a dump has.
+pub const DUMP_ITEM_POINTS: usize = 1_024;
+/// Bytes of text of the points of one item of a dump; a single one may have more.
+pub const DUMP_ITEM_TEXT_BYTES: usize = 64 << 10;
+/// The last commit that a dump may name, and its microseconds since 1970: later ones are still to
+/// be made.
+pub const DUMPED_COMMIT_MAX: u64 = 1 << 62;
+/// Bytes of points that loading a dump keeps in memory before it writes them.
+pub const LOADED_SERIES_BYTES: usize = 32 << 20;
 /// Labels of one series.
 pub const SERIES_LABELS_MAX: usize = 64;
 /// Bytes of the key of a record.

@@ -42,7 +42,7 @@ pub(crate) mod young;
 pub use aggregate::{
     Aggregate, AggregateOptions, Fill, Hold, QualityFilter, WindowColumn, WindowTable,
 };
-pub(crate) use block::Density;
+pub(crate) use block::{Density, Sequences};
 pub use cursor::SeriesCursor;
 pub(crate) use definition::series_number;
 pub use definition::{SeriesDefinition, SeriesInfo};
@@ -54,7 +54,9 @@ pub use many::{SeriesGrid, TopOptions};
 pub(crate) use piece::Piece;
 pub use points::{Point, Points};
 pub use quality::{Qualities, Quality};
+pub(crate) use reading::Reading;
 pub use snapshot::{Interpolation, RangeOptions, SeriesRange, SeriesSnapshot};
+pub(crate) use source::{Course, Direction};
 pub use stats::SeriesStats;
 pub use texts::Texts;
 pub use thinning::Thinning;

@@ -27,9 +27,16 @@ and one for each revision as `export --history` writes them. The last line count
 SHA-256 of what they say. Databases have the same SHA-256 exactly if their documents have the same
 names, options, tags and purges, and the same revisions with the same timestamps, authors, messages
 and values; how they are stored, when they were committed and what is in one commit makes no
-difference.";
+difference.
 
-/// Write all documents with all revisions as NDJSON
+Series stand before the documents: what each of them is, the commits that changed any (number and
+time), then each one's points with their commits, and the spans that commits deleted. So what was
+written over or deleted is there too, and is read `--at` its commit after a `load`. Times are
+microseconds since 1970; a float that JSON has no number for is its bits. Not there are series that
+were dropped, points that their series does not keep any more, and the rows of rollups. Those are
+made again from the points; where the points have gone, only a backup has them.";
+
+/// Write all documents and series with all their history as NDJSON
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Dump {
@@ -76,7 +83,7 @@ fn write(
     out: &mut dyn Write,
     go_on: &dyn Fn() -> Result<()>,
 ) -> Result<Summary> {
-    dump_line::write_head(out)?;
+    dump_line::write_head(&contents, out)?;
     let total = u64::try_from(contents.remaining()).unwrap_or(u64::MAX);
     let bar = progress::bar("dumping", Some(total));
     for item in &mut contents {

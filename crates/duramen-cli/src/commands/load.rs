@@ -19,9 +19,9 @@ Examples:
   duramen load copy.duramen shop.ndjson
   duramen dump shop.duramen | duramen load copy.duramen -
 
-The new database has the same documents with the same revisions and timestamps, and the same
-SHA-256. It is made once all of the dump has been read and verifies: before that, and after Ctrl-C
-or an error, there is none.";
+The new database has the same documents with the same revisions and timestamps, the same series
+with the same points as of the same commits, and the same SHA-256. It is made once all of the dump
+has been read and verifies: before that, and after Ctrl-C or an error, there is none.";
 
 /// Make a new database from a dump
 #[derive(Debug, Args)]
@@ -116,6 +116,7 @@ impl<'a> Lines<'a> {
                 DumpLine::Head => return Err(self.invalid("another dump begins")),
                 DumpLine::Document(name) => document = Some(name),
                 DumpLine::Revision(revision) => self.push(load, DumpItem::Revision(*revision))?,
+                DumpLine::Series(item) => self.push(load, item)?,
                 DumpLine::Summary(summary) => {
                     bar.finish_and_clear();
                     return self.end(summary);

@@ -1,9 +1,11 @@
 //! Taking a dump over into a new database.
 
+mod series;
+
 use std::fmt;
 use std::sync::Arc;
 
-use super::{DumpDigest, DumpItem, DumpSummary};
+use super::{DumpDigest, DumpItem, DumpSummary, DumpedPoints};
 use crate::content_hash::ContentHash;
 use crate::database::Database;
 use crate::durability::Durability;
@@ -13,6 +15,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::export::{ExportedFacts, ExportedRevision, HistoryImport};
 use crate::io::Device;
 
+use series::SeriesLoad;
+
 /// How long the device may lag behind while loading: until the end nothing is promised.
 const SYNC_INTERVAL_MS: u32 = 1_000;
 
@@ -21,6 +25,7 @@ pub struct DumpLoad {
     database: Database,
     /// Where the database will be once all is loaded.
     place: Arc<Unfinished>,
+    series: SeriesLoad,
     document: Option<LoadedDocument>,
     last_name: String,
     digest: DumpDigest,
@@ -50,7 +55,8 @@ impl DumpLoad {
         let on: Arc<dyn Device> = Arc::clone(&place) as Arc<dyn Device>;
         let database = Database::open_device(on, options)?;
         let (digest, last_name) = (DumpDigest::default(), String::new());
-        Ok(Self { database, place, document: None, last_name, digest })
+        let series = SeriesLoad::default();
+        Ok(Self { database, place, series, document: None, last_name, digest })
     }
 
     /// Takes what the dump says next.
@@ -59,13 +65,21 @@ impl DumpLoad {
     /// have.
     pub fn push(&mut self, item: DumpItem) -> Result<()> {
         self.digest.add(&item);
+        let database = &self.database;
         match item {
+            DumpItem::Series { name, record } => self.series.define(database, &name, &record),
+            DumpItem::Commits(commits) => self.series.push_commits(database, &commits),
+            DumpItem::Points(points) => self.series.push_points(database, &points),
+            DumpItem::Deletes { series, spans } => {
+                self.series.push_deletes(database, &series, &spans)
+            }
             DumpItem::Document { name, facts } => self.begin_document(name, facts),
             DumpItem::Revision(revision) => self.push_revision(&revision),
         }
     }
 
     fn begin_document(&mut self, name: String, facts: ExportedFacts) -> Result<()> {
+        self.series.finish(&self.database)?;
         self.finish_document()?;
         if name <= self.last_name {
             let message = format!(
@@ -97,6 +111,7 @@ impl DumpLoad {
     ///
     /// `Corrupt` if the dump has another hash than it is to have.
     pub fn finish(mut self, expected: Option<ContentHash>) -> Result<DumpSummary> {
+        self.series.finish(&self.database)?;
         self.finish_document()?;
         let summary = self.digest.summary();
         if let Some(expected) = expected.filter(|expected| *expected != summary.hash) {

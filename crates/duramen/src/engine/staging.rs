@@ -16,6 +16,8 @@ use crate::error::Result;
 use crate::io::Device;
 use crate::manifest::Feature;
 use crate::revision::{CommitSequence, Micros};
+use crate::series::commits::CommitTime;
+use crate::series::young::Loaded;
 use crate::staging::{self, Binding, Staged, StagedPoint, Stripe, Taken};
 use crate::tree::cell_key::TreeId;
 
@@ -152,6 +154,30 @@ impl Engine {
         let written = self.with_reserve(&mut || self.write_checkpoint());
         // An end mark would tell of a commit that is nowhere.
         written.inspect_err(|error| journal.poison(error))
+    }
+
+    /// Takes over what commits up to `until` did to series elsewhere, durably. Nobody may write
+    /// meanwhile: there are points of commits that are over.
+    pub(crate) fn load_series(&self, loaded: Loaded, until: CommitTime) -> Result<()> {
+        let journal = self.journal()?;
+        {
+            let turn = self.checkpoint_turn();
+            journal.flush()?;
+            journal.unmark()?;
+            let tail = journal.tail();
+            // A later one each time, so that of the rows of a window the last ones hold.
+            let sequence = until.0.max(tail.sequence.next());
+            let after = until.1.max(Micros(tail.timestamp.0.saturating_add(1)));
+            let bytes = loaded.bytes;
+            let view = self.view();
+            view.series.load(loaded);
+            view.recent.lock().push(sequence, []);
+            self.memory.add_young(bytes);
+            journal.pass(sequence, self.clock().now().max(after));
+            let written = self.checkpoint_in_turn(&turn);
+            written.inspect_err(|error| journal.poison(error))?;
+        }
+        self.compact_due()
     }
 
     /// Ends the staging in order: everything sealed, and no files left.

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use crate::engine::View;
 use crate::error::{Error, ErrorKind, Result};
 use crate::revision::{CommitSequence, Micros};
+use crate::store::Scan;
 use crate::tree::cell_key::{self, CellKey};
 use crate::wire::{Reader, put_varint};
 
@@ -49,6 +50,46 @@ pub(crate) fn decode(first: CommitSequence, cell: &Bytes) -> Result<Vec<CommitTi
     Ok(commits)
 }
 
+/// The commits that changed series, rising, some at a time.
+#[derive(Debug)]
+pub(crate) struct Commits {
+    cells: Scan,
+    /// Those that no cell has.
+    young: Vec<CommitTime>,
+    last: CommitSequence,
+}
+
+impl Commits {
+    /// All of them.
+    pub(crate) fn of(view: &View) -> Result<Self> {
+        // What is young comes first: a checkpoint drops it only when segments have it.
+        let young = view.series.commits();
+        let cells = view.store.live().scan(&cell_key::all_commits())?;
+        Ok(Self { cells, young, last: CommitSequence(0) })
+    }
+
+    /// Some more of them; none if there are no more.
+    pub(crate) fn next(&mut self) -> Result<Vec<CommitTime>> {
+        let Some(found) = self.cells.next() else {
+            let last = self.last;
+            let young = std::mem::take(&mut self.young);
+            return Ok(young.into_iter().filter(|commit| commit.0 > last).collect());
+        };
+        let (key, cell) = found?;
+        let Some((_, CellKey::Commits { first })) = cell_key::parse(&key) else {
+            return Err(no_commits(&key));
+        };
+        let commits = decode(first, &cell.load()?)?;
+        self.last = commits.last().map_or(self.last, |last| last.0);
+        Ok(commits)
+    }
+}
+
+fn no_commits(key: &[u8]) -> Error {
+    let message = format!("no commits of series have the key {key:02x?}");
+    Error::new(ErrorKind::Corrupt, message)
+}
+
 /// The last commit that changed series and was made by a time; 0 if there was none by then.
 pub(crate) fn last_by(view: &View, time: Micros) -> Result<CommitSequence> {
     // What is young comes first: a checkpoint drops it only when segments have it.
@@ -67,8 +108,7 @@ pub(crate) fn last_by(view: &View, time: Micros) -> Result<CommitSequence> {
             continue;
         };
         let Some((_, CellKey::Commits { first })) = cell_key::parse(&key) else {
-            let message = format!("no commits of series have the key {key:02x?}");
-            return Err(Error::new(ErrorKind::Corrupt, message));
+            return Err(no_commits(&key));
         };
         if Reader::new(&cell).i64()? <= time.0 {
             found = Some((first, cell));

@@ -102,7 +102,7 @@ impl SeriesDefinition {
 
 impl SeriesInfo {
     /// The record as the catalogue keeps it.
-    pub(super) fn to_json(&self) -> String {
+    pub(crate) fn to_json(&self) -> String {
         let SeriesDefinition { value_type, unit, description, labels, display, .. } =
             &self.definition;
         let text = |(member, text): (&str, &String)| {
@@ -127,7 +127,7 @@ impl SeriesInfo {
     }
 
     /// The record that [`Self::to_json`] gave.
-    pub(super) fn from_json(name: &str, text: &[u8]) -> Result<Self> {
+    pub(crate) fn from_json(name: &str, text: &[u8]) -> Result<Self> {
         let tape = Tape::parse(text, crate::json::ParseOptions::default())?;
         Self::from_tape(name, (&tape, tape.root())).ok_or_else(|| {
             let text = String::from_utf8_lossy(text);

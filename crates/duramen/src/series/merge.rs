@@ -290,7 +290,7 @@ fn part((points, places): (&Points, Range<usize>), sequences: &Sequences) -> (Po
 
 /// Brings the points from a place on in order; of one time and commit one is kept, or the newest of
 /// one time.
-fn order_from(
+pub(crate) fn order_from(
     start: usize,
     (points, sequences): (&mut Points, &mut Sequences),
     is_newest_only: bool,

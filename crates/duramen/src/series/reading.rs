@@ -8,6 +8,7 @@
 //! - what comes out is in the order of reading, each time once.
 
 mod whole;
+mod written;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -121,7 +122,7 @@ impl Reading {
     /// of their times; false if none are left.
     pub(crate) fn each(&mut self, visit: &mut dyn FnMut(i64, CommitSequence)) -> Result<bool> {
         let direction = self.direction;
-        let mut visit_all = |piece: &Piece, places: Range<usize>| {
+        self.each_place(&mut |piece, places| {
             for at in places.clone() {
                 let at = match direction {
                     Direction::Rising => at,
@@ -130,9 +131,14 @@ impl Reading {
                 let time = piece.points.times().get(at).copied().unwrap_or_default();
                 visit(time, piece.sequences.get(at));
             }
-        };
+        })
+    }
+
+    /// Calls `visit` with the places of the next points, seen or not: several times where several
+    /// pieces have some of one time. False if none are left.
+    fn each_place(&mut self, visit: &mut dyn FnMut(&Piece, Range<usize>)) -> Result<bool> {
         match self.next_part(usize::MAX)? {
-            Part::Places(piece, places) => visit_all(&piece, places),
+            Part::Places(piece, places) => visit(&piece, places),
             Part::Time(rank) => {
                 for source in &mut self.sources {
                     while source.bound() == Some(rank) {
@@ -141,7 +147,7 @@ impl Reading {
                         }
                         let taken = source.take_before(rank.checked_add(1), usize::MAX);
                         let Some((piece, places)) = taken else { break };
-                        visit_all(&piece, places);
+                        visit(&piece, places);
                     }
                 }
             }

@@ -141,7 +141,7 @@ impl SeriesSnapshot {
     }
 
     /// What of a span has points that are kept; none if nothing has.
-    pub(super) fn kept(&self, span: TimeSpan) -> Result<Option<TimeSpan>> {
+    pub(crate) fn kept(&self, span: TimeSpan) -> Result<Option<TimeSpan>> {
         let kept_from = self.tiers()?.map_or(i64::MIN, |tiers| self.kept_from(&tiers));
         let kept = TimeSpan { first: span.first.max(kept_from), ..span };
         Ok((kept.first <= kept.last).then_some(kept))
@@ -192,7 +192,7 @@ impl SeriesSnapshot {
     }
 
     /// Reads all that is there, also what is not kept any more.
-    pub(super) fn read(&self, course: Course) -> Result<Reading> {
+    pub(crate) fn read(&self, course: Course) -> Result<Reading> {
         let (view, series) = self.place();
         // What is young comes first: a checkpoint drops it only when segments have it.
         let young = view.series.of(series);
@@ -207,7 +207,7 @@ impl SeriesSnapshot {
     }
 
     /// What was deleted of it, as of now.
-    pub(super) fn deletes(&self) -> Result<Vec<Delete>> {
+    pub(crate) fn deletes(&self) -> Result<Vec<Delete>> {
         let (view, series) = self.place();
         let young = view.series.of(series);
         deletes::all(young.deletes, &view.store.live(), series)

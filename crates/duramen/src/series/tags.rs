@@ -237,6 +237,9 @@ impl Writer {
             return Err(wrong(&format!("{next:?} as its next number")));
         };
         let first = next.cast_unsigned();
+        if count == 0 {
+            return Ok(first);
+        }
         let after = first.saturating_add(count);
         if series_number(after).is_none() {
             let message = "no more series can be made in this database: load it into a new one";

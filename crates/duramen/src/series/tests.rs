@@ -1,6 +1,7 @@
 //! Series of whole databases.
 
 mod blocks;
+mod dumps;
 mod lifecycle;
 mod model;
 mod rollups;

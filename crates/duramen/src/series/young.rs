@@ -56,6 +56,36 @@ pub(crate) struct Young {
     pub(crate) deletes: Vec<Delete>,
 }
 
+/// What commits did that were made elsewhere.
+#[derive(Debug, Default)]
+pub(crate) struct Loaded {
+    /// Those that changed any series, rising, and when they were made.
+    pub(crate) commits: Vec<CommitTime>,
+    pub(crate) series: FxHashMap<TreeId, Young>,
+    /// Approximate bytes in memory.
+    pub(crate) bytes: usize,
+}
+
+impl Loaded {
+    /// Takes commits that follow those before.
+    pub(crate) fn add_commits(&mut self, commits: &[CommitTime]) {
+        self.commits.extend_from_slice(commits);
+        self.bytes += size_of_val(commits);
+    }
+
+    /// Takes points of a series.
+    pub(crate) fn add_piece(&mut self, series: TreeId, piece: Piece) {
+        self.bytes += piece.bytes();
+        self.series.entry(series).or_default().pieces.push(Arc::new(piece));
+    }
+
+    /// Takes what was deleted of a series.
+    pub(crate) fn add_deletes(&mut self, series: TreeId, deletes: Vec<Delete>) {
+        self.bytes += size_of_val(deletes.as_slice());
+        self.series.entry(series).or_default().deletes.extend(deletes);
+    }
+}
+
 /// A commit deleted the points of a span that were there before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Delete {
@@ -89,6 +119,19 @@ impl YoungSeries {
         }
     }
 
+    /// Takes what other commits did than the last one, each point with the sequence of its own.
+    pub(crate) fn load(&self, loaded: Loaded) {
+        let generations = self.generations.lock();
+        let Some(current) = generations.last() else { return };
+        current.commits.lock().extend(loaded.commits);
+        let mut all = current.series.lock();
+        for (series, mut young) in loaded.series {
+            let taken = all.entry(series).or_default();
+            taken.pieces.append(&mut young.pieces);
+            taken.deletes.append(&mut young.deletes);
+        }
+    }
+
     /// A replayed commit has what a stripe staged up to a generation.
     pub(crate) fn note_seal(&self, stripe: u64, generation: u64) {
         let mut seals = self.seals.lock();
@@ -117,6 +160,12 @@ impl YoungSeries {
         })
     }
 
+    /// The commits whose changes are young, rising.
+    pub(crate) fn commits(&self) -> Vec<CommitTime> {
+        let generations = self.generations.lock().clone();
+        Frozen { generations }.commits()
+    }
+
     /// Approximate bytes of what replaying the journal has staged.
     pub(crate) fn bytes(&self) -> usize {
         self.staged_bytes.load(Ordering::Relaxed)
@@ -126,7 +175,10 @@ impl YoungSeries {
     /// commit may happen meanwhile.
     pub(crate) fn freeze(&self) -> Frozen {
         let mut generations = self.generations.lock();
-        if generations.last().is_some_and(|current| !current.series.lock().is_empty()) {
+        let has_any = |current: &Arc<Generation>| {
+            !current.commits.lock().is_empty() || !current.series.lock().is_empty()
+        };
+        if generations.last().is_some_and(has_any) {
             generations.push(Arc::default());
         }
         let frozen = generations.len().saturating_sub(1);

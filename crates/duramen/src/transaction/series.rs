@@ -82,6 +82,24 @@ impl Transaction {
         Ok(())
     }
 
+    /// Takes over a series of a dump, under the number that it has there.
+    pub(crate) fn load_series(&mut self, info: &SeriesInfo) -> Result<()> {
+        check_name(&info.name)?;
+        info.definition.check()?;
+        self.aim = Aim::Adding;
+        // Names are one namespace, whose turn comes first.
+        self.catalogue()?;
+        let writer = self.take(TreeId::SERIES)?;
+        let put = writer.take_series_numbers(0).and_then(|_| writer.put_series(info));
+        self.note(put)
+    }
+
+    /// Has the numbers of series up to one not be given again.
+    pub(crate) fn take_loaded_numbers(&mut self, last: TreeId) -> Result<()> {
+        let taken = self.take(TreeId::SERIES)?.take_series_numbers(last.0 - TreeId::SERIES.0);
+        self.note(taken.map(drop))
+    }
+
     /// Says something else of a series. Its type stays what it is: another one is `Invalid`.
     pub fn change_series(&mut self, name: &str, definition: &SeriesDefinition) -> Result<()> {
         definition.check()?;

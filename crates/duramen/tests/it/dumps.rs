@@ -281,7 +281,7 @@ fn what_does_not_verify_leaves_nothing() {
         let mut items = items.clone();
         let revisions = items.iter_mut().filter_map(|item| match item {
             DumpItem::Revision(revision) => Some(revision),
-            DumpItem::Document { .. } => None,
+            _ => None,
         });
         change(revisions.into_iter().nth(index).unwrap());
         items
