@@ -118,8 +118,9 @@ pub use scrub::{ScrubOptions, ScrubPosition, ScrubProgress, ScrubReport};
 pub use series::{
     Aggregate, AggregateOptions, Fill, Hold, Interpolation, Lossy, Point, Points, Qualities,
     Quality, QualityFilter, RangeOptions, Rollup, Series, SeriesCursor, SeriesDefinition,
-    SeriesFilter, SeriesGrid, SeriesInfo, SeriesRange, SeriesSnapshot, SeriesStats, SeriesValue,
-    Texts, Thinning, TopOptions, ValueType, Values, WindowColumn, WindowTable, Windows,
+    SeriesFilter, SeriesGrid, SeriesInfo, SeriesRange, SeriesRule, SeriesSnapshot, SeriesStats,
+    SeriesValue, Texts, Thinning, TopOptions, ValueType, Values, WindowColumn, WindowTable,
+    Windows,
 };
 pub use snapshot::{History, Node, Snapshot};
 pub use target::Target;

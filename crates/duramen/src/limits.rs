@@ -182,6 +182,8 @@ pub const SERIES_BLOCK_TEXT_BYTES_MAX: usize = 4 << 20;
 pub const SERIES_TEXT_BYTES_MAX: usize = 64 << 10;
 /// Rollups of one series.
 pub const SERIES_ROLLUPS_MAX: usize = 8;
+/// Rules of what is kept of series, by patterns of their names.
+pub const SERIES_RULES_MAX: usize = 1_024;
 /// Windows of a rollup that are written together.
 pub const SERIES_ROLLUP_SLICE_WINDOWS: i64 = 32_768;
 /// Points that a checkpoint reads for rollups that reach back less far than their series.

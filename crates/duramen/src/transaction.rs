@@ -24,6 +24,7 @@ mod isolation;
 mod names;
 mod purge;
 mod records;
+mod rules;
 mod series;
 
 pub use isolation::TransactOptions;

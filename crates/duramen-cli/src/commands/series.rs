@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 use duramen::{
-    CommitSequence, DatabaseSnapshot, Error, ErrorKind, Micros, SeriesFilter, SeriesInfo,
+    CommitSequence, Database, DatabaseSnapshot, Error, ErrorKind, Micros, SeriesFilter, SeriesInfo,
     SeriesSnapshot, ValueType,
 };
 
@@ -139,33 +139,64 @@ struct SeriesAt {
     /// The name of the series
     #[arg(value_name = "TAG")]
     name: String,
-    /// As of this commit, such as c1042
-    #[arg(long, value_name = "COMMIT", value_parser = parse_commit)]
-    at: Option<CommitSequence>,
+    #[command(flatten)]
+    at: SeriesMoment,
+}
+
+/// When.
+#[derive(Debug, Args)]
+struct SeriesMoment {
+    /// As of this commit, such as c1042, or time
+    #[arg(long, value_name = "COMMIT|TIME", value_parser = parse_moment)]
+    at: Option<When>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum When {
+    Commit(CommitSequence),
+    Time(Micros),
+}
+
+impl SeriesMoment {
+    /// The database as it is or was.
+    fn of(&self, database: &Database) -> Result<DatabaseSnapshot> {
+        Ok(match self.at {
+            None => database.snapshot(),
+            Some(When::Commit(sequence)) => database.snapshot_at(sequence),
+            Some(When::Time(time)) => database.series_at_time(time)?,
+        })
+    }
 }
 
 impl SeriesAt {
     fn open(&self, session: &Session) -> Result<SeriesSnapshot> {
-        self.open_at(session, self.at)
+        let series = self.database.open(session)?.series(&self.name)?;
+        Ok(match self.at.at {
+            None => series.snapshot(),
+            Some(When::Commit(sequence)) => series.at(sequence),
+            Some(When::Time(time)) => series.at_time(time)?,
+        })
     }
 
     /// The database that it is of, as it is or was.
     fn snapshot(&self, session: &Session) -> Result<DatabaseSnapshot> {
-        let database = self.database.open(session)?;
-        Ok(self.at.map_or_else(|| database.snapshot(), |at| database.snapshot_at(at)))
+        self.at.of(&self.database.open(session)?)
     }
 
-    /// As of a commit, or the last one.
-    fn open_at(&self, session: &Session, at: Option<CommitSequence>) -> Result<SeriesSnapshot> {
-        let series = self.database.open(session)?.series(&self.name)?;
-        Ok(at.map_or_else(|| series.snapshot(), |at| series.at(at)))
+    /// As of a commit.
+    fn open_at(&self, session: &Session, sequence: CommitSequence) -> Result<SeriesSnapshot> {
+        Ok(self.database.open(session)?.series(&self.name)?.at(sequence))
     }
 }
 
-fn parse_commit(text: &str) -> Result<CommitSequence, String> {
+fn parse_moment(text: &str) -> Result<When, String> {
     let digits = text.strip_prefix('c').unwrap_or(text);
-    let number = digits.parse().map(CommitSequence);
-    number.map_err(|_| format!("{text:?} is no commit, such as c1042"))
+    match digits.parse() {
+        Ok(number) => Ok(When::Commit(CommitSequence(number))),
+        Err(_) => moment::parse_time(text).map(When::Time).map_err(|_| {
+            format!("{text:?} is neither a commit, such as c1042, nor a time, such as 2024-05-01")
+        }),
+    }
 }
 
 /// Which series are meant.
@@ -189,16 +220,16 @@ impl Which {
     }
 
     /// Those of a database, by name; `NotFound` for a pattern that none has.
-    fn find(&self, database: &duramen::Database) -> Result<Vec<SeriesInfo>> {
+    fn find(&self, snapshot: &DatabaseSnapshot) -> Result<Vec<SeriesInfo>> {
         let labels = self.labels.iter().cloned().collect();
         let base = SeriesFilter { labels, value_type: self.value_type, glob: None };
         if self.globs.is_empty() {
-            return Ok(database.find_series(&base)?);
+            return Ok(snapshot.find_series(&base)?);
         }
         let mut found = Vec::new();
         for glob in &self.globs {
             let filter = SeriesFilter { glob: Some(glob.clone()), ..base.clone() };
-            let some = database.find_series(&filter)?;
+            let some = snapshot.find_series(&filter)?;
             if some.is_empty() {
                 let message = format!(
                     "there is no such series as {glob:?}: \"duramen series ls\" lists those there \

@@ -1,5 +1,6 @@
 //! Series under power losses, killed processes and failing devices: points appended in any order,
-//! spans deleted and a document put, in commits of all of these, are compared with a naive model
+//! spans deleted, rules of retention set and a document put, in commits of all of these, are
+//! compared with a naive model
 //! that keeps the whole state of each commit.
 //!
 //! Invariants:
@@ -8,6 +9,7 @@
 //! - what was acknowledged is there, or, after a power loss, what was durable;
 //! - what every range says, either way round, is what the model says, as of earlier commits too.
 
+mod ruled;
 mod staged;
 
 use std::collections::BTreeMap;
@@ -20,6 +22,7 @@ use duramen::{
     SeriesValue, Transaction, ValueType, Windows,
 };
 
+use self::ruled::Ruled;
 use self::staged::Staged;
 use super::machine::{Machine, Stop};
 use crate::Random;
@@ -61,11 +64,18 @@ pub(super) fn suite(count: u64, fresh: u64) -> Report {
     })
 }
 
+/// A commit: the points and the rules as of it, and its sequence where that was told.
+#[derive(Debug, Clone, Default)]
+struct Commit {
+    state: State,
+    ruled: Ruled,
+    sequence: Option<CommitSequence>,
+}
+
 /// Some series, and what should be in them.
 struct Plant {
     machine: Machine,
-    /// The state of each commit, and its sequence where that was told.
-    commits: Vec<(State, Option<CommitSequence>)>,
+    commits: Vec<Commit>,
     /// The commit that a power loss cannot take, and the one that was acknowledged.
     durable: usize,
     acknowledged: usize,
@@ -176,20 +186,22 @@ impl Plant {
 
     /// A commit of some changes.
     fn commit(&mut self, db: &Database) -> Result<(), Stop> {
-        let mut state = self.newest();
+        let mut next = Commit { sequence: None, ..self.newest() };
         let number = i64::try_from(self.commits.len()).unwrap_or(0) + 1;
         let mut transaction = db.transaction();
-        let staged = change(&mut self.machine.random, &mut transaction, &mut state)
-            .and_then(|()| count(&mut transaction, &mut state, number));
+        let random = &mut self.machine.random;
+        let staged = change(random, &mut transaction, &mut next.state)
+            .and_then(|()| next.ruled.change(random, &mut transaction))
+            .and_then(|()| count(&mut transaction, &mut next.state, number));
         staged.map_err(|error| self.machine.stop(&error))?;
         let durability = self.machine.random.choose(&DURABILITIES);
         let options = CommitOptions { durability: Some(durability), ..CommitOptions::default() };
-        self.commits.push((state, None));
+        self.commits.push(next);
         match transaction.commit(&options) {
             Ok(committed) => {
                 self.acknowledged = self.commits.len();
                 if let Some(last) = self.commits.last_mut() {
-                    last.1 = Some(committed.sequence);
+                    last.sequence = Some(committed.sequence);
                 }
                 if durability == Durability::Sync {
                     self.durable = self.acknowledged;
@@ -208,24 +220,24 @@ impl Plant {
         }
     }
 
-    fn newest(&self) -> State {
-        self.commits.last().map(|(state, _)| state.clone()).unwrap_or_default()
+    fn newest(&self) -> Commit {
+        self.commits.last().cloned().unwrap_or_default()
     }
 
     /// Compares the newest state and some earlier ones.
     fn compare(&mut self, db: &Database) -> Check {
         let random = &mut self.machine.random;
         let earlier = (0..EARLIER).filter_map(|_| {
-            let (state, sequence) = self.commits.get(random.index(self.commits.len().max(1)))?;
-            Some((state.clone(), (*sequence)?))
+            let commit = self.commits.get(random.index(self.commits.len().max(1)))?;
+            commit.sequence.is_some().then(|| commit.clone())
         });
         let earlier: Vec<_> = earlier.collect();
-        for (state, sequence) in earlier {
-            compare(db, &state, Some(sequence), random)
-                .map_err(|what| format!("as of commit {sequence}: {what}"))?;
+        for commit in earlier {
+            compare(db, &commit, random)
+                .map_err(|what| format!("as of commit {:?}: {what}", commit.sequence))?;
         }
-        let newest = self.commits.last().map(|(state, _)| state.clone()).unwrap_or_default();
-        compare(db, &newest, None, random)
+        let newest = self.commits.last().cloned().unwrap_or_default();
+        compare(db, &Commit { sequence: None, ..newest }, random)
     }
 
     /// After this everything acknowledged is durable.
@@ -304,8 +316,10 @@ fn value(value_type: ValueType, number: i64) -> SeriesValue {
     }
 }
 
-/// Compares a random span of every series with a state.
-fn compare(db: &Database, state: &State, at: Option<CommitSequence>, random: &mut Random) -> Check {
+/// Compares the rules, and a random span of every series, with what a commit left.
+fn compare(db: &Database, commit: &Commit, random: &mut Random) -> Check {
+    let (state, at) = (&commit.state, commit.sequence);
+    commit.ruled.compare(&at.map_or_else(|| db.snapshot(), |at| db.snapshot_at(at)))?;
     for (series, (name, value_type)) in SERIES.into_iter().enumerate() {
         let handle = said("series", db.series(name))?;
         let snapshot = at.map_or_else(|| handle.snapshot(), |at| handle.at(at));

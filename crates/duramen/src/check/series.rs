@@ -23,6 +23,7 @@ impl CheckReport {
         let Some((tags, head)) = self.found(place, view.series_tags(published))? else {
             return Ok(());
         };
+        self.found("the rules of the series", tags::rules(&tags, head))?;
         let mut entries = Vec::new();
         let listed = tags::each(&tags, head, &mut |name, entry| {
             entries.push((name.to_owned(), entry));

@@ -5,7 +5,7 @@ use super::{NO_REVISIONS, Repair};
 use crate::engine::options::CommitOptions;
 use crate::error::{ErrorKind, Result};
 use crate::revision::CommitSequence;
-use crate::series::{SeriesInfo, SeriesSnapshot, tags};
+use crate::series::{SeriesInfo, SeriesRule, SeriesSnapshot, tags};
 use crate::tree::cell_key::TreeId;
 use crate::tree::salvage::readable;
 
@@ -48,6 +48,23 @@ impl Repair {
                     break;
                 };
                 made.append_points(&points, &options)?;
+            }
+        }
+        self.series_rules(readable(tags::rules(&tree, head))?)
+    }
+
+    /// Takes over the rules, behind the series: these have what they had, whatever rules say.
+    fn series_rules(&mut self, rules: Option<Vec<SeriesRule>>) -> Result<()> {
+        match rules {
+            None => self.lose(None, NO_REVISIONS, "the rules of what is kept of series"),
+            Some(rules) if rules.is_empty() => {}
+            Some(rules) => {
+                let mut transaction = self.database.transaction();
+                transaction.put_series_rules(&rules)?;
+                transaction.commit(&CommitOptions {
+                    durability: Some(super::DURABILITY),
+                    ..CommitOptions::default()
+                })?;
             }
         }
         Ok(())

@@ -94,7 +94,7 @@ impl SeriesDefinition {
             }
             _ => {
                 self.lossy.map_or(Ok(()), |lossy| lossy.check(self.value_type))?;
-                self.check_tiers()
+                tiers::check(self.keep, &self.rollups)
             }
         }
     }
@@ -119,7 +119,7 @@ impl SeriesInfo {
             (!pairs.is_empty()).then(|| format!("\"labels\":{{{}}}", pairs.join(","))),
             display.map(|(low, high)| format!("\"display\":[{low},{high}]")),
             self.definition.lossy.map(Lossy::to_json),
-            tiers::to_json(&self.definition),
+            tiers::to_json(self.definition.keep, &self.definition.rollups),
             Some(format!("\"created\":{},\"changed\":{}", self.created.0, self.changed.0)),
         ];
         let members: Vec<String> = members.into_iter().flatten().collect();
@@ -156,7 +156,7 @@ impl SeriesInfo {
         if let Some(lossy) = tape.child(at, "lossy") {
             definition.lossy = Some(Lossy::from_tape(tape, lossy)?);
         }
-        tiers::from_tape(&mut definition, (tape, at))?;
+        (definition.keep, definition.rollups) = tiers::from_tape(tape, at)?;
         let micros = |name: &str| number(tape, tape.child(at, name)?).map(Micros);
         Some(Self {
             name: name.to_owned(),

@@ -64,7 +64,7 @@ struct Star {
 
 /// Whether a name is of a pattern. Only the last star of each kind is ever tried again, so it takes
 /// no more than length by length.
-fn is_like(pattern: &[u8], name: &[u8]) -> bool {
+pub(super) fn is_like(pattern: &[u8], name: &[u8]) -> bool {
     let (mut at, mut in_name) = (0, 0);
     let (mut star, mut deep): (Option<Star>, Option<Star>) = (None, None);
     loop {

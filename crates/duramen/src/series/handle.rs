@@ -17,6 +17,7 @@ use crate::series::commits;
 use crate::series::definition::{SeriesDefinition, SeriesInfo};
 use crate::series::points::{Point, Points};
 use crate::series::quality::Quality;
+use crate::series::rules::SeriesRule;
 use crate::series::snapshot::{RangeOptions, SeriesRange, SeriesSnapshot};
 use crate::series::span::TimeSpan;
 use crate::series::stats::SeriesStats;
@@ -356,6 +357,22 @@ impl Database {
         Ok(Series::new(Arc::clone(&self.engine), info))
     }
 
+    /// The database as of a time, to read its series: as of the last commit made by then that
+    /// changed points, or what is said of series. Before the first one there are none.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn series_at_time(&self, time: Micros) -> Result<DatabaseSnapshot> {
+        let view = self.engine.view();
+        let points = commits::last_by(&view, time)?;
+        Ok(self.snapshot_at(points.max(view.series_tags_by(self.engine.published(), time)?)))
+    }
+
+    /// What is kept of series by the patterns of their names, sorted by these.
+    pub fn series_rules(&self) -> Result<Vec<SeriesRule>> {
+        self.snapshot().series_rules()
+    }
+
     /// The series that a filter lets through, sorted by name.
     pub fn find_series(&self, filter: &crate::SeriesFilter) -> Result<Vec<SeriesInfo>> {
         self.snapshot().find_series(filter)
@@ -370,6 +387,11 @@ impl DatabaseSnapshot {
         let info = view.series_info(name, self.sequence)?;
         let snapshot = SeriesSnapshot::new(view, Arc::new(info), self.sequence);
         Ok(snapshot.kept_at(self.engine.now()))
+    }
+
+    /// What was kept of series by the patterns of their names, sorted by these.
+    pub fn series_rules(&self) -> Result<Vec<SeriesRule>> {
+        self.engine.view().series_rules(self.sequence)
     }
 
     /// The series as of that commit that a filter lets through, sorted by name.

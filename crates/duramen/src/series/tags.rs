@@ -1,7 +1,8 @@
 //! The catalogue of the series: a tree of its own, so that a million of them are in nobody's way
 //! who looks for a document.
 //!
-//! Its value is `{"next":N,"tags":{NAME:RECORD, ...},"tiers":{NUMBER:NAME, ...}}`. A record gives
+//! Its value is `{"next":N,"tags":{NAME:RECORD, ...},"tiers":{NUMBER:NAME, ...},"rules":[...]}`,
+//! the rules only if there ever was one. A record gives
 //! the series its *number*, under which its points are kept; so a series that gets another name
 //! stays what it is, and a name that is used again is another series. Those that do not keep
 //! everything, or have rollups, stand among the *tiers* by their number, so that whoever writes
@@ -21,8 +22,9 @@ use crate::json::{JsonPointer, ParseOptions, Tape};
 use crate::node::NodeId;
 use crate::options::DocumentOptions;
 use crate::order::OrderCursor;
-use crate::revision::{CommitSequence, Revision};
+use crate::revision::{CommitSequence, Micros, Revision};
 use crate::series::definition::{SeriesInfo, series_number};
+use crate::series::rules::{self, SeriesRule};
 use crate::state::{Datum, Sequence};
 use crate::tree::Tree;
 use crate::tree::cell_key::TreeId;
@@ -160,6 +162,17 @@ fn tier_name(series: TreeId) -> String {
     series.0.to_string()
 }
 
+/// What is kept of series by their names, in a state of the catalogue.
+pub(crate) fn rules(tags: &Tree, revision: u32) -> Result<Vec<SeriesRule>> {
+    if revision == 0 {
+        return Ok(Vec::new());
+    }
+    let Some(at) = member(tags, b"rules", revision)? else { return Ok(Vec::new()) };
+    let mut text = Vec::new();
+    tags.append_json((at, revision), &Format::default(), &mut text)?;
+    rules::from_json(&text)
+}
+
 /// What the catalogue says of the series of an entry.
 pub(crate) fn read(
     tags: &Tree,
@@ -206,10 +219,29 @@ impl View {
         Ok((tags, head))
     }
 
+    /// The last commit up to one that changed the catalogue and was made by a time; 0 if none was.
+    pub(crate) fn series_tags_by(
+        &self,
+        at: CommitSequence,
+        time: Micros,
+    ) -> Result<CommitSequence> {
+        let tags = self.tree(TreeId::SERIES)?;
+        match tags.first_after(time, tags.head_at(at)?)?.0 {
+            0 | 1 => Ok(CommitSequence(0)),
+            after => Ok(tags.row(Revision(after - 1))?.sequence),
+        }
+    }
+
     /// How many series there are as of a commit.
     pub(crate) fn series_count(&self, at: CommitSequence) -> Result<u64> {
         let (tags, head) = self.series_tags(at)?;
         count(&tags, head)
+    }
+
+    /// What is kept of series by their names, as of a commit.
+    pub(crate) fn series_rules(&self, at: CommitSequence) -> Result<Vec<SeriesRule>> {
+        let (tags, head) = self.series_tags(at)?;
+        rules(&tags, head)
     }
 
     /// What the catalogue says of a series as of a commit.
@@ -223,12 +255,7 @@ impl View {
 impl Writer {
     /// Takes the next so many numbers of series; the first of them.
     pub(crate) fn take_series_numbers(&self, count: u64) -> Result<u64> {
-        if !self.has_root() {
-            self.put_root(&Tape::parse(
-                br#"{"next":1,"tags":{},"tiers":{}}"#,
-                ParseOptions::default(),
-            )?)?;
-        }
+        self.begin_series()?;
         let next = match member(&self.tree, b"next", self.revision)? {
             Some(next) => self.tree.json_at(next, self.revision)?,
             None => None,
@@ -245,11 +272,29 @@ impl Writer {
             let message = "no more series can be made in this database: load it into a new one";
             return Err(Error::new(ErrorKind::Full, message));
         }
-        let mut next = JsonPointer::root();
-        next.push("next");
-        let text = after.to_string();
-        self.set(&next, Given::whole(&Tape::parse(text.as_bytes(), ParseOptions::default())?))?;
+        self.set_series_member("next", &after.to_string())?;
         Ok(first)
+    }
+
+    /// Makes the catalogue, unless it is there.
+    fn begin_series(&self) -> Result<()> {
+        if self.has_root() {
+            return Ok(());
+        }
+        let root = br#"{"next":1,"tags":{},"tiers":{}}"#;
+        self.put_root(&Tape::parse(root, ParseOptions::default())?)
+    }
+
+    fn set_series_member(&self, name: &str, text: &str) -> Result<()> {
+        let mut pointer = JsonPointer::root();
+        pointer.push(name);
+        self.set(&pointer, Given::whole(&Tape::parse(text.as_bytes(), ParseOptions::default())?))
+    }
+
+    /// Writes what is kept of series by their names.
+    pub(crate) fn put_series_rules(&self, rules: &[SeriesRule]) -> Result<()> {
+        self.begin_series()?;
+        self.set_series_member("rules", &rules::to_json(rules))
     }
 
     /// Writes what the catalogue is to say of a series.

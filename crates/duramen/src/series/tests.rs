@@ -5,6 +5,7 @@ mod dumps;
 mod lifecycle;
 mod model;
 mod rollups;
+mod rules;
 mod staging;
 mod storage;
 

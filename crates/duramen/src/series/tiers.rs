@@ -77,32 +77,29 @@ impl Rollup {
     }
 }
 
-/// Says in the record of a series what it keeps.
-pub(super) fn to_json(definition: &SeriesDefinition) -> Option<String> {
-    let keep = definition.keep.map(|keep| format!("\"keep\":{}", micros(keep)));
-    let rollups: Vec<String> = definition.rollups.iter().map(|one| one.to_json()).collect();
+/// Says what is kept, in the record of a series or in a rule.
+pub(super) fn to_json(keep: Option<Duration>, rollups: &[Rollup]) -> Option<String> {
+    let keep = keep.map(|keep| format!("\"keep\":{}", micros(keep)));
+    let rollups: Vec<String> = rollups.iter().map(|one| one.to_json()).collect();
     let rollups = (!rollups.is_empty()).then(|| format!("\"rollups\":[{}]", rollups.join(",")));
     let members: Vec<String> = [keep, rollups].into_iter().flatten().collect();
     (!members.is_empty()).then(|| members.join(","))
 }
 
 /// Reads what [`to_json`] said.
-pub(super) fn from_tape(
-    definition: &mut SeriesDefinition,
-    (tape, at): (&Tape<'_>, TapeIndex),
-) -> Option<()> {
-    if let Some(keep) = tape.child(at, "keep") {
-        definition.keep = Some(Duration::from_micros(number(tape, keep)?));
-    }
-    for rollup in tape.child(at, "rollups").into_iter().flat_map(|at| tape.elements(at)) {
-        definition.rollups.push(Rollup::from_tape(tape, rollup)?);
-    }
-    Some(())
+pub(super) fn from_tape(tape: &Tape<'_>, at: TapeIndex) -> Option<(Option<Duration>, Vec<Rollup>)> {
+    let keep = match tape.child(at, "keep") {
+        Some(keep) => Some(Duration::from_micros(number(tape, keep)?)),
+        None => None,
+    };
+    let rollups = tape.child(at, "rollups").into_iter().flat_map(|at| tape.elements(at));
+    let rollups: Option<Vec<Rollup>> = rollups.map(|at| Rollup::from_tape(tape, at)).collect();
+    Some((keep, rollups?))
 }
 
 impl SeriesDefinition {
     /// Whether anything is dropped, or kept beside the points.
-    pub(super) fn has_tiers(&self) -> bool {
+    pub(crate) fn has_tiers(&self) -> bool {
         self.keep.is_some() || !self.rollups.is_empty()
     }
 
@@ -124,38 +121,38 @@ impl SeriesDefinition {
             next = next.saturating_add(i64::from(known.is_none()));
         }
     }
+}
 
-    /// Refuses rollups and spans that cannot be.
-    pub(super) fn check_tiers(&self) -> Result<()> {
-        let invalid = |message| Err(Error::new(ErrorKind::Invalid, message));
-        let spans = self.rollups.iter().flat_map(|rollup| [Some(rollup.width), rollup.keep]);
-        for span in spans.chain([self.keep]).flatten() {
-            if span.is_zero() || span.as_micros() > u128::from(i64::MAX.unsigned_abs()) {
-                return invalid(format!(
-                    "a rollup or a span to keep of {span:?}: use 1 us to 292,000 years"
-                ));
-            }
+/// Refuses rollups and spans that cannot be.
+pub(super) fn check(keep: Option<Duration>, rollups: &[Rollup]) -> Result<()> {
+    let invalid = |message| Err(Error::new(ErrorKind::Invalid, message));
+    let spans = rollups.iter().flat_map(|rollup| [Some(rollup.width), rollup.keep]);
+    for span in spans.chain([keep]).flatten() {
+        if span.is_zero() || span.as_micros() > u128::from(i64::MAX.unsigned_abs()) {
+            return invalid(format!(
+                "a rollup or a span to keep of {span:?}: use 1 us to 292,000 years"
+            ));
         }
-        if self.rollups.len() > SERIES_ROLLUPS_MAX {
-            let count = self.rollups.len();
-            return invalid(format!("{count} rollups: a series has at most {SERIES_ROLLUPS_MAX}"));
-        }
-        for (at, rollup) in self.rollups.iter().enumerate() {
-            let width = rollup.width;
-            if self.rollups.iter().take(at).any(|other| other.width == width) {
-                return invalid(format!("two rollups of {width:?}: one of each width will do"));
-            }
-            if let Some(keep) = self.keep
-                && keep < width
-            {
-                return invalid(format!(
-                    "points are kept for {keep:?}, and a rollup has windows of {width:?}: keep \
-                     the points for a window at least"
-                ));
-            }
-        }
-        Ok(())
     }
+    if rollups.len() > SERIES_ROLLUPS_MAX {
+        let count = rollups.len();
+        return invalid(format!("{count} rollups: a series has at most {SERIES_ROLLUPS_MAX}"));
+    }
+    for (at, rollup) in rollups.iter().enumerate() {
+        let width = rollup.width;
+        if rollups.iter().take(at).any(|other| other.width == width) {
+            return invalid(format!("two rollups of {width:?}: one of each width will do"));
+        }
+        if let Some(keep) = keep
+            && keep < width
+        {
+            return invalid(format!(
+                "points are kept for {keep:?}, and a rollup has windows of {width:?}: keep \
+                 the points for a window at least"
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn micros(span: Duration) -> i64 {
@@ -197,9 +194,8 @@ mod tests {
     #[test]
     fn tiers_that_cannot_be_are_refused() {
         let check = |keep, rollups: &[Duration]| {
-            let rollups = rollups.iter().copied().map(Rollup::new).collect();
-            let base = SeriesDefinition::new(ValueType::F64);
-            SeriesDefinition { keep, rollups, ..base }.check_tiers().map_err(|error| error.kind())
+            let rollups: Vec<Rollup> = rollups.iter().copied().map(Rollup::new).collect();
+            super::check(keep, &rollups).map_err(|error| error.kind())
         };
         assert_eq!(check(Some(SECOND), &[SECOND]), Ok(()));
         assert_eq!(check(Some(SECOND), &[2 * SECOND]), Err(ErrorKind::Invalid));

@@ -12,13 +12,14 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::manifest::Feature;
 use crate::series::changes::SeriesChanges;
 use crate::series::span::TimeSpan;
-use crate::series::{self, Points, SeriesDefinition, SeriesInfo, series_number, tags};
+use crate::series::{self, Points, SeriesDefinition, SeriesInfo, SeriesRule, series_number, tags};
 use crate::tree::Tree;
 use crate::tree::cell_key::TreeId;
 
 impl Transaction {
     /// Makes a series; `Conflict` if there is a series or a document of that name, `Invalid` if it
-    /// cannot be defined so.
+    /// cannot be defined so. What is said neither of `keep` nor of `rollups` is told by the
+    /// [rule](Transaction::set_series_rule) that wins for its name.
     pub fn create_series(&mut self, name: &str, definition: &SeriesDefinition) -> Result<()> {
         self.create_series_all(&[(name, definition.clone())])
     }
@@ -63,6 +64,7 @@ impl Transaction {
         let now = self.engine.now();
         let writer = self.take(TreeId::SERIES)?;
         let first = writer.take_series_numbers(series.len() as u64)?;
+        let rules = tags::rules(&writer.tree, writer.revision)?;
         for (own, (name, definition)) in (first..).zip(series) {
             let name = name.as_ref();
             if tags::has(&writer.tree, name, writer.revision)? {
@@ -70,6 +72,11 @@ impl Transaction {
             }
             let number = series_number(own).ok_or_else(|| tags::no_series(name))?;
             let (name, mut definition) = (name.to_owned(), definition.clone());
+            if !definition.has_tiers()
+                && let Some(rule) = SeriesRule::winner(&rules, &name)
+            {
+                rule.define(&mut definition);
+            }
             definition.number_rollups(&[], now);
             writer.put_series(&SeriesInfo {
                 name,

@@ -49,8 +49,8 @@ pub(super) struct Export {
 impl Export {
     pub(super) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
         let database = self.database.open(session)?;
-        let found = self.which.find(&database)?;
         let snapshot = database.snapshot();
+        let found = self.which.find(&snapshot)?;
         let write = |out: &mut dyn Write| self.write((&snapshot, &found), out);
         if self.file == Path::new("-") {
             write(output.stream())?;

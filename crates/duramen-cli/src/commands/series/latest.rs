@@ -2,8 +2,8 @@
 
 use clap::Args;
 
-use super::Which;
 use super::point::Line;
+use super::{SeriesMoment, Which};
 use crate::Result;
 use crate::arguments::ReadDatabase;
 use crate::exit::Success;
@@ -14,6 +14,7 @@ const EXAMPLES: &str = "\
 Examples:
   duramen series latest plant.duramen boiler/7/temp
   duramen series latest plant.duramen 'boiler/**' --json
+  duramen series latest plant.duramen 'boiler/**' --at 2024-05-01
 
 A line is the name, the time and the value of the point with the latest time, and its quality unless
 that is good. A series without points has none.";
@@ -26,14 +27,15 @@ pub(super) struct Latest {
     database: ReadDatabase,
     #[command(flatten)]
     which: Which,
+    #[command(flatten)]
+    at: SeriesMoment,
 }
 
 impl Latest {
     pub(super) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
         let database = self.database.open(session)?;
-        let found = self.which.find(&database)?;
-        let snapshot = database.snapshot();
-        for info in found {
+        let snapshot = self.at.of(&database)?;
+        for info in self.which.find(&snapshot)? {
             if let Some(point) = snapshot.series(&info.name)?.latest()? {
                 output.record(&Line::new(Some(&info.name), point))?;
             }

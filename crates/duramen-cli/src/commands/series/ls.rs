@@ -34,7 +34,7 @@ pub(super) struct Ls {
 
 impl Ls {
     pub(super) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
-        for info in self.which.find(&self.database.open(session)?)? {
+        for info in self.which.find(&self.database.open(session)?.snapshot())? {
             output.record(&Line::new(&info))?;
         }
         Ok(Success::Done)

@@ -16,6 +16,7 @@ Examples:
   duramen series range plant.duramen boiler/7/temp --from 2024-05-01 --to 2024-05-02
   duramen series range plant.duramen boiler/7/temp --reverse --limit 10
   duramen series range plant.duramen boiler/7/temp --at c1042 --json
+  duramen series range plant.duramen boiler/7/temp --at 2024-05-01T12:30:00Z
 
 A line is the time, the value, and the quality unless that is good. Where there is more than --limit
 lets through, the cursor to go on with is told on standard error.";
@@ -48,7 +49,7 @@ impl Range {
         let interruption = Interruption::watch()?;
         let (limit, reverse, bounding) = (self.limit, self.reverse, self.bounding);
         let mut range = if let Some(cursor) = self.cursor {
-            self.series.open_at(session, Some(cursor.sequence))?.resume(cursor, limit)?
+            self.series.open_at(session, cursor.sequence)?.resume(cursor, limit)?
         } else {
             let options = RangeOptions { limit, reverse, bounding };
             self.series.open(session)?.range_with(self.span.bounds()?, &options)?

@@ -3,12 +3,12 @@
 use std::io::{self, Write};
 
 use clap::Args;
-use duramen::{CommitSequence, SeriesFilter, SeriesValue, TopOptions, ValueType};
+use duramen::{SeriesFilter, SeriesValue, TopOptions, ValueType};
 use serde::{Serialize, Serializer};
 
 use super::aggregate::{Quality, parse};
 use super::point::JsonValue;
-use super::{Span, parse_commit, parse_label};
+use super::{SeriesMoment, Span, parse_label};
 use crate::Result;
 use crate::arguments::ReadDatabase;
 use crate::exit::{Failure, Success};
@@ -50,15 +50,13 @@ pub(super) struct Top {
     /// Which points count
     #[arg(long, value_enum, default_value = "good")]
     quality: Quality,
-    /// As of this commit, such as c1042
-    #[arg(long, value_name = "COMMIT", value_parser = parse_commit)]
-    at: Option<CommitSequence>,
+    #[command(flatten)]
+    at: SeriesMoment,
 }
 
 impl Top {
     pub(super) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
-        let database = self.database.open(session)?;
-        let snapshot = self.at.map_or_else(|| database.snapshot(), |at| database.snapshot_at(at));
+        let snapshot = self.at.of(&self.database.open(session)?)?;
         let aggregate = parse(&self.what, ValueType::F64).map_err(Failure::Usage)?;
         let labels = self.labels.iter().cloned().collect();
         let filter = SeriesFilter { glob: self.glob.clone(), labels, value_type: None };

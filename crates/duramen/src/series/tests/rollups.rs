@@ -176,12 +176,22 @@ proptest! {
 
 /// A clock that is set.
 #[derive(Debug, Default)]
-struct Seconds(AtomicI64);
+pub(super) struct Seconds(AtomicI64);
+
+impl Seconds {
+    pub(super) fn set(&self, seconds: i64) {
+        self.0.store(seconds, Ordering::Relaxed);
+    }
+}
 
 impl Clock for Seconds {
     fn now(&self) -> Micros {
         Micros(self.0.load(Ordering::Relaxed) * 1_000_000)
     }
+}
+
+pub(super) fn compact(db: &Database) {
+    db.compact(&mut |_, _| ControlFlow::Continue(())).unwrap();
 }
 
 const MINUTE: Duration = Duration::from_mins(1);
@@ -192,7 +202,7 @@ fn measured(second: i32) -> f64 {
 }
 
 /// A value a second for so many seconds.
-fn seconds(seconds: std::ops::Range<i32>) -> Points {
+pub(super) fn seconds(seconds: std::ops::Range<i32>) -> Points {
     let mut points = Points::new(ValueType::F64);
     for at in seconds {
         points.push(Micros(i64::from(at) * 1_000_000), measured(at), Quality::GOOD).unwrap();
@@ -213,7 +223,6 @@ fn points_go_with_time_and_rows_stay_longer() {
     let series = db.create_series("a", &definition).unwrap();
     series.append_points(&seconds(0..3_600), &CommitOptions::default()).unwrap();
     let bytes = |db: &Database| db.stats().unwrap().segment_bytes;
-    let compact = |db: &Database| db.compact(&mut |_, _| ControlFlow::Continue(())).unwrap();
     compact(&db);
     let before = bytes(&db);
     let counts = |db: &Database, minutes: &str| {
@@ -225,7 +234,7 @@ fn points_go_with_time_and_rows_stay_longer() {
     let (five, one) = (counts(&db, "5m"), counts(&db, "1m"));
     assert_eq!((five.0.len(), one.0.len()), (12, 60));
 
-    clock.0.store(3_600, Ordering::Relaxed);
+    clock.set(3_600);
     // Nothing is there to be seen any more, though nothing was dropped yet.
     assert_eq!(series.range(..).unwrap().read().unwrap().times()[0], 3_000_000_000);
     assert_eq!(counts(&db, "5m"), five);
@@ -241,7 +250,7 @@ fn points_go_with_time_and_rows_stay_longer() {
     assert_eq!(counts(&db, "5m"), five);
     drop((series, db));
     let db = Database::open_device(device, options()).unwrap();
-    clock.0.store(36_000, Ordering::Relaxed);
+    clock.set(36_000);
     compact(&db);
     assert_eq!(db.series("a").unwrap().stats().unwrap().points, 0);
     assert_eq!(counts(&db, "5m"), five);
@@ -257,7 +266,7 @@ fn nothing_goes_before_every_rollup_has_it() {
     let series = db.create_series("a", &SeriesDefinition::new(ValueType::F64)).unwrap();
     series.append_points(&seconds(0..3_600), &CommitOptions::default()).unwrap();
     db.checkpoint().unwrap();
-    clock.0.store(36_000, Ordering::Relaxed);
+    clock.set(36_000);
     let tiers = SeriesDefinition {
         keep: Some(10 * MINUTE),
         rollups: vec![Rollup::new(MINUTE)],
@@ -267,7 +276,7 @@ fn nothing_goes_before_every_rollup_has_it() {
     transaction.change_series("a", &tiers).unwrap();
     transaction.commit(&CommitOptions::default()).unwrap();
     for _ in 0..2 {
-        db.compact(&mut |_, _| ControlFlow::Continue(())).unwrap();
+        compact(&db);
     }
     assert_eq!(db.series("a").unwrap().stats().unwrap().points, 0);
     let minutes = Windows::parse("1m", "UTC").unwrap();
