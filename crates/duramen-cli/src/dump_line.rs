@@ -67,6 +67,7 @@ type Parse = fn(&[u8]) -> duramen::Result<DumpItem>;
 struct Kind {
     dump: Option<serde::de::IgnoredAny>,
     document: Option<serde::de::IgnoredAny>,
+    rules: Option<serde::de::IgnoredAny>,
     series: Option<serde::de::IgnoredAny>,
     points: Option<serde::de::IgnoredAny>,
     deletes: Option<serde::de::IgnoredAny>,
@@ -115,6 +116,7 @@ pub(crate) fn write(item: &DumpItem, out: &mut dyn Write) -> Result<()> {
             history_line::write_facts_uncommitted(facts, out)
         }
         DumpItem::Revision(revision) => history_line::write_uncommitted(revision, out),
+        DumpItem::SeriesRules(rules) => series::write_rules(rules, out),
         DumpItem::Series { name, record } => series::write_series(name, record, out),
         DumpItem::Commits(commits) => series::write_commits(commits, out),
         DumpItem::Points(points) => series::write_points(points, out),
@@ -144,7 +146,8 @@ pub(crate) fn parse(text: &[u8]) -> duramen::Result<DumpLine> {
         let summary = serde_json::from_slice(text).map_err(|error| no_line(&error))?;
         return Ok(DumpLine::Summary(summary));
     }
-    let of_series: [(_, Parse); 4] = [
+    let of_series: [(_, Parse); 5] = [
+        (&kind.rules, series::parse_rules),
         (&kind.series, series::parse_series),
         (&kind.points, series::parse_points),
         (&kind.deletes, series::parse_deletes),

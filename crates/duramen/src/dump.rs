@@ -38,6 +38,8 @@ pub enum DumpItem {
     },
     /// The next revision of the document.
     Revision(ExportedRevision),
+    /// The rules of what is kept of series, as JSON. They come before everything else.
+    SeriesRules(String),
     /// A series. All of them come first, in the order of their names.
     Series {
         /// Its name.
@@ -86,8 +88,8 @@ pub struct DumpSummary {
     pub points: u64,
     /// The SHA-256 of all of it. Databases have the same one exactly if their documents have the
     /// same names, options, tags and purges, and the same revisions with the same timestamps,
-    /// authors, messages and values; and if their series have the same names and definitions, and
-    /// the same points as of the same commits.
+    /// authors, messages and values; and if their series have the same names, definitions and
+    /// rules, and the same points as of the same commits.
     pub hash: ContentHash,
 }
 
@@ -165,7 +167,7 @@ impl Dump {
         self.names.len()
     }
 
-    /// Whether the database has series.
+    /// Whether the database has series, or rules for them.
     pub fn has_series(&self) -> bool {
         !self.series.is_empty()
     }

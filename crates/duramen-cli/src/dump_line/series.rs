@@ -25,6 +25,13 @@ struct SeriesLine<'a> {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+struct RulesLine<'a> {
+    #[serde(borrow)]
+    rules: Cow<'a, RawValue>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct CommitsLine {
     commits: Vec<(u64, i64)>,
 }
@@ -75,6 +82,12 @@ impl<T: Copy + PartialEq> Column<T> {
     }
 }
 
+/// Writes the line of the rules.
+pub(super) fn write_rules(rules: &str, out: &mut dyn Write) -> Result<()> {
+    let rules: &RawValue = serde_json::from_str(rules).map_err(std::io::Error::from)?;
+    write_line(&RulesLine { rules: Cow::Borrowed(rules) }, out)
+}
+
 /// Writes the line of a series.
 pub(super) fn write_series(name: &str, record: &str, out: &mut dyn Write) -> Result<()> {
     let is: &RawValue = serde_json::from_str(record).map_err(std::io::Error::from)?;
@@ -114,6 +127,12 @@ pub(super) fn write_deletes(
 ) -> Result<()> {
     let spans = spans.iter().map(|(commit, first, last)| (commit.0, first.0, last.0)).collect();
     write_line(&DeletesLine { deletes: series.into(), spans }, out)
+}
+
+/// Reads the line of the rules.
+pub(super) fn parse_rules(text: &[u8]) -> duramen::Result<DumpItem> {
+    let line: RulesLine = from_slice(text)?;
+    Ok(DumpItem::SeriesRules(line.rules.get().to_owned()))
 }
 
 /// Reads the line of a series.

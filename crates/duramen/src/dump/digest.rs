@@ -32,6 +32,10 @@ impl DumpDigest {
         match item {
             DumpItem::Document { name, facts } => self.add_document(name, facts),
             DumpItem::Revision(revision) => self.add_revision(revision),
+            DumpItem::SeriesRules(rules) => {
+                self.bytes(b"rules");
+                self.bytes(rules.as_bytes());
+            }
             DumpItem::Series { name, record } => {
                 self.series += 1;
                 self.bytes(b"series");

@@ -67,6 +67,7 @@ impl DumpLoad {
         self.digest.add(&item);
         let database = &self.database;
         match item {
+            DumpItem::SeriesRules(rules) => self.series.rule(database, &rules),
             DumpItem::Series { name, record } => self.series.define(database, &name, &record),
             DumpItem::Commits(commits) => self.series.push_commits(database, &commits),
             DumpItem::Points(points) => self.series.push_points(database, &points),

@@ -17,7 +17,7 @@ use crate::series::commits::{CommitTime, Commits};
 use crate::series::span::TimeSpan;
 use crate::series::young::Delete;
 use crate::series::{
-    Course, Direction, Points, Reading, Sequences, SeriesInfo, SeriesSnapshot, Values, tags,
+    Course, Direction, Points, Reading, Sequences, SeriesInfo, SeriesSnapshot, Values, rules, tags,
 };
 use crate::tree::Tree;
 
@@ -33,6 +33,8 @@ pub(super) struct SeriesDump {
     /// Their catalogue, and its revision.
     tags: (Arc<Tree>, u32),
     names: Arc<[(Box<str>, NodeId)]>,
+    /// Rules that are still to be said.
+    rules: Option<String>,
     /// The next series to be defined, and the next of which all is said.
     defined: usize,
     said: usize,
@@ -71,6 +73,8 @@ impl SeriesDump {
             Ok(())
         })?;
         names.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        let rules = view.series_rules(sequence)?;
+        let rules = (!rules.is_empty()).then(|| rules::to_json(&rules));
         let commits = match names.len() {
             0 => None,
             _ => Some(CommitItems { commits: Commits::of(&view)?, sequence, waiting: Vec::new() }),
@@ -82,6 +86,7 @@ impl SeriesDump {
             now,
             tags,
             names: names.into(),
+            rules,
             defined: 0,
             said: 0,
             commits,
@@ -91,11 +96,14 @@ impl SeriesDump {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.names.is_empty()
+        self.names.is_empty() && self.rules.is_none()
     }
 
     /// The next thing that is said; none if that was all.
     pub(super) fn next(&mut self) -> Result<Option<DumpItem>> {
+        if let Some(rules) = self.rules.take() {
+            return Ok(Some(DumpItem::SeriesRules(rules)));
+        }
         if self.defined < self.names.len() {
             let info = self.info(self.defined)?;
             self.defined += 1;

@@ -142,13 +142,13 @@ pub(crate) fn remove(rules: &mut Vec<SeriesRule>, glob: &str) -> Result<()> {
 }
 
 /// The rules as the catalogue keeps them.
-pub(super) fn to_json(rules: &[SeriesRule]) -> String {
+pub(crate) fn to_json(rules: &[SeriesRule]) -> String {
     let rules: Vec<String> = rules.iter().map(SeriesRule::to_json).collect();
     format!("[{}]", rules.join(","))
 }
 
 /// The rules that [`to_json`] gave.
-pub(super) fn from_json(text: &[u8]) -> Result<Vec<SeriesRule>> {
+pub(crate) fn from_json(text: &[u8]) -> Result<Vec<SeriesRule>> {
     let tape = Tape::parse(text, ParseOptions::default())?;
     let rules: Option<Vec<SeriesRule>> =
         tape.elements(tape.root()).map(|at| SeriesRule::from_tape(&tape, at)).collect();

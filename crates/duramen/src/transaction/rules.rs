@@ -87,6 +87,15 @@ impl Transaction {
         Ok(true)
     }
 
+    /// Takes over rules that are of a database elsewhere, as the first thing of its series.
+    pub(crate) fn load_series_rules(&mut self, rules: &[SeriesRule]) -> Result<()> {
+        self.aim = Aim::Adding;
+        // Names are one namespace, whose turn comes first.
+        self.catalogue()?;
+        let put = self.put_series_rules(rules);
+        self.note(put)
+    }
+
     /// Writes these rules and no others, and changes no series.
     pub(crate) fn put_series_rules(&mut self, rules: &[SeriesRule]) -> Result<()> {
         self.take(TreeId::SERIES)?.put_series_rules(rules)

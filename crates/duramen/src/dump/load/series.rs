@@ -17,7 +17,7 @@ use crate::revision::{CommitSequence, Micros};
 use crate::series::commits::CommitTime;
 use crate::series::span::TimeSpan;
 use crate::series::young::{Delete, Loaded};
-use crate::series::{Piece, Points, Sequences, SeriesInfo, check_type};
+use crate::series::{Piece, Points, Sequences, SeriesInfo, check_type, rules};
 use crate::transaction::Transaction;
 use crate::tree::cell_key::TreeId;
 
@@ -56,15 +56,24 @@ struct Open {
 }
 
 impl SeriesLoad {
+    pub(super) fn rule(&mut self, database: &Database, text: &str) -> Result<()> {
+        if self.is_over || self.last.0.0 > 0 || self.open.is_some() || self.catalogue.is_some() {
+            return Err(misplaced("the rules of series"));
+        }
+        let mut taken = Vec::new();
+        for rule in rules::from_json(text.as_bytes()).map_err(|error| invalid(&error))? {
+            rule.check()?;
+            rules::put(&mut taken, rule)?;
+        }
+        let catalogue = self.catalogue.insert(Catalogue::new(database));
+        catalogue.transaction.load_series_rules(&taken)
+    }
+
     pub(super) fn define(&mut self, database: &Database, name: &str, record: &str) -> Result<()> {
         if self.is_over || self.last.0.0 > 0 || self.open.is_some() {
             return Err(misplaced("a series"));
         }
-        let catalogue = self.catalogue.get_or_insert_with(|| Catalogue {
-            transaction: database.transaction(),
-            last_name: String::new(),
-            numbers: FxHashSet::default(),
-        });
+        let catalogue = self.catalogue.get_or_insert_with(|| Catalogue::new(database));
         if name <= catalogue.last_name.as_str() {
             let before = &catalogue.last_name;
             return Err(misplaced(&format!("series {name:?} behind {before:?}")));
@@ -225,6 +234,13 @@ impl SeriesLoad {
     }
 }
 
+impl Catalogue {
+    fn new(database: &Database) -> Self {
+        let (last_name, numbers) = (String::new(), FxHashSet::default());
+        Self { transaction: database.transaction(), last_name, numbers }
+    }
+}
+
 /// Refuses a commit that is none of those that changed series.
 fn check_commit(commit: CommitSequence, last: CommitSequence) -> Result<()> {
     if commit.0 > 0 && commit <= last {
@@ -236,7 +252,7 @@ fn check_commit(commit: CommitSequence, last: CommitSequence) -> Result<()> {
 
 fn misplaced(what: &str) -> Error {
     let message = format!(
-        "{what} cannot stand here: a dump says all series, the commits that changed them, what \
+        "{what} cannot stand here: a dump says the rules of series, all series, the commits that changed them, what \
          these wrote, and then documents, each in order"
     );
     Error::new(ErrorKind::Invalid, message)

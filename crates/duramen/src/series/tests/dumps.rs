@@ -11,7 +11,7 @@ use crate::io::{Device, MemoryDevice};
 use crate::{
     Aggregate, AggregateOptions, CommitOptions, CommitSequence, Database, DumpItem, DumpLoad,
     DumpSummary, DumpedPoints, Error, ErrorKind, Lossy, Micros, Options, Points, Quality, Rollup,
-    SeriesDefinition, SeriesFilter, SeriesValue, ValueType, Windows,
+    SeriesDefinition, SeriesFilter, SeriesRule, SeriesValue, ValueType, Windows,
 };
 
 const NAMES: [&str; 3] = ["a", "b/1", "c"];
@@ -24,6 +24,7 @@ enum Step {
     Rename(usize),
     Drop(usize),
     Document,
+    Rule(usize),
     Checkpoint,
     Compact,
     Reopen,
@@ -40,6 +41,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (0..NAMES.len()).prop_map(Step::Rename),
         1 => (0..NAMES.len()).prop_map(Step::Drop),
         1 => Just(Step::Document),
+        1 => (0..NAMES.len()).prop_map(Step::Rule),
         3 => Just(Step::Checkpoint),
         1 => Just(Step::Compact),
         1 => Just(Step::Reopen),
@@ -98,6 +100,11 @@ fn play(db: &mut Reopened, step: &Step) {
             let to = format!("z{}", db.snapshot().sequence());
             transaction.rename_series(NAMES[*of], &to).unwrap();
         }
+        Step::Rule(of) => {
+            let rollups = vec![Rollup::new(Duration::from_micros(10))];
+            let rule = SeriesRule { rollups, ..SeriesRule::new(NAMES[*of]) };
+            transaction.set_series_rule(&rule).unwrap();
+        }
         Step::Drop(of) if there(NAMES[*of]) => transaction.delete_series(NAMES[*of]).unwrap(),
         _ => {}
     }
@@ -134,6 +141,7 @@ fn aggregated(db: &Database, name: &str, at: CommitSequence) -> String {
 fn compare(before: &Database, after: &Database) {
     let all = before.find_series(&SeriesFilter::default()).unwrap();
     assert_eq!(after.find_series(&SeriesFilter::default()).unwrap(), all);
+    assert_eq!(after.series_rules().unwrap(), before.series_rules().unwrap());
     let last = before.snapshot().sequence();
     for name in all.iter().map(|info| info.name.as_str()) {
         for at in (0..=last.0).map(CommitSequence) {
