@@ -1,0 +1,1 @@
+//! SQL over every revision of a Duramen database.
