@@ -211,6 +211,10 @@ impl CollectionSnapshot {
         Self { snapshot, keys, document }
     }
 
+    pub(crate) fn document(&self) -> &Document {
+        &self.document
+    }
+
     /// The type of its keys.
     pub fn key_kind(&self) -> KeyKind {
         self.keys

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::check::CheckReport;
+use crate::collection::{CollectionSnapshot, no_collection};
 use crate::document::Document;
 use crate::engine::Engine;
 use crate::engine::options::{CommitOptions, Options};
@@ -250,6 +251,16 @@ impl DatabaseSnapshot {
         let tree = self.engine.view().document(name, self.sequence)?;
         let head = tree.head_at(self.sequence)?;
         Snapshot::new(tree, (head, head), name)
+    }
+
+    /// A collection as of that commit.
+    pub fn collection(&self, name: &str) -> Result<CollectionSnapshot> {
+        let tree = self.engine.view().document(name, self.sequence)?;
+        let head = tree.head_at(self.sequence)?;
+        let document = Document::new(Arc::clone(&self.engine), Arc::clone(&tree), name);
+        let keys = document.options()?.collection.ok_or_else(|| no_collection(name))?;
+        let snapshot = (head.0 > 0).then(|| Snapshot::new(tree, (head, head), name)).transpose()?;
+        Ok(CollectionSnapshot::of(document, snapshot, keys))
     }
 
     /// The names of the documents as of that commit, sorted; those deleted then left out.

@@ -49,6 +49,15 @@ impl LabelPath {
         Self { steps }
     }
 
+    /// The path of a tree that it names; none if the tree never had such values.
+    pub(crate) fn find(&self, schema: &Schema) -> Option<crate::PathId> {
+        self.steps.iter().try_fold(ROOT, |at, step| match step {
+            Step::Field(name) => schema.field(at, name.as_bytes()),
+            Step::Element => schema.path(at).element,
+            Step::Member => schema.path(at).entry,
+        })
+    }
+
     /// Whether it names the values of a tree's path. Members of a map are entries, or fields if
     /// they were there before the object became one.
     pub(crate) fn is_at(&self, schema: &Schema, path: crate::PathId) -> bool {

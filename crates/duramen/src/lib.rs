@@ -22,6 +22,7 @@ mod bulk;
 mod check;
 mod clock;
 mod collection;
+mod columns;
 mod condition;
 mod content_hash;
 mod cursor;
@@ -90,6 +91,9 @@ pub use collection::{
     Collection, CollectionSnapshot, Explanation, Filter, FilterValue, Group, Groups, IndexProgress,
     IndexStats, Key, KeyKind, Order, Page, Query, QueryCounts, Record, RecordBlame, RecordHistory,
     RecordPath, RecordVersion, Records, Saved, Scan, ScanOptions,
+};
+pub use columns::{
+    ColumnChunk, ColumnField, ColumnKinds, ColumnRows, ColumnValue, Columns, ElementRows,
 };
 pub use condition::{Condition, Spell, When};
 pub use content_hash::ContentHash;

@@ -190,3 +190,5 @@ pub const SERIES_ROLLUP_SLICE_WINDOWS: i64 = 32_768;
 pub const SERIES_CATCH_UP_POINTS: usize = 1 << 24;
 /// Windows of one aggregation of a series.
 pub const SERIES_WINDOWS_MAX: usize = 10_000_000;
+/// Levels of objects and arrays of which there are columns; what is deeper is read as JSON.
+pub const COLUMN_LEVELS_MAX: usize = 32;

@@ -1,9 +1,14 @@
 //! The revisions of a document, newest first.
 
+use std::str::FromStr;
 use std::sync::Arc;
 
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+
 use crate::content_hash::ContentHash;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::revision::{CommitSequence, Micros, Revision};
 use crate::snapshot::Snapshot;
 use crate::target::Target;
@@ -40,6 +45,36 @@ pub enum Moment {
     Revision(Revision),
     /// A time.
     Time(Micros),
+}
+
+/// Digits alone are a revision. A time is in RFC 3339 form; it is UTC if it names no zone, and 00:00
+/// if it is a date alone.
+///
+/// ```
+/// use duramen::{Micros, Moment, Revision};
+///
+/// assert_eq!("7".parse::<Moment>()?, Moment::Revision(Revision(7)));
+/// assert_eq!("1970-01-02".parse::<Moment>()?, Moment::Time(Micros(86_400_000_000)));
+/// # Ok::<(), duramen::Error>(())
+/// ```
+impl FromStr for Moment {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Ok(Self::Revision(Revision(text.parse().unwrap_or(u64::MAX))));
+        }
+        let zoned = || text.parse::<DateTime>().ok()?.to_zoned(TimeZone::UTC).ok();
+        let timestamp = text.parse().ok().or_else(|| zoned().map(|zoned| zoned.timestamp()));
+        let time = timestamp.map(|time: Timestamp| Self::Time(Micros(time.as_microsecond())));
+        time.ok_or_else(|| {
+            let message = format!(
+                "{text:?} is neither a revision, such as 7, nor a time, such as 2024-05-01 or \
+                 2024-05-01T12:30:00Z"
+            );
+            Error::new(ErrorKind::Invalid, message)
+        })
+    }
 }
 
 /// One revision.

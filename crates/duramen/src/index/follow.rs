@@ -354,7 +354,7 @@ impl Tree {
 
     /// The first ordinal, from one on, that was not given out up to a revision. They are given in
     /// the order of births, so it is found in steps that grow.
-    fn born_until(&self, path: PathId, from: u64, revision: u32) -> Result<u64> {
+    pub(crate) fn born_until(&self, path: PathId, from: u64, revision: u32) -> Result<u64> {
         self.read(|data| {
             let space = data.schema.path(path).space;
             let end = data.spaces[space.0 as usize].committed;

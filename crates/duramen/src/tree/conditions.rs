@@ -149,6 +149,22 @@ impl<'a> GroupScan<'a> {
         Ok(live.and(&Bits::of(&self.slots)))
     }
 
+    /// The slots in whose element or entry objects lead to a path of its fields.
+    pub(crate) fn presence(&mut self, path: PathId) -> Result<Bits, Fault> {
+        let mut fields = Vec::new();
+        let mut at = path;
+        while at != self.path {
+            fields.push(at);
+            at = self.data.schema.path(at).parent;
+        }
+        let mut there = Bits::of(&self.slots);
+        for field in fields.into_iter().rev() {
+            there = there.and(&self.holders(at, Some(field))?.0);
+            at = field;
+        }
+        Ok(there)
+    }
+
     pub(crate) fn judge<T: ColumnTest>(
         &mut self,
         condition: &Condition<T>,

@@ -152,7 +152,7 @@ pub(super) fn version(data: &TreeData, record: NodeId, revision: u32) -> Result<
 }
 
 /// The version that a state of the field that counts them says.
-pub(super) fn version_of(state: Datum<'_>) -> Result<u64> {
+pub(crate) fn version_of(state: Datum<'_>) -> Result<u64> {
     match state {
         Datum::Absent => Ok(1),
         Datum::Int(version @ 2..) => Ok(version.cast_unsigned()),
