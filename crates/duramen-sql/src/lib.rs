@@ -1,1 +1,39 @@
 //! SQL over every revision of a Duramen database.
+//!
+//! Each collection is a table, and so is each array in a document: nothing is declared. Answers
+//! come as Arrow record batches, a few thousand rows at a time.
+//!
+//! ```
+//! use duramen::{CommitOptions, Database, KeyKind};
+//! use duramen_sql::{Format, Session, SessionOptions};
+//!
+//! let db = Database::memory()?;
+//! let players = db.create_collection("players", KeyKind::Text)?;
+//! players.put("ann", r#"{"score":3}"#, &CommitOptions::default())?;
+//! players.put("ann", r#"{"score":5}"#, &CommitOptions::default())?;
+//! let session = Session::new(db, SessionOptions::default());
+//! let sql = "SELECT now.score - then.score AS won FROM players AS now
+//!            JOIN players FOR SYSTEM_TIME AS OF 1 AS then ON now._key = then._key";
+//! let mut out = Vec::new();
+//! session.query(sql)?.write(Format::Csv, &mut out)?;
+//! assert_eq!(String::from_utf8_lossy(&out), "won\n2\n");
+//! # Ok::<(), duramen::Error>(())
+//! ```
+
+mod answer;
+mod catalog;
+mod column_type;
+mod failure;
+mod format;
+mod pruning;
+mod scan;
+mod session;
+mod statement;
+mod system_time;
+mod table;
+mod values;
+
+pub use answer::Answer;
+pub use datafusion::arrow;
+pub use format::Format;
+pub use session::{Session, SessionOptions};

@@ -1,0 +1,57 @@
+//! What a query has to say.
+
+use std::fmt;
+use std::pin::pin;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
+use duramen::Result;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use crate::session::Session;
+
+/// The rows that a query finds, a few thousand at a time. It ends after the first error; dropping it
+/// ends the query.
+pub struct Answer<'s> {
+    pub(crate) session: &'s Session,
+    pub(crate) schema: SchemaRef,
+    pub(crate) batches: mpsc::Receiver<Result<RecordBatch>>,
+    pub(crate) deadline: Option<Instant>,
+    pub(crate) task: JoinHandle<()>,
+    pub(crate) is_over: bool,
+}
+
+impl fmt::Debug for Answer<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Answer").field("schema", &self.schema).finish_non_exhaustive()
+    }
+}
+
+impl Answer<'_> {
+    /// The names and types of its columns.
+    pub fn schema(&self) -> SchemaRef {
+        SchemaRef::clone(&self.schema)
+    }
+}
+
+impl Iterator for Answer<'_> {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.is_over {
+            return None;
+        }
+        let next = self.session.wait(self.deadline, pin!(self.batches.recv()));
+        let next = next.unwrap_or_else(|error| Some(Err(error)));
+        self.is_over = !matches!(next, Some(Ok(_)));
+        next
+    }
+}
+
+impl Drop for Answer<'_> {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}

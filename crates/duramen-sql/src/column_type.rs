@@ -1,0 +1,144 @@
+//! The Arrow type of a column, by the kinds of values that it has.
+//!
+//! One kind has its own type, integers and other numbers together are floats, objects are structs
+//! and arrays lists. Whatever else comes together is JSON text.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
+use duramen::{ColumnField, ColumnKinds, KeyKind, PathId};
+
+const NUMBERS: ColumnKinds = ColumnKinds::INT.or(ColumnKinds::FLOAT).or(ColumnKinds::DIGITS);
+
+/// What the values of a column are read as.
+#[derive(Debug, Clone)]
+pub(crate) enum ColumnType {
+    Bool,
+    Int,
+    Float,
+    Text,
+    Json,
+    Struct(Vec<Column>),
+    List(Box<Column>),
+}
+
+/// A column of a table, or within one.
+#[derive(Debug, Clone)]
+pub(crate) struct Column {
+    pub(crate) path: PathId,
+    pub(crate) kind: ColumnType,
+    pub(crate) field: Arc<Field>,
+}
+
+/// A column of a table.
+#[derive(Debug, Clone)]
+pub(crate) enum TableColumn {
+    Key(KeyKind),
+    Version,
+    Revision,
+    Timestamp,
+    Value(Column),
+}
+
+/// The columns of a table.
+#[derive(Debug, Clone)]
+pub(crate) struct TableColumns {
+    pub(crate) columns: Vec<TableColumn>,
+    pub(crate) schema: SchemaRef,
+}
+
+impl TableColumns {
+    /// Of records, with what the engine says of each, or of elements.
+    pub(crate) fn new(root: &ColumnField, keys: Option<KeyKind>) -> Self {
+        let mut columns = Vec::new();
+        if let Some(keys) = keys {
+            let known = [TableColumn::Version, TableColumn::Revision, TableColumn::Timestamp];
+            columns.push(TableColumn::Key(keys));
+            columns.extend(known);
+        }
+        let is_object = |kinds: ColumnKinds| kinds.is_within(ColumnKinds::OBJECT);
+        let others = root.kinds.without(ColumnKinds::NULL);
+        if !is_object(others) {
+            let mut whole = root.clone();
+            whole.name = "_value".to_owned();
+            columns.push(TableColumn::Value(Column::of(&whole)));
+        }
+        columns.extend(root.fields.iter().map(|field| TableColumn::Value(Column::of(field))));
+        let mut names = HashSet::new();
+        for column in &mut columns {
+            while !names.insert(column.field().name().clone()) {
+                column.qualify();
+            }
+        }
+        let fields: Fields = columns.iter().map(TableColumn::field).collect();
+        Self { columns, schema: Arc::new(Schema::new(fields)) }
+    }
+}
+
+impl TableColumn {
+    pub(crate) fn field(&self) -> Arc<Field> {
+        let time = || DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
+        let field = |name: &str, of: DataType| Arc::new(Field::new(name, of, false));
+        match self {
+            Self::Key(KeyKind::Text | KeyKind::Uuid) => field("_key", DataType::Utf8View),
+            Self::Key(KeyKind::I64) => field("_key", DataType::Int64),
+            Self::Key(KeyKind::U64) => field("_key", DataType::UInt64),
+            Self::Version => field("_version", DataType::Int64),
+            Self::Revision => field("_revision", DataType::Int64),
+            Self::Timestamp => field("_timestamp", time()),
+            Self::Value(column) => Arc::clone(&column.field),
+        }
+    }
+
+    /// Gives a field another name than that of a column before it.
+    fn qualify(&mut self) {
+        if let Self::Value(column) = self {
+            let name = format!("$.{}", column.field.name());
+            column.field = Arc::new(column.field.as_ref().clone().with_name(name));
+        }
+    }
+}
+
+impl Column {
+    fn of(found: &ColumnField) -> Self {
+        let kind = ColumnType::of(found);
+        let field = Arc::new(Field::new(&found.name, kind.data_type(), true));
+        Self { path: found.path, kind, field }
+    }
+}
+
+impl ColumnType {
+    fn of(field: &ColumnField) -> Self {
+        let kinds = field.kinds.without(ColumnKinds::NULL);
+        let is = |of: ColumnKinds| !kinds.is_empty() && kinds.is_within(of);
+        match &field.element {
+            _ if is(ColumnKinds::BOOL) => Self::Bool,
+            _ if is(ColumnKinds::INT) => Self::Int,
+            _ if is(NUMBERS) => Self::Float,
+            _ if is(ColumnKinds::TEXT) => Self::Text,
+            _ if is(ColumnKinds::OBJECT) && !field.fields.is_empty() => {
+                Self::Struct(field.fields.iter().map(Column::of).collect())
+            }
+            Some(element) if is(ColumnKinds::ARRAY) => {
+                let mut element = (**element).clone();
+                element.name = "item".to_owned();
+                Self::List(Box::new(Column::of(&element)))
+            }
+            _ => Self::Json,
+        }
+    }
+
+    fn data_type(&self) -> DataType {
+        match self {
+            Self::Bool => DataType::Boolean,
+            Self::Int => DataType::Int64,
+            Self::Float => DataType::Float64,
+            Self::Text | Self::Json => DataType::Utf8View,
+            Self::Struct(columns) => {
+                DataType::Struct(columns.iter().map(|column| Arc::clone(&column.field)).collect())
+            }
+            Self::List(element) => DataType::List(Arc::clone(&element.field)),
+        }
+    }
+}

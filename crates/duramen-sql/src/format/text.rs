@@ -1,0 +1,89 @@
+//! Columns for people.
+
+use std::io::Write;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
+use duramen::Result;
+
+use super::flat;
+use crate::answer::Answer;
+use crate::failure;
+
+/// Characters of a cell before it is cut.
+const CELL_CHARACTERS_MAX: usize = 60;
+
+/// The cells of some rows, and whether each is a number.
+struct Cells(Vec<Vec<(String, bool)>>);
+
+/// Writes a heading and all rows. The first rows decide how wide columns are, so that any number of
+/// them can follow.
+pub(super) fn write(mut answer: Answer<'_>, out: &mut dyn Write) -> Result<()> {
+    let schema = answer.schema();
+    let names = schema.fields().iter().map(|field| cut(field.name())).collect::<Vec<_>>();
+    let mut widths = names.iter().map(|name| name.chars().count()).collect::<Vec<_>>();
+    let first = answer.next().transpose()?;
+    let first = first.map(|batch| Cells::of(&batch)).transpose()?;
+    for row in first.iter().flat_map(|cells| &cells.0) {
+        for (width, (cell, _)) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let heading = names.into_iter().map(|name| (name, false)).collect::<Vec<_>>();
+    let rule = widths.iter().map(|width| "-".repeat(*width)).collect::<Vec<_>>().join("  ");
+    write_row(&heading, &widths, out)?;
+    writeln!(out, "{rule}").map_err(failure::output)?;
+    let mut rows = 0;
+    let mut cells = first;
+    while let Some(found) = cells {
+        for row in &found.0 {
+            write_row(row, &widths, out)?;
+        }
+        rows += found.0.len();
+        cells = answer.next().transpose()?.map(|batch| Cells::of(&batch)).transpose()?;
+    }
+    let plural = if rows == 1 { "" } else { "s" };
+    writeln!(out, "({rows} row{plural})").map_err(failure::output)
+}
+
+impl Cells {
+    fn of(batch: &RecordBatch) -> Result<Self> {
+        let batch = flat(batch)?;
+        let options = FormatOptions::default().with_null("");
+        let formatters = batch.columns().iter().map(|column| {
+            let formatter = ArrayFormatter::try_new(column, &options);
+            formatter.map(|formatter| (formatter, column.data_type().is_numeric()))
+        });
+        let formatters = formatters.collect::<Result<Vec<_>, _>>().map_err(failure::arrow)?;
+        let cell = |row: usize| {
+            let cells = formatters.iter().map(move |(formatter, is_number)| {
+                let text = formatter.value(row).try_to_string().map_err(failure::arrow)?;
+                Ok((cut(&text), *is_number))
+            });
+            cells.collect::<Result<Vec<_>>>()
+        };
+        (0..batch.num_rows()).map(cell).collect::<Result<_>>().map(Self)
+    }
+}
+
+fn write_row(row: &[(String, bool)], widths: &[usize], out: &mut dyn Write) -> Result<()> {
+    let cells = row.iter().zip(widths).map(|((cell, is_number), &width)| match is_number {
+        true => format!("{cell:>width$}"),
+        false => format!("{cell:<width$}"),
+    });
+    let line = cells.collect::<Vec<_>>().join("  ");
+    writeln!(out, "{}", line.trim_end()).map_err(failure::output)
+}
+
+/// A text on one line, not too long.
+fn cut(text: &str) -> String {
+    let mut cut: String = text
+        .chars()
+        .map(|character| if character.is_control() { ' ' } else { character })
+        .take(CELL_CHARACTERS_MAX)
+        .collect();
+    if text.chars().nth(CELL_CHARACTERS_MAX).is_some() {
+        cut.push_str("...");
+    }
+    cut
+}

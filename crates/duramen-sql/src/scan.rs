@@ -1,0 +1,162 @@
+//! Reads the columns of a table, a part of its rows at a time.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::Result;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::EquivalenceProperties;
+use datafusion::physical_plan::coop::make_cooperative;
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
+};
+use duramen::Columns;
+
+use crate::column_type::TableColumn;
+use crate::failure;
+use crate::values::table_array;
+
+/// Some columns of some parts of a table.
+#[derive(Debug)]
+pub(crate) struct TableScan {
+    rows: Columns,
+    columns: Arc<[TableColumn]>,
+    /// For each thread its parts.
+    parts: Vec<Vec<usize>>,
+    limit: Option<usize>,
+    properties: Arc<PlanProperties>,
+}
+
+impl TableScan {
+    pub(crate) fn new(
+        (rows, columns): (Columns, Vec<TableColumn>),
+        schema: SchemaRef,
+        parts: Vec<usize>,
+        limit: Option<usize>,
+    ) -> Self {
+        let properties = properties(schema, 1);
+        Self { rows, columns: columns.into(), parts: vec![parts], limit, properties }
+    }
+
+    /// Shares the parts among threads; neighbours stay together.
+    pub(crate) fn over(mut self, threads: usize) -> Self {
+        let parts = self.parts.concat();
+        let each = parts.len().div_ceil(threads.max(1)).max(1);
+        self.parts = parts.chunks(each).map(<[usize]>::to_vec).collect();
+        if self.parts.is_empty() {
+            self.parts.push(Vec::new());
+        }
+        self.properties = properties(self.schema(), self.parts.len());
+        self
+    }
+}
+
+fn properties(schema: SchemaRef, threads: usize) -> Arc<PlanProperties> {
+    Arc::new(PlanProperties::new(
+        EquivalenceProperties::new(schema),
+        Partitioning::UnknownPartitioning(threads),
+        EmissionType::Incremental,
+        Boundedness::Bounded,
+    ))
+}
+
+/// What is left to be read by one thread.
+struct Reading {
+    rows: Columns,
+    columns: Arc<[TableColumn]>,
+    schema: SchemaRef,
+    parts: std::vec::IntoIter<usize>,
+    left: usize,
+}
+
+impl Reading {
+    fn next(&mut self) -> Option<Result<RecordBatch>> {
+        while self.left > 0 {
+            let part = self.parts.next()?;
+            match self.read(part) {
+                Ok(batch) if batch.num_rows() == 0 => {}
+                Ok(batch) => {
+                    let batch = batch.slice(0, batch.num_rows().min(self.left));
+                    self.left -= batch.num_rows();
+                    return Some(Ok(batch));
+                }
+                Err(error) => {
+                    self.left = 0;
+                    return Some(Err(error));
+                }
+            }
+        }
+        None
+    }
+
+    fn read(&self, part: usize) -> Result<RecordBatch> {
+        let rows = self.rows.rows(part).map_err(failure::external)?;
+        let arrays = self.columns.iter().map(|column| table_array(&self.rows, &rows, column));
+        let arrays = arrays.collect::<duramen::Result<_>>().map_err(failure::external)?;
+        let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options)?)
+    }
+}
+
+impl ExecutionPlan for TableScan {
+    fn name(&self) -> &'static str {
+        "TableScan"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        _: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let parts = self.parts.get(partition).cloned().unwrap_or_default();
+        let reading = Reading {
+            rows: self.rows.clone(),
+            columns: Arc::clone(&self.columns),
+            schema: self.schema(),
+            parts: parts.into_iter(),
+            left: self.limit.unwrap_or(usize::MAX),
+        };
+        let batches = futures::stream::unfold(reading, async |mut reading| {
+            reading.next().map(|batch| (batch, reading))
+        });
+        let stream = RecordBatchStreamAdapter::new(self.schema(), batches);
+        Ok(make_cooperative(Box::pin(stream)))
+    }
+}
+
+impl DisplayAs for TableScan {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (read, all) = (self.parts.iter().map(Vec::len).sum::<usize>(), self.rows.parts());
+        let schema = self.schema();
+        let names: Vec<_> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+        write!(f, "TableScan: columns=[{}], revision={}", names.join(", "), self.rows.revision())?;
+        write!(f, ", row_groups={read}, pruned={}", all - read)?;
+        match self.limit {
+            Some(limit) => write!(f, ", limit={limit}"),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! Where queries run: threads, memory and time that they may take.
+
+use std::fmt;
+use std::future::Future;
+use std::path::PathBuf;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::available_parallelism;
+use std::time::Duration;
+
+use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool};
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use datafusion::physical_plan::execute_stream;
+use datafusion::prelude::{SQLOptions, SessionConfig, SessionContext};
+use duramen::{Database, Error, ErrorKind, Result};
+use futures::StreamExt;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, timeout};
+
+use crate::answer::Answer;
+use crate::catalog::{COLLECTIONS, Catalog, KnownTables, Tables};
+use crate::{failure, statement};
+
+/// How often a query that is waited for is asked whether to go on.
+const STEP: Duration = Duration::from_millis(10);
+
+/// Batches that are made ahead of who takes them.
+const BATCHES_AHEAD: usize = 2;
+
+/// Consumers of memory that are named where there is too little.
+const CONSUMERS_NAMED: usize = 3;
+
+/// What queries may take.
+#[derive(Debug, Clone)]
+pub struct SessionOptions {
+    /// Bytes of memory that a query may hold before it uses files; where it cannot it ends with
+    /// `Full`.
+    pub memory_bytes: usize,
+    /// Milliseconds that a query may take; then it ends with `TimedOut`.
+    pub timeout_ms: Option<u64>,
+    /// Where files of queries go that take more memory; the system's folder for such if none.
+    pub spill_folder: Option<PathBuf>,
+    /// A query ends with `Cancelled` when this becomes true.
+    pub cancelled: Arc<AtomicBool>,
+}
+
+impl Default for SessionOptions {
+    /// 256 MiB, and any time.
+    fn default() -> Self {
+        Self {
+            memory_bytes: 256 << 20,
+            timeout_ms: None,
+            spill_folder: None,
+            cancelled: Arc::default(),
+        }
+    }
+}
+
+/// Answers queries about one database, one or several at a time.
+///
+/// It has threads of its own, so that it waits where asynchronous code must not: use it from
+/// threads that may block.
+pub struct Session {
+    db: Database,
+    options: SessionOptions,
+    known: Arc<KnownTables>,
+    runtime: Option<Runtime>,
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+impl Session {
+    /// A session on a database; nothing is read or started before the first query.
+    pub fn new(db: Database, options: SessionOptions) -> Self {
+        Self { db, options, known: Arc::default(), runtime: start().ok() }
+    }
+
+    /// Answers a query. What it has to say comes as it is asked for.
+    ///
+    /// # Errors
+    /// `Invalid` for what is no query, with the place; `NotFound` for a table, revision or time
+    /// that there is not; `Full`, `TimedOut` and `Cancelled` as the options say.
+    pub fn query(&self, sql: &str) -> Result<Answer<'_>> {
+        let (statement, places) = statement::parse(sql)?;
+        let tables = Arc::new(Tables::new(&self.db, &self.known, places.clone()));
+        let context = self.context(tables)?;
+        let (schema_to, schema) = oneshot::channel();
+        let (batches_to, batches) = mpsc::channel(BATCHES_AHEAD);
+        let run = async move {
+            let plan = async {
+                let plan = context.state().statement_to_plan(statement).await?;
+                SQLOptions::new()
+                    .with_allow_ddl(false)
+                    .with_allow_dml(false)
+                    .with_allow_statements(false)
+                    .verify_plan(&plan)?;
+                let plan = context.state().create_physical_plan(&plan).await?;
+                execute_stream(plan, context.task_ctx())
+            };
+            let mut stream = match plan.await {
+                Ok(stream) => stream,
+                Err(error) => {
+                    let _ = schema_to.send(Err(failure::query(error, &places)));
+                    return;
+                }
+            };
+            // Nobody waits for it any more if it cannot be sent.
+            let _ = schema_to.send(Ok(stream.schema()));
+            while let Some(batch) = stream.next().await {
+                let batch = batch.map_err(|error| failure::query(error, &places));
+                let is_last = batch.is_err();
+                if batches_to.send(batch).await.is_err() || is_last {
+                    return;
+                }
+            }
+        };
+        let task = self.runtime()?.spawn(run);
+        let limit = self.options.timeout_ms.map(Duration::from_millis);
+        let deadline = limit.map(|limit| Instant::now() + limit);
+        let found = match self.wait(deadline, pin!(schema)) {
+            Ok(found) => found.unwrap_or_else(|_| Err(defect())),
+            Err(error) => Err(error),
+        };
+        match found {
+            Ok(schema) => {
+                Ok(Answer { session: self, schema, batches, deadline, task, is_over: false })
+            }
+            Err(error) => {
+                task.abort();
+                Err(error)
+            }
+        }
+    }
+
+    /// Waits for what a query makes, unless it is to end.
+    pub(crate) fn wait<T>(
+        &self,
+        deadline: Option<Instant>,
+        mut what: Pin<&mut dyn Future<Output = T>>,
+    ) -> Result<T> {
+        let runtime = self.runtime()?;
+        loop {
+            if self.options.cancelled.load(Ordering::Relaxed) {
+                return Err(Error::new(ErrorKind::Cancelled, "the query was cancelled"));
+            }
+            let now = Instant::now();
+            if deadline.is_some_and(|deadline| deadline <= now) {
+                let message = format!(
+                    "the query took more than {} ms: give it more time (--timeout, timeout_ms)",
+                    self.options.timeout_ms.unwrap_or_default()
+                );
+                return Err(Error::new(ErrorKind::TimedOut, message));
+            }
+            let step = async { timeout(STEP, what.as_mut()).await };
+            if let Ok(made) = runtime.block_on(step) {
+                return Ok(made);
+            }
+        }
+    }
+
+    fn runtime(&self) -> Result<&Runtime> {
+        self.runtime.as_ref().ok_or_else(|| {
+            let message = "the threads of queries cannot be started: is there a limit on them?";
+            Error::new(ErrorKind::Full, message)
+        })
+    }
+
+    fn context(&self, tables: Arc<Tables>) -> Result<SessionContext> {
+        let mut config = SessionConfig::new()
+            .with_information_schema(true)
+            .with_default_catalog_and_schema("duramen", COLLECTIONS)
+            .with_create_default_catalog_and_schema(false)
+            .with_target_partitions(threads());
+        // Names of collections and fields are found as they are written.
+        config.options_mut().sql_parser.enable_ident_normalization = false;
+        let context = SessionContext::new_with_config_rt(config, self.environment()?);
+        context.register_catalog("duramen", Arc::new(Catalog(tables)));
+        Ok(context)
+    }
+
+    fn environment(&self) -> Result<Arc<RuntimeEnv>> {
+        let pool = FairSpillPool::new(self.options.memory_bytes);
+        let named = CONSUMERS_NAMED.try_into().unwrap_or(std::num::NonZeroUsize::MIN);
+        let mut builder = RuntimeEnvBuilder::new()
+            .with_memory_pool(Arc::new(TrackConsumersPool::new(pool, named)));
+        if let Some(folder) = &self.options.spill_folder {
+            builder = builder.with_temp_file_path(folder);
+        }
+        let made = builder.build_arc();
+        made.map_err(|error| failure::query(error, &statement::Places::default()))
+    }
+}
+
+/// Ends queries that nobody waits for.
+impl Drop for Session {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+fn start() -> std::io::Result<Runtime> {
+    Builder::new_multi_thread().worker_threads(threads()).thread_name("sql").enable_time().build()
+}
+
+fn threads() -> usize {
+    available_parallelism().map_or(1, usize::from)
+}
+
+fn defect() -> Error {
+    Error::new(ErrorKind::Internal, "a query ended without an answer: report it")
+}

@@ -1,0 +1,123 @@
+//! Files of queries with their answers, over one database that all of them read.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use duramen::{CommitOptions, Database, ErrorKind, KeyKind, Micros, Revision};
+use duramen_sql::arrow::util::display::{ArrayFormatter, FormatOptions};
+use duramen_sql::{Format, Session, SessionOptions};
+use sqllogictest::{DB, DBOutput, DefaultColumnType, Runner};
+
+const DAY: i64 = 86_400_000_000;
+
+struct Queries(Session);
+
+#[derive(Debug)]
+struct Failed(String);
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Failed {}
+
+impl From<duramen::Error> for Failed {
+    fn from(error: duramen::Error) -> Self {
+        Self(format!("{}: {error}", error.kind().name()))
+    }
+}
+
+impl DB for Queries {
+    type Error = Failed;
+    type ColumnType = DefaultColumnType;
+
+    fn run(&mut self, sql: &str) -> Result<DBOutput<DefaultColumnType>, Failed> {
+        let answer = self.0.query(sql)?;
+        let types = vec![DefaultColumnType::Any; answer.schema().fields().len()];
+        let mut rows = Vec::new();
+        for batch in answer {
+            let batch = batch?;
+            let options = FormatOptions::default().with_null("NULL");
+            let columns = batch.columns().iter();
+            let columns: Vec<_> =
+                columns.map(|column| ArrayFormatter::try_new(column, &options).unwrap()).collect();
+            for row in 0..batch.num_rows() {
+                rows.push(columns.iter().map(|column| column.value(row).to_string()).collect());
+            }
+        }
+        Ok(DBOutput::Rows { types, rows })
+    }
+}
+
+/// A day of each revision: the first of 2024 and those after it.
+fn on(day: i64) -> CommitOptions {
+    CommitOptions { timestamp: Some(Micros((19_723 + day) * DAY)), ..CommitOptions::default() }
+}
+
+fn database() -> Database {
+    let db = Database::memory().unwrap();
+    let players = db.create_collection("players", KeyKind::Text).unwrap();
+    let ann = r#"{"name":"Ann","score":3,"world":{"name":"nether","level":2},"tags":["x","y"]}"#;
+    players.put("ann", ann, &on(0)).unwrap();
+    players.put("bob", r#"{"name":"Bob","score":7,"ratio":0.25,"mixed":1}"#, &on(1)).unwrap();
+    let eve = r#"{"name":"Eve","ratio":1,"mixed":"one","tags":[],"world":null,"alive":true}"#;
+    players.put("eve", eve, &on(2)).unwrap();
+    players.put("ann", ann.replace(":3", ":5"), &on(3)).unwrap();
+    players.delete("bob", &on(4)).unwrap();
+    players.document().tag("spring", Some(Revision(2)), &CommitOptions::default()).unwrap();
+    db.create_collection("Empty", KeyKind::I64).unwrap();
+    let numbers = db.create_collection("numbers", KeyKind::U64).unwrap();
+    let mut transaction = db.transaction();
+    for n in 0..10_000_u64 {
+        let json = format!(r#"{{"n":{n},"half":{}.5,"odd":{}}}"#, n / 2, n % 2 == 1);
+        transaction.put_record(numbers.name(), &n.into(), json.as_bytes()).unwrap();
+    }
+    transaction.commit(&on(0)).unwrap();
+    let inventory = db.create_document("inventory").unwrap();
+    let items = r#"{"data":[{"item":"axe","parts":[{"n":1},{"n":2}]},{"item":"bow"}]}"#;
+    inventory.put(items, &on(0)).unwrap();
+    db.checkpoint().unwrap();
+    db
+}
+
+#[test]
+fn files_of_queries_are_answered() {
+    let db = database();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/slt");
+    let mut files = 0;
+    for file in std::fs::read_dir(folder).unwrap() {
+        let session = || Queries(Session::new(db.clone(), SessionOptions::default()));
+        let mut runner = Runner::new(|| async { Ok(session()) });
+        runner.run_file(file.unwrap().path()).unwrap_or_else(|error| panic!("{error}"));
+        files += 1;
+    }
+    assert!(files >= 4, "the folder has {files} files");
+}
+
+#[test]
+fn plans_say_which_row_groups_are_read() {
+    let session = Session::new(database(), SessionOptions::default());
+    let answer = session.query("EXPLAIN SELECT n FROM numbers WHERE n > 9000").unwrap();
+    let mut plan = Vec::new();
+    answer.write(Format::Csv, &mut plan).unwrap();
+    let plan = String::from_utf8(plan).unwrap();
+    assert!(plan.contains("columns=[n], revision=1, row_groups=1, pruned=2"), "{plan}");
+}
+
+#[test]
+fn a_query_ends_when_it_is_told_to() {
+    let kind = |options: SessionOptions| {
+        let session = Session::new(database(), options);
+        let answer = session.query("SELECT half FROM numbers ORDER BY half");
+        let end = answer.and_then(|answer| answer.collect::<Result<Vec<_>, _>>());
+        end.map(|_| ()).unwrap_err().kind()
+    };
+    let over = SessionOptions { timeout_ms: Some(0), ..SessionOptions::default() };
+    assert_eq!(kind(over), ErrorKind::TimedOut);
+    let options = SessionOptions::default();
+    options.cancelled.store(true, Ordering::Relaxed);
+    assert_eq!(kind(options), ErrorKind::Cancelled);
+}
