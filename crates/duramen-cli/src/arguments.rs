@@ -20,7 +20,7 @@ use crate::commands::{
 use crate::commands::{backup, dump, load, restore};
 use crate::commands::{
     blame, check, completions, demo, diff, export, get, history, import, index, init, log, ls, man,
-    put, query, records, remove, repair, scrub, series, set, shell, show, stat, watch, when,
+    put, query, records, remove, repair, scrub, series, set, shell, show, sql, stat, watch, when,
 };
 use crate::commands::{compact, delete, options, purge, rename_document, retain, tag, untag};
 use crate::exit::Success;
@@ -88,6 +88,7 @@ pub(crate) enum Command {
     When(when::When),
     Watch(watch::Watch),
     Records(records::Records),
+    Sql(sql::Sql),
     Series(series::Series),
     Index(index::Index),
     Ls(ls::Ls),
@@ -151,6 +152,7 @@ impl Command {
             Self::Repair(command) => command.run(session, output),
             Self::Query(command) => command.run(session, output),
             Self::Records(command) => command.run(session, output),
+            Self::Sql(command) => command.run(session, output),
             Self::Series(command) => command.run(session, output),
             Self::Index(command) => command.run(session, output),
             Self::Blame(command) => command.run(session, output),

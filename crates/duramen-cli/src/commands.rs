@@ -43,6 +43,7 @@ pub(crate) mod set;
 pub(crate) mod shell;
 pub(crate) mod show;
 pub(crate) mod splice;
+pub(crate) mod sql;
 pub(crate) mod stat;
 pub(crate) mod tag;
 pub(crate) mod undo;

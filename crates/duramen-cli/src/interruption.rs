@@ -35,6 +35,11 @@ impl Interruption {
         Ok(Self { asked: Arc::clone(ASKED.get_or_init(|| asked)) })
     }
 
+    /// Becomes true when Ctrl-C is pressed, for whoever looks at it meanwhile.
+    pub(crate) fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.asked)
+    }
+
     /// Whether Ctrl-C was pressed.
     pub(crate) fn is_asked(&self) -> bool {
         self.asked.load(Ordering::Relaxed)

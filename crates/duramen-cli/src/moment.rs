@@ -1,17 +1,11 @@
 //! Moments of history as people write them, and times as they read them.
 
-use duramen::{Error, ErrorKind, Micros, Moment, Result, Revision};
+use duramen::{Error, ErrorKind, Micros, Moment, Result};
 use jiff::Timestamp;
-use jiff::civil::DateTime;
-use jiff::tz::TimeZone;
 
 /// A revision (digits alone) or a time, if the text is either.
 pub(crate) fn parse(text: &str) -> Option<Moment> {
-    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        let revision = text.parse().unwrap_or(u64::MAX);
-        return Some(Moment::Revision(Revision(revision)));
-    }
-    time(text).map(Moment::Time)
+    text.parse().ok()
 }
 
 /// A time in RFC 3339 form; UTC if it names no zone, 00:00 if it is a date alone.
@@ -23,11 +17,10 @@ pub(crate) fn parse_time(text: &str) -> Result<Micros> {
 }
 
 fn time(text: &str) -> Option<Micros> {
-    let timestamp: Timestamp = match text.parse() {
-        Ok(timestamp) => timestamp,
-        Err(_) => text.parse::<DateTime>().ok()?.to_zoned(TimeZone::UTC).ok()?.timestamp(),
-    };
-    Some(Micros(timestamp.as_microsecond()))
+    match text.parse() {
+        Ok(Moment::Time(time)) => Some(time),
+        Ok(Moment::Revision(_)) | Err(_) => None,
+    }
 }
 
 /// RFC 3339 in UTC, with as many digits of the second as are needed.
@@ -41,6 +34,8 @@ pub(crate) fn format(time: Micros) -> String {
 
 #[cfg(test)]
 mod tests {
+    use duramen::Revision;
+
     use super::*;
 
     fn micros(text: &str) -> Option<i64> {

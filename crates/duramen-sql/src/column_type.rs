@@ -61,7 +61,7 @@ impl TableColumns {
         let others = root.kinds.without(ColumnKinds::NULL);
         if !is_object(others) {
             let mut whole = root.clone();
-            whole.name = "_value".to_owned();
+            "_value".clone_into(&mut whole.name);
             columns.push(TableColumn::Value(Column::of(&whole)));
         }
         columns.extend(root.fields.iter().map(|field| TableColumn::Value(Column::of(field))));
@@ -122,7 +122,7 @@ impl ColumnType {
             }
             Some(element) if is(ColumnKinds::ARRAY) => {
                 let mut element = (**element).clone();
-                element.name = "item".to_owned();
+                "item".clone_into(&mut element.name);
                 Self::List(Box::new(Column::of(&element)))
             }
             _ => Self::Json,

@@ -68,12 +68,11 @@ fn of_schema(error: &SchemaError, places: &Places) -> Error {
     let name = field.name();
     let valid = valid_fields.iter().map(|field| field.name().to_owned());
     let at = places.of(name);
-    let message = match nearest(name, valid.clone()) {
-        Some(nearest) => format!("there is no column {name:?}{at}: did you mean {nearest:?}?"),
-        None => {
-            let names = valid.take(10).collect::<Vec<_>>().join(", ");
-            format!("there is no column {name:?}{at}; there are: {names}")
-        }
+    let message = if let Some(nearest) = nearest(name, valid.clone()) {
+        format!("there is no column {name:?}{at}: did you mean {nearest:?}?")
+    } else {
+        let names = valid.take(10).collect::<Vec<_>>().join(", ");
+        format!("there is no column {name:?}{at}; there are: {names}")
     };
     Error::new(ErrorKind::Invalid, message)
 }

@@ -113,9 +113,12 @@ fn write_parquet(answer: Answer<'_>, out: &mut dyn Write) -> Result<()> {
 }
 
 fn flat_schema(schema: &SchemaRef) -> SchemaRef {
-    let flat = |field: &FieldRef| match field.data_type().is_nested() {
-        true => Arc::new(field.as_ref().clone().with_data_type(DataType::Utf8)),
-        false => Arc::clone(field),
+    let flat = |field: &FieldRef| {
+        if field.data_type().is_nested() {
+            Arc::new(field.as_ref().clone().with_data_type(DataType::Utf8))
+        } else {
+            Arc::clone(field)
+        }
     };
     Arc::new(Schema::new(schema.fields().iter().map(flat).collect::<Vec<_>>()))
 }

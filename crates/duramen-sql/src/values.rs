@@ -51,13 +51,12 @@ fn timestamps(columns: &Columns, revisions: &[Revision]) -> Result<TimestampMicr
     let mut known = HashMap::new();
     let mut times = Vec::with_capacity(revisions.len());
     for &revision in revisions {
-        let time = match known.get(&revision) {
-            Some(&time) => time,
-            None => {
-                let time = columns.timestamp(revision)?.0;
-                known.insert(revision, time);
-                time
-            }
+        let time = if let Some(&time) = known.get(&revision) {
+            time
+        } else {
+            let time = columns.timestamp(revision)?.0;
+            known.insert(revision, time);
+            time
         };
         times.push(time);
     }
