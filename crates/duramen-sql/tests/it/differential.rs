@@ -1,4 +1,4 @@
-//! Random queries, answered here and by DataFusion over tables made of the records' JSON.
+//! Random queries, answered here and by `DataFusion` over tables made of the records' JSON.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,7 +16,7 @@ use tokio::runtime::Builder;
 
 const QUERIES: usize = 150;
 
-/// SplitMix64.
+/// The generator `SplitMix64`.
 struct Random(u64);
 
 impl Random {
@@ -121,7 +121,7 @@ fn rows(batches: &[RecordBatch]) -> Vec<String> {
     rows
 }
 
-/// The records as a table of DataFusion's own.
+/// The records as a table of `DataFusion`'s own.
 fn table(records: &BTreeMap<i64, String>, schema: &SchemaRef) -> Arc<MemTable> {
     let text: String = records.values().fold(String::new(), |text, json| text + json + "\n");
     let reader = ReaderBuilder::new(Arc::clone(schema)).build(text.as_bytes()).unwrap();
@@ -129,8 +129,11 @@ fn table(records: &BTreeMap<i64, String>, schema: &SchemaRef) -> Arc<MemTable> {
     Arc::new(MemTable::try_new(Arc::clone(schema), vec![batches]).unwrap())
 }
 
+/// A revision of a collection, and the records that it had.
+type State = (Revision, BTreeMap<i64, String>);
+
 /// A collection with updates and deletes, and what it had at two of its revisions.
-fn collection() -> (Database, [(Revision, BTreeMap<i64, String>); 2]) {
+fn collection() -> (Database, [State; 2]) {
     let db = Database::memory().unwrap();
     db.create_collection("t", KeyKind::I64).unwrap();
     let mut random = Random(7);

@@ -112,7 +112,7 @@ fn a_query_ends_when_it_is_told_to() {
     let kind = |options: SessionOptions| {
         let session = Session::new(database(), options);
         let answer = session.query("SELECT half FROM numbers ORDER BY half");
-        let end = answer.and_then(|answer| answer.collect::<Result<Vec<_>, _>>());
+        let end = answer.and_then(Iterator::collect::<Result<Vec<_>, _>>);
         end.map(|_| ()).unwrap_err().kind()
     };
     let over = SessionOptions { timeout_ms: Some(0), ..SessionOptions::default() };
