@@ -33,8 +33,8 @@ impl Scale {
         long: 6_000,
         long_one_in: 20,
     };
-    /// A few values, of which many are strings that are stored apart and fill files.
-    pub const HEAVY: Self = Self { nodes: 24, long: 100_000, long_one_in: 3, ..Self::SMALL };
+    /// As small, with strings that are stored apart and fill files.
+    pub const HEAVY: Self = Self { long: 60_000, long_one_in: 4, ..Self::SMALL };
     /// A few values until hundreds of fields are added, so that objects become maps.
     pub const WIDE: Self =
         Self { nodes: 64, elements: 2, fields: 6, depth: 3, wide_one_in: 3, ..Self::SMALL };

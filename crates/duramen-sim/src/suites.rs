@@ -42,7 +42,7 @@ pub(crate) fn all(tier: Tier, fresh: u64) -> usize {
         canary().print(),
         watchdog::suite().print(),
         damaged::suite(200_000 * scale, fresh).print(),
-        fuzz::suite(600 * scale, fresh).print(),
+        fuzz::suite(120 * scale, fresh).print(),
         stored().print(),
         power_losses(20_000 * scale, fresh, Disk::Random).print(),
         exhaustive::suite(30_000).print(),

@@ -12,8 +12,8 @@ use tokio::time::Instant;
 
 use crate::session::Session;
 
-/// The rows that a query finds, a few thousand at a time. It ends after the first error; dropping it
-/// ends the query.
+/// The rows that a query finds, a few thousand at a time. It ends after the first error; dropping
+/// it ends the query.
 pub struct Answer<'s> {
     pub(crate) session: &'s Session,
     pub(crate) schema: SchemaRef,

@@ -47,8 +47,8 @@ pub enum Moment {
     Time(Micros),
 }
 
-/// Digits alone are a revision. A time is in RFC 3339 form; it is UTC if it names no zone, and 00:00
-/// if it is a date alone.
+/// Digits alone are a revision. A time is in RFC 3339 form; it is UTC if it names no zone, and
+/// 00:00 if it is a date alone.
 ///
 /// ```
 /// use duramen::{Micros, Moment, Revision};

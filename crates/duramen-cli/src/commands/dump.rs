@@ -29,9 +29,10 @@ names, options, tags and purges, and the same revisions with the same timestamps
 and values; how they are stored, when they were committed and what is in one commit makes no
 difference.
 
-Series stand before the documents: the rules of what is kept, what each of them is, the commits that changed any (number and
-time), then each one's points with their commits, and the spans that commits deleted. So what was
-written over or deleted is there too, and is read `--at` its commit after a `load`. Times are
+Series stand before the documents: the rules of what is kept, what each of them is, the commits that
+changed any (number and time), then each one's points with their commits, and the spans that commits
+deleted. So what was written over or deleted is there too, and is read `--at` its commit after a
+`load`. Times are
 microseconds since 1970; a float that JSON has no number for is its bits. Not there are series that
 were dropped, points that their series does not keep any more, and the rows of rollups. Those are
 made again from the points; where the points have gone, only a backup has them.";

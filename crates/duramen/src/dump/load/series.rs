@@ -252,8 +252,8 @@ fn check_commit(commit: CommitSequence, last: CommitSequence) -> Result<()> {
 
 fn misplaced(what: &str) -> Error {
     let message = format!(
-        "{what} cannot stand here: a dump says the rules of series, all series, the commits that changed them, what \
-         these wrote, and then documents, each in order"
+        "{what} cannot stand here: a dump says the rules of series, all series, the commits that \
+         changed them, what these wrote, and then documents, each in order"
     );
     Error::new(ErrorKind::Invalid, message)
 }
