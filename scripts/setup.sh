@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what the project needs and this machine lacks; says nothing when there is nothing to do.
-# `setup.sh --bench` adds PostgreSQL, the rival of the benchmarks.
+# `setup.sh --bench` adds the rivals of the benchmarks: PostgreSQL, and the engines of A1 to A9 in a
+# virtual environment of Python of their own.
 set -euo pipefail
 
 # Installs Debian packages where that is possible, else tells what to install.
@@ -26,9 +27,23 @@ postgresql() {
   debian postgresql || echo "PostgreSQL is not installed: the benchmarks leave that rival out" >&2
 }
 
+analytics() {
+  local folder="${XDG_CACHE_HOME:-$HOME/.cache}/duramen/analytics"
+  local wanted="duckdb==2.0.0 polars==2.1.0 chdb==4.4.0 datafusion==55.0.0 pyarrow==26.0.1"
+  [ "$(cat "$folder/installed" 2>/dev/null)" = "$wanted" ] && return
+  echo "installing $wanted"
+  # shellcheck disable=SC2086 # the words are packages
+  if python3 -m venv "$folder" && "$folder/bin/pip" install -q $wanted; then
+    echo "$wanted" > "$folder/installed"
+  else
+    rm -rf "$folder"
+    echo "the engines of A1 to A9 are not installed: the benchmarks leave them out" >&2
+  fi
+}
+
 command -v cargo >/dev/null || { echo "install Rust first: https://rustup.rs" >&2; exit 1; }
 command -v cc >/dev/null || debian build-essential ||
   { echo "install a C compiler (Debian: build-essential; macOS: xcode-select --install)" >&2; exit 1; }
 component fmt rustfmt
 component clippy clippy
-if [ "${1:-}" = --bench ]; then postgresql; fi
+if [ "${1:-}" = --bench ]; then postgresql; analytics; fi

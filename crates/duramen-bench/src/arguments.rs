@@ -17,6 +17,7 @@ Examples:
   duramen bench H --sizes 1000,1M        history lengths of your own
   duramen bench V7 --sizes 2400,100k     document sizes of your own
   duramen bench V7f --sizes 2400,1G      a document of 1 GB beside a small one
+  duramen bench A1 A6 --sizes 10M        questions of SQL about 10,000,000 records
   duramen bench V1 --data /mnt/disk      on the device that lies there
 
 Rivals run beside Duramen in the same rounds. A ratio above 1 means Duramen is ahead.";
@@ -50,8 +51,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     pub(crate) report: bool,
 
-    /// History lengths of H, document bytes of V7 and V7f; `k`, `M` and `G` count thousands,
-    /// millions and thousands of millions.
+    /// History lengths of H, document bytes of V7 and V7f, records of A1 to A9; `k`, `M` and `G`
+    /// count thousands, millions and thousands of millions.
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = parse_size)]
     pub(crate) sizes: Vec<u64>,
 
@@ -67,7 +68,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", value_delimiter = ',')]
     pub(crate) workers: Vec<u32>,
 
-    /// Runs these subjects only: duramen, postgresql, postgresql-statements, sqlite, parsed.
+    /// Runs these subjects only: duramen, postgresql, postgresql-statements, sqlite, parsed,
+    /// duckdb, polars, chdb, datafusion.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     store: Vec<String>,
 
@@ -109,9 +111,14 @@ impl Arguments {
 
 /// Where `scripts/releases.sh` puts them.
 fn releases_folder() -> PathBuf {
+    cache_folder("releases")
+}
+
+/// Where scripts put what they fetch.
+pub(crate) fn cache_folder(name: &str) -> PathBuf {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let home = || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cache");
-    cache.unwrap_or_else(home).join("duramen/releases")
+    cache.unwrap_or_else(home).join("duramen").join(name)
 }
 
 /// A whole id selects that workload alone, so that `V1` leaves `V1g` out.

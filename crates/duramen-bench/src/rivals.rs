@@ -1,9 +1,11 @@
 //! The stores that Duramen is measured against, set up as their manuals advise for this use.
 
+mod analytics;
 mod cluster;
 mod postgres;
 mod sqlite;
 
+pub(crate) use analytics::{ANALYTICS, AnalyticsEngine};
 pub(crate) use cluster::Cluster;
 pub(crate) use postgres::{POSTGRES, POSTGRES_STATEMENTS, PostgresStore, Style};
 pub(crate) use sqlite::{SQLITE, SqliteStore};

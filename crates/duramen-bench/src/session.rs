@@ -19,7 +19,7 @@ use crate::rivals::{
 };
 use crate::sampling::Rounds;
 use crate::subject::{DURAMEN, VersionedStore};
-use crate::workloads::History;
+use crate::workloads::{Analytics, History};
 
 /// A run of selected workloads.
 pub(crate) struct Session {
@@ -33,6 +33,8 @@ pub(crate) struct Session {
     pub(crate) history: Option<History>,
     /// The same history in stores that are opened again before they are read.
     pub(crate) opened: Option<History>,
+    /// The subjects of A1 to A9, between them.
+    pub(crate) analytics: Option<Analytics>,
     arguments: Arguments,
     cluster: Option<Arc<Cluster>>,
     folders: u32,
@@ -60,6 +62,9 @@ pub(crate) struct Scale {
     pub(crate) put_bytes: u64,
     /// Records of J1.
     pub(crate) records: u64,
+    /// Records of A1 to A9, and rounds of each question.
+    pub(crate) analytics: Vec<u64>,
+    pub(crate) questions: usize,
     /// Players of B, and rounds over all of its operations.
     pub(crate) players: Vec<u64>,
     pub(crate) passes: Rounds,
@@ -88,6 +93,7 @@ impl Scale {
         }
         if !arguments.sizes.is_empty() {
             scale.histories.clone_from(&arguments.sizes);
+            scale.analytics.clone_from(&arguments.sizes);
             let commits_for = |bytes: u64| (500_000_000 / bytes).clamp(50, 5_000);
             let sizes = arguments.sizes.iter().map(|bytes| (*bytes, commits_for(*bytes)));
             scale.documents = sizes.collect();
@@ -106,6 +112,8 @@ impl Scale {
             histories: vec![200, 1_000, 10_000, 100_000, 1_000_000],
             put_bytes: 15_000_000,
             records: 1_000_000,
+            analytics: vec![1_000_000],
+            questions: 30,
             players: vec![1_000, 10_000, 100_000],
             passes: Rounds { warmups: 1, measured: 3 },
             keyed: 10_000_000,
@@ -129,6 +137,8 @@ impl Scale {
             histories: vec![200, 1_000],
             put_bytes: 1_500_000,
             records: 20_000,
+            analytics: vec![20_000],
+            questions: 5,
             players: vec![1_000],
             passes: Rounds { warmups: 0, measured: 1 },
             keyed: 20_000,
@@ -168,6 +178,7 @@ impl Session {
             probe,
             history: None,
             opened: None,
+            analytics: None,
             arguments,
             cluster,
             folders: 0,

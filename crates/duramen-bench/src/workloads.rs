@@ -1,6 +1,7 @@
 //! The workloads, by id.
 
 mod amplification;
+mod analytics;
 mod backends;
 mod budget;
 mod commits;
@@ -30,6 +31,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::session::Session;
 
+pub(crate) use analytics::Analytics;
 pub(crate) use commits::History;
 
 /// One workload.
@@ -61,6 +63,27 @@ pub(crate) const WORKLOADS: &[Workload] = &[
     Workload { id: "S2", what: "memory of a large put", run: startup::large_put },
     Workload { id: "V7p", what: "whole documents, put and read", run: ingest::whole_documents },
     Workload { id: "A0", what: "records loaded from a file", run: ingest::records },
+    Workload { id: "A1", what: "SQL: count where two", run: |session| analytics::run(session, 0) },
+    Workload { id: "A2", what: "SQL: count by one", run: |session| analytics::run(session, 1) },
+    Workload { id: "A3", what: "SQL: sum", run: |session| analytics::run(session, 2) },
+    Workload { id: "A4", what: "SQL: mean", run: |session| analytics::run(session, 3) },
+    Workload {
+        id: "A5",
+        what: "SQL: least and greatest",
+        run: |session| analytics::run(session, 4),
+    },
+    Workload { id: "A6", what: "SQL: count by two", run: |session| analytics::run(session, 5) },
+    Workload {
+        id: "A7",
+        what: "SQL: count by one where",
+        run: |session| analytics::run(session, 6),
+    },
+    Workload { id: "A8", what: "SQL: count distinct", run: |session| analytics::run(session, 7) },
+    Workload {
+        id: "A9",
+        what: "SQL: count where three",
+        run: |session| analytics::run(session, 8),
+    },
     Workload { id: "J1", what: "JSONPath filters over an array", run: queries::filters },
     Workload { id: "B", what: "players, every operation", run: backends::run },
     Workload { id: "K", what: "gets in a large collection", run: keys::run },

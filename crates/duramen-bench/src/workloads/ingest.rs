@@ -30,9 +30,9 @@ pub(crate) fn records(session: &mut Session) -> Result<()> {
     let records = session.scale.records;
     let folder = session.new_folder("ingest");
     std::fs::create_dir_all(&folder)?;
-    let array = People::new(records).json;
-    let lines = array.trim_matches(['[', ']']).replace("},{", "}\n{");
-    for (form, text, lines) in [("array", &array, false), ("ndjson", &lines, true)] {
+    let people = People::new(records);
+    let (array, lines) = (&people.json, people.lines());
+    for (form, text, lines) in [("array", array, false), ("ndjson", &lines, true)] {
         let file = folder.join(form);
         files::write(&file, text.as_bytes())?;
         let mut seen = Vec::new();

@@ -130,6 +130,11 @@ impl People {
         people
     }
 
+    /// One a line.
+    pub(super) fn lines(&self) -> String {
+        self.json.trim_matches(['[', ']']).replace("},{", "}\n{")
+    }
+
     fn answer(&self, question: Question) -> u64 {
         match question {
             Question::Age => self.over_40,
