@@ -72,6 +72,8 @@ pub(crate) struct Scale {
     pub(crate) keyed: u64,
     /// Documents of MT.
     pub(crate) small_documents: u64,
+    /// Series of TM.
+    pub(crate) tags: u64,
     /// Bytes of JSON that MEM puts, and changes that it commits then.
     pub(crate) loaded: (u64, u64),
     /// Journal up to which W's databases write no checkpoint.
@@ -118,6 +120,7 @@ impl Scale {
             passes: Rounds { warmups: 1, measured: 3 },
             keyed: 10_000_000,
             small_documents: 100_000,
+            tags: 1_000_000,
             loaded: (2_000_000_000, 100_000),
             journal_bytes: 64 << 20,
             flat_commits: 1_000,
@@ -143,6 +146,7 @@ impl Scale {
             passes: Rounds { warmups: 0, measured: 1 },
             keyed: 20_000,
             small_documents: 2_000,
+            tags: 5_000,
             loaded: (20_000_000, 1_000),
             journal_bytes: 256 << 10,
             flat_commits: 50,

@@ -19,6 +19,7 @@ mod series;
 mod sizes;
 mod space;
 mod startup;
+mod tags;
 mod trees;
 mod windows;
 mod writers;
@@ -99,6 +100,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
     Workload { id: "T4", what: "means of windows, from blocks and rollups", run: windows::means },
     Workload { id: "T5", what: "bytes that a point takes", run: windows::curves },
     Workload { id: "T6", what: "points written, with queries between", run: windows::mixed },
+    Workload { id: "TM", what: "many series, a point for each", run: tags::run },
     Workload { id: "H", what: "a large history, warm and cold", run: large_history::run },
 ];
 
@@ -108,6 +110,7 @@ enum Child {
     History(large_history::Task),
     Put(startup::Put),
     Trees(trees::Opening),
+    Tags(tags::Visit),
     Budget(budget::Work),
     Load(ingest::Load),
     Keys(keys::Reading),
@@ -130,6 +133,7 @@ pub(crate) fn run_child(task: &str) -> Result<()> {
         Child::History(task) => task.run(),
         Child::Put(put) => put.run(),
         Child::Trees(opening) => opening.run(),
+        Child::Tags(visit) => visit.run(),
         Child::Budget(work) => work.run(),
         Child::Load(load) => load.run(),
         Child::Keys(reading) => reading.run(),

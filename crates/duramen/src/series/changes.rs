@@ -12,13 +12,15 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::limits::SERIES_COMMIT_POINTS_MAX;
 use crate::revision::CommitSequence;
 use crate::series::block::{Block, Density, Sequences};
+use crate::series::piece::LonePoint;
 use crate::series::points::Points;
 use crate::series::span::TimeSpan;
 use crate::tree::cell_key::TreeId;
 use crate::wire::{Reader, put_bytes, put_varint};
 
-/// Approximate bytes of a series in memory of which anything is young.
+/// Approximate bytes of a series in memory of which anything is young, and of one with a point.
 const SERIES_BYTES: usize = 320;
+const LONE_POINT_BYTES: usize = 80;
 
 /// Changes of any number of series.
 #[derive(Debug, Clone, Default)]
@@ -32,6 +34,14 @@ pub(crate) struct SeriesChange {
     /// What it deletes of what was there before.
     pub(crate) deletes: Vec<TimeSpan>,
     pub(crate) points: Option<Arc<Points>>,
+}
+
+impl SeriesChange {
+    /// If all that it does is a point.
+    pub(crate) fn lone_point(&self, sequence: CommitSequence) -> Option<LonePoint> {
+        let points = self.points.as_ref().filter(|_| self.deletes.is_empty())?;
+        LonePoint::of(points, sequence)
+    }
 }
 
 impl SeriesChanges {
@@ -138,6 +148,9 @@ impl SeriesChanges {
     pub(crate) fn young_bytes(&self) -> usize {
         let of_one = |change: &SeriesChange| {
             let points = change.points.as_ref().map_or(0, |points| points.bytes());
+            if change.lone_point(CommitSequence(0)).is_some() {
+                return points + LONE_POINT_BYTES;
+            }
             points + change.deletes.len() * size_of::<(CommitSequence, TimeSpan)>() + SERIES_BYTES
         };
         self.series.values().map(of_one).sum()

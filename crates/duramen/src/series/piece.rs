@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::revision::CommitSequence;
 use crate::series::block::Sequences;
 use crate::series::points::Points;
-use crate::series::{Qualities, Values};
+use crate::series::{Qualities, Quality, SeriesValue, ValueType, Values};
 
 impl Points {
     /// Bytes that they take in memory, about.
@@ -124,6 +124,51 @@ impl Piece {
         let times = self.points.times();
         let start = times.partition_point(|&time| time < first);
         start..times.partition_point(|&time| time <= last).max(start)
+    }
+}
+
+/// A point of a commit alone, in as few bytes as it can be; text takes no part.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LonePoint {
+    time: i64,
+    bits: u64,
+    sequence: CommitSequence,
+    value_type: ValueType,
+    quality: Quality,
+}
+
+impl LonePoint {
+    /// Of points that are one; none for others.
+    pub(crate) fn of(points: &Points, sequence: CommitSequence) -> Option<Self> {
+        let &[time] = points.times() else { return None };
+        let bits = match points.values().get(0)? {
+            SeriesValue::F64(value) => value.to_bits(),
+            SeriesValue::F32(value) => value.to_bits().into(),
+            SeriesValue::I64(value) => value.cast_unsigned(),
+            SeriesValue::Bool(value) => value.into(),
+            SeriesValue::String(_) => return None,
+        };
+        let (value_type, quality) = (points.value_type(), points.qualities().get(0));
+        Some(Self { time, bits, sequence, value_type, quality })
+    }
+
+    /// As what comes in first.
+    pub(crate) fn tail(self) -> Tail {
+        let Self { time, bits, sequence, value_type, quality } = self;
+        let mut points = Points::new(value_type);
+        let (times, values, qualities) = points.columns_mut();
+        times.push(time);
+        // A narrow value was widened from its own bits.
+        let narrow = u32::try_from(bits).unwrap_or_default();
+        match values {
+            Values::F64(all) => all.push(f64::from_bits(bits)),
+            Values::F32(all) => all.push(f32::from_bits(narrow)),
+            Values::I64(all) => all.push(bits.cast_signed()),
+            Values::Bool(all) => all.push(bits != 0),
+            Values::String(_) => {}
+        }
+        *qualities = Qualities::All(quality);
+        Tail { points, sequences: Sequences::All(sequence) }
     }
 }
 

@@ -8,6 +8,7 @@
 //!   sequence;
 //! - what is in a piece does not change any more: readers share it, and copy no more than a tail.
 
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -19,7 +20,7 @@ use crate::revision::{CommitSequence, Micros};
 use crate::series::changes::{SeriesChange, SeriesChanges};
 use crate::series::commits::CommitTime;
 use crate::series::names::LastNames;
-use crate::series::piece::{Piece, Tail};
+use crate::series::piece::{LonePoint, Piece, Tail};
 use crate::series::rollup::Behind;
 use crate::series::span::TimeSpan;
 use crate::tree::cell_key::TreeId;
@@ -42,7 +43,7 @@ pub(crate) struct YoungSeries {
 /// What was committed between two checkpoints.
 #[derive(Debug, Default)]
 pub(crate) struct Generation {
-    series: Mutex<FxHashMap<TreeId, Young>>,
+    series: Mutex<FxHashMap<TreeId, Staged>>,
     /// The commits that changed any of them.
     commits: Mutex<Vec<CommitTime>>,
 }
@@ -52,8 +53,23 @@ pub(crate) struct Generation {
 pub(crate) struct Young {
     /// In the order of their commits.
     pub(crate) pieces: Vec<Arc<Piece>>,
-    tail: Option<Box<Tail>>,
     pub(crate) deletes: Vec<Delete>,
+}
+
+/// What a generation has of one series. A million series that get a point each are a million of
+/// these, so one point takes no more than it needs.
+#[derive(Debug)]
+enum Staged {
+    One(LonePoint),
+    More(Box<Gathering>),
+}
+
+/// What comes in of one series.
+#[derive(Debug, Default)]
+struct Gathering {
+    young: Young,
+    /// What came in last.
+    tail: Option<Tail>,
 }
 
 /// What commits did that were made elsewhere.
@@ -115,7 +131,10 @@ impl YoungSeries {
         current.commits.lock().push(commit);
         let mut all = current.series.lock();
         for (series, change) in changes.iter() {
-            all.entry(series).or_default().stage(change, commit.0);
+            match all.entry(series) {
+                Entry::Vacant(new) => drop(new.insert(Staged::new(change, commit.0))),
+                Entry::Occupied(mut old) => old.get_mut().more().stage(change, commit.0),
+            }
         }
     }
 
@@ -126,9 +145,9 @@ impl YoungSeries {
         current.commits.lock().extend(loaded.commits);
         let mut all = current.series.lock();
         for (series, mut young) in loaded.series {
-            let taken = all.entry(series).or_default();
-            taken.pieces.append(&mut young.pieces);
-            taken.deletes.append(&mut young.deletes);
+            let taken = all.entry(series).or_insert_with(|| Staged::More(Box::default())).more();
+            taken.seal();
+            taken.young.append(&mut young);
         }
     }
 
@@ -235,23 +254,66 @@ impl Frozen {
 fn gather(generations: &[Arc<Generation>], series: TreeId) -> Young {
     let mut all = Young::default();
     for generation in generations {
-        let found = generation.series.lock().get(&series).cloned();
+        let found = generation.series.lock().get(&series).map(Staged::young);
         if let Some(mut young) = found {
-            young.seal();
-            all.pieces.append(&mut young.pieces);
-            all.deletes.append(&mut young.deletes);
+            all.append(&mut young);
         }
     }
     all
 }
 
 impl Young {
+    fn append(&mut self, other: &mut Self) {
+        self.pieces.append(&mut other.pieces);
+        self.deletes.append(&mut other.deletes);
+    }
+}
+
+impl Staged {
+    fn new(change: &SeriesChange, sequence: CommitSequence) -> Self {
+        if let Some(lone) = change.lone_point(sequence) {
+            return Self::One(lone);
+        }
+        let mut gathering = Box::<Gathering>::default();
+        gathering.stage(change, sequence);
+        Self::More(gathering)
+    }
+
+    /// The same with room for more.
+    fn more(&mut self) -> &mut Gathering {
+        if let Self::One(lone) = self {
+            let tail = Some(lone.tail());
+            *self = Self::More(Box::new(Gathering { young: Young::default(), tail }));
+        }
+        match self {
+            Self::More(gathering) => gathering,
+            Self::One(_) => unreachable!("one point has become more"),
+        }
+    }
+
+    fn young(&self) -> Young {
+        match self {
+            Self::One(lone) => {
+                let pieces = vec![Arc::new(lone.tail().into_piece())];
+                Young { pieces, deletes: Vec::new() }
+            }
+            Self::More(gathering) => {
+                let mut young = gathering.young.clone();
+                young.pieces.extend(gathering.tail.clone().map(|tail| Arc::new(tail.into_piece())));
+                young
+            }
+        }
+    }
+}
+
+impl Gathering {
     fn stage(&mut self, change: &SeriesChange, sequence: CommitSequence) {
-        self.deletes.extend(change.deletes.iter().map(|&span| Delete { sequence, span }));
+        let deletes = change.deletes.iter().map(|&span| Delete { sequence, span });
+        self.young.deletes.extend(deletes);
         let Some(points) = &change.points else { return };
         if points.len() >= SERIES_TAIL_POINTS_MAX {
             self.seal();
-            self.pieces.push(Arc::new(Piece::of_commit(Arc::clone(points), sequence)));
+            self.young.pieces.push(Arc::new(Piece::of_commit(Arc::clone(points), sequence)));
             return;
         }
         if self.tail.as_ref().is_some_and(|tail| !tail.takes(points)) {
@@ -259,7 +321,7 @@ impl Young {
         }
         match &mut self.tail {
             Some(tail) => tail.push(points, sequence),
-            None => self.tail = Some(Box::new(Tail::new(points, sequence))),
+            None => self.tail = Some(Tail::new(points, sequence)),
         }
         if self.tail.as_ref().is_some_and(|tail| tail.len() >= SERIES_TAIL_POINTS_MAX) {
             self.seal();
@@ -269,7 +331,7 @@ impl Young {
     /// What came in last becomes a piece.
     fn seal(&mut self) {
         if let Some(tail) = self.tail.take() {
-            self.pieces.push(Arc::new(tail.into_piece()));
+            self.young.pieces.push(Arc::new(tail.into_piece()));
         }
     }
 }
