@@ -131,7 +131,8 @@ pub(crate) fn failure(path: &Path, error: io::Error) -> Error {
     Error::io(format_args!("cannot read {}", name(path)), error)
 }
 
+/// The file, to be read at any place.
 #[expect(clippy::disallowed_methods, reason = "these are the user's files, not the engine's")]
-fn open(path: &Path) -> Result<File> {
+pub(crate) fn open(path: &Path) -> Result<File> {
     File::open(path).map_err(|error| failure(path, error))
 }

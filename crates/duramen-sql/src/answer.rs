@@ -21,6 +21,8 @@ pub struct Answer<'s> {
     pub(crate) deadline: Option<Instant>,
     pub(crate) task: JoinHandle<()>,
     pub(crate) is_over: bool,
+    /// Rows that were taken.
+    pub(crate) rows: usize,
 }
 
 impl fmt::Debug for Answer<'_> {
@@ -46,6 +48,9 @@ impl Iterator for Answer<'_> {
         let next = self.session.wait(self.deadline, pin!(self.batches.recv()));
         let next = next.unwrap_or_else(|error| Some(Err(error)));
         self.is_over = !matches!(next, Some(Ok(_)));
+        if let Some(Ok(batch)) = &next {
+            self.rows += batch.num_rows();
+        }
         next
     }
 }

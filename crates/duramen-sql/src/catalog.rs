@@ -4,18 +4,22 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
+use datafusion::arrow::array::RecordBatch;
 use datafusion::catalog::{CatalogProvider, SchemaProvider, TableProvider};
 use datafusion::common::Result;
+use datafusion::datasource::MemTable;
 use datafusion::logical_expr::TableType;
 use duramen::{
     Columns, CommitSequence, Database, DatabaseSnapshot, Document, Error, ErrorKind, LabelPath,
     Moment,
 };
 
+use crate::change::CHANGED_KEYS;
 use crate::failure::{external, nearest};
 use crate::statement::Places;
 use crate::system_time::TableName;
 use crate::table::Table;
+use crate::view;
 
 /// The schema that collections are in.
 pub(crate) const COLLECTIONS: &str = "public";
@@ -25,12 +29,16 @@ pub(crate) const COLLECTIONS: &str = "public";
 pub(crate) struct KnownTables(Mutex<(CommitSequence, HashMap<String, Arc<Table>>)>);
 
 /// The tables of one query: those that are not asked for as of some moment are as of one commit.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Tables {
     db: Database,
     snapshot: DatabaseSnapshot,
     known: Arc<KnownTables>,
     places: Places,
+    /// Keys of the records that a statement changed.
+    keys: Option<RecordBatch>,
+    /// The views that are being made tables of, each within the one before.
+    views: Vec<String>,
 }
 
 /// The database: its collections, and for each document a schema with its arrays.
@@ -72,10 +80,43 @@ impl KnownTables {
 impl Tables {
     pub(crate) fn new(db: &Database, known: &Arc<KnownTables>, places: Places) -> Self {
         let (db, snapshot, known) = (db.clone(), db.snapshot(), Arc::clone(known));
-        Self { db, snapshot, known, places }
+        Self { db, snapshot, known, places, keys: None, views: Vec::new() }
     }
 
-    fn collection(&self, text: &str) -> duramen::Result<Arc<Table>> {
+    /// The same tables and one of the keys of records that were changed.
+    pub(crate) fn with_keys(self, keys: RecordBatch) -> Self {
+        Self { keys: Some(keys), ..self }
+    }
+
+    /// The same tables for the query of a view.
+    pub(crate) fn within_view(&self, name: &str) -> duramen::Result<Self> {
+        if self.views.iter().any(|known| known == name) {
+            let message = format!("the view {name:?} is made of itself: replace or drop it");
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
+        let mut within = self.clone();
+        within.views.push(name.to_owned());
+        Ok(within)
+    }
+
+    /// The query of a view; none for other tables.
+    pub(crate) fn view(&self, text: &str) -> duramen::Result<Option<String>> {
+        let TableName { name, as_of } = TableName::of(text);
+        if self.db.collection(name).is_ok() {
+            return Ok(None);
+        }
+        let query = view::query(&self.snapshot, name)?;
+        if query.is_some() && as_of.is_some() {
+            let message = format!(
+                "{name:?} is a view, which has no past of its own: FOR SYSTEM_TIME belongs to the \
+                 tables in it"
+            );
+            return Err(Error::new(ErrorKind::Unsupported, message));
+        }
+        Ok(query)
+    }
+
+    pub(crate) fn collection(&self, text: &str) -> duramen::Result<Arc<Table>> {
         let TableName { name, as_of } = TableName::of(text);
         let make = || {
             let collection = self.db.collection(name).map_err(|error| self.missing(name, error))?;
@@ -112,7 +153,8 @@ impl Tables {
         let at = self.places.of(name);
         match error.kind() {
             ErrorKind::NotFound => {
-                let names = self.db.documents().unwrap_or_default();
+                let mut names = self.db.documents().unwrap_or_default();
+                names.extend(view::names(&self.snapshot).unwrap_or_default());
                 let advice = match nearest(name, names.iter().cloned()) {
                     Some(nearest) => format!("did you mean {nearest:?}?"),
                     None if names.is_empty() => "the database has none yet".to_owned(),
@@ -174,19 +216,31 @@ impl CatalogProvider for Catalog {
 #[async_trait]
 impl SchemaProvider for Collections {
     fn table_names(&self) -> Vec<String> {
-        self.0.db.collections().unwrap_or_default()
+        let mut names = self.0.db.collections().unwrap_or_default();
+        names.extend(view::names(&self.0.snapshot).unwrap_or_default());
+        names
     }
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        if let Some(keys) = self.0.keys.as_ref().filter(|_| name == CHANGED_KEYS) {
+            let table = MemTable::try_new(keys.schema(), vec![vec![keys.clone()]])?;
+            return Ok(Some(Arc::new(table)));
+        }
+        if let Some(query) = self.0.view(name).map_err(external)? {
+            return Ok(Some(view::table(&self.0, (name, query)).await.map_err(external)?));
+        }
         Ok(Some(self.0.collection(name).map_err(external)?))
     }
 
-    async fn table_type(&self, _: &str) -> Result<Option<TableType>> {
-        Ok(Some(TableType::Base))
+    async fn table_type(&self, name: &str) -> Result<Option<TableType>> {
+        let is_view = self.0.view(name).map_err(external)?.is_some();
+        Ok(Some(if is_view { TableType::View } else { TableType::Base }))
     }
 
     fn table_exist(&self, name: &str) -> bool {
-        self.0.db.collection(TableName::of(name).name).is_ok()
+        let is_view = || self.0.view(name).is_ok_and(|query| query.is_some());
+        let is_collection = || self.0.db.collection(TableName::of(name).name).is_ok();
+        name == CHANGED_KEYS || is_collection() || is_view()
     }
 }
 

@@ -11,6 +11,17 @@ use duramen::{ColumnField, ColumnKinds, KeyKind, PathId};
 
 const NUMBERS: ColumnKinds = ColumnKinds::INT.or(ColumnKinds::FLOAT).or(ColumnKinds::DIGITS);
 
+/// The metadata of a field that says what its values mean, as Arrow has it.
+const EXTENSION_TYPE_NAME_KEY: &str = "ARROW:extension:name";
+
+/// What Arrow calls text that is JSON (a canonical extension type).
+const JSON_TEXT: &str = "arrow.json";
+
+/// Whether a column has JSON text.
+pub(crate) fn is_json(field: &Field) -> bool {
+    field.extension_type_name() == Some(JSON_TEXT)
+}
+
 /// What the values of a column are read as.
 #[derive(Debug, Clone)]
 pub(crate) enum ColumnType {
@@ -103,8 +114,12 @@ impl TableColumn {
 impl Column {
     fn of(found: &ColumnField) -> Self {
         let kind = ColumnType::of(found);
-        let field = Arc::new(Field::new(&found.name, kind.data_type(), true));
-        Self { path: found.path, kind, field }
+        let mut field = Field::new(&found.name, kind.data_type(), true);
+        if matches!(kind, ColumnType::Json) {
+            let known = (EXTENSION_TYPE_NAME_KEY.to_owned(), JSON_TEXT.to_owned());
+            field = field.with_metadata([known].into());
+        }
+        Self { path: found.path, kind, field: Arc::new(field) }
     }
 }
 

@@ -8,14 +8,16 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array, ArrayRef, RecordBatch, StringArray};
 use datafusion::arrow::csv;
 use datafusion::arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
+use datafusion::arrow::ipc::writer::StreamWriter;
 use datafusion::arrow::json::writer::{
-    EncoderOptions, JsonArray, JsonFormat, LineDelimited, WriterBuilder, make_encoder,
+    JsonArray, JsonFormat, LineDelimited, WriterBuilder, make_encoder,
 };
 use datafusion::parquet::arrow::ArrowWriter;
 use duramen::{Error, ErrorKind, Result};
 
 use crate::answer::Answer;
 use crate::failure;
+use crate::record_json::{JsonText, json_options};
 
 mod text;
 
@@ -33,15 +35,18 @@ pub enum Format {
     Csv,
     /// Apache Parquet, for a file.
     Parquet,
+    /// A stream of Apache Arrow IPC, for another program.
+    Arrow,
 }
 
 impl Format {
-    const NAMES: [(Self, &str); 5] = [
+    const NAMES: [(Self, &str); 6] = [
         (Self::Table, "table"),
         (Self::Json, "json"),
         (Self::Ndjson, "ndjson"),
         (Self::Csv, "csv"),
         (Self::Parquet, "parquet"),
+        (Self::Arrow, "arrow"),
     ];
 }
 
@@ -58,8 +63,9 @@ impl FromStr for Format {
     fn from_str(text: &str) -> Result<Self> {
         let found = Self::NAMES.iter().find(|(_, name)| *name == text);
         found.map(|(format, _)| *format).ok_or_else(|| {
-            let message =
-                format!("there is no format {text:?}: use table, json, ndjson, csv or parquet");
+            let message = format!(
+                "there is no format {text:?}: use table, json, ndjson, csv, parquet or arrow"
+            );
             Error::new(ErrorKind::Invalid, message)
         })
     }
@@ -67,7 +73,17 @@ impl FromStr for Format {
 
 impl Answer<'_> {
     /// Writes all that is left of the answer, a few thousand rows at a time.
-    pub fn write(self, format: Format, out: &mut dyn Write) -> Result<()> {
+    pub fn write(mut self, format: Format, out: &mut dyn Write) -> Result<()> {
+        self.write_rest(format, out)
+    }
+
+    /// The same, and how many rows there were.
+    pub(crate) fn write_counted(mut self, format: Format, out: &mut dyn Write) -> Result<usize> {
+        self.write_rest(format, out)?;
+        Ok(self.rows)
+    }
+
+    fn write_rest(&mut self, format: Format, out: &mut dyn Write) -> Result<()> {
         match format {
             Format::Table => text::write(self, out),
             Format::Json => {
@@ -77,19 +93,23 @@ impl Answer<'_> {
             Format::Ndjson => write_json::<LineDelimited>(self, out),
             Format::Csv => write_csv(self, out),
             Format::Parquet => write_parquet(self, out),
+            Format::Arrow => write_arrow(self, out),
         }
     }
 }
 
-fn write_json<F: JsonFormat>(answer: Answer<'_>, out: &mut dyn Write) -> Result<()> {
-    let mut writer = WriterBuilder::new().with_explicit_nulls(true).build::<_, F>(out);
+fn write_json<F: JsonFormat>(answer: &mut Answer<'_>, out: &mut dyn Write) -> Result<()> {
+    let mut writer = WriterBuilder::new()
+        .with_explicit_nulls(true)
+        .with_encoder_factory(Arc::new(JsonText))
+        .build::<_, F>(out);
     for batch in answer {
         writer.write(&batch?).map_err(failure::arrow)?;
     }
     writer.finish().map_err(failure::arrow)
 }
 
-fn write_csv(answer: Answer<'_>, out: &mut dyn Write) -> Result<()> {
+fn write_csv(answer: &mut Answer<'_>, out: &mut dyn Write) -> Result<()> {
     let schema = answer.schema();
     let mut writer = csv::Writer::new(out);
     let nothing = RecordBatch::new_empty(flat_schema(&schema));
@@ -100,7 +120,7 @@ fn write_csv(answer: Answer<'_>, out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-fn write_parquet(answer: Answer<'_>, out: &mut dyn Write) -> Result<()> {
+fn write_parquet(answer: &mut Answer<'_>, out: &mut dyn Write) -> Result<()> {
     let mut writer =
         ArrowWriter::try_new(Vec::new(), answer.schema(), None).map_err(failure::parquet)?;
     for batch in answer {
@@ -110,6 +130,14 @@ fn write_parquet(answer: Answer<'_>, out: &mut dyn Write) -> Result<()> {
     }
     let rest = writer.into_inner().map_err(failure::parquet)?;
     out.write_all(&rest).map_err(failure::output)
+}
+
+fn write_arrow(answer: &mut Answer<'_>, out: &mut dyn Write) -> Result<()> {
+    let mut writer = StreamWriter::try_new(out, &answer.schema()).map_err(failure::arrow)?;
+    for batch in answer {
+        writer.write(&batch?).map_err(failure::arrow)?;
+    }
+    writer.finish().map_err(failure::arrow)
 }
 
 fn flat_schema(schema: &SchemaRef) -> SchemaRef {
@@ -137,7 +165,7 @@ fn flat(batch: &RecordBatch) -> Result<RecordBatch> {
 }
 
 fn json_array(field: &FieldRef, array: &ArrayRef) -> Result<ArrayRef> {
-    let options = EncoderOptions::default().with_explicit_nulls(true);
+    let options = json_options().with_explicit_nulls(true);
     let mut encoder = make_encoder(field, array, &options).map_err(failure::arrow)?;
     let texts = (0..array.len()).map(|row| {
         if encoder.is_null(row) {

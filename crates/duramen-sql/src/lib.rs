@@ -22,18 +22,29 @@
 
 mod answer;
 mod catalog;
+mod change;
 mod column_type;
+mod copy;
 mod failure;
 mod format;
+mod outfile;
 mod pruning;
+mod record_file;
+mod record_json;
 mod scan;
+mod script;
 mod session;
 mod statement;
 mod system_time;
 mod table;
 mod values;
+mod view;
 
 pub use answer::Answer;
 pub use datafusion::arrow;
 pub use format::Format;
+pub use outfile::replace_file;
+pub use record_file::RecordFile;
+pub use script::{ScriptStatement, statements};
 pub use session::{Session, SessionOptions};
+pub use statement::writes;

@@ -9,10 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::available_parallelism;
 use std::time::Duration;
 
+use datafusion::arrow::array::RecordBatch;
 use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::physical_plan::execute_stream;
 use datafusion::prelude::{SQLOptions, SessionConfig, SessionContext};
+use datafusion::sql::parser::Statement;
 use duramen::{Database, Error, ErrorKind, Result};
 use futures::StreamExt;
 use tokio::runtime::{Builder, Runtime};
@@ -21,6 +23,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::answer::Answer;
 use crate::catalog::{COLLECTIONS, Catalog, KnownTables, Tables};
+use crate::statement::{Places, Request};
 use crate::{failure, statement};
 
 /// How often a query that is waited for is asked whether to go on.
@@ -83,13 +86,58 @@ impl Session {
 
     /// Answers a query. What it has to say comes as it is asked for.
     ///
+    /// What changes the database is done when this returns, in one commit, or not at all; the
+    /// answer has the rows that `RETURNING` asks for, else one row: how many rows were changed, and
+    /// the collection's revision with them, NULL if there was nothing to change.
+    ///
     /// # Errors
     /// `Invalid` for what is no query, with the place; `NotFound` for a table, revision or time
-    /// that there is not; `Full`, `TimedOut` and `Cancelled` as the options say.
+    /// that there is not; `Conflict` for records that are there already; `Full`, `TimedOut` and
+    /// `Cancelled` as the options say.
     pub fn query(&self, sql: &str) -> Result<Answer<'_>> {
-        let (statement, places) = statement::parse(sql)?;
-        let tables = Arc::new(Tables::new(&self.db, &self.known, places.clone()));
-        let context = self.context(tables)?;
+        match statement::parse(sql)? {
+            (Request::Read(statement), places) => {
+                self.read(statement, &places, self.tables(&places))
+            }
+            (Request::Copy(copy), places) => self.copy(&copy, &places),
+            (Request::Change(statement), places) => self.change(&statement, (sql, &places)),
+        }
+    }
+
+    /// Answers a query that a statement has in it. Errors have the places of the statement.
+    pub(crate) fn read_with(
+        &self,
+        sql: &str,
+        places: &Places,
+        tables: Tables,
+    ) -> Result<Answer<'_>> {
+        match statement::parse(sql)?.0 {
+            Request::Read(statement) => self.read(statement, places, tables),
+            Request::Change(_) | Request::Copy(_) => Err(defect()),
+        }
+    }
+
+    /// Rows that are there already, as an answer.
+    pub(crate) fn answer(&self, batch: RecordBatch) -> Result<Answer<'_>> {
+        let (batches_to, batches) = mpsc::channel(1);
+        let schema = batch.schema();
+        batches_to.try_send(Ok(batch)).map_err(|_| defect())?;
+        let task = self.runtime()?.spawn(async {});
+        Ok(Answer { session: self, schema, batches, deadline: None, task, is_over: false, rows: 0 })
+    }
+
+    pub(crate) fn db(&self) -> &Database {
+        &self.db
+    }
+
+    /// The tables as of the last commit.
+    pub(crate) fn tables(&self, places: &Places) -> Tables {
+        Tables::new(&self.db, &self.known, places.clone())
+    }
+
+    fn read(&self, statement: Statement, places: &Places, tables: Tables) -> Result<Answer<'_>> {
+        let context = self.context(Arc::new(tables))?;
+        let places = places.clone();
         let (schema_to, schema) = oneshot::channel();
         let (batches_to, batches) = mpsc::channel(BATCHES_AHEAD);
         let run = async move {
@@ -128,14 +176,28 @@ impl Session {
             Err(error) => Err(error),
         };
         match found {
-            Ok(schema) => {
-                Ok(Answer { session: self, schema, batches, deadline, task, is_over: false })
-            }
+            Ok(schema) => Ok(Answer {
+                session: self,
+                schema,
+                batches,
+                deadline,
+                task,
+                is_over: false,
+                rows: 0,
+            }),
             Err(error) => {
                 task.abort();
                 Err(error)
             }
         }
+    }
+
+    /// `Cancelled` once it is to end.
+    pub(crate) fn go_on(&self) -> Result<()> {
+        if self.options.cancelled.load(Ordering::Relaxed) {
+            return Err(Error::new(ErrorKind::Cancelled, "the query was cancelled"));
+        }
+        Ok(())
     }
 
     /// Waits for what a query makes, unless it is to end.
@@ -146,9 +208,7 @@ impl Session {
     ) -> Result<T> {
         let runtime = self.runtime()?;
         loop {
-            if self.options.cancelled.load(Ordering::Relaxed) {
-                return Err(Error::new(ErrorKind::Cancelled, "the query was cancelled"));
-            }
+            self.go_on()?;
             let now = Instant::now();
             if deadline.is_some_and(|deadline| deadline <= now) {
                 let message = format!(
@@ -172,16 +232,7 @@ impl Session {
     }
 
     fn context(&self, tables: Arc<Tables>) -> Result<SessionContext> {
-        let mut config = SessionConfig::new()
-            .with_information_schema(true)
-            .with_default_catalog_and_schema("duramen", COLLECTIONS)
-            .with_create_default_catalog_and_schema(false)
-            .with_target_partitions(threads());
-        // Names of collections and fields are found as they are written.
-        config.options_mut().sql_parser.enable_ident_normalization = false;
-        let context = SessionContext::new_with_config_rt(config, self.environment()?);
-        context.register_catalog("duramen", Arc::new(Catalog(tables)));
-        Ok(context)
+        Ok(context_in(self.environment()?, tables))
     }
 
     fn environment(&self) -> Result<Arc<RuntimeEnv>> {
@@ -193,8 +244,26 @@ impl Session {
             builder = builder.with_temp_file_path(folder);
         }
         let made = builder.build_arc();
-        made.map_err(|error| failure::query(error, &statement::Places::default()))
+        made.map_err(|error| failure::query(error, &Places::default()))
     }
+}
+
+/// Where queries are planned that are a part of others.
+pub(crate) fn planning_context(tables: Arc<Tables>) -> SessionContext {
+    context_in(Arc::new(RuntimeEnv::default()), tables)
+}
+
+fn context_in(environment: Arc<RuntimeEnv>, tables: Arc<Tables>) -> SessionContext {
+    let mut config = SessionConfig::new()
+        .with_information_schema(true)
+        .with_default_catalog_and_schema("duramen", COLLECTIONS)
+        .with_create_default_catalog_and_schema(false)
+        .with_target_partitions(threads());
+    // Names of collections and fields are found as they are written.
+    config.options_mut().sql_parser.enable_ident_normalization = false;
+    let context = SessionContext::new_with_config_rt(config, environment);
+    context.register_catalog("duramen", Arc::new(Catalog(tables)));
+    context
 }
 
 /// Ends queries that nobody waits for.

@@ -5,11 +5,14 @@ use std::collections::HashMap;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::Statement as Parsed;
 use datafusion::sql::sqlparser::dialect::GenericDialect;
+use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 use duramen::{Error, ErrorKind, Result};
 
-use crate::system_time;
+use crate::copy::{Copy, Direction};
+use crate::script::Lines;
+use crate::{change, copy, system_time};
 
 /// Where the words of a query first stand.
 #[derive(Debug, Clone, Default)]
@@ -33,27 +36,76 @@ impl Places {
     }
 }
 
-/// Reads a text that is one query.
-pub(crate) fn parse(sql: &str) -> Result<(Statement, Places)> {
+/// What a text asks for.
+pub(crate) enum Request {
+    Read(Statement),
+    Change(Box<Parsed>),
+    Copy(Copy),
+}
+
+/// Whether a statement changes the database, so that it has to be open for writing.
+///
+/// # Errors
+/// `Invalid` for what is no SQL.
+pub fn writes(sql: &str) -> Result<bool> {
+    Ok(match parse(sql)?.0 {
+        Request::Read(_) => false,
+        Request::Change(_) => true,
+        Request::Copy(copy) => copy.direction == Direction::From,
+    })
+}
+
+/// Reads a text that is one statement.
+pub(crate) fn parse(sql: &str) -> Result<(Request, Places)> {
     let dialect = GenericDialect {};
     let tokens = Tokenizer::new(&dialect, sql).tokenize_with_location();
-    let tokens = tokens.map_err(|error| wrong(&ParserError::from(error)))?;
+    let tokens = tokens.map_err(|error| wrong(&ParserError::from(error), None))?;
     let places = Places::new(&tokens);
+    let end = tokens.last().map(|token| token.span.end);
     let tokens = system_time::rewrite(tokens)?;
     let mut parser = Parser::new(&dialect).with_tokens_with_locations(tokens);
-    let mut statements = parser.parse_statements().map_err(|error| wrong(&error))?;
+    if let Some(copy) = copy::parse(&mut parser).map_err(|error| wrong(&error, end))? {
+        return Ok((Request::Copy(copy), places));
+    }
+    let mut statements = parser.parse_statements().map_err(|error| wrong(&error, end))?;
     match (statements.pop(), statements.len()) {
-        (Some(statement), 0) if !is_reading(&statement) => {
-            let message = "a query only reads: give a SELECT, EXPLAIN, DESCRIBE or SHOW";
+        (Some(statement), 0) if is_reading(&statement) => {
+            Ok((Request::Read(Statement::Statement(Box::new(statement))), places))
+        }
+        (Some(statement), 0) if change::is_change(&statement) => {
+            Ok((Request::Change(Box::new(statement)), places))
+        }
+        (Some(_), 0) => {
+            let message = "this SQL is not supported: give a SELECT, EXPLAIN, DESCRIBE, SHOW, \
+                           INSERT, UPDATE, DELETE, COPY, or CREATE or DROP a TABLE, INDEX or VIEW";
             Err(Error::new(ErrorKind::Unsupported, message))
         }
-        (Some(statement), 0) => Ok((Statement::Statement(Box::new(statement)), places)),
         (None, _) => Err(Error::new(ErrorKind::Invalid, "there is no query: give one")),
         (Some(_), more) => {
             let message = format!("there are {} queries: give one at a time", more + 1);
             Err(Error::new(ErrorKind::Invalid, message))
         }
     }
+}
+
+/// The query of a `CREATE VIEW`, as it is written.
+pub(crate) fn view_query(sql: &str) -> Result<String> {
+    let tokens = Tokenizer::new(&GenericDialect {}, sql).tokenize_with_location();
+    let tokens = tokens.map_err(|error| wrong(&ParserError::from(error), None))?;
+    let mut depth = 0;
+    for token in &tokens {
+        match &token.token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth -= 1,
+            Token::Word(word) if depth == 0 && word.keyword == Keyword::AS => {
+                let end = Lines::of(sql).offset(token.span.end);
+                let query = sql.get(end..).unwrap_or_default();
+                return Ok(query.trim().trim_end_matches(';').trim_end().to_owned());
+            }
+            _ => {}
+        }
+    }
+    Err(Error::new(ErrorKind::Invalid, "this is no SQL: CREATE VIEW needs AS and a query"))
 }
 
 fn is_reading(statement: &Parsed) -> bool {
@@ -67,10 +119,17 @@ fn is_reading(statement: &Parsed) -> bool {
     )
 }
 
-fn wrong(error: &ParserError) -> Error {
+/// What is wrong with a text that ends at a place.
+fn wrong(error: &ParserError, end: Option<Location>) -> Error {
     let why = match error {
         ParserError::TokenizerError(why) | ParserError::ParserError(why) => why.as_str(),
         ParserError::RecursionLimitExceeded => "it is nested too deeply",
     };
-    Error::new(ErrorKind::Invalid, format!("this is no SQL: {why}"))
+    let at = match end {
+        Some(end) if why.ends_with("EOF") => {
+            format!(" at Line: {}, Column: {}", end.line, end.column)
+        }
+        _ => String::new(),
+    };
+    Error::new(ErrorKind::Invalid, format!("this is no SQL: {why}{at}"))
 }

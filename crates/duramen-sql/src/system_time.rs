@@ -5,7 +5,7 @@
 
 use datafusion::sql::sqlparser::keywords::{Keyword, RESERVED_FOR_TABLE_ALIAS};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
-use duramen::{Error, ErrorKind, Result};
+use duramen::{Error, ErrorKind, Result, Revision};
 
 /// What a name and the moment are joined by, which no name has.
 const JOINT: char = '\u{1f}';
@@ -23,6 +23,11 @@ impl<'n> TableName<'n> {
             Some((name, moment)) => Self { name, as_of: Some(moment) },
             None => Self { name: text, as_of: None },
         }
+    }
+
+    /// The name of a table at a revision.
+    pub(crate) fn at(name: &str, revision: Revision) -> String {
+        format!("{name}{JOINT}{revision}")
     }
 }
 

@@ -81,6 +81,11 @@ impl WriteDatabase {
         session.writer(&self.database, Options { create, wait_ms, ..Options::default() })
     }
 
+    /// Its folder.
+    pub(crate) fn path(&self) -> &Path {
+        &self.database
+    }
+
     /// Its folder as text.
     pub(crate) fn folder(&self) -> String {
         self.database.display().to_string()

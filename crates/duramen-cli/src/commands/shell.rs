@@ -1,9 +1,10 @@
 //! `duramen DB`: one command after the other on the same database.
 
 mod completion;
-mod interruptible;
+pub(crate) mod interruptible;
 mod lines;
 mod setting;
+pub(crate) mod terminal;
 pub(crate) mod words;
 
 use std::rc::Rc;

@@ -1,17 +1,22 @@
-//! `duramen sql`: the answer to a query.
+//! `duramen sql`: the answer to a query, of a script, or of one query after the other.
 
+use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
 use clap::Args;
 use duramen::{Error, ErrorKind};
-use duramen_sql::{Format, SessionOptions};
+use duramen_sql::{Answer, Format, SessionOptions};
 
-use crate::arguments::{ReadDatabase, value};
+use self::prompt::Prompt;
+use crate::arguments::{WriteDatabase, value};
 use crate::exit::{Failure, Success};
 use crate::interruption::Interruption;
 use crate::output::Output;
 use crate::session::Session;
 use crate::{Result, outfile};
+
+mod completion;
+mod prompt;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -20,60 +25,117 @@ Examples:
   duramen sql shop.duramen 'SELECT now.score - old.score FROM players now
     JOIN players FOR SYSTEM_TIME AS OF 7 old ON now._key = old._key'
   duramen sql shop.duramen 'SELECT item FROM inventory.\"$.data[*]\"' --format csv
-  duramen sql shop.duramen 'SELECT * FROM players' --format parquet --output players.parquet
-  duramen sql shop.duramen 'SELECT column_name, data_type FROM information_schema.columns'
+  duramen sql shop.duramen \"UPDATE players SET score = score + 1 WHERE world = 'nether'\"
+  duramen sql shop.duramen \"COPY (SELECT * FROM players) TO 'players.parquet'\"
+  duramen sql shop.duramen < script.sql
+  duramen sql shop.duramen
 
 Each collection is a table: its columns are _key, _version, _revision, _timestamp and the fields of
 its records, as they are written. So is each array in a document, by the document and a path. Fields
-of mixed type are JSON text. FOR SYSTEM_TIME AS OF takes a revision, or a time or tag in quotes.";
+of mixed type are JSON text. FOR SYSTEM_TIME AS OF takes a revision, or a time or tag in quotes.
 
-/// Answer a query in SQL, now or as of any revision
+INSERT, UPDATE and DELETE change the records of a collection, each in one commit, and answer with
+how many there were and in which revision. Only for them the database is opened for writing.
+
+Without a query it asks for one after the other: each ends with ; and may have several lines. The
+tab key completes names and words, Ctrl-C ends a query, \\d lists the tables, \\? tells the rest.
+From a pipe it answers a script: it ends at the first statement that fails, and says its line.";
+
+/// Answer a query in SQL, now or as of any revision, or change records
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Sql {
     #[command(flatten)]
-    database: ReadDatabase,
-    /// A SELECT, EXPLAIN or DESCRIBE; - is standard input
+    database: WriteDatabase,
+    /// A SELECT, EXPLAIN, DESCRIBE, INSERT, UPDATE, DELETE, COPY, CREATE or DROP; - is a script on
+    /// standard input, as is a pipe where none is given
     #[arg(value_name = "QUERY")]
-    query: String,
-    /// How the answer is written: table, json, ndjson, csv or parquet
+    query: Option<String>,
+    /// How the answer is written: table, json, ndjson, csv, parquet or arrow
     #[arg(long, value_name = "FORMAT", default_value_t)]
     format: Format,
     /// Write the answer to this file
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "query")]
     output: Option<PathBuf>,
-    /// Memory that the query may hold before it uses files, in MiB
+    /// Memory for sorting, grouping and joining before files are used, in MiB
     #[arg(long, value_name = "MIB", default_value_t = 256)]
     memory: u32,
-    /// Stop after this many seconds
+    /// Stop a query after this many seconds
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<u32>,
 }
 
 impl Sql {
     pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
-        let format = if output.style.json { Format::Ndjson } else { self.format };
-        if format == Format::Parquet && self.output.is_none() && output.style.terminal {
-            let message = "parquet is not for a terminal: give a file (--output FILE)";
-            return Err(Failure::Usage(message.to_owned()));
+        let query = match self.query.as_deref() {
+            None if io::stdin().is_terminal() => {
+                return Prompt::open(self)?.run(output);
+            }
+            None | Some("-") => {
+                let script = String::from_utf8(value::read("-")?).map_err(|error| {
+                    let message = "the script is not UTF-8";
+                    Error::new(ErrorKind::Invalid, message).with_source(error)
+                })?;
+                return self.run_script(&script, session, output);
+            }
+            Some(query) => query,
+        };
+        let format = self.format(output);
+        if matches!(format, Format::Parquet | Format::Arrow)
+            && self.output.is_none()
+            && output.style.terminal
+        {
+            let message = format!("{format} is not for a terminal: give a file (--output FILE)");
+            return Err(Failure::Usage(message));
         }
-        let query = String::from_utf8(value::read(&self.query)?);
-        let query = query.map_err(|error| {
-            Error::new(ErrorKind::Invalid, "the query is not UTF-8").with_source(error)
+        self.answer(query, session, |answer| match &self.output {
+            None => answer.write(format, output.stream()).map_err(stopped),
+            Some(path) => outfile::replace(path, |out| answer.write(format, out).map_err(stopped)),
         })?;
+        Ok(Success::Done)
+    }
+
+    fn format(&self, output: &Output) -> Format {
+        if output.style.json { Format::Ndjson } else { self.format }
+    }
+
+    /// Answers one statement after the other, up to the first that fails.
+    fn run_script(&self, script: &str, session: &Session, output: &mut Output) -> Result<Success> {
+        let format = self.format(output);
+        let statements = duramen_sql::statements(script);
+        for statement in &statements {
+            let write = |answer: Answer<'_>| answer.write(format, output.stream()).map_err(stopped);
+            let answered = self.answer(statement.text, session, write);
+            answered.map_err(|failure| match failure {
+                Failure::Engine(error) if statements.len() > 1 => {
+                    error.in_context(format!("statement of line {}", statement.line)).into()
+                }
+                failure => failure,
+            })?;
+        }
+        Ok(Success::Done)
+    }
+
+    /// Answers a statement, for which the database is opened as it needs it.
+    fn answer(
+        &self,
+        statement: &str,
+        session: &Session,
+        write: impl FnOnce(Answer<'_>) -> Result<()>,
+    ) -> Result<()> {
         let options = SessionOptions {
             memory_bytes: usize::try_from(u64::from(self.memory) << 20).unwrap_or(usize::MAX),
             timeout_ms: self.timeout.map(|seconds| u64::from(seconds) * 1_000),
             cancelled: Interruption::watch()?.flag(),
             ..SessionOptions::default()
         };
-        let queries = duramen_sql::Session::new(self.database.open(session)?, options);
-        let answer = queries.query(&query).map_err(stopped)?;
-        match &self.output {
-            None => answer.write(format, output.stream()).map_err(stopped)?,
-            Some(path) => outfile::replace(path, |out| answer.write(format, out).map_err(stopped))?,
-        }
-        Ok(Success::Done)
+        let database = if duramen_sql::writes(statement)? {
+            self.database.open(session)?
+        } else {
+            self.database.read(session)?
+        };
+        let queries = duramen_sql::Session::new(database, options);
+        write(queries.query(statement).map_err(stopped)?)
     }
 }
 

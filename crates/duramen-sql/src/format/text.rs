@@ -18,7 +18,7 @@ struct Cells(Vec<Vec<(String, bool)>>);
 
 /// Writes a heading and all rows. The first rows decide how wide columns are, so that any number of
 /// them can follow.
-pub(super) fn write(mut answer: Answer<'_>, out: &mut dyn Write) -> Result<()> {
+pub(super) fn write(answer: &mut Answer<'_>, out: &mut dyn Write) -> Result<()> {
     let schema = answer.schema();
     let names = schema.fields().iter().map(|field| cut(field.name())).collect::<Vec<_>>();
     let mut widths = names.iter().map(|name| name.chars().count()).collect::<Vec<_>>();

@@ -1,10 +1,12 @@
-//! Files of queries with their answers, over one database that all of them read.
+//! Files of queries with their answers, each over a database of its own.
 
 use std::fmt;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use duramen::{CommitOptions, Database, ErrorKind, KeyKind, Micros, Revision};
+use duramen::{CommitOptions, Database, ErrorKind, KeyKind, Micros, Options, Revision};
+use duramen_sql::arrow::compute::concat_batches;
+use duramen_sql::arrow::ipc::reader::StreamReader;
 use duramen_sql::arrow::util::display::{ArrayFormatter, FormatOptions};
 use duramen_sql::{Format, Session, SessionOptions};
 use sqllogictest::{DB, DBOutput, DefaultColumnType, Runner};
@@ -85,16 +87,16 @@ fn database() -> Database {
 
 #[test]
 fn files_of_queries_are_answered() {
-    let db = database();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/slt");
     let mut files = 0;
     for file in std::fs::read_dir(folder).unwrap() {
+        let db = database();
         let session = || Queries(Session::new(db.clone(), SessionOptions::default()));
         let mut runner = Runner::new(|| async { Ok(session()) });
         runner.run_file(file.unwrap().path()).unwrap_or_else(|error| panic!("{error}"));
         files += 1;
     }
-    assert!(files >= 4, "the folder has {files} files");
+    assert!(files >= 7, "the folder has {files} files");
 }
 
 #[test]
@@ -120,4 +122,41 @@ fn a_query_ends_when_it_is_told_to() {
     let options = SessionOptions::default();
     options.cancelled.store(true, Ordering::Relaxed);
     assert_eq!(kind(options), ErrorKind::Cancelled);
+}
+
+#[test]
+fn a_database_open_for_reading_refuses_changes() {
+    let folder = tempfile::tempdir().unwrap();
+    let written = Database::open(folder.path(), Options::default()).unwrap();
+    written.create_collection("players", KeyKind::Text).unwrap();
+    written.close().unwrap();
+    let options = Options { read_only: true, ..Options::default() };
+    let session =
+        Session::new(Database::open(folder.path(), options).unwrap(), SessionOptions::default());
+    let error = session.query("INSERT INTO players (_key) VALUES ('ann')").unwrap_err();
+    let message = "the database was opened for reading: open it for writing to change it";
+    assert_eq!((error.kind(), error.message()), (ErrorKind::Denied, message));
+}
+
+#[test]
+fn a_statement_says_whether_it_writes() {
+    let writes = |sql| duramen_sql::writes(sql).unwrap();
+    assert!(writes("DELETE FROM players"));
+    assert!(!writes("SELECT * FROM players"));
+    assert!(!writes("EXPLAIN DELETE FROM players"));
+}
+
+#[test]
+fn an_answer_is_a_stream_that_arrow_reads() {
+    let session = Session::new(database(), SessionOptions::default());
+    let query = "SELECT _key, n, half FROM numbers ORDER BY n";
+    let mut stream = Vec::new();
+    session.query(query).unwrap().write(Format::Arrow, &mut stream).unwrap();
+    let reader = StreamReader::try_new(stream.as_slice(), None).unwrap();
+    let schema = session.query(query).unwrap().schema();
+    assert_eq!(reader.schema().fields(), schema.fields());
+    let batches = reader.collect::<Result<Vec<_>, _>>().unwrap();
+    let expected = session.query(query).unwrap().collect::<Result<Vec<_>, _>>().unwrap();
+    let whole = |batches: &[_]| concat_batches(&schema, batches).unwrap();
+    assert_eq!(whole(&batches), whole(&expected));
 }

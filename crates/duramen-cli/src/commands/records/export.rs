@@ -65,6 +65,13 @@ impl Export {
                 Ok(writeln!(out, "{{\"{KEY_MEMBER}\":{key}{comma}{json}")?)
             }),
             Format::Csv => self.write_csv(records, out),
+            Format::Parquet => {
+                let message = format!(
+                    "SQL writes parquet: duramen sql DB \"COPY {} TO 'FILE.parquet'\"",
+                    self.collection.name()
+                );
+                Err(Failure::Usage(message))
+            }
         }
     }
 

@@ -1,13 +1,13 @@
 //! `duramen records import`: records of a file into a collection.
 
-use std::io::{self, BufRead, Write};
-use std::path::PathBuf;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
-use duramen::{Error, ErrorKind, Key, KeyKind};
+use duramen::{Error, Key, KeyKind};
+use duramen_sql::RecordFile;
 use serde::Serialize;
 
-use self::source::Source;
 use super::{WriteCollection, Writing};
 use crate::exit::{Failure, Success};
 use crate::interruption::Interruption;
@@ -15,17 +15,17 @@ use crate::output::{Output, Palette, Record};
 use crate::session::Session;
 use crate::{Result, input, progress};
 
-mod source;
-
 const EXAMPLES: &str = "\
 Examples:
   duramen records import shop.duramen players players.ndjson --key id
   duramen records import shop.duramen orders orders.csv --key number --keys u64
+  duramen records import shop.duramen flights flights.parquet --key id
   duramen records export old.duramen players - | duramen records import shop.duramen players -
 
 A line of NDJSON is a record. Of CSV the first line names the fields: a cell that is a JSON number,
-true, false or null is one, an empty one is left out, and all others are strings. The key is the
-member that --key names; the member _key, as an export has it, does not become part of the record.
+true, false or null is one, an empty one is left out, and all others are strings. Of Parquet each row
+is a record, nested values and all; NULL is left out. The key is the member that --key names; the
+member _key, as an export has it, does not become part of the record.
 
 A file is looked through before anything of it is saved: if a line is wrong that is told, and the
 collection stays as it is. What comes by a pipe cannot be read twice: there the records before the
@@ -67,13 +67,19 @@ pub(super) enum Format {
     Ndjson,
     /// Comma-separated values, the names of the fields in the first line
     Csv,
+    /// Apache Parquet
+    Parquet,
 }
 
 impl Format {
     /// The format of a file, given or as its name ends.
-    pub(super) fn of(given: Option<Self>, file: &std::path::Path) -> Self {
-        let is_csv = file.extension().is_some_and(|end| end.eq_ignore_ascii_case("csv"));
-        given.unwrap_or(if is_csv { Self::Csv } else { Self::Ndjson })
+    pub(super) fn of(given: Option<Self>, file: &Path) -> Self {
+        let ends = |name: &str| file.extension().is_some_and(|end| end.eq_ignore_ascii_case(name));
+        given.unwrap_or(match () {
+            () if ends("csv") => Self::Csv,
+            () if ends("parquet") => Self::Parquet,
+            () => Self::Ndjson,
+        })
     }
 }
 
@@ -103,9 +109,20 @@ impl Import {
         Ok(Success::Done)
     }
 
-    fn source(&self) -> Result<Source<'_>> {
-        let lines: Box<dyn BufRead> = input::lines(&self.file)?;
-        Ok(Source::new(lines, Format::of(self.format, &self.file), &self.key)?)
+    fn source(&self) -> Result<RecordFile> {
+        let (file, key) = (self.file.as_path(), self.key.as_str());
+        Ok(match Format::of(self.format, file) {
+            Format::Ndjson => RecordFile::ndjson(input::lines(file)?, key),
+            Format::Csv => RecordFile::csv(input::lines(file)?, key)?,
+            Format::Parquet if file == Path::new("-") => {
+                let message = "parquet is read from its end: give a file, not a pipe".to_owned();
+                return Err(Failure::Usage(message));
+            }
+            Format::Parquet => {
+                let records = RecordFile::parquet(input::open(file)?, key);
+                records.map_err(|error| error.in_context(input::name(file)))?
+            }
+        })
     }
 
     /// Reads all of the file, so that nothing is saved of one in which a line is wrong.
@@ -190,9 +207,4 @@ impl Record for Imported<'_> {
              {color}{revision}{color:#}"
         )
     }
-}
-
-/// The error for a line that is no record.
-fn invalid(line: u64, what: impl std::fmt::Display) -> Error {
-    Error::new(ErrorKind::Invalid, format!("line {line}: {what}"))
 }

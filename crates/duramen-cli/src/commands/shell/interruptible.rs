@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use crate::interruption::Interruption;
 
 /// Passes on what is written until Ctrl-C is pressed.
-pub(super) struct Interruptible<'a> {
-    pub(super) stream: &'a mut dyn Write,
-    pub(super) interruption: &'a Interruption,
+pub(crate) struct Interruptible<'a> {
+    pub(crate) stream: &'a mut dyn Write,
+    pub(crate) interruption: &'a Interruption,
 }
 
 impl Write for Interruptible<'_> {

@@ -1,0 +1,305 @@
+//! Statements that change the database.
+//!
+//! Each is one commit, or nothing: what it takes from queries goes into a transaction as it comes,
+//! and the first error takes all of it back. Nobody else writes the collection meanwhile.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{
+    Array, ArrayRef, Int64Array, RecordBatch, StringArray, StringViewArray, UInt64Array,
+};
+use datafusion::arrow::datatypes::{DataType, Field, Schema};
+use datafusion::sql::sqlparser::ast::{Ident, ObjectName, SelectItem, Statement, TableFactor};
+use duramen::{
+    Collection, CommitOptions, Error, ErrorKind, Key, KeyKind, Result, Revision, Transaction,
+};
+
+use crate::answer::Answer;
+use crate::catalog::COLLECTIONS;
+use crate::column_type::{ColumnType, TableColumn};
+use crate::failure;
+use crate::record_json::Cells;
+use crate::session::Session;
+use crate::statement::Places;
+use crate::system_time::TableName;
+use crate::table::Table;
+
+mod definition;
+mod delete;
+mod insert;
+mod update;
+
+/// The column of records' keys.
+pub(crate) const KEY: &str = "_key";
+
+/// Columns that the engine alone fills.
+pub(crate) const OF_ENGINE: [&str; 3] = ["_version", "_revision", "_timestamp"];
+
+/// Where the keys of changed records are found by the query for `RETURNING`.
+pub(crate) const CHANGED_KEYS: &str = "\u{1f}changed";
+
+/// How often a statement is begun again that another commit came before.
+const ATTEMPTS_MAX: u32 = 8;
+
+/// The collection that a statement changes, and what it knows of its columns.
+pub(crate) struct Target {
+    pub(crate) collection: Collection,
+    pub(crate) table: Arc<Table>,
+    /// Before the statement; 0 if it has none.
+    revision: Revision,
+}
+
+/// What a statement did.
+struct Changed {
+    keys: Vec<Key>,
+    /// When the rows that `RETURNING` tells of were there.
+    told_at: Told,
+}
+
+/// Which state of its rows a statement tells of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Told {
+    Before,
+    After,
+}
+
+/// Whether a statement changes the database.
+pub(crate) fn is_change(statement: &Statement) -> bool {
+    matches!(
+        statement,
+        Statement::Insert(_)
+            | Statement::Update(_)
+            | Statement::Delete(_)
+            | Statement::CreateTable(_)
+            | Statement::CreateIndex(_)
+            | Statement::CreateView(_)
+            | Statement::Drop { .. }
+    )
+}
+
+impl Session {
+    /// Does what a statement says, and answers with its rows, or how many they are.
+    pub(crate) fn change(
+        &self,
+        statement: &Statement,
+        (text, places): (&str, &Places),
+    ) -> Result<Answer<'_>> {
+        match statement {
+            Statement::Insert(insert) => {
+                let returning = insert.returning.as_deref();
+                let table = (insert::table(insert)?, None);
+                self.change_rows((table, returning), places, &|target, transaction| {
+                    insert::run(self, (insert, places), target, transaction)
+                })
+            }
+            Statement::Update(update) => {
+                let returning = update.returning.as_deref();
+                let table = factor(&update.table.relation)?;
+                self.change_rows((table, returning), places, &|target, transaction| {
+                    update::run(self, (update, places), target, transaction)
+                })
+            }
+            Statement::Delete(delete) => {
+                let returning = delete.returning.as_deref();
+                let table = delete::table(delete)?;
+                self.change_rows((table, returning), places, &|target, transaction| {
+                    delete::run(self, (delete, places), target, transaction)
+                })
+            }
+            Statement::CreateTable(table) => self.create_table(table),
+            Statement::CreateIndex(index) => self.create_index(index, places),
+            Statement::CreateView(view) => self.create_view(view, (text, places)),
+            Statement::Drop { .. } => self.drop_names(statement, places),
+            _ => Err(unsupported("this statement: it is neither a query nor a change of records")),
+        }
+    }
+
+    /// Runs a change of records until no other commit comes first.
+    fn change_rows(
+        &self,
+        ((table, alias), returning): ((&ObjectName, Option<&Ident>), Option<&[SelectItem]>),
+        places: &Places,
+        run: &dyn Fn(&Target, &mut Transaction) -> Result<Changed>,
+    ) -> Result<Answer<'_>> {
+        let mut attempt = 1;
+        loop {
+            let target = self.target(table, places)?;
+            let name = target.collection.name();
+            let mut transaction = self.db().transaction();
+            let begun = transaction.expect(name, target.revision);
+            match begun {
+                Err(error) if error.kind() == ErrorKind::Conflict && attempt < ATTEMPTS_MAX => {
+                    attempt += 1;
+                    continue;
+                }
+                begun => begun?,
+            }
+            let changed = run(&target, &mut transaction)?;
+            let committed = transaction.commit(&CommitOptions::default())?;
+            let revision = committed.revisions.first().map(|(_, revision)| *revision);
+            let Some(returning) = returning else {
+                return self.counted(changed.keys.len(), revision);
+            };
+            let after = revision.unwrap_or(target.revision);
+            let at = if changed.told_at == Told::After { after } else { target.revision };
+            let alias = alias.map_or_else(|| quoted(name), ToString::to_string);
+            // A collection without revisions has no rows to tell of, at any time.
+            let name = match at {
+                Revision(0) => quoted(name),
+                at => quoted(&TableName::at(name, at)),
+            };
+            let sql = format!(
+                "SELECT {} FROM {} AS {alias} WHERE {alias}.{KEY} IN (SELECT {KEY} FROM {})",
+                list(returning),
+                name,
+                quoted(CHANGED_KEYS)
+            );
+            let keys = key_batch(target.collection.key_kind(), &changed.keys)?;
+            return self.read_with(&sql, places, self.tables(places).with_keys(keys));
+        }
+    }
+
+    /// The collection that a name means.
+    pub(crate) fn target(&self, name: &ObjectName, places: &Places) -> Result<Target> {
+        let name = collection_name(name)?;
+        if TableName::of(&name).as_of.is_some() {
+            return Err(unsupported("a change of the past: leave FOR SYSTEM_TIME out"));
+        }
+        let tables = self.tables(places);
+        if tables.view(&name)?.is_some() {
+            let what = format!("a change of the view {name:?}: change what it reads");
+            return Err(unsupported(&what));
+        }
+        let table = tables.collection(&name)?;
+        let collection = self.db().collection(&name)?;
+        let revision = collection.head()?.revision();
+        Ok(Target { collection, table, revision })
+    }
+
+    /// The answer of a statement that has no rows to count.
+    pub(crate) fn done(&self, what: &str) -> Result<Answer<'_>> {
+        let schema = Schema::new(vec![Field::new("done", DataType::Utf8, false)]);
+        let column: ArrayRef = Arc::new(StringArray::from(vec![what]));
+        let batch = RecordBatch::try_new(Arc::new(schema), vec![column]);
+        self.answer(batch.map_err(failure::arrow)?)
+    }
+
+    /// The answer of a statement without `RETURNING`.
+    pub(crate) fn counted(&self, rows: usize, revision: Option<Revision>) -> Result<Answer<'_>> {
+        let column = |name: &str, is_nullable| Field::new(name, DataType::Int64, is_nullable);
+        let schema = Schema::new(vec![column("rows", false), column("revision", true)]);
+        let rows = i64::try_from(rows).unwrap_or(i64::MAX);
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(Int64Array::from(vec![rows])),
+            Arc::new(Int64Array::from(vec![revision.map(|revision| revision.0.cast_signed())])),
+        ];
+        let batch = RecordBatch::try_new(Arc::new(schema), columns).map_err(failure::arrow)?;
+        self.answer(batch)
+    }
+}
+
+impl Target {
+    /// What the values of a column are, if it is known.
+    pub(crate) fn column_type(&self, name: &str) -> Option<&ColumnType> {
+        self.table.columns.columns.iter().find_map(|column| match column {
+            TableColumn::Value(column) if column.field.name() == name => Some(&column.kind),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn key(&self, cells: &Cells<'_>, row: usize, number: u64) -> Result<Key> {
+        let text = cells
+            .text(row)?
+            .ok_or_else(|| wrong(number, KEY, "it is NULL: each record has a key"))?;
+        let key = self.collection.key_kind().parse(&text);
+        key.map_err(|error| wrong(number, KEY, error.message()))
+    }
+}
+
+/// The member of a record that a column stands for.
+pub(crate) fn member(column: &str) -> &str {
+    match column.strip_prefix("$.") {
+        Some(name) if name == KEY || OF_ENGINE.contains(&name) => name,
+        _ => column,
+    }
+}
+
+/// Refuses a column that nobody but the engine fills.
+pub(crate) fn check_filled(column: &str) -> Result<()> {
+    if !OF_ENGINE.contains(&column) {
+        return Ok(());
+    }
+    let message = format!(
+        "the column {column:?} is the engine's: leave it out; a field of this name is called \
+         \"$.{column}\""
+    );
+    Err(Error::new(ErrorKind::Invalid, message))
+}
+
+/// What is wrong with a value, and where it is.
+pub(crate) fn wrong(row: u64, column: &str, why: impl std::fmt::Display) -> Error {
+    Error::new(ErrorKind::Invalid, format!("row {row}, column {column:?}: {why}"))
+}
+
+pub(crate) fn unsupported(what: &str) -> Error {
+    Error::new(ErrorKind::Unsupported, format!("this SQL is not supported: {what}"))
+}
+
+/// A table that is named, not computed.
+fn factor(table: &TableFactor) -> Result<(&ObjectName, Option<&Ident>)> {
+    match table {
+        TableFactor::Table { name, alias, args: None, .. } => {
+            Ok((name, alias.as_ref().map(|alias| &alias.name)))
+        }
+        _ => Err(unsupported("changes of what is no collection")),
+    }
+}
+
+/// The collection that a name with or without its schema means.
+pub(crate) fn collection_name(name: &ObjectName) -> Result<String> {
+    let parts: Vec<&str> = name
+        .0
+        .iter()
+        .map(|part| part.as_ident().map_or("", |ident| ident.value.as_str()))
+        .collect();
+    match parts[..] {
+        [name] | [COLLECTIONS, name] | [_, COLLECTIONS, name] => Ok(name.to_owned()),
+        _ => Err(unsupported(
+            "a change of the arrays of documents: \"duramen splice\", \"duramen set\" and \
+             \"duramen put\" change documents",
+        )),
+    }
+}
+
+fn list(items: &[SelectItem]) -> String {
+    items.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+pub(crate) fn quoted(name: &str) -> String {
+    Ident::with_quote('"', name).to_string()
+}
+
+/// Keys as a table has them.
+fn key_batch(kind: KeyKind, keys: &[Key]) -> Result<RecordBatch> {
+    let field = TableColumn::Key(kind).field();
+    let array: ArrayRef = match kind {
+        KeyKind::Text | KeyKind::Uuid => {
+            Arc::new(StringViewArray::from_iter_values(keys.iter().map(ToString::to_string)))
+        }
+        KeyKind::I64 => Arc::new(keys.iter().map(integer).collect::<Int64Array>()),
+        KeyKind::U64 => {
+            let numbers = keys.iter().map(|key| integer(key).map(i64::cast_unsigned));
+            Arc::new(numbers.collect::<UInt64Array>())
+        }
+    };
+    debug_assert_eq!(array.data_type(), field.data_type());
+    RecordBatch::try_new(Arc::new(Schema::new(vec![field])), vec![array]).map_err(failure::arrow)
+}
+
+fn integer(key: &Key) -> Option<i64> {
+    match key {
+        Key::I64(key) => Some(*key),
+        Key::U64(key) => Some(key.cast_signed()),
+        _ => None,
+    }
+}

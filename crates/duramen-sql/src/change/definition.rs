@@ -1,0 +1,199 @@
+//! `CREATE` and `DROP` of collections, which are tables, and of their indexes.
+
+use std::fmt::Write as _;
+
+use datafusion::sql::sqlparser::ast::{
+    CreateIndex, CreateTable, DataType, Expr, ObjectName, ObjectType, Statement,
+};
+use duramen::{Collection, CommitOptions, Error, ErrorKind, IndexDefinition, KeyKind, Result};
+
+use super::{KEY, collection_name, unsupported};
+use crate::answer::Answer;
+use crate::record_json::string;
+use crate::session::Session;
+use crate::statement::Places;
+
+impl Session {
+    pub(super) fn create_table(&self, table: &CreateTable) -> Result<Answer<'_>> {
+        let name = collection_name(&table.name)?;
+        let keys = key_kind(table)?;
+        if table.or_replace || table.query.is_some() || table.temporary || table.external {
+            return Err(unsupported(
+                "this CREATE TABLE: give the name and the column _key, then INSERT",
+            ));
+        }
+        match self.db().create_collection(&name, keys) {
+            Err(error) if error.kind() == ErrorKind::Conflict && table.if_not_exists => {
+                self.done(&format!("there is {name:?} already"))
+            }
+            made => {
+                made?;
+                self.done(&format!("made the collection {name:?} with keys of the type {keys}"))
+            }
+        }
+    }
+
+    pub(super) fn create_index(&self, index: &CreateIndex, places: &Places) -> Result<Answer<'_>> {
+        let is_plain =
+            index.predicate.is_none() && index.include.is_empty() && index.with.is_empty();
+        if !is_plain || index.using.is_some() {
+            return Err(unsupported(
+                "an index with more than columns: leave USING, WHERE and INCLUDE out",
+            ));
+        }
+        let target = self.target(&index.table_name, places)?;
+        let paths = index.columns.iter().map(|column| path(&column.column.expr));
+        let paths = paths.collect::<Result<Vec<_>>>()?;
+        let name = match &index.name {
+            Some(name) => index_name(name)?,
+            None => paths.join("_"),
+        };
+        let collection = &target.collection;
+        let is_there = collection.indexes()?.iter().any(|known| known.name == name);
+        if index.if_not_exists && is_there {
+            return self.done(&format!("there is an index {name:?} already"));
+        }
+        let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+        let mut definition = IndexDefinition::new(&name, &paths)?;
+        if index.unique {
+            definition = definition.unique();
+        }
+        collection.create_index(&definition)?;
+        self.done(&format!("made the index {name:?} of {:?}", collection.name()))
+    }
+
+    /// Drops what a statement names, one after the other.
+    pub(super) fn drop_names(&self, statement: &Statement, places: &Places) -> Result<Answer<'_>> {
+        let Statement::Drop { object_type, if_exists, names, table, .. } = statement else {
+            return Err(unsupported("this DROP"));
+        };
+        let [name] = names.as_slice() else {
+            return Err(unsupported("DROP of several at once: give one"));
+        };
+        let dropped = match object_type {
+            ObjectType::Index => self.drop_index(name, table.as_ref(), places),
+            ObjectType::Table => self.drop_table(name, places),
+            ObjectType::View => self.drop_view(name),
+            _ => Err(unsupported("DROP of anything but TABLE, INDEX and VIEW")),
+        };
+        match dropped {
+            Err(error) if error.kind() == ErrorKind::NotFound && *if_exists => {
+                self.done(&format!("there is no {name} to drop"))
+            }
+            dropped => self.done(&dropped?),
+        }
+    }
+
+    fn drop_table(&self, name: &ObjectName, places: &Places) -> Result<String> {
+        let target = self.target(name, places)?;
+        let name = target.collection.name();
+        let mut transaction = self.db().transaction();
+        transaction.delete_document(name)?;
+        transaction.commit(&CommitOptions::default())?;
+        Ok(format!("deleted the collection {name:?}: its past stays"))
+    }
+
+    fn drop_index(
+        &self,
+        name: &ObjectName,
+        table: Option<&ObjectName>,
+        places: &Places,
+    ) -> Result<String> {
+        let name = index_name(name)?;
+        let collections = if let Some(table) = table {
+            vec![self.target(table, places)?.collection]
+        } else {
+            let names = self.db().collections()?;
+            names.iter().map(|name| self.db().collection(name)).collect::<Result<_>>()?
+        };
+        let mut having = Vec::new();
+        for collection in collections {
+            if collection.indexes()?.iter().any(|index| index.name == name) {
+                having.push(collection);
+            }
+        }
+        match having.as_slice() {
+            [collection] => {
+                collection.drop_index(&name)?;
+                Ok(format!("dropped the index {name:?} of {:?}", collection.name()))
+            }
+            [] => {
+                let message =
+                    format!("there is no index {name:?}: \"duramen index ls\" lists them");
+                Err(Error::new(ErrorKind::NotFound, message))
+            }
+            many => {
+                let names: Vec<&str> = many.iter().map(Collection::name).collect();
+                let message = format!(
+                    "there are indexes {name:?} of {}: say which, DROP INDEX {name} ON {}",
+                    names.join(", "),
+                    names[0]
+                );
+                Err(Error::new(ErrorKind::Invalid, message))
+            }
+        }
+    }
+}
+
+/// The path of an index that a column is.
+fn path(column: &Expr) -> Result<String> {
+    let names = match column {
+        Expr::Identifier(name) => vec![name.value.as_str()],
+        Expr::CompoundIdentifier(names) => names.iter().map(|name| name.value.as_str()).collect(),
+        _ => {
+            return Err(unsupported(
+                "an index of anything but columns: \"duramen index add\" takes paths such as \
+                 tags[*]",
+            ));
+        }
+    };
+    let mut path = String::new();
+    for name in names {
+        let is_first = path.is_empty();
+        if name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+            && name
+                .chars()
+                .all(|character| character.is_ascii_alphanumeric() || "_-".contains(character))
+        {
+            path.push_str(if is_first { "" } else { "." });
+            path.push_str(name);
+        } else {
+            let _ = write!(path, "[{}]", string(name));
+        }
+    }
+    Ok(path)
+}
+
+fn index_name(name: &ObjectName) -> Result<String> {
+    match name.0.as_slice() {
+        [name] => Ok(name.as_ident().map_or_else(String::new, |name| name.value.clone())),
+        _ => Err(unsupported("a name of an index with dots: name it in quotes")),
+    }
+}
+
+/// The type of the keys that a table is declared with.
+fn key_kind(table: &CreateTable) -> Result<KeyKind> {
+    let column = match table.columns.as_slice() {
+        [] => return Ok(KeyKind::Text),
+        [column] if column.name.value == KEY => column,
+        _ => {
+            return Err(unsupported(
+                "CREATE TABLE with columns: a table has the column _key, and others come with the \
+                 records; CREATE VIEW declares types, by CAST",
+            ));
+        }
+    };
+    match &column.data_type {
+        DataType::Text | DataType::String(_) | DataType::Varchar(_) => Ok(KeyKind::Text),
+        DataType::BigInt(_) | DataType::Int8(_) | DataType::Int64 | DataType::Integer(_) => {
+            Ok(KeyKind::I64)
+        }
+        DataType::BigIntUnsigned(_) | DataType::UBigInt | DataType::UInt64 => Ok(KeyKind::U64),
+        DataType::Uuid => Ok(KeyKind::Uuid),
+        other => {
+            let message =
+                format!("keys of the type {other}: use TEXT, BIGINT, BIGINT UNSIGNED or UUID");
+            Err(unsupported(&message))
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! `UPDATE`: other values of fields of records; all others stay as they are.
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::sql::sqlparser::ast::{
+    Assignment, AssignmentTarget, TableWithJoins, Update, UpdateTableFromKind,
+};
+use duramen::{Error, ErrorKind, Key, Result, Transaction};
+
+use super::{Changed, KEY, Target, Told, check_filled, factor, member, unsupported, wrong};
+use crate::record_json::{Cells, Fit, string};
+use crate::session::Session;
+use crate::statement::Places;
+
+/// The members that lead to a field, from the record on.
+type Members = Vec<String>;
+
+pub(super) fn run(
+    session: &Session,
+    (update, places): (&Update, &Places),
+    target: &Target,
+    transaction: &mut Transaction,
+) -> Result<Changed> {
+    let fields = update.assignments.iter().map(|assignment| field(assignment, update, target));
+    let fields = fields.collect::<Result<Vec<_>>>()?;
+    check(&fields)?;
+    let mut keys = Vec::new();
+    let mut seen = HashSet::new();
+    for batch in session.read_with(&query(update)?, places, session.tables(places))? {
+        let batch = batch?;
+        for (row, key) in self::keys(&batch, target, keys.len() as u64)?.into_iter().enumerate() {
+            if !seen.insert(key.to_string()) {
+                let message = format!(
+                    "record {key} is found several times, so that it is not clear which value it \
+                     is to have: have FROM and WHERE find it once"
+                );
+                return Err(Error::new(ErrorKind::Invalid, message));
+            }
+            let number = keys.len() as u64 + 1;
+            let change = Change::of((&fields, target), (&batch, row, number))?;
+            change.stage(target.collection.name(), &key, transaction)?;
+            keys.push(key);
+        }
+    }
+    Ok(Changed { keys, told_at: Told::After })
+}
+
+/// The query for the key and the new values of each record that is found.
+fn query(update: &Update) -> Result<String> {
+    if !update.order_by.is_empty() || update.limit.is_some() || update.or.is_some() {
+        return Err(unsupported("UPDATE with OR, ORDER BY or LIMIT: name the keys in WHERE"));
+    }
+    let (name, alias) = factor(&update.table.relation)?;
+    let alias = alias.map_or_else(|| name.to_string(), ToString::to_string);
+    let mut sql = format!("SELECT {alias}.{KEY} AS \"key\"");
+    for (index, assignment) in update.assignments.iter().enumerate() {
+        let _ = write!(sql, ", ({}) AS \"{index}\"", assignment.value);
+    }
+    let _ = write!(sql, " FROM {}", update.table);
+    for table in others(update) {
+        let _ = write!(sql, ", {table}");
+    }
+    if let Some(selection) = &update.selection {
+        let _ = write!(sql, " WHERE {selection}");
+    }
+    Ok(sql)
+}
+
+fn others(update: &Update) -> &[TableWithJoins] {
+    match &update.from {
+        Some(UpdateTableFromKind::BeforeSet(from) | UpdateTableFromKind::AfterSet(from)) => from,
+        None => &[],
+    }
+}
+
+/// The field that is set; the name of the table may stand before it.
+fn field(assignment: &Assignment, update: &Update, target: &Target) -> Result<Members> {
+    let AssignmentTarget::ColumnName(name) = &assignment.target else {
+        return Err(unsupported("several columns at once: set one after the other"));
+    };
+    let parts = name.0.iter().map(|part| part.as_ident().map(|ident| ident.value.clone()));
+    let names: Option<Vec<String>> = parts.collect();
+    let names = names.ok_or_else(|| unsupported("a computed column: name the one to set"))?;
+    let (_, alias) = factor(&update.table.relation)?;
+    let table = alias.map_or(target.collection.name(), |alias| alias.value.as_str());
+    match names.split_first() {
+        Some((first, rest))
+            if first == table && !rest.is_empty() && target.column_type(first).is_none() =>
+        {
+            Ok(rest.to_vec())
+        }
+        _ => Ok(names),
+    }
+}
+
+fn check(fields: &[Members]) -> Result<()> {
+    let invalid = |message: String| Err(Error::new(ErrorKind::Invalid, message));
+    for (index, field) in fields.iter().enumerate() {
+        let first = field.first().map_or("", String::as_str);
+        check_filled(first)?;
+        if first == KEY {
+            return invalid(format!(
+                "a record keeps its {KEY}: insert one with the other key and delete this one"
+            ));
+        }
+        let is_twice = |other: &Members| other.starts_with(field) || field.starts_with(other);
+        if fields[..index].iter().any(is_twice) {
+            return invalid(format!("the column {:?} is set twice", field.join(".")));
+        }
+    }
+    Ok(())
+}
+
+fn keys(batch: &RecordBatch, target: &Target, before: u64) -> Result<Vec<Key>> {
+    let cells = Cells::new(batch.column(0), &batch.schema_ref().fields()[0])?;
+    let key = |row| target.key(&cells, row, before + row as u64 + 1);
+    (0..batch.num_rows()).map(key).collect()
+}
+
+/// What becomes of one record. Merge patches make the objects on the way to a field, remove what is
+/// NULL, and set all values but objects, which they would mix with what is there.
+#[derive(Default)]
+struct Change {
+    merged: Vec<String>,
+    patched: Vec<String>,
+}
+
+impl Change {
+    fn of(
+        (fields, target): (&[Members], &Target),
+        (batch, row, number): (&RecordBatch, usize, u64),
+    ) -> Result<Self> {
+        let mut change = Self::default();
+        let values = batch.columns().iter().zip(batch.schema_ref().fields()).skip(1);
+        for (field, (array, of)) in fields.iter().zip(values) {
+            let fit = Fit::new(match field.as_slice() {
+                [name] => target.column_type(name),
+                _ => None,
+            });
+            let json = Cells::new(array, of)?.json(fit, row);
+            let json = json.map_err(|why| wrong(number, &field.join("."), why))?;
+            match json {
+                Some(json) if json.starts_with('{') || json == "null" => {
+                    let pointer: String = field.iter().map(|name| step(member(name))).collect();
+                    let path = string(&pointer);
+                    let added = format!("{{\"op\":\"add\",\"path\":{path},\"value\":{json}}}");
+                    change.patched.push(added);
+                }
+                json => {
+                    let json = json.unwrap_or_else(|| "null".to_owned());
+                    let nested = field
+                        .iter()
+                        .rev()
+                        .fold(json, |inner, name| format!("{{{}:{inner}}}", string(member(name))));
+                    change.merged.push(nested);
+                }
+            }
+        }
+        Ok(change)
+    }
+
+    fn stage(&self, name: &str, key: &Key, transaction: &mut Transaction) -> Result<()> {
+        for merged in &self.merged {
+            transaction.merge_patch_record(name, key, merged.as_bytes())?;
+        }
+        if !self.patched.is_empty() {
+            let patch = format!("[{}]", self.patched.join(","));
+            transaction.patch_record(name, key, patch.as_bytes())?;
+        }
+        Ok(())
+    }
+}
+
+/// A step of a JSON Pointer.
+fn step(name: &str) -> String {
+    format!("/{}", name.replace('~', "~0").replace('/', "~1"))
+}

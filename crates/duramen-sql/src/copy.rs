@@ -1,0 +1,207 @@
+//! `COPY`: an answer into a file, and the records of a file into a collection.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+use datafusion::sql::sqlparser::ast::{Ident, ObjectName};
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::parser::{Parser, ParserError};
+use datafusion::sql::sqlparser::tokenizer::Token;
+use duramen::{CommitOptions, Error, ErrorKind, Result};
+
+use crate::answer::Answer;
+use crate::change::{KEY, OF_ENGINE, collection_name, quoted, unsupported};
+use crate::format::Format;
+use crate::outfile::replace_file;
+use crate::record_file::RecordFile;
+use crate::session::Session;
+use crate::statement::Places;
+
+/// Bytes of a file that are read at once.
+const READ_BYTES: usize = 1 << 20;
+
+/// What is copied, and where.
+#[derive(Debug)]
+pub(crate) struct Copy {
+    subject: Subject,
+    pub(crate) direction: Direction,
+    file: PathBuf,
+    format: Option<String>,
+    /// The field of the file that has the key.
+    key: Option<String>,
+}
+
+#[derive(Debug)]
+enum Subject {
+    Query(String),
+    Table(ObjectName, Vec<Ident>),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Direction {
+    To,
+    From,
+}
+
+type Parsed<T> = std::result::Result<T, ParserError>;
+
+/// Reads a `COPY`, if a text is one.
+pub(crate) fn parse(parser: &mut Parser<'_>) -> Parsed<Option<Copy>> {
+    if !parser.parse_keyword(Keyword::COPY) {
+        return Ok(None);
+    }
+    let subject = if parser.consume_token(&Token::LParen) {
+        let query = parser.parse_query()?;
+        parser.expect_token(&Token::RParen)?;
+        Subject::Query(query.to_string())
+    } else {
+        let table = parser.parse_object_name(false)?;
+        let columns = if parser.consume_token(&Token::LParen) {
+            let columns = parser.parse_comma_separated(Parser::parse_identifier)?;
+            parser.expect_token(&Token::RParen)?;
+            columns
+        } else {
+            Vec::new()
+        };
+        Subject::Table(table, columns)
+    };
+    let direction = match parser.expect_one_of_keywords(&[Keyword::TO, Keyword::FROM])? {
+        Keyword::TO => Direction::To,
+        _ => Direction::From,
+    };
+    let file = PathBuf::from(parser.parse_literal_string()?);
+    let (format, key) = options(parser)?;
+    let _ = parser.consume_token(&Token::SemiColon);
+    parser.expect_token(&Token::EOF)?;
+    Ok(Some(Copy { subject, direction, file, format, key }))
+}
+
+/// `STORED AS` a format, or a format and the field of the key in brackets.
+fn options(parser: &mut Parser<'_>) -> Parsed<(Option<String>, Option<String>)> {
+    let (mut format, mut key) = (None, None);
+    if parser.parse_keyword(Keyword::STORED) {
+        parser.expect_keyword(Keyword::AS)?;
+        format = Some(parser.parse_identifier()?.value.to_lowercase());
+    }
+    let has_with = parser.parse_keyword(Keyword::WITH);
+    if !parser.consume_token(&Token::LParen) {
+        return if has_with {
+            parser.expected("(", parser.peek_token())
+        } else {
+            Ok((format, key))
+        };
+    }
+    loop {
+        match parser.expect_one_of_keywords(&[Keyword::FORMAT, Keyword::KEY])? {
+            Keyword::FORMAT => format = Some(parser.parse_identifier()?.value.to_lowercase()),
+            _ => key = Some(parser.parse_identifier()?.value),
+        }
+        if !parser.consume_token(&Token::Comma) {
+            break;
+        }
+    }
+    parser.expect_token(&Token::RParen)?;
+    Ok((format, key))
+}
+
+impl Copy {
+    /// The format that is given, or that the name of the file ends with.
+    fn format(&self) -> Result<Format> {
+        let end = || self.file.extension().and_then(|end| end.to_str()).map(str::to_lowercase);
+        let name = self.format.clone().or_else(end).unwrap_or_default();
+        match name.as_str() {
+            "parquet" => Ok(Format::Parquet),
+            "csv" => Ok(Format::Csv),
+            "ndjson" | "jsonl" => Ok(Format::Ndjson),
+            "json" if self.direction == Direction::To => Ok(Format::Json),
+            "arrow" if self.direction == Direction::To => Ok(Format::Arrow),
+            _ => {
+                let message = format!(
+                    "{}: it is not clear how the file is written: STORED AS PARQUET, CSV or NDJSON \
+                     says so",
+                    self.file.display()
+                );
+                Err(Error::new(ErrorKind::Invalid, message))
+            }
+        }
+    }
+
+    fn records(&self) -> Result<RecordFile> {
+        let (format, file) = (self.format()?, open(&self.file)?);
+        let key = self.key.as_deref().unwrap_or(KEY);
+        let lines = |file| Box::new(BufReader::with_capacity(READ_BYTES, file));
+        let records = match format {
+            Format::Csv => RecordFile::csv(lines(file), key),
+            Format::Parquet => RecordFile::parquet(file, key),
+            _ => Ok(RecordFile::ndjson(lines(file), key)),
+        };
+        records.map_err(|error| error.in_context(self.file.display()))
+    }
+}
+
+impl Session {
+    /// Copies, and says how many rows they were.
+    pub(crate) fn copy(&self, copy: &Copy, places: &Places) -> Result<Answer<'_>> {
+        match copy.direction {
+            Direction::To => self.copy_to(copy, places),
+            Direction::From => self.copy_from(copy, places),
+        }
+    }
+
+    fn copy_to(&self, copy: &Copy, places: &Places) -> Result<Answer<'_>> {
+        if copy.key.is_some() {
+            return Err(unsupported("KEY in COPY TO: it names a field of a file that is read"));
+        }
+        let query = match &copy.subject {
+            Subject::Query(query) => query.clone(),
+            Subject::Table(table, columns) if columns.is_empty() => {
+                // Those of the engine would become fields when the file is read again.
+                let name = collection_name(table);
+                let is_collection = name.is_ok_and(|name| self.db().collection(&name).is_ok());
+                let except = if is_collection { OF_ENGINE.as_slice() } else { &[] };
+                match except {
+                    [] => format!("SELECT * FROM {table}"),
+                    except => format!("SELECT * EXCEPT ({}) FROM {table}", except.join(", ")),
+                }
+            }
+            Subject::Table(table, columns) => {
+                let columns: Vec<String> = columns.iter().map(|name| quoted(&name.value)).collect();
+                format!("SELECT {} FROM {table}", columns.join(", "))
+            }
+        };
+        let (format, answer) =
+            (copy.format()?, self.read_with(&query, places, self.tables(places))?);
+        let rows = replace_file(&copy.file, |out| answer.write_counted(format, out))?;
+        self.counted(rows, None)
+    }
+
+    fn copy_from(&self, copy: &Copy, places: &Places) -> Result<Answer<'_>> {
+        let table = match &copy.subject {
+            Subject::Table(table, columns) if columns.is_empty() => table,
+            _ => return Err(unsupported("COPY FROM into anything but a collection as a whole")),
+        };
+        let target = self.target(table, places)?;
+        let in_file = |error: Error| error.in_context(copy.file.display());
+        let mut records = copy.records()?;
+        let mut transaction = self.db().transaction();
+        let (name, keys) = (target.collection.name(), target.collection.key_kind());
+        let mut rows = 0;
+        while let Some((key, json, line)) = records.next(keys).map_err(in_file)? {
+            let in_line = |error: Error| in_file(error.in_context(format!("line {line}")));
+            transaction.insert_record(name, &key, &json).map_err(in_line)?;
+            rows += 1;
+            if rows % 1_024 == 0 {
+                self.go_on()?;
+            }
+        }
+        let committed = transaction.commit(&CommitOptions::default())?;
+        self.counted(rows, committed.revisions.first().map(|(_, revision)| *revision))
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "these are the user's files, not the engine's")]
+fn open(path: &Path) -> Result<File> {
+    File::open(path)
+        .map_err(|error| Error::io(format_args!("cannot read {}", path.display()), error))
+}

@@ -1,0 +1,279 @@
+//! JSON of Arrow values, as records have it.
+//!
+//! A value goes back into a column as what the column has: text becomes a number only where it is
+//! one, and JSON text is JSON again. What does not fit is refused.
+
+use std::fmt;
+use std::sync::{Arc, LazyLock};
+
+use datafusion::arrow::array::{Array, ArrayRef, RecordBatch};
+use datafusion::arrow::datatypes::{DataType, FieldRef};
+use datafusion::arrow::error::ArrowError;
+use datafusion::arrow::json::writer::{
+    Encoder, EncoderFactory, EncoderOptions, NullableEncoder, make_encoder,
+};
+use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
+use duramen::{Key, Result};
+use serde::de::IgnoredAny;
+
+use crate::change::{KEY, Target, member, wrong};
+use crate::column_type::{ColumnType, is_json};
+use crate::failure;
+
+/// Members that are NULL are left out: a table shows missing ones as NULL as well.
+static OPTIONS: LazyLock<EncoderOptions> =
+    LazyLock::new(|| json_options().with_explicit_nulls(false));
+
+/// How values are written, JSON text as the JSON that it is.
+pub(crate) fn json_options() -> EncoderOptions {
+    EncoderOptions::default().with_encoder_factory(Arc::new(JsonText))
+}
+
+/// Writes JSON text as it is.
+#[derive(Debug)]
+pub(crate) struct JsonText;
+
+struct JsonTextEncoder<'a>(ArrayFormatter<'a>);
+
+impl EncoderFactory for JsonText {
+    fn make_default_encoder<'a>(
+        &self,
+        field: &'a FieldRef,
+        array: &'a dyn Array,
+        _: &'a EncoderOptions,
+    ) -> Result<Option<NullableEncoder<'a>>, ArrowError> {
+        if !is_json(field) {
+            return Ok(None);
+        }
+        let formatter = ArrayFormatter::try_new(array, &FORMAT)?;
+        let encoder = Box::new(JsonTextEncoder(formatter));
+        Ok(Some(NullableEncoder::new(encoder, array.nulls().cloned())))
+    }
+}
+
+impl Encoder for JsonTextEncoder<'_> {
+    fn encode(&mut self, index: usize, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.0.value(index).to_string().as_bytes());
+    }
+}
+
+static FORMAT: FormatOptions<'static> = FormatOptions::new();
+
+/// What a JSON value is, and what a column has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Bool,
+    Number,
+    Text,
+    Object,
+    Array,
+    Null,
+}
+
+/// What the values of a query have to become for a column.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fit {
+    wanted: Option<Kind>,
+    /// Whether the column has values of several kinds, as JSON text.
+    is_mixed: bool,
+}
+
+impl Fit {
+    /// For a column of a type; any if it is new.
+    pub(crate) fn new(column: Option<&ColumnType>) -> Self {
+        let wanted = match column {
+            None | Some(ColumnType::Json) => None,
+            Some(ColumnType::Bool) => Some(Kind::Bool),
+            Some(ColumnType::Int | ColumnType::Float) => Some(Kind::Number),
+            Some(ColumnType::Text) => Some(Kind::Text),
+            Some(ColumnType::Struct(_)) => Some(Kind::Object),
+            Some(ColumnType::List(_)) => Some(Kind::Array),
+        };
+        Self { wanted, is_mixed: matches!(column, Some(ColumnType::Json)) }
+    }
+
+    fn check(self, kind: Kind) -> Result<(), String> {
+        match self.wanted {
+            Some(wanted) if wanted != kind && kind != Kind::Null => {
+                Err(format!("{kind} does not fit: the column has {wanted:#} in all records"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// In the singular, or with `#` in the plural.
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (one, many) = match self {
+            Self::Bool => ("a boolean", "booleans"),
+            Self::Number => ("a number", "numbers"),
+            Self::Text => ("a string", "strings"),
+            Self::Object => ("an object", "objects"),
+            Self::Array => ("an array", "arrays"),
+            Self::Null => ("null", "nulls"),
+        };
+        f.write_str(if f.alternate() { many } else { one })
+    }
+}
+
+/// The values of a column of a batch.
+pub(crate) struct Cells<'a> {
+    encoder: NullableEncoder<'a>,
+    formatter: ArrayFormatter<'a>,
+    array: &'a dyn Array,
+    source: Source,
+}
+
+/// What the values of a batch are for a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    Json,
+    Text,
+    Other,
+}
+
+impl<'a> Cells<'a> {
+    pub(crate) fn new(array: &'a ArrayRef, field: &'a FieldRef) -> Result<Self> {
+        let source = match array.data_type() {
+            _ if is_json(field) => Source::Json,
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Source::Text,
+            _ => Source::Other,
+        };
+        let encoder = make_encoder(field, array, &OPTIONS).map_err(failure::arrow)?;
+        let formatter = ArrayFormatter::try_new(array, &FORMAT).map_err(failure::arrow)?;
+        Ok(Self { encoder, formatter, array, source })
+    }
+
+    /// A value as people write it; none if it is NULL.
+    pub(crate) fn text(&self, row: usize) -> Result<Option<String>> {
+        if self.array.is_null(row) {
+            return Ok(None);
+        }
+        self.formatter.value(row).try_to_string().map(Some).map_err(failure::arrow)
+    }
+
+    /// A value as JSON that fits, or why it does not; none if it is NULL.
+    pub(crate) fn json(&mut self, fit: Fit, row: usize) -> Result<Option<String>, String> {
+        if self.array.is_null(row) || self.encoder.is_null(row) {
+            return Ok(None);
+        }
+        let shown = || self.formatter.value(row).to_string();
+        let json = match self.source {
+            Source::Text if !fit.is_mixed && matches!(fit.wanted, None | Some(Kind::Text)) => {
+                return Ok(Some(string(&shown())));
+            }
+            Source::Json | Source::Text => read(&shown()).map_err(|why| match fit.wanted {
+                Some(wanted) => format!(
+                    "{} does not fit: the column has {wanted:#} in all records",
+                    string(&shown())
+                ),
+                None => format!(
+                    "{} does not fit: the column has values of several kinds, as JSON text, in \
+                     which a string stands in quotes; {why}",
+                    string(&shown())
+                ),
+            })?,
+            Source::Other => {
+                let mut json = Vec::new();
+                self.encoder.encode(row, &mut json);
+                let json = String::from_utf8_lossy(&json).into_owned();
+                if json == "null" {
+                    return Err(format!("{} is no number that JSON has", shown()));
+                }
+                if fit.wanted == Some(Kind::Text) && !json.starts_with(['"', '{', '[']) {
+                    string(&shown())
+                } else {
+                    json
+                }
+            }
+        };
+        fit.check(kind(&json))?;
+        Ok(Some(json))
+    }
+}
+
+/// The JSON that a text is.
+fn read(text: &str) -> Result<String, String> {
+    match serde_json::from_str::<IgnoredAny>(text) {
+        Ok(_) => Ok(text.trim().to_owned()),
+        Err(error) => Err(format!("it is no JSON: {error}")),
+    }
+}
+
+fn kind(json: &str) -> Kind {
+    match json.as_bytes().first() {
+        Some(b'"') => Kind::Text,
+        Some(b'{') => Kind::Object,
+        Some(b'[') => Kind::Array,
+        Some(b't' | b'f') => Kind::Bool,
+        Some(b'n') => Kind::Null,
+        _ => Kind::Number,
+    }
+}
+
+/// A text as a JSON string.
+pub(crate) fn string(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// Makes records of rows.
+pub(crate) struct RecordWriter<'t> {
+    target: &'t Target,
+    key: usize,
+    /// Where the values of fields are in a row, with their names as JSON.
+    fields: Vec<(usize, String, Fit, &'t str)>,
+}
+
+/// The records of a batch.
+pub(crate) struct Records<'a, 't> {
+    writer: &'a RecordWriter<'t>,
+    key: Cells<'a>,
+    fields: Vec<Cells<'a>>,
+}
+
+impl<'t> RecordWriter<'t> {
+    /// For rows with such columns, of which those without a name are left out; one is the key.
+    pub(crate) fn new(target: &'t Target, columns: &'t [Option<String>]) -> Self {
+        let mut key = 0;
+        let mut fields = Vec::new();
+        for (index, name) in columns.iter().enumerate() {
+            match name {
+                Some(name) if name == KEY => key = index,
+                Some(name) => {
+                    let fit = Fit::new(target.column_type(name));
+                    fields.push((index, string(member(name)), fit, name.as_str()));
+                }
+                None => {}
+            }
+        }
+        Self { target, key, fields }
+    }
+
+    pub(crate) fn records<'a>(&'a self, batch: &'a RecordBatch) -> Result<Records<'a, 't>> {
+        let cells =
+            |index: usize| Cells::new(batch.column(index), &batch.schema_ref().fields()[index]);
+        let fields = self.fields.iter().map(|(index, ..)| cells(*index)).collect::<Result<_>>()?;
+        Ok(Records { writer: self, key: cells(self.key)?, fields })
+    }
+}
+
+impl Records<'_, '_> {
+    /// The record of a row, which people know by a number.
+    pub(crate) fn record(&mut self, row: usize, number: u64) -> Result<(Key, Vec<u8>)> {
+        let key = self.writer.target.key(&self.key, row, number)?;
+        let mut json = String::from("{");
+        for ((_, name, fit, column), cells) in self.writer.fields.iter().zip(&mut self.fields) {
+            let value = cells.json(*fit, row).map_err(|why| wrong(number, column, why))?;
+            let Some(value) = value else { continue };
+            if json.len() > 1 {
+                json.push(',');
+            }
+            json.push_str(name);
+            json.push(':');
+            json.push_str(&value);
+        }
+        json.push('}');
+        Ok((key, json.into_bytes()))
+    }
+}
