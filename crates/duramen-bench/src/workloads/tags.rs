@@ -56,11 +56,11 @@ fn name(index: u64) -> String {
 
 fn create(folder: &Path, tags: u64) -> Result<()> {
     let database = Database::open(folder, Options::default())?;
-    let names: Vec<String> = (0..tags).map(name).collect();
     let definition = SeriesDefinition::new(ValueType::F64);
-    for group in names.chunks(GROUP) {
+    let all: Vec<_> = (0..tags).map(|index| (name(index), definition.clone())).collect();
+    for group in all.chunks(GROUP) {
         let mut transaction = database.transaction();
-        transaction.create_series_all(group, &definition)?;
+        transaction.create_series_all(group)?;
         transaction.commit(&CommitOptions::default())?;
     }
     database.checkpoint()?;
