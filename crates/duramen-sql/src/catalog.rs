@@ -11,13 +11,16 @@ use datafusion::datasource::MemTable;
 use datafusion::logical_expr::TableType;
 use duramen::{
     Columns, CommitSequence, Database, DatabaseSnapshot, Document, Error, ErrorKind, LabelPath,
-    Moment,
+    Moment, Revision, SeriesFilter,
 };
 
 use crate::change::CHANGED_KEYS;
 use crate::failure::{external, nearest};
+use crate::function;
+use crate::function::points::PointsTable;
+use crate::moment;
 use crate::statement::Places;
-use crate::system_time::TableName;
+use crate::system_time::{Period, TableName};
 use crate::table::Table;
 use crate::view;
 
@@ -34,11 +37,18 @@ pub(crate) struct Tables {
     db: Database,
     snapshot: DatabaseSnapshot,
     known: Arc<KnownTables>,
-    places: Places,
+    pub(crate) places: Places,
     /// Keys of the records that a statement changed.
     keys: Option<RecordBatch>,
     /// The views that are being made tables of, each within the one before.
     views: Vec<String>,
+}
+
+/// A document or collection with its past up to a revision.
+#[derive(Debug)]
+pub(crate) struct Tree {
+    pub(crate) document: Document,
+    pub(crate) head: Revision,
 }
 
 /// The database: its collections, and for each document a schema with its arrays.
@@ -101,12 +111,12 @@ impl Tables {
 
     /// The query of a view; none for other tables.
     pub(crate) fn view(&self, text: &str) -> duramen::Result<Option<String>> {
-        let TableName { name, as_of } = TableName::of(text);
+        let TableName { name, period } = TableName::of(text);
         if self.db.collection(name).is_ok() {
             return Ok(None);
         }
         let query = view::query(&self.snapshot, name)?;
-        if query.is_some() && as_of.is_some() {
+        if query.is_some() && period.is_some() {
             let message = format!(
                 "{name:?} is a view, which has no past of its own: FOR SYSTEM_TIME belongs to the \
                  tables in it"
@@ -117,35 +127,94 @@ impl Tables {
     }
 
     pub(crate) fn collection(&self, text: &str) -> duramen::Result<Arc<Table>> {
-        let TableName { name, as_of } = TableName::of(text);
+        let TableName { name, period } = TableName::of(text);
         let make = || {
             let collection = self.db.collection(name).map_err(|error| self.missing(name, error))?;
-            let of_moment = |moment| match moment {
-                Moment::Revision(revision) => collection.at(revision),
-                Moment::Time(time) => collection.at_time(time),
-            };
-            match as_of {
-                Some(text) => of_moment(moment(collection.document(), text)?)?.columns(),
+            match period {
+                Some(Period::AsOf(text)) => match moment::of(collection.document(), text)? {
+                    Moment::Revision(revision) => collection.at(revision)?.columns(),
+                    Moment::Time(time) => collection.at_time(time)?.columns(),
+                },
+                Some(period) => {
+                    let snapshot = self.snapshot.collection(name)?;
+                    let head = snapshot.revision();
+                    let revisions = moment::revisions(collection.document(), period, head)?;
+                    snapshot.version_columns(revisions)
+                }
                 None => self.snapshot.collection(name)?.columns(),
             }
         };
         self.known.table(self.snapshot.sequence(), format!("{COLLECTIONS}.{text}"), make)
     }
 
-    fn array(&self, document: &str, text: &str) -> duramen::Result<Arc<Table>> {
-        let TableName { name: path, as_of } = TableName::of(text);
+    pub(crate) fn array(
+        &self,
+        document: &str,
+        path: &str,
+        period: Option<Period<'_>>,
+    ) -> duramen::Result<Arc<Table>> {
         let make = || {
             let label: LabelPath = path.parse()?;
             let found = self.db.document(document);
             let found = found.map_err(|error| self.missing(document, error))?;
-            let snapshot = match as_of.map(|text| moment(&found, text)).transpose()? {
-                Some(Moment::Revision(revision)) => found.at(revision)?,
-                Some(Moment::Time(time)) => found.at_time(time)?,
+            let snapshot = match period {
+                Some(Period::AsOf(text)) => moment::snapshot(&found, text)?,
+                Some(_) => return Err(no_versions(document, path)),
                 None => self.snapshot.document(document)?,
             };
             snapshot.columns(&label)
         };
-        self.known.table(self.snapshot.sequence(), format!("{document}.{text}"), make)
+        let key = format!("{document}.{path}.{period:?}");
+        self.known.table(self.snapshot.sequence(), key, make)
+    }
+
+    /// A document or collection with its past.
+    pub(crate) fn tree(&self, name: &str) -> duramen::Result<Tree> {
+        let document = self.db.document(name).map_err(|error| self.missing(name, error))?;
+        // What was deleted has a past nevertheless.
+        let head = match self.snapshot.document(name) {
+            Ok(snapshot) => snapshot.revision(),
+            Err(_) => document.head_revision()?,
+        };
+        Ok(Tree { document, head })
+    }
+
+    /// The points of the series that a filter takes.
+    pub(crate) fn series(
+        &self,
+        filter: &SeriesFilter,
+        as_of: Option<&str>,
+    ) -> duramen::Result<PointsTable> {
+        let snapshot = match as_of.map(moment::of_series).transpose()? {
+            None => self.snapshot.clone(),
+            Some(Moment::Time(time)) => self.db.series_at_time(time)?,
+            Some(Moment::Revision(commit)) => {
+                let last = self.snapshot.sequence();
+                if commit.0 > last.0 {
+                    let message =
+                        format!("there is no commit c{}: there are c1 to c{last}", commit.0);
+                    return Err(Error::new(ErrorKind::NotFound, message));
+                }
+                self.db.snapshot_at(CommitSequence(commit.0))
+            }
+        };
+        let found = snapshot.find_series(filter)?;
+        let glob = filter.glob.as_deref().unwrap_or_default();
+        if found.is_empty() && !glob.contains(['*', '?']) {
+            return Err(self.missing_series(glob, &snapshot));
+        }
+        Ok(PointsTable::new(snapshot, found))
+    }
+
+    /// Says which series is likely meant.
+    fn missing_series(&self, name: &str, snapshot: &DatabaseSnapshot) -> Error {
+        let all = snapshot.find_series(&SeriesFilter::default()).unwrap_or_default();
+        let advice = match nearest(name, all.into_iter().map(|info| info.name)) {
+            Some(nearest) => format!("did you mean {nearest:?}?"),
+            None => "give a name or a pattern such as 'boiler/*'".to_owned(),
+        };
+        let at = self.places.of(name);
+        Error::new(ErrorKind::NotFound, format!("there is no series {name:?}{at}: {advice}"))
     }
 
     /// Says which table is likely meant.
@@ -155,7 +224,8 @@ impl Tables {
             ErrorKind::NotFound => {
                 let mut names = self.db.documents().unwrap_or_default();
                 names.extend(view::names(&self.snapshot).unwrap_or_default());
-                let advice = match nearest(name, names.iter().cloned()) {
+                let functions = function::names().map(str::to_owned);
+                let advice = match nearest(name, names.iter().cloned().chain(functions)) {
                     Some(nearest) => format!("did you mean {nearest:?}?"),
                     None if names.is_empty() => "the database has none yet".to_owned(),
                     None => {
@@ -178,22 +248,12 @@ impl Tables {
     }
 }
 
-/// The moment that a text means; a tag is the revision it names.
-fn moment(document: &Document, text: &str) -> duramen::Result<Moment> {
-    match text.parse() {
-        Ok(moment) => Ok(moment),
-        Err(_) => document.tagged(text).map(Moment::Revision).map_err(|error| {
-            if error.kind() != ErrorKind::NotFound {
-                return error;
-            }
-            let message = format!(
-                "{text:?} is neither a revision, such as 7, nor a time, such as 2024-05-01, nor a \
-                 tag of {:?}",
-                document.name()
-            );
-            Error::new(ErrorKind::NotFound, message)
-        }),
-    }
+fn no_versions(document: &str, path: &str) -> Error {
+    let message = format!(
+        "the elements of {document:?}.{path:?} have no versions, as records of a collection have: \
+         ask for the array AS OF a revision or time, or for history('{document}', ...) of one value"
+    );
+    Error::new(ErrorKind::Unsupported, message)
 }
 
 impl CatalogProvider for Catalog {
@@ -229,6 +289,10 @@ impl SchemaProvider for Collections {
         if let Some(query) = self.0.view(name).map_err(external)? {
             return Ok(Some(view::table(&self.0, (name, query)).await.map_err(external)?));
         }
+        // The names of functions are asked for as well.
+        if function::is_known(name) && !self.table_exist(name) {
+            return Ok(None);
+        }
         Ok(Some(self.0.collection(name).map_err(external)?))
     }
 
@@ -252,7 +316,8 @@ impl SchemaProvider for Arrays {
     }
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-        Ok(Some(self.0.array(&self.1, name).map_err(external)?))
+        let TableName { name: path, period } = TableName::of(name);
+        Ok(Some(self.0.array(&self.1, path, period).map_err(external)?))
     }
 
     async fn table_type(&self, _: &str) -> Result<Option<TableType>> {

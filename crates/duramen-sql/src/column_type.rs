@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
-use duramen::{ColumnField, ColumnKinds, KeyKind, PathId};
+use duramen::{ColumnField, ColumnKinds, Columns, KeyKind, PathId};
 
 const NUMBERS: ColumnKinds = ColumnKinds::INT.or(ColumnKinds::FLOAT).or(ColumnKinds::DIGITS);
 
@@ -49,6 +49,10 @@ pub(crate) enum TableColumn {
     Version,
     Revision,
     Timestamp,
+    ValidFrom,
+    ValidTo,
+    ValidFromTime,
+    ValidToTime,
     Value(Column),
 }
 
@@ -59,14 +63,23 @@ pub(crate) struct TableColumns {
     pub(crate) schema: SchemaRef,
 }
 
+/// The type of times.
+pub(crate) fn timestamp() -> DataType {
+    DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
+}
+
 impl TableColumns {
-    /// Of records, with what the engine says of each, or of elements.
-    pub(crate) fn new(root: &ColumnField, keys: Option<KeyKind>) -> Self {
+    /// Of records or their versions, with what the engine says of each, or of elements.
+    pub(crate) fn new(root: &ColumnField, rows: &Columns) -> Self {
         let mut columns = Vec::new();
-        if let Some(keys) = keys {
+        if let Some(keys) = rows.key_kind() {
             let known = [TableColumn::Version, TableColumn::Revision, TableColumn::Timestamp];
             columns.push(TableColumn::Key(keys));
             columns.extend(known);
+        }
+        if rows.are_versions() {
+            columns.extend([TableColumn::ValidFrom, TableColumn::ValidTo]);
+            columns.extend([TableColumn::ValidFromTime, TableColumn::ValidToTime]);
         }
         let is_object = |kinds: ColumnKinds| kinds.is_within(ColumnKinds::OBJECT);
         let others = root.kinds.without(ColumnKinds::NULL);
@@ -89,15 +102,19 @@ impl TableColumns {
 
 impl TableColumn {
     pub(crate) fn field(&self) -> Arc<Field> {
-        let time = || DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
         let field = |name: &str, of: DataType| Arc::new(Field::new(name, of, false));
+        let end = |name: &str, of: DataType| Arc::new(Field::new(name, of, true));
         match self {
             Self::Key(KeyKind::Text | KeyKind::Uuid) => field("_key", DataType::Utf8View),
             Self::Key(KeyKind::I64) => field("_key", DataType::Int64),
             Self::Key(KeyKind::U64) => field("_key", DataType::UInt64),
             Self::Version => field("_version", DataType::Int64),
             Self::Revision => field("_revision", DataType::Int64),
-            Self::Timestamp => field("_timestamp", time()),
+            Self::Timestamp => field("_timestamp", timestamp()),
+            Self::ValidFrom => field("_valid_from", DataType::Int64),
+            Self::ValidTo => end("_valid_to", DataType::Int64),
+            Self::ValidFromTime => field("_valid_from_time", timestamp()),
+            Self::ValidToTime => end("_valid_to_time", timestamp()),
             Self::Value(column) => Arc::clone(&column.field),
         }
     }

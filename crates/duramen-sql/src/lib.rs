@@ -21,12 +21,16 @@
 //! ```
 
 mod answer;
+mod as_of_join;
 mod catalog;
 mod change;
 mod column_type;
 mod copy;
 mod failure;
 mod format;
+mod function;
+mod json_function;
+mod moment;
 mod outfile;
 mod pruning;
 mod record_file;

@@ -15,11 +15,14 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
 };
-use duramen::Columns;
+use duramen::{ColumnRows, Columns};
 
 use crate::column_type::TableColumn;
 use crate::failure;
 use crate::values::table_array;
+
+/// Rows of a batch at most: as many as a part of a table has.
+const ROWS_AT_ONCE: usize = 4_096;
 
 /// Some columns of some parts of a table.
 #[derive(Debug)]
@@ -71,14 +74,25 @@ struct Reading {
     columns: Arc<[TableColumn]>,
     schema: SchemaRef,
     parts: std::vec::IntoIter<usize>,
+    /// What is left of a part: of the versions of its records there may be any number.
+    rest: ColumnRows,
     left: usize,
 }
 
 impl Reading {
     fn next(&mut self) -> Option<Result<RecordBatch>> {
         while self.left > 0 {
-            let part = self.parts.next()?;
-            match self.read(part) {
+            if self.rest.is_empty() {
+                let part = self.parts.next()?;
+                match self.rows.rows(part) {
+                    Ok(rows) => self.rest = rows,
+                    Err(error) => {
+                        self.left = 0;
+                        return Some(Err(failure::external(error)));
+                    }
+                }
+            }
+            match self.read() {
                 Ok(batch) if batch.num_rows() == 0 => {}
                 Ok(batch) => {
                     let batch = batch.slice(0, batch.num_rows().min(self.left));
@@ -94,8 +108,9 @@ impl Reading {
         None
     }
 
-    fn read(&self, part: usize) -> Result<RecordBatch> {
-        let rows = self.rows.rows(part).map_err(failure::external)?;
+    fn read(&mut self) -> Result<RecordBatch> {
+        let rest = self.rest.split_off(ROWS_AT_ONCE);
+        let rows = std::mem::replace(&mut self.rest, rest);
         let arrays = self.columns.iter().map(|column| table_array(&self.rows, &rows, column));
         let arrays = arrays.collect::<duramen::Result<_>>().map_err(failure::external)?;
         let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
@@ -137,6 +152,7 @@ impl ExecutionPlan for TableScan {
             columns: Arc::clone(&self.columns),
             schema: self.schema(),
             parts: parts.into_iter(),
+            rest: ColumnRows::default(),
             left: self.limit.unwrap_or(usize::MAX),
         };
         let batches = futures::stream::unfold(reading, async |mut reading| {

@@ -10,6 +10,7 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use datafusion::arrow::array::RecordBatch;
+use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::physical_plan::execute_stream;
@@ -24,7 +25,7 @@ use tokio::time::{Instant, timeout};
 use crate::answer::Answer;
 use crate::catalog::{COLLECTIONS, Catalog, KnownTables, Tables};
 use crate::statement::{Places, Request};
-use crate::{failure, statement};
+use crate::{as_of_join, failure, function, json_function, statement};
 
 /// How often a query that is waited for is asked whether to go on.
 const STEP: Duration = Duration::from_millis(10);
@@ -261,7 +262,16 @@ fn context_in(environment: Arc<RuntimeEnv>, tables: Arc<Tables>) -> SessionConte
         .with_target_partitions(threads());
     // Names of collections and fields are found as they are written.
     config.options_mut().sql_parser.enable_ident_normalization = false;
-    let context = SessionContext::new_with_config_rt(config, environment);
+    let state = SessionStateBuilder::new()
+        .with_config(config)
+        .with_runtime_env(environment)
+        .with_default_features()
+        .with_query_planner(Arc::new(as_of_join::Planner))
+        .build();
+    let context = SessionContext::new_with_state(state);
+    as_of_join::register(&context);
+    json_function::register(&context);
+    function::register(&context, &tables);
     context.register_catalog("duramen", Arc::new(Catalog(tables)));
     context
 }

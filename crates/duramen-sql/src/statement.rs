@@ -7,14 +7,14 @@ use datafusion::sql::sqlparser::ast::Statement as Parsed;
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
-use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
+use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Word};
 use duramen::{Error, ErrorKind, Result};
 
 use crate::copy::{Copy, Direction};
 use crate::script::Lines;
-use crate::{change, copy, system_time};
+use crate::{as_of_join, change, copy, function, system_time};
 
-/// Where the words of a query first stand.
+/// Where the words and texts of a query first stand.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Places(HashMap<String, Location>);
 
@@ -22,9 +22,11 @@ impl Places {
     fn new(tokens: &[TokenWithSpan]) -> Self {
         let mut places = HashMap::new();
         for token in tokens {
-            if let Token::Word(word) = &token.token {
-                places.entry(word.value.clone()).or_insert(token.span.start);
-            }
+            let (Token::Word(Word { value, .. }) | Token::SingleQuotedString(value)) = &token.token
+            else {
+                continue;
+            };
+            places.entry(value.clone()).or_insert(token.span.start);
         }
         Self(places)
     }
@@ -62,12 +64,16 @@ pub(crate) fn parse(sql: &str) -> Result<(Request, Places)> {
     let tokens = tokens.map_err(|error| wrong(&ParserError::from(error), None))?;
     let places = Places::new(&tokens);
     let end = tokens.last().map(|token| token.span.end);
-    let tokens = system_time::rewrite(tokens)?;
+    let mut tokens = system_time::rewrite(tokens)?;
+    function::rename(&mut tokens);
     let mut parser = Parser::new(&dialect).with_tokens_with_locations(tokens);
     if let Some(copy) = copy::parse(&mut parser).map_err(|error| wrong(&error, end))? {
         return Ok((Request::Copy(copy), places));
     }
     let mut statements = parser.parse_statements().map_err(|error| wrong(&error, end))?;
+    for statement in &mut statements {
+        as_of_join::rewrite(statement)?;
+    }
     match (statements.pop(), statements.len()) {
         (Some(statement), 0) if is_reading(&statement) => {
             Ok((Request::Read(Statement::Statement(Box::new(statement))), places))

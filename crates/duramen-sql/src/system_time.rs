@@ -1,4 +1,4 @@
-//! `FOR SYSTEM_TIME AS OF`: a table as it was.
+//! `FOR SYSTEM_TIME`: a table as it was, or the versions of its rows in a period.
 //!
 //! The parser does not know where the clause may stand, so that it is taken out of the tokens
 //! before: the name of the table has it from then on, and its own name is its alias.
@@ -7,22 +7,43 @@ use datafusion::sql::sqlparser::keywords::{Keyword, RESERVED_FOR_TABLE_ALIAS};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 use duramen::{Error, ErrorKind, Result, Revision};
 
+use crate::function;
+
 /// What a name and the moment are joined by, which no name has.
 const JOINT: char = '\u{1f}';
 
-/// A table's name and as of when it is asked for: a revision, time or tag.
+/// A table's name and which of its past is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TableName<'n> {
     pub(crate) name: &'n str,
-    pub(crate) as_of: Option<&'n str>,
+    pub(crate) period: Option<Period<'n>>,
+}
+
+/// Which of the past of a table. Moments are revisions, times or tags.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Period<'n> {
+    /// As it was then.
+    AsOf(&'n str),
+    /// What stood from a moment on, before another one.
+    FromTo(&'n str, &'n str),
+    /// What stood from a moment on, up to and with another one.
+    Between(&'n str, &'n str),
+    /// All that ever stood.
+    All,
 }
 
 impl<'n> TableName<'n> {
     pub(crate) fn of(text: &'n str) -> Self {
-        match text.split_once(JOINT) {
-            Some((name, moment)) => Self { name, as_of: Some(moment) },
-            None => Self { name: text, as_of: None },
-        }
+        let mut parts = text.split(JOINT);
+        let name = parts.next().unwrap_or(text);
+        let period = match (parts.next(), parts.next(), parts.next()) {
+            (Some("AS OF"), Some(moment), _) => Some(Period::AsOf(moment)),
+            (Some("FROM"), Some(a), Some(b)) => Some(Period::FromTo(a, b)),
+            (Some("BETWEEN"), Some(a), Some(b)) => Some(Period::Between(a, b)),
+            (Some("ALL"), ..) => Some(Period::All),
+            _ => None,
+        };
+        Self { name, period }
     }
 
     /// The name of a table at a revision.
@@ -30,6 +51,9 @@ impl<'n> TableName<'n> {
         format!("{name}{JOINT}{revision}")
     }
 }
+
+/// Gives the next token of a query.
+type Next<'a> = dyn FnMut() -> Option<TokenWithSpan> + 'a;
 
 /// Takes the clauses out of a query.
 pub(crate) fn rewrite(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
@@ -44,14 +68,22 @@ pub(crate) fn rewrite(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> 
         }
         rest.next();
         let mut next = || rest.next();
-        let moment = as_of(&mut next).map_err(|expected| refuse(&token, &expected))?;
+        let period = period(&mut next).map_err(|expected| refuse(&token, expected))?;
+        if ends_call(&left) {
+            let behind = left.pop();
+            let argument = Token::SingleQuotedString(format!("{JOINT}{period}"));
+            let more = [Token::Comma, argument];
+            left.extend(more.map(|of| TokenWithSpan { token: of, ..token.clone() }));
+            left.extend(behind);
+            continue;
+        }
         let table = left.last_mut().and_then(|before| match &mut before.token {
             Token::Word(word) => Some(word),
             _ => None,
         });
         let table = table.ok_or_else(|| refuse(&token, "the name of a table before it"))?;
         let alias = table.value.clone();
-        *table = quoted(format!("{}{JOINT}{moment}", table.value));
+        *table = quoted(format!("{}{JOINT}{period}", table.value));
         let has_alias = rest.peek().is_some_and(|next| match &next.token {
             Token::Word(word) => {
                 word.keyword == Keyword::AS || !RESERVED_FOR_TABLE_ALIAS.contains(&word.keyword)
@@ -68,14 +100,49 @@ pub(crate) fn rewrite(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> 
     Ok(left)
 }
 
-/// The moment behind `FOR SYSTEM_TIME`, or what was expected.
-fn as_of(next: &mut dyn FnMut() -> Option<TokenWithSpan>) -> Result<String, String> {
-    let mut expect = |word: &str| match next() {
-        Some(token) if is_word(&token.token, word) => Ok(()),
-        _ => Err("AS OF and a revision, or a time or tag in quotes".to_owned()),
+/// Whether tokens end with the call of a table function.
+fn ends_call(tokens: &[TokenWithSpan]) -> bool {
+    let mut depth = 0_usize;
+    for (at, token) in tokens.iter().enumerate().rev() {
+        match &token.token {
+            Token::RParen => depth += 1,
+            Token::LParen => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth == 0 {
+            let before = at.checked_sub(1).and_then(|before| tokens.get(before));
+            let name = before.map(|before| &before.token);
+            return token.token == Token::LParen
+                && name.is_some_and(|name| {
+                    matches!(name, Token::Word(word)
+                    if function::is_known(&word.value))
+                });
+        }
+    }
+    false
+}
+
+/// The period behind `FOR SYSTEM_TIME` as a part of a name, or what was expected.
+fn period(next: &mut Next<'_>) -> Result<String, &'static str> {
+    let first = next().map(|token| token.token);
+    let is = |word: &str| first.as_ref().is_some_and(|token| is_word(token, word));
+    if is("AS") {
+        expect(next, "OF", "OF behind AS")?;
+        return Ok(format!("AS OF{JOINT}{}", moment(next)?));
+    }
+    let (word, between) = match () {
+        () if is("ALL") => return Ok("ALL".to_owned()),
+        () if is("FROM") => ("FROM", "TO"),
+        () if is("BETWEEN") => ("BETWEEN", "AND"),
+        () => return Err("AS OF, FROM ... TO, BETWEEN ... AND or ALL"),
     };
-    expect("AS")?;
-    expect("OF")?;
+    let first = moment(next)?;
+    let expected = if word == "FROM" { "TO and a moment" } else { "AND and a moment" };
+    expect(next, between, expected)?;
+    Ok(format!("{word}{JOINT}{first}{JOINT}{}", moment(next)?))
+}
+
+fn moment(next: &mut Next<'_>) -> Result<String, &'static str> {
     let mut token = next();
     if token.as_ref().is_some_and(|token| is_word(&token.token, "TIMESTAMP")) {
         token = next();
@@ -83,8 +150,13 @@ fn as_of(next: &mut dyn FnMut() -> Option<TokenWithSpan>) -> Result<String, Stri
     match token.map(|token| token.token) {
         Some(Token::Number(number, _)) => Ok(number),
         Some(Token::SingleQuotedString(text)) => Ok(text),
-        _ => Err("a revision such as 7, or a time or tag such as '2024-05-01'".to_owned()),
+        _ => Err("a revision such as 7, or a time or tag in quotes such as '2024-05-01'"),
     }
+}
+
+fn expect(next: &mut Next<'_>, word: &str, expected: &'static str) -> Result<(), &'static str> {
+    let found = next().is_some_and(|token| is_word(&token.token, word));
+    if found { Ok(()) } else { Err(expected) }
 }
 
 fn refuse(clause: &TokenWithSpan, expected: &str) -> Error {

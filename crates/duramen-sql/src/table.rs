@@ -25,7 +25,7 @@ pub(crate) struct Table {
 impl Table {
     /// Looks through the columns for what they have.
     pub(crate) fn new(rows: Columns) -> duramen::Result<Self> {
-        let columns = TableColumns::new(&rows.root()?, rows.key_kind());
+        let columns = TableColumns::new(&rows.root()?, &rows);
         Ok(Self { rows, columns })
     }
 }

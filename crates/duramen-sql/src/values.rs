@@ -27,11 +27,19 @@ pub(crate) fn table_array(
             let versions = columns.versions(rows)?.into_iter();
             Arc::new(versions.map(u64::cast_signed).collect::<Int64Array>())
         }
-        TableColumn::Revision => {
+        TableColumn::Revision | TableColumn::ValidFrom => {
             let changed = columns.changed(rows)?.into_iter();
             Arc::new(changed.map(|revision| revision.0.cast_signed()).collect::<Int64Array>())
         }
-        TableColumn::Timestamp => Arc::new(timestamps(columns, &columns.changed(rows)?)?),
+        TableColumn::Timestamp | TableColumn::ValidFromTime => {
+            Arc::new(timestamps(columns, columns.changed(rows)?.into_iter().map(Some))?)
+        }
+        TableColumn::ValidTo => {
+            let ended = columns.ended(rows).into_iter();
+            let number = |revision: Revision| revision.0.cast_signed();
+            Arc::new(ended.map(|revision| revision.map(number)).collect::<Int64Array>())
+        }
+        TableColumn::ValidToTime => Arc::new(timestamps(columns, columns.ended(rows).into_iter())?),
         TableColumn::Value(column) => array(columns, rows, column)?,
     })
 }
@@ -47,10 +55,17 @@ fn key_array(keys: &ColumnChunk, kind: KeyKind) -> Result<ArrayRef> {
     })
 }
 
-fn timestamps(columns: &Columns, revisions: &[Revision]) -> Result<TimestampMicrosecondArray> {
+fn timestamps(
+    columns: &Columns,
+    revisions: impl Iterator<Item = Option<Revision>>,
+) -> Result<TimestampMicrosecondArray> {
     let mut known = HashMap::new();
-    let mut times = Vec::with_capacity(revisions.len());
-    for &revision in revisions {
+    let mut times = Vec::new();
+    for revision in revisions {
+        let Some(revision) = revision else {
+            times.push(None);
+            continue;
+        };
         let time = if let Some(&time) = known.get(&revision) {
             time
         } else {
@@ -58,7 +73,7 @@ fn timestamps(columns: &Columns, revisions: &[Revision]) -> Result<TimestampMicr
             known.insert(revision, time);
             time
         };
-        times.push(time);
+        times.push(Some(time));
     }
     Ok(PrimitiveArray::from(times).with_timezone("UTC"))
 }
@@ -91,7 +106,7 @@ fn array(columns: &Columns, rows: &ColumnRows, column: &Column) -> Result<ArrayR
             Arc::new(StructArray::try_new(fields, arrays, Some(nulls)).map_err(defect)?)
         }
         ColumnType::List(element) => {
-            let elements = columns.elements(&chunk)?;
+            let elements = columns.elements(rows, &chunk)?;
             if i32::try_from(elements.rows.len()).is_err() {
                 let message = "the arrays of 4,096 rows have over 2^31 elements together: select \
                                them as rows of their own, with json_table";

@@ -33,11 +33,13 @@ use crate::tree::serialize::Format;
 
 mod chunk;
 mod field;
+mod past;
 #[cfg(test)]
 mod tests;
 
 pub use chunk::{ColumnChunk, ColumnValue};
 pub use field::{ColumnField, ColumnKinds};
+use past::Past;
 
 /// Rows below which a part takes in what stands elsewhere.
 const PART_ROWS_MIN: u64 = 1_024;
@@ -68,6 +70,8 @@ pub struct Columns {
     /// None if there never was a row.
     path: Option<PathId>,
     parts: Arc<[Vec<Range<u64>>]>,
+    /// If rows are the versions of records, and not records.
+    past: Option<Past>,
 }
 
 /// Slots of the row group of a number.
@@ -77,6 +81,10 @@ type Part = (u64, Range<u16>);
 #[derive(Debug, Clone, Default)]
 pub struct ColumnRows {
     ordinals: Vec<u64>,
+    /// As of when each row is; none if all are as of the revision of the columns.
+    moments: Vec<u32>,
+    /// The revision that ended each row, 0 for what still stands; none if rows are no versions.
+    ends: Vec<u32>,
 }
 
 /// What is in the arrays of some rows.
@@ -128,10 +136,10 @@ impl Snapshot {
             columns.path = Some(found);
             arrays_above(&data.schema, found).ok_or_else(|| no_elements(path))?
         };
-        let mut rows = ColumnRows { ordinals: vec![0] };
+        let mut rows = ColumnRows { ordinals: vec![0], ..ColumnRows::default() };
         let (last, above) = arrays.split_last().ok_or_else(|| no_elements(path))?;
         for &array in above {
-            rows = columns.elements(&columns.read(&rows, array)?)?.rows;
+            rows = columns.elements(&rows, &columns.read(&rows, array)?)?.rows;
         }
         let mut ranges = Vec::new();
         let chunk = columns.read(&rows, *last)?;
@@ -158,7 +166,7 @@ impl Snapshot {
 
 impl Columns {
     fn new(tree: Arc<Tree>, revision: u32, keys: Option<KeyKind>) -> Self {
-        Self { tree, revision, keys, path: None, parts: Arc::default() }
+        Self { tree, revision, keys, path: None, parts: Arc::default(), past: None }
     }
 
     /// The revision they show; 0 before the first.
@@ -179,16 +187,17 @@ impl Columns {
     /// The rows of a part that are there.
     pub fn rows(&self, part: usize) -> Result<ColumnRows> {
         let ranges = self.parts.get(part).map_or(&[][..], Vec::as_slice);
-        let ordinals = ranges.iter().cloned().flatten().collect();
-        let mut rows = ColumnRows { ordinals };
+        let mut rows = match (&self.past, self.path) {
+            (Some(past), Some(path)) => self.versions_of(past, path, ranges)?,
+            _ => {
+                let ordinals = ranges.iter().cloned().flatten().collect();
+                ColumnRows { ordinals, ..ColumnRows::default() }
+            }
+        };
         // The elements of an array are there; a record may have been deleted.
         if let (Some(path), Some(_)) = (self.path, self.keys) {
             let states = self.read(&rows, path)?;
-            let mut row = 0..states.len();
-            rows.ordinals.retain(|_| {
-                let value = row.next().map_or(ColumnValue::Missing, |row| states.get(row));
-                !matches!(value, ColumnValue::Missing | ColumnValue::Null)
-            });
+            rows.retain(|row| !matches!(states.get(row), ColumnValue::Missing | ColumnValue::Null));
         }
         Ok(rows)
     }
@@ -245,7 +254,11 @@ impl Columns {
                 let (group, slots) = group_of(&ordinals);
                 kinds.insert(self.tree.read(|data| {
                     let mut found = ColumnKinds::default();
-                    data.scan(&self.scan(data, path, group, slots.clone()), &mut found)?;
+                    let scan = self.scan(data, path, group, slots.clone());
+                    match &self.past {
+                        Some(past) => data.scan_since(&scan, past.first, &mut found)?,
+                        None => data.scan(&scan, &mut found)?,
+                    }
                     Ok(found)
                 })?);
             }
@@ -255,6 +268,14 @@ impl Columns {
 
     /// The values of a column at some rows.
     pub fn read(&self, rows: &ColumnRows, path: PathId) -> Result<ColumnChunk> {
+        if !rows.moments.is_empty() {
+            return self.gather_moments(rows, path, |data, chunk, moments| {
+                let there = data.presence_at(path, moments, chunk.len())?;
+                let gone = there.iter().enumerate().filter(|(_, there)| !**there);
+                gone.for_each(|(row, _)| chunk.clear(row));
+                Ok(())
+            });
+        }
         self.gather(rows, path, |data, chunk, (group, slots)| {
             let space = data.schema.space(data.schema.path(path).space).path;
             if path == space {
@@ -328,15 +349,15 @@ impl Columns {
                 _ => {}
             }
             text.clear();
-            let place = (node(path, ordinal), self.revision);
+            let place = (node(path, ordinal), self.moment(rows, row));
             self.tree.append_json(place, &Format::default(), &mut text)?;
             chunk.set(row, ApartKind::Opaque.inline(&text));
         }
         chunk.checked()
     }
 
-    /// The elements of the arrays in a chunk.
-    pub fn elements(&self, chunk: &ColumnChunk) -> Result<ElementRows> {
+    /// The elements of the arrays in a chunk of some rows.
+    pub fn elements(&self, rows: &ColumnRows, chunk: &ColumnChunk) -> Result<ElementRows> {
         let mut elements = ElementRows::default();
         for row in 0..chunk.len() {
             let before = elements.rows.ordinals.len();
@@ -344,6 +365,9 @@ impl Columns {
                 self.extents(sequence, |extent| elements.rows.ordinals.extend(extent))?;
             }
             let len = elements.rows.ordinals.len() - before;
+            if let Some(&moment) = rows.moments.get(row) {
+                elements.rows.moments.extend(std::iter::repeat_n(moment, len));
+            }
             elements.lens.push(u32::try_from(len).unwrap_or(u32::MAX));
         }
         Ok(elements)
@@ -393,7 +417,11 @@ impl Columns {
     /// The versions of some rows that are records.
     pub fn versions(&self, rows: &ColumnRows) -> Result<Vec<u64>> {
         let Some(path) = self.version_path() else { return Ok(vec![1; rows.len()]) };
-        let chunk = self.gather(rows, path, |_, _, _| Ok(()))?;
+        let chunk = if rows.moments.is_empty() {
+            self.gather(rows, path, |_, _, _| Ok(()))?
+        } else {
+            self.gather_moments(rows, path, |_, _, _| Ok(()))?
+        };
         let version = |row| match chunk.get(row) {
             ColumnValue::Int(version) => version_of(Datum::Int(version)),
             _ => Ok(1),
@@ -409,9 +437,10 @@ impl Columns {
         let changed = self.tree.read(|data| {
             let (space, first) = (data.schema.path(path).space, data.kept.first());
             let mut changed = Vec::with_capacity(rows.len());
-            for &ordinal in &rows.ordinals {
+            for (row, &ordinal) in rows.ordinals.iter().enumerate() {
+                let moment = self.moment(rows, row);
                 let counted = match versions {
-                    Some(versions) => data.version(node(versions, ordinal), self.revision)?,
+                    Some(versions) => data.version(node(versions, ordinal), moment)?,
                     None => None,
                 };
                 let set = match counted {

@@ -60,6 +60,7 @@ pub(crate) mod keys;
 pub(crate) mod locate;
 pub(crate) mod merge;
 pub(crate) mod missing;
+pub(crate) mod moments;
 pub(crate) mod moved;
 pub(crate) mod orders;
 pub(crate) mod persist;

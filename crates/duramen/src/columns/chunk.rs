@@ -171,6 +171,12 @@ impl ColumnChunk {
         self.words[rows].fill(word);
     }
 
+    /// Sets the value of some rows.
+    pub(super) fn set_all(&mut self, rows: impl Iterator<Item = usize>, state: Datum<'_>) {
+        let packed = self.pack(state);
+        rows.for_each(|row| (self.forms[row], self.words[row]) = packed);
+    }
+
     pub(super) fn set_integers(&mut self, first: usize, values: &[i64]) {
         let rows = first..first + values.len();
         self.forms[rows.clone()].fill(Form::Int);

@@ -34,7 +34,7 @@ fn what_an_object_has_no_more_is_missing_in_its_columns() {
         assert_eq!(new.versions(&rows).unwrap(), [2]);
         assert_eq!(new.changed(&rows).unwrap(), [Revision(3)]);
         let t = named(&root.fields, "t");
-        let elements = new.elements(&new.read(&rows, t.path).unwrap()).unwrap();
+        let elements = new.elements(&rows, &new.read(&rows, t.path).unwrap()).unwrap();
         let x = &t.element.as_ref().unwrap().fields[0];
         let values = new.read(&elements.rows, x.path).unwrap();
         assert_eq!((elements.lens, values.get(0)), (vec![1], ColumnValue::Int(5)));
@@ -83,4 +83,122 @@ fn parts_are_ruled_out_by_least_and_greatest_values() {
     let out = |part| columns.is_ruled_out(part, n, &(5_000..=5_001)).unwrap();
     // A small row group, as the last one, is read as a whole and says nothing.
     assert_eq!((out(0), out(1), out(2)), (true, false, false));
+}
+
+/// Revisions from and until when a version stood, the version, its field `n` and the sum of the
+/// elements of its field `t`.
+type Told = (u64, Option<u64>, u64, ColumnNumber, i64);
+type ColumnNumber = Option<i64>;
+
+/// What the history of a record tells of its versions that stood at some revisions.
+fn told_by_history(records: &crate::Collection, key: i64, (first, last): (u64, u64)) -> Vec<Told> {
+    let mut told = Vec::new();
+    let mut end = None;
+    let Ok(history) = records.history(key) else { return told };
+    for version in history {
+        let version = version.unwrap();
+        let revision = version.revision.0;
+        if let Some(record) = version.record
+            && revision <= last
+            && end.is_none_or(|end| end > first)
+        {
+            let json: serde_json::Value = serde_json::from_slice(record.json.as_ref()).unwrap();
+            let sum = json["t"]
+                .as_array()
+                .map_or(0, |all| all.iter().map(|element| element["x"].as_i64().unwrap()).sum());
+            told.push((revision, end, record.version, json["a"]["n"].as_i64(), sum));
+        }
+        end = Some(revision);
+    }
+    told.reverse();
+    told
+}
+
+/// What the columns say of the versions of all records, by key.
+fn told_by_columns(records: &crate::Collection, (first, last): (u64, u64)) -> Vec<(i64, Told)> {
+    let head = records.head().unwrap();
+    let columns = head.version_columns(Revision(first)..=Revision(last)).unwrap();
+    let root = columns.root().unwrap();
+    let n = named(&root.fields, "a").fields.first().map(|field| field.path);
+    let t = named(&root.fields, "t");
+    let x = t.element.as_ref().map(|element| named(&element.fields, "x").path);
+    let mut told = Vec::new();
+    for part in 0..columns.parts() {
+        let mut first = columns.rows(part).unwrap();
+        let rest = first.split_off(first.len() / 2);
+        for rows in [first, rest] {
+            let integer = |chunk: &ColumnChunk, row| match chunk.get(row) {
+                ColumnValue::Int(value) => Some(value),
+                _ => None,
+            };
+            let keys = columns.keys(&rows).unwrap();
+            let (versions, from) =
+                (columns.versions(&rows).unwrap(), columns.changed(&rows).unwrap());
+            let (ends, values) = (columns.ended(&rows), columns.read(&rows, n.unwrap()).unwrap());
+            let elements = columns.elements(&rows, &columns.read(&rows, t.path).unwrap()).unwrap();
+            let inner = columns.read(&elements.rows, x.unwrap()).unwrap();
+            let mut at = 0;
+            for row in 0..rows.len() {
+                let end = at + elements.lens[row] as usize;
+                let sum = (at..end).map(|row| integer(&inner, row).unwrap()).sum();
+                at = end;
+                let (until, value) = (ends[row].map(|end| end.0), integer(&values, row));
+                let version = (from[row].0, until, versions[row], value, sum);
+                told.push((integer(&keys, row).unwrap(), version));
+            }
+        }
+    }
+    told
+}
+
+#[test]
+fn versions_as_rows_are_those_that_histories_of_records_tell() {
+    const KEYS: u64 = 9;
+    let db = Database::memory().unwrap();
+    let records = db.create_collection("r", KeyKind::I64).unwrap();
+    let all = r#"{"a":{"n":0},"t":[{"x":1}]}"#;
+    records.put(0, all, &how()).unwrap();
+    let mut random = 7_u64;
+    for step in 1..400_u64 {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695);
+        let (key, what) = ((random >> 33) % KEYS, (random >> 50) % 8);
+        let json = match what {
+            0 => {
+                let _ = records.delete(key.cast_signed(), &how());
+                continue;
+            }
+            1 => r#"{"a":null}"#.to_owned(),
+            2 => format!(r#"{{"t":[{{"x":{step}}}]}}"#),
+            _ => format!(r#"{{"a":{{"n":{}}},"t":[{{"x":1}},{{"x":{step}}}]}}"#, step / 4),
+        };
+        records.put(key.cast_signed(), json, &how()).unwrap();
+        if step == 150 || step == 300 {
+            db.checkpoint().unwrap();
+        }
+    }
+    let head = records.head().unwrap().revision().0;
+    for (first, last) in [(1, head), (1, 1), (head, head), (100, 180), (200, 350.min(head))] {
+        let mut expected = Vec::new();
+        for key in 0..KEYS.cast_signed() {
+            let versions = told_by_history(&records, key, (first, last));
+            expected.extend(versions.into_iter().map(|version| (key, version)));
+        }
+        let mut found = told_by_columns(&records, (first, last));
+        found.sort_by_key(|(key, version)| (*key, version.0));
+        assert_eq!(found, expected, "{first} to {last}");
+    }
+}
+
+#[test]
+fn versions_end_with_the_collection_they_are_in() {
+    let db = Database::memory().unwrap();
+    let records = db.create_collection("r", KeyKind::I64).unwrap();
+    let json = r#"{"a":{"n":1},"t":[{"x":1}]}"#;
+    records.put(1, json, &how()).unwrap();
+    db.delete_document("r", &how()).unwrap();
+    records.put(2, json, &how()).unwrap();
+    let told = told_by_columns(&records, (1, 3));
+    assert_eq!(told, [(1, (1, Some(2), 1, Some(1), 1)), (2, (3, None, 1, Some(1), 1))]);
+    let beyond = records.head().unwrap().version_columns(Revision(2)..=Revision(4)).unwrap_err();
+    assert_eq!(beyond.kind(), ErrorKind::NotFound);
 }

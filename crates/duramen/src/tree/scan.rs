@@ -79,7 +79,7 @@ impl TreeData {
     }
 
     /// A row group, of which the cells can be read by themselves.
-    fn group_for_scan(&self, id: GroupId) -> Result<Option<&RowGroup>, Fault> {
+    pub(crate) fn group_for_scan(&self, id: GroupId) -> Result<Option<&RowGroup>, Fault> {
         match self.group(id.space, id.group as usize) {
             Ok(Some(RowGroup { disk: DiskPart::NotLoaded(_), .. })) | Err(Fault::Load(_)) => {
                 Err(Fault::load(Load::Directory(id)))

@@ -1,0 +1,176 @@
+//! Functions that stand where tables stand: what was, what changed, arrays of documents and series.
+
+use std::sync::Arc;
+
+use datafusion::catalog::{TableFunctionArgs, TableFunctionImpl, TableProvider};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::Expr;
+use datafusion::prelude::SessionContext;
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+use duramen::{Error, ErrorKind};
+
+use crate::catalog::Tables;
+use crate::failure::external;
+use crate::system_time::{Period, TableName};
+
+pub(crate) mod points;
+mod rows;
+mod told;
+
+/// Which function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Revisions,
+    History,
+    Diff,
+    Changes,
+    JsonTable,
+    Series,
+}
+
+impl Kind {
+    const ALL: [Self; 6] =
+        [Self::Revisions, Self::History, Self::Diff, Self::Changes, Self::JsonTable, Self::Series];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Revisions => "revisions",
+            Self::History => "history",
+            Self::Diff => "diff",
+            Self::Changes => "changes",
+            Self::JsonTable => "json_table",
+            Self::Series => "series",
+        }
+    }
+
+    /// How it is written.
+    fn usage(self) -> &'static str {
+        match self {
+            Self::Revisions => "revisions('inventory')",
+            Self::History => "history('inventory', '/data/0/stock')",
+            Self::Diff => "diff('inventory', 3, 7)",
+            Self::Changes => "changes('inventory', 3)",
+            Self::JsonTable => "json_table('inventory', '$.data[*]')",
+            Self::Series => "series('boiler/*') or series('**', 'site=north')",
+        }
+    }
+}
+
+/// A function over the tables of one query.
+#[derive(Debug)]
+struct Function {
+    kind: Kind,
+    tables: Arc<Tables>,
+}
+
+/// Makes the functions known to a query.
+pub(crate) fn register(context: &SessionContext, tables: &Arc<Tables>) {
+    for kind in Kind::ALL {
+        let function = Function { kind, tables: Arc::clone(tables) };
+        context.register_udtf(kind.name(), Arc::new(function));
+    }
+}
+
+/// Whether there is a function of a name.
+pub(crate) fn is_known(name: &str) -> bool {
+    names().any(|known| known == name)
+}
+
+/// Lets a name be one of a function where the parser knows a word of its own.
+pub(crate) fn rename(tokens: &mut [TokenWithSpan]) {
+    for token in tokens {
+        if let Token::Word(word) = &mut token.token
+            && word.quote_style.is_none()
+            && word.value.eq_ignore_ascii_case(Kind::JsonTable.name())
+        {
+            Kind::JsonTable.name().clone_into(&mut word.value);
+            word.keyword = Keyword::NoKeyword;
+        }
+    }
+}
+
+/// How the functions are called.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    Kind::ALL.iter().map(|kind| kind.name())
+}
+
+impl TableFunctionImpl for Function {
+    fn call_with_args(&self, args: TableFunctionArgs<'_, '_>) -> Result<Arc<dyn TableProvider>> {
+        let texts: Option<Vec<_>> = args.exprs().iter().map(literal).collect();
+        let texts = texts.ok_or_else(|| external(self.refused()))?;
+        self.table(&texts).map_err(external)
+    }
+}
+
+impl Function {
+    fn table(&self, texts: &[String]) -> duramen::Result<Arc<dyn TableProvider>> {
+        // The clause behind a call comes as its last argument, a name that is empty.
+        let clause = texts
+            .last()
+            .map(|last| TableName::of(last))
+            .filter(|last| last.name.is_empty() && last.period.is_some());
+        let (texts, period) = match clause.and_then(|clause| clause.period) {
+            Some(period) => (&texts[..texts.len() - 1], Some(period)),
+            None => (texts, None),
+        };
+        let of_tree = |name: &str| self.tables.tree(name);
+        let texts: Vec<_> = texts.iter().map(String::as_str).collect();
+        match (self.kind, texts.as_slice()) {
+            (Kind::JsonTable, [document, path]) => {
+                self.tables.array(document, path, period).map(|table| table as _)
+            }
+            (Kind::Series, [glob, labels @ ..]) => {
+                let found = self.tables.series(&points::filter(glob, labels)?, as_of(period)?)?;
+                Ok(Arc::new(found))
+            }
+            (Kind::History, [tree, path]) => told::history(of_tree(tree)?, path, as_of(period)?),
+            (_, _) if period.is_some() => Err(self.no_clause()),
+            (Kind::Revisions, [tree]) => told::revisions(of_tree(tree)?),
+            (Kind::Diff, [tree, before, after]) => told::diff(of_tree(tree)?, before, after),
+            (Kind::Changes, [tree, from]) => told::changes(of_tree(tree)?, from),
+            _ => Err(self.refused()),
+        }
+    }
+
+    fn refused(&self) -> Error {
+        let name = self.kind.name();
+        let message = format!(
+            "{name}(...){} is called with other arguments: give texts and numbers as they are, as \
+             in {}",
+            self.tables.places.of(name),
+            self.kind.usage()
+        );
+        Error::new(ErrorKind::Invalid, message)
+    }
+
+    fn no_clause(&self) -> Error {
+        let name = self.kind.name();
+        let message = format!(
+            "{name}(...){} has its moments as arguments, as in {}: leave FOR SYSTEM_TIME out",
+            self.tables.places.of(name),
+            self.kind.usage()
+        );
+        Error::new(ErrorKind::Invalid, message)
+    }
+}
+
+/// The one moment of a clause.
+fn as_of(period: Option<Period<'_>>) -> duramen::Result<Option<&str>> {
+    match period {
+        None => Ok(None),
+        Some(Period::AsOf(moment)) => Ok(Some(moment)),
+        Some(_) => {
+            let message = "only collections have versions in a period: ask for this AS OF a moment";
+            Err(Error::new(ErrorKind::Unsupported, message))
+        }
+    }
+}
+
+fn literal(argument: &Expr) -> Option<String> {
+    match argument {
+        Expr::Literal(ScalarValue::Int64(Some(number)), _) => Some(number.to_string()),
+        Expr::Literal(value, _) => value.try_as_str().flatten().map(ToOwned::to_owned),
+        _ => None,
+    }
+}

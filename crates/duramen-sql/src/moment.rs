@@ -1,0 +1,81 @@
+//! What revisions, times and tags in a query mean.
+
+use std::ops::RangeInclusive;
+
+use duramen::{Document, Error, ErrorKind, Micros, Moment, Result, Revision, Snapshot};
+
+use crate::system_time::Period;
+
+/// The moment that a text means; a tag is the revision it names.
+pub(crate) fn of(document: &Document, text: &str) -> Result<Moment> {
+    match text.parse() {
+        Ok(moment) => Ok(moment),
+        Err(_) => document.tagged(text).map(Moment::Revision).map_err(|error| {
+            if error.kind() != ErrorKind::NotFound {
+                return error;
+            }
+            let message = format!(
+                "{text:?} is neither a revision, such as 7, nor a time, such as 2024-05-01, nor a \
+                 tag of {:?}",
+                document.name()
+            );
+            Error::new(ErrorKind::NotFound, message)
+        }),
+    }
+}
+
+/// The moment that a text means for series: a time, or as a revision the number of a commit.
+pub(crate) fn of_series(text: &str) -> Result<Moment> {
+    let number = text.strip_prefix('c').filter(|rest| !rest.is_empty()).unwrap_or(text);
+    number.parse().map_err(|_| {
+        let message = format!(
+            "{text:?} is neither a time, such as 2024-05-01, nor a commit, such as c7: series have \
+             no other revisions"
+        );
+        Error::new(ErrorKind::Invalid, message)
+    })
+}
+
+/// A document as of a moment.
+pub(crate) fn snapshot(document: &Document, text: &str) -> Result<Snapshot> {
+    match of(document, text)? {
+        Moment::Revision(revision) => document.at(revision),
+        Moment::Time(time) => document.at_time(time),
+    }
+}
+
+/// The revisions of which one stood in a period.
+pub(crate) fn revisions(
+    document: &Document,
+    period: Period<'_>,
+    head: Revision,
+) -> Result<RangeInclusive<Revision>> {
+    let begin = document.first_revision()?;
+    let (from, to) = match period {
+        Period::All => return Ok(begin..=head.max(begin)),
+        Period::AsOf(at) => (at, at),
+        Period::FromTo(from, to) | Period::Between(from, to) => (from, to),
+    };
+    let is_open = matches!(period, Period::FromTo(..));
+    let first = match of(document, from)? {
+        Moment::Revision(revision) => revision,
+        // A period may begin before the history does.
+        Moment::Time(time) => document.at_time(time).map_or(begin, |found| found.revision()),
+    };
+    let last = match of(document, to)? {
+        Moment::Revision(revision) => Revision(revision.0.saturating_sub(is_open.into())),
+        Moment::Time(time) => {
+            let time = Micros(time.0.saturating_sub(is_open.into()));
+            document.at_time(time)?.revision().min(head)
+        }
+    };
+    if first > last {
+        let end = if is_open { "FROM ... TO ends before its second moment" } else { "BETWEEN" };
+        let message = format!(
+            "the period from {from} to {to} has no revision in it: give an earlier and a later \
+             moment ({end})"
+        );
+        return Err(Error::new(ErrorKind::Invalid, message));
+    }
+    Ok(first..=last)
+}
