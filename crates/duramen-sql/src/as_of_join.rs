@@ -24,6 +24,8 @@ use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 use duramen::{Error, ErrorKind};
 
+use crate::statement::Places;
+
 mod execution;
 mod marker;
 mod node;
@@ -40,37 +42,40 @@ pub(crate) fn register(context: &SessionContext) {
 pub(crate) use node::Planner;
 
 /// Puts what the planner knows in the place of such joins.
-pub(crate) fn rewrite(statement: &mut Statement) -> duramen::Result<()> {
-    match statement.visit(&mut Joins) {
+pub(crate) fn rewrite(statement: &mut Statement, places: &Places) -> duramen::Result<()> {
+    match statement.visit(&mut Joins { at: places.of_keyword("ASOF") }) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(*error),
     }
 }
 
 /// Looks for joins.
-struct Joins;
+struct Joins {
+    /// Where the first one stands, for people.
+    at: String,
+}
 
 impl VisitorMut for Joins {
     type Break = Box<Error>;
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Self::Break> {
-        match select.from.iter_mut().try_for_each(rewrite_joins) {
+        match select.from.iter_mut().try_for_each(|tables| rewrite_joins(tables, &self.at)) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => ControlFlow::Break(Box::new(error)),
         }
     }
 }
 
-fn rewrite_joins(tables: &mut TableWithJoins) -> duramen::Result<()> {
+fn rewrite_joins(tables: &mut TableWithJoins, at: &str) -> duramen::Result<()> {
     let inner = tables.joins.iter_mut().map(|join| &mut join.relation);
     for table in std::iter::once(&mut tables.relation).chain(inner) {
         if let TableFactor::NestedJoin { table_with_joins, .. } = table {
-            rewrite_joins(table_with_joins)?;
+            rewrite_joins(table_with_joins, at)?;
         }
     }
     for join in &mut tables.joins {
         if let JoinOperator::AsOf { match_condition, constraint } = &join.join_operator {
-            let on = marked(match_condition, constraint)?;
+            let on = marked(match_condition, constraint, at)?;
             join.join_operator = JoinOperator::LeftOuter(JoinConstraint::On(on));
         }
     }
@@ -78,9 +83,9 @@ fn rewrite_joins(tables: &mut TableWithJoins) -> duramen::Result<()> {
 }
 
 /// The condition of the left join.
-fn marked(matched: &Parsed, constraint: &JoinConstraint) -> duramen::Result<Parsed> {
+fn marked(matched: &Parsed, constraint: &JoinConstraint, at: &str) -> duramen::Result<Parsed> {
     let refused =
-        |message: &str| Error::new(ErrorKind::Invalid, format!("this is no SQL: {message}"));
+        |why: &str| Error::new(ErrorKind::Invalid, format!("this is no SQL: ASOF JOIN{at} {why}"));
     let compared = match matched {
         Parsed::BinaryOp { left, op, right } => match op {
             BinaryOperator::GtEq
@@ -93,17 +98,17 @@ fn marked(matched: &Parsed, constraint: &JoinConstraint) -> duramen::Result<Pars
     };
     let mut text = compared.ok_or_else(|| {
         refused(
-            "MATCH_CONDITION of an ASOF JOIN compares a time of the left table with one of the \
-             right table by >=, >, <= or <, as in (o.at >= s.timestamp)",
+            "compares behind MATCH_CONDITION a time of the left table with one of the right \
+             table by >=, >, <= or <, as in (o.at >= s.timestamp)",
         )
     })?;
     match constraint {
         JoinConstraint::None => {}
         JoinConstraint::On(on) => text = format!("({on}) AND {text}"),
         JoinConstraint::Using(_) | JoinConstraint::Natural => {
-            let message = "an ASOF JOIN takes ON and equalities, as in ON o.tag = s.tag, and \
-                           neither USING nor NATURAL";
-            return Err(refused(message));
+            let why = "takes ON and equalities, as in ON o.tag = s.tag, and neither USING nor \
+                       NATURAL";
+            return Err(refused(why));
         }
     }
     let parsed = Parser::new(&GenericDialect {}).try_with_sql(&text);

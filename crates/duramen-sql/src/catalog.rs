@@ -186,7 +186,13 @@ impl Tables {
         as_of: Option<&str>,
     ) -> duramen::Result<PointsTable> {
         let snapshot = match as_of.map(moment::of_series).transpose()? {
-            None => self.snapshot.clone(),
+            None => {
+                // Points that are staged become a commit when they are asked for.
+                for info in self.snapshot.find_series(filter)? {
+                    self.db.series(&info.name)?.snapshot();
+                }
+                self.db.snapshot()
+            }
             Some(Moment::Time(time)) => self.db.series_at_time(time)?,
             Some(Moment::Revision(commit)) => {
                 let last = self.snapshot.sequence();

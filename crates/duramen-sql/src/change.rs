@@ -162,7 +162,7 @@ impl Session {
     /// The collection that a name means.
     pub(crate) fn target(&self, name: &ObjectName, places: &Places) -> Result<Target> {
         let name = collection_name(name)?;
-        if TableName::of(&name).as_of.is_some() {
+        if TableName::of(&name).period.is_some() {
             return Err(unsupported("a change of the past: leave FOR SYSTEM_TIME out"));
         }
         let tables = self.tables(places);

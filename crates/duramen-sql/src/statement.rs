@@ -31,6 +31,12 @@ impl Places {
         Self(places)
     }
 
+    /// Where a keyword is, for people.
+    pub(crate) fn of_keyword(&self, keyword: &str) -> String {
+        let first = self.0.keys().filter(|word| word.eq_ignore_ascii_case(keyword)).min();
+        first.map_or_else(String::new, |word| self.of(word))
+    }
+
     /// Where a word is, for people.
     pub(crate) fn of(&self, word: &str) -> String {
         let at = self.0.get(word);
@@ -72,7 +78,7 @@ pub(crate) fn parse(sql: &str) -> Result<(Request, Places)> {
     }
     let mut statements = parser.parse_statements().map_err(|error| wrong(&error, end))?;
     for statement in &mut statements {
-        as_of_join::rewrite(statement)?;
+        as_of_join::rewrite(statement, &places)?;
     }
     match (statements.pop(), statements.len()) {
         (Some(statement), 0) if is_reading(&statement) => {

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use duramen::{
-    CommitOptions, Database, ErrorKind, JsonPointer, KeyKind, Micros, Options, Revision,
-    SeriesDefinition, ValueType,
+    CommitOptions, Database, Durability, ErrorKind, JsonPointer, KeyKind, Micros, Options,
+    Revision, SeriesDefinition, ValueType,
 };
 use duramen_sql::arrow::compute::concat_batches;
 use duramen_sql::arrow::ipc::reader::StreamReader;
@@ -149,6 +149,34 @@ fn plans_say_which_row_groups_are_read() {
     answer.write(Format::Csv, &mut plan).unwrap();
     let plan = String::from_utf8(plan).unwrap();
     assert!(plan.contains("columns=[n], revision=1, row_groups=1, pruned=2"), "{plan}");
+}
+
+#[test]
+fn joins_by_time_sort_what_does_not_come_in_order() {
+    let session = Session::new(database(), SessionOptions::default());
+    let sql = "EXPLAIN SELECT o._key, s.value FROM orders o ASOF JOIN series('boiler/*') s
+               MATCH_CONDITION (o.at >= s.timestamp) ON o.tag = s.tag";
+    let mut plan = Vec::new();
+    session.query(sql).unwrap().write(Format::Csv, &mut plan).unwrap();
+    let plan = String::from_utf8(plan).unwrap();
+    assert!(plan.contains("AsOfJoinExec"), "{plan}");
+    assert_eq!(plan.matches("SortExec").count(), 1, "{plan}");
+    assert!(plan.contains("projection=[tag, timestamp, value]"), "{plan}");
+}
+
+/// Points that were staged, and not yet committed, were once left out.
+#[test]
+fn staged_points_are_among_those_of_series() {
+    let db = Database::memory().unwrap();
+    let level = db.create_series("level", &SeriesDefinition::new(ValueType::I64)).unwrap();
+    let durability = Some(Durability::Interval(60_000));
+    let soon = CommitOptions { durability, ..CommitOptions::default() };
+    level.append(Micros(1), 7_i64, &soon).unwrap();
+    let session = Session::new(db, SessionOptions::default());
+    let mut found = Vec::new();
+    let answer = session.query("SELECT value FROM series('level')").unwrap();
+    answer.write(Format::Csv, &mut found).unwrap();
+    assert_eq!(String::from_utf8(found).unwrap(), "value\n7.0\n");
 }
 
 #[test]
