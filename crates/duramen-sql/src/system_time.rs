@@ -48,7 +48,7 @@ impl<'n> TableName<'n> {
 
     /// The name of a table at a revision.
     pub(crate) fn at(name: &str, revision: Revision) -> String {
-        format!("{name}{JOINT}{revision}")
+        format!("{name}{JOINT}AS OF{JOINT}{revision}")
     }
 }
 

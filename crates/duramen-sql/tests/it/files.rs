@@ -109,7 +109,7 @@ fn add_series(db: &Database) {
     }
     let mode = db.create_series("boiler/mode", &site(ValueType::String, "north")).unwrap();
     mode.append(Micros(19_723 * DAY), "idle", &CommitOptions::default()).unwrap();
-    let orders = db.create_collection("orders", KeyKind::I64).unwrap();
+    let sales = db.create_collection("sales", KeyKind::I64).unwrap();
     let mut transaction = db.transaction();
     for (key, tag, at) in [
         (1_i64, "boiler/a", "2024-01-01T00:30:00Z"),
@@ -119,7 +119,7 @@ fn add_series(db: &Database) {
         (5, "boiler/c", "2024-01-05T00:00:00Z"),
     ] {
         let json = format!(r#"{{"tag":"{tag}","at":"{at}"}}"#);
-        transaction.put_record(orders.name(), &key.into(), json.as_bytes()).unwrap();
+        transaction.put_record(sales.name(), &key.into(), json.as_bytes()).unwrap();
     }
     transaction.commit(&on(0)).unwrap();
 }
@@ -154,7 +154,7 @@ fn plans_say_which_row_groups_are_read() {
 #[test]
 fn joins_by_time_sort_what_does_not_come_in_order() {
     let session = Session::new(database(), SessionOptions::default());
-    let sql = "EXPLAIN SELECT o._key, s.value FROM orders o ASOF JOIN series('boiler/*') s
+    let sql = "EXPLAIN SELECT o._key, s.value FROM sales o ASOF JOIN series('boiler/*') s
                MATCH_CONDITION (o.at >= s.timestamp) ON o.tag = s.tag";
     let mut plan = Vec::new();
     session.query(sql).unwrap().write(Format::Csv, &mut plan).unwrap();
