@@ -27,7 +27,8 @@ pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
         Ok(parsed) => parsed,
         Err(error) => return vec![Finding::new(path, 1, "syntax", error.to_string())],
     };
-    let mut rules = Rules { path, depth: 0, test_lines: 0, findings: Vec::new() };
+    let mut rules =
+        Rules { path, depth: 0, test_lines: 0, is_in_trait_impl: false, findings: Vec::new() };
     rules.visit_file(&file);
     rules.check_file_length(text);
     for (index, line) in text.lines().enumerate() {
@@ -113,6 +114,8 @@ struct Rules<'a> {
     depth: usize,
     /// Lines of inline test modules.
     test_lines: usize,
+    /// Whether methods of a trait are being visited where it is implemented.
+    is_in_trait_impl: bool,
     findings: Vec<Finding>,
 }
 
@@ -171,7 +174,8 @@ impl Rules<'_> {
             self.find(first_line, "rule 9", what);
         }
         let arguments = signature.inputs.len();
-        if arguments > ARGUMENTS_MAX {
+        // Those of a trait's method are the choice of the trait.
+        if arguments > ARGUMENTS_MAX && !self.is_in_trait_impl {
             let what = format!("`{name}` has {arguments} arguments of {ARGUMENTS_MAX}");
             self.find(first_line, "rule 9", what);
         }
@@ -194,6 +198,12 @@ impl<'ast> Visit<'ast> for Rules<'_> {
             self.find(item.sig.span().start().line, "rule 1", what);
         }
         self.in_function(|rules| visit::visit_item_fn(rules, item));
+    }
+
+    fn visit_item_impl(&mut self, item: &'ast syn::ItemImpl) {
+        let outer = mem::replace(&mut self.is_in_trait_impl, item.trait_.is_some());
+        visit::visit_item_impl(self, item);
+        self.is_in_trait_impl = outer;
     }
 
     fn visit_impl_item_fn(&mut self, item: &'ast syn::ImplItemFn) {

@@ -68,7 +68,11 @@ fn long_function_is_found() {
 #[test]
 fn six_arguments_are_found() {
     assert_eq!(broken_by("fn f(a: A, b: A, c: A, d: A, e: A) {}"), []);
-    assert_eq!(broken_by("fn f(a: A, b: A, c: A, d: A, e: A, f: A) {}"), [(1, "rule 9")]);
+    let six = "fn f(a: A, b: A, c: A, d: A, e: A, f: A) {}";
+    assert_eq!(broken_by(six), [(1, "rule 9")]);
+    assert_eq!(broken_by(&format!("impl S {{ {six} }}")), [(1, "rule 9")]);
+    // The trait's own definition is where this is decided.
+    assert_eq!(broken_by(&format!("impl T for S {{ {six} }}")), []);
 }
 
 #[test]
