@@ -78,17 +78,16 @@ fn of_schema(error: &SchemaError, places: &Places) -> Error {
 }
 
 fn kind(error: &DataFusionError) -> ErrorKind {
-    match error {
+    match error.find_root() {
         DataFusionError::ResourcesExhausted(_) => ErrorKind::Full,
         DataFusionError::NotImplemented(_) => ErrorKind::Unsupported,
         DataFusionError::Internal(_) => ErrorKind::Internal,
-        DataFusionError::Shared(inner) => kind(inner),
         _ => ErrorKind::Invalid,
     }
 }
 
 fn text(error: &DataFusionError) -> String {
-    match error {
+    match error.find_root() {
         DataFusionError::ResourcesExhausted(why) => format!(
             "the query takes more memory than it may: give it more (--memory, memory_bytes), or \
              select less; {why}"

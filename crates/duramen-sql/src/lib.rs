@@ -32,6 +32,7 @@ mod function;
 mod json_function;
 mod moment;
 mod outfile;
+mod portion;
 mod pruning;
 mod record_file;
 mod record_json;

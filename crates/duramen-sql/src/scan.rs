@@ -19,6 +19,7 @@ use duramen::{ColumnRows, Columns};
 
 use crate::column_type::TableColumn;
 use crate::failure;
+use crate::portion::portions;
 use crate::values::table_array;
 
 /// Rows of a batch at most: as many as a part of a table has.
@@ -76,12 +77,19 @@ struct Reading {
     parts: std::vec::IntoIter<usize>,
     /// What is left of a part: of the versions of its records there may be any number.
     rest: ColumnRows,
+    /// Of what was read last.
+    portions: std::vec::IntoIter<RecordBatch>,
     left: usize,
 }
 
 impl Reading {
     fn next(&mut self) -> Option<Result<RecordBatch>> {
         while self.left > 0 {
+            if let Some(batch) = self.portions.next() {
+                let batch = batch.slice(0, batch.num_rows().min(self.left));
+                self.left -= batch.num_rows();
+                return Some(Ok(batch));
+            }
             if self.rest.is_empty() {
                 let part = self.parts.next()?;
                 match self.rows.rows(part) {
@@ -92,13 +100,8 @@ impl Reading {
                     }
                 }
             }
-            match self.read() {
-                Ok(batch) if batch.num_rows() == 0 => {}
-                Ok(batch) => {
-                    let batch = batch.slice(0, batch.num_rows().min(self.left));
-                    self.left -= batch.num_rows();
-                    return Some(Ok(batch));
-                }
+            match self.read().and_then(|batch| Ok(portions(batch)?)) {
+                Ok(portions) => self.portions = portions.into_iter(),
                 Err(error) => {
                     self.left = 0;
                     return Some(Err(error));
@@ -153,6 +156,7 @@ impl ExecutionPlan for TableScan {
             schema: self.schema(),
             parts: parts.into_iter(),
             rest: ColumnRows::default(),
+            portions: Vec::new().into_iter(),
             left: self.limit.unwrap_or(usize::MAX),
         };
         let batches = futures::stream::unfold(reading, async |mut reading| {

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::available_parallelism;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread, available_parallelism};
 use std::time::Duration;
 
 use datafusion::arrow::array::RecordBatch;
@@ -20,7 +21,7 @@ use duramen::{Database, Error, ErrorKind, Result};
 use futures::StreamExt;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use crate::answer::Answer;
 use crate::catalog::{COLLECTIONS, Catalog, KnownTables, Tables};
@@ -35,6 +36,15 @@ const BATCHES_AHEAD: usize = 2;
 
 /// Consumers of memory that are named where there is too little.
 const CONSUMERS_NAMED: usize = 3;
+
+/// Bytes of memory for each row of a batch, and the rows of one.
+const BATCH_SHARE_BYTES: usize = 64 << 10;
+const BATCH_ROWS_MIN: usize = 256;
+const BATCH_ROWS_MAX: usize = 8_192;
+
+/// The share of memory that each sort keeps for merging its files, and the most of it.
+const MERGE_SHARE: usize = 32;
+const MERGE_BYTES_MAX: usize = 10 << 20;
 
 /// What queries may take.
 #[derive(Debug, Clone)]
@@ -207,7 +217,9 @@ impl Session {
         deadline: Option<Instant>,
         mut what: Pin<&mut dyn Future<Output = T>>,
     ) -> Result<T> {
-        let runtime = self.runtime()?;
+        // Not by a timer of the runtime, which stands still while all its threads compute.
+        let waker = Waker::from(Arc::new(Unpark(thread::current())));
+        let mut context = Context::from_waker(&waker);
         loop {
             self.go_on()?;
             let now = Instant::now();
@@ -218,10 +230,10 @@ impl Session {
                 );
                 return Err(Error::new(ErrorKind::TimedOut, message));
             }
-            let step = async { timeout(STEP, what.as_mut()).await };
-            if let Ok(made) = runtime.block_on(step) {
+            if let Poll::Ready(made) = what.as_mut().poll(&mut context) {
                 return Ok(made);
             }
+            thread::park_timeout(STEP);
         }
     }
 
@@ -233,7 +245,8 @@ impl Session {
     }
 
     fn context(&self, tables: Arc<Tables>) -> Result<SessionContext> {
-        Ok(context_in(self.environment()?, tables))
+        let config = config(self.options.memory_bytes);
+        Ok(context_in((config, self.environment()?), tables))
     }
 
     fn environment(&self) -> Result<Arc<RuntimeEnv>> {
@@ -251,17 +264,31 @@ impl Session {
 
 /// Where queries are planned that are a part of others.
 pub(crate) fn planning_context(tables: Arc<Tables>) -> SessionContext {
-    context_in(Arc::new(RuntimeEnv::default()), tables)
+    let config = config(SessionOptions::default().memory_bytes);
+    context_in((config, Arc::new(RuntimeEnv::default())), tables)
 }
 
-fn context_in(environment: Arc<RuntimeEnv>, tables: Arc<Tables>) -> SessionContext {
+/// How queries are planned that may hold so much memory.
+fn config(memory_bytes: usize) -> SessionConfig {
+    // Merges hold a batch of each file they read, so that where memory is short batches are, too.
+    let batch_rows = (memory_bytes / BATCH_SHARE_BYTES).clamp(BATCH_ROWS_MIN, BATCH_ROWS_MAX);
+    let for_merges = (memory_bytes / MERGE_SHARE).min(MERGE_BYTES_MAX);
     let mut config = SessionConfig::new()
+        .with_batch_size(batch_rows)
+        .with_sort_spill_reservation_bytes(for_merges)
         .with_information_schema(true)
         .with_default_catalog_and_schema("duramen", COLLECTIONS)
         .with_create_default_catalog_and_schema(false)
         .with_target_partitions(threads());
     // Names of collections and fields are found as they are written.
     config.options_mut().sql_parser.enable_ident_normalization = false;
+    config
+}
+
+fn context_in(
+    (config, environment): (SessionConfig, Arc<RuntimeEnv>),
+    tables: Arc<Tables>,
+) -> SessionContext {
     let state = SessionStateBuilder::new()
         .with_config(config)
         .with_runtime_env(environment)
@@ -274,6 +301,15 @@ fn context_in(environment: Arc<RuntimeEnv>, tables: Arc<Tables>) -> SessionConte
     function::register(&context, &tables);
     context.register_catalog("duramen", Arc::new(Catalog(tables)));
     context
+}
+
+/// Wakes a thread that waits.
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
 }
 
 /// Ends queries that nobody waits for.
@@ -295,4 +331,29 @@ fn threads() -> usize {
 
 fn defect() -> Error {
     Error::new(ErrorKind::Internal, "a query ended without an answer: report it")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use super::*;
+
+    /// A query whose threads all computed once kept whoever waited from looking at the clock.
+    #[test]
+    fn waiting_ends_while_all_threads_compute() {
+        let session = Session::new(Database::memory().unwrap(), SessionOptions::default());
+        let is_over = Arc::new(AtomicBool::new(false));
+        for _ in 0..2 * threads() {
+            let is_over = Arc::clone(&is_over);
+            session.runtime().unwrap().spawn(async move {
+                while !is_over.load(Ordering::Relaxed) {
+                    thread::sleep(Duration::from_millis(1));
+                }
+            });
+        }
+        let waited = session.wait(Some(Instant::now() + STEP), pin!(pending::<()>()));
+        is_over.store(true, Ordering::Relaxed);
+        assert_eq!(waited.unwrap_err().kind(), ErrorKind::TimedOut);
+    }
 }

@@ -96,7 +96,7 @@ impl<'s> Prompt<'s> {
                 .iter()
                 .try_for_each(|(name, about)| output.line(format_args!("{name:<10} {about}"))),
             _ => {
-                let message = format!("there is no command {text:?}: \\? lists those there are");
+                let message = format!("there is no command {text}: \\? lists those there are");
                 Err(Error::new(ErrorKind::Invalid, message).into())
             }
         }

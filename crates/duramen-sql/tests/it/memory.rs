@@ -1,0 +1,101 @@
+//! How much memory queries hold over tables that are larger than their limit, each measured in a
+//! process of its own.
+
+use std::env;
+use std::process::Command;
+
+use duramen::{CommitOptions, Database, ErrorKind, KeyKind, Options};
+use duramen_sql::{Session, SessionOptions};
+
+const LIMIT_BYTES: usize = 32 << 20;
+/// What a query may hold beside its limit.
+const BESIDE_KIB: u64 = 64 << 10;
+const RECORDS: u64 = 40_000;
+
+/// Tell the child what to do.
+const QUERY: &str = "DURAMEN_MEMORY_QUERY";
+const FOLDER: &str = "DURAMEN_MEMORY_FOLDER";
+
+/// Reads all there is and holds nothing of it.
+const READING: &str = "SELECT max(n), max(g), max(t), max(_key) FROM t";
+
+/// Queries with what comes of them.
+const QUERIES: [(&str, Option<ErrorKind>); 9] = [
+    ("SELECT * FROM t ORDER BY n LIMIT 10", None),
+    ("SELECT _key, n FROM t ORDER BY n", None),
+    ("SELECT count(DISTINCT t) FROM t", None),
+    ("SELECT t, count(*), max(n) FROM t GROUP BY t ORDER BY 2 LIMIT 3", None),
+    ("SELECT g, n, row_number() OVER (PARTITION BY g ORDER BY n) FROM t", None),
+    ("SELECT count(*) FROM t a, t b WHERE a.n + b.n = 7 AND a.g < 2 AND b.g < 5", None),
+    ("SELECT repeat(t, 8) FROM t", None),
+    // These cannot use files.
+    ("SELECT count(*) FROM t a JOIN t b ON a.t = b.t", Some(ErrorKind::Full)),
+    ("SELECT string_agg(t, ',') FROM t", Some(ErrorKind::Full)),
+];
+
+/// Sixty MiB of texts that are all different.
+fn fill(db: &Database) {
+    db.create_collection("t", KeyKind::U64).unwrap();
+    for begin in (0..RECORDS).step_by(4_000) {
+        let mut transaction = db.transaction();
+        for key in begin..begin + 4_000 {
+            let mixed = key.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let text = format!("{mixed:016x}").repeat(96);
+            let json = format!(r#"{{"n":{},"g":{},"t":"{text}"}}"#, mixed >> 34, key % 1_000);
+            transaction.put_record("t", &key.into(), json.as_bytes()).unwrap();
+        }
+        transaction.commit(&CommitOptions::default()).unwrap();
+    }
+    db.checkpoint().unwrap();
+}
+
+/// What came of a query, and the most that its process held.
+fn measure(folder: &str, query: &str) -> (String, u64) {
+    let child = Command::new(env::current_exe().unwrap())
+        .args(["memory::a_process_answers_the_query_it_is_told", "--exact", "--nocapture"])
+        .envs([(QUERY, query), (FOLDER, folder)])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&child.stdout).into_owned();
+    assert!(child.status.success(), "{query}: {text}");
+    let line = text.lines().find_map(|line| line.split_once("outcome: "));
+    let (outcome, peak) = line.unwrap().1.split_once(' ').unwrap();
+    (outcome.to_owned(), peak.parse().unwrap())
+}
+
+/// The most memory that this process held, in KiB.
+fn peak() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+#[test]
+fn a_process_answers_the_query_it_is_told() {
+    let (Ok(query), Ok(folder)) = (env::var(QUERY), env::var(FOLDER)) else { return };
+    let options = Options { read_only: true, create: false, ..Options::default() };
+    let db = Database::open(folder, options).unwrap();
+    let limited = SessionOptions { memory_bytes: LIMIT_BYTES, ..SessionOptions::default() };
+    let session = Session::new(db, limited);
+    let answer = session.query(&query);
+    let end = answer.and_then(|mut answer| answer.try_for_each(|batch| batch.map(drop)));
+    let outcome = end.map_or_else(|error| error.kind().name(), |()| "Done");
+    println!("\noutcome: {outcome} {}", peak());
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn queries_hold_no_more_than_their_limit_and_a_little() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = Database::open(folder.path(), Options::default()).unwrap();
+    fill(&db);
+    db.close().unwrap();
+    let folder = folder.path().to_str().unwrap();
+    let (_, reading) = measure(folder, READING);
+    let most = reading + (LIMIT_BYTES as u64 >> 10) + BESIDE_KIB;
+    for (query, error) in QUERIES {
+        let (outcome, peak) = measure(folder, query);
+        assert_eq!(outcome, error.map_or("Done", ErrorKind::name), "{query}");
+        assert!(peak <= most, "{query}: {peak} KiB of {most}; to read it takes {reading}");
+    }
+}
