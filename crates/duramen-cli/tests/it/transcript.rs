@@ -119,7 +119,7 @@ fn readme_shows_what_its_commands_print() {
     let folder = tempfile::tempdir().unwrap();
     let copied = folder.path().join("examples/data");
     std::fs::create_dir_all(&copied).unwrap();
-    for file in ["weather.csv", "hourly.csv"] {
+    for file in ["weather.csv", "hourly.csv", "earthquakes.json", "flights-20k.json"] {
         std::fs::copy(project.join("examples/data").join(file), copied.join(file)).unwrap();
     }
     let mut parts = readme.split(BEGIN);
