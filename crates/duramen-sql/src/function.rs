@@ -12,6 +12,7 @@ use duramen::{Error, ErrorKind};
 
 use crate::catalog::Tables;
 use crate::failure::external;
+use crate::json_function;
 use crate::system_time::{Period, TableName};
 
 pub(crate) mod points;
@@ -90,7 +91,17 @@ pub(crate) fn rename(tokens: &mut [TokenWithSpan]) {
     }
 }
 
-/// How the functions are called.
+/// The names of functions that are ours, for those who complete names: those that stand where
+/// tables stand, and those of JSON text.
+///
+/// ```
+/// assert!(duramen_sql::functions().any(|name| name == "history"));
+/// ```
+pub fn functions() -> impl Iterator<Item = &'static str> {
+    names().chain(json_function::names())
+}
+
+/// How the functions are called that stand where tables stand.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     Kind::ALL.iter().map(|kind| kind.name())
 }

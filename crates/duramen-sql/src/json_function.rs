@@ -51,6 +51,11 @@ pub(crate) fn register(context: &SessionContext) {
     }
 }
 
+/// How the functions are called.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    Kind::ALL.iter().map(|kind| kind.name())
+}
+
 impl Kind {
     const ALL: [Self; 8] = [
         Self::Get,
@@ -62,6 +67,19 @@ impl Kind {
         Self::Length,
         Self::Contains,
     ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Get => "json_get",
+            Self::GetJson => "json_get_json",
+            Self::GetStr => "json_get_str",
+            Self::GetInt => "json_get_int",
+            Self::GetFloat => "json_get_float",
+            Self::GetBool => "json_get_bool",
+            Self::Length => "json_length",
+            Self::Contains => "json_contains",
+        }
+    }
 
     /// The values of it where JSON texts lead.
     fn array<'t>(self, found: impl Iterator<Item = Option<&'t str>>) -> ArrayRef {
@@ -95,16 +113,7 @@ impl Kind {
 
 impl ScalarUDFImpl for JsonFunction {
     fn name(&self) -> &'static str {
-        match self.kind {
-            Kind::Get => "json_get",
-            Kind::GetJson => "json_get_json",
-            Kind::GetStr => "json_get_str",
-            Kind::GetInt => "json_get_int",
-            Kind::GetFloat => "json_get_float",
-            Kind::GetBool => "json_get_bool",
-            Kind::Length => "json_length",
-            Kind::Contains => "json_contains",
-        }
+        self.kind.name()
     }
 
     fn signature(&self) -> &Signature {

@@ -48,6 +48,7 @@ mod view;
 pub use answer::Answer;
 pub use datafusion::arrow;
 pub use format::Format;
+pub use function::functions;
 pub use outfile::replace_file;
 pub use record_file::RecordFile;
 pub use script::{ScriptStatement, statements};

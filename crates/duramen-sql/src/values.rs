@@ -35,11 +35,11 @@ pub(crate) fn table_array(
             Arc::new(timestamps(columns, columns.changed(rows)?.into_iter().map(Some))?)
         }
         TableColumn::ValidTo => {
-            let ended = columns.ended(rows).into_iter();
+            let ended = rows.ended().into_iter();
             let number = |revision: Revision| revision.0.cast_signed();
             Arc::new(ended.map(|revision| revision.map(number)).collect::<Int64Array>())
         }
-        TableColumn::ValidToTime => Arc::new(timestamps(columns, columns.ended(rows).into_iter())?),
+        TableColumn::ValidToTime => Arc::new(timestamps(columns, rows.ended().into_iter())?),
         TableColumn::Value(column) => array(columns, rows, column)?,
     })
 }

@@ -187,12 +187,11 @@ impl Columns {
     /// The rows of a part that are there.
     pub fn rows(&self, part: usize) -> Result<ColumnRows> {
         let ranges = self.parts.get(part).map_or(&[][..], Vec::as_slice);
-        let mut rows = match (&self.past, self.path) {
-            (Some(past), Some(path)) => self.versions_of(past, path, ranges)?,
-            _ => {
-                let ordinals = ranges.iter().cloned().flatten().collect();
-                ColumnRows { ordinals, ..ColumnRows::default() }
-            }
+        let mut rows = if let (Some(versions), Some(path)) = (&self.past, self.path) {
+            self.versions_of(versions, path, ranges)?
+        } else {
+            let ordinals = ranges.iter().cloned().flatten().collect();
+            ColumnRows { ordinals, ..ColumnRows::default() }
         };
         // The elements of an array are there; a record may have been deleted.
         if let (Some(path), Some(_)) = (self.path, self.keys) {

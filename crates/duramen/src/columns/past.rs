@@ -28,7 +28,7 @@ pub(super) struct Past {
 impl CollectionSnapshot {
     /// The versions of the records by column: each that stood at one of some revisions is a row,
     /// also of records that are deleted since. [`Columns::changed`] says from when it stood,
-    /// [`Columns::ended`] until when.
+    /// [`ColumnRows::ended`] until when.
     ///
     /// `NotFound` for revisions that the snapshot has not, or that were dropped.
     ///
@@ -45,7 +45,7 @@ impl CollectionSnapshot {
     /// let scores = columns.read(&rows, score)?;
     /// assert_eq!((scores.get(0), scores.get(1)), (ColumnValue::Int(3), ColumnValue::Int(5)));
     /// assert_eq!(columns.changed(&rows)?, [Revision(1), Revision(2)]);
-    /// assert_eq!(columns.ended(&rows), [Some(Revision(2)), None]);
+    /// assert_eq!(rows.ended(), [Some(Revision(2)), None]);
     /// # Ok::<(), duramen::Error>(())
     /// ```
     pub fn version_columns(&self, revisions: RangeInclusive<Revision>) -> Result<Columns> {
@@ -70,13 +70,6 @@ impl Columns {
     /// Whether rows are versions of records, and not records.
     pub fn are_versions(&self) -> bool {
         self.past.is_some()
-    }
-
-    /// The revisions that ended some rows that are versions, by changing or deleting the record;
-    /// none for what still stands.
-    pub fn ended(&self, rows: &ColumnRows) -> Vec<Option<Revision>> {
-        let end = |row| rows.ends.get(row).copied().filter(|&end| end > 0);
-        (0..rows.len()).map(|row| end(row).map(|end| Revision(end.into()))).collect()
     }
 
     /// As of when a row is.
@@ -153,6 +146,13 @@ impl Columns {
 }
 
 impl ColumnRows {
+    /// The revisions that ended rows that are versions, by changing or deleting the record; none
+    /// for what still stands.
+    pub fn ended(&self) -> Vec<Option<Revision>> {
+        let end = |row| self.ends.get(row).copied().filter(|&end| end > 0);
+        (0..self.len()).map(|row| end(row).map(|end| Revision(end.into()))).collect()
+    }
+
     /// Takes the rows behind the first so many.
     #[must_use]
     pub fn split_off(&mut self, first: usize) -> Self {

@@ -134,7 +134,7 @@ fn told_by_columns(records: &crate::Collection, (first, last): (u64, u64)) -> Ve
             let keys = columns.keys(&rows).unwrap();
             let (versions, from) =
                 (columns.versions(&rows).unwrap(), columns.changed(&rows).unwrap());
-            let (ends, values) = (columns.ended(&rows), columns.read(&rows, n.unwrap()).unwrap());
+            let (ends, values) = (rows.ended(), columns.read(&rows, n.unwrap()).unwrap());
             let elements = columns.elements(&rows, &columns.read(&rows, t.path).unwrap()).unwrap();
             let inner = columns.read(&elements.rows, x.unwrap()).unwrap();
             let mut at = 0;

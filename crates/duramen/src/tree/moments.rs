@@ -142,7 +142,9 @@ impl TreeData {
             let column = self.schema.path(parent).column;
             self.scan_moments(column, moments, &mut |found, state| {
                 let has = matches!(state, Datum::Object(shape) if has_field(self, shape, field));
-                found.iter().for_each(|moment| holds[moment.row] = has);
+                for moment in found {
+                    holds[moment.row] = has;
+                }
             })?;
             there.iter_mut().zip(holds).for_each(|(there, holds)| *there &= holds);
             field = parent;

@@ -17,6 +17,7 @@ const WORDS: &[&str] = &[
     "AND",
     "AS",
     "ASC",
+    "ASOF JOIN",
     "AVG",
     "BETWEEN",
     "BY",
@@ -35,7 +36,10 @@ const WORDS: &[&str] = &[
     "ELSE",
     "END",
     "EXPLAIN",
+    "FOR SYSTEM_TIME ALL",
     "FOR SYSTEM_TIME AS OF",
+    "FOR SYSTEM_TIME BETWEEN",
+    "FOR SYSTEM_TIME FROM",
     "FROM",
     "FULL",
     "GROUP",
@@ -50,6 +54,7 @@ const WORDS: &[&str] = &[
     "LEFT",
     "LIKE",
     "LIMIT",
+    "MATCH_CONDITION",
     "MAX",
     "MIN",
     "NOT",
@@ -88,9 +93,11 @@ pub(super) struct Completion {
 }
 
 impl Completion {
-    /// What a database has. Without its names there are still the words.
+    /// What a database has, and functions. Without its names there are still the words.
     pub(super) fn of(database: &Database) -> Self {
-        Self { names: names(database).unwrap_or_default() }
+        let mut names = names(database).unwrap_or_default();
+        names.extend(duramen_sql::functions().map(str::to_owned));
+        Self { names }
     }
 
     fn candidates(&self, partial: &str) -> Vec<String> {
@@ -186,6 +193,16 @@ mod tests {
         assert!(offered("").is_empty());
         assert_eq!(begin("SELECT p.sc", 11), 9);
         assert_eq!(begin("se", 2), 0);
+    }
+
+    #[test]
+    fn functions_are_offered_beside_tables() {
+        let db = Database::memory().unwrap();
+        db.create_collection("harbours", duramen::KeyKind::Text).unwrap();
+        let offered = |partial| Completion::of(&db).candidates(partial);
+        assert_eq!(offered("ha"), ["harbours", "having"]);
+        assert_eq!(offered("hi"), ["history"]);
+        assert_eq!(offered("json_get_i"), ["json_get_int"]);
     }
 
     #[test]
