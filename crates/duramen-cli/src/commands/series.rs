@@ -21,7 +21,7 @@ mod export;
 mod import;
 mod latest;
 mod ls;
-mod plot;
+pub(crate) mod plot;
 mod point;
 mod range;
 mod rename;

@@ -9,6 +9,8 @@ use duramen_sql::{Answer, Format, SessionOptions};
 
 use self::prompt::Prompt;
 use crate::arguments::{WriteDatabase, value};
+use crate::commands::series::plot::picture::{self, Shown};
+use crate::commands::series::plot::{PICTURE, TERMINAL, terminal};
 use crate::exit::{Failure, Success};
 use crate::interruption::Interruption;
 use crate::output::Output;
@@ -16,6 +18,7 @@ use crate::session::Session;
 use crate::{Result, outfile};
 
 mod completion;
+mod plot;
 mod prompt;
 
 const EXAMPLES: &str = "\
@@ -27,6 +30,7 @@ Examples:
   duramen sql shop.duramen 'SELECT item FROM inventory.\"$.data[*]\"' --format csv
   duramen sql shop.duramen \"UPDATE players SET score = score + 1 WHERE world = 'nether'\"
   duramen sql shop.duramen \"COPY (SELECT * FROM players) TO 'players.parquet'\"
+  duramen sql shop.duramen 'SELECT _timestamp, score FROM players' --plot --output players.svg
   duramen sql shop.duramen < script.sql
   duramen sql shop.duramen
 
@@ -57,6 +61,10 @@ pub(crate) struct Sql {
     /// Write the answer to this file
     #[arg(long, value_name = "FILE", requires = "query")]
     output: Option<PathBuf>,
+    /// Draw the answer, a time or whole number and a number in each row, as a chart; into --output
+    /// as a picture, whose name ends with .svg or .png
+    #[arg(long, requires = "query", conflicts_with = "format")]
+    plot: bool,
     /// Memory for sorting, grouping and joining before files are used, in MiB
     #[arg(long, value_name = "MIB", default_value_t = 256)]
     memory: u32,
@@ -80,6 +88,9 @@ impl Sql {
             }
             Some(query) => query,
         };
+        if self.plot {
+            return self.draw(query, session, output);
+        }
         let format = self.format(output);
         if matches!(format, Format::Parquet | Format::Arrow)
             && self.output.is_none()
@@ -91,6 +102,19 @@ impl Sql {
         self.answer(query, session, |answer| match &self.output {
             None => answer.write(format, output.stream()).map_err(stopped),
             Some(path) => outfile::replace(path, |out| answer.write(format, out).map_err(stopped)),
+        })?;
+        Ok(Success::Done)
+    }
+
+    fn draw(&self, query: &str, session: &Session, output: &mut Output) -> Result<Success> {
+        self.answer(query, session, |answer| {
+            let Some(file) = &self.output else {
+                // A character of the terminal has two dots side by side.
+                let (curve, axis, _) = plot::read(answer, 2 * TERMINAL.0).map_err(stopped)?;
+                return terminal::write((&curve, axis), TERMINAL, output);
+            };
+            let (curve, axis, caption) = plot::read(answer, PICTURE.0).map_err(stopped)?;
+            picture::write(file, PICTURE, &Shown { caption, curve: &curve, axis })
         })?;
         Ok(Success::Done)
     }

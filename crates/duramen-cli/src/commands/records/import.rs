@@ -23,9 +23,9 @@ Examples:
   duramen records export old.duramen players - | duramen records import shop.duramen players -
 
 A line of NDJSON is a record. Of CSV the first line names the fields: a cell that is a JSON number,
-true, false or null is one, an empty one is left out, and all others are strings. Of Parquet each row
-is a record, nested values and all; NULL is left out. The key is the member that --key names; the
-member _key, as an export has it, does not become part of the record.
+true, false or null is one, an empty one is left out, and all others are strings. Of Parquet each
+row is a record, nested values and all; NULL is left out. The key is the member that --key names;
+the member _key, as an export has it, does not become part of the record.
 
 A file is looked through before anything of it is saved: if a line is wrong that is told, and the
 collection stays as it is. What comes by a pipe cannot be read twice: there the records before the

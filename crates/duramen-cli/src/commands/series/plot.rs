@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 use duramen::{Error, ErrorKind, Micros, RangeOptions, SeriesSnapshot, ValueType};
 
-use self::curve::Curve;
+use self::curve::{Axis, Curve};
+use self::picture::Shown;
 use super::{Bounds, SeriesAt, Span};
 use crate::exit::{Failure, Success};
 use crate::interruption::Interruption;
@@ -13,9 +14,9 @@ use crate::output::Output;
 use crate::session::Session;
 use crate::{Result, progress};
 
-mod curve;
-mod picture;
-mod terminal;
+pub(crate) mod curve;
+pub(crate) mod picture;
+pub(crate) mod terminal;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -27,8 +28,8 @@ However many points there are, each column of the chart spans from the least to 
 in it. Points of bad and invalid quality are left out, and values that are not finite.";
 
 /// Columns and lines of a chart in the terminal, and pixels of a picture, if none are said.
-const TERMINAL: (u32, u32) = (72, 16);
-const PICTURE: (u32, u32) = (1_000, 400);
+pub(crate) const TERMINAL: (u32, u32) = (72, 16);
+pub(crate) const PICTURE: (u32, u32) = (1_000, 400);
 /// More of either are no chart that anyone can look at.
 const SIDE_MAX: i64 = 20_000;
 
@@ -66,8 +67,16 @@ impl Plot {
         let columns = if self.out.is_some() { width } else { 2 * width };
         let curve = read(&series, self.span.bounds()?, columns)?;
         match &self.out {
-            Some(file) => picture::write(file, (width, height), (info, &curve))?,
-            None => terminal::write(&curve, (width, height), output)?,
+            Some(file) => {
+                let unit = &info.definition.unit;
+                let caption = match unit.as_str() {
+                    "" => info.name.clone(),
+                    unit => format!("{} ({unit})", info.name),
+                };
+                let shown = Shown { caption, curve: &curve, axis: Axis::Time };
+                picture::write(file, (width, height), &shown)?;
+            }
+            None => terminal::write((&curve, Axis::Time), (width, height), output)?,
         }
         Ok(Success::Done)
     }

@@ -4,9 +4,11 @@
 
 use duramen::{Micros, Points, Quality};
 
+use crate::moment;
+
 /// The points that a chart shows.
 #[derive(Debug)]
-pub(super) struct Curve {
+pub(crate) struct Curve {
     first: Micros,
     last: Micros,
     columns: Vec<Option<Column>>,
@@ -14,38 +16,60 @@ pub(super) struct Curve {
 
 /// What is shown of the points in one column.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Column {
-    pub(super) first: Spot,
-    pub(super) least: Spot,
-    pub(super) greatest: Spot,
-    pub(super) last: Spot,
+pub(crate) struct Column {
+    pub(crate) first: Spot,
+    pub(crate) least: Spot,
+    pub(crate) greatest: Spot,
+    pub(crate) last: Spot,
 }
 
-/// A time in microseconds and a value.
-pub(super) type Spot = (i64, f64);
+/// What the numbers are by which values are placed from left to right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Axis {
+    /// Microseconds.
+    Time,
+    Number,
+}
+
+impl Axis {
+    /// A place on it, for people.
+    pub(crate) fn label(self, place: Micros) -> String {
+        match self {
+            Self::Time => moment::format(place),
+            Self::Number => place.0.to_string(),
+        }
+    }
+}
+
+/// A time in microseconds, or another whole number, and a value.
+pub(crate) type Spot = (i64, f64);
 
 impl Curve {
     /// Nothing yet between two times, both of them included.
-    pub(super) fn new((first, last): (Micros, Micros), columns: u32) -> Self {
+    pub(crate) fn new((first, last): (Micros, Micros), columns: u32) -> Self {
         Self { first, last, columns: vec![None; columns as usize] }
     }
 
     /// Adds points that come after those before.
-    pub(super) fn add(&mut self, points: &Points) {
+    pub(crate) fn add(&mut self, points: &Points) {
         for (index, &time) in points.times().iter().enumerate() {
             let is_trusted = points.qualities().get(index).major();
             let is_trusted = is_trusted == Quality::GOOD || is_trusted == Quality::UNCERTAIN;
             let value = points.values().get_f64(index).filter(|value| value.is_finite());
             let (Some(value), true) = (value, is_trusted) else { continue };
-            let place = self.place(time);
-            let spot = (time, value);
-            let Some(column) = self.columns.get_mut(place) else { continue };
-            match column {
-                None => {
-                    let all = Column { first: spot, least: spot, greatest: spot, last: spot };
-                    *column = Some(all);
-                }
-                Some(column) => column.add(spot),
+            self.add_spot((time, value));
+        }
+    }
+
+    /// Adds a finite value that comes after those before.
+    pub(crate) fn add_spot(&mut self, spot: Spot) {
+        let place = self.place(spot.0);
+        match self.columns.get_mut(place) {
+            None => {}
+            Some(Some(column)) => column.add(spot),
+            Some(column) => {
+                let all = Column { first: spot, least: spot, greatest: spot, last: spot };
+                *column = Some(all);
             }
         }
     }
@@ -58,24 +82,24 @@ impl Curve {
     }
 
     /// The times of the first and the last column.
-    pub(super) fn times(&self) -> (Micros, Micros) {
+    pub(crate) fn times(&self) -> (Micros, Micros) {
         (self.first, self.last)
     }
 
     /// The least and the greatest value.
-    pub(super) fn range(&self) -> Option<(f64, f64)> {
+    pub(crate) fn range(&self) -> Option<(f64, f64)> {
         let columns = || self.columns.iter().flatten();
         let least = columns().map(|column| column.least.1).reduce(f64::min)?;
         let greatest = columns().map(|column| column.greatest.1).reduce(f64::max)?;
         Some((least, greatest))
     }
 
-    pub(super) fn columns(&self) -> &[Option<Column>] {
+    pub(crate) fn columns(&self) -> &[Option<Column>] {
         &self.columns
     }
 
     /// All points that are shown, in the order of their times.
-    pub(super) fn spots(&self) -> impl Iterator<Item = Spot> {
+    pub(crate) fn spots(&self) -> impl Iterator<Item = Spot> {
         self.columns.iter().flatten().flat_map(|column| {
             let mut spots = [column.first, column.least, column.greatest, column.last];
             spots.sort_by_key(|spot| spot.0);

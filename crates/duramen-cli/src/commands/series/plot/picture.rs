@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::path::Path;
 use std::sync::Once;
 
-use duramen::{Error, ErrorKind, Micros, SeriesInfo};
+use duramen::{Error, ErrorKind, Micros};
 use plotters::coord::Shift;
 use plotters::prelude::{
     BLUE, BitMapBackend, ChartBuilder, DrawingArea, DrawingBackend, IntoDrawingArea, LineSeries,
@@ -12,7 +12,7 @@ use plotters::prelude::{
 };
 use plotters::style::{FontStyle, register_font};
 
-use super::curve::Curve;
+use super::curve::{Axis, Curve};
 use crate::{Result, moment, outfile};
 
 /// The font of all text, registered under this name.
@@ -26,12 +26,15 @@ const TIME_LABELS: usize = 5;
 /// Of a pixel in a PNG.
 const RGB: usize = 3;
 
+/// What a picture shows.
+pub(crate) struct Shown<'a> {
+    pub(crate) caption: String,
+    pub(crate) curve: &'a Curve,
+    pub(crate) axis: Axis,
+}
+
 /// Draws a curve into a file, SVG or PNG as its name ends.
-pub(super) fn write(
-    file: &Path,
-    size: (u32, u32),
-    (info, curve): (&SeriesInfo, &Curve),
-) -> Result<()> {
+pub(crate) fn write(file: &Path, size: (u32, u32), shown: &Shown<'_>) -> Result<()> {
     static FONTS: Once = Once::new();
     FONTS.call_once(|| {
         // It is a font, so it is taken.
@@ -40,11 +43,11 @@ pub(super) fn write(
     let ends = |end: &str| file.extension().is_some_and(|found| found.eq_ignore_ascii_case(end));
     let picture = if ends("svg") {
         let mut text = String::new();
-        draw(&SVGBackend::with_string(&mut text, size).into_drawing_area(), (info, curve))
+        draw(&SVGBackend::with_string(&mut text, size).into_drawing_area(), shown)
             .map_err(|error| failed(&error))?;
         text.into_bytes()
     } else if ends("png") {
-        png(size, (info, curve))?
+        png(size, shown)?
     } else {
         let message = format!("{}: name a file that ends with .svg or .png", file.display());
         return Err(Error::new(ErrorKind::Invalid, message).into());
@@ -52,7 +55,7 @@ pub(super) fn write(
     outfile::replace(file, |out| Ok(out.write_all(&picture)?))
 }
 
-fn png(size: (u32, u32), drawn: (&SeriesInfo, &Curve)) -> Result<Vec<u8>> {
+fn png(size: (u32, u32), drawn: &Shown<'_>) -> Result<Vec<u8>> {
     let mut pixels = vec![0; size.0 as usize * size.1 as usize * RGB];
     draw(&BitMapBackend::with_buffer(&mut pixels, size).into_drawing_area(), drawn)
         .map_err(|error| failed(&error))?;
@@ -71,14 +74,12 @@ fn failed(error: &impl Display) -> Error {
 #[expect(clippy::cast_precision_loss, reason = "a place in a picture is no exact time")]
 fn draw<B: DrawingBackend>(
     area: &DrawingArea<B, Shift>,
-    (info, curve): (&SeriesInfo, &Curve),
+    shown: &Shown<'_>,
 ) -> std::result::Result<(), plotters::drawing::DrawingAreaErrorKind<B::ErrorType>> {
     area.fill(&WHITE)?;
+    let Shown { caption, curve, axis } = shown;
     let (first, last) = curve.times();
     let (low, high) = padded(curve.range().unwrap_or_default());
-    let unit = &info.definition.unit;
-    let caption =
-        if unit.is_empty() { info.name.clone() } else { format!("{} ({unit})", info.name) };
     let until = (last.0 as f64).max(first.0 as f64 + 1.0);
     let mut chart = ChartBuilder::on(area)
         .caption(caption, (FONT, CAPTION_SIZE))
@@ -89,7 +90,10 @@ fn draw<B: DrawingBackend>(
     chart
         .configure_mesh()
         .x_labels(TIME_LABELS)
-        .x_label_formatter(&|time| label(*time, until - first.0 as f64))
+        .x_label_formatter(&|place| match axis {
+            Axis::Time => label(*place, until - first.0 as f64),
+            Axis::Number => place.to_string(),
+        })
         .draw()?;
     chart.draw_series(LineSeries::new(
         curve.spots().map(|(time, value)| (time as f64, value)),

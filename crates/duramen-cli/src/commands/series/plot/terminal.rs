@@ -1,8 +1,8 @@
 //! A chart of text: each character is eight dots of the Braille patterns of Unicode.
 
-use super::curve::Curve;
+use super::curve::{Axis, Curve};
+use crate::Result;
 use crate::output::Output;
-use crate::{Result, moment};
 
 /// Dots of a character: two side by side, four above each other.
 const DOTS: (usize, usize) = (2, 4);
@@ -39,7 +39,11 @@ impl Canvas {
 }
 
 /// Prints a chart of so many columns and lines, with what its edges are.
-pub(super) fn write(curve: &Curve, (width, height): (u32, u32), output: &mut Output) -> Result<()> {
+pub(crate) fn write(
+    (curve, axis): (&Curve, Axis),
+    (width, height): (u32, u32),
+    output: &mut Output,
+) -> Result<()> {
     let (low, high) = curve.range().unwrap_or_default();
     let canvas = draw(curve, (width as usize, height as usize));
     let (top, bottom) = (high.to_string(), low.to_string());
@@ -54,7 +58,7 @@ pub(super) fn write(curve: &Curve, (width, height): (u32, u32), output: &mut Out
         output.line(format_args!("{label:>margin$} |{line}"))?;
     }
     let (first, until) = curve.times();
-    let (first, until) = (moment::format(first), moment::format(until));
+    let (first, until) = (axis.label(first), axis.label(until));
     // However narrow the chart is, the two do not touch.
     let between = (width as usize).saturating_sub(first.len()).max(until.len() + 2);
     output.line(format_args!("{:margin$}  {first}{until:>between$}", ""))
