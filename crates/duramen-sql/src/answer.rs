@@ -17,12 +17,21 @@ use crate::session::Session;
 pub struct Answer<'s> {
     pub(crate) session: &'s Session,
     pub(crate) schema: SchemaRef,
-    pub(crate) batches: mpsc::Receiver<Result<RecordBatch>>,
+    pub(crate) source: Source,
     pub(crate) deadline: Option<Instant>,
-    pub(crate) task: JoinHandle<()>,
     pub(crate) is_over: bool,
     /// Rows that were taken.
     pub(crate) rows: usize,
+}
+
+/// Where batches come from.
+pub(crate) enum Source {
+    Query {
+        batches: mpsc::Receiver<Result<RecordBatch>>,
+        task: JoinHandle<()>,
+    },
+    /// All that there is.
+    Ready(Option<RecordBatch>),
 }
 
 impl fmt::Debug for Answer<'_> {
@@ -45,8 +54,13 @@ impl Iterator for Answer<'_> {
         if self.is_over {
             return None;
         }
-        let next = self.session.wait(self.deadline, pin!(self.batches.recv()));
-        let next = next.unwrap_or_else(|error| Some(Err(error)));
+        let next = match &mut self.source {
+            Source::Query { batches, .. } => {
+                let next = self.session.wait(self.deadline, pin!(batches.recv()));
+                next.unwrap_or_else(|error| Some(Err(error)))
+            }
+            Source::Ready(batch) => batch.take().map(Ok),
+        };
         self.is_over = !matches!(next, Some(Ok(_)));
         if let Some(Ok(batch)) = &next {
             self.rows += batch.num_rows();
@@ -57,6 +71,8 @@ impl Iterator for Answer<'_> {
 
 impl Drop for Answer<'_> {
     fn drop(&mut self) {
-        self.task.abort();
+        if let Source::Query { task, .. } = &self.source {
+            task.abort();
+        }
     }
 }

@@ -21,7 +21,7 @@ use crate::function::points::PointsTable;
 use crate::moment;
 use crate::statement::Places;
 use crate::system_time::{Period, TableName};
-use crate::table::Table;
+use crate::table::{Table, TablePlace};
 use crate::view;
 
 /// The schema that collections are in.
@@ -29,7 +29,7 @@ pub(crate) const COLLECTIONS: &str = "public";
 
 /// What tables were found to have, as long as there is no newer commit.
 #[derive(Debug, Default)]
-pub(crate) struct KnownTables(Mutex<(CommitSequence, HashMap<String, Arc<Table>>)>);
+pub(crate) struct KnownTables(Mutex<(CommitSequence, HashMap<TablePlace, Arc<Table>>)>);
 
 /// The tables of one query: those that are not asked for as of some moment are as of one commit.
 #[derive(Debug, Clone)]
@@ -65,7 +65,7 @@ impl KnownTables {
     fn table(
         &self,
         sequence: CommitSequence,
-        name: String,
+        place: TablePlace,
         make: impl FnOnce() -> duramen::Result<Columns>,
     ) -> duramen::Result<Arc<Table>> {
         let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -74,14 +74,14 @@ impl KnownTables {
             if known.0 != sequence {
                 *known = (sequence, HashMap::new());
             }
-            if let Some(table) = known.1.get(&name) {
+            if let Some(table) = known.1.get(&place) {
                 return Ok(Arc::clone(table));
             }
         }
-        let table = Arc::new(Table::new(make()?)?);
+        let table = Arc::new(Table::new(make()?, place.clone())?);
         let mut known = lock();
         if known.0 == sequence {
-            known.1.insert(name, Arc::clone(&table));
+            known.1.insert(place, Arc::clone(&table));
         }
         Ok(table)
     }
@@ -126,6 +126,25 @@ impl Tables {
         Ok(query)
     }
 
+    /// Whether a word of a query is the name of a view.
+    pub(crate) fn has_view(&self, places: &Places) -> duramen::Result<bool> {
+        for word in places.words() {
+            if self.view(word)?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The table in a place; none for an array as of some moment.
+    pub(crate) fn find(&self, place: &TablePlace) -> duramen::Result<Option<Arc<Table>>> {
+        match (&place.document, &place.period) {
+            (_, Some(_)) => Ok(None),
+            (Some(document), None) => self.array(document, &place.name, None).map(Some),
+            (None, None) => self.collection(&place.name).map(Some),
+        }
+    }
+
     pub(crate) fn collection(&self, text: &str) -> duramen::Result<Arc<Table>> {
         let TableName { name, period } = TableName::of(text);
         let make = || {
@@ -144,7 +163,8 @@ impl Tables {
                 None => self.snapshot.collection(name)?.columns(),
             }
         };
-        self.known.table(self.snapshot.sequence(), format!("{COLLECTIONS}.{text}"), make)
+        let place = TablePlace { document: None, name: text.to_owned(), period: None };
+        self.known.table(self.snapshot.sequence(), place, make)
     }
 
     pub(crate) fn array(
@@ -164,8 +184,10 @@ impl Tables {
             };
             snapshot.columns(&label)
         };
-        let key = format!("{document}.{path}.{period:?}");
-        self.known.table(self.snapshot.sequence(), key, make)
+        let period = period.map(|period| format!("{period:?}"));
+        let (document, name) = (Some(document.to_owned()), path.to_owned());
+        let place = TablePlace { document, name, period };
+        self.known.table(self.snapshot.sequence(), place, make)
     }
 
     /// A document or collection with its past.

@@ -23,7 +23,7 @@ pub(crate) fn is_json(field: &Field) -> bool {
 }
 
 /// What the values of a column are read as.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum ColumnType {
     Bool,
     Int,
@@ -35,7 +35,7 @@ pub(crate) enum ColumnType {
 }
 
 /// A column of a table, or within one.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Column {
     pub(crate) path: PathId,
     pub(crate) kind: ColumnType,
@@ -43,7 +43,7 @@ pub(crate) struct Column {
 }
 
 /// A column of a table.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum TableColumn {
     Key(KeyKind),
     Version,
@@ -57,7 +57,7 @@ pub(crate) enum TableColumn {
 }
 
 /// The columns of a table.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TableColumns {
     pub(crate) columns: Vec<TableColumn>,
     pub(crate) schema: SchemaRef,

@@ -27,6 +27,7 @@ mod change;
 mod column_type;
 mod copy;
 mod failure;
+mod fast;
 mod format;
 mod function;
 mod json_function;

@@ -14,7 +14,7 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
-use datafusion::physical_plan::execute_stream;
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::{SQLOptions, SessionConfig, SessionContext};
 use datafusion::sql::parser::Statement;
 use duramen::{Database, Error, ErrorKind, Result};
@@ -23,10 +23,10 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
-use crate::answer::Answer;
+use crate::answer::{Answer, Source};
 use crate::catalog::{COLLECTIONS, Catalog, KnownTables, Tables};
 use crate::statement::{Places, Request};
-use crate::{as_of_join, failure, function, json_function, statement};
+use crate::{as_of_join, failure, fast, function, json_function, statement};
 
 /// How often a query that is waited for is asked whether to go on.
 const STEP: Duration = Duration::from_millis(10);
@@ -77,9 +77,10 @@ impl Default for SessionOptions {
 /// It has threads of its own, so that it waits where asynchronous code must not: use it from
 /// threads that may block.
 pub struct Session {
-    db: Database,
-    options: SessionOptions,
-    known: Arc<KnownTables>,
+    pub(crate) db: Database,
+    pub(crate) options: SessionOptions,
+    pub(crate) known: Arc<KnownTables>,
+    pub(crate) prepared: fast::Prepared,
     runtime: Option<Runtime>,
 }
 
@@ -92,7 +93,8 @@ impl fmt::Debug for Session {
 impl Session {
     /// A session on a database; nothing is read or started before the first query.
     pub fn new(db: Database, options: SessionOptions) -> Self {
-        Self { db, options, known: Arc::default(), runtime: start().ok() }
+        let (known, prepared) = (Arc::default(), fast::Prepared::default());
+        Self { db, options, known, prepared, runtime: start().ok() }
     }
 
     /// Answers a query. What it has to say comes as it is asked for.
@@ -106,6 +108,9 @@ impl Session {
     /// that there is not; `Conflict` for records that are there already; `Full`, `TimedOut` and
     /// `Cancelled` as the options say.
     pub fn query(&self, sql: &str) -> Result<Answer<'_>> {
+        if let Some(answer) = self.answer_prepared(sql)? {
+            return Ok(answer);
+        }
         match statement::parse(sql)? {
             (Request::Read(statement), places) => {
                 self.read(statement, &places, self.tables(&places))
@@ -130,11 +135,8 @@ impl Session {
 
     /// Rows that are there already, as an answer.
     pub(crate) fn answer(&self, batch: RecordBatch) -> Result<Answer<'_>> {
-        let (batches_to, batches) = mpsc::channel(1);
-        let schema = batch.schema();
-        batches_to.try_send(Ok(batch)).map_err(|_| defect())?;
-        let task = self.runtime()?.spawn(async {});
-        Ok(Answer { session: self, schema, batches, deadline: None, task, is_over: false, rows: 0 })
+        let (schema, source) = (batch.schema(), Source::Ready(Some(batch)));
+        Ok(Answer { session: self, schema, source, deadline: None, is_over: false, rows: 0 })
     }
 
     pub(crate) fn db(&self) -> &Database {
@@ -152,17 +154,9 @@ impl Session {
         let (schema_to, schema) = oneshot::channel();
         let (batches_to, batches) = mpsc::channel(BATCHES_AHEAD);
         let run = async move {
-            let plan = async {
-                let plan = context.state().statement_to_plan(statement).await?;
-                SQLOptions::new()
-                    .with_allow_ddl(false)
-                    .with_allow_dml(false)
-                    .with_allow_statements(false)
-                    .verify_plan(&plan)?;
-                let plan = context.state().create_physical_plan(&plan).await?;
-                execute_stream(plan, context.task_ctx())
-            };
-            let mut stream = match plan.await {
+            let stream =
+                async { execute_stream(plan(&context, statement).await?, context.task_ctx()) };
+            let mut stream = match stream.await {
                 Ok(stream) => stream,
                 Err(error) => {
                     let _ = schema_to.send(Err(failure::query(error, &places)));
@@ -187,15 +181,10 @@ impl Session {
             Err(error) => Err(error),
         };
         match found {
-            Ok(schema) => Ok(Answer {
-                session: self,
-                schema,
-                batches,
-                deadline,
-                task,
-                is_over: false,
-                rows: 0,
-            }),
+            Ok(schema) => {
+                let source = Source::Query { batches, task };
+                Ok(Answer { session: self, schema, source, deadline, is_over: false, rows: 0 })
+            }
             Err(error) => {
                 task.abort();
                 Err(error)
@@ -211,6 +200,11 @@ impl Session {
         Ok(())
     }
 
+    /// How many plans of queries are kept for when they are asked again, with other literals too.
+    pub fn plans_kept(&self) -> usize {
+        self.prepared.len()
+    }
+
     /// Waits for what a query makes, unless it is to end.
     pub(crate) fn wait<T>(
         &self,
@@ -221,15 +215,7 @@ impl Session {
         let waker = Waker::from(Arc::new(Unpark(thread::current())));
         let mut context = Context::from_waker(&waker);
         loop {
-            self.go_on()?;
-            let now = Instant::now();
-            if deadline.is_some_and(|deadline| deadline <= now) {
-                let message = format!(
-                    "the query took more than {} ms: give it more time (--timeout, timeout_ms)",
-                    self.options.timeout_ms.unwrap_or_default()
-                );
-                return Err(Error::new(ErrorKind::TimedOut, message));
-            }
+            self.check(deadline)?;
             if let Poll::Ready(made) = what.as_mut().poll(&mut context) {
                 return Ok(made);
             }
@@ -237,14 +223,27 @@ impl Session {
         }
     }
 
-    fn runtime(&self) -> Result<&Runtime> {
+    /// Whether a query may go on.
+    pub(crate) fn check(&self, deadline: Option<Instant>) -> Result<()> {
+        self.go_on()?;
+        if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+            let message = format!(
+                "the query took more than {} ms: give it more time (--timeout, timeout_ms)",
+                self.options.timeout_ms.unwrap_or_default()
+            );
+            return Err(Error::new(ErrorKind::TimedOut, message));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn runtime(&self) -> Result<&Runtime> {
         self.runtime.as_ref().ok_or_else(|| {
             let message = "the threads of queries cannot be started: is there a limit on them?";
             Error::new(ErrorKind::Full, message)
         })
     }
 
-    fn context(&self, tables: Arc<Tables>) -> Result<SessionContext> {
+    pub(crate) fn context(&self, tables: Arc<Tables>) -> Result<SessionContext> {
         let config = config(self.options.memory_bytes);
         Ok(context_in((config, self.environment()?), tables))
     }
@@ -321,11 +320,25 @@ impl Drop for Session {
     }
 }
 
+/// The plan of a query that only reads.
+pub(crate) async fn plan(
+    context: &SessionContext,
+    statement: Statement,
+) -> datafusion::error::Result<Arc<dyn ExecutionPlan>> {
+    let plan = context.state().statement_to_plan(statement).await?;
+    SQLOptions::new()
+        .with_allow_ddl(false)
+        .with_allow_dml(false)
+        .with_allow_statements(false)
+        .verify_plan(&plan)?;
+    context.state().create_physical_plan(&plan).await
+}
+
 fn start() -> std::io::Result<Runtime> {
     Builder::new_multi_thread().worker_threads(threads()).thread_name("sql").enable_time().build()
 }
 
-fn threads() -> usize {
+pub(crate) fn threads() -> usize {
     available_parallelism().map_or(1, usize::from)
 }
 

@@ -37,6 +37,11 @@ impl Places {
         first.map_or_else(String::new, |word| self.of(word))
     }
 
+    /// The words.
+    pub(crate) fn words(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
     /// Where a word is, for people.
     pub(crate) fn of(&self, word: &str) -> String {
         let at = self.0.get(word);

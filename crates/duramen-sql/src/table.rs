@@ -20,13 +20,25 @@ use crate::scan::TableScan;
 pub(crate) struct Table {
     pub(crate) rows: Columns,
     pub(crate) columns: TableColumns,
+    pub(crate) place: TablePlace,
+}
+
+/// Where a table is found again.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct TablePlace {
+    /// The document that has the array, if it is one.
+    pub(crate) document: Option<String>,
+    /// The name of the collection, with what it is as of, or the path of the array.
+    pub(crate) name: String,
+    /// What the array is as of.
+    pub(crate) period: Option<String>,
 }
 
 impl Table {
     /// Looks through the columns for what they have.
-    pub(crate) fn new(rows: Columns) -> duramen::Result<Self> {
+    pub(crate) fn new(rows: Columns, place: TablePlace) -> duramen::Result<Self> {
         let columns = TableColumns::new(&rows.root()?, &rows);
-        Ok(Self { rows, columns })
+        Ok(Self { rows, columns, place })
     }
 }
 

@@ -94,7 +94,7 @@ fn array(columns: &Columns, rows: &ColumnRows, column: &Column) -> Result<ArrayR
         }
         ColumnType::Int => Arc::new(integers(&chunk)),
         ColumnType::Float => {
-            Arc::new(all.map(|row| float(chunk.get(row))).collect::<Float64Array>())
+            Arc::new(all.map(|row| chunk.get(row).float()).collect::<Float64Array>())
         }
         ColumnType::Text | ColumnType::Json => text_array(&chunk)?,
         ColumnType::Struct(inner) => {
@@ -134,28 +134,6 @@ fn integers(chunk: &ColumnChunk) -> Int64Array {
     match chunk.integers() {
         Some(values) => Int64Array::from_iter_values(values),
         None => (0..chunk.len()).map(|row| integer(chunk.get(row))).collect(),
-    }
-}
-
-/// A number as the nearest float.
-fn float(value: ColumnValue<'_>) -> Option<f64> {
-    /// Powers of ten that floats hold exactly.
-    const EXACT: [f64; 19] = [
-        1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
-        1e17, 1e18,
-    ];
-    const INTEGER_MAX: u64 = 1 << f64::MANTISSA_DIGITS;
-    #[expect(clippy::cast_precision_loss, reason = "the nearest float is what is asked for")]
-    match value {
-        ColumnValue::Int(value) => Some(value as f64),
-        ColumnValue::Float(value) => Some(value),
-        // Both are exact, so that the quotient is the nearest float.
-        ColumnValue::Decimal { mantissa, scale } if mantissa.unsigned_abs() <= INTEGER_MAX => {
-            Some(mantissa as f64 / EXACT.get(usize::from(scale))?)
-        }
-        ColumnValue::Decimal { mantissa, scale } => format!("{mantissa}e-{scale}").parse().ok(),
-        ColumnValue::Digits(text) => text.parse().ok(),
-        _ => None,
     }
 }
 

@@ -31,12 +31,17 @@ use crate::tree::scan::{ColumnScan, Visitor};
 use crate::tree::schema::{Label, ROOT, Schema, index_u32};
 use crate::tree::serialize::Format;
 
+mod aggregate;
 mod chunk;
 mod field;
 mod past;
 #[cfg(test)]
 mod tests;
 
+pub use aggregate::{
+    AggregateColumn, AggregatePlan, AggregateValue, AggregateWork, Aggregates, Comparison, Measure,
+    Measured, RangeOfInt, RowFilter, Sum, ValueKind, ValueTest,
+};
 pub use chunk::{ColumnChunk, ColumnValue};
 pub use field::{ColumnField, ColumnKinds};
 use past::Past;

@@ -36,7 +36,8 @@ mod vectors;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use column::{Column, ColumnBuilder, Stretch, encode_column};
+pub(crate) use column::{Column, ColumnBuilder, Encoded, Stretch, encode_column};
+pub(crate) use integers::{Differences, Values};
 pub(crate) use order::{decode_order_block, encode_order_block};
 pub(crate) use revision_rows::{RevisionRows, RevisionRowsBlock};
 pub(crate) use run::{RunChange, RunPiece, encode_complete_run, encode_run};

@@ -93,7 +93,9 @@ pub use collection::{
     RecordPath, RecordVersion, Records, Saved, Scan, ScanOptions,
 };
 pub use columns::{
-    ColumnChunk, ColumnField, ColumnKinds, ColumnRows, ColumnValue, Columns, ElementRows,
+    AggregateColumn, AggregatePlan, AggregateValue, AggregateWork, Aggregates, ColumnChunk,
+    ColumnField, ColumnKinds, ColumnRows, ColumnValue, Columns, Comparison, ElementRows, Measure,
+    Measured, RangeOfInt, RowFilter, Sum, ValueKind, ValueTest,
 };
 pub use condition::{Condition, Spell, When};
 pub use content_hash::ContentHash;

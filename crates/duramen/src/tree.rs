@@ -49,6 +49,7 @@ pub(crate) mod departed;
 pub(crate) mod difference;
 pub(crate) mod disk;
 pub(crate) mod edit;
+pub(crate) mod encoded;
 pub(crate) mod erase;
 pub(crate) mod first_states;
 pub(crate) mod group;
@@ -178,7 +179,7 @@ impl Tree {
     }
 
     /// Reads under the lock; what is missing is loaded without it, then `read` runs again.
-    pub(crate) fn read<T>(&self, read: impl Fn(&TreeData) -> Result<T, Fault>) -> Result<T> {
+    pub(crate) fn read<T>(&self, mut read: impl FnMut(&TreeData) -> Result<T, Fault>) -> Result<T> {
         let mut faults = Faults::default();
         loop {
             let result = read(&self.data.read());

@@ -36,6 +36,30 @@ pub enum ColumnValue<'a> {
     Json(&'a str),
 }
 
+impl ColumnValue<'_> {
+    /// A number as the nearest float; none for what is no number.
+    pub fn float(self) -> Option<f64> {
+        /// Powers of ten that floats hold exactly.
+        const EXACT: [f64; 19] = [
+            1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+            1e16, 1e17, 1e18,
+        ];
+        const INTEGER_MAX: u64 = 1 << f64::MANTISSA_DIGITS;
+        #[expect(clippy::cast_precision_loss, reason = "the nearest float is what is asked for")]
+        match self {
+            Self::Int(value) => Some(value as f64),
+            Self::Float(value) => Some(value),
+            // Both are exact, so that the quotient is the nearest float.
+            Self::Decimal { mantissa, scale } if mantissa.unsigned_abs() <= INTEGER_MAX => {
+                Some(mantissa as f64 / EXACT.get(usize::from(scale))?)
+            }
+            Self::Decimal { mantissa, scale } => format!("{mantissa}e-{scale}").parse().ok(),
+            Self::Digits(text) => text.parse().ok(),
+            _ => None,
+        }
+    }
+}
+
 /// The values of one column at some rows, in their order.
 ///
 /// Each row has a form and a word: a number or truth value by itself, for text where it is. Rows

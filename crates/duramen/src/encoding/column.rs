@@ -7,6 +7,7 @@
 //! share a tag.
 
 mod builder;
+mod encoded;
 mod split;
 mod stretch;
 pub(super) mod tag;
@@ -22,6 +23,7 @@ use super::texts::Texts;
 use crate::error::{Error, ErrorKind, Result};
 use crate::state::Datum;
 pub(crate) use builder::ColumnBuilder;
+pub(crate) use encoded::Encoded;
 use split::{Sides, Split};
 pub(crate) use stretch::Stretch;
 

@@ -25,15 +25,16 @@ pub(crate) struct Integers {
 
 /// A vector of integers for many reads.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Values<'a> {
-    base: i64,
-    step: i64,
-    len: usize,
-    differences: Differences<'a>,
+pub(crate) struct Values<'a> {
+    pub(crate) base: i64,
+    pub(crate) step: i64,
+    pub(crate) len: usize,
+    pub(crate) differences: Differences<'a>,
 }
 
+/// What values have above the line that they are along.
 #[derive(Debug, Clone, Copy)]
-enum Differences<'a> {
+pub(crate) enum Differences<'a> {
     None,
     /// Two to a byte.
     Half(&'a [u8]),
@@ -213,9 +214,22 @@ impl Integers {
 }
 
 impl Values<'_> {
+    /// Whether all of them are indexes into a list of a length.
+    pub(crate) fn are_below(&self, len: usize) -> bool {
+        let is_below = |value| usize::try_from(value).is_ok_and(|index| index < len);
+        let most = match self.differences {
+            _ if self.step != 0 || self.base != 0 => return self.each(0..self.len, is_below),
+            Differences::Half(_) if len >= 16 => return true,
+            Differences::Half(bytes) => bytes.iter().map(|two| (two & 0xf).max(two >> 4)).max(),
+            Differences::One(bytes) => bytes.iter().copied().max(),
+            _ => return self.each(0..self.len, is_below),
+        };
+        usize::from(most.unwrap_or(0)) < len
+    }
+
     /// Value `index`, or `None` beyond the end.
     #[inline]
-    pub(super) fn get(&self, index: usize) -> Option<i64> {
+    pub(crate) fn get(&self, index: usize) -> Option<i64> {
         let difference = match self.differences {
             Differences::None => (index < self.len).then_some(0)?,
             Differences::Half(bytes) => half(bytes, index).filter(|_| index < self.len)?,

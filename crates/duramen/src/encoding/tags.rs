@@ -66,6 +66,22 @@ impl Tags {
         (self.distinct == 1).then_some(self.only)
     }
 
+    /// The tags there are, the last one marked.
+    pub(super) fn list<'a>(&self, cell: &'a [u8]) -> &'a [u8] {
+        let end = (self.list_at as usize).saturating_add(usize::from(self.distinct));
+        cell.get(self.list_at as usize..end).unwrap_or_default()
+    }
+
+    /// The two tags there are and a bit of each for which it is, lowest first.
+    pub(super) fn pair<'a>(&self, cell: &'a [u8]) -> Option<([u8; 2], &'a [u8])> {
+        if self.code_bits != 1 {
+            return None;
+        }
+        let [first, second, ..] = *cell.get(self.list_at as usize..)? else { return None };
+        let end = (self.codes_at as usize).saturating_add(self.len().div_ceil(8));
+        Some(([first & !LAST, second & !LAST], cell.get(self.codes_at as usize..end)?))
+    }
+
     /// Tag `index`, or `None` beyond the end.
     #[inline]
     pub(super) fn get(&self, cell: &[u8], index: usize) -> Option<u8> {

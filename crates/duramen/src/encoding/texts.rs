@@ -126,14 +126,19 @@ impl Texts {
         Some(TextValues { codes, ends: ends.values(cell), bytes })
     }
 
-    /// The distinct strings and which of them each is, all codes in range, if they are kept so.
-    pub(super) fn coded<'a>(&self, cell: &'a [u8]) -> Option<(Vec<i64>, Vec<&'a [u8]>)> {
+    /// The distinct strings and the vector of which each is, if they are kept so.
+    pub(super) fn dictionary<'a>(&self, cell: &'a [u8]) -> Option<(Integers, Vec<&'a [u8]>)> {
         let Form::Dictionary { codes, ends } = &self.form else { return None };
         let text = |code| {
             let (span, at) = (ends.span(cell, code)?, self.bytes_at as usize);
             cell.get(at.checked_add(span.start)?..at.checked_add(span.end)?)
         };
-        let distinct = (0..ends.len()).map(text).collect::<Option<Vec<_>>>()?;
+        Some((*codes, (0..ends.len()).map(text).collect::<Option<Vec<_>>>()?))
+    }
+
+    /// The distinct strings and which of them each is, all codes in range, if they are kept so.
+    pub(super) fn coded<'a>(&self, cell: &'a [u8]) -> Option<(Vec<i64>, Vec<&'a [u8]>)> {
+        let (codes, distinct) = self.dictionary(cell)?;
         let mut decoded = Vec::with_capacity(self.len());
         codes.decode_into(cell, &mut decoded);
         let is_known = |code: &i64| usize::try_from(*code).is_ok_and(|code| code < distinct.len());

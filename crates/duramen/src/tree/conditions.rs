@@ -397,6 +397,10 @@ impl Bits {
         Self([0; SLOTS / 64])
     }
 
+    pub(crate) fn all() -> Self {
+        Self([u64::MAX; SLOTS / 64])
+    }
+
     /// The bits of consecutive slots.
     pub(crate) fn of(slots: &Range<u16>) -> Self {
         let below = |slot: u16, word: usize| match usize::from(slot).saturating_sub(word * 64) {
@@ -454,6 +458,42 @@ impl Bits {
 
     pub(crate) fn is_none(&self) -> bool {
         self.0.iter().all(|word| *word == 0)
+    }
+
+    /// With every bit so many slots further on.
+    pub(crate) fn later(&self, slots: u16) -> Self {
+        let (words, bits) = (usize::from(slots / 64), slots % 64);
+        if slots == 0 {
+            return self.clone();
+        }
+        let word = |at: Option<usize>| at.and_then(|at| self.0.get(at)).copied().unwrap_or(0);
+        Self(std::array::from_fn(|at| {
+            let (own, before) = (at.checked_sub(words), at.checked_sub(words + 1));
+            let carried = if bits == 0 { 0 } else { word(before) >> (64 - bits) };
+            word(own) << bits | carried
+        }))
+    }
+
+    /// With every bit so many slots before; those that would be before the first are left out.
+    pub(crate) fn earlier(&self, slots: u16) -> Self {
+        let (words, bits) = (usize::from(slots / 64), slots % 64);
+        if slots == 0 {
+            return self.clone();
+        }
+        let word = |at: usize| self.0.get(at).copied().unwrap_or(0);
+        Self(std::array::from_fn(|at| {
+            let carried = if bits == 0 { 0 } else { word(at + words + 1) << (64 - bits) };
+            word(at + words) >> bits | carried
+        }))
+    }
+
+    /// The slots that are set, rising.
+    pub(crate) fn slots(&self) -> impl Iterator<Item = u16> + '_ {
+        (0..).step_by(64).zip(&self.0).flat_map(|(first, word)| {
+            let rest = |word: &u64| Some(word & word.wrapping_sub(1)).filter(|word| *word != 0);
+            let words = std::iter::successors(Some(*word).filter(|word| *word != 0), rest);
+            words.map(move |word| first + u16::try_from(word.trailing_zeros()).unwrap_or(0))
+        })
     }
 
     /// Takes the first slot that is set, or the last one.

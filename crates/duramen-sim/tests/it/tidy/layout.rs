@@ -10,8 +10,9 @@ const BANNED_MODULES: &[&str] =
 /// The crates that ship, each with the ones of the workspace that it may name.
 const SHIPPED: &[(&str, &[&str])] = &[
     ("duramen-derive", &[]),
+    ("duramen-kernel", &[]),
     ("duramen-mapping", &[]),
-    ("duramen", &["duramen-derive", "duramen-mapping"]),
+    ("duramen", &["duramen-derive", "duramen-kernel", "duramen-mapping"]),
     ("duramen-sql", &["duramen"]),
     ("duramen-backends", &["duramen"]),
     ("duramen-server", &["duramen", "duramen-sql", "duramen-backends"]),

@@ -169,6 +169,11 @@ pub(super) fn is_container(tag: u8) -> bool {
     matches!(tag, OBJECT | ARRAY_BLOCKS | MAP_BLOCKS)
 }
 
+/// Whether states with this tag stand elsewhere; with the mark of the last one in a list or not.
+pub(super) fn is_apart(tag: u8) -> bool {
+    matches!(tag & 0x7f, APART_PLAIN_TEXT | APART_TEXT | APART_DIGITS | APART_OPAQUE)
+}
+
 /// Whether a slot with this tag carries something.
 #[inline]
 pub(super) fn is_carrying(tag: u8) -> bool {

@@ -1,0 +1,85 @@
+//! Loops over encoded integers and bitmaps: what aggregates spend their time in.
+//!
+//! Integers are unsigned, little-endian, of 1, 2, 4 or 8 bytes ([`Lane`]); a bitmap has the bit of
+//! value `i` in its word `i / 64`, and the bits beyond the last value are 0.
+//!
+//! Each loop is written once, for any processor ([`scalar`]); on x86-64 it is compiled a second
+//! time for those with AVX2, which is looked for when it is called, and comparisons of bytes are
+//! written with SSE2 and AVX2, as compilers find no way from a comparison to a bit. On ARM all
+//! processors have the instructions that compilers use (NEON).
+//!
+//! ```
+//! let mut bits = [0];
+//! duramen_kernel::between(&[3_u8, 9, 7], 4, 8, &mut bits);
+//! assert_eq!(bits, [0b100]);
+//! assert_eq!(duramen_kernel::masked_sum(&[3_u8, 9, 7], &bits), 7);
+//! ```
+
+mod lane;
+mod scalar;
+#[cfg(test)]
+mod tests;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+pub use lane::Lane;
+
+macro_rules! widest {
+    ($name:ident($($of:expr),*)) => {{
+        #[cfg(target_arch = "x86_64")]
+        if let Some(avx2) = x86::Avx2::detect() {
+            return x86::$name(avx2, $($of),*);
+        }
+        scalar::$name($($of),*)
+    }};
+}
+
+/// Sets the bits of the values from `low` to `high`, and clears those of others.
+#[inline]
+pub fn between<L: Lane>(values: &[L], low: u64, high: u64, bits: &mut [u64]) {
+    #[cfg(target_arch = "x86_64")]
+    if let (Some(bytes), Ok(low)) = (L::bytes(values), u8::try_from(low)) {
+        return bytes_between(bytes, low, high, bits);
+    }
+    widest!(between(values, low, high, bits))
+}
+
+#[cfg(target_arch = "x86_64")]
+fn bytes_between(values: &[u8], low: u8, high: u64, bits: &mut [u64]) {
+    let Some(above) = u8::narrow(high).checked_sub(low) else { return bits.fill(0) };
+    let words = match x86::Avx2::detect() {
+        Some(avx2) => x86::bytes_within_avx2(avx2, values, (low, above), bits),
+        None => x86::bytes_within(values, low, above, bits),
+    };
+    scalar::between(&values[words * 64..], low.into(), high, &mut bits[words..]);
+}
+
+/// The sum of the values whose bits are set.
+#[inline]
+pub fn masked_sum<L: Lane>(values: &[L], bits: &[u64]) -> u128 {
+    widest!(masked_sum(values, bits))
+}
+
+/// The least and the greatest of the values whose bits are set.
+#[inline]
+pub fn masked_bounds<L: Lane>(values: &[L], bits: &[u64]) -> Option<(u64, u64)> {
+    widest!(masked_bounds(values, bits))
+}
+
+/// How many bits are set.
+#[inline]
+pub fn count(bits: &[u64]) -> u64 {
+    widest!(count(bits))
+}
+
+/// Takes integers of half a byte, the first of each two in the lower half, apart.
+#[inline]
+pub fn unpack_halves(bytes: &[u8], values: &mut [u8]) {
+    widest!(unpack_halves(bytes, values))
+}
+
+/// Adds how often there is each value below the length of `counts`.
+#[inline]
+pub fn histogram(values: &[u8], counts: &mut [u64]) {
+    widest!(histogram(values, counts))
+}

@@ -1,0 +1,139 @@
+//! Loops that any processor runs, and that those with instructions of their own are tested against.
+//!
+//! They go by 64 values, a word of a bitmap, without branches within, so that compilers make wide
+//! ones of them for whatever target they are inlined into.
+
+use crate::lane::Lane;
+
+/// Values of one word of a bitmap.
+const WORD: usize = 64;
+
+/// By which eight bytes of 0 and 1 are multiplied to have them as bits in the highest byte.
+const GATHER: u64 = 0x0102_0408_1020_4080;
+
+#[inline]
+pub(crate) fn between<L: Lane>(values: &[L], low: u64, high: u64, bits: &mut [u64]) {
+    if low > L::MAX {
+        bits.fill(0);
+        return;
+    }
+    let (low, high) = (L::narrow(low), L::narrow(high));
+    let (words, rest) = values.as_chunks::<WORD>();
+    let mut bits = bits.iter_mut();
+    for (group, word) in words.iter().zip(&mut bits) {
+        let mut flags = [0_u8; WORD];
+        for (flag, value) in flags.iter_mut().zip(group) {
+            let value = value.word();
+            *flag = u8::from(low <= value) & u8::from(value <= high);
+        }
+        *word = gather(&flags);
+    }
+    if let Some(word) = bits.next() {
+        *word = (0..).zip(rest).fold(0, |word, (bit, value)| {
+            let value = value.word();
+            word | u64::from(low <= value && value <= high) << bit
+        });
+    }
+    bits.for_each(|word| *word = 0);
+}
+
+#[inline]
+fn gather(flags: &[u8; WORD]) -> u64 {
+    let (eights, _) = flags.as_chunks::<8>();
+    let bytes = eights.iter().map(|eight| u64::from_le_bytes(*eight).wrapping_mul(GATHER) >> 56);
+    (0..).step_by(8).zip(bytes).fold(0, |word, (shift, byte)| word | byte << shift)
+}
+
+#[inline]
+pub(crate) fn masked_sum<L: Lane>(values: &[L], bits: &[u64]) -> u128 {
+    let mut sum = 0_u128;
+    for (group, &word) in values.chunks(WORD).zip(bits) {
+        if L::MAX <= u64::from(u32::MAX) {
+            let own = (0..).zip(group).map(|(bit, value)| value.value() & chosen(word, bit));
+            sum += u128::from(own.sum::<u64>());
+        } else {
+            let own = (0..).zip(group).map(|(bit, value)| value.value() & chosen(word, bit));
+            sum += own.map(u128::from).sum::<u128>();
+        }
+    }
+    sum
+}
+
+/// All bits if one is set.
+#[inline]
+fn chosen(word: u64, bit: u32) -> u64 {
+    (word >> bit & 1).wrapping_neg()
+}
+
+#[inline]
+pub(crate) fn masked_bounds<L: Lane>(values: &[L], bits: &[u64]) -> Option<(u64, u64)> {
+    let (mut least, mut most, mut any) = (u64::MAX, 0, 0);
+    for (group, &word) in values.chunks(WORD).zip(bits) {
+        any |= word;
+        for (bit, value) in (0..).zip(group) {
+            let (value, chosen) = (value.value(), chosen(word, bit));
+            least = least.min(value | !chosen);
+            most = most.max(value & chosen);
+        }
+    }
+    (any != 0).then_some((least, most))
+}
+
+#[inline]
+pub(crate) fn count(bits: &[u64]) -> u64 {
+    bits.iter().map(|word| u64::from(word.count_ones())).sum()
+}
+
+#[inline]
+pub(crate) fn unpack_halves(bytes: &[u8], values: &mut [u8]) {
+    let (pairs, rest) = values.as_chunks_mut::<2>();
+    let whole = pairs.len();
+    for (pair, byte) in pairs.iter_mut().zip(bytes) {
+        *pair = [byte & 0xf, byte >> 4];
+    }
+    if let (Some(last), Some(byte)) = (rest.first_mut(), bytes.get(whole)) {
+        *last = byte & 0xf;
+    }
+}
+
+/// Counts of values below 16: each value is compared with all of them, which is wide.
+const FEW: usize = 16;
+
+#[inline]
+pub(crate) fn histogram(values: &[u8], counts: &mut [u64]) {
+    if counts.len() <= FEW {
+        return few(values, counts);
+    }
+    // Values often come twice in a row, and a count that was just stored is slow to load.
+    let mut tables = [[0_u32; 256]; 4];
+    let (fours, rest) = values.as_chunks::<4>();
+    for four in fours {
+        for (table, value) in tables.iter_mut().zip(four) {
+            table[usize::from(*value)] += 1;
+        }
+    }
+    for value in rest {
+        tables[0][usize::from(*value)] += 1;
+    }
+    for (value, count) in counts.iter_mut().take(256).enumerate() {
+        *count += tables.iter().map(|table| u64::from(table[value])).sum::<u64>();
+    }
+}
+
+#[inline]
+fn few(values: &[u8], counts: &mut [u64]) {
+    // A byte holds the count of so many.
+    for group in values.chunks(32 * usize::from(u8::MAX)) {
+        let (wide, rest) = group.as_chunks::<32>();
+        for (wanted, count) in (0_u8..).zip(&mut *counts) {
+            let mut own = [0_u8; 32];
+            for values in wide {
+                for (own, value) in own.iter_mut().zip(values) {
+                    *own += u8::from(*value == wanted);
+                }
+            }
+            *count += own.iter().map(|own| u64::from(*own)).sum::<u64>();
+            *count += rest.iter().filter(|value| **value == wanted).count() as u64;
+        }
+    }
+}

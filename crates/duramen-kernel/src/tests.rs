@@ -1,0 +1,99 @@
+use proptest::prelude::*;
+
+use super::*;
+
+/// A bitmap as it is described: value by value.
+fn bitmap(len: usize, is_set: impl Fn(usize) -> bool) -> Vec<u64> {
+    let mut bits = vec![0; len.div_ceil(64)];
+    for at in (0..len).filter(|at| is_set(*at)) {
+        bits[at / 64] |= 1 << (at % 64);
+    }
+    bits
+}
+
+fn chosen<L: Lane>(values: &[L], bits: &[u64]) -> Vec<u64> {
+    let is_set = |at: &usize| bits[at / 64] >> (at % 64) & 1 != 0;
+    (0..values.len()).filter(is_set).map(|at| values[at].value()).collect()
+}
+
+fn check<L: Lane>(values: &[L], (low, high): (u64, u64), mask: &[u64]) {
+    let expected = bitmap(values.len(), |at| (low..=high).contains(&values[at].value()));
+    // What was there before does not matter.
+    let mut bits = vec![u64::MAX; expected.len() + 1];
+    between(values, low, high, &mut bits);
+    assert_eq!(bits[..expected.len()], expected, "{low}..={high}");
+    assert_eq!(bits[expected.len()], 0);
+    scalar::between(values, low, high, &mut bits);
+    assert_eq!(bits[..expected.len()], expected, "{low}..={high}");
+    let chosen = chosen(values, mask);
+    let sum = chosen.iter().map(|value| u128::from(*value)).sum::<u128>();
+    let bounds = chosen.iter().min().copied().zip(chosen.iter().max().copied());
+    assert_eq!((masked_sum(values, mask), scalar::masked_sum(values, mask)), (sum, sum));
+    assert_eq!(
+        (masked_bounds(values, mask), scalar::masked_bounds(values, mask)),
+        (bounds, bounds)
+    );
+}
+
+proptest! {
+    #[test]
+    fn loops_find_what_is_there_value_by_value(
+        wide in proptest::collection::vec(any::<u64>(), 0..400),
+        shift in 0_u32..64,
+        (low, high) in (any::<u64>(), any::<u64>()),
+        mask in proptest::collection::vec(any::<u64>(), 7),
+    ) {
+        let wide: Vec<_> = wide.into_iter().map(|value| value >> shift).collect();
+        let mask = bitmap(wide.len(), |at| mask[at / 64] >> (at % 64) & 1 != 0);
+        let range = (low >> shift, high >> shift);
+        check(&wide.iter().map(|value| value.to_le_bytes()).collect::<Vec<_>>(), range, &mask);
+        let low_bytes = |value: &u64| value.to_le_bytes();
+        let fours = wide.iter().map(|value| *low_bytes(value).first_chunk::<4>().unwrap());
+        check(&fours.collect::<Vec<_>>(), range, &mask);
+        let twos = wide.iter().map(|value| *low_bytes(value).first_chunk::<2>().unwrap());
+        check(&twos.collect::<Vec<_>>(), range, &mask);
+        let ones: Vec<u8> = wide.iter().map(|value| low_bytes(value)[0]).collect();
+        check(&ones, range, &mask);
+        check(&ones, (low & 0xff, high & 0x1ff), &mask);
+        let set: u32 = mask.iter().map(|word| word.count_ones()).sum();
+        assert_eq!((count(&mask), scalar::count(&mask)), (set.into(), set.into()));
+    }
+
+    #[test]
+    fn halves_and_histograms_are_those_of_single_values(
+        bytes in proptest::collection::vec(any::<u8>(), 0..20_000),
+        is_odd in any::<bool>(),
+        distinct in 1_usize..40,
+    ) {
+        let mut values = vec![0; (2 * bytes.len()).saturating_sub(usize::from(is_odd))];
+        unpack_halves(&bytes, &mut values);
+        for (at, value) in values.iter().enumerate() {
+            assert_eq!(*value, if at % 2 == 0 { bytes[at / 2] & 0xf } else { bytes[at / 2] >> 4 });
+        }
+        for values in [&values, &bytes] {
+            let (mut counts, mut twin) = (vec![1; distinct], vec![1; distinct]);
+            histogram(values, &mut counts);
+            scalar::histogram(values, &mut twin);
+            let count = |wanted| 1 + values.iter().filter(|v| usize::from(**v) == wanted).count();
+            let expected: Vec<_> = (0..distinct).map(|wanted| count(wanted) as u64).collect();
+            assert_eq!((&counts, &twin), (&expected, &expected));
+        }
+    }
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn bytes_are_compared_alike_with_narrow_and_wide_instructions() {
+    let values: Vec<u8> = (0..=255).cycle().take(640).collect();
+    for (low, above) in [(0, 255), (0, 0), (41, 200), (255, 0), (200, 55), (128, 3)] {
+        let expected = bitmap(640, |at| (low..=low + above).contains(&values[at]));
+        let mut bits = [0; 10];
+        assert_eq!(x86::bytes_within(&values, low, above, &mut bits), 10);
+        assert_eq!(bits[..], expected);
+        if let Some(avx2) = x86::Avx2::detect() {
+            bits.fill(0);
+            assert_eq!(x86::bytes_within_avx2(avx2, &values, (low, above), &mut bits), 10);
+            assert_eq!(bits[..], expected);
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! The short way from the text of a query that was asked before to its answer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use duramen::{AggregatePlan, Aggregates, Columns, Error, ErrorKind, Result};
+use tokio::time::Instant;
+
+use super::literals::Shape;
+use super::output;
+use super::prepared::{Known, PreparedPlan};
+use super::run::Run;
+use crate::answer::{Answer, Source};
+use crate::failure;
+use crate::session::{Session, plan, threads};
+use crate::statement::{self, Places, Request};
+
+/// Parts from which on they are shared among threads: to wake one takes as long as a few parts.
+const SHARED_PARTS_MIN: usize = 16;
+
+impl Session {
+    /// The answer by a plan that is known; none if the query has to be planned.
+    pub(crate) fn answer_prepared(&self, sql: &str) -> Result<Option<Answer<'_>>> {
+        let Some(shape) = Shape::of(sql) else { return Ok(None) };
+        let prepared = match self.prepared.get(&shape.text) {
+            Some(Known::Fast(prepared)) => prepared,
+            Some(Known::Asked) => match self.prepare(&shape)? {
+                Some(prepared) => prepared,
+                None => return Ok(None),
+            },
+            Some(Known::Plain) | None => return Ok(None),
+        };
+        let limit = self.options.timeout_ms.map(Duration::from_millis);
+        let deadline = limit.map(|limit| Instant::now() + limit);
+        let tables = self.tables(&Places::default());
+        // What is wrong with a table is told with its place in the text.
+        let Ok(Some(table)) = tables.find(&prepared.place) else { return Ok(None) };
+        if table.columns != prepared.columns {
+            self.prepared.set(&shape.text, Known::Asked);
+            return Ok(None);
+        }
+        let template = &prepared.template;
+        let Some(bound) = template.bind(&shape.literals) else { return Ok(None) };
+        let found = self.aggregate(table.rows.clone(), bound, deadline)?;
+        let batch = output::batch(&found, &template.outputs, &template.schema);
+        let batch = batch.map_err(|error| failure::query(error, &Places::default()))?;
+        let Some(batch) = batch else { return Ok(None) };
+        Ok(Some(Answer {
+            session: self,
+            schema: Arc::clone(&template.schema),
+            source: Source::Ready(Some(batch)),
+            deadline,
+            is_over: false,
+            rows: 0,
+        }))
+    }
+
+    /// Plans a query with literals that stand in for others, and keeps what comes of it.
+    fn prepare(&self, shape: &Shape) -> Result<Option<Arc<PreparedPlan>>> {
+        let planned = statement::parse(&shape.with_stand_ins()).and_then(|(request, places)| {
+            let tables = Arc::new(self.tables(&places));
+            let statement = match request {
+                // What a view is made of may be another query the next time.
+                Request::Read(statement) if !tables.has_view(&places)? => statement,
+                _ => return Err(Error::new(ErrorKind::Unsupported, "no plan is kept of this")),
+            };
+            let context = self.context(tables)?;
+            let planned = self.runtime()?.block_on(plan(&context, statement));
+            planned.map_err(|error| failure::query(error, &places))
+        });
+        let prepared = planned.ok().and_then(|plan| PreparedPlan::of(&plan, shape.literals.len()));
+        let prepared = prepared.map(Arc::new);
+        let known = prepared.clone().map_or(Known::Plain, Known::Fast);
+        self.prepared.set(&shape.text, known);
+        Ok(prepared)
+    }
+
+    fn aggregate(
+        &self,
+        rows: Columns,
+        plan: AggregatePlan,
+        deadline: Option<Instant>,
+    ) -> Result<Aggregates> {
+        let others = if rows.parts() < SHARED_PARTS_MIN { 0 } else { threads() - 1 };
+        let run = Arc::new(Run::new(rows, plan));
+        let runtime = self.runtime()?;
+        let tasks: Vec<_> = std::iter::repeat_with(|| {
+            let run = Arc::clone(&run);
+            runtime.spawn_blocking(move || run.work(|| Ok(())))
+        })
+        .take(others)
+        .collect();
+        let own = run.work(|| self.check(deadline));
+        if own.is_err() {
+            run.end();
+        }
+        let mut all = own?;
+        for task in tasks {
+            // One that has not begun yet has no parts.
+            task.abort();
+            match runtime.block_on(task) {
+                Ok(found) => all.merge(found?),
+                Err(ended) if ended.is_cancelled() => {}
+                Err(_) => {
+                    let message = "a thread of a query ended without an answer: report it";
+                    return Err(Error::new(ErrorKind::Internal, message));
+                }
+            }
+        }
+        Ok(all)
+    }
+}

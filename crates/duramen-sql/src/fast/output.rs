@@ -1,0 +1,115 @@
+//! What the engine found as a record batch.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{
+    ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringViewArray,
+};
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::Result;
+use duramen::{AggregateValue, Aggregates, Measured, Sum, ValueKind};
+
+/// Sums up to which floats add integers up exactly, in any order.
+const EXACT_MAX: u128 = 1 << f64::MANTISSA_DIGITS;
+
+/// A column of the answer, by key or measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Output {
+    Key(usize, ValueKind),
+    Count(usize),
+    Sum(usize),
+    Average(usize),
+    Bound(usize, ValueKind),
+}
+
+/// The answer; none if it would depend on what the engine does not know.
+pub(super) fn batch(
+    found: &Aggregates,
+    outputs: &[Output],
+    schema: &SchemaRef,
+) -> Result<Option<RecordBatch>> {
+    if found.is_full() {
+        return Ok(None);
+    }
+    let mut arrays = Vec::with_capacity(outputs.len());
+    for output in outputs {
+        match array(found, *output) {
+            Some(array) => arrays.push(array),
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(RecordBatch::try_new(Arc::clone(schema), arrays)?))
+}
+
+fn array(found: &Aggregates, output: Output) -> Option<ArrayRef> {
+    let measured = |measure: usize| found.measured().get(measure);
+    Some(match output {
+        Output::Key(key, kind) => {
+            let values = (0..found.groups()).map(|group| found.keys(group).nth(key));
+            values_array(values, kind)
+        }
+        Output::Bound(measure, kind) => {
+            let Measured::Bound(bounds) = measured(measure)? else { return None };
+            values_array(bounds.iter().map(Some), kind)
+        }
+        Output::Count(measure) => {
+            let counts: Vec<u64> = match measured(measure)? {
+                Measured::Count(counts) => counts.clone(),
+                Measured::Distinct(sets) => sets.iter().map(|set| set.len() as u64).collect(),
+                Measured::Sum(_) | Measured::Bound(_) => return None,
+            };
+            Arc::new(Int64Array::from_iter_values(counts.into_iter().map(u64::cast_signed)))
+        }
+        Output::Sum(measure) => {
+            let Measured::Sum(sums) = measured(measure)? else { return None };
+            // Sums of 64 bits wrap around.
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "the low half is what is asked for"
+            )]
+            let sum = |sum: &Sum| (sum.count > 0).then_some(sum.sum as i64);
+            Arc::new(sums.iter().map(sum).collect::<Int64Array>())
+        }
+        Output::Average(measure) => {
+            let Measured::Sum(sums) = measured(measure)? else { return None };
+            if sums.iter().any(|sum| sum.reach > EXACT_MAX) {
+                return None;
+            }
+            #[expect(clippy::cast_precision_loss, reason = "it is exact up to this sum")]
+            let average = |sum: &Sum| (sum.count > 0).then(|| sum.sum as f64 / sum.count as f64);
+            Arc::new(sums.iter().map(average).collect::<Float64Array>())
+        }
+    })
+}
+
+fn values_array<'v>(
+    values: impl Iterator<Item = Option<&'v AggregateValue>>,
+    kind: ValueKind,
+) -> ArrayRef {
+    match kind {
+        ValueKind::Bool => Arc::new(
+            values
+                .map(|value| match value {
+                    Some(AggregateValue::Bool(value)) => Some(*value),
+                    _ => None,
+                })
+                .collect::<BooleanArray>(),
+        ),
+        ValueKind::Text => Arc::new(
+            values
+                .map(|value| match value {
+                    Some(AggregateValue::Text(text)) => Some(text.as_ref()),
+                    _ => None,
+                })
+                .collect::<StringViewArray>(),
+        ),
+        ValueKind::Int | ValueKind::Float => Arc::new(
+            values
+                .map(|value| match value {
+                    Some(AggregateValue::Int(value)) => Some(*value),
+                    _ => None,
+                })
+                .collect::<Int64Array>(),
+        ),
+    }
+}

@@ -1,0 +1,92 @@
+//! Plans of queries that were asked before: neither parsed nor planned again.
+//!
+//! What is kept is a plan, never an answer, and it serves as long as the table has the columns that
+//! it was made for. A query has one from the second time on that it is asked with any literals.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use datafusion::physical_expr::expressions::Column as ColumnExpr;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::projection::ProjectionExec;
+
+use super::lowering::FastPlan;
+use super::operator::FastAggregateExec;
+use super::template::Template;
+use crate::column_type::TableColumns;
+use crate::table::TablePlace;
+
+/// Plans that a session keeps.
+const PLANS_MAX: usize = 1_024;
+
+/// What is known of queries by their texts without literals.
+#[derive(Debug, Default)]
+pub(crate) struct Prepared(Mutex<HashMap<String, Known>>);
+
+/// What is known of a query.
+#[derive(Debug, Clone)]
+pub(super) enum Known {
+    /// It was asked once.
+    Asked,
+    /// It takes the plans of all queries.
+    Plain,
+    Fast(Arc<PreparedPlan>),
+}
+
+/// The plan of a query.
+#[derive(Debug)]
+pub(super) struct PreparedPlan {
+    pub(super) template: Template,
+    pub(super) place: TablePlace,
+    pub(super) columns: TableColumns,
+}
+
+impl Prepared {
+    /// What is known of a query; a query that is not known is from now on.
+    pub(super) fn get(&self, text: &str) -> Option<Known> {
+        let mut plans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = plans.get(text) {
+            return Some(known.clone());
+        }
+        if plans.len() >= PLANS_MAX {
+            plans.clear();
+        }
+        plans.insert(text.to_owned(), Known::Asked);
+        None
+    }
+
+    /// How many plans are kept.
+    pub(crate) fn len(&self) -> usize {
+        let plans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        plans.values().filter(|known| matches!(known, Known::Fast(_))).count()
+    }
+
+    pub(super) fn set(&self, text: &str, known: Known) {
+        let mut plans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        plans.insert(text.to_owned(), known);
+    }
+}
+
+impl PreparedPlan {
+    /// Of the plan of a query with so many literals that stand in for others; none if it takes more
+    /// than the engine, or if the plan would not hold for other literals.
+    pub(super) fn of(plan: &Arc<dyn ExecutionPlan>, literals: usize) -> Option<Self> {
+        let (fast, wanted) = if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
+            let index = |expr: &ColumnExpr| expr.index();
+            let columns = projection.expr().iter().map(|expr| expr.expr.downcast_ref().map(index));
+            (
+                projection.input().downcast_ref::<FastAggregateExec>()?,
+                columns.collect::<Option<_>>()?,
+            )
+        } else {
+            let fast = plan.downcast_ref::<FastAggregateExec>()?;
+            (fast, (0..fast.plan().outputs.len()).collect::<Vec<_>>())
+        };
+        let FastPlan { plan: of, outputs, table, .. } = fast.plan();
+        let outputs = wanted.into_iter().map(|index| outputs.get(index).copied());
+        let outputs = outputs.collect::<Option<_>>()?;
+        let template = Template { plan: of.clone(), outputs, schema: plan.schema() };
+        let (place, columns) = table.clone();
+        template.has_all(literals).then_some(Self { template, place, columns })
+    }
+}

@@ -1,0 +1,113 @@
+//! Finds the aggregates that the engine knows.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
+use datafusion::common::{DFSchemaRef, Result, internal_err};
+use datafusion::logical_expr::{Expr, Extension, LogicalPlan, UserDefinedLogicalNodeCore};
+use datafusion::optimizer::{Optimizer, OptimizerConfig, OptimizerRule};
+
+use super::lowering::FastPlan;
+
+/// The rule that distinct counts are taken apart by, which hides them.
+const BEFORE: &str = "single_distinct_aggregation_to_group_by";
+
+/// An aggregate and what the engine is asked for in its place.
+#[derive(Debug, Clone)]
+pub(super) struct FastAggregate {
+    pub(super) fast: FastPlan,
+    pub(super) plain: LogicalPlan,
+}
+
+#[derive(Debug)]
+struct Rule;
+
+/// The rules of `DataFusion` and that of the fast path.
+pub(crate) fn with_rule() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
+    let mut rules = Optimizer::new().rules;
+    let at = rules.iter().position(|rule| rule.name() == BEFORE);
+    rules.insert(at.unwrap_or(rules.len()), Arc::new(Rule));
+    rules
+}
+
+impl OptimizerRule for Rule {
+    fn name(&self) -> &'static str {
+        "fast_aggregate"
+    }
+
+    fn rewrite(
+        &self,
+        plan: LogicalPlan,
+        _: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
+        plan.transform_down_with_subqueries(|plan| match plan {
+            // What it stands for is looked at no more.
+            LogicalPlan::Extension(extension) if extension.node.as_any().is::<FastAggregate>() => {
+                let plan = LogicalPlan::Extension(extension);
+                Ok(Transformed::new(plan, false, TreeNodeRecursion::Jump))
+            }
+            LogicalPlan::Aggregate(aggregate) => {
+                let Some(fast) = FastPlan::of(&aggregate) else {
+                    return Ok(Transformed::no(LogicalPlan::Aggregate(aggregate)));
+                };
+                let node = FastAggregate { fast, plain: LogicalPlan::Aggregate(aggregate) };
+                let plan = LogicalPlan::Extension(Extension { node: Arc::new(node) });
+                Ok(Transformed::new(plan, true, TreeNodeRecursion::Jump))
+            }
+            plan => Ok(Transformed::no(plan)),
+        })
+    }
+}
+
+impl UserDefinedLogicalNodeCore for FastAggregate {
+    fn name(&self) -> &'static str {
+        "FastAggregate"
+    }
+
+    fn inputs(&self) -> Vec<&LogicalPlan> {
+        vec![&self.plain]
+    }
+
+    fn schema(&self) -> &DFSchemaRef {
+        self.plain.schema()
+    }
+
+    fn expressions(&self) -> Vec<Expr> {
+        Vec::new()
+    }
+
+    fn fmt_for_explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("FastAggregate")
+    }
+
+    fn with_exprs_and_inputs(&self, _: Vec<Expr>, inputs: Vec<LogicalPlan>) -> Result<Self> {
+        let Ok([plain]) = <[LogicalPlan; 1]>::try_from(inputs) else {
+            return internal_err!("an aggregate of encoded columns stands for one plan");
+        };
+        Ok(Self { fast: self.fast.clone(), plain })
+    }
+}
+
+/// The plan that it stands for says all of it.
+impl PartialEq for FastAggregate {
+    fn eq(&self, other: &Self) -> bool {
+        self.plain == other.plain
+    }
+}
+
+impl Eq for FastAggregate {}
+
+impl PartialOrd for FastAggregate {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        self.plain.partial_cmp(&other.plain)
+    }
+}
+
+impl Hash for FastAggregate {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.plain.hash(state);
+    }
+}

@@ -1,0 +1,39 @@
+//! One run of an aggregate over the parts of a table, by several threads.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use duramen::{AggregatePlan, Aggregates, Columns, Result};
+
+/// Parts that threads take one after the other.
+#[derive(Debug)]
+pub(super) struct Run {
+    rows: Columns,
+    plan: AggregatePlan,
+    next: AtomicUsize,
+    is_over: AtomicBool,
+}
+
+impl Run {
+    pub(super) fn new(rows: Columns, plan: AggregatePlan) -> Self {
+        Self { rows, plan, next: AtomicUsize::new(0), is_over: AtomicBool::new(false) }
+    }
+
+    /// Nothing more is taken: nobody waits for it.
+    pub(super) fn end(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+
+    /// Takes parts until there are no more, there is too much in them, or it is not to go on.
+    pub(super) fn work(&self, check: impl Fn() -> Result<()>) -> Result<Aggregates> {
+        let mut found = self.plan.start();
+        while !self.is_over.load(Ordering::Relaxed) && !found.is_full() {
+            let part = self.next.fetch_add(1, Ordering::Relaxed);
+            if part >= self.rows.parts() {
+                break;
+            }
+            check()?;
+            self.rows.aggregate(part, &self.plan, &mut found)?;
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,117 @@
+//! Aggregates that are answered from encoded columns, and plans that are kept.
+
+use datafusion::arrow::util::pretty::pretty_format_batches;
+use duramen::{CommitOptions, Database, KeyKind};
+use duramen_sql::{Session, SessionOptions};
+
+const ROWS: i64 = 9_000;
+
+fn session() -> (Database, Session) {
+    let db = Database::memory().unwrap();
+    db.create_collection("t", KeyKind::I64).unwrap();
+    let mut transaction = db.transaction();
+    for key in 0..ROWS {
+        let json = format!("{{\"n\":{key},\"s\":\"{}\",\"r\":{}.5}}", key % 5, key % 100);
+        transaction.put_record("t", &key.into(), json.as_bytes()).unwrap();
+    }
+    transaction.commit(&CommitOptions::default()).unwrap();
+    db.checkpoint().unwrap();
+    (db.clone(), Session::new(db, SessionOptions::default()))
+}
+
+fn answer(session: &Session, sql: &str) -> String {
+    let batches = session.query(sql).unwrap().collect::<Result<Vec<_>, _>>().unwrap();
+    pretty_format_batches(&batches).unwrap().to_string()
+}
+
+#[test]
+fn a_query_that_is_asked_again_keeps_its_plan_and_not_its_answer() {
+    let (db, session) = session();
+    let query = |n: i64, s: &str| {
+        format!("SELECT count(*) AS c, max(n) AS m FROM t WHERE n < {n} AND s <> '{s}' AND r > 3")
+    };
+    let expected = |n: i64, s: i64, among: &dyn Fn(i64) -> bool| {
+        let rows =
+            (0..ROWS).filter(|key| among(*key) && *key < n && key % 5 != s && key % 100 >= 3);
+        (rows.clone().count(), rows.max().unwrap())
+    };
+    let check = |n: i64, s: i64, among: &dyn Fn(i64) -> bool| {
+        let (count, max) = expected(n, s, among);
+        let found = answer(&session, &query(n, &s.to_string()));
+        let row: String = found.lines().nth(3).unwrap().split_whitespace().collect();
+        assert_eq!(row, format!("|{count}|{max}|"), "{n} {s}");
+    };
+    check(1_000, 1, &|_| true);
+    assert_eq!(session.plans_kept(), 0);
+    check(50, 2, &|_| true);
+    assert_eq!(session.plans_kept(), 1);
+    check(5_000, 3, &|_| true);
+    db.collection("t").unwrap().delete(999, &CommitOptions::default()).unwrap();
+    check(1_000, 4, &|key| key != 999);
+    // With another field the columns are others, for which the plan is made again.
+    let of = r#"{"n":1,"late":1}"#;
+    db.collection("t").unwrap().put(1, of, &CommitOptions::default()).unwrap();
+    check(1_000, 0, &|key| key != 999 && key != 1);
+    check(1_001, 0, &|key| key != 999 && key != 1);
+    assert_eq!(session.plans_kept(), 1);
+}
+
+#[test]
+fn plans_that_hold_for_some_literals_only_are_not_kept() {
+    let (_, session) = session();
+    for sql in [
+        // One of both suffices, but which depends on them.
+        "SELECT count(*) FROM t WHERE n > 5 AND n > 7",
+        "SELECT count(*) FROM t WHERE n = 5 AND n = 7",
+        "SELECT n, count(*) FROM t GROUP BY n LIMIT 2",
+        "SELECT count(*), 7 FROM t",
+        "SELECT count(*) FROM t WHERE n + 1 > 5",
+    ] {
+        let first = answer(&session, sql);
+        assert_eq!(answer(&session, sql).lines().count(), first.lines().count(), "{sql}");
+        assert_eq!(session.plans_kept(), 0, "{sql}");
+    }
+    let both = answer(&session, "SELECT count(*) FROM t WHERE n > 8990 AND n > 7");
+    assert!(both.contains("| 9  "), "{both}");
+}
+
+#[test]
+fn plans_name_the_operator_and_say_what_it_looked_at() {
+    let (_, session) = session();
+    let plan = answer(&session, "EXPLAIN SELECT s, count(*) FROM t WHERE n > 8000 GROUP BY s");
+    assert!(plan.contains("FastAggregate: revision=1, chunks=3"), "{plan}");
+    let plan = answer(&session, "EXPLAIN ANALYZE SELECT sum(n) FROM t WHERE n > 8500");
+    for counted in ["chunks=3", "pruned=2", "rows=9"] {
+        assert!(plan.contains(counted), "{counted}: {plan}");
+    }
+    let plan = answer(&session, "EXPLAIN SELECT s, count(*) FROM t GROUP BY s HAVING s > '3'");
+    assert!(plan.contains("FastAggregate"), "{plan}");
+}
+
+#[test]
+fn what_is_beyond_the_engine_is_answered_by_rows() {
+    let (db, session) = session();
+    let groups = answer(&session, "SELECT count(*) FROM (SELECT n, count(*) FROM t GROUP BY n)");
+    assert!(groups.contains("9000"), "{groups}");
+    let mut transaction = db.transaction();
+    for key in ROWS..80_000 {
+        let json = format!("{{\"n\":{key}}}");
+        transaction.put_record("t", &key.into(), json.as_bytes()).unwrap();
+    }
+    transaction.commit(&CommitOptions::default()).unwrap();
+    for _ in 0..3 {
+        let distinct = answer(&session, "SELECT count(DISTINCT n) FROM t");
+        assert!(distinct.contains("80000"), "{distinct}");
+    }
+    let record = format!("{{\"n\":{}}}", i64::MAX);
+    let table = db.collection("t").unwrap();
+    for key in [-1, -2] {
+        table.put(key, record.as_str(), &CommitOptions::default()).unwrap();
+    }
+    for _ in 0..3 {
+        let average = answer(&session, "SELECT avg(n) FROM t WHERE n > 70000");
+        assert!(average.contains("1844489958450102.5"), "{average}");
+        let sum = answer(&session, "SELECT sum(n) FROM t WHERE n > 100000");
+        assert!(sum.contains("| -2 "), "{sum}");
+    }
+}

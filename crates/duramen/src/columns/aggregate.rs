@@ -1,0 +1,257 @@
+//! Counts, sums, bounds and distinct values of columns by group, from the cells as they are
+//! encoded: nothing is decoded that heads of cells, codes and bitmaps can tell.
+//!
+//! A column of a range of slots is a *view*: sections of cells and, apart, the slots that changed
+//! since. A filter makes a bitmap of a view's values, bitmaps are combined, and what is measured is
+//! added up where bits are set. What is not in such a form is decoded ([`ColumnChunk`]) and takes
+//! the same way.
+//!
+//! Invariants:
+//! - answers are those of reading every value: heads of cells serve only where all of their slots
+//!   are rows and none changed, summaries that are corrected where some did;
+//! - the lock of the tree is held for one range of slots of one row group at a time.
+
+use std::ops::Range;
+
+use super::{ColumnChunk, ColumnRows, Columns, group_of};
+use crate::error::{Error, ErrorKind, Result};
+use crate::node::PathId;
+use crate::state::{Datum, ShapeId};
+use crate::tree::conditions::{Bits, GroupScan, has_field};
+use crate::tree::data::TreeData;
+use crate::tree::group::Fault;
+use crate::tree::scan::Visitor;
+
+mod filter;
+mod fold;
+mod states;
+#[cfg(test)]
+mod tests;
+mod totals;
+mod value;
+mod view;
+
+use filter::holding;
+pub use filter::{Comparison, RangeOfInt, RowFilter, ValueTest};
+pub use states::{AggregateWork, Aggregates, Measure, Measured, Sum};
+pub use value::{AggregateValue, ValueKind};
+use view::View;
+
+/// A column that an aggregate looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct AggregateColumn {
+    /// The path of its values.
+    pub path: PathId,
+    /// What they are taken as.
+    pub kind: ValueKind,
+}
+
+/// What is asked of rows together. Columns are named by their places in `columns`.
+///
+/// ```
+/// use duramen::{
+///     AggregateColumn, AggregatePlan, CommitOptions, Database, KeyKind, Measure, Measured,
+///     RowFilter, ValueKind, ValueTest,
+/// };
+///
+/// let db = Database::memory()?;
+/// let players = db.create_collection("players", KeyKind::I64)?;
+/// players.put(1, r#"{"team":"oak","won":3}"#, &CommitOptions::default())?;
+/// players.put(2, r#"{"team":"oak"}"#, &CommitOptions::default())?;
+/// let columns = players.head()?.columns()?;
+/// let won = columns.root()?.fields[1].path;
+/// let plan = AggregatePlan {
+///     columns: vec![AggregateColumn { path: won, kind: ValueKind::Int }],
+///     filter: RowFilter::Column(0, ValueTest::IsMissing),
+///     keys: Vec::new(),
+///     measures: vec![Measure::Rows],
+/// };
+/// let mut found = plan.start();
+/// for part in 0..columns.parts() {
+///     columns.aggregate(part, &plan, &mut found)?;
+/// }
+/// assert!(matches!(&found.measured()[0], Measured::Count(rows) if rows == &[1]));
+/// # Ok::<(), duramen::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct AggregatePlan {
+    /// The columns.
+    pub columns: Vec<AggregateColumn>,
+    /// Which rows are looked at.
+    pub filter: RowFilter,
+    /// The columns that rows are grouped by: up to three, of no floats.
+    pub keys: Vec<usize>,
+    /// What is found of each group.
+    pub measures: Vec<Measure>,
+}
+
+/// Why a range of slots has to be looked at again.
+enum Ranged {
+    Done,
+    /// A column has to be decoded first.
+    Wants(usize),
+}
+
+/// Slots of a row group.
+type Place = (u64, Range<u16>);
+
+impl AggregatePlan {
+    /// What is found of no rows.
+    pub fn start(&self) -> Aggregates {
+        Aggregates::new(&self.measures, self.keys.len())
+    }
+}
+
+impl Columns {
+    /// Adds what a part has to what is found; `Unsupported` if rows are versions of records.
+    pub fn aggregate(
+        &self,
+        part: usize,
+        plan: &AggregatePlan,
+        found: &mut Aggregates,
+    ) -> Result<()> {
+        if self.are_versions() {
+            let message = "versions of records are not aggregated by column: read them as rows";
+            return Err(Error::new(ErrorKind::Unsupported, message));
+        }
+        found.work.parts += 1;
+        for ordinals in self.parts.get(part).map_or(&[][..], Vec::as_slice) {
+            let place = group_of(ordinals);
+            let mut decoded: Vec<Option<ColumnChunk>> = vec![None; plan.columns.len()];
+            loop {
+                let ranged = self.tree.read(|data| {
+                    self.aggregate_range(data, &place, plan, (&decoded, &mut *found))
+                })?;
+                let Ranged::Wants(column) = ranged else { break };
+                let ordinals = ordinals.clone().collect();
+                let rows = ColumnRows { ordinals, ..ColumnRows::default() };
+                decoded[column] = Some(self.read(&rows, plan.columns[column].path)?);
+            }
+            found.work.decoded += u64::from(decoded.iter().any(Option::is_some));
+        }
+        Ok(())
+    }
+
+    fn aggregate_range(
+        &self,
+        data: &TreeData,
+        (group, slots): &Place,
+        plan: &AggregatePlan,
+        (decoded, found): (&[Option<ColumnChunk>], &mut Aggregates),
+    ) -> Result<Ranged, Fault> {
+        let rows = self.rows_of(data, (*group, slots.clone()), plan)?;
+        let mut views = Vec::with_capacity(plan.columns.len());
+        for (index, column) in plan.columns.iter().enumerate() {
+            let view = if let Some(chunk) = &decoded[index] {
+                Some(View::decoded(chunk, slots.start, column.kind))
+            } else {
+                let scan = self.scan(data, column.path, *group, slots.clone());
+                let there = rows.there[index].clone();
+                let encoded = data.encoded(&scan)?;
+                encoded.and_then(|encoded| View::encoded(&encoded, column.kind, there))
+            };
+            let Some(view) = view else { return Ok(Ranged::Wants(index)) };
+            views.push(view);
+        }
+        found.work.rows += u64::from(rows.live.count());
+        let held = holding(&plan.filter, &views, &rows.live);
+        let is_read = |views: &[View<'_>]| views.iter().any(|view| view.read.get());
+        if held.is_none() {
+            found.work.pruned += u64::from(!is_read(&views) && !rows.live.is_none());
+        } else {
+            found.fold(&views, &plan.keys, &held);
+            found.work.summarised += u64::from(!is_read(&views));
+        }
+        let read = views.iter().filter(|view| view.read.get());
+        found.work.bytes += read.map(|view| view.bytes as u64).sum::<u64>();
+        Ok(Ranged::Done)
+    }
+
+    /// Which slots are rows, and which have the fields of a plan.
+    fn rows_of<'d>(
+        &self,
+        data: &'d TreeData,
+        (group, slots): Place,
+        plan: &AggregatePlan,
+    ) -> Result<Rows<'d>, Fault> {
+        let all = Bits::of(&slots);
+        let mut rows = Rows {
+            data,
+            live: Bits::none(),
+            there: vec![all.clone(); plan.columns.len()],
+            fields: Vec::new(),
+            known: None,
+        };
+        let Some(path) = self.path else { return Ok(rows) };
+        for (index, column) in plan.columns.iter().enumerate() {
+            let own = data.schema.path(column.path);
+            if column.path != path && own.parent == path {
+                rows.there[index] = Bits::none();
+                rows.fields.push((index, column.path, false));
+            } else if column.path != path {
+                let mut levels = GroupScan::new(data, path, group, slots.clone(), self.revision);
+                rows.there[index] = levels.presence(column.path)?;
+            }
+        }
+        // The elements of an array are there; a record may have been deleted.
+        if self.keys.is_some() || !rows.fields.is_empty() {
+            data.scan(&self.scan(data, path, group, slots), &mut rows)?;
+        }
+        if self.keys.is_none() {
+            rows.live = all;
+        }
+        Ok(rows)
+    }
+}
+
+/// What the states of elements or entries say of their slots.
+struct Rows<'d> {
+    data: &'d TreeData,
+    /// Where there is a value other than null.
+    live: Bits,
+    /// By column of the plan, where objects have it.
+    there: Vec<Bits>,
+    /// Columns of the plan that are fields of the elements or entries, and whether objects of the
+    /// known shape have them.
+    fields: Vec<(usize, PathId, bool)>,
+    known: Option<ShapeId>,
+}
+
+impl Rows<'_> {
+    /// Finds out which fields there are; whether there is a row.
+    fn look(&mut self, state: Datum<'_>) -> bool {
+        let shape = match state {
+            Datum::Object(shape) => Some(shape),
+            _ => None,
+        };
+        if shape.is_none() || shape != self.known {
+            for (_, path, has) in &mut self.fields {
+                *has = shape.is_some_and(|shape| has_field(self.data, shape, *path));
+            }
+            self.known = shape;
+        }
+        !matches!(state, Datum::Absent | Datum::Null)
+    }
+}
+
+impl Visitor for Rows<'_> {
+    fn state(&mut self, slot: u16, state: Datum<'_>) {
+        let is_row = self.look(state);
+        self.live.assign(slot, is_row);
+        for (column, _, has) in &self.fields {
+            self.there[*column].assign(slot, *has);
+        }
+    }
+
+    fn same(&mut self, slots: Range<u16>, state: Datum<'_>) {
+        let is_row = self.look(state);
+        let all = Bits::of(&slots);
+        let assign = |bits: &mut Bits, is_set: bool| {
+            *bits = if is_set { bits.or(&all) } else { bits.without(&all) };
+        };
+        assign(&mut self.live, is_row);
+        for (column, _, has) in &self.fields {
+            assign(&mut self.there[*column], *has);
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! What an aggregate has found so far, by group.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::value::AggregateValue;
+use crate::limits::AGGREGATE_ENTRIES_MAX;
+
+/// Columns that rows are grouped by at most.
+pub(super) const KEYS_MAX: usize = 3;
+
+/// What is found of the rows of each group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Measure {
+    /// How many rows there are.
+    Rows,
+    /// How many values a column has.
+    Count(usize),
+    /// The sum of a column of integers.
+    Sum(usize),
+    /// Its least value.
+    Least(usize),
+    /// Its greatest value.
+    Greatest(usize),
+    /// How many distinct values it has.
+    Distinct(usize),
+}
+
+/// Integers, added up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Sum {
+    /// How many.
+    pub count: u64,
+    /// All of them together.
+    pub sum: i128,
+    /// More than the absolute values of all of them together.
+    pub reach: u128,
+}
+
+impl Sum {
+    /// A value so many times.
+    pub(super) fn of(value: i64, times: u64) -> Self {
+        let sum = i128::from(value) * i128::from(times);
+        Self { count: times, sum, reach: sum.unsigned_abs() }
+    }
+
+    pub(super) fn add(&mut self, other: Self) {
+        self.count += other.count;
+        self.sum += other.sum;
+        self.reach = self.reach.saturating_add(other.reach);
+    }
+}
+
+/// What was found of a measure, by group.
+#[derive(Debug, Clone)]
+pub enum Measured {
+    /// Of rows and values.
+    Count(Vec<u64>),
+    /// Of integers.
+    Sum(Vec<Sum>),
+    /// Of the least or greatest value; missing where there is none.
+    Bound(Vec<AggregateValue>),
+    /// Of the distinct values.
+    Distinct(Vec<FxHashSet<AggregateValue>>),
+}
+
+/// The distinct values of a column that rows are grouped by.
+#[derive(Debug, Default)]
+struct Distinct {
+    codes: FxHashMap<AggregateValue, u32>,
+    values: Vec<AggregateValue>,
+}
+
+/// What has been looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AggregateWork {
+    /// Rows that there are.
+    pub rows: u64,
+    /// Parts of rows.
+    pub parts: u64,
+    /// Parts in which heads of cells say that the filter holds for no row.
+    pub pruned: u64,
+    /// Parts of which heads of cells say all.
+    pub summarised: u64,
+    /// Parts of which a column was decoded first.
+    pub decoded: u64,
+    /// Bytes of cells whose values were read.
+    pub bytes: u64,
+}
+
+/// What an aggregate has found of some parts.
+#[derive(Debug)]
+pub struct Aggregates {
+    measures: Vec<Measure>,
+    keys: Vec<Distinct>,
+    groups: FxHashMap<[u32; KEYS_MAX], u32>,
+    codes: Vec<[u32; KEYS_MAX]>,
+    pub(super) measured: Vec<Measured>,
+    pub(super) work: AggregateWork,
+    entries: usize,
+}
+
+impl Aggregates {
+    /// Nothing yet; without keys there is one group from the beginning.
+    pub(super) fn new(measures: &[Measure], keys: usize) -> Self {
+        let measured = measures.iter().map(|measure| match measure {
+            Measure::Rows | Measure::Count(_) => Measured::Count(Vec::new()),
+            Measure::Sum(_) => Measured::Sum(Vec::new()),
+            Measure::Least(_) | Measure::Greatest(_) => Measured::Bound(Vec::new()),
+            Measure::Distinct(_) => Measured::Distinct(Vec::new()),
+        });
+        let mut aggregates = Self {
+            measures: measures.to_vec(),
+            keys: std::iter::repeat_with(Distinct::default).take(keys).collect(),
+            groups: FxHashMap::default(),
+            codes: Vec::new(),
+            measured: measured.collect(),
+            work: AggregateWork::default(),
+            entries: 0,
+        };
+        if keys == 0 {
+            aggregates.group([0; KEYS_MAX]);
+        }
+        aggregates
+    }
+
+    /// How many groups there are.
+    pub fn groups(&self) -> usize {
+        self.codes.len()
+    }
+
+    /// The values that the rows of a group have in the columns that they are grouped by.
+    pub fn keys(&self, group: usize) -> impl ExactSizeIterator<Item = &AggregateValue> {
+        let codes = self.codes.get(group).copied().unwrap_or_default();
+        let keys = self.keys.iter().zip(codes);
+        keys.map(|(key, code)| key.values.get(code as usize).unwrap_or(&AggregateValue::Missing))
+    }
+
+    /// What was found, by measure.
+    pub fn measured(&self) -> &[Measured] {
+        &self.measured
+    }
+
+    /// What has been looked at.
+    pub fn work(&self) -> &AggregateWork {
+        &self.work
+    }
+
+    /// Whether there are more groups and distinct values than are kept: then what was found is not
+    /// all there is.
+    pub fn is_full(&self) -> bool {
+        self.entries > AGGREGATE_ENTRIES_MAX
+    }
+
+    /// The code of a value in a column that rows are grouped by.
+    pub(super) fn key_code(&mut self, key: usize, value: AggregateValue) -> u32 {
+        let Some(known) = self.keys.get_mut(key) else { return 0 };
+        if let Some(code) = known.codes.get(&value) {
+            return *code;
+        }
+        let code = u32::try_from(known.values.len()).unwrap_or(u32::MAX);
+        known.values.push(value.clone());
+        known.codes.insert(value, code);
+        code
+    }
+
+    /// The group of some codes.
+    pub(super) fn group(&mut self, codes: [u32; KEYS_MAX]) -> usize {
+        if let Some(group) = self.groups.get(&codes) {
+            return *group as usize;
+        }
+        let group = self.codes.len();
+        self.groups.insert(codes, u32::try_from(group).unwrap_or(u32::MAX));
+        self.codes.push(codes);
+        self.entries += 1;
+        for measured in &mut self.measured {
+            match measured {
+                Measured::Count(counts) => counts.push(0),
+                Measured::Sum(sums) => sums.push(Sum::default()),
+                Measured::Bound(bounds) => bounds.push(AggregateValue::Missing),
+                Measured::Distinct(sets) => sets.push(FxHashSet::default()),
+            }
+        }
+        group
+    }
+
+    /// What is measured.
+    pub(super) fn measures(&self) -> Vec<Measure> {
+        self.measures.clone()
+    }
+
+    pub(super) fn add_count(&mut self, measure: usize, group: usize, count: u64) {
+        if let Some(Measured::Count(counts)) = self.measured.get_mut(measure) {
+            counts[group] += count;
+        }
+    }
+
+    pub(super) fn add_sum(&mut self, measure: usize, group: usize, sum: Sum) {
+        if let Some(Measured::Sum(sums)) = self.measured.get_mut(measure) {
+            sums[group].add(sum);
+        }
+    }
+
+    pub(super) fn add_bound(&mut self, measure: usize, group: usize, value: &AggregateValue) {
+        let is_least = matches!(self.measures[measure], Measure::Least(_));
+        if let Some(Measured::Bound(bounds)) = self.measured.get_mut(measure) {
+            let known = &mut bounds[group];
+            let is_better = match (&*known, value) {
+                (_, AggregateValue::Missing) => false,
+                (AggregateValue::Missing, _) => true,
+                (known, value) => {
+                    if is_least {
+                        value < known
+                    } else {
+                        value > known
+                    }
+                }
+            };
+            if is_better {
+                *known = value.clone();
+            }
+        }
+    }
+
+    pub(super) fn add_distinct(&mut self, measure: usize, group: usize, value: AggregateValue) {
+        if let Some(Measured::Distinct(sets)) = self.measured.get_mut(measure)
+            && value != AggregateValue::Missing
+            && sets[group].insert(value)
+        {
+            self.entries += 1;
+        }
+    }
+
+    /// Adds what was found of other parts by the same plan.
+    pub fn merge(&mut self, other: Self) {
+        let groups: Vec<_> = (0..other.groups())
+            .map(|group| {
+                let mut codes = [0; KEYS_MAX];
+                for (key, value) in other.keys(group).enumerate() {
+                    codes[key] = self.key_code(key, value.clone());
+                }
+                self.group(codes)
+            })
+            .collect();
+        for (measure, measured) in other.measured.into_iter().enumerate() {
+            match measured {
+                Measured::Count(counts) => {
+                    let all = groups.iter().zip(counts);
+                    all.for_each(|(group, count)| self.add_count(measure, *group, count));
+                }
+                Measured::Sum(sums) => {
+                    let all = groups.iter().zip(sums);
+                    all.for_each(|(group, sum)| self.add_sum(measure, *group, sum));
+                }
+                Measured::Bound(bounds) => {
+                    let all = groups.iter().zip(&bounds);
+                    all.for_each(|(group, value)| self.add_bound(measure, *group, value));
+                }
+                Measured::Distinct(sets) => {
+                    for (group, set) in groups.iter().zip(sets) {
+                        set.into_iter().for_each(|value| self.add_distinct(measure, *group, value));
+                    }
+                }
+            }
+        }
+        self.work.add(&other.work);
+    }
+}
+
+impl AggregateWork {
+    fn add(&mut self, other: &Self) {
+        self.rows += other.rows;
+        self.parts += other.parts;
+        self.pruned += other.pruned;
+        self.summarised += other.summarised;
+        self.decoded += other.decoded;
+        self.bytes += other.bytes;
+    }
+}

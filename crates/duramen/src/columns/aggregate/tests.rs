@@ -1,0 +1,246 @@
+use super::*;
+use crate::{
+    AggregateValue, ColumnField, ColumnValue, CommitOptions, Database, KeyKind, Measured, Revision,
+};
+
+const ROWS: i64 = 9_000;
+
+fn path(fields: &[ColumnField], name: &str) -> PathId {
+    fields.iter().find(|field| field.name == name).unwrap().path
+}
+
+/// A record of which every field is there, but for `gap`, which some have.
+fn record(key: i64) -> String {
+    let team = ["oak", "ash", "elm"][usize::try_from(key % 3).unwrap()];
+    let gap = if key % 5 == 0 { String::new() } else { format!(",\"gap\":{}", key % 7) };
+    let (age, wide, is_on) = (18 + key % 48, key * 1_000_000_007, key % 2 == 0);
+    format!("{{\"age\":{age},\"wide\":{wide},\"team\":\"{team}\",\"on\":{is_on}{gap}}}")
+}
+
+/// A collection with changes before and after a checkpoint, and one more revision.
+fn collection() -> Database {
+    let db = Database::memory().unwrap();
+    db.create_collection("r", KeyKind::I64).unwrap();
+    let put = |keys: &mut dyn Iterator<Item = i64>, of: i64| {
+        let mut transaction = db.transaction();
+        for key in keys {
+            transaction.put_record("r", &key.into(), record(key + of).as_bytes()).unwrap();
+        }
+        transaction.commit(&CommitOptions::default()).unwrap();
+    };
+    put(&mut (0..ROWS), 0);
+    db.checkpoint().unwrap();
+    put(&mut (0..ROWS).step_by(97), 1);
+    let mut transaction = db.transaction();
+    let keys: Vec<_> = (0..ROWS).step_by(101).map(crate::Key::from).collect();
+    transaction.delete_records("r", &keys).unwrap();
+    transaction.commit(&CommitOptions::default()).unwrap();
+    db.checkpoint().unwrap();
+    put(&mut (0..ROWS).step_by(89), 2);
+    db
+}
+
+fn answer(columns: &Columns, plan: &AggregatePlan) -> Aggregates {
+    let mut all = plan.start();
+    for part in 0..columns.parts() {
+        let mut found = plan.start();
+        columns.aggregate(part, plan, &mut found).unwrap();
+        all.merge(found);
+    }
+    all
+}
+
+/// The values of the columns of a plan, row by row.
+fn values(columns: &Columns, plan: &AggregatePlan) -> Vec<Vec<AggregateValue>> {
+    let mut all = Vec::new();
+    for part in 0..columns.parts() {
+        let rows = columns.rows(part).unwrap();
+        let chunks = plan.columns.iter().map(|column| columns.read(&rows, column.path).unwrap());
+        let chunks: Vec<_> = chunks.collect();
+        for row in 0..rows.len() {
+            let value = |chunk: &ColumnChunk| match chunk.get(row) {
+                ColumnValue::Bool(value) => AggregateValue::Bool(value),
+                ColumnValue::Int(value) => AggregateValue::Int(value),
+                ColumnValue::Text(text) => AggregateValue::Text(text.into()),
+                _ => AggregateValue::Missing,
+            };
+            all.push(chunks.iter().map(value).collect());
+        }
+    }
+    all
+}
+
+fn integer(value: &AggregateValue) -> Option<i64> {
+    match value {
+        AggregateValue::Int(value) => Some(*value),
+        _ => None,
+    }
+}
+
+fn within(column: usize, low: i64, high: i64) -> RowFilter {
+    let ranges = vec![RangeOfInt { low, high }];
+    RowFilter::Column(column, ValueTest::Int { ranges, is_inside: true })
+}
+
+fn plan(columns: &Columns) -> AggregatePlan {
+    let fields = columns.root().unwrap().fields;
+    let column = |name, kind| AggregateColumn { path: path(&fields, name), kind };
+    AggregatePlan {
+        columns: vec![
+            column("age", ValueKind::Int),
+            column("wide", ValueKind::Int),
+            column("team", ValueKind::Text),
+            column("on", ValueKind::Bool),
+            column("gap", ValueKind::Int),
+        ],
+        filter: RowFilter::All(Vec::new()),
+        keys: Vec::new(),
+        measures: vec![
+            Measure::Rows,
+            Measure::Count(4),
+            Measure::Sum(0),
+            Measure::Sum(1),
+            Measure::Least(1),
+            Measure::Greatest(4),
+            Measure::Greatest(2),
+            Measure::Distinct(4),
+            Measure::Distinct(2),
+        ],
+    }
+}
+
+/// What a plan finds, one row after the other.
+fn expected(
+    rows: &[Vec<AggregateValue>],
+    holds: impl Fn(&[AggregateValue]) -> bool,
+    keys: &[usize],
+    plan: &AggregatePlan,
+) -> Vec<String> {
+    let mut groups = std::collections::BTreeMap::<Vec<AggregateValue>, Vec<&[_]>>::new();
+    if keys.is_empty() {
+        groups.insert(Vec::new(), Vec::new());
+    }
+    for row in rows.iter().filter(|row| holds(row)) {
+        let key = keys.iter().map(|key| row[*key].clone()).collect();
+        groups.entry(key).or_default().push(row);
+    }
+    let found = groups.into_iter().map(|(key, rows)| {
+        let there = |column: usize| {
+            rows.iter().map(move |row| &row[column]).filter(|v| **v != AggregateValue::Missing)
+        };
+        let measure = |measure: &Measure| match *measure {
+            Measure::Rows => rows.len().to_string(),
+            Measure::Count(column) => there(column).count().to_string(),
+            Measure::Sum(column) => {
+                let all = there(column).filter_map(integer);
+                format!("{} {}", there(column).count(), all.map(i128::from).sum::<i128>())
+            }
+            Measure::Least(column) => format!("{:?}", there(column).min()),
+            Measure::Greatest(column) => format!("{:?}", there(column).max()),
+            Measure::Distinct(column) => {
+                there(column).collect::<std::collections::BTreeSet<_>>().len().to_string()
+            }
+        };
+        format!("{key:?} {:?}", plan.measures.iter().map(measure).collect::<Vec<_>>())
+    });
+    found.collect()
+}
+
+fn texts(found: &Aggregates) -> Vec<String> {
+    let mut all: Vec<_> = (0..found.groups())
+        .map(|group| {
+            let key: Vec<_> = found.keys(group).cloned().collect();
+            let measured = found.measured().iter().map(|measured| match measured {
+                Measured::Count(counts) => counts[group].to_string(),
+                Measured::Sum(sums) => format!("{} {}", sums[group].count, sums[group].sum),
+                Measured::Bound(bounds) => {
+                    let bound = Some(&bounds[group]).filter(|v| **v != AggregateValue::Missing);
+                    format!("{bound:?}")
+                }
+                Measured::Distinct(sets) => sets[group].len().to_string(),
+            });
+            let measured = measured.collect::<Vec<_>>();
+            (key.clone(), format!("{key:?} {measured:?}"))
+        })
+        .collect();
+    all.sort();
+    all.into_iter().map(|(_, text)| text).collect()
+}
+
+type Holds = fn(&[AggregateValue]) -> bool;
+
+fn filters() -> Vec<(RowFilter, Holds)> {
+    let age = |row: &[AggregateValue]| integer(&row[0]);
+    let _ = age;
+    let is_oak = ValueTest::Text(Comparison::Equal, "oak".into());
+    let in_gap = RangeOfInt { low: 2, high: 4 };
+    let not_in_gap = ValueTest::Int { ranges: vec![in_gap], is_inside: false };
+    vec![
+        (RowFilter::All(Vec::new()), |_| true),
+        (within(0, 41, i64::MAX), |row| integer(&row[0]) > Some(40)),
+        (
+            RowFilter::All(vec![within(0, 31, 49), RowFilter::Column(3, ValueTest::Bool(true))]),
+            |row| {
+                integer(&row[0]).is_some_and(|age| 30 < age && age < 50)
+                    && row[3] == AggregateValue::Bool(true)
+            },
+        ),
+        (
+            RowFilter::Any(vec![
+                RowFilter::Column(2, is_oak),
+                RowFilter::Column(4, ValueTest::IsMissing),
+            ]),
+            |row| row[2] == AggregateValue::Text("oak".into()) || row[4] == AggregateValue::Missing,
+        ),
+        (RowFilter::Column(4, not_in_gap), |row| {
+            integer(&row[4]).is_some_and(|gap| !(2..=4).contains(&gap))
+        }),
+        (within(1, 5_000_000_000, 9_000_000_000_000), |row| {
+            integer(&row[1]).is_some_and(|wide| (5_000_000_000..=9_000_000_000_000).contains(&wide))
+        }),
+        (within(0, 1_000, 2_000), |_| false),
+    ]
+}
+
+#[test]
+fn aggregates_of_encoded_columns_are_those_of_their_values() {
+    let db = collection();
+    let records = db.collection("r").unwrap();
+    for revision in [1, 2, 3, 4] {
+        let columns = records.at(Revision(revision)).unwrap().columns().unwrap();
+        let mut plan = plan(&columns);
+        let rows = values(&columns, &plan);
+        for (index, (filter, holds)) in filters().into_iter().enumerate() {
+            for keys in [vec![], vec![2], vec![2, 3], vec![4, 0, 2], vec![1]] {
+                plan.filter = filter.clone();
+                plan.keys.clone_from(&keys);
+                let found = texts(&answer(&columns, &plan));
+                let expected = expected(&rows, holds, &keys, &plan);
+                assert_eq!(found, expected, "revision {revision}, filter {index}, keys {keys:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn heads_of_cells_tell_what_they_can() {
+    let db = Database::memory().unwrap();
+    let records = db.create_collection("r", KeyKind::I64).unwrap();
+    let mut transaction = db.transaction();
+    for key in 0..ROWS {
+        transaction.put_record("r", &key.into(), record(key).as_bytes()).unwrap();
+    }
+    transaction.commit(&CommitOptions::default()).unwrap();
+    db.checkpoint().unwrap();
+    let columns = records.head().unwrap().columns().unwrap();
+    let mut plan = plan(&columns);
+    plan.measures = vec![Measure::Rows, Measure::Sum(0), Measure::Least(0), Measure::Distinct(2)];
+    let work = *answer(&columns, &plan).work();
+    // The last row group is small.
+    let parts = columns.parts() as u64;
+    assert_eq!((work.parts, work.rows), (parts, ROWS as u64));
+    assert!(work.summarised + 1 >= parts && work.decoded <= 1, "{work:?}");
+    plan.filter = within(0, 1_000, 2_000);
+    let work = *answer(&columns, &plan).work();
+    assert!(work.pruned + 1 >= parts && work.bytes == 0, "{work:?}");
+}

@@ -1,0 +1,159 @@
+//! What the values of a column are together, without groups.
+
+use duramen_kernel as kernel;
+
+use super::filter::bounds;
+use super::states::Sum;
+use super::value::Value;
+use super::view::{Body, Section, View};
+use crate::encoding::{Differences, Values};
+use crate::tree::conditions::Bits;
+
+impl<'a> View<'a> {
+    /// The slots of a section among some, counted from its first, without those that changed.
+    fn own(&self, section: &Section<'_>, rows: &Bits) -> Bits {
+        let own = rows.and(&self.there).without(&self.patched).earlier(section.first);
+        own.and(&Bits::of(&(0..section.len)))
+    }
+
+    fn changed(&self, rows: &Bits) -> impl Iterator<Item = Value<'a>> {
+        let is_row = |slot: u16| rows.has(slot) && self.there.has(slot);
+        let changed = self.patches.iter().filter(move |(slot, _)| is_row(*slot));
+        changed.map(|(_, value)| *value)
+    }
+
+    /// The sum of the integers at some slots.
+    pub(super) fn sum(&self, rows: &Bits) -> Sum {
+        let mut all = Sum::default();
+        for value in self.changed(rows).filter_map(Value::integer) {
+            all.add(Sum::of(value, 1));
+        }
+        for section in &self.sections {
+            all.add(self.section_sum(section, &self.own(section, rows)));
+        }
+        all
+    }
+
+    fn section_sum(&self, section: &Section<'a>, own: &Bits) -> Sum {
+        let count = kernel::count(&own.0);
+        if count == 0 {
+            return Sum::default();
+        }
+        match &section.body {
+            Body::Same(value) => {
+                value.integer().map_or_else(Sum::default, |value| Sum::of(value, count))
+            }
+            Body::Integers(values) => {
+                let summary = self.summary(section).filter(|_| count == u64::from(section.len));
+                if let Some(summary) = summary {
+                    let most = summary.max.unsigned_abs().max(summary.min.unsigned_abs());
+                    let reach = most.saturating_mul(count.into());
+                    return Sum { count, sum: summary.sum, reach };
+                }
+                self.read.set(true);
+                sum_of(values, own)
+            }
+            body => {
+                self.read.set(true);
+                let mut sum = Sum::default();
+                for value in own.slots().filter_map(|slot| self.value(body, slot).integer()) {
+                    sum.add(Sum::of(value, 1));
+                }
+                sum
+            }
+        }
+    }
+
+    /// Values at some slots, the least and the greatest among them.
+    pub(super) fn bounds(&self, rows: &Bits) -> Vec<Value<'a>> {
+        let are_integers =
+            self.sections.iter().all(|section| matches!(section.body, Body::Integers(_)));
+        if !are_integers {
+            return self.distinct(rows);
+        }
+        let mut found: Vec<_> = self.changed(rows).collect();
+        for section in &self.sections {
+            let Body::Integers(values) = &section.body else { continue };
+            let own = self.own(section, rows);
+            let count = kernel::count(&own.0);
+            let summary = self.summary(section).filter(|_| count == u64::from(section.len));
+            let (least, most) = match summary {
+                Some(summary) => (i64::try_from(summary.min).ok(), i64::try_from(summary.max).ok()),
+                None if count > 0 => {
+                    self.read.set(true);
+                    bounds_of(values, &own).unzip()
+                }
+                None => (None, None),
+            };
+            found.extend([least, most].into_iter().flatten().map(Value::Int));
+        }
+        found
+    }
+
+    /// The distinct values at some slots.
+    pub(super) fn distinct(&self, rows: &Bits) -> Vec<Value<'a>> {
+        if let [section] = &self.sections[..]
+            && let Body::Coded(_, states) = &section.body
+            && kernel::count(&self.own(section, rows).0) == u64::from(section.len)
+        {
+            // The states of a cell are those that its slots have.
+            return self.changed(rows).chain(states.iter().copied()).collect();
+        }
+        let coding = self.coding(rows);
+        let mut is_found = vec![false; coding.values.len()];
+        for slot in rows.slots() {
+            is_found[usize::from(coding.codes[usize::from(slot)])] = true;
+        }
+        let found = coding.values.into_iter().zip(is_found).filter(|(_, is_found)| *is_found);
+        found.map(|(value, _)| value).collect()
+    }
+}
+
+fn sum_of(values: &Values<'_>, own: &Bits) -> Sum {
+    let count = kernel::count(&own.0);
+    let most = bounds(values)
+        .map_or(1 << 63, |(least, most)| least.unsigned_abs().max(most.unsigned_abs()));
+    let reach = u128::from(most) * u128::from(count);
+    let sum = |above: u128| {
+        let above = i128::try_from(above).unwrap_or(i128::MAX);
+        i128::from(values.base) * i128::from(count) + above
+    };
+    let sum = match values.differences {
+        _ if values.step != 0 => {
+            let own = own.slots().filter_map(|slot| values.get(slot.into()));
+            own.map(i128::from).sum()
+        }
+        Differences::None => sum(0),
+        Differences::Half(bytes) => {
+            let mut unpacked = [0; 4_096];
+            kernel::unpack_halves(bytes, &mut unpacked[..values.len.min(4_096)]);
+            sum(kernel::masked_sum(&unpacked, &own.0))
+        }
+        Differences::One(all) => sum(kernel::masked_sum(all, &own.0)),
+        Differences::Two(all) => sum(kernel::masked_sum(all, &own.0)),
+        Differences::Four(all) => sum(kernel::masked_sum(all, &own.0)),
+        Differences::Eight(all) => sum(kernel::masked_sum(all, &own.0)),
+    };
+    Sum { count, sum, reach }
+}
+
+/// The least and the greatest of the values at some slots.
+fn bounds_of(values: &Values<'_>, own: &Bits) -> Option<(i64, i64)> {
+    let above =
+        match values.differences {
+            Differences::One(all) if values.step == 0 => kernel::masked_bounds(all, &own.0),
+            Differences::Two(all) if values.step == 0 => kernel::masked_bounds(all, &own.0),
+            Differences::Four(all) if values.step == 0 => kernel::masked_bounds(all, &own.0),
+            Differences::Eight(all) if values.step == 0 => kernel::masked_bounds(all, &own.0),
+            _ => {
+                let mut own = own.slots().filter_map(|slot| values.get(slot.into()));
+                let first = own.next()?;
+                return Some(own.fold((first, first), |(least, most), value| {
+                    (least.min(value), most.max(value))
+                }));
+            }
+        };
+    let (least, most) = above?;
+    let value = |above: u64| values.base.wrapping_add(above.cast_signed());
+    Some((value(least), value(most)))
+}
