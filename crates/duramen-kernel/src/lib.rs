@@ -41,7 +41,7 @@ pub fn between<L: Lane>(values: &[L], low: u64, high: u64, bits: &mut [u64]) {
     if let (Some(bytes), Ok(low)) = (L::bytes(values), u8::try_from(low)) {
         return bytes_between(bytes, low, high, bits);
     }
-    widest!(between(values, low, high, bits))
+    widest!(between(values, low, high, bits));
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -75,11 +75,11 @@ pub fn count(bits: &[u64]) -> u64 {
 /// Takes integers of half a byte, the first of each two in the lower half, apart.
 #[inline]
 pub fn unpack_halves(bytes: &[u8], values: &mut [u8]) {
-    widest!(unpack_halves(bytes, values))
+    widest!(unpack_halves(bytes, values));
 }
 
 /// Adds how often there is each value below the length of `counts`.
 #[inline]
 pub fn histogram(values: &[u8], counts: &mut [u64]) {
-    widest!(histogram(values, counts))
+    widest!(histogram(values, counts));
 }

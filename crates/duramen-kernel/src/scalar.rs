@@ -48,13 +48,11 @@ fn gather(flags: &[u8; WORD]) -> u64 {
 pub(crate) fn masked_sum<L: Lane>(values: &[L], bits: &[u64]) -> u128 {
     let mut sum = 0_u128;
     for (group, &word) in values.chunks(WORD).zip(bits) {
-        if L::MAX <= u64::from(u32::MAX) {
-            let own = (0..).zip(group).map(|(bit, value)| value.value() & chosen(word, bit));
-            sum += u128::from(own.sum::<u64>());
-        } else {
-            let own = (0..).zip(group).map(|(bit, value)| value.value() & chosen(word, bit));
-            sum += own.map(u128::from).sum::<u128>();
-        }
+        let own = (0..).zip(group).map(|(bit, value)| value.value() & chosen(word, bit));
+        sum += match u32::try_from(L::MAX) {
+            Ok(_) => u128::from(own.sum::<u64>()),
+            Err(_) => own.map(u128::from).sum::<u128>(),
+        };
     }
     sum
 }
@@ -133,7 +131,7 @@ fn few(values: &[u8], counts: &mut [u64]) {
                 }
             }
             *count += own.iter().map(|own| u64::from(*own)).sum::<u64>();
-            *count += rest.iter().filter(|value| **value == wanted).count() as u64;
+            *count += rest.iter().map(|value| u64::from(*value == wanted)).sum::<u64>();
         }
     }
 }

@@ -47,7 +47,7 @@ with_avx2!(histogram(values: &[u8], counts: &mut [u64]));
 
 /// Compares words of 64 bytes with a range of a least byte and so many above it; gives how many
 /// words that were.
-#[expect(unsafe_code, reason = "loads of 16 bytes")]
+#[expect(unsafe_code, clippy::cast_ptr_alignment, reason = "loads of 16 bytes from anywhere")]
 pub(crate) fn bytes_within(values: &[u8], low: u8, above: u8, bits: &mut [u64]) -> usize {
     let (words, _) = values.as_chunks::<64>();
     for (group, word) in words.iter().zip(&mut *bits) {
@@ -68,7 +68,11 @@ pub(crate) fn bytes_within(values: &[u8], low: u8, above: u8, bits: &mut [u64]) 
 }
 
 /// The same.
-#[expect(unsafe_code, reason = "instructions that were detected, and loads of 32 bytes")]
+#[expect(
+    unsafe_code,
+    clippy::cast_ptr_alignment,
+    reason = "instructions that were detected, and loads of 32 bytes from anywhere"
+)]
 pub(crate) fn bytes_within_avx2(
     _: Avx2,
     values: &[u8],

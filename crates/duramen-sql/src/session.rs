@@ -292,6 +292,7 @@ fn context_in(
         .with_config(config)
         .with_runtime_env(environment)
         .with_default_features()
+        .with_optimizer_rules(fast::with_rule())
         .with_query_planner(Arc::new(as_of_join::Planner))
         .build();
     let context = SessionContext::new_with_state(state);

@@ -19,6 +19,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
 
 use super::execution::AsOfJoinExec;
+use crate::fast;
 
 /// Which row of the right table is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Hash)]
@@ -153,7 +154,10 @@ impl QueryPlanner for Planner {
         plan: &LogicalPlan,
         session: &dyn Session,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(Joins)]);
+        let planner = DefaultPhysicalPlanner::with_extension_planners(vec![
+            Arc::new(Joins),
+            Arc::new(fast::Planner),
+        ]);
         planner.create_physical_plan(plan, session).await
     }
 }

@@ -24,7 +24,7 @@ impl Session {
         let Some(shape) = Shape::of(sql) else { return Ok(None) };
         let prepared = match self.prepared.get(&shape.text) {
             Some(Known::Fast(prepared)) => prepared,
-            Some(Known::Asked) => match self.prepare(&shape)? {
+            Some(Known::Asked) => match self.prepare(&shape) {
                 Some(prepared) => prepared,
                 None => return Ok(None),
             },
@@ -56,7 +56,7 @@ impl Session {
     }
 
     /// Plans a query with literals that stand in for others, and keeps what comes of it.
-    fn prepare(&self, shape: &Shape) -> Result<Option<Arc<PreparedPlan>>> {
+    fn prepare(&self, shape: &Shape) -> Option<Arc<PreparedPlan>> {
         let planned = statement::parse(&shape.with_stand_ins()).and_then(|(request, places)| {
             let tables = Arc::new(self.tables(&places));
             let statement = match request {
@@ -72,7 +72,7 @@ impl Session {
         let prepared = prepared.map(Arc::new);
         let known = prepared.clone().map_or(Known::Plain, Known::Fast);
         self.prepared.set(&shape.text, known);
-        Ok(prepared)
+        prepared
     }
 
     fn aggregate(

@@ -92,8 +92,8 @@ impl Shape {
         for c in self.text.chars() {
             in_name ^= c == '"';
             match c {
-                '?' if !in_name => sql.push_str(&stand_in(index).to_string()),
-                '$' if !in_name => sql.push_str(&format!("'{MARK}{index}'")),
+                '?' if !in_name => sql += &stand_in(index).to_string(),
+                '$' if !in_name => sql.extend(["'", &MARK.to_string(), &index.to_string(), "'"]),
                 c => {
                     sql.push(c);
                     continue;

@@ -187,11 +187,8 @@ impl Lowering {
             }
             let (column, kind) = self.column(of, place)?;
             is(!params.distinct || kind != ValueKind::Float)?;
-            let distinct = params.distinct;
-            return Some(Output::Count(add(match distinct {
-                true => Measure::Distinct(column),
-                false => Measure::Count(column),
-            })));
+            let of = if params.distinct { Measure::Distinct } else { Measure::Count };
+            return Some(Output::Count(add(of(column))));
         }
         is(!params.distinct)?;
         if inner.is::<Sum>() || inner.is::<Avg>() {

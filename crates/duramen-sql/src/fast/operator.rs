@@ -10,7 +10,6 @@ use datafusion::catalog::Session;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, internal_err};
 use datafusion::error::DataFusionError;
-use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion::logical_expr::{LogicalPlan, UserDefinedLogicalNode};
@@ -22,7 +21,7 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, Partitioning, PhysicalExpr,
     PlanProperties,
 };
-use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
+use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
 use duramen::AggregateWork;
 use futures::{StreamExt, TryStreamExt, stream};
 use tokio::task::spawn_blocking;
@@ -44,18 +43,6 @@ pub(crate) struct FastAggregateExec {
     plain: Arc<dyn ExecutionPlan>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
-}
-
-#[async_trait]
-impl QueryPlanner for Planner {
-    async fn create_physical_plan(
-        &self,
-        plan: &LogicalPlan,
-        session: &dyn Session,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(Self)]);
-        planner.create_physical_plan(plan, session).await
-    }
 }
 
 #[async_trait]
@@ -145,8 +132,8 @@ fn note(metrics: &ExecutionPlanMetricsSet, work: &AggregateWork) {
         ("bytes_read", work.bytes),
     ];
     for (name, count) in counted {
-        let counter = MetricBuilder::new(metrics).counter(name, 0);
-        counter.add(usize::try_from(count).unwrap_or(usize::MAX));
+        let metric = MetricBuilder::new(metrics).counter(name, 0);
+        metric.add(usize::try_from(count).unwrap_or(usize::MAX));
     }
 }
 

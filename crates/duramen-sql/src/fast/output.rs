@@ -67,7 +67,7 @@ fn array(found: &Aggregates, output: Output) -> Option<ArrayRef> {
                 clippy::cast_possible_truncation,
                 reason = "the low half is what is asked for"
             )]
-            let sum = |sum: &Sum| (sum.count > 0).then_some(sum.sum as i64);
+            let sum = |sum: &Sum| (sum.count > 0).then_some(sum.total as i64);
             Arc::new(sums.iter().map(sum).collect::<Int64Array>())
         }
         Output::Average(measure) => {
@@ -76,7 +76,7 @@ fn array(found: &Aggregates, output: Output) -> Option<ArrayRef> {
                 return None;
             }
             #[expect(clippy::cast_precision_loss, reason = "it is exact up to this sum")]
-            let average = |sum: &Sum| (sum.count > 0).then(|| sum.sum as f64 / sum.count as f64);
+            let average = |sum: &Sum| (sum.count > 0).then(|| sum.total as f64 / sum.count as f64);
             Arc::new(sums.iter().map(average).collect::<Float64Array>())
         }
     })

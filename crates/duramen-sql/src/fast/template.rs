@@ -70,7 +70,7 @@ impl Binding<'_> {
                 let number = number as f64;
                 ValueTest::Float(*comparison, number.to_bits())
             }
-            ValueTest::Text(comparison, text) => ValueTest::Text(*comparison, self.text(text)?),
+            ValueTest::Text(comparison, of) => ValueTest::Text(*comparison, self.text(of)?),
             ValueTest::TextIn { texts, is_inside } => {
                 let texts = texts.iter().map(|text| self.text(text)).collect::<Option<_>>()?;
                 ValueTest::TextIn { texts, is_inside: *is_inside }

@@ -24,6 +24,7 @@ use crate::tree::scan::Visitor;
 
 mod filter;
 mod fold;
+mod heads;
 mod states;
 #[cfg(test)]
 mod tests;
@@ -139,6 +140,9 @@ impl Columns {
         plan: &AggregatePlan,
         (decoded, found): (&[Option<ColumnChunk>], &mut Aggregates),
     ) -> Result<Ranged, Fault> {
+        if self.add_heads(data, &(*group, slots.clone()), plan, found)? {
+            return Ok(Ranged::Done);
+        }
         let rows = self.rows_of(data, (*group, slots.clone()), plan)?;
         let mut views = Vec::with_capacity(plan.columns.len());
         for (index, column) in plan.columns.iter().enumerate() {
@@ -146,7 +150,7 @@ impl Columns {
                 Some(View::decoded(chunk, slots.start, column.kind))
             } else {
                 let scan = self.scan(data, column.path, *group, slots.clone());
-                let there = rows.there[index].clone();
+                let there = &rows.there[index];
                 let encoded = data.encoded(&scan)?;
                 encoded.and_then(|encoded| View::encoded(&encoded, column.kind, there))
             };

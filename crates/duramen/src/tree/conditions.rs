@@ -393,15 +393,18 @@ impl<T: ColumnTest> Visitor for Judge<'_, T> {
 }
 
 impl Bits {
+    #[inline]
     pub(crate) fn none() -> Self {
         Self([0; SLOTS / 64])
     }
 
+    #[inline]
     pub(crate) fn all() -> Self {
         Self([u64::MAX; SLOTS / 64])
     }
 
     /// The bits of consecutive slots.
+    #[inline]
     pub(crate) fn of(slots: &Range<u16>) -> Self {
         let below = |slot: u16, word: usize| match usize::from(slot).saturating_sub(word * 64) {
             bits @ 0..64 => (1_u64 << bits) - 1,
@@ -440,27 +443,33 @@ impl Bits {
     }
 
     /// How many are set.
+    #[inline]
     pub(crate) fn count(&self) -> u32 {
         self.0.iter().map(|word| word.count_ones()).sum()
     }
 
+    #[inline]
     pub(crate) fn and(&self, other: &Self) -> Self {
         Self(std::array::from_fn(|word| self.0[word] & other.0[word]))
     }
 
+    #[inline]
     pub(crate) fn or(&self, other: &Self) -> Self {
         Self(std::array::from_fn(|word| self.0[word] | other.0[word]))
     }
 
+    #[inline]
     pub(crate) fn without(&self, other: &Self) -> Self {
         Self(std::array::from_fn(|word| self.0[word] & !other.0[word]))
     }
 
+    #[inline]
     pub(crate) fn is_none(&self) -> bool {
         self.0.iter().all(|word| *word == 0)
     }
 
     /// With every bit so many slots further on.
+    #[inline]
     pub(crate) fn later(&self, slots: u16) -> Self {
         let (words, bits) = (usize::from(slots / 64), slots % 64);
         if slots == 0 {
@@ -475,6 +484,7 @@ impl Bits {
     }
 
     /// With every bit so many slots before; those that would be before the first are left out.
+    #[inline]
     pub(crate) fn earlier(&self, slots: u16) -> Self {
         let (words, bits) = (usize::from(slots / 64), slots % 64);
         if slots == 0 {

@@ -163,13 +163,10 @@ impl Cells {
     fn leave_out(&mut self, rows: &Bits) {
         let none = u16::try_from(self.codes.len()).unwrap_or(u16::MAX);
         for (group, word) in self.of.chunks_mut(64).zip(&rows.0) {
-            if *word == u64::MAX {
-                continue;
-            }
+            // Without a branch: which slots are rows is anybody's guess.
             for (bit, cell) in group.iter_mut().enumerate() {
-                if word >> bit & 1 == 0 {
-                    *cell = none;
-                }
+                let kept = u16::from(word >> bit & 1 != 0).wrapping_neg();
+                *cell = *cell & kept | none & !kept;
             }
         }
     }
@@ -197,7 +194,7 @@ impl Cells {
     }
 
     fn sums(&self, view: &View<'_>, rows: &Bits) -> Vec<Sum> {
-        let mut values = [0; SLOTS];
+        let mut values = vec![0; SLOTS];
         view.integers(&mut values);
         let mut sums = vec![(0_u64, 0_i128, 0_u64); self.codes.len()];
         for slot in view.valid().and(rows).slots() {
@@ -208,10 +205,9 @@ impl Cells {
                 *most = (*most).max(value.unsigned_abs());
             }
         }
-        let sum = |(count, sum, most)| Sum {
-            count,
-            sum,
-            reach: u128::from(most).saturating_mul(count.into()),
+        let sum = |(count, total, most): (u64, i128, u64)| {
+            let reach = u128::from(most).saturating_mul(count.into());
+            Sum { count, total, reach }
         };
         sums.into_iter().map(sum).collect()
     }

@@ -3,6 +3,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::value::AggregateValue;
+use crate::encoding::Summary;
 use crate::limits::AGGREGATE_ENTRIES_MAX;
 
 /// Columns that rows are grouped by at most.
@@ -31,7 +32,7 @@ pub struct Sum {
     /// How many.
     pub count: u64,
     /// All of them together.
-    pub sum: i128,
+    pub total: i128,
     /// More than the absolute values of all of them together.
     pub reach: u128,
 }
@@ -39,13 +40,19 @@ pub struct Sum {
 impl Sum {
     /// A value so many times.
     pub(super) fn of(value: i64, times: u64) -> Self {
-        let sum = i128::from(value) * i128::from(times);
-        Self { count: times, sum, reach: sum.unsigned_abs() }
+        let total = i128::from(value) * i128::from(times);
+        Self { count: times, total, reach: total.unsigned_abs() }
+    }
+
+    /// So many integers, of which only a summary was read.
+    pub(super) fn of_summary(summary: &Summary, count: u64) -> Self {
+        let most = summary.max.unsigned_abs().max(summary.min.unsigned_abs());
+        Self { count, total: summary.sum, reach: most.saturating_mul(count.into()) }
     }
 
     pub(super) fn add(&mut self, other: Self) {
         self.count += other.count;
-        self.sum += other.sum;
+        self.total += other.total;
         self.reach = self.reach.saturating_add(other.reach);
     }
 }
@@ -102,7 +109,7 @@ pub struct Aggregates {
 impl Aggregates {
     /// Nothing yet; without keys there is one group from the beginning.
     pub(super) fn new(measures: &[Measure], keys: usize) -> Self {
-        let measured = measures.iter().map(|measure| match measure {
+        let empty = measures.iter().map(|measure| match measure {
             Measure::Rows | Measure::Count(_) => Measured::Count(Vec::new()),
             Measure::Sum(_) => Measured::Sum(Vec::new()),
             Measure::Least(_) | Measure::Greatest(_) => Measured::Bound(Vec::new()),
@@ -113,7 +120,7 @@ impl Aggregates {
             keys: std::iter::repeat_with(Distinct::default).take(keys).collect(),
             groups: FxHashMap::default(),
             codes: Vec::new(),
-            measured: measured.collect(),
+            measured: empty.collect(),
             work: AggregateWork::default(),
             entries: 0,
         };
@@ -257,7 +264,9 @@ impl Aggregates {
                 }
                 Measured::Distinct(sets) => {
                     for (group, set) in groups.iter().zip(sets) {
-                        set.into_iter().for_each(|value| self.add_distinct(measure, *group, value));
+                        for value in set {
+                            self.add_distinct(measure, *group, value);
+                        }
                     }
                 }
             }

@@ -152,7 +152,7 @@ fn texts(found: &Aggregates) -> Vec<String> {
             let key: Vec<_> = found.keys(group).cloned().collect();
             let measured = found.measured().iter().map(|measured| match measured {
                 Measured::Count(counts) => counts[group].to_string(),
-                Measured::Sum(sums) => format!("{} {}", sums[group].count, sums[group].sum),
+                Measured::Sum(sums) => format!("{} {}", sums[group].count, sums[group].total),
                 Measured::Bound(bounds) => {
                     let bound = Some(&bounds[group]).filter(|v| **v != AggregateValue::Missing);
                     format!("{bound:?}")
@@ -170,8 +170,6 @@ fn texts(found: &Aggregates) -> Vec<String> {
 type Holds = fn(&[AggregateValue]) -> bool;
 
 fn filters() -> Vec<(RowFilter, Holds)> {
-    let age = |row: &[AggregateValue]| integer(&row[0]);
-    let _ = age;
     let is_oak = ValueTest::Text(Comparison::Equal, "oak".into());
     let in_gap = RangeOfInt { low: 2, high: 4 };
     let not_in_gap = ValueTest::Int { ranges: vec![in_gap], is_inside: false };

@@ -44,11 +44,9 @@ impl<'a> View<'a> {
                 value.integer().map_or_else(Sum::default, |value| Sum::of(value, count))
             }
             Body::Integers(values) => {
-                let summary = self.summary(section).filter(|_| count == u64::from(section.len));
+                let summary = section.summary().filter(|_| count == u64::from(section.len));
                 if let Some(summary) = summary {
-                    let most = summary.max.unsigned_abs().max(summary.min.unsigned_abs());
-                    let reach = most.saturating_mul(count.into());
-                    return Sum { count, sum: summary.sum, reach };
+                    return Sum::of_summary(&summary, count);
                 }
                 self.read.set(true);
                 sum_of(values, own)
@@ -76,7 +74,7 @@ impl<'a> View<'a> {
             let Body::Integers(values) = &section.body else { continue };
             let own = self.own(section, rows);
             let count = kernel::count(&own.0);
-            let summary = self.summary(section).filter(|_| count == u64::from(section.len));
+            let summary = section.summary().filter(|_| count == u64::from(section.len));
             let (least, most) = match summary {
                 Some(summary) => (i64::try_from(summary.min).ok(), i64::try_from(summary.max).ok()),
                 None if count > 0 => {
@@ -118,7 +116,7 @@ fn sum_of(values: &Values<'_>, own: &Bits) -> Sum {
         let above = i128::try_from(above).unwrap_or(i128::MAX);
         i128::from(values.base) * i128::from(count) + above
     };
-    let sum = match values.differences {
+    let total = match values.differences {
         _ if values.step != 0 => {
             let own = own.slots().filter_map(|slot| values.get(slot.into()));
             own.map(i128::from).sum()
@@ -134,7 +132,7 @@ fn sum_of(values: &Values<'_>, own: &Bits) -> Sum {
         Differences::Four(all) => sum(kernel::masked_sum(all, &own.0)),
         Differences::Eight(all) => sum(kernel::masked_sum(all, &own.0)),
     };
-    Sum { count, sum, reach }
+    Sum { count, total, reach }
 }
 
 /// The least and the greatest of the values at some slots.

@@ -43,7 +43,7 @@ pub(super) enum Body<'a> {
     Same(Value<'a>),
     Integers(Values<'a>),
     Coded(Values<'a>, Vec<Value<'a>>),
-    Either(Bits, [Value<'a>; 2]),
+    Either(Box<Bits>, [Value<'a>; 2]),
     /// To be read one by one.
     Slots(&'a Column),
     Decoded(&'a ColumnChunk),
@@ -60,7 +60,7 @@ impl<'a> View<'a> {
     pub(super) fn encoded(
         column: &EncodedColumn<'a>,
         kind: ValueKind,
-        there: Bits,
+        there: &Bits,
     ) -> Option<Self> {
         let mut view = Self {
             kind,
@@ -85,7 +85,7 @@ impl<'a> View<'a> {
                 view.patches.push((*slot, Value::of(*state, kind)?));
             }
         }
-        view.there = view.there.or(&view.patched).and(&there);
+        view.there = view.there.or(&view.patched).and(there);
         Some(view)
     }
 
@@ -130,9 +130,8 @@ impl<'a> View<'a> {
         for section in &self.sections {
             let all = Bits::of(&(0..section.len));
             let own = match &section.body {
-                Body::Integers(_) => all,
                 Body::Same(value) if value.is_missing() => Bits::none(),
-                Body::Same(_) => all,
+                Body::Integers(_) | Body::Same(_) => all,
                 Body::Coded(_, states) if !states.iter().any(|state| state.is_missing()) => all,
                 Body::Either(bits, states) => match states.map(Value::is_missing) {
                     [false, false] => all,
@@ -180,14 +179,6 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The summary of a section, if it is about all of its slots and they are integers.
-    pub(super) fn summary(&self, section: &Section<'_>) -> Option<Summary> {
-        let Body::Integers(_) = section.body else { return None };
-        let summary = section.column?.summary().ok()??;
-        let is_all = summary.count == section.len && summary.scale == 0 && summary.others == 0;
-        is_all.then_some(summary)
-    }
-
     /// The values of slots as indexes of distinct ones: all of them, or of those wanted at least.
     pub(super) fn coding(&self, wanted: &Bits) -> Coding<'a> {
         self.read.set(true);
@@ -203,6 +194,16 @@ impl<'a> View<'a> {
             coding.codes[usize::from(*slot)] = coding.code(*value, &mut known);
         }
         coding
+    }
+}
+
+impl Section<'_> {
+    /// The summary, if it is about all slots and they are integers.
+    pub(super) fn summary(&self) -> Option<Summary> {
+        let Body::Integers(_) = self.body else { return None };
+        let summary = self.column?.summary().ok()??;
+        let is_all = summary.count == self.len && summary.scale == 0 && summary.others == 0;
+        is_all.then_some(summary)
     }
 }
 
@@ -324,7 +325,7 @@ fn body(base: &Column, kind: ValueKind) -> Option<Body<'_>> {
                 own[..bytes.len()].copy_from_slice(bytes);
                 *word = u64::from_le_bytes(own);
             }
-            Body::Either(bits, [Value::of(a, kind)?, Value::of(b, kind)?])
+            Body::Either(Box::new(bits), [Value::of(a, kind)?, Value::of(b, kind)?])
         }
         (Encoded::Integers(_), ValueKind::Float) => Body::Slots(base),
         (Encoded::Mixed, _) => {
