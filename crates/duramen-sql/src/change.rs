@@ -181,7 +181,7 @@ impl Session {
         let schema = Schema::new(vec![Field::new("done", DataType::Utf8, false)]);
         let column: ArrayRef = Arc::new(StringArray::from(vec![what]));
         let batch = RecordBatch::try_new(Arc::new(schema), vec![column]);
-        self.answer(batch.map_err(failure::arrow)?)
+        Ok(self.answer(batch.map_err(failure::arrow)?))
     }
 
     /// The answer of a statement without `RETURNING`.
@@ -194,7 +194,7 @@ impl Session {
             Arc::new(Int64Array::from(vec![revision.map(|revision| revision.0.cast_signed())])),
         ];
         let batch = RecordBatch::try_new(Arc::new(schema), columns).map_err(failure::arrow)?;
-        self.answer(batch)
+        Ok(self.answer(batch))
     }
 }
 

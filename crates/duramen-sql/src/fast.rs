@@ -1,7 +1,7 @@
 //! Aggregates of one table straight from its encoded columns.
 //!
 //! A rule ([`rule`]) finds aggregates whose filters, keys and functions the engine knows
-//! ([`lowering`]) and puts an operator ([`operator`]) before them. The plan that it stands for stays
+//! ([`lowering`]) and puts an operator ([`operator`]) before them. The plan that it stands for is
 //! its input: what turns out to be beyond it (too many groups, averages that depend on the order of
 //! additions) is answered by that.
 //!

@@ -134,9 +134,9 @@ impl Session {
     }
 
     /// Rows that are there already, as an answer.
-    pub(crate) fn answer(&self, batch: RecordBatch) -> Result<Answer<'_>> {
+    pub(crate) fn answer(&self, batch: RecordBatch) -> Answer<'_> {
         let (schema, source) = (batch.schema(), Source::Ready(Some(batch)));
-        Ok(Answer { session: self, schema, source, deadline: None, is_over: false, rows: 0 })
+        Answer { session: self, schema, source, deadline: None, is_over: false, rows: 0 }
     }
 
     pub(crate) fn db(&self) -> &Database {

@@ -1,8 +1,8 @@
 //! Filters of SQL as tests of columns.
 //!
-//! A row is taken where a filter is true, neither false nor unknown. What is opposite is pushed down
-//! to comparisons, which have opposites that are unknown where they are, so that only true has to be
-//! told from the rest.
+//! A row is taken where a filter is true, neither false nor unknown. What is opposite is pushed
+//! down to comparisons, which have opposites that are unknown where they are, so that only true
+//! has to be told from the rest.
 
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::expr::InList;
