@@ -101,9 +101,8 @@ impl<'a> Head<'a> {
     fn tells(heads: &[Self], measure: Measure) -> bool {
         let is_integers = |column: usize| matches!(heads.get(column), Some(Self::Integers(_)));
         match measure {
-            Measure::Rows | Measure::Count(_) => true,
             Measure::Sum(column) => is_integers(column),
-            Measure::Least(_) | Measure::Greatest(_) => true,
+            Measure::Rows | Measure::Count(_) | Measure::Least(_) | Measure::Greatest(_) => true,
             Measure::Distinct(column) => !is_integers(column),
         }
     }
@@ -126,13 +125,17 @@ impl Aggregates {
                     }
                 }
                 Some(Head::Values(values)) => {
-                    values.iter().for_each(|value| self.add_bound(index, 0, &value.owned()));
+                    for value in values {
+                        self.add_bound(index, 0, &value.owned());
+                    }
                 }
                 None => {}
             },
             Measure::Distinct(column) => {
                 if let Some(Head::Values(values)) = heads.get(column) {
-                    values.iter().for_each(|value| self.add_distinct(index, 0, value.owned()));
+                    for value in values {
+                        self.add_distinct(index, 0, value.owned());
+                    }
                 }
             }
         }
