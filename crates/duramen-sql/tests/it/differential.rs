@@ -261,7 +261,9 @@ fn random_queries_are_answered_as_over_a_table_in_memory() {
     for fate in [Fate::Settled, Fate::Changed, Fate::Emptied] {
         let (db, states) = collection(fate);
         let session = Session::new(db, SessionOptions::default());
-        states.iter().for_each(|state| compare(&session, state, &mut asked));
+        for state in &states {
+            compare(&session, state, &mut asked);
+        }
     }
     let (asked, fast) = asked;
     assert!(fast * 100 >= asked * FAST_MIN, "{fast} of {asked} from encoded columns");
