@@ -192,6 +192,6 @@ pub const SERIES_CATCH_UP_POINTS: usize = 1 << 24;
 pub const SERIES_WINDOWS_MAX: usize = 10_000_000;
 /// Levels of objects and arrays of which there are columns; what is deeper is read as JSON.
 pub const COLUMN_LEVELS_MAX: usize = 32;
-/// Groups and distinct values that an aggregate over encoded columns keeps; SQL answers a query
-/// with more by way of rows.
-pub const AGGREGATE_ENTRIES_MAX: usize = 65_536;
+/// Bytes of groups and distinct values that an aggregate over encoded columns keeps; SQL answers a
+/// query with more by way of rows.
+pub const AGGREGATE_BYTES_MAX: usize = 8 << 20;

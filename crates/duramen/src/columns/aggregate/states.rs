@@ -4,7 +4,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::value::AggregateValue;
 use crate::encoding::Summary;
-use crate::limits::AGGREGATE_ENTRIES_MAX;
+use crate::limits::AGGREGATE_BYTES_MAX;
 
 /// Columns that rows are grouped by at most.
 pub(super) const KEYS_MAX: usize = 3;
@@ -103,8 +103,12 @@ pub struct Aggregates {
     codes: Vec<[u32; KEYS_MAX]>,
     pub(super) measured: Vec<Measured>,
     pub(super) work: AggregateWork,
-    entries: usize,
+    /// About how many that takes in memory.
+    bytes: usize,
 }
+
+/// Bytes of a group or distinct value in memory, about, without its text.
+const ENTRY_BYTES: usize = 128;
 
 impl Aggregates {
     /// Nothing yet; without keys there is one group from the beginning.
@@ -122,7 +126,7 @@ impl Aggregates {
             codes: Vec::new(),
             measured: empty.collect(),
             work: AggregateWork::default(),
-            entries: 0,
+            bytes: 0,
         };
         if keys == 0 {
             aggregates.group([0; KEYS_MAX]);
@@ -152,10 +156,10 @@ impl Aggregates {
         &self.work
     }
 
-    /// Whether there are more groups and distinct values than are kept: then what was found is not
-    /// all there is.
+    /// Whether groups and distinct values take more memory than they may: then what was found is
+    /// not all there is.
     pub fn is_full(&self) -> bool {
-        self.entries > AGGREGATE_ENTRIES_MAX
+        self.bytes > AGGREGATE_BYTES_MAX
     }
 
     /// The code of a value in a column that rows are grouped by.
@@ -165,6 +169,7 @@ impl Aggregates {
             return *code;
         }
         let code = u32::try_from(known.values.len()).unwrap_or(u32::MAX);
+        self.bytes += 2 * value.text_bytes();
         known.values.push(value.clone());
         known.codes.insert(value, code);
         code
@@ -178,7 +183,7 @@ impl Aggregates {
         let group = self.codes.len();
         self.groups.insert(codes, u32::try_from(group).unwrap_or(u32::MAX));
         self.codes.push(codes);
-        self.entries += 1;
+        self.bytes += ENTRY_BYTES;
         for measured in &mut self.measured {
             match measured {
                 Measured::Count(counts) => counts.push(0),
@@ -223,17 +228,19 @@ impl Aggregates {
                 }
             };
             if is_better {
+                self.bytes += value.text_bytes().saturating_sub(known.text_bytes());
                 *known = value.clone();
             }
         }
     }
 
     pub(super) fn add_distinct(&mut self, measure: usize, group: usize, value: AggregateValue) {
+        let bytes = ENTRY_BYTES + value.text_bytes();
         if let Some(Measured::Distinct(sets)) = self.measured.get_mut(measure)
             && value != AggregateValue::Missing
             && sets[group].insert(value)
         {
-            self.entries += 1;
+            self.bytes += bytes;
         }
     }
 

@@ -29,6 +29,16 @@ pub enum AggregateValue {
     Text(Box<str>),
 }
 
+impl AggregateValue {
+    /// Bytes of its text.
+    pub(super) fn text_bytes(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Missing | Self::Bool(_) | Self::Int(_) => 0,
+        }
+    }
+}
+
 /// A value that stands in a cell.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Value<'a> {
