@@ -3,7 +3,7 @@
 //! Integers are unsigned, little-endian, of 1, 2, 4 or 8 bytes ([`Lane`]); a bitmap has the bit of
 //! value `i` in its word `i / 64`, and the bits beyond the last value are 0.
 //!
-//! Each loop is written once, for any processor ([`scalar`]); on x86-64 it is compiled a second
+//! Each loop is written once, for any processor (`scalar`); on x86-64 it is compiled a second
 //! time for those with AVX2, which is looked for when it is called, and comparisons of bytes are
 //! written with SSE2 and AVX2, as compilers find no way from a comparison to a bit. On ARM all
 //! processors have the instructions that compilers use (NEON).
