@@ -45,6 +45,8 @@ impl AnalyticsEngine {
         let mut process = Command::new(python)
             .args(["-c", SCRIPT, name])
             .arg(records)
+            // What it makes goes with the records.
+            .env("TMPDIR", records.parent().unwrap_or(records))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
