@@ -25,6 +25,7 @@ use tokio::time::Instant;
 
 use crate::answer::{Answer, Source};
 use crate::catalog::{COLLECTIONS, Catalog, KnownTables, Tables};
+use crate::parameter::Parameter;
 use crate::statement::{Places, Request};
 use crate::{as_of_join, failure, fast, function, json_function, statement};
 
@@ -108,10 +109,19 @@ impl Session {
     /// that there is not; `Conflict` for records that are there already; `Full`, `TimedOut` and
     /// `Cancelled` as the options say.
     pub fn query(&self, sql: &str) -> Result<Answer<'_>> {
-        if let Some(answer) = self.answer_prepared(sql)? {
+        self.query_with(sql, &[])
+    }
+
+    /// Answers a query whose placeholders stand for values. Its plan is kept by its text where that
+    /// is worth it, for any values, so that it need not be prepared.
+    ///
+    /// # Errors
+    /// As [`query`](Self::query), and `Invalid` if it takes other values than it is given.
+    pub fn query_with(&self, sql: &str, values: &[Parameter]) -> Result<Answer<'_>> {
+        if let Some(answer) = self.answer_prepared(sql, values)? {
             return Ok(answer);
         }
-        match statement::parse(sql)? {
+        match statement::parse(sql, values)? {
             (Request::Read(statement), places) => {
                 self.read(statement, &places, self.tables(&places))
             }
@@ -127,7 +137,7 @@ impl Session {
         places: &Places,
         tables: Tables,
     ) -> Result<Answer<'_>> {
-        match statement::parse(sql)?.0 {
+        match statement::parse(sql, &[])?.0 {
             Request::Read(statement) => self.read(statement, places, tables),
             Request::Change(_) | Request::Copy(_) => Err(defect()),
         }

@@ -11,8 +11,9 @@ use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Toke
 use duramen::{Error, ErrorKind, Result};
 
 use crate::copy::{Copy, Direction};
+use crate::parameter::Parameter;
 use crate::script::Lines;
-use crate::{as_of_join, change, copy, function, system_time};
+use crate::{as_of_join, change, copy, function, parameter, system_time};
 
 /// Where the words and texts of a query first stand.
 #[derive(Debug, Clone, Default)]
@@ -59,23 +60,23 @@ pub(crate) enum Request {
 /// Whether a statement changes the database, so that it has to be open for writing.
 ///
 /// # Errors
-/// `Invalid` for what is no SQL.
-pub fn writes(sql: &str) -> Result<bool> {
-    Ok(match parse(sql)?.0 {
+/// `Invalid` for what is no SQL, or takes other values than it is given.
+pub fn writes(sql: &str, values: &[Parameter]) -> Result<bool> {
+    Ok(match parse(sql, values)?.0 {
         Request::Read(_) => false,
         Request::Change(_) => true,
         Request::Copy(copy) => copy.direction == Direction::From,
     })
 }
 
-/// Reads a text that is one statement.
-pub(crate) fn parse(sql: &str) -> Result<(Request, Places)> {
+/// Reads a text that is one statement, with values for its placeholders.
+pub(crate) fn parse(sql: &str, values: &[Parameter]) -> Result<(Request, Places)> {
     let dialect = GenericDialect {};
     let tokens = Tokenizer::new(&dialect, sql).tokenize_with_location();
     let tokens = tokens.map_err(|error| wrong(&ParserError::from(error), None))?;
     let places = Places::new(&tokens);
     let end = tokens.last().map(|token| token.span.end);
-    let mut tokens = system_time::rewrite(tokens)?;
+    let mut tokens = system_time::rewrite(parameter::bind(tokens, values)?)?;
     function::rename(&mut tokens);
     let mut parser = Parser::new(&dialect).with_tokens_with_locations(tokens);
     if let Some(copy) = copy::parse(&mut parser).map_err(|error| wrong(&error, end))? {
@@ -88,6 +89,10 @@ pub(crate) fn parse(sql: &str) -> Result<(Request, Places)> {
     match (statements.pop(), statements.len()) {
         (Some(statement), 0) if is_reading(&statement) => {
             Ok((Request::Read(Statement::Statement(Box::new(statement))), places))
+        }
+        (Some(Parsed::CreateView(_)), 0) if !values.is_empty() => {
+            let message = "a view takes no values: write them into its query";
+            Err(Error::new(ErrorKind::Unsupported, message))
         }
         (Some(statement), 0) if change::is_change(&statement) => {
             Ok((Request::Change(Box::new(statement)), places))

@@ -61,7 +61,7 @@ pub(crate) async fn table(
 ) -> Result<Arc<dyn TableProvider>> {
     let tables = tables.within_view(name)?;
     let in_view = |error: Error| error.in_context(format!("view {name:?}"));
-    let Request::Read(statement) = statement::parse(&query).map_err(in_view)?.0 else {
+    let Request::Read(statement) = statement::parse(&query, &[]).map_err(in_view)?.0 else {
         let message = format!("view {name:?}: it is no query");
         return Err(Error::new(ErrorKind::Invalid, message));
     };

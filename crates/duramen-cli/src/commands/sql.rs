@@ -1,11 +1,13 @@
 //! `duramen sql`: the answer to a query, of a script, or of one query after the other.
 
+use std::convert::Infallible;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
 use clap::Args;
 use duramen::{Error, ErrorKind};
-use duramen_sql::{Answer, Format, SessionOptions};
+use duramen_sql::{Answer, Format, Parameter, SessionOptions};
+use serde_json::Value;
 
 use self::prompt::Prompt;
 use crate::arguments::{WriteDatabase, value};
@@ -28,6 +30,7 @@ Examples:
   duramen sql shop.duramen 'SELECT now.score - old.score FROM players now
     JOIN players FOR SYSTEM_TIME AS OF 7 old ON now._key = old._key'
   duramen sql shop.duramen 'SELECT item FROM inventory.\"$.data[*]\"' --format csv
+  duramen sql shop.duramen 'SELECT * FROM players WHERE name = $1' --param \"O'Hara\"
   duramen sql shop.duramen \"UPDATE players SET score = score + 1 WHERE world = 'nether'\"
   duramen sql shop.duramen \"COPY (SELECT * FROM players) TO 'players.parquet'\"
   duramen sql shop.duramen 'SELECT _timestamp, score FROM players' --plot --output players.svg
@@ -68,6 +71,11 @@ pub(crate) struct Sql {
     /// Memory for sorting, grouping and joining before files are used, in MiB
     #[arg(long, value_name = "MIB", default_value_t = 256)]
     memory: u32,
+    /// The value of the next placeholder of the query, $1, $2 and so on or ? each: a number, true,
+    /// false, null or a text in JSON; what is neither is a text as it stands
+    #[arg(long = "param", value_name = "VALUE", requires = "query", value_parser = parameter)]
+    #[arg(allow_hyphen_values = true)]
+    parameters: Vec<Parameter>,
     /// Stop a query after this many seconds
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<u32>,
@@ -153,14 +161,29 @@ impl Sql {
             cancelled: Interruption::watch()?.flag(),
             ..SessionOptions::default()
         };
-        let database = if duramen_sql::writes(statement)? {
+        let database = if duramen_sql::writes(statement, &self.parameters)? {
             self.database.open(session)?
         } else {
             self.database.read(session)?
         };
         let queries = duramen_sql::Session::new(database, options);
-        write(queries.query(statement).map_err(stopped)?)
+        write(queries.query_with(statement, &self.parameters).map_err(stopped)?)
     }
+}
+
+/// What a value of the command line is: never refused, as any text is one.
+fn parameter(text: &str) -> std::result::Result<Parameter, Infallible> {
+    Ok(match serde_json::from_str(text) {
+        Ok(Value::Null) => Parameter::Null,
+        Ok(Value::Bool(value)) => value.into(),
+        Ok(Value::Number(number)) => match (number.as_i64(), number.as_f64()) {
+            (Some(value), _) => value.into(),
+            (None, Some(value)) => value.into(),
+            (None, None) => text.into(),
+        },
+        Ok(Value::String(value)) => value.into(),
+        Ok(Value::Array(_) | Value::Object(_)) | Err(_) => text.into(),
+    })
 }
 
 fn stopped(error: Error) -> Failure {

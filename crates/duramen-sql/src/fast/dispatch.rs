@@ -12,6 +12,7 @@ use super::prepared::{Known, PreparedPlan};
 use super::run::Run;
 use crate::answer::{Answer, Source};
 use crate::failure;
+use crate::parameter::Parameter;
 use crate::session::{Session, plan, threads};
 use crate::statement::{self, Places, Request};
 
@@ -20,8 +21,12 @@ const SHARED_PARTS_MIN: usize = 16;
 
 impl Session {
     /// The answer by a plan that is known; none if the query has to be planned.
-    pub(crate) fn answer_prepared(&self, sql: &str) -> Result<Option<Answer<'_>>> {
-        let Some(shape) = Shape::of(sql) else { return Ok(None) };
+    pub(crate) fn answer_prepared(
+        &self,
+        sql: &str,
+        values: &[Parameter],
+    ) -> Result<Option<Answer<'_>>> {
+        let Some(shape) = Shape::of(sql, values) else { return Ok(None) };
         let prepared = match self.prepared.get(&shape.text) {
             Some(Known::Fast(prepared)) => prepared,
             Some(Known::Asked) => match self.prepare(&shape) {
@@ -57,17 +62,18 @@ impl Session {
 
     /// Plans a query with literals that stand in for others, and keeps what comes of it.
     fn prepare(&self, shape: &Shape) -> Option<Arc<PreparedPlan>> {
-        let planned = statement::parse(&shape.with_stand_ins()).and_then(|(request, places)| {
-            let tables = Arc::new(self.tables(&places));
-            let statement = match request {
-                // What a view is made of may be another query the next time.
-                Request::Read(statement) if !tables.has_view(&places)? => statement,
-                _ => return Err(Error::new(ErrorKind::Unsupported, "no plan is kept of this")),
-            };
-            let context = self.context(tables)?;
-            let planned = self.runtime()?.block_on(plan(&context, statement));
-            planned.map_err(|error| failure::query(error, &places))
-        });
+        let planned =
+            statement::parse(&shape.with_stand_ins(), &[]).and_then(|(request, places)| {
+                let tables = Arc::new(self.tables(&places));
+                let statement = match request {
+                    // What a view is made of may be another query the next time.
+                    Request::Read(statement) if !tables.has_view(&places)? => statement,
+                    _ => return Err(Error::new(ErrorKind::Unsupported, "no plan is kept of this")),
+                };
+                let context = self.context(tables)?;
+                let planned = self.runtime()?.block_on(plan(&context, statement));
+                planned.map_err(|error| failure::query(error, &places))
+            });
         let prepared = planned.ok().and_then(|plan| PreparedPlan::of(&plan, shape.literals.len()));
         let prepared = prepared.map(Arc::new);
         let known = prepared.clone().map_or(Known::Plain, Known::Fast);

@@ -1,6 +1,8 @@
 //! The literals of a query, apart from its text, so that queries that differ in these only share a
 //! plan.
 
+use crate::parameter::{Parameter, Placeholders};
+
 /// Between literals that stand in for others, so that what is one more or less is told apart.
 const STEP: i64 = 1_000;
 /// The first of them: floats hold all of them exactly.
@@ -24,8 +26,10 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// None if the text has what is not looked into, such as comments.
-    pub(super) fn of(sql: &str) -> Option<Self> {
+    /// Of a query and the values for its placeholders; none if the text has what is not looked
+    /// into, such as comments.
+    pub(super) fn of(sql: &str, values: &[Parameter]) -> Option<Self> {
+        let mut placeholders = Placeholders::default();
         let mut shape = Self { text: String::with_capacity(sql.len()), literals: Vec::new() };
         let mut rest = sql;
         // Of what a table is as of is part of its name.
@@ -56,20 +60,44 @@ impl Shape {
                     rest = &rest[end..];
                     continue;
                 }
-                '$' | '?' | MARK => return None,
+                '$' | '?' => {
+                    let number = rest[1..].find(|c: char| !is_word(c)).unwrap_or(rest.len() - 1);
+                    let end = if first == '?' { 1 } else { 1 + number };
+                    let index = placeholders.index(&rest[..end]).ok()?;
+                    shape.take_value(values.get(index)?, is_moment);
+                    end
+                }
+                MARK => return None,
                 c if rest.starts_with("--") || rest.starts_with("/*") => {
                     debug_assert!(c == '-' || c == '/');
                     return None;
                 }
                 c => c.len_utf8(),
             };
-            if !matches!(first, '\'' | '0'..='9') {
+            if !matches!(first, '\'' | '$' | '?' | '0'..='9') {
                 shape.text.push_str(&rest[..len]);
             }
             is_moment = is_moment && first.is_whitespace();
             rest = &rest[len..];
         }
-        Some(shape)
+        placeholders.are(values.len()).then_some(shape)
+    }
+
+    /// Takes the value of a placeholder as if its literal stood there.
+    fn take_value(&mut self, value: &Parameter, is_moment: bool) {
+        let sql = value.sql();
+        match value {
+            Parameter::Int(value) if *value >= 0 => {
+                self.take(&sql, Literal::Int(*value), is_moment);
+            }
+            Parameter::Int(value) if *value > i64::MIN => {
+                self.text.push_str("(-");
+                self.take(&sql, Literal::Int(-value), is_moment);
+                self.text.push(')');
+            }
+            Parameter::Text(text) => self.take(&sql, Literal::Text(text.clone()), is_moment),
+            _ => self.text.push_str(&sql),
+        }
     }
 
     fn take(&mut self, text: &str, literal: Literal, is_moment: bool) {
@@ -179,7 +207,7 @@ mod tests {
     use super::*;
 
     fn shape(sql: &str) -> (String, Vec<Literal>) {
-        let shape = Shape::of(sql).unwrap();
+        let shape = Shape::of(sql, &[]).unwrap();
         (shape.text, shape.literals)
     }
 
@@ -205,13 +233,13 @@ mod tests {
     fn texts_that_are_not_looked_into_have_no_shape() {
         for sql in ["SELECT 1 -- all", "SELECT /* all */ 1", "SELECT $1", "SELECT 'a", "SELECT \"a"]
         {
-            assert_eq!(Shape::of(sql), None, "{sql}");
+            assert_eq!(Shape::of(sql, &[]), None, "{sql}");
         }
     }
 
     #[test]
     fn stand_ins_lead_back_to_their_literals() {
-        let shape = Shape::of("n > 5 AND s = 'a' AND m = -9223372036854775807").unwrap();
+        let shape = Shape::of("n > 5 AND s = 'a' AND m = -9223372036854775807", &[]).unwrap();
         let literals = &shape.literals;
         assert_eq!(Place::of_integer(stand_in(0) + 1).unwrap().integer(literals), Some(6));
         assert_eq!(Place::of_integer(stand_in(0) - 1).unwrap().integer(literals), Some(4));

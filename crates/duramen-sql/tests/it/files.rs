@@ -210,7 +210,7 @@ fn a_database_open_for_reading_refuses_changes() {
 
 #[test]
 fn a_statement_says_whether_it_writes() {
-    let writes = |sql| duramen_sql::writes(sql).unwrap();
+    let writes = |sql| duramen_sql::writes(sql, &[]).unwrap();
     assert!(writes("DELETE FROM players"));
     assert!(!writes("SELECT * FROM players"));
     assert!(!writes("EXPLAIN DELETE FROM players"));

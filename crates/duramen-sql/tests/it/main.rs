@@ -6,3 +6,4 @@ mod differential;
 mod fast;
 mod files;
 mod memory;
+mod parameters;
