@@ -16,10 +16,10 @@ pub(crate) fn name(path: &Path) -> String {
     if is_standard_input(path) { "standard input".to_owned() } else { path.display().to_string() }
 }
 
-/// Whether a file has the same content when it is read once more.
-pub(crate) fn can_be_read_twice(path: &Path) -> bool {
-    let is_file = || std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
-    !is_standard_input(path) && is_file()
+/// The bytes of a file that has the same content when it is read once more; none of a pipe.
+pub(crate) fn bytes(path: &Path) -> Option<u64> {
+    let metadata = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
+    (!is_standard_input(path)).then_some(metadata.len())
 }
 
 /// Bytes of a text from which on a first revision is loaded in bulk.

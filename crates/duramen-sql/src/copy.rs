@@ -2,19 +2,21 @@
 
 use std::fs::File;
 use std::io::BufReader;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
-use duramen::{CommitOptions, Error, ErrorKind, Result};
+use duramen::{BulkOptions, Commit, CommitOptions, Error, ErrorKind, KeyKind, Result};
 
 use crate::answer::Answer;
 use crate::change::{KEY, OF_ENGINE, collection_name, quoted, unsupported};
 use crate::format::Format;
 use crate::outfile::replace_file;
 use crate::record_file::RecordFile;
+use crate::record_load::RecordLoad;
 use crate::session::Session;
 use crate::statement::Places;
 
@@ -184,12 +186,17 @@ impl Session {
         let target = self.target(table, places)?;
         let in_file = |error: Error| error.in_context(copy.file.display());
         let mut records = copy.records()?;
-        let mut transaction = self.db().transaction();
         let (name, keys) = (target.collection.name(), target.collection.key_kind());
+        if let Some((commit, rows)) = self.load(copy, (name, keys)).map_err(in_file)? {
+            return self.counted(rows, Some(commit.revision));
+        }
+        let mut transaction = self.db().transaction();
         let mut rows = 0;
-        while let Some((key, json, line)) = records.next(keys).map_err(in_file)? {
+        let mut json = Vec::new();
+        while let Some((key, line)) = records.next(keys, &mut json).map_err(in_file)? {
             let in_line = |error: Error| in_file(error.in_context(format!("line {line}")));
             transaction.insert_record(name, &key, &json).map_err(in_line)?;
+            json.clear();
             rows += 1;
             if rows % 1_024 == 0 {
                 self.go_on()?;
@@ -197,6 +204,31 @@ impl Session {
         }
         let committed = transaction.commit(&CommitOptions::default())?;
         self.counted(rows, committed.revisions.first().map(|(_, revision)| *revision))
+    }
+
+    /// Loads a file in bulk: how many rows it had; none if they have to be inserted.
+    fn load(&self, copy: &Copy, (name, keys): (&str, KeyKind)) -> Result<Option<(Commit, usize)>> {
+        let load = RecordLoad { name, keys, options: BulkOptions::default() };
+        let metadata = open(&copy.file)?.metadata();
+        let bytes =
+            metadata.map_or(0, |metadata| if metadata.is_file() { metadata.len() } else { 0 });
+        if !load.suits(self.db(), bytes)? {
+            return Ok(None);
+        }
+        let mut go_on = |_| match self.go_on() {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
+        };
+        match load.run(self.db(), || copy.records(), &mut go_on) {
+            Ok((commit, progress)) => {
+                Ok(Some((commit, usize::try_from(progress.values).unwrap_or(usize::MAX))))
+            }
+            Err(error) => match error.kind() {
+                ErrorKind::Conflict | ErrorKind::Unsupported => Ok(None),
+                ErrorKind::Cancelled => self.go_on().map(|()| None),
+                _ => Err(error),
+            },
+        }
     }
 }
 

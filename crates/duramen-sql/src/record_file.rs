@@ -1,5 +1,6 @@
 //! Records as a file has them, one after the other.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fmt;
 use std::fs::File;
@@ -10,7 +11,7 @@ use datafusion::parquet::arrow::arrow_reader::{
     ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
 };
 use duramen::{Error, ErrorKind, Key, KeyKind, Result};
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::change::{KEY, OF_ENGINE, wrong};
@@ -72,17 +73,19 @@ impl RecordFile {
         Ok(Self { rows, key: key.to_owned() })
     }
 
-    /// The next record with its key and the number of its line, or of its row where there are no
-    /// lines.
+    /// Appends the JSON of the next record: its key and the number of its line, or of its row where
+    /// there are no lines.
     ///
     /// # Errors
     /// `Invalid` for what is no record or has no such key, with the number.
-    pub fn next(&mut self, keys: KeyKind) -> Result<Option<(Key, Vec<u8>, u64)>> {
-        match &mut self.rows {
+    pub fn next(&mut self, keys: KeyKind, json: &mut Vec<u8>) -> Result<Option<(Key, u64)>> {
+        let start = json.len();
+        let line = match &mut self.rows {
             Rows::Ndjson { reader, line } => {
-                let Some(text) = next_line(reader.as_mut(), line)? else { return Ok(None) };
-                let (key, json) = parts(&text, (&self.key, *line), keys)?;
-                Ok(Some((key, json, *line)))
+                if !next_line(reader.as_mut(), line, json)? {
+                    return Ok(None);
+                }
+                *line
             }
             Rows::Csv { reader, names } => {
                 let mut row = csv::StringRecord::new();
@@ -90,10 +93,8 @@ impl RecordFile {
                 if !reader.read_record(&mut row).map_err(|error| invalid(line, error))? {
                     return Ok(None);
                 }
-                let line = row.position().map_or(line, csv::Position::line);
-                let text = json_of_row(names, &row);
-                let (key, json) = parts(text.as_bytes(), (&self.key, line), keys)?;
-                Ok(Some((key, json, line)))
+                json.extend_from_slice(json_of_row(names, &row).as_bytes());
+                row.position().map_or(line, csv::Position::line)
             }
             Rows::Parquet { reader, read, row } => {
                 while read.is_empty() {
@@ -101,11 +102,12 @@ impl RecordFile {
                     *read = texts(&batch.map_err(failure::arrow)?, *row)?;
                 }
                 *row += 1;
-                let text = read.pop_front().unwrap_or_default();
-                let (key, json) = parts(text.as_bytes(), (&self.key, *row), keys)?;
-                Ok(Some((key, json, *row)))
+                json.extend_from_slice(read.pop_front().unwrap_or_default().as_bytes());
+                *row
             }
-        }
+        };
+        let key = take_key((json, start), (&self.key, line), keys)?;
+        Ok(Some((key, line)))
     }
 }
 
@@ -143,54 +145,69 @@ fn invalid(line: u64, what: impl fmt::Display) -> Error {
     Error::new(ErrorKind::Invalid, format!("line {line}: {what}"))
 }
 
-/// The next line that is not blank.
-fn next_line(reader: &mut dyn BufRead, line: &mut u64) -> Result<Option<Vec<u8>>> {
-    let mut text = Vec::new();
+/// Appends the next line that is not blank; false after the last one.
+fn next_line(reader: &mut dyn BufRead, line: &mut u64, text: &mut Vec<u8>) -> Result<bool> {
+    let start = text.len();
     loop {
-        text.clear();
-        let read = reader.take(LINE_BYTES_MAX + 1).read_until(b'\n', &mut text);
+        text.truncate(start);
+        let read = reader.take(LINE_BYTES_MAX + 1).read_until(b'\n', text);
         let read = read.map_err(|error| Error::io("cannot read the records", error))?;
         if read == 0 {
-            return Ok(None);
+            return Ok(false);
         }
         *line += 1;
         if read as u64 > LINE_BYTES_MAX {
             return Err(invalid(*line, "it has more bytes than a record may have (256 MiB)"));
         }
-        if !text.trim_ascii().is_empty() {
-            return Ok(Some(text));
+        if !text[start..].trim_ascii().is_empty() {
+            return Ok(true);
         }
     }
 }
 
-/// The key of a record, and its text without the member that exports add.
-fn parts(text: &[u8], (name, line): (&str, u64), keys: KeyKind) -> Result<(Key, Vec<u8>)> {
-    let Members(members) = serde_json::from_slice(text)
-        .map_err(|error| invalid(line, format_args!("it is no JSON object: {error}")))?;
-    let key = members.iter().find(|(found, _)| found == name).ok_or_else(|| {
+/// The key of a record, whose text goes without the member that exports add.
+fn take_key(
+    (json, start): (&mut Vec<u8>, usize),
+    (name, line): (&str, u64),
+    keys: KeyKind,
+) -> Result<Key> {
+    let text = &json[start..];
+    let no_object = |error| invalid(line, format_args!("it is no JSON object: {error}"));
+    if name != KEY {
+        let mut reader = serde_json::Deserializer::from_slice(text);
+        let written = Wanted(name).deserialize(&mut reader).map_err(no_object)?;
+        reader.end().map_err(no_object)?;
+        return key_of(written, (name, line), keys);
+    }
+    let Members(members) = serde_json::from_slice(text).map_err(no_object)?;
+    let written = members.iter().find(|(found, _)| found == name).map(|(_, value)| *value);
+    let key = key_of(written, (name, line), keys)?;
+    let mut rest = vec![b'{'];
+    for (found, value) in members.iter().filter(|(found, _)| found != name) {
+        if rest.len() > 1 {
+            rest.push(b',');
+        }
+        rest.extend_from_slice(string(found).as_bytes());
+        rest.push(b':');
+        rest.extend_from_slice(value.get().as_bytes());
+    }
+    rest.push(b'}');
+    json.truncate(start);
+    json.append(&mut rest);
+    Ok(key)
+}
+
+fn key_of(written: Option<&RawValue>, (name, line): (&str, u64), keys: KeyKind) -> Result<Key> {
+    let written = written.ok_or_else(|| {
         let message = format!("the member {name:?} is missing, which is to be the key (--key)");
         invalid(line, message)
     })?;
-    let written = key.1.get();
-    let read = match serde_json::from_str::<String>(written) {
+    let written = written.get();
+    let read = match serde_json::from_str::<Cow<'_, str>>(written) {
         Ok(text) => keys.parse(&text),
         Err(_) => keys.parse(written),
     };
-    let key = read.map_err(|error| invalid(line, error.message()))?;
-    if name != KEY {
-        return Ok((key, text.to_vec()));
-    }
-    let mut json = vec![b'{'];
-    for (found, value) in members.iter().filter(|(found, _)| found != name) {
-        if json.len() > 1 {
-            json.push(b',');
-        }
-        json.extend_from_slice(string(found).as_bytes());
-        json.push(b':');
-        json.extend_from_slice(value.get().as_bytes());
-    }
-    json.push(b'}');
-    Ok((key, json))
+    read.map_err(|error| invalid(line, error.message()))
 }
 
 fn json_of_row(names: &[String], row: &csv::StringRecord) -> String {
@@ -230,5 +247,59 @@ impl<'t> Deserialize<'t> for Members<'t> {
         }
 
         deserializer.deserialize_map(InOrder)
+    }
+}
+
+/// Reads an object for the value of one of its members, and nothing else.
+struct Wanted<'n>(&'n str);
+
+/// Whether a name is the one that is wanted.
+struct IsNamed<'n>(&'n str);
+
+impl<'t> DeserializeSeed<'t> for Wanted<'_> {
+    type Value = Option<&'t RawValue>;
+
+    fn deserialize<D: Deserializer<'t>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'t> Visitor<'t> for Wanted<'_> {
+    type Value = Option<&'t RawValue>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a record, which is an object")
+    }
+
+    fn visit_map<A: MapAccess<'t>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut wanted = None;
+        while let Some(is_wanted) = map.next_key_seed(IsNamed(self.0))? {
+            if is_wanted && wanted.is_none() {
+                wanted = Some(map.next_value()?);
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(wanted)
+    }
+}
+
+impl<'t> DeserializeSeed<'t> for IsNamed<'_> {
+    type Value = bool;
+
+    fn deserialize<D: Deserializer<'t>>(self, deserializer: D) -> Result<bool, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for IsNamed<'_> {
+    type Value = bool;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a name")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<bool, E> {
+        Ok(name == self.0)
     }
 }

@@ -1,6 +1,7 @@
-//! Bulk load: a JSON text of any length as the first revision of a document.
+//! Bulk load: a JSON text of any length as the first revision of a document, or any number of
+//! records as that of a collection.
 //!
-//! The text is read once, from front to end, and what is read goes straight into segments. They
+//! What is given is read once, from front to end, and what is read goes straight into segments. They
 //! belong to nothing until one replacement of the manifest attaches them, so a load that fails, is
 //! stopped or dies leaves nothing. Other commits go on meanwhile.
 
@@ -8,7 +9,9 @@ mod builder;
 mod columns;
 mod guess;
 mod loader;
+mod records;
 mod segments;
+mod sink;
 #[cfg(test)]
 mod tests;
 
@@ -29,8 +32,18 @@ use crate::transaction::{Transaction, check_text};
 use crate::tree::schema::SpaceId;
 
 use builder::Builder;
-use loader::{Bounds, Loader};
+use loader::Loader;
 pub(crate) use segments::Segments;
+use sink::{Bounds, Loaded, Sink};
+
+/// What is loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Subject {
+    /// The value of a document.
+    Value,
+    /// The records of a collection.
+    Records,
+}
 
 /// How a text is loaded.
 ///
@@ -98,21 +111,37 @@ impl Database {
         options: &BulkOptions,
         progress: &mut dyn FnMut(BulkProgress) -> ControlFlow<()>,
     ) -> Result<(Commit, BulkProgress)> {
+        let bounds = self.bounds(options);
+        let stream = TextStream::new(text, bounds.whole)?;
+        self.load((name, Subject::Value), options, |builder, segments| {
+            let sink = Sink::new(builder, bounds, segments, progress);
+            Loader::new(stream, sink, options).run()
+        })
+    }
+
+    fn bounds(&self, options: &BulkOptions) -> Bounds {
+        let usual = Bounds::of(self.engine.options.memory_bytes);
+        options.held_bytes.map_or(usual, Bounds::all)
+    }
+
+    /// Loads what `read` puts into a builder and segments.
+    fn load(
+        &self,
+        (name, subject): (&str, Subject),
+        options: &BulkOptions,
+        read: impl FnOnce(Builder, &mut Segments) -> Result<Loaded>,
+    ) -> Result<(Commit, BulkProgress)> {
         let commit = &options.commit;
         check_text("author", commit.author.as_deref())?;
         check_text("message", commit.message.as_deref())?;
         options.declared.check()?;
         let mut reserving = Transaction::new(Arc::clone(&self.engine));
-        let reserved = reserving.reserve_document(name, options)?;
+        let reserved = reserving.reserve_document((name, subject), options)?;
         reserving.commit(&CommitOptions::default())?;
 
-        let mut segments = Segments::new(Arc::clone(&self.engine), reserved.tree);
+        let mut segments = Segments::new(Arc::clone(&self.engine), reserved.tree, subject);
         let builder = Builder::new(reserved.tree, reserved.options.clone());
-        let usual = Bounds::of(self.engine.options.memory_bytes);
-        let bounds = options.held_bytes.map_or(usual, Bounds::all);
-        let stream = TextStream::new(text, bounds.whole)?;
-        let bounded = (&mut segments, bounds);
-        let loaded = Loader::new(stream, builder, bounded, options, progress).run()?;
+        let loaded = read(builder, &mut segments)?;
         let (mut data, mut columns) = (loaded.builder.data, loaded.builder.columns);
         segments.write(columns.take_cells())?;
         segments.check_names(&loaded.maps)?;

@@ -3,11 +3,15 @@
 //! A load runs in a fresh process, so that the peak of its memory is its own. The file was just
 //! written, so it is read from the page cache; what is loaded is on the device in the end.
 
+use std::io::BufReader;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use anyhow::{Result, ensure};
-use duramen::{BulkOptions, CommitOptions, Database, Options};
+use duramen::{
+    BulkOptions, BulkProgress, CommitOptions, Database, DocumentOptions, KeyKind, Options,
+};
+use duramen_sql::{RecordFile, RecordLoad};
 use serde::{Deserialize, Serialize};
 
 use super::Child;
@@ -32,19 +36,24 @@ pub(crate) fn records(session: &mut Session) -> Result<()> {
     std::fs::create_dir_all(&folder)?;
     let people = People::new(records);
     let (array, lines) = (&people.json, people.lines());
-    for (form, text, lines) in [("array", array, false), ("ndjson", &lines, true)] {
-        let file = folder.join(form);
+    let forms = [
+        ("array", array, Form::Array),
+        ("ndjson", &lines, Form::Lines),
+        ("collection", &lines, Form::Records),
+    ];
+    for (name, text, form) in forms {
+        let file = folder.join(name);
         files::write(&file, text.as_bytes())?;
         let mut seen = Vec::new();
         for round in 0..session.scale.rounds.measured {
-            let database = folder.join(format!("{form}-{round}"));
-            let load = Load { database: database.clone(), file: file.clone(), lines };
+            let database = folder.join(format!("{name}-{round}"));
+            let load = Load { database: database.clone(), file: file.clone(), form };
             let one: Seen = Child::Load(load).in_a_fresh_process()?;
             ensure!(one.records == records, "{} records were loaded", one.records);
             seen.push(one);
             std::fs::remove_dir_all(database)?;
         }
-        add(session, (text.len(), records), &format!("{records}/{form}"), &seen);
+        add(session, (text.len(), records), &format!("{records}/{name}"), &seen);
     }
     Ok(std::fs::remove_dir_all(folder)?)
 }
@@ -67,7 +76,15 @@ fn add(session: &mut Session, (bytes, records): (usize, u64), case: &str, seen: 
 pub(crate) struct Load {
     database: PathBuf,
     file: PathBuf,
-    lines: bool,
+    form: Form,
+}
+
+/// What is loaded: a document that is an array, from JSON or from lines, or a collection.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+enum Form {
+    Array,
+    Lines,
+    Records,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -82,11 +99,8 @@ impl Load {
     /// Does it in this process and prints what was seen.
     pub(crate) fn run(&self) -> Result<()> {
         let database = Database::open(&self.database, Options::default())?;
-        let mut file = files::open(&self.file)?;
-        let options = BulkOptions { lines: self.lines, ..BulkOptions::default() };
         let watch = Stopwatch::start();
-        let (_, progress) =
-            database.bulk_load(NAME, &mut file, &options, &mut |_| ControlFlow::Continue(()))?;
+        let progress = self.load(&database)?;
         let seconds = watch.seconds();
         let segment_bytes = database.stats()?.segment_bytes as f64;
         let records = progress.values;
@@ -94,6 +108,27 @@ impl Load {
             Seen { seconds, records, segment_bytes, peak_bytes: machine::process_bytes("VmHWM")? };
         println!("{}", serde_json::to_string(&seen)?);
         Ok(database.close()?)
+    }
+
+    fn load(&self, database: &Database) -> Result<BulkProgress> {
+        let mut go_on = |_| ControlFlow::Continue(());
+        let lines = matches!(self.form, Form::Lines);
+        let options = BulkOptions { lines, ..BulkOptions::default() };
+        let mut file = files::open(&self.file)?;
+        let (_, progress) = match self.form {
+            Form::Array | Form::Lines => {
+                database.bulk_load(NAME, &mut file, &options, &mut go_on)?
+            }
+            Form::Records => {
+                let declared =
+                    DocumentOptions { collection: Some(KeyKind::I64), ..Default::default() };
+                let options = BulkOptions { declared, ..options };
+                let load = RecordLoad { name: NAME, keys: KeyKind::I64, options };
+                let lines = Box::new(BufReader::with_capacity(1 << 20, file));
+                load.run(database, || Ok(RecordFile::ndjson(lines, "id")), &mut go_on)?
+            }
+        };
+        Ok(progress)
     }
 }
 

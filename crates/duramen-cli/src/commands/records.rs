@@ -2,9 +2,11 @@
 
 use clap::{Args, Subcommand};
 use duramen::{
-    Collection, CollectionSnapshot, CommitOptions, Database, DocumentOptions, ErrorKind, KeyKind,
-    Moment, Snapshot, Transaction,
+    BulkOptions, Collection, CollectionSnapshot, CommitOptions, Database, DocumentOptions,
+    ErrorKind, KeyKind, Moment, Snapshot, Transaction,
 };
+
+use duramen_sql::RecordLoad;
 
 use crate::Result;
 use crate::arguments::edit::Note;
@@ -178,6 +180,22 @@ impl WriteCollection {
 }
 
 impl Writing<'_> {
+    /// A bulk load into it; it is made with its records.
+    fn bulk_load(&self) -> RecordLoad<'_> {
+        let collection = self.is_new.then_some(self.keys);
+        let declared = DocumentOptions { collection, ..DocumentOptions::default() };
+        let commit = self.options.clone();
+        let options = BulkOptions { declared, commit, ..BulkOptions::default() };
+        RecordLoad { name: self.name, keys: self.keys, options }
+    }
+
+    /// Tells that it was made, if it was.
+    fn made(&mut self) {
+        if std::mem::take(&mut self.is_new) {
+            eprintln!("created the collection {}", self.name);
+        }
+    }
+
     /// Commits a change; the collection is made with it.
     fn commit(
         &mut self,
@@ -192,9 +210,7 @@ impl Writing<'_> {
         }
         change(&mut transaction)?;
         let committed = transaction.commit(&self.options)?;
-        if std::mem::take(&mut self.is_new) {
-            eprintln!("created the collection {}", self.name);
-        }
+        self.made();
         Ok(committed)
     }
 }

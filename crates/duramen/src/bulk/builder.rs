@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::bulk::columns::Columns;
 use crate::bulk::guess::{Guesses, Token};
+use crate::collection::KeyKind;
 use crate::error::Result;
 use crate::json::{Item, Tape, TapeIndex, number};
 use crate::limits::EXTENT_ITEMS_MAX;
@@ -62,6 +63,11 @@ impl Builder {
     /// Whether objects at a path are declared to be maps.
     pub(super) fn is_declared_map(&self, path: PathId) -> bool {
         self.options.as_ref().is_some_and(|options| options.is_map(&self.data.schema, path))
+    }
+
+    /// The type of the keys, if the document is a collection.
+    pub(super) fn key_kind(&self) -> Option<KeyKind> {
+        self.options.as_ref().and_then(|options| options.collection)
     }
 
     /// The ordinal that the next node of a path gets.
@@ -161,13 +167,29 @@ impl Builder {
 
     /// Makes a node the value at the begin of `text`, if its shapes are guessed: the value's bytes.
     pub(super) fn put_guessed(&mut self, node: NodeId, text: &[u8]) -> Result<Option<usize>> {
+        let bytes = self.guesses.read(&self.data.schema, node.path(), text);
+        if bytes.is_some() {
+            self.put_tokens(node, text)?;
+        }
+        Ok(bytes)
+    }
+
+    /// Makes a node the value that all of `text` is, if its shapes are guessed: whether they are.
+    pub(super) fn put_guessed_whole(&mut self, node: NodeId, text: &[u8]) -> Result<bool> {
+        let bytes = self.guesses.read(&self.data.schema, node.path(), text);
+        let is_whole = bytes == Some(text.len());
+        if is_whole {
+            self.put_tokens(node, text)?;
+        }
+        Ok(is_whole)
+    }
+
+    fn put_tokens(&mut self, node: NodeId, text: &[u8]) -> Result<()> {
         let Self { data, columns, guesses, .. } = self;
-        let Some(bytes) = guesses.read(&data.schema, node.path(), text) else { return Ok(None) };
         let (schema, mut tokens) = (&*data.schema, guesses.tokens().iter());
         let info = schema.path(node.path());
         let at = ((info.space, info.column), node);
-        Filler { schema, columns, text }.put(at, &mut tokens)?;
-        Ok(Some(bytes))
+        Filler { schema, columns, text }.put(at, &mut tokens)
     }
 }
 

@@ -8,13 +8,10 @@
 //! of such an object get their numbers as the names come, and it becomes a map when the 257th
 //! does, as one that outgrows its shape (`docs/decisions/0030`).
 
-use std::ops::ControlFlow;
-
 use rustc_hash::FxHashSet;
 
-use crate::bulk::builder::Builder;
-use crate::bulk::segments::Segments;
-use crate::bulk::{BulkOptions, BulkProgress};
+use crate::bulk::BulkOptions;
+use crate::bulk::sink::{Loaded, LongMap, Sink};
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::{Cut, Item as Json, NextValue, ParseOptions, TextStream};
 use crate::limits::{JSON_DEPTH_MAX, OBJECT_FIELDS_MAX};
@@ -25,72 +22,13 @@ use crate::tree::compare::{Extents, check_member_name};
 use crate::tree::data::node;
 use crate::tree::schema::ROOT;
 
-/// Bytes of text from which on a container is gone into.
-const WHOLE_BYTES_MAX: usize = 4 << 20;
-/// Bytes of text after which progress is told and memory looked at.
-const STEP_BYTES: usize = 1 << 20;
-/// Bytes of the row groups being filled from which on they are encoded as far as they are.
-const FILLING_BYTES_MAX: usize = 16 << 20;
-/// Bytes of cells gathered for a segment, at least and at most; between them an eighth of the
-/// database's memory.
-const SEGMENT_BYTES_MIN: usize = 1 << 20;
-const SEGMENT_BYTES_MAX: usize = 32 << 20;
-
-/// How much is held at a time, in bytes.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Bounds {
-    pub(super) whole: usize,
-    pub(super) step: usize,
-    pub(super) filling: usize,
-    pub(super) segment: usize,
-}
-
-impl Bounds {
-    /// What suits a database with so much memory.
-    pub(super) fn of(memory_bytes: usize) -> Self {
-        Self {
-            whole: WHOLE_BYTES_MAX,
-            step: STEP_BYTES,
-            filling: FILLING_BYTES_MAX,
-            segment: (memory_bytes / 8).clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX),
-        }
-    }
-
-    /// The same for everything.
-    pub(super) fn all(bytes: usize) -> Self {
-        Self { whole: bytes, step: bytes, filling: bytes, segment: bytes }
-    }
-}
-
 /// The reading of one text.
 pub(super) struct Loader<'a, 'r> {
     stream: TextStream<'r>,
-    builder: Builder,
-    segments: &'a mut Segments,
+    sink: Sink<'a>,
     parse: ParseOptions,
     is_lines: bool,
-    bounds: Bounds,
-    progress: &'a mut dyn FnMut(BulkProgress) -> ControlFlow<()>,
-    values: u64,
-    /// Bytes consumed when progress was told last.
-    told: u64,
     maps: Vec<LongMap>,
-}
-
-/// A map that was gone into, so that nothing has seen all of its names.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct LongMap {
-    pub(super) path: PathId,
-    pub(super) ordinal: u64,
-    pub(super) entries: u64,
-}
-
-/// What was read.
-#[derive(Debug)]
-pub(super) struct Loaded {
-    pub(super) builder: Builder,
-    pub(super) maps: Vec<LongMap>,
-    pub(super) progress: BulkProgress,
 }
 
 /// The members so far of an object that is gone into.
@@ -103,30 +41,14 @@ struct Members {
 }
 
 impl<'a, 'r> Loader<'a, 'r> {
-    pub(super) fn new(
-        stream: TextStream<'r>,
-        builder: Builder,
-        (segments, bounds): (&'a mut Segments, Bounds),
-        options: &BulkOptions,
-        progress: &'a mut dyn FnMut(BulkProgress) -> ControlFlow<()>,
-    ) -> Self {
-        Self {
-            stream,
-            builder,
-            segments,
-            parse: options.parse,
-            is_lines: options.lines,
-            bounds,
-            progress,
-            values: 0,
-            told: 0,
-            maps: Vec::new(),
-        }
+    pub(super) fn new(stream: TextStream<'r>, sink: Sink<'a>, options: &BulkOptions) -> Self {
+        let (parse, is_lines) = (options.parse, options.lines);
+        Self { stream, sink, parse, is_lines, maps: Vec::new() }
     }
 
     /// Reads the text to its end.
     pub(super) fn run(mut self) -> Result<Loaded> {
-        let root = self.builder.bear(ROOT, 0)?;
+        let root = self.sink.builder.bear(ROOT, 0)?;
         if self.is_lines {
             self.lines(root)?;
         } else {
@@ -138,20 +60,16 @@ impl<'a, 'r> Loader<'a, 'r> {
                 return self.stream.expected("the end after the value");
             }
         }
-        self.tell()?;
-        let Self { stream, mut builder, values, maps, .. } = self;
-        builder.columns.write_groups(&builder.data.schema);
-        let progress = BulkProgress { bytes: stream.consumed(), values };
-        Ok(Loaded { builder, maps, progress })
+        self.sink.end(self.stream.consumed(), self.maps)
     }
 
     /// Reads each line as an element of the array `root`.
     fn lines(&mut self, root: NodeId) -> Result<()> {
-        let path = self.builder.data.element_or_add(root.path());
+        let path = self.sink.builder.data.element_or_add(root.path());
         let Some(path) = path else { return Err(too_many_paths()) };
-        let first = self.builder.next(path);
+        let first = self.sink.builder.next(path);
         while self.stream.skip_space()?.is_some() {
-            let element = self.builder.bear(path, root.ordinal().0)?;
+            let element = self.sink.builder.bear(path, root.ordinal().0)?;
             self.value(element, 1)?;
             if let Some(byte) = self.skip_space()?
                 && byte != b'\n'
@@ -159,8 +77,8 @@ impl<'a, 'r> Loader<'a, 'r> {
                 return self.stream.expected("the end of the line");
             }
         }
-        let sequence = self.builder.sequence(path, first)?;
-        self.builder.set(root, Datum::Array(sequence));
+        let sequence = self.sink.builder.sequence(path, first)?;
+        self.sink.builder.set(root, Datum::Array(sequence));
         Ok(())
     }
 
@@ -176,12 +94,12 @@ impl<'a, 'r> Loader<'a, 'r> {
     fn value(&mut self, node: NodeId, depth: usize) -> Result<()> {
         let mut is_whole = false;
         loop {
-            if let Some(bytes) = self.builder.put_guessed(node, self.stream.text())? {
+            if let Some(bytes) = self.sink.builder.put_guessed(node, self.stream.text())? {
                 return self.end_value(bytes);
             }
             match self.stream.next_value((self.parse, depth))? {
                 NextValue::Whole(tape, bytes) => {
-                    self.builder.put(node, &tape, tape.root())?;
+                    self.sink.builder.put(node, &tape, tape.root())?;
                     let room = tape.into_room();
                     self.stream.reuse(room);
                     return self.end_value(bytes);
@@ -190,7 +108,7 @@ impl<'a, 'r> Loader<'a, 'r> {
                     let text = self.stream.text();
                     // Of an array nothing has to be known before its elements.
                     let is_array = text.first() == Some(&b'[');
-                    let is_long = is_array || text.len() >= self.bounds.whole;
+                    let is_long = is_array || text.len() >= self.sink.bounds.whole;
                     if cut.is_container && is_long && !is_whole {
                         if self.container(node, cut, depth)? {
                             return Ok(());
@@ -210,29 +128,7 @@ impl<'a, 'r> Loader<'a, 'r> {
             self.stream.check_line(bytes)?;
         }
         self.stream.consume(bytes);
-        self.values += 1;
-        if self.stream.consumed() - self.told >= self.bounds.step as u64 {
-            self.tell()?;
-        }
-        Ok(())
-    }
-
-    /// Tells progress, and writes what has gathered.
-    fn tell(&mut self) -> Result<()> {
-        self.told = self.stream.consumed();
-        let progress = BulkProgress { bytes: self.told, values: self.values };
-        if (self.progress)(progress).is_break() {
-            let message = "the load was stopped: nothing of it was kept";
-            return Err(Error::new(ErrorKind::Cancelled, message));
-        }
-        let Builder { columns, data, .. } = &mut self.builder;
-        if columns.filling_bytes() >= self.bounds.filling {
-            columns.write_groups(&data.schema);
-        }
-        if columns.cell_bytes() >= self.bounds.segment {
-            self.segments.write(columns.take_cells())?;
-        }
-        Ok(())
+        self.sink.end_value(self.stream.consumed())
     }
 
     /// Goes into a container; false if it has to be kept whole.
@@ -247,18 +143,20 @@ impl<'a, 'r> Loader<'a, 'r> {
     }
 
     fn array(&mut self, array: NodeId, depth: usize) -> Result<bool> {
-        let Some(path) = self.builder.data.element_or_add(array.path()) else { return Ok(false) };
-        let first = self.builder.next(path);
+        let Some(path) = self.sink.builder.data.element_or_add(array.path()) else {
+            return Ok(false);
+        };
+        let first = self.sink.builder.next(path);
         self.stream.consume(1);
         let mut is_end = self.skip_space()? == Some(b']');
         while !is_end {
-            let element = self.builder.bear(path, array.ordinal().0)?;
+            let element = self.sink.builder.bear(path, array.ordinal().0)?;
             self.value(element, depth + 1)?;
             is_end = self.is_end(b']', "',' or ']'")?;
         }
         self.stream.consume(1);
-        let sequence = self.builder.sequence(path, first)?;
-        self.builder.set(array, Datum::Array(sequence));
+        let sequence = self.sink.builder.sequence(path, first)?;
+        self.sink.builder.set(array, Datum::Array(sequence));
         Ok(true)
     }
 
@@ -278,12 +176,12 @@ impl<'a, 'r> Loader<'a, 'r> {
     fn object(&mut self, object: NodeId, cut: Cut, depth: usize) -> Result<bool> {
         let path = object.path();
         let mut members = Members::default();
-        let is_map = self.builder.is_declared_map(path)
-            || self.builder.data.schema.path(path).always_map
+        let is_map = self.sink.builder.is_declared_map(path)
+            || self.sink.builder.data.schema.path(path).always_map
             || cut.children > OBJECT_FIELDS_MAX;
         if is_map {
-            let Some(entries) = self.builder.data.entry_or_add(path) else { return Ok(false) };
-            members.entries = Some((entries, self.builder.next(entries)));
+            let Some(entries) = self.sink.builder.data.entry_or_add(path) else { return Ok(false) };
+            members.entries = Some((entries, self.sink.builder.next(entries)));
         }
         self.stream.consume(1);
         let mut is_end = self.skip_space()? == Some(b'}');
@@ -302,7 +200,7 @@ impl<'a, 'r> Loader<'a, 'r> {
         let (name, plain, bytes) = self.name(depth)?;
         let (path, ordinal) = (object.path(), object.ordinal().0);
         let member = if members.entries.is_none()
-            && let Some(field) = self.builder.data.field_or_add(path, &name)
+            && let Some(field) = self.sink.builder.data.field_or_add(path, &name)
         {
             if !members.seen.insert(field) {
                 return self.stream.repeated(&name);
@@ -310,17 +208,18 @@ impl<'a, 'r> Loader<'a, 'r> {
             members.fields.push(field);
             node(field, ordinal)
         } else {
-            let field = self.builder.data.schema.field(path, &name);
+            let field = self.sink.builder.data.schema.field(path, &name);
             if field.is_some_and(|field| members.seen.contains(&field)) {
                 return self.stream.repeated(&name);
             }
             let (entries, _) = if let Some(entries) = members.entries {
                 entries
             } else {
-                let entries = self.builder.data.entry_or_add(path).ok_or_else(too_many_paths)?;
-                *members.entries.insert((entries, self.builder.next(entries)))
+                let entries =
+                    self.sink.builder.data.entry_or_add(path).ok_or_else(too_many_paths)?;
+                *members.entries.insert((entries, self.sink.builder.next(entries)))
             };
-            self.builder.bear_entry(entries, ordinal, (&name, plain))?
+            self.sink.builder.bear_entry(entries, ordinal, (&name, plain))?
         };
         self.stream.consume(bytes);
         if self.skip_space()? != Some(b':') {
@@ -353,8 +252,8 @@ impl<'a, 'r> Loader<'a, 'r> {
 
     fn end_object(&mut self, object: NodeId, members: Members) -> Result<()> {
         let Members { fields, entries, .. } = members;
-        if entries.is_none() && self.builder.data.schema.has_room_for_shape(&fields) {
-            self.builder.set_object(object, &fields);
+        if entries.is_none() && self.sink.builder.data.schema.has_room_for_shape(&fields) {
+            self.sink.builder.set_object(object, &fields);
             return Ok(());
         }
         let mut order = Extents::default();
@@ -362,22 +261,22 @@ impl<'a, 'r> Loader<'a, 'r> {
             order.push_item(Item::Field(field));
         }
         let sequence = match entries {
-            Some((path, first)) if fields.is_empty() => self.builder.sequence(path, first)?,
+            Some((path, first)) if fields.is_empty() => self.sink.builder.sequence(path, first)?,
             Some((path, first)) => {
-                (first..self.builder.next(path)).for_each(|ordinal| order.push(ordinal));
-                self.builder.columns.sequence(&order.0)?
+                (first..self.sink.builder.next(path)).for_each(|ordinal| order.push(ordinal));
+                self.sink.builder.columns.sequence(&order.0)?
             }
             None => {
-                let entries = self.builder.data.entry_or_add(object.path());
+                let entries = self.sink.builder.data.entry_or_add(object.path());
                 entries.ok_or_else(too_many_paths)?;
-                self.builder.columns.sequence(&order.0)?
+                self.sink.builder.columns.sequence(&order.0)?
             }
         };
         if let Some((path, first)) = entries {
-            let entries = self.builder.next(path) - first;
+            let entries = self.sink.builder.next(path) - first;
             self.maps.push(LongMap { path, ordinal: object.ordinal().0, entries });
         }
-        self.builder.set(object, Datum::Map(sequence));
+        self.sink.builder.set(object, Datum::Map(sequence));
         Ok(())
     }
 }

@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use crate::bulk::loader::LongMap;
+use crate::bulk::Subject;
+use crate::bulk::sink::LongMap;
 use crate::engine::Engine;
 use crate::error::{Error, ErrorKind, Result};
 use crate::revision::CommitSequence;
@@ -17,12 +18,13 @@ use crate::tree::persist::Cells;
 pub(crate) struct Segments {
     engine: Arc<Engine>,
     tree: TreeId,
+    subject: Subject,
     filled: Vec<FilledSegment>,
 }
 
 impl Segments {
-    pub(super) fn new(engine: Arc<Engine>, tree: TreeId) -> Self {
-        Self { engine, tree, filled: Vec::new() }
+    pub(super) fn new(engine: Arc<Engine>, tree: TreeId, subject: Subject) -> Self {
+        Self { engine, tree, subject, filled: Vec::new() }
     }
 
     /// Writes cells as one segment.
@@ -33,7 +35,7 @@ impl Segments {
         cells.sort_unstable();
         // Only names of entries can come twice.
         if let Some([(key, _), _]) = cells.array_windows().find(|[(a, _), (b, _)]| a == b) {
-            return Err(repeated(key));
+            return Err(repeated(self.subject, key));
         }
         let (number, epoch) = self.engine.next_segment();
         let meta = SegmentMeta {
@@ -70,7 +72,7 @@ impl Segments {
                 entries += 1;
             }
             if entries != map.entries {
-                return Err(find_repeated(&live, &prefix)?);
+                return Err(find_repeated(self.subject, &live, &prefix)?);
             }
         }
         Ok(())
@@ -88,7 +90,7 @@ impl Segments {
 }
 
 /// Which name it is that several segments have.
-fn find_repeated(live: &LiveSegments, prefix: &[u8]) -> Result<Error> {
+fn find_repeated(subject: Subject, live: &LiveSegments, prefix: &[u8]) -> Result<Error> {
     let segments = live.segments();
     for (index, segment) in segments.iter().enumerate().skip(1) {
         let newer = LiveSegments::new(segments[..index].to_vec(), 1 << 20);
@@ -96,17 +98,28 @@ fn find_repeated(live: &LiveSegments, prefix: &[u8]) -> Result<Error> {
         for found in older.scan(prefix)? {
             let (key, _) = found?;
             if newer.get(&key)?.is_some() {
-                return Ok(repeated(&key));
+                return Ok(repeated(subject, &key));
             }
         }
     }
     Ok(Error::new(ErrorKind::Internal, "fewer names were written than entries"))
 }
 
-fn repeated(key: &[u8]) -> Error {
+fn repeated(subject: Subject, key: &[u8]) -> Error {
     let name = String::from_utf8_lossy(cell_key::entry_name(key)).into_owned();
-    let message = format!(
-        "JSON is invalid: an object too long to be held in memory has the name {name:?} twice"
-    );
-    Error::new(ErrorKind::Invalid, message)
+    match subject {
+        Subject::Value => {
+            let message = format!(
+                "JSON is invalid: an object too long to be held in memory has the name {name:?} \
+                 twice"
+            );
+            Error::new(ErrorKind::Invalid, message)
+        }
+        Subject::Records => {
+            let message = format!(
+                "two records have the key {name}: put them in batches, where the last one counts"
+            );
+            Error::new(ErrorKind::Conflict, message)
+        }
+    }
 }

@@ -19,24 +19,24 @@ fn load(db: &Database, name: &str, text: &str, options: &BulkOptions) -> Result<
     })
 }
 
-fn held(bytes: usize) -> BulkOptions {
+pub(super) fn held(bytes: usize) -> BulkOptions {
     BulkOptions { held_bytes: Some(bytes), ..BulkOptions::default() }
 }
 
 /// The document with every node's number, kind, birth and last change.
-fn nodes(document: &Document) -> String {
+pub(super) fn nodes(document: &Document) -> String {
     let format = Format { metadata: true, ..Format::default() };
     let mut text = Vec::new();
     document.head().unwrap().write_json(&JsonPointer::root(), &format, &mut text).unwrap();
     String::from_utf8(text).unwrap()
 }
 
-fn is_sound(db: &Database) {
+pub(super) fn is_sound(db: &Database) {
     let report = db.check().unwrap();
     assert!(report.findings.is_empty(), "{:?}", report.findings);
 }
 
-fn reopened(device: &Arc<MemoryDevice>) -> Database {
+pub(super) fn reopened(device: &Arc<MemoryDevice>) -> Database {
     let options = Options { background: false, ..Options::default() };
     Database::open_device(Arc::<MemoryDevice>::clone(device), options).unwrap()
 }
@@ -58,7 +58,7 @@ fn arb_space() -> impl Strategy<Value = &'static str> {
     prop_oneof![6 => Just(""), 1 => Just(" "), 1 => Just("\n\t")]
 }
 
-fn arb_json() -> impl Strategy<Value = String> {
+pub(super) fn arb_json() -> impl Strategy<Value = String> {
     arb_scalar().prop_recursive(5, 60, 8, |inner| {
         let member = ("[a-e]{1,2}|\"|\u{e9}", inner.clone(), arb_space());
         let alike = (inner.clone(), 1_usize..40);

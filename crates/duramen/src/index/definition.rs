@@ -127,6 +127,11 @@ impl IndexOptions {
         self.definitions().try_for_each(|definition| definition.check())
     }
 
+    /// Whether an index is unique, made or being made.
+    pub(crate) fn has_unique(&self) -> bool {
+        self.named.values().any(|declared| declared.is_unique)
+    }
+
     /// Whether no index was ever made.
     pub(crate) fn is_empty(&self) -> bool {
         self.last_id == 0

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::bulk::BulkOptions;
+use crate::bulk::{BulkOptions, Subject};
 use crate::engine::CATALOGUE;
 use crate::engine::catalogue;
 use crate::error::{Error, ErrorKind, Result};
@@ -28,7 +28,11 @@ pub(crate) struct Reserved {
 
 impl Transaction {
     /// Finds the tree of a document, or keeps one for it; `Conflict` if it has a revision.
-    pub(crate) fn reserve_document(&mut self, name: &str, how: &BulkOptions) -> Result<Reserved> {
+    pub(crate) fn reserve_document(
+        &mut self,
+        (name, subject): (&str, Subject),
+        how: &BulkOptions,
+    ) -> Result<Reserved> {
         let commit = &how.commit;
         if let Some(given) = commit.timestamp {
             self.check_not_in_future(given)?;
@@ -55,13 +59,7 @@ impl Transaction {
             let tree = self.engine.view().tree(tree)?;
             self.options(&tree)?
         };
-        if options.as_ref().is_some_and(|options| options.collection.is_some()) {
-            let message = format!(
-                "{name:?} is a collection: its records are put one by one or imported, not loaded \
-                 as one value"
-            );
-            return Err(Error::new(ErrorKind::Unsupported, message));
-        }
+        check_subject(name, subject, options.as_deref())?;
         let reserved = Reserved { tree, is_missing, options };
         self.check_empty(name, &reserved)?;
         // Nobody waits for the document while it is loaded.
@@ -122,6 +120,24 @@ impl Transaction {
         );
         Err(Error::new(ErrorKind::Conflict, message))
     }
+}
+
+/// Refuses a value for a collection, and records for what is none or has to look at each of them.
+fn check_subject(name: &str, subject: Subject, options: Option<&DocumentOptions>) -> Result<()> {
+    let is_collection = options.is_some_and(|options| options.collection.is_some());
+    let why = match subject {
+        Subject::Value if is_collection => {
+            "is a collection: its records are put one by one or imported, not loaded as one value"
+        }
+        Subject::Records if !is_collection => {
+            "is no collection, and no type of keys was declared for one"
+        }
+        Subject::Records if options.is_some_and(|options| options.indexes.has_unique()) => {
+            "has a unique index: its records are put in batches, in which each of them is compared"
+        }
+        _ => return Ok(()),
+    };
+    Err(Error::new(ErrorKind::Unsupported, format!("{name:?} {why}")))
 }
 
 fn taken(name: &str) -> Error {

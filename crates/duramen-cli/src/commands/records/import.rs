@@ -1,10 +1,11 @@
 //! `duramen records import`: records of a file into a collection.
 
 use std::io::{self, Write};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
-use duramen::{Error, Key, KeyKind};
+use duramen::{BulkProgress, Error, ErrorKind, Key, KeyKind};
 use duramen_sql::RecordFile;
 use serde::Serialize;
 
@@ -27,10 +28,14 @@ true, false or null is one, an empty one is left out, and all others are strings
 row is a record, nested values and all; NULL is left out. The key is the member that --key names;
 the member _key, as an export has it, does not become part of the record.
 
-A file is looked through before anything of it is saved: if a line is wrong that is told, and the
-collection stays as it is. What comes by a pipe cannot be read twice: there the records before the
-10,000 with the wrong line are in. Records are committed 10,000 at a time; when an import ends
-before the file does it says how many are in, and to import the file again does no harm.";
+A file of more than a mebibyte is loaded in bulk, as one commit, into a collection that has no
+revision yet nor a unique index: many times faster, and all of it or nothing.
+
+Otherwise records are committed 10,000 at a time. A file is looked through before anything of it is
+saved: if a line is wrong that is told, and the collection stays as it is. What comes by a pipe
+cannot be read twice: there the records before the 10,000 with the wrong line are in. When an import
+ends before the file does it says how many are in, and to import the file again does no harm. Of a
+key that comes twice the last record counts.";
 
 /// Records of one commit.
 const BATCH_RECORDS: usize = 10_000;
@@ -86,50 +91,94 @@ impl Format {
 /// Records that are committed together.
 #[derive(Default)]
 struct Batch {
-    records: Vec<(Key, Vec<u8>, u64)>,
-    bytes: usize,
+    json: Vec<u8>,
+    /// Each with its key, where it ends and the number of its line.
+    records: Vec<(Key, usize, u64)>,
 }
 
 impl Import {
     pub(super) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
+        if Format::of(self.format, &self.file) == Format::Parquet && self.file == Path::new("-") {
+            let message = "parquet is read from its end: give a file, not a pipe".to_owned();
+            return Err(Failure::Usage(message));
+        }
         let mut writing = self.collection.open_or_create(session, self.keys)?;
         let interruption = Interruption::watch()?;
-        if input::can_be_read_twice(&self.file) {
-            self.check(writing.keys, &interruption)?;
-        }
-        let mut imported = 0;
-        let result = self.import(&mut writing, &interruption, &mut imported);
-        if result.is_err() && imported > 0 {
-            eprintln!("{imported} records are in; to import the file again does no harm");
-        }
-        result?;
+        let loaded = self.load(&mut writing, &interruption)?;
+        let imported = match loaded {
+            Some(loaded) => loaded,
+            None => self.put(&mut writing, &interruption)?,
+        };
         let collection = writing.database.collection(writing.name)?;
         let (count, revision) = (collection.count()?, collection.head()?.revision().0);
         output.record(&Imported { collection: writing.name, read: imported, count, revision })?;
         Ok(Success::Done)
     }
 
-    fn source(&self) -> Result<RecordFile> {
+    fn source(&self) -> duramen::Result<RecordFile> {
         let (file, key) = (self.file.as_path(), self.key.as_str());
-        Ok(match Format::of(self.format, file) {
-            Format::Ndjson => RecordFile::ndjson(input::lines(file)?, key),
-            Format::Csv => RecordFile::csv(input::lines(file)?, key)?,
-            Format::Parquet if file == Path::new("-") => {
-                let message = "parquet is read from its end: give a file, not a pipe".to_owned();
-                return Err(Failure::Usage(message));
+        let records = match Format::of(self.format, file) {
+            Format::Ndjson => Ok(RecordFile::ndjson(input::lines(file)?, key)),
+            Format::Csv => RecordFile::csv(input::lines(file)?, key),
+            Format::Parquet => RecordFile::parquet(input::open(file)?, key),
+        };
+        records.map_err(|error| error.in_context(input::name(file)))
+    }
+
+    /// Loads all records in bulk: how many; none if they have to be put.
+    fn load(&self, writing: &mut Writing<'_>, interruption: &Interruption) -> Result<Option<u64>> {
+        let load = writing.bulk_load();
+        let is_long = match input::bytes(&self.file) {
+            Some(bytes) => load.suits(&writing.database, bytes)?,
+            None => false,
+        };
+        if !is_long {
+            return Ok(None);
+        }
+        // What cannot be opened is told before there is a line.
+        drop(self.source()?);
+        let bar = progress::bar("importing", None);
+        let mut tell = |progress: BulkProgress| {
+            bar.set_position(progress.values);
+            if interruption.is_asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let loaded = load.run(&writing.database, || self.source(), &mut tell);
+        bar.finish_and_clear();
+        match loaded {
+            Ok((_, progress)) => {
+                writing.made();
+                Ok(Some(progress.values))
             }
-            Format::Parquet => {
-                let records = RecordFile::parquet(input::open(file)?, key);
-                records.map_err(|error| error.in_context(input::name(file)))?
-            }
-        })
+            Err(error) => match error.kind() {
+                ErrorKind::Conflict | ErrorKind::Unsupported => Ok(None),
+                ErrorKind::Cancelled => {
+                    Err(Failure::Interrupted("interrupted: no record was imported".to_owned()))
+                }
+                _ => Err(error.in_context(input::name(&self.file)).into()),
+            },
+        }
+    }
+
+    /// Puts all records in batches, and counts them.
+    fn put(&self, writing: &mut Writing<'_>, interruption: &Interruption) -> Result<u64> {
+        if input::bytes(&self.file).is_some() {
+            self.check(writing.keys, interruption)?;
+        }
+        let mut imported = 0;
+        let result = self.put_batches(writing, interruption, &mut imported);
+        if result.is_err() && imported > 0 {
+            eprintln!("{imported} records are in; to import the file again does no harm");
+        }
+        result.map(|()| imported)
     }
 
     /// Reads all of the file, so that nothing is saved of one in which a line is wrong.
     fn check(&self, keys: KeyKind, interruption: &Interruption) -> Result<()> {
         let (mut source, name) = (self.source()?, input::name(&self.file));
         let bar = progress::bar("checking", None);
-        while source.next(keys).map_err(|error| error.in_context(&name))?.is_some() {
+        let mut json = Vec::new();
+        while source.next(keys, &mut json).map_err(|error| error.in_context(&name))?.is_some() {
+            json.clear();
             bar.inc(1);
             if interruption.is_asked() {
                 let message = "interrupted: no record was imported".to_owned();
@@ -141,7 +190,7 @@ impl Import {
     }
 
     /// Saves all records, batch by batch, and counts those that are in.
-    fn import(
+    fn put_batches(
         &self,
         writing: &mut Writing<'_>,
         interruption: &Interruption,
@@ -151,14 +200,11 @@ impl Import {
         let bar = progress::bar("importing", None);
         let mut batch = Batch::default();
         loop {
-            let next = source.next(writing.keys);
+            let next = source.next(writing.keys, &mut batch.json);
             let next = next.map_err(|error| error.in_context(&name))?;
             let is_end = next.is_none();
-            if let Some((key, json, line)) = next {
-                batch.bytes += json.len();
-                batch.records.push((key, json, line));
-            }
-            let is_full = batch.records.len() >= BATCH_RECORDS || batch.bytes >= BATCH_BYTES;
+            batch.records.extend(next.map(|(key, line)| (key, batch.json.len(), line)));
+            let is_full = batch.records.len() >= BATCH_RECORDS || batch.json.len() >= BATCH_BYTES;
             if is_full || is_end {
                 *imported += save(writing, &batch, &name)?;
                 batch = Batch::default();
@@ -178,7 +224,10 @@ impl Import {
 fn save(writing: &mut Writing<'_>, batch: &Batch, file: &str) -> Result<u64> {
     let (name, count) = (writing.name, batch.records.len() as u64);
     writing.commit(|transaction| {
-        for (key, json, line) in &batch.records {
+        let mut start = 0;
+        for (key, end, line) in &batch.records {
+            let json = &batch.json[start..*end];
+            start = *end;
             transaction.put_record(name, key, json).map_err(|error| {
                 Error::new(error.kind(), format!("{file}: line {line}: {}", error.message()))
             })?;

@@ -1,0 +1,198 @@
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use crate::bulk::tests::{arb_json, held, is_sound, nodes, reopened};
+use crate::io::MemoryDevice;
+use crate::{
+    BulkOptions, BulkProgress, Collection, CommitOptions, Database, DocumentOptions, ErrorKind,
+    Filter, IndexDefinition, Key, KeyKind, Query, Result, Revision, ScanOptions, WatchFrom,
+    WatchOptions,
+};
+
+/// Loads records into a collection that is made if it is missing.
+fn load<'r>(
+    db: &Database,
+    (name, keys): (&str, KeyKind),
+    records: impl IntoIterator<Item = (Key, &'r str)>,
+    options: BulkOptions,
+) -> Result<BulkProgress> {
+    let declared = match db.collection(name) {
+        Ok(_) => DocumentOptions::default(),
+        Err(_) => DocumentOptions { collection: Some(keys), ..DocumentOptions::default() },
+    };
+    let mut records = records.into_iter();
+    let mut next = |json: &mut Vec<u8>| {
+        Ok(records.next().map(|(key, record)| {
+            json.extend_from_slice(record.as_bytes());
+            key
+        }))
+    };
+    let options = BulkOptions { declared, ..options };
+    let loaded =
+        db.bulk_load_records(name, &mut next, &options, &mut |_| ControlFlow::Continue(()));
+    loaded.map(|(commit, progress)| {
+        assert_eq!(commit.revision, Revision(1));
+        progress
+    })
+}
+
+/// All that a collection says of its records now and as of the first revision.
+fn told(records: &Collection) -> Vec<String> {
+    let mut told = Vec::new();
+    for snapshot in [records.at(Revision(1)).unwrap(), records.head().unwrap()] {
+        told.push(snapshot.count().unwrap().to_string());
+        for record in snapshot.scan(&ScanOptions::default()).unwrap() {
+            told.push(format!("{:?}", record.unwrap()));
+        }
+    }
+    told
+}
+
+fn arb_records() -> impl Strategy<Value = BTreeMap<i64, String>> {
+    let record = prop_oneof![
+        2 => arb_json().prop_map(|value| format!("{{\"value\":{value}}}")),
+        3 => (0_i64..9, "[a-z]{0,3}").prop_map(|(n, s)| format!("{{\"n\":{n},\"s\":\"{s}\"}}")),
+        1 => Just("{}".to_owned()),
+    ];
+    prop::collection::btree_map(any::<i64>(), record, 1..60)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn loaded_records_are_what_puts_make_and_live_on(
+        records in arb_records(),
+        is_reverse in any::<bool>(),
+        bytes in prop::option::of(1_usize..2_000),
+    ) {
+        let commit = CommitOptions::default();
+        let device = Arc::new(MemoryDevice::new());
+        let (db, beside) = (reopened(&device), Database::memory().unwrap());
+        let put = beside.create_collection("c", KeyKind::I64).unwrap();
+        let mut all: Vec<_> = records.iter().map(|(key, json)| (*key, json.as_str())).collect();
+        if is_reverse {
+            all.reverse();
+        }
+        put.put_many(all.iter().copied(), &commit).unwrap();
+        let given = all.iter().map(|(key, json)| (Key::from(*key), *json));
+        let options = bytes.map_or_else(BulkOptions::default, held);
+        let progress = load(&db, ("c", KeyKind::I64), given, options).unwrap();
+        prop_assert_eq!(progress.values, records.len() as u64);
+        let loaded = db.collection("c").unwrap();
+        prop_assert_eq!(nodes(loaded.document()), nodes(put.document()));
+        is_sound(&db);
+        drop((loaded, db));
+        let db = reopened(&device);
+        let loaded = db.collection("c").unwrap();
+        prop_assert_eq!(told(&loaded), told(&put));
+        let first = all[0].0;
+        for records in [&loaded, &put] {
+            records.put(first, r#"{"n":1,"late":true}"#, &commit).unwrap();
+            records.delete(first, &commit).unwrap();
+            records.put(first, r#"{"n":2}"#, &commit).unwrap();
+            let definition = IndexDefinition::new("by-n", &["n"]).unwrap();
+            records.create_index(&definition).unwrap();
+        }
+        prop_assert_eq!(told(&loaded), told(&put));
+        for revision in 1..=4 {
+            let found = |records: &Collection| {
+                let query = Query::new().filter(Filter::eq("n", 2));
+                let found = records.at(Revision(revision)).unwrap().query(&query).unwrap();
+                found.map(|record| record.unwrap().key.to_string()).collect::<Vec<_>>()
+            };
+            prop_assert_eq!(found(&loaded), found(&put));
+        }
+        db.checkpoint().unwrap();
+        is_sound(&db);
+    }
+}
+
+#[test]
+fn an_index_and_a_feed_see_what_is_loaded() {
+    let db = Database::memory().unwrap();
+    let records = db.create_collection("c", KeyKind::Text).unwrap();
+    records.create_index(&IndexDefinition::new("by-n", &["n"]).unwrap()).unwrap();
+    let watch = WatchOptions { from: WatchFrom::Now, ..WatchOptions::default() };
+    let mut feed = db.watch(&watch).unwrap();
+    let all: Vec<_> = (0..5_000).map(|n| (format!("k{n}"), format!("{{\"n\":{n}}}"))).collect();
+    let given = all.iter().map(|(key, json)| (Key::from(key.as_str()), json.as_str()));
+    load(&db, ("c", KeyKind::Text), given, BulkOptions::default()).unwrap();
+    let found =
+        records.head().unwrap().query(&Query::new().filter(Filter::ge("n", 4_998))).unwrap();
+    let keys: Vec<_> = found.map(|record| record.unwrap().key.to_string()).collect();
+    assert_eq!(keys, ["k4998", "k4999"]);
+    let told = feed.try_next().unwrap().unwrap();
+    assert_eq!(told.filter(|event| event.as_ref().unwrap().new.is_some()).count(), 5_000);
+    is_sound(&db);
+}
+
+#[test]
+fn a_key_that_comes_twice_is_a_conflict_wherever_it_comes() {
+    for bytes in [1, 1 << 20] {
+        let db = Database::memory().unwrap();
+        let records = [(Key::I64(7), r#"{"n":1}"#), (Key::I64(8), "{}"), (Key::I64(7), "{}")];
+        let error = load(&db, ("c", KeyKind::I64), records, held(bytes)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Conflict);
+        assert!(error.message().contains("00000000000000000007"), "{error}");
+        assert!(db.documents().unwrap().is_empty());
+        is_sound(&db);
+    }
+}
+
+#[test]
+fn what_cannot_be_loaded_leaves_nothing() {
+    let db = Database::memory().unwrap();
+    let commit = CommitOptions::default();
+    let fails = |name: &str, keys: KeyKind, records: &[(Key, &str)], wanted: (ErrorKind, &str)| {
+        let before = db.documents().unwrap();
+        let all = records.iter().cloned();
+        let error = load(&db, (name, keys), all, BulkOptions::default()).unwrap_err();
+        assert_eq!(error.kind(), wanted.0, "{error}");
+        assert!(error.message().contains(wanted.1), "{error}");
+        assert_eq!(db.documents().unwrap(), before);
+    };
+    let one = |json| [(Key::I64(1), "{}"), (Key::I64(2), json)];
+    let invalid = |what| (ErrorKind::Invalid, what);
+    fails("c", KeyKind::I64, &one("[1]"), invalid("record 2: it is no JSON object"));
+    fails("c", KeyKind::I64, &one("{} {}"), invalid("record 2: JSON is invalid"));
+    fails("c", KeyKind::U64, &[(Key::I64(-1), "{}")], invalid("is not of the collection's key"));
+    fails("c", KeyKind::Text, &[(Key::from(""), "{}")], invalid("empty"));
+
+    db.create_document("d").unwrap();
+    fails("d", KeyKind::I64, &one("{}"), (ErrorKind::Conflict, "declare"));
+    let bare = |name: &str| {
+        let options = BulkOptions::default();
+        db.bulk_load_records(name, &mut |_| Ok(None), &options, &mut |_| ControlFlow::Continue(()))
+    };
+    for name in ["d", "missing"] {
+        assert_eq!(bare(name).unwrap_err().kind(), ErrorKind::Unsupported);
+    }
+    let unique = db.create_collection("unique", KeyKind::I64).unwrap();
+    unique.create_index(&IndexDefinition::new("by-n", &["n"]).unwrap().unique()).unwrap();
+    fails("unique", KeyKind::I64, &one("{}"), (ErrorKind::Unsupported, "unique index"));
+    let full = db.create_collection("full", KeyKind::I64).unwrap();
+    full.put(9, "{}", &commit).unwrap();
+    fails("full", KeyKind::I64, &one("{}"), (ErrorKind::Conflict, "revisions"));
+    let mut stop = |_| ControlFlow::Break(());
+    let empty = db.create_collection("empty", KeyKind::I64).unwrap();
+    let options = BulkOptions::default();
+    let stopped = db.bulk_load_records("empty", &mut |_| Ok(None), &options, &mut stop);
+    assert_eq!(stopped.unwrap_err().kind(), ErrorKind::Cancelled);
+    assert_eq!(empty.count().unwrap(), 0);
+    is_sound(&db);
+}
+
+#[test]
+fn values_are_no_records_and_records_no_value() {
+    let db = Database::memory().unwrap();
+    db.create_collection("c", KeyKind::I64).unwrap();
+    let mut text: &[u8] = b"{}";
+    let mut go_on = |_| ControlFlow::Continue(());
+    let error = db.bulk_load("c", &mut text, &BulkOptions::default(), &mut go_on).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    assert!(error.message().contains("is a collection"), "{error}");
+}

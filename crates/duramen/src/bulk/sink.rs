@@ -1,0 +1,121 @@
+//! Where what is read goes: the document under construction, and from it into segments.
+
+use std::ops::ControlFlow;
+
+use crate::bulk::BulkProgress;
+use crate::bulk::builder::Builder;
+use crate::bulk::segments::Segments;
+use crate::error::{Error, ErrorKind, Result};
+use crate::node::PathId;
+
+/// Bytes of text from which on a container is gone into.
+const WHOLE_BYTES_MAX: usize = 4 << 20;
+/// Bytes of text after which progress is told and memory looked at.
+const STEP_BYTES: usize = 1 << 20;
+/// Bytes of the row groups being filled from which on they are encoded as far as they are.
+const FILLING_BYTES_MAX: usize = 16 << 20;
+/// Bytes of cells gathered for a segment, at least and at most; between them an eighth of the
+/// database's memory.
+const SEGMENT_BYTES_MIN: usize = 1 << 20;
+const SEGMENT_BYTES_MAX: usize = 32 << 20;
+
+/// How much is held at a time, in bytes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bounds {
+    pub(super) whole: usize,
+    step: usize,
+    filling: usize,
+    segment: usize,
+}
+
+impl Bounds {
+    /// What suits a database with so much memory.
+    pub(super) fn of(memory_bytes: usize) -> Self {
+        Self {
+            whole: WHOLE_BYTES_MAX,
+            step: STEP_BYTES,
+            filling: FILLING_BYTES_MAX,
+            segment: (memory_bytes / 8).clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX),
+        }
+    }
+
+    /// The same for everything.
+    pub(super) fn all(bytes: usize) -> Self {
+        Self { whole: bytes, step: bytes, filling: bytes, segment: bytes }
+    }
+}
+
+/// Told how far a load is, and says whether it goes on.
+pub(super) type Progress<'a> = &'a mut dyn FnMut(BulkProgress) -> ControlFlow<()>;
+
+/// A document under construction, and the segments that it goes into.
+pub(super) struct Sink<'a> {
+    pub(super) builder: Builder,
+    pub(super) bounds: Bounds,
+    segments: &'a mut Segments,
+    progress: Progress<'a>,
+    values: u64,
+    /// Bytes that were read when progress was told last.
+    told: u64,
+}
+
+/// A map that was gone into, so that nothing has seen all of its names.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LongMap {
+    pub(super) path: PathId,
+    pub(super) ordinal: u64,
+    pub(super) entries: u64,
+}
+
+/// What was read.
+#[derive(Debug)]
+pub(super) struct Loaded {
+    pub(super) builder: Builder,
+    pub(super) maps: Vec<LongMap>,
+    pub(super) progress: BulkProgress,
+}
+
+impl<'a> Sink<'a> {
+    pub(super) fn new(
+        builder: Builder,
+        bounds: Bounds,
+        segments: &'a mut Segments,
+        progress: Progress<'a>,
+    ) -> Self {
+        Self { builder, bounds, segments, progress, values: 0, told: 0 }
+    }
+
+    /// Counts a value that was read; so many bytes were up to its end.
+    pub(super) fn end_value(&mut self, bytes: u64) -> Result<()> {
+        self.values += 1;
+        if bytes - self.told >= self.bounds.step as u64 {
+            self.tell(bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Ends it: so many bytes were read.
+    pub(super) fn end(mut self, bytes: u64, maps: Vec<LongMap>) -> Result<Loaded> {
+        self.tell(bytes)?;
+        let Self { mut builder, values, .. } = self;
+        builder.columns.write_groups(&builder.data.schema);
+        Ok(Loaded { builder, maps, progress: BulkProgress { bytes, values } })
+    }
+
+    /// Tells progress, and writes what has gathered.
+    fn tell(&mut self, bytes: u64) -> Result<()> {
+        self.told = bytes;
+        if (self.progress)(BulkProgress { bytes, values: self.values }).is_break() {
+            let message = "the load was stopped: nothing of it was kept";
+            return Err(Error::new(ErrorKind::Cancelled, message));
+        }
+        let Builder { columns, data, .. } = &mut self.builder;
+        if columns.filling_bytes() >= self.bounds.filling {
+            columns.write_groups(&data.schema);
+        }
+        if columns.cell_bytes() >= self.bounds.segment {
+            self.segments.write(columns.take_cells())?;
+        }
+        Ok(())
+    }
+}
