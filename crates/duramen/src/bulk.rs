@@ -1,9 +1,9 @@
 //! Bulk load: a JSON text of any length as the first revision of a document, or any number of
 //! records as that of a collection.
 //!
-//! What is given is read once, from front to end, and what is read goes straight into segments. They
-//! belong to nothing until one replacement of the manifest attaches them, so a load that fails, is
-//! stopped or dies leaves nothing. Other commits go on meanwhile.
+//! What is given is read once, from front to end, and goes straight into segments. They belong to
+//! nothing until one replacement of the manifest attaches them, so a load that fails, is stopped or
+//! dies leaves nothing. Other commits go on meanwhile.
 
 mod builder;
 mod columns;

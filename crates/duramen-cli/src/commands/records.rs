@@ -5,7 +5,6 @@ use duramen::{
     BulkOptions, Collection, CollectionSnapshot, CommitOptions, Database, DocumentOptions,
     ErrorKind, KeyKind, Moment, Snapshot, Transaction,
 };
-
 use duramen_sql::RecordLoad;
 
 use crate::Result;

@@ -5,5 +5,6 @@
 mod differential;
 mod fast;
 mod files;
+mod loads;
 mod memory;
 mod parameters;
