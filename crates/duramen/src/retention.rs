@@ -11,8 +11,9 @@ use crate::tree::Tree;
 /// What is not kept is dropped when segments are merged, at the latest by
 /// [`Database::compact`](crate::Database::compact); until then it can be read. Revisions that a tag
 /// names are kept beside it. Elements, entries and records that no kept revision shows are dropped
-/// by `compact` as well; a key that comes back goes on counting its versions. Of fields that were
-/// removed the first value stays stored, though no revision shows it.
+/// by `compact` as well; a key that comes back goes on counting its versions. Of a document that is
+/// deleted in every kept revision all values go. Of fields that were removed the first value stays
+/// stored, though no revision shows it.
 ///
 /// ```
 /// use duramen::{CommitOptions, Database, ErrorKind, Retention, Revision};

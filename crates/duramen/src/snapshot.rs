@@ -60,10 +60,14 @@ impl Snapshot {
         tree.check_kept(revision)
             .map_err(|error| error.in_context(format!("document {name:?}")))?;
         if let Some(deleted) = tree.deleted_in(short(revision))? {
+            let before = Revision(deleted.0 - 1);
+            let earlier = match tree.check_kept(before) {
+                Ok(()) => format!("read an earlier one (--at {before}, at()), or"),
+                Err(_) => "its retention keeps none before;".to_owned(),
+            };
             let message = format!(
-                "document {name:?} was deleted in revision {deleted}: read an earlier one (--at \
-                 {before}, at()), or put a value to go on with it",
-                before = deleted.0 - 1
+                "document {name:?} was deleted in revision {deleted}: {earlier} put a value to go \
+                 on with it"
             );
             return Err(Error::new(ErrorKind::NotFound, message));
         }

@@ -14,7 +14,7 @@ use crate::tree::history::short;
 pub struct DeletedDocument {
     /// Its name.
     pub name: String,
-    /// The revision in which it was deleted: those before are readable.
+    /// The revision in which it was deleted: those before are readable as far as they are kept.
     pub revision: Revision,
     /// When: the commit timestamp.
     pub timestamp: Micros,
@@ -26,7 +26,11 @@ pub struct DeletedDocument {
 
 impl Database {
     /// Deletes a document: it is not there from its next revision on, and every revision before
-    /// stays readable. A `put` of the same name goes on counting.
+    /// stays readable. A `put` of the same name goes on counting. What the document took comes back
+    /// once its [retention](crate::Document::retain) keeps no revision in which it was there:
+    /// deleting it is its newest revision, which is all that [`Retention::Head`] keeps.
+    ///
+    /// [`Retention::Head`]: crate::Retention::Head
     ///
     /// `NotFound` if there is none of that name, it has no revision, or is deleted already.
     ///

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::engine::Engine;
-use crate::engine::retention::Trimming;
+use crate::engine::retention::{Departing, Trimming};
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::{COMPACTION_STEP_BYTES, LEVELS_MAX, YOUNG_SEGMENTS_MAX};
 use crate::segment::{self, Encoding, SegmentInfo, SegmentMeta, SegmentWriter};
@@ -75,11 +75,8 @@ enum Wish {
     /// What is due.
     Due,
     All,
-    /// Everything, even if that is one merged segment, as long as there is something to drop; with
-    /// what has departed.
+    /// Everything, even if that is one merged segment, as long as there is something to drop.
     AllTrimmed,
-    /// The same, but what has departed stays.
-    AllButDeparted,
 }
 
 impl Wish {
@@ -89,19 +86,27 @@ impl Wish {
         match self {
             Self::Due => true,
             Self::All => under_way.is_whole,
-            Self::AllTrimmed | Self::AllButDeparted => false,
+            Self::AllTrimmed => false,
         }
     }
 
     /// Whether something to drop is reason enough.
     fn trims(self) -> bool {
-        matches!(self, Self::AllTrimmed | Self::AllButDeparted)
+        self == Self::AllTrimmed
+    }
+
+    /// What is dropped of that which has departed.
+    fn departing(self) -> Departing {
+        match self {
+            Self::Due | Self::All => Departing::Deleted,
+            Self::AllTrimmed => Departing::All,
+        }
     }
 
     fn plan(self, live: &[SegmentInfo]) -> Option<Plan> {
         match self {
             Self::Due => Plan::due(live),
-            Self::All | Self::AllTrimmed | Self::AllButDeparted => Plan::all(live),
+            Self::All | Self::AllTrimmed => Plan::all(live),
         }
     }
 }
@@ -339,7 +344,7 @@ impl Engine {
         }
         let found = match under_way.take().filter(|found| wish.goes_on_with(found)) {
             Some(compaction) => Some(compaction),
-            None => self.begin(wish)?,
+            None => self.begin(wish, wish.departing())?,
         };
         let Some(mut compaction) = found else { return Ok(false) };
         let before = compaction.read_bytes;
@@ -355,13 +360,14 @@ impl Engine {
             *under_way = Some(compaction);
         } else if !self.install(compaction)? {
             // Who brings back what departed again and again is not to hold up what is dropped.
-            *under_way = self.begin(Wish::AllButDeparted)?;
+            let again = if wish == Wish::Due { wish } else { Wish::AllTrimmed };
+            *under_way = self.begin(again, Departing::Nothing)?;
         }
         Ok(true)
     }
 
     /// Begins what is to be merged, if anything is.
-    fn begin(&self, wish: Wish) -> Result<Option<Compaction>> {
+    fn begin(&self, wish: Wish, departing: Departing) -> Result<Option<Compaction>> {
         let live = || {
             let live = self.view().store.live();
             let infos: Vec<_> = live.segments().iter().map(|found| *found.info()).collect();
@@ -396,9 +402,7 @@ impl Engine {
         if !is_whole(&plan, &infos) {
             return Compaction::begin(self, &now, (&plan, Trimming::default())).map(Some);
         }
-        if wish == Wish::AllTrimmed {
-            trimming.find_departed()?;
-        }
+        trimming.find_departed(departing)?;
         let resume = if trimming.is_empty() { plan.resume } else { Resume::Never };
         let plan = Plan { resume, ..plan };
         let mut compaction = Compaction::begin(self, &now, (&plan, trimming))?;

@@ -34,6 +34,15 @@ pub(crate) struct Trimming {
     trees: Vec<Trimmed>,
 }
 
+/// What of that which has departed is dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Departing {
+    Nothing,
+    /// What is in documents that are deleted: hardly anybody brings these back just then.
+    Deleted,
+    All,
+}
+
 /// A tree that stays in memory as long as it is trimmed.
 #[derive(Debug)]
 struct Trimmed {
@@ -56,11 +65,17 @@ impl Trimming {
     }
 
     /// Works out what has departed from the trees, which is dropped as well.
-    pub(super) fn find_departed(&mut self) -> Result<()> {
-        for trimmed in &mut self.trees {
-            let departed = Departed::find(&trimmed.tree, &trimmed.kept)?;
-            let until = departed.until;
-            trimmed.departed = Some((Arc::new(departed), until));
+    pub(super) fn find_departed(&mut self, departing: Departing) -> Result<()> {
+        for Trimmed { tree, kept, departed, .. } in &mut self.trees {
+            let found = match departing {
+                Departing::Nothing => None,
+                Departing::Deleted => Departed::deleted(tree, kept)?,
+                Departing::All => Some(Departed::find(tree, kept)?),
+            };
+            *departed = found.map(|found| {
+                let until = found.until;
+                (Arc::new(found), until)
+            });
         }
         Ok(())
     }
@@ -154,9 +169,8 @@ impl Engine {
                 continue;
             }
             let tree = view.tree(found.tree)?;
-            let mut tags = facts::tags(catalogue, found.tree, head)?;
-            tags.extend(facts::tags(catalogue, found.tree, newest)?);
-            let pinned = tags.iter().map(|tag| short(tag.revision)).collect();
+            let mut pinned = tagged(catalogue, found.tree, head)?;
+            pinned.extend(tagged(catalogue, found.tree, newest)?);
             if let Some(wanted) = self.wanted(&tree, (keep, published), pinned)? {
                 trimming.add(tree, wanted);
             }
@@ -188,7 +202,8 @@ impl Engine {
                 continue;
             }
             let tree = view.tree(found.tree)?;
-            if let Some(wanted) = self.wanted(&tree, (keep, published), Vec::new())? {
+            let pinned = tagged(&catalogue, found.tree, head)?;
+            if let Some(wanted) = self.wanted(&tree, (keep, published), pinned)? {
                 bytes += tree.superseded_bytes(&wanted)?;
             }
         }
@@ -210,7 +225,8 @@ impl Engine {
         let first = short(Revision(first)).max(kept.first());
         pinned.retain(|&revision| kept.has(revision));
         let wanted = Kept::new(first, pinned);
-        Ok((wanted != kept).then_some(wanted))
+        let is_less = wanted != kept || tree.let_go(&wanted)?.is_some();
+        Ok(is_less.then_some(wanted))
     }
 }
 
@@ -218,6 +234,12 @@ impl Engine {
 fn state_of(tree: &Tree) -> (u64, u64) {
     let data = tree.data.read();
     (data.stagings, data.rows.last())
+}
+
+/// The revisions of a tree that have tags at a revision of the catalogue.
+fn tagged(catalogue: &Tree, tree: TreeId, revision: u32) -> Result<Vec<u32>> {
+    let tags = facts::tags(catalogue, tree, revision)?;
+    Ok(tags.iter().map(|tag| short(tag.revision)).collect())
 }
 
 /// How much of its history the document of a tree is to keep.

@@ -302,9 +302,14 @@ pub(crate) fn parse_group_cell(key: &[u8]) -> Option<(PathId, GroupCell, u32)> {
 
 /// An order block.
 pub(crate) fn order(tree: TreeId, id: OrderId) -> Vec<u8> {
-    let mut key = start(tree, 4);
+    let mut key = orders(tree);
     key.extend(id.0.to_be_bytes());
     key
+}
+
+/// All order blocks of a tree.
+pub(crate) fn orders(tree: TreeId) -> Vec<u8> {
+    start(tree, 4)
 }
 
 /// The entry of a map with a key; `space` is the path of the entries.
@@ -346,9 +351,14 @@ pub(crate) fn before(prefix: &[u8], name: &[u8]) -> Option<Vec<u8>> {
 
 /// A value stored apart.
 pub(crate) fn blob(tree: TreeId, id: BlobId) -> Vec<u8> {
-    let mut key = start(tree, 6);
+    let mut key = blobs(tree);
     key.extend(id.0.to_be_bytes());
     key
+}
+
+/// All values of a tree that are stored apart.
+pub(crate) fn blobs(tree: TreeId) -> Vec<u8> {
+    start(tree, 6)
 }
 
 /// The content hash of a revision.

@@ -1,12 +1,13 @@
-//! What has departed from a tree: the elements and entries that no kept revision shows.
+//! What has departed from a tree: the elements and entries that no kept revision shows, or all of
+//! a document that is deleted in every one.
 //!
 //! A compaction that drops revisions may drop these with all that is in them. What stays says who
 //! they were: parents, keys and births, and of records how many versions they had, so that a key
-//! that comes back goes on counting.
+//! that comes back goes on counting. Of a document also that it is deleted, and since when.
 //!
 //! Invariants:
-//! - an element or entry departs with all that is in it, so that what comes back in its place
-//!   finds nothing to be compared with, or all of it;
+//! - what departs does so with all that is in it, so that what comes back in its place finds
+//!   nothing to be compared with, or all of it;
 //! - what comes back before the cells without it are in place is found, and they are given up: it
 //!   may have been compared with what is not in them;
 //! - a bit is kept for each slot of the row groups of which something departed, and no more.
@@ -25,27 +26,37 @@ use crate::revision::Revision;
 use crate::state::{Datum, OrderId, Sequence};
 use crate::tree::Tree;
 use crate::tree::cell_key::{self, CellKey, GroupCell};
+use crate::tree::data::node;
 use crate::tree::disk::corrupt;
 use crate::tree::group::{GroupId, locate};
+use crate::tree::history::short;
 use crate::tree::kept::Kept;
 use crate::tree::records::version_path;
-use crate::tree::schema::{Schema, SpaceId, index_u32};
+use crate::tree::schema::{ROOT, Schema, SpaceId, index_u32};
 
 /// Words with a bit for each slot.
 const WORDS: usize = 64;
 
 const _: () = assert!(WORDS as u64 * 64 == ROW_GROUP_SLOTS, "each slot has a bit");
 
-/// The elements and entries of a tree that have departed.
+/// What has departed from a tree.
 #[derive(Debug)]
 pub(crate) struct Departed {
     pub(crate) tree: Arc<Tree>,
     schema: Arc<Schema>,
     /// What counts the versions of records stays.
     version: Option<PathId>,
-    groups: FxHashMap<GroupId, Arc<Slots>>,
-    /// The revisions up to this one were on disk when it was worked out.
+    gone: Gone,
+    /// What revisions after this one bring back is not known.
     pub(crate) until: Revision,
+}
+
+#[derive(Debug)]
+enum Gone {
+    /// All, as the document is deleted: every slot of every row group.
+    All(Arc<Slots>),
+    /// Some elements and entries.
+    Items(FxHashMap<GroupId, Arc<Slots>>),
 }
 
 /// Some slots of a row group.
@@ -74,19 +85,30 @@ struct Lives<'k> {
 }
 
 impl Departed {
+    /// All of a tree whose document is deleted in every kept revision; none if it is not, or if
+    /// nothing of it is left.
+    pub(crate) fn deleted(tree: &Arc<Tree>, kept: &Kept) -> Result<Option<Self>> {
+        let Some(until) = tree.let_go(kept)? else { return Ok(None) };
+        Ok(Some(Self::new(tree, Gone::All(Arc::new(Slots::all())), until)))
+    }
+
     /// Works out what of a tree no kept revision shows, as far as segments have it.
     pub(crate) fn find(tree: &Arc<Tree>, kept: &Kept) -> Result<Self> {
-        let (schema, until) = {
-            let data = tree.data.read();
-            (Arc::clone(&data.schema), Revision(data.rows.before()))
-        };
-        let (tree, version) = (Arc::clone(tree), version_path(&schema));
-        let mut departed = Self { tree, schema, version, groups: FxHashMap::default(), until };
-        // A space is numbered after the one that its arrays or maps are in; the root never departs.
+        if let Some(deleted) = Self::deleted(tree, kept)? {
+            return Ok(deleted);
+        }
+        let until = Revision(tree.data.read().rows.before());
+        let mut departed = Self::new(tree, Gone::Items(FxHashMap::default()), until);
+        // A space is numbered after the one that its arrays or maps are in; the root is shown.
         for number in 1..index_u32(departed.schema.spaces().len()) {
             departed.find_in(SpaceId(number), kept)?;
         }
         Ok(departed)
+    }
+
+    fn new(tree: &Arc<Tree>, gone: Gone, until: Revision) -> Self {
+        let schema = Arc::clone(&tree.data.read().schema);
+        Self { tree: Arc::clone(tree), version: version_path(&schema), schema, gone, until }
     }
 
     fn find_in(&mut self, space: SpaceId, kept: &Kept) -> Result<()> {
@@ -131,13 +153,22 @@ impl Departed {
     fn add(&mut self, lives: Option<Lives<'_>>) {
         let Some(lives) = lives else { return };
         let id = lives.id;
-        self.groups.extend(lives.departed().map(|slots| (id, Arc::new(slots))));
+        if let Gone::Items(groups) = &mut self.gone {
+            groups.extend(lives.departed().map(|slots| (id, Arc::new(slots))));
+        }
     }
 
     fn has_item(&self, space: SpaceId, ordinal: u64) -> bool {
         let (group, slot) = locate(ordinal);
         let id = GroupId { space, group: index_u32(group) };
-        self.groups.get(&id).is_some_and(|slots| slots.has(slot))
+        self.group(id).is_some_and(|slots| slots.has(slot))
+    }
+
+    fn group(&self, id: GroupId) -> Option<&Arc<Slots>> {
+        match &self.gone {
+            Gone::All(slots) => Some(slots),
+            Gone::Items(groups) => groups.get(&id),
+        }
     }
 
     fn has(&self, node: NodeId) -> bool {
@@ -147,7 +178,7 @@ impl Departed {
 
     /// The slots of a row group of which a column's states go.
     pub(crate) fn slots(&self, id: GroupId, path: PathId) -> Option<Arc<Slots>> {
-        if Some(path) == self.version { None } else { self.groups.get(&id).cloned() }
+        if Some(path) == self.version { None } else { self.group(id).cloned() }
     }
 
     /// Whether one of the revisions after `from` brought something back of what departed, and the
@@ -160,6 +191,36 @@ impl Departed {
             }
         }
         Ok((false, last))
+    }
+}
+
+impl Tree {
+    /// The newest revision, if the document is deleted in every kept one and values of it are
+    /// stored all the same.
+    pub(crate) fn let_go(&self, kept: &Kept) -> Result<Option<Revision>> {
+        let root = node(ROOT, 0);
+        self.read(|data| {
+            let last = short(Revision(data.rows.last()));
+            let Some((deleted, Datum::Absent)) = data.version_up_to(root, last)? else {
+                return Ok(None);
+            };
+            if deleted > kept.first() {
+                return Ok(None);
+            }
+            for &pinned in kept.pinned() {
+                if !matches!(data.version_up_to(root, pinned)?, Some((_, Datum::Absent)) | None) {
+                    return Ok(None);
+                }
+            }
+            let mut before = deleted;
+            while let Some((set, state)) = data.version_up_to(root, before)? {
+                if !state.is_absent() {
+                    return Ok(Some(Revision(last.into())));
+                }
+                before = set - 1;
+            }
+            Ok(None)
+        })
     }
 }
 
@@ -240,6 +301,10 @@ impl Default for Slots {
 }
 
 impl Slots {
+    fn all() -> Self {
+        Self(Box::new([u64::MAX; WORDS]))
+    }
+
     pub(crate) fn has(&self, slot: u16) -> bool {
         let word = self.0.get(usize::from(slot) / 64).copied().unwrap_or(0);
         word & 1 << (slot % 64) != 0

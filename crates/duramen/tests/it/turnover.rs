@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use duramen::io::MemoryDevice;
 use duramen::{
-    Collection, CommitOptions, Database, Document, ErrorKind, JsonPointer, Key, KeyKind, Options,
-    Retention, Revision,
+    Collection, CommitOptions, Database, Document, ErrorKind, JsonPointer, Key, KeyKind, LogQuery,
+    Options, Retention, Revision,
 };
 use serde_json::{Value, json};
 
@@ -31,6 +31,10 @@ fn segment_bytes(db: &Database) -> u64 {
 fn assert_clean(db: &Database) {
     let report = db.check().unwrap();
     assert!(report.is_clean(), "{:?}", report.findings);
+}
+
+fn pointer(text: &str) -> JsonPointer {
+    text.parse().unwrap()
 }
 
 /// A record with members of every kind, of which no two are alike.
@@ -112,8 +116,7 @@ fn elements_that_come_and_go_take_no_more_space_with_time() {
         let list: Vec<String> = list.collect();
         document.put(format!("{{\"list\":[{}]}}", list.join(",")), &plain()).unwrap();
         for index in [3, 77, 200] {
-            let pointer: JsonPointer = format!("/list/{index}").parse().unwrap();
-            document.remove(&pointer, &plain()).unwrap();
+            document.remove(&pointer(&format!("/list/{index}")), &plain()).unwrap();
         }
         db.checkpoint().unwrap();
         let before = history(&document);
@@ -291,4 +294,197 @@ fn a_transaction_that_is_open_holds_off_what_departs_but_not_the_compaction() {
     assert_back(&db, &serde_json::from_str(&value).unwrap());
     compact(&db);
     assert_back(&db, &serde_json::from_str(&value).unwrap());
+}
+
+/// A record that hardly shrinks when it is compressed.
+fn noise(number: u64, random: &mut Random) -> String {
+    let mut text = |letters: usize| {
+        let bits = (0..letters.div_ceil(8)).map(|_| format!("{:08x}", random.below(1 << 32)));
+        bits.collect::<String>()
+    };
+    let long = if number == 7 { text(5_000) } else { String::new() };
+    json!({"text": text(200), "list": [{"n": text(16)}, number], "long": long}).to_string()
+}
+
+/// A document and a collection, both with values of every kind.
+fn filled(db: &Database) -> (Document, Collection) {
+    let document = db.create_document("document").unwrap();
+    let mut random = Random(7);
+    let list: Vec<String> = (0..300).map(|number| noise(number % 8, &mut random)).collect();
+    document.put(format!("{{\"list\":[{}]}}", list.join(",")), &plain()).unwrap();
+    document.set(&pointer("/list/5/text"), "\"changed\"", &plain()).unwrap();
+    let records = db.create_collection("records", KeyKind::Text).unwrap();
+    for number in 0..300 {
+        let value = noise(number, &mut random);
+        records.put(Key::from(format!("{number}")), value, &plain()).unwrap();
+    }
+    records.put(Key::from("0"), record(3, 0), &plain()).unwrap();
+    db.checkpoint().unwrap();
+    (document, records)
+}
+
+fn delete_both(db: &Database) {
+    for name in ["document", "records"] {
+        let why = CommitOptions { message: Some("not needed".to_owned()), ..plain() };
+        db.delete_document(name, &why).unwrap();
+    }
+}
+
+/// Only the tombstones and the names of what there was are left.
+fn assert_gone(db: &Database, full: u64) {
+    assert_clean(db);
+    let left = segment_bytes(db);
+    assert!(left * 10 < full, "{left} bytes are left of {full}");
+    assert_eq!(db.stats().unwrap().superseded_bytes, 0);
+    let deleted = db.deleted_documents().unwrap();
+    let told: Vec<_> = deleted.iter().map(|found| (found.name.as_str(), found.revision)).collect();
+    assert_eq!(told, [("document", Revision(3)), ("records", Revision(302))]);
+    assert!(deleted.iter().all(|found| found.message.as_deref() == Some("not needed")));
+    for found in deleted {
+        let document = db.document(&found.name).unwrap();
+        assert_eq!(document.first_revision().unwrap(), found.revision);
+        let log: Vec<_> =
+            document.log(&LogQuery::default()).unwrap().map(|entry| entry.unwrap()).collect();
+        assert_eq!(log.len(), 1);
+        assert_eq!(log[0].revision, found.revision);
+        let error = document.head().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound);
+        assert!(error.message().contains("keeps none before"), "{error}");
+    }
+}
+
+#[test]
+fn a_deleted_document_that_is_kept_no_more_gives_its_space_back() {
+    for keep in [Retention::Head, Retention::Last(1)] {
+        let device = Arc::new(MemoryDevice::new());
+        let db = open(&device);
+        let (document, records) = filled(&db);
+        for kept in [&document, records.document()] {
+            kept.retain(keep, &plain()).unwrap();
+        }
+        compact(&db);
+        let full = segment_bytes(&db);
+        delete_both(&db);
+        db.checkpoint().unwrap();
+        let superseded = db.stats().unwrap().superseded_bytes;
+        assert!(superseded * 2 > full, "{superseded} bytes of {full} are superseded");
+        compact(&db);
+        assert_gone(&db, full);
+        let left = segment_bytes(&db);
+        compact(&db);
+        assert_eq!(segment_bytes(&db), left, "nothing was written anew");
+        drop((document, records, db));
+        assert_gone(&open(&device), full);
+    }
+}
+
+#[test]
+fn a_deleted_document_that_is_kept_no_more_goes_when_segments_are_merged() {
+    let db = open(&Arc::new(MemoryDevice::new()));
+    let (document, records) = filled(&db);
+    let full = segment_bytes(&db);
+    for kept in [&document, records.document()] {
+        kept.retain(Retention::Head, &plain()).unwrap();
+    }
+    delete_both(&db);
+    let other = db.create_document("other").unwrap();
+    for round in 0..64_u64 {
+        other.put(record(round, 1), &plain()).unwrap();
+        db.checkpoint().unwrap();
+        if segment_bytes(&db) * 4 < full {
+            return assert_clean(&db);
+        }
+    }
+    panic!("{} bytes are left of {full}", segment_bytes(&db));
+}
+
+#[test]
+fn of_a_deleted_document_every_kept_revision_stays() {
+    let db = open(&Arc::new(MemoryDevice::new()));
+    let (document, records) = filled(&db);
+    let before = (history(&document), history(records.document()));
+    document.tag("first", Some(Revision(1)), &plain()).unwrap();
+    for kept in [&document, records.document()] {
+        kept.retain(Retention::Last(2), &plain()).unwrap();
+    }
+    delete_both(&db);
+    compact(&db);
+    assert_eq!(history(&document), before.0);
+    assert_eq!(history(records.document()), before.1[before.1.len() - 1..]);
+    // With the tag, the last revision in which it was there goes too.
+    document.untag("first", &plain()).unwrap();
+    for kept in [&document, records.document()] {
+        kept.retain(Retention::Head, &plain()).unwrap();
+    }
+    let full = segment_bytes(&db);
+    compact(&db);
+    assert_gone(&db, full);
+}
+
+/// Puts both again: the record as it was, the document in part.
+fn put_both(db: &Database) {
+    let document = db.document("document").unwrap();
+    document.put(format!("{{\"list\":[{}],\"new\":1}}", record(1, 1)), &plain()).unwrap();
+    let records = db.collection("records").unwrap();
+    records.document().put("{}", &plain()).unwrap();
+    records.put(Key::from("0"), record(3, 0), &plain()).unwrap();
+    records.put(Key::from("new"), record(9, 9), &plain()).unwrap();
+}
+
+fn assert_both(db: &Database) {
+    assert_clean(db);
+    let document = db.document("document").unwrap();
+    assert_eq!(document.head_revision().unwrap(), Revision(4));
+    let value = document.head().unwrap().to_json().unwrap();
+    assert_eq!(value, format!("{{\"list\":[{}],\"new\":1}}", record(1, 1)));
+    let records = db.collection("records").unwrap();
+    assert_eq!(records.count().unwrap(), 2);
+    let found = records.get(Key::from("0")).unwrap().unwrap();
+    assert_eq!((found.json, found.version), (record(3, 0), 3));
+    assert!(records.get(Key::from("1")).unwrap().is_none());
+    assert_eq!(records.get(Key::from("new")).unwrap().unwrap().version, 1);
+}
+
+#[test]
+fn a_deleted_document_is_put_again_after_it_has_gone() {
+    let device = Arc::new(MemoryDevice::new());
+    let db = open(&device);
+    let (document, records) = filled(&db);
+    for kept in [&document, records.document()] {
+        kept.retain(Retention::Head, &plain()).unwrap();
+    }
+    delete_both(&db);
+    compact(&db);
+    put_both(&db);
+    assert_both(&db);
+    compact(&db);
+    assert_both(&db);
+    drop((document, records, db));
+    assert_both(&open(&device));
+}
+
+/// What it is compared with is dropped by a compaction that began before.
+#[test]
+fn a_deleted_document_that_is_put_again_while_it_goes_is_whole() {
+    let device = Arc::new(MemoryDevice::new());
+    let db = open(&device);
+    let (document, records) = filled(&db);
+    for kept in [&document, records.document()] {
+        kept.retain(Retention::Head, &plain()).unwrap();
+    }
+    delete_both(&db);
+    let mut is_put = false;
+    db.compact(&mut |_, _| {
+        if !std::mem::replace(&mut is_put, true) {
+            put_both(&db);
+        }
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    assert_both(&db);
+    db.checkpoint().unwrap();
+    compact(&db);
+    assert_both(&db);
+    drop((document, records, db));
+    assert_both(&open(&device));
 }

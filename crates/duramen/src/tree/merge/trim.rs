@@ -28,6 +28,7 @@ use crate::tree::departed::{Departed, OrderMarks, Slots};
 use crate::tree::group::GroupId;
 use crate::tree::kept::Kept;
 use crate::tree::merge::{Cell, rows};
+use crate::tree::schema::ROOT;
 
 /// Bytes of the first revision at the end of a run piece's key.
 const REVISION_BYTES: usize = size_of::<u32>();
@@ -48,9 +49,24 @@ pub(crate) struct Trim {
     named: Named,
     /// What has departed, and the slots of the pieces that have.
     departed: Option<Arc<Departed>>,
-    gone: Option<Arc<Slots>>,
+    gone: Gone,
     /// The index whose cells come.
     index: Option<Facts>,
+}
+
+/// What goes of a column because it has departed.
+#[derive(Debug, Default)]
+struct Gone {
+    slots: Option<Arc<Slots>>,
+    /// Whether it is the document itself, of which it stays that it was deleted.
+    is_root: bool,
+}
+
+impl Gone {
+    fn has(&self, slot: u16, state: &Datum<'_>) -> bool {
+        let is_told = self.is_root && state.is_absent();
+        !is_told && self.slots.as_ref().is_some_and(|slots| slots.has(slot))
+    }
 }
 
 /// What the states name that are kept.
@@ -78,7 +94,7 @@ impl Trim {
             dropped: FxHashSet::default(),
             named: Named { blobs: FxHashSet::default(), orders },
             departed,
-            gone: None,
+            gone: Gone::default(),
             index: None,
         }
     }
@@ -101,13 +117,13 @@ impl Trim {
             CellKey::Group { id, path, kind: GroupCell::Run, .. } => {
                 if self.column.is_empty() {
                     self.column = key[..key.len() - REVISION_BYTES].to_vec();
-                    self.gone = self.slots(id, path);
+                    self.gone = self.gone_of(id, path);
                 }
                 return self.push_run((key, cell), out);
             }
             CellKey::Group { id, path, kind: GroupCell::Base, number } => {
-                let gone = self.slots(id, path);
-                return self.push_base((key, cell), (number, gone.as_deref()), out);
+                let gone = self.gone_of(id, path);
+                return self.push_base((key, cell), (number, &gone), out);
             }
             CellKey::Order(id) => {
                 self.named.orders.as_mut().map_or(Ok(true), |orders| orders.has(id))?
@@ -136,28 +152,30 @@ impl Trim {
         Ok(())
     }
 
-    /// The slots of a row group of which a column's states go.
-    fn slots(&self, id: GroupId, path: PathId) -> Option<Arc<Slots>> {
-        self.departed.as_ref()?.slots(id, path)
+    /// What goes of a column of a row group.
+    fn gone_of(&self, id: GroupId, path: PathId) -> Gone {
+        let slots = self.departed.as_ref().and_then(|departed| departed.slots(id, path));
+        Gone { slots, is_root: path == ROOT }
     }
 
     fn push_base(
         &mut self,
         (key, cell): Cell,
-        (first, gone): (u32, Option<&Slots>),
+        (first, gone): (u32, &Gone),
         out: &mut Vec<Cell>,
     ) -> Result<()> {
         let column = Column::parse(cell.clone())?;
-        let mut states = Vec::with_capacity(if gone.is_some() { column.len() } else { 0 });
+        let may_change = gone.slots.is_some();
+        let mut states = Vec::with_capacity(if may_change { column.len() } else { 0 });
         let mut is_changed = false;
         for (slot, state) in (first..).zip(column.iter()) {
             let mut state = state?;
-            if is_gone(gone, u16::try_from(slot).unwrap_or(u16::MAX)) && !state.is_absent() {
+            if gone.has(u16::try_from(slot).unwrap_or(u16::MAX), &state) && !state.is_absent() {
                 self.dropped.extend(blob_of(&state));
                 (state, is_changed) = (Datum::Absent, true);
             }
             self.named.add(&state)?;
-            if gone.is_some() {
+            if may_change {
                 states.push(state);
             }
         }
@@ -181,7 +199,7 @@ impl Trim {
         let mut left = Vec::with_capacity(piece.len());
         for index in 0..piece.len() {
             let change = piece.entry(index)?;
-            if is_gone(self.gone.as_deref(), change.0) {
+            if self.gone.has(change.0, &change.2) {
                 self.dropped.extend(blob_of(&change.2));
             } else {
                 self.named.add(&change.2)?;
@@ -204,7 +222,7 @@ impl Trim {
         for piece in &pieces {
             for index in 0..piece.len() {
                 let change = piece.entry(index)?;
-                if is_gone(self.gone.as_deref(), change.0) {
+                if self.gone.has(change.0, &change.2) {
                     self.dropped.extend(blob_of(&change.2));
                 } else if change.1 >= piece.first_revision() {
                     // What a complete piece repeats has come with an earlier one.
@@ -238,10 +256,6 @@ impl Trim {
         }
         Ok(())
     }
-}
-
-fn is_gone(gone: Option<&Slots>, slot: u16) -> bool {
-    gone.is_some_and(|gone| gone.has(slot))
 }
 
 /// A piece of which these changes are left; none if all that are its own are gone.
