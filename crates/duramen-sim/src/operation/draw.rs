@@ -55,7 +55,8 @@ impl Operation {
             Kind::Rename => Self::Rename { to: another_name(name, staging, random) },
             Kind::Exchange => draw_exchange(name, staging, random),
             Kind::Declare => Self::Declare { options: draw_options(name, staging, random) },
-            Kind::Retain => Self::Retain { keep: draw_retention(staging, random) },
+            Kind::Retain if keeps_head(name, staging) && random.one_in(2) => Self::Delete,
+            Kind::Retain => Self::Retain { keep: draw_retention(name, staging, random) },
             Kind::Tag => Self::Tag {
                 tag: draw_tag(name, staging, random, false),
                 revision: draw_revision(name, staging, random),
@@ -170,7 +171,7 @@ fn draw_options(name: &str, staging: &Staging, random: &mut Random) -> DocumentO
     let path = |text: &str| text.parse().expect("a label path");
     let mut options = DocumentOptions::default();
     if random.one_in(8) {
-        options.keep = draw_retention(staging, random);
+        options.keep = draw_retention(name, staging, random);
     } else if let Some(facts) = staging.facts(name) {
         options.keep = facts.options.keep;
     }
@@ -184,9 +185,16 @@ fn draw_options(name: &str, staging: &Staging, random: &mut Random) -> DocumentO
     options
 }
 
-fn draw_retention(staging: &Staging, random: &mut Random) -> Retention {
+/// Whether a document is there and keeps its newest revision only: all of it goes if it is deleted.
+fn keeps_head(name: &str, staging: &Staging) -> bool {
+    let keeps = staging.facts(name).is_some_and(|facts| facts.options.keep == Retention::Head);
+    keeps && staging.value(name).is_some()
+}
+
+fn draw_retention(name: &str, staging: &Staging, random: &mut Random) -> Retention {
     match random.below(12) {
         _ if staging.model().keeps_all() => Retention::All,
+        0..8 if staging.is_deleted(name) => Retention::Head,
         0..6 => Retention::All,
         6 => Retention::Head,
         _ => Retention::Last(2 + random.below(8)),

@@ -76,7 +76,8 @@ fn change(value: &mut Value, random: &mut Random, revision: usize) {
     object.insert("revision".to_owned(), json!(revision));
 }
 
-/// What a document was at each revision, and which of these are to be there.
+/// What a document was at each revision, `null` where it was deleted, and which of these are to be
+/// there.
 struct Model {
     values: Vec<Value>,
     first: usize,
@@ -96,7 +97,14 @@ impl Model {
         let mut kept = Vec::new();
         for (revision, expected) in (1..).zip(&self.values) {
             let found = document.at(Revision(revision as u64));
-            if revision >= self.first || self.tagged.contains(&revision) {
+            if revision >= self.first && expected.is_null() {
+                let error = found.unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+                let is_before = revision > self.first || self.tagged.contains(&(revision - 1));
+                let told = if is_before { "read an earlier one" } else { "keeps none before" };
+                assert!(error.to_string().contains(told), "{error}");
+                kept.push(revision as u64);
+            } else if revision >= self.first || self.tagged.contains(&revision) {
                 let found: Value =
                     serde_json::from_str(&found.unwrap().to_json().unwrap()).unwrap();
                 assert_eq!(&found, expected, "revision {revision}");
@@ -116,10 +124,18 @@ impl Model {
         let timestamps = document.timestamps().unwrap();
         assert_eq!(timestamps.len(), self.values.len() + 1 - self.first);
         for (revision, time) in (self.first as u64..).zip(timestamps) {
-            assert_eq!(document.at_time(time).unwrap().revision(), Revision(revision));
+            let found = document.at_time(time).map(|found| found.revision());
+            let is_deleted = self.is_deleted(usize::try_from(revision).unwrap());
+            assert_eq!(found.ok(), (!is_deleted).then_some(Revision(revision)));
         }
         self.check_diffs(document);
-        self.check_histories(document);
+        if !self.is_deleted(self.values.len()) {
+            self.check_histories(document);
+        }
+    }
+
+    fn is_deleted(&self, revision: usize) -> bool {
+        self.values[revision - 1].is_null()
     }
 
     fn check_diffs(&self, document: &Document) {
@@ -127,6 +143,9 @@ impl Model {
         let starts =
             self.tagged.iter().copied().chain([self.first, usize::midpoint(self.first, head)]);
         for start in starts {
+            if self.is_deleted(start) || self.is_deleted(head) {
+                continue;
+            }
             for (from, to) in [(start, head), (head, start)] {
                 let diff = document.diff(Revision(from as u64), Revision(to as u64)).unwrap();
                 let copy = Database::memory().unwrap().create_document("copy").unwrap();
@@ -218,6 +237,9 @@ fn live(seed: u64) {
             }
             3 if head > model.first => {
                 let at = model.first + random.below(head - model.first);
+                if model.is_deleted(at) {
+                    continue;
+                }
                 document.tag(&format!("t{at}"), Some(Revision(at as u64)), &plain()).unwrap();
                 model.tagged.insert(at);
             }
@@ -237,11 +259,19 @@ fn live(seed: u64) {
             }
             6 if head > model.first + 1 => {
                 let to = model.first + random.below(head - model.first);
+                if model.is_deleted(to) {
+                    continue;
+                }
                 let reverted = document.revert_to(Revision(to as u64), &ann).unwrap();
                 if reverted.is_committed() {
                     value = model.values[to - 1].clone();
                     model.values.push(value.clone());
                 }
+            }
+            7 if head > 0 && !model.is_deleted(head) => {
+                let outcome = db.delete_document("d", &ann).unwrap();
+                assert_eq!(outcome.revision(), Revision(head as u64 + 1));
+                model.values.push(Value::Null);
             }
             _ => {
                 change(&mut value, &mut random, head + 1);
