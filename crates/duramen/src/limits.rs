@@ -18,8 +18,8 @@ pub const RUN_PIECE_CHANGES_MAX: usize = 4_096;
 pub const SPAN_CHANGES_MAX: usize = 32_768;
 /// Bytes of run pieces from which on it does so too, if it repeats few states.
 pub const SPAN_BYTES_MIN: usize = 64 << 10;
-/// Young segments from which on compaction merges them.
-pub const YOUNG_SEGMENTS_MAX: usize = 4;
+/// Segments beside which the young ones are left alone; one more, and compaction merges them.
+pub const SEGMENTS_KEPT_MAX: usize = 7;
 /// Levels below the young segments, each one segment.
 pub const LEVELS_MAX: u8 = 4;
 /// Bytes of cells that one step of compaction merges.

@@ -16,7 +16,8 @@ Examples:
   duramen delete shop.duramen config --message 'replaced by settings' --expect-revision 7
 
 That is a revision too: those before it stay readable, `duramen ls --deleted` lists the document,
-and `put` makes it live again and goes on counting.";
+and `put` makes it live again and goes on counting. `duramen retain DB DOC --head` lets go of the
+revisions before, and `duramen compact` gives their space back.";
 
 /// Delete a document; its past stays readable
 #[derive(Debug, Args)]

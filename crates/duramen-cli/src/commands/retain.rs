@@ -29,7 +29,8 @@ is kept. Revisions that a tag names are always kept.
 Nothing is lost at once: revisions are dropped, and their space comes back, when all of the database
 is merged, which `duramen compact` does on demand. Elements, entries and records that no kept
 revision shows go then as well; of fields that were removed the first value stays stored, though no
-revision shows it.";
+revision shows it. Of a document that was deleted all goes but when it was, unless a kept revision
+is one before that: with --head none is.";
 
 /// Show or set how much of its history a document keeps
 #[derive(Debug, Args)]

@@ -15,7 +15,7 @@ use crate::engine::compaction::Compaction;
 use crate::error::{ErrorKind, Result};
 use crate::journal::JournalPoint;
 use crate::limits::{
-    CLOSING_CHECKPOINT_JOURNAL_BYTES, KEPT_HASH_TEXT_BYTES_MAX, YOUNG_SEGMENTS_MAX,
+    CLOSING_CHECKPOINT_JOURNAL_BYTES, KEPT_HASH_TEXT_BYTES_MAX, SEGMENTS_KEPT_MAX,
 };
 use crate::segment::{Encoding, SegmentInfo, SegmentMeta, SegmentWriter};
 use crate::series::rollup::Rolling;
@@ -200,7 +200,7 @@ impl Engine {
             }
         }
         let infos = self.view().store.infos();
-        if infos.iter().filter(|info| info.level == 0).count() >= 2 * YOUNG_SEGMENTS_MAX {
+        if infos.iter().filter(|info| info.level == 0).count() > SEGMENTS_KEPT_MAX {
             // Processes that each write and end soon leave a segment each and no time to merge.
             match self.compact_due() {
                 Err(error) if error.kind() == ErrorKind::Full => {}

@@ -1,10 +1,10 @@
 //! Compaction: segments that pile up become one, and the space of what they superseded comes back.
 //!
-//! The live segments are young ones, level 0, and below them at most one a level. Young ones are
-//! merged once there are [`YOUNG_SEGMENTS_MAX`], into the level above the newest while one is free;
-//! else with the newest level, and with every next one that is not larger than what is merged
-//! already. So segments of like size are merged, the fewest times that four levels allow, and a
-//! read meets few of them. What is small beside what is merged is merged with it anyway.
+//! The live segments are young ones, level 0, and below them at most one a level. Once there are
+//! more than [`SEGMENTS_KEPT_MAX`] in all, the young ones are merged: into the level above the
+//! newest while one is free, else with as many of the newest levels as give back most for what
+//! they cost. So a byte is merged about the fewest times that so many segments allow. What is small
+//! beside what is merged is merged with it anyway.
 //!
 //! Invariants:
 //! - the merged segments follow each other in age, so that of a key in several the newest holds
@@ -27,7 +27,7 @@ use std::sync::atomic::Ordering;
 use crate::engine::Engine;
 use crate::engine::retention::{Departing, Trimming};
 use crate::error::{Error, ErrorKind, Result};
-use crate::limits::{COMPACTION_STEP_BYTES, LEVELS_MAX, YOUNG_SEGMENTS_MAX};
+use crate::limits::{COMPACTION_STEP_BYTES, LEVELS_MAX, SEGMENTS_KEPT_MAX};
 use crate::segment::{self, Encoding, SegmentInfo, SegmentMeta, SegmentWriter};
 use crate::series::rollup;
 use crate::store::{LiveSegments, Scan};
@@ -39,9 +39,9 @@ use crate::tree::vectors::find_vectors;
 
 use pieces::Pieces;
 
-/// One in so many bytes of what is merged already, by which a level may be larger and counts as
-/// alike; and up to which it is merged too though a level is free, as that costs next to nothing.
-const ALIKE_SHARE: u64 = 8;
+/// One in so many bytes of what is merged, up to which a level is merged too though a level is
+/// free, as that costs next to nothing.
+const SMALL_SHARE: u64 = 8;
 /// Bytes of blocks that a compaction keeps beside those it reads.
 const CACHE_BYTES: u64 = 1 << 20;
 /// How long a compaction on demand waits for a transaction that changes the catalogue before it
@@ -137,19 +137,16 @@ impl Plan {
     /// What is due with these segments, newest first.
     fn due(live: &[SegmentInfo]) -> Option<Self> {
         let young = live.iter().take_while(|info| info.level == 0).count();
-        if young < YOUNG_SEGMENTS_MAX {
+        if live.len() <= SEGMENTS_KEPT_MAX || young == 0 {
             return None;
         }
-        let mut bytes: u64 = live.iter().take(young).map(SegmentInfo::file_bytes).sum();
-        let mut end = young;
-        let is_full = live.get(young).is_some_and(|next| next.level == 1);
-        while let Some(next) = live.get(end) {
-            let share = bytes / ALIKE_SHARE;
-            let most = if is_full { bytes.saturating_add(share) } else { share };
-            let is_forced = is_full && end == young;
-            if !is_forced && next.file_bytes() > most {
-                break;
-            }
+        let (newer, levels) = live.split_at(young);
+        let is_full = levels.first().is_some_and(|next| next.level == 1);
+        let mut end = young + if is_full { levels_due(newer, levels) } else { 0 };
+        let mut bytes: u64 = live.iter().take(end).map(SegmentInfo::file_bytes).sum();
+        while let Some(next) = live.get(end)
+            && next.file_bytes() <= bytes / SMALL_SHARE
+        {
             bytes = bytes.saturating_add(next.file_bytes());
             end += 1;
         }
@@ -170,6 +167,20 @@ impl Plan {
         let all = Self { inputs, level: LEVELS_MAX, encoding, resume: Resume::OnDemand };
         (!live.is_empty()).then_some(all)
     }
+}
+
+/// How many of the levels, newest first, are merged with the newer segments when none is free:
+/// those of which the square of their number is most for the bytes that are merged. Each one that
+/// gets free is filled before any is merged again, with more checkpoints the more are free.
+fn levels_due(newer: &[SegmentInfo], levels: &[SegmentInfo]) -> usize {
+    let mut bytes: u128 = newer.iter().map(|info| u128::from(info.file_bytes())).sum();
+    let merged = (1..=levels.len()).zip(levels).map(|(count, level)| {
+        bytes += u128::from(level.file_bytes());
+        (count, bytes)
+    });
+    let square = |count: usize| (count * count) as u128;
+    let best = merged.max_by(|a, b| (square(a.0) * b.1).cmp(&(square(b.0) * a.1)));
+    best.map_or(0, |(count, _)| count)
 }
 
 /// How the newest segments, of so many, are written when they are merged: compressed if that takes
@@ -516,63 +527,93 @@ mod tests {
         Plan::due(&segments(levels_and_bytes)).map(|plan| (plan.inputs.end, plan.level))
     }
 
+    /// With as many young segments of 10 bytes as make a merge due.
+    fn due_with(levels: &[(u8, u64)]) -> Option<(usize, u8)> {
+        let young = vec![(0, 10); SEGMENTS_KEPT_MAX + 1 - levels.len()];
+        due(&[&young, levels].concat())
+    }
+
     #[test]
-    fn young_segments_are_merged_once_there_are_four() {
+    fn young_segments_are_merged_once_there_are_eight_in_all() {
         assert_eq!(due(&[]), None);
-        assert_eq!(due(&[(0, 10), (0, 10), (0, 10), (4, 10)]), None);
-        assert_eq!(due(&[(0, 10), (0, 10), (0, 10), (0, 10)]), Some((4, 4)));
+        assert_eq!(due(&[(0, 10); 7]), None);
+        assert_eq!(due(&[(0, 10); 8]), Some((8, 4)));
+        assert_eq!(due(&[(0, 10), (0, 10), (0, 10), (1, 9), (2, 9), (3, 9), (4, 9)]), None);
+        // Nothing is merged for levels alone, however many there are.
+        assert_eq!(due(&[(4, 10); 8]), None);
     }
 
     #[test]
     fn levels_are_filled_before_any_is_merged_again() {
-        let young = [(0, 10), (0, 10), (0, 10), (0, 10)];
-        let with = |deeper: &[(u8, u64)]| due(&[&young, deeper].concat());
-        assert_eq!(with(&[(4, 6)]), Some((4, 3)));
-        assert_eq!(with(&[(2, 10), (3, 10), (4, 10)]), Some((4, 1)));
-        assert_eq!(with(&[(1, 40), (2, 91), (3, 91), (4, 91)]), Some((5, 1)));
-        assert_eq!(with(&[(1, 40), (2, 90), (3, 192), (4, 400)]), Some((6, 2)));
-        assert_eq!(with(&[(1, 40), (2, 40), (3, 40), (4, 40)]), Some((8, 4)));
+        assert_eq!(due_with(&[(4, 9)]), Some((7, 3)));
+        assert_eq!(due_with(&[(2, 10), (3, 10), (4, 10)]), Some((5, 1)));
+    }
+
+    #[test]
+    fn of_full_levels_those_are_merged_that_give_back_most_for_their_bytes() {
+        assert_eq!(due_with(&[(1, 40), (2, 40), (3, 40), (4, 40)]), Some((8, 4)));
+        assert_eq!(due_with(&[(1, 40), (2, 90), (3, 192), (4, 400)]), Some((7, 3)));
+        assert_eq!(due_with(&[(1, 40), (2, 70), (3, 600), (4, 900)]), Some((6, 2)));
+        assert_eq!(due_with(&[(1, 90), (2, 900), (3, 9_000), (4, 90_000)]), Some((5, 1)));
     }
 
     #[test]
     fn what_is_small_is_merged_though_a_level_is_free() {
-        let young = [(0, 10), (0, 10), (0, 10), (0, 10)];
-        let with = |deeper: &[(u8, u64)]| due(&[&young, deeper].concat());
-        assert_eq!(with(&[(4, 5)]), Some((5, 4)));
-        assert_eq!(with(&[(3, 5), (4, 6)]), Some((5, 3)));
+        assert_eq!(due_with(&[(4, 8)]), Some((8, 4)));
+        assert_eq!(due_with(&[(3, 7), (4, 9)]), Some((7, 3)));
     }
 
-    /// Each checkpoint of the same length: how often a cell of those so far was merged, on average.
-    #[test]
-    fn a_cell_is_merged_twice_at_most_while_there_are_56_checkpoints() {
-        let (mut live, mut merged) = (Vec::new(), 0);
-        for checkpoints in 1..=56 {
-            live.insert(0, (0, 1));
+    /// How often a cell was merged on average, at most, while there are such numbers of
+    /// checkpoints, whose lengths differ by up to three times.
+    fn merged(seed: u64, numbers: Range<u64>) -> f64 {
+        let (mut live, mut written, mut merged) = (Vec::new(), 0, 0);
+        let (mut most, mut random) = (0.0_f64, seed);
+        for checkpoints in 1..numbers.end {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695);
+            let bytes = 500 + (random >> 33) % 1_000;
+            live.insert(0, (0, bytes));
+            written += bytes;
             if let Some((end, level)) = due(&live) {
                 let bytes = live.drain(..end).map(|(_, bytes)| bytes).sum();
                 live.insert(0, (level, bytes));
                 merged += bytes;
             }
-            assert!(merged <= 2 * checkpoints, "{merged} written after {checkpoints}");
+            assert!(live.len() <= SEGMENTS_KEPT_MAX);
+            if numbers.contains(&checkpoints) {
+                most = most.max(merged as f64 / written as f64);
+            }
+        }
+        most
+    }
+
+    /// Besides, each is in the journal and in the segment of its checkpoint: that makes less than
+    /// four times that its bytes are written.
+    #[test]
+    fn a_cell_is_merged_less_than_twice_while_there_are_60_checkpoints() {
+        for seed in 0..50 {
+            let most = merged(seed, 1..61);
+            assert!(most < 2.0, "{most}");
         }
     }
 
     #[test]
-    fn there_is_never_a_fifth_level() {
-        let full = [(0, 1), (0, 1), (0, 1), (0, 1), (1, 90), (2, 900), (3, 9_000), (4, 90_000)];
-        assert_eq!(due(&full), Some((5, 1)));
+    fn a_cell_is_merged_less_than_six_times_while_there_are_500_checkpoints() {
+        for seed in 0..50 {
+            let most = merged(seed, 1..501);
+            assert!(most < 6.0, "{most}");
+        }
     }
 
     #[test]
     fn what_was_compressed_stays_so_when_more_is_merged_into_it() {
-        let young = [(0, 10), (0, 10), (0, 10), (0, 10)];
         let encoding = |live: &[SegmentInfo]| Plan::due(live).map(|plan| plan.encoding);
-        let mut near = segments(&[&young[..], &[(1, 40), (2, 80), (3, 160), (4, 320)]].concat());
+        let levels = [(1, 40), (2, 40), (3, 40), (4, 40)];
+        let mut near = segments(&[&[(0, 10); 4][..], &levels].concat());
         assert_eq!(encoding(&near), Some(Encoding::Warm));
         near[7].encoding = Encoding::Cold;
         assert_eq!(encoding(&near), Some(Encoding::Cold));
-        let mut far = segments(&[&young[..], &[(4, 40)]].concat());
-        far[4].encoding = Encoding::Cold;
+        let mut far = segments(&[&[(0, 10); 7][..], &[(4, 40)]].concat());
+        far[7].encoding = Encoding::Cold;
         assert_eq!(encoding(&far), Some(Encoding::Warm));
     }
 

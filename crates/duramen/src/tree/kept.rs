@@ -89,7 +89,8 @@ impl Kept {
     pub(crate) fn dropped(&self, revision: u64) -> Error {
         let message = format!(
             "there is no revision {revision} any more: the history begins at revision {}, earlier \
-             ones were dropped by the document's retention",
+             ones were dropped by the document's retention, for snapshots of them too; read a \
+             later one, and tag those that are to stay",
             Revision(self.first().into())
         );
         Error::new(ErrorKind::NotFound, message)

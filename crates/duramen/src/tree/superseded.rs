@@ -14,9 +14,9 @@ struct Dated {
 }
 
 impl Tree {
-    /// Bytes of the cells that have nothing but what is to be dropped: rows and changes of revisions
-    /// before the first one that is to be kept, and all values of a document that is deleted. Reads
-    /// the keys of the tree's cells.
+    /// Bytes of the cells that have nothing but what is to be dropped: rows and changes of
+    /// revisions before the first one that is to be kept, and all values of a document that is
+    /// deleted. Reads the keys of the tree's cells.
     pub(crate) fn superseded_bytes(&self, kept: &Kept) -> Result<u64> {
         let is_let_go = self.let_go(kept)?.is_some();
         let mut bytes = if is_let_go { self.value_bytes()? } else { 0 };

@@ -321,7 +321,7 @@ fn write(db: &Database, (seed, writer): (u64, u64)) {
     let mut random = Random(seed * 77 + writer);
     for step in 0..40 {
         change(db, &mut random);
-        if writer == 0 && step % 10 == 9 {
+        if writer == 0 && step % 5 == 4 {
             db.checkpoint().unwrap();
         }
         if writer == 1 && step % 20 == 19 {
