@@ -210,7 +210,11 @@ fn merge_progress(data: &[u8]) {
 }
 
 fn column(data: &[u8]) {
-    let Ok(column) = Column::parse(Bytes::copy_from_slice(data)) else { return };
+    let single = Column::single(data);
+    let Ok(column) = Column::parse(Bytes::copy_from_slice(data)) else {
+        return assert!(single.is_none());
+    };
+    assert!(single.is_none() || (column.len() == 1 && column.get(0).ok() == single));
     for slot in 0..column.len() + 2 {
         let _ = column.get(slot).is_ok();
     }
@@ -218,7 +222,11 @@ fn column(data: &[u8]) {
 }
 
 fn run_piece(data: &[u8]) {
-    let Ok(piece) = RunPiece::parse(Bytes::copy_from_slice(data)) else { return };
+    let single = RunPiece::single(data);
+    let Ok(piece) = RunPiece::parse(Bytes::copy_from_slice(data)) else {
+        return assert!(single.is_none());
+    };
+    assert!(single.is_none() || (piece.len() == 1 && piece.entry(0).ok() == single));
     for slot in (0..40).chain([u16::MAX]) {
         let _ = piece.run(slot).is_ok();
         for revision in [0, piece.first_revision(), piece.last_revision(), u32::MAX] {

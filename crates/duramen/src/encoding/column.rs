@@ -8,6 +8,7 @@
 
 mod builder;
 mod encoded;
+mod single;
 mod split;
 mod stretch;
 pub(super) mod tag;
@@ -105,6 +106,11 @@ impl Column {
         reader.finish()?;
         column.cell = cell;
         Ok(column)
+    }
+
+    /// How many slots an encoded column has, read from its head alone.
+    pub(crate) fn count(cell: &[u8]) -> Result<usize> {
+        Ok(parse_head(&mut Reader::new(cell)?)?.1)
     }
 
     /// Its vectors of integers.

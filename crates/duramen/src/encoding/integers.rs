@@ -78,6 +78,27 @@ impl Integers {
         Ok(Self { base, step, at: reader.skip(bytes)?, len: count, bits })
     }
 
+    /// The value of an encoded vector of one, and the bytes behind it; none if it is kept as one
+    /// of several is.
+    #[inline]
+    pub(super) fn single(bytes: &[u8]) -> Option<(i64, &[u8])> {
+        // The head says the width of the base, and neither a step nor differences.
+        let (head, rest) = bytes.split_first()?;
+        Some(match head {
+            0 => rest
+                .split_first_chunk()
+                .map(|(base, rest)| (i8::from_le_bytes(*base).into(), rest))?,
+            1 => rest
+                .split_first_chunk()
+                .map(|(base, rest)| (i16::from_le_bytes(*base).into(), rest))?,
+            2 => rest
+                .split_first_chunk()
+                .map(|(base, rest)| (i32::from_le_bytes(*base).into(), rest))?,
+            3 => rest.split_first_chunk().map(|(base, rest)| (i64::from_le_bytes(*base), rest))?,
+            _ => return None,
+        })
+    }
+
     /// Where its differences are in the cell, how many, and the bytes of each; 0 if they have none
     /// of their own.
     pub(super) fn place(&self) -> (usize, usize, usize) {

@@ -29,6 +29,9 @@ const REVISIONS: u8 = 1 << 2;
 /// The piece repeats the newest change of each slot before its own first revision.
 const COMPLETE: u8 = 1 << 3;
 
+/// What a slot is called where it does not decode.
+const SLOT: &str = "slot of a run piece";
+
 /// Changes that a piece can have: its own and those it repeats.
 const CHANGES_MAX: usize = 2 * RUN_PIECE_CHANGES_MAX;
 
@@ -113,12 +116,8 @@ impl RunPiece {
     /// Reads the headers of an encoded run piece, which fills `cell`.
     pub(crate) fn parse(cell: Bytes) -> Result<Self> {
         let mut reader = Reader::new(&cell)?;
-        let head = reader.u8()?;
-        if head & !(WIDE | RUNS | REVISIONS | COMPLETE) != 0 {
-            return Err(corrupt(0, "no such head of a run piece").into());
-        }
+        let (head, len) = parse_head(&mut reader)?;
         let has = |part: u8| head & part != 0;
-        let len = parse_count(&mut reader, has(WIDE), CHANGES_MAX)?;
         let distinct = if has(RUNS) { parse_count(&mut reader, has(WIDE), len)? } else { len };
         let slots = Integers::parse(&mut reader, distinct)?;
         let mut ends = None;
@@ -147,6 +146,23 @@ impl RunPiece {
             revisions,
             values,
         })
+    }
+
+    /// How many changes an encoded run piece has, read from its head alone.
+    pub(crate) fn count(cell: &[u8]) -> Result<usize> {
+        Ok(parse_head(&mut Reader::new(cell)?)?.1)
+    }
+
+    /// The change of an encoded run piece that has one, its own. None if it has more, or if it
+    /// takes a view to be read, or does not decode: parsing it says what is wrong.
+    #[inline]
+    pub(crate) fn single(cell: &[u8]) -> Option<RunChange<'_>> {
+        // A head without any part, and the number of changes.
+        let [0, 1, rest @ ..] = cell else { return None };
+        let (slot, rest) = Integers::single(rest)?;
+        let (revision, rest) = Integers::single(rest)?;
+        let (slot, revision) = (u16::try_from(slot).ok()?, u32::try_from(revision).ok()?);
+        Some((slot, revision, Column::single(rest)?))
     }
 
     /// Whether the piece repeats the newest earlier change of each slot, so that a slot that is not
@@ -200,9 +216,8 @@ impl RunPiece {
         self.values.check()?;
         let mut bounds = (u32::MAX, 0);
         let (mut slot_before, mut end) = (None, 0);
-        for place in 0..self.slots.len() {
-            let slot = self.slot(place)?;
-            let span = self.span(place)?;
+        for run in self.runs() {
+            let (slot, span) = run?;
             if slot_before >= Some(slot) || span.start != end || span.is_empty() {
                 return Err(disorder("slots"));
             }
@@ -259,11 +274,19 @@ impl RunPiece {
             let all = 0..self.slots.len();
             self.slots.partition_point(&self.cell, all, |other| other < i64::from(slot))
         };
-        let values = self.values.view();
+        let (values, numbers) = (self.values.view(), self.slots.values(&self.cell));
+        // Where all changes are of one revision, the last of each slot is its newest.
+        let is_one = self.revisions.line().is_some_and(|line| line.1 == 0 && line.0 <= revision);
         (place_of(slots.start)..place_of(slots.end)).map(move |place| {
-            let (slot, span) = (self.slot(place)?, self.span(place)?);
-            let start = span.start;
-            let after = self.revisions.partition_point(&self.cell, span, |other| other <= revision);
+            let slot = numbers.get(place).and_then(|slot| u16::try_from(slot).ok());
+            let slot = slot.ok_or_else(|| unreadable(place, self.slots.len(), SLOT))?;
+            let span = self.span(place)?;
+            let (start, end) = (span.start, span.end);
+            let after = if is_one {
+                end
+            } else {
+                self.revisions.partition_point(&self.cell, span, |other| other <= revision)
+            };
             match after.checked_sub(1).filter(|index| *index >= start) {
                 Some(index) => Ok(Some((slot, values.get(index)?))),
                 None => Ok(None),
@@ -281,6 +304,11 @@ impl RunPiece {
             return Ok(0..0);
         }
         self.span(place)
+    }
+
+    /// The slots that changed, each with the indices of its changes, oldest first.
+    pub(crate) fn runs(&self) -> impl Iterator<Item = Result<(u16, Range<usize>)>> {
+        (0..self.slots.len()).map(|place| Ok((self.slot(place)?, self.span(place)?)))
     }
 
     /// What is known of the numbers among the states.
@@ -308,7 +336,7 @@ impl RunPiece {
 
     fn slot(&self, place: usize) -> Result<u16> {
         let slot = self.slots.get(&self.cell, place).and_then(|slot| u16::try_from(slot).ok());
-        slot.ok_or_else(|| unreadable(place, self.slots.len(), "slot of a run piece"))
+        slot.ok_or_else(|| unreadable(place, self.slots.len(), SLOT))
     }
 
     #[inline]
@@ -318,6 +346,7 @@ impl RunPiece {
         revision.ok_or_else(|| unreadable(index, self.len(), "change"))
     }
 
+    #[inline]
     fn span(&self, place: usize) -> Result<Range<usize>> {
         let Some(ends) = &self.ends else { return Ok(place..place.saturating_add(1)) };
         let span = ends.span(&self.cell, place).filter(|span| span.end <= self.len());
@@ -327,6 +356,16 @@ impl RunPiece {
 
 fn disorder(what: &str) -> Error {
     Error::new(ErrorKind::Corrupt, format!("the {what} of a run piece are out of order"))
+}
+
+/// The flags and the number of changes.
+#[inline]
+fn parse_head(reader: &mut Reader<'_>) -> Parsed<(u8, usize)> {
+    let head = reader.u8()?;
+    if head & !(WIDE | RUNS | REVISIONS | COMPLETE) != 0 {
+        return Err(corrupt(0, "no such head of a run piece"));
+    }
+    Ok((head, parse_count(reader, head & WIDE != 0, CHANGES_MAX)?))
 }
 
 fn parse_count(reader: &mut Reader<'_>, wide: bool, most: usize) -> Parsed<usize> {

@@ -56,6 +56,12 @@ impl Tags {
         Ok(Self { list_at, codes_at, len, distinct, only: only & !LAST, code_bits })
     }
 
+    /// The tag of a list that has one, from its byte.
+    #[inline]
+    pub(super) fn single(byte: u8) -> Option<u8> {
+        (byte & LAST != 0).then_some(byte & !LAST)
+    }
+
     /// How many tags.
     pub(super) fn len(&self) -> usize {
         self.len as usize

@@ -219,6 +219,25 @@ proptest! {
     }
 
     #[test]
+    fn one_state_is_read_without_a_view(owned in any_datum(), slot in 0..4_096_u16) {
+        let datum = owned.datum();
+        let mut cell = Vec::new();
+        encode_column(&[datum], &mut cell);
+        let is_extent = matches!(
+            datum,
+            Datum::Array(Sequence::Extent(_)) | Datum::Map(Sequence::Extent(_))
+        );
+        let read = Column::single(&cell);
+        prop_assert_eq!(read.is_none(), is_extent);
+        prop_assert!(read.is_none_or(|read| same(read, datum)));
+        cell.clear();
+        encode_run(&[(slot, 7, datum)], &mut cell);
+        let read = RunPiece::single(&cell);
+        prop_assert_eq!(read.is_none(), is_extent);
+        prop_assert!(read.is_none_or(|read| (read.0, read.1) == (slot, 7) && same(read.2, datum)));
+    }
+
+    #[test]
     fn runs_come_back_and_answer_for_every_revision(
         owned in vec(any_datum(), 1..200),
         slots in 1..40_u16,

@@ -83,6 +83,15 @@ impl Texts {
         Ok(Self { len, bytes_at, form })
     }
 
+    /// The string of an encoded vector of one; none if it is kept as one of several is, or more
+    /// bytes follow.
+    #[inline]
+    pub(super) fn single(bytes: &[u8]) -> Option<&[u8]> {
+        let [CONSTANT, rest @ ..] = bytes else { return None };
+        let (len, text) = Integers::single(rest)?;
+        (usize::try_from(len) == Ok(text.len())).then_some(text)
+    }
+
     /// Its codes and ends.
     pub(super) fn integers(&self) -> impl Iterator<Item = &Integers> {
         let (codes, ends) = match &self.form {

@@ -197,20 +197,28 @@ impl CellBlock {
 
     /// The key of a cell.
     pub(crate) fn key(&self, slot: usize) -> Bytes {
-        let (records, data) = self.parts();
-        assert!(slot < records.len(), "slot {slot} of a block of {} cells", records.len());
-        let key = records.get(slot).map(|record| record_key(*record, data)).unwrap_or_default();
-        self.body.slice_ref(key)
+        self.body.slice_ref(self.slices(slot).0)
     }
 
     /// The content of a cell.
     pub(crate) fn cell(&self, slot: usize) -> Bytes {
+        self.body.slice_ref(self.slices(slot).1)
+    }
+
+    /// The key and the content of a cell.
+    pub(crate) fn key_and_cell(&self, slot: usize) -> (Bytes, Bytes) {
+        let (key, cell) = self.slices(slot);
+        (self.body.slice_ref(key), self.body.slice_ref(cell))
+    }
+
+    fn slices(&self, slot: usize) -> (&[u8], &[u8]) {
         let (records, data) = self.parts();
         assert!(slot < records.len(), "slot {slot} of a block of {} cells", records.len());
-        let start = records.get(slot).map_or(0, |record| record_cell_at(*record));
+        let Some(record) = records.get(slot) else { return <_>::default() };
         let next = records.get(slot.saturating_add(1));
         let end = next.map_or(data.len(), |record| record.at.get().into());
-        self.body.slice_ref(data.get(start..end).unwrap_or_default())
+        let cell = data.get(record_cell_at(*record)..end).unwrap_or_default();
+        (record_key(*record, data), cell)
     }
 
     /// The slot of the first cell whose key is at or after `key`; the block's length if none is.

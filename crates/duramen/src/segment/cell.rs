@@ -50,9 +50,22 @@ impl CellHandle {
 
     /// The content: a part of its block, not a copy.
     pub(crate) fn load(&self) -> Result<Bytes> {
+        self.clone().into_content()
+    }
+
+    /// The content, in place of the handle.
+    pub(crate) fn into_content(self) -> Result<Bytes> {
+        match self.0 {
+            Content::Read(content) => Ok(content),
+            Content::Apart { segment, cache, block } => Ok(segment.block(&cache, block)?.cell(0)),
+        }
+    }
+
+    /// What `look` finds in the content.
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
         match &self.0 {
-            Content::Read(content) => Ok(content.clone()),
-            Content::Apart { segment, cache, block } => Ok(segment.block(cache, *block)?.cell(0)),
+            Content::Read(content) => look(content),
+            Content::Apart { .. } => look(&self.load()?),
         }
     }
 }

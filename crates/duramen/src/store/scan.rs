@@ -1,7 +1,5 @@
 //! Cells under one prefix over several segments, in key order.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -15,10 +13,9 @@ use crate::segment::{BlockCache, CellBlock, CellHandle, CellPosition, KeyHash, S
 #[derive(Debug)]
 pub(crate) struct Scan {
     prefix: Vec<u8>,
-    /// Newest first, as the segments are.
+    /// Newest first, as the segments are. They are few, so the least of their keys is looked for
+    /// among all of them.
     cursors: Vec<Cursor>,
-    /// The next key of each cursor that has one; of equal keys the newest cursor's is first.
-    heads: BinaryHeap<Reverse<(Bytes, usize)>>,
 }
 
 /// A position that moves through one segment.
@@ -28,22 +25,30 @@ struct Cursor {
     cache: Arc<BlockCache>,
     at: CellPosition,
     /// The block at `at`, once a key of it was needed.
-    cells: Option<CellBlock>,
-    /// The cell of the cursor's key in the heap.
-    head: Option<CellHandle>,
+    block: Option<OpenBlock>,
+    /// The key and the cell that come next.
+    head: Option<(Bytes, CellHandle)>,
+}
+
+/// A block that a cursor is in.
+#[derive(Debug)]
+enum OpenBlock {
+    /// Its only key is its fence, so it was not read.
+    Single(Bytes),
+    Cells(CellBlock),
 }
 
 impl Scan {
     pub(super) fn new(live: &LiveSegments, prefix: &[u8]) -> Result<Self> {
         let tree = KeyHash::of_tree(prefix);
-        let mut scan =
-            Self { prefix: prefix.to_vec(), cursors: Vec::new(), heads: BinaryHeap::new() };
+        let mut scan = Self { prefix: prefix.to_vec(), cursors: Vec::new() };
         for segment in live.segments() {
             if tree.map_or(Ok(true), |tree| segment.may_have(tree))? {
                 let (segment, cache) = (Arc::clone(segment), Arc::clone(live.cache()));
                 let at = segment.at_or_after(&cache, prefix)?;
-                scan.cursors.push(Cursor { segment, cache, at, cells: None, head: None });
-                scan.advance(scan.cursors.len() - 1)?;
+                let mut cursor = Cursor { segment, cache, at, block: None, head: None };
+                cursor.advance(prefix)?;
+                scan.cursors.push(cursor);
             }
         }
         Ok(scan)
@@ -51,38 +56,30 @@ impl Scan {
 
     /// Goes on at the first key at or after `key`, if it has not come as far yet.
     pub(crate) fn seek(&mut self, key: &[u8]) -> Result<()> {
-        for Reverse((head, cursor)) in std::mem::take(&mut self.heads) {
-            if *head >= *key {
-                self.heads.push(Reverse((head, cursor)));
-                continue;
+        for cursor in &mut self.cursors {
+            if cursor.head.as_ref().is_some_and(|(head, _)| *head < *key) {
+                cursor.seek(key)?;
+                cursor.advance(&self.prefix)?;
             }
-            self.cursors[cursor].seek(key)?;
-            self.advance(cursor)?;
-        }
-        Ok(())
-    }
-
-    /// Moves a cursor to its next cell and its key into the heap.
-    fn advance(&mut self, cursor: usize) -> Result<()> {
-        if let Some(key) = self.cursors[cursor].next_key(&self.prefix)? {
-            self.heads.push(Reverse((key, cursor)));
         }
         Ok(())
     }
 
     fn next_cell(&mut self) -> Result<Option<(Bytes, CellHandle)>> {
-        let Some(Reverse((key, newest))) = self.heads.pop() else { return Ok(None) };
-        let handle = self.cursors[newest].head.take();
-        self.advance(newest)?;
-        while let Some(Reverse((other, older))) = self.heads.peek() {
-            if *other != key {
-                break;
+        let heads = self.cursors.iter().enumerate();
+        let heads = heads.filter_map(|(at, cursor)| Some((&cursor.head.as_ref()?.0, at)));
+        // Of equal keys the first, which is the newest.
+        let Some((_, newest)) = heads.min() else { return Ok(None) };
+        let (_, from) = self.cursors.split_at_mut(newest);
+        let Some((cursor, older)) = from.split_first_mut() else { return Ok(None) };
+        let Some((key, handle)) = cursor.head.take() else { return Ok(None) };
+        cursor.advance(&self.prefix)?;
+        for cursor in older {
+            if cursor.head.as_ref().is_some_and(|(head, _)| *head == key) {
+                cursor.advance(&self.prefix)?;
             }
-            let older = *older;
-            self.heads.pop();
-            self.advance(older)?;
         }
-        Ok(handle.map(|handle| (key, handle)))
+        Ok(Some((key, handle)))
     }
 }
 
@@ -92,7 +89,7 @@ impl Iterator for Scan {
     fn next(&mut self) -> Option<Self::Item> {
         let next = self.next_cell();
         if next.is_err() {
-            self.heads.clear();
+            self.cursors.clear();
         }
         next.transpose()
     }
@@ -102,37 +99,67 @@ impl Cursor {
     /// Moves to the first cell at or after `key`.
     fn seek(&mut self, key: &[u8]) -> Result<()> {
         self.at = self.segment.at_or_after(&self.cache, key)?;
-        self.cells = None;
+        self.block = None;
         Ok(())
     }
 
-    /// The key at the cursor if it has the prefix, its cell in `head`; then the cursor moves on.
-    fn next_key(&mut self, prefix: &[u8]) -> Result<Option<Bytes>> {
-        while let Some((entry, fence)) = self.segment.entry(self.at.block)? {
-            if self.at.slot >= usize::from(entry.cells.get()) {
-                self.at = CellPosition { block: self.at.block + 1, slot: 0 };
-                self.cells = None;
+    /// Takes the cell at the cursor as the next one, if its key has the prefix; then moves on.
+    fn advance(&mut self, prefix: &[u8]) -> Result<()> {
+        self.head = None;
+        loop {
+            let CellPosition { block, slot } = self.at;
+            let open = match &mut self.block {
+                Some(open) => open,
+                closed => match OpenBlock::open((&self.segment, &self.cache), block, prefix)? {
+                    Some(open) => closed.insert(open),
+                    None => return Ok(()),
+                },
+            };
+            if slot >= open.len() {
+                self.at = CellPosition { block: block + 1, slot: 0 };
+                self.block = None;
                 continue;
             }
-            // Keys are not below their fence: a fence past the prefix spares reading the block.
-            if fence > prefix && !fence.starts_with(prefix) {
-                return Ok(None);
-            }
-            let key = if entry.is_single() {
-                self.head = Some(CellHandle::apart(&self.segment, &self.cache, self.at.block));
-                fence
-            } else {
-                let cells = match self.cells.take() {
-                    Some(cells) => cells,
-                    None => self.segment.block(&self.cache, self.at.block)?,
-                };
-                let cells = self.cells.insert(cells);
-                self.head = Some(CellHandle::read(cells.cell(self.at.slot)));
-                cells.key(self.at.slot)
+            let (key, handle) = match open {
+                OpenBlock::Single(fence) => {
+                    (fence.clone(), CellHandle::apart(&self.segment, &self.cache, block))
+                }
+                OpenBlock::Cells(cells) => {
+                    let (key, cell) = cells.key_and_cell(slot);
+                    (key, CellHandle::read(cell))
+                }
             };
             self.at.slot += 1;
-            return Ok(key.starts_with(prefix).then_some(key));
+            if key.starts_with(prefix) {
+                self.head = Some((key, handle));
+            }
+            return Ok(());
         }
-        Ok(None)
+    }
+}
+
+impl OpenBlock {
+    /// The block with a number, unless it is past the last one or past the keys with a prefix.
+    fn open(
+        (segment, cache): (&Segment, &BlockCache),
+        block: usize,
+        prefix: &[u8],
+    ) -> Result<Option<Self>> {
+        let Some((entry, fence)) = segment.entry(block)? else { return Ok(None) };
+        // Keys are not below their fence: a fence past the prefix spares reading the block.
+        if fence > prefix && !fence.starts_with(prefix) {
+            return Ok(None);
+        }
+        if entry.is_single() {
+            return Ok(Some(Self::Single(fence)));
+        }
+        segment.block(cache, block).map(|cells| Some(Self::Cells(cells)))
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Single(_) => 1,
+            Self::Cells(cells) => cells.len(),
+        }
     }
 }

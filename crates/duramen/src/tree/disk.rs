@@ -33,7 +33,10 @@ mod whole;
 use large::Listing;
 pub(crate) use large::{Directory, Gathered, LargeGroup};
 pub(crate) use runs::Wanted;
-use whole::WholeGroup;
+use whole::GroupSize;
+
+/// Cells that there is room for at once where those of a row group are gathered.
+const CELLS_USUAL: usize = 128;
 
 /// Something that has to be loaded without the tree's lock.
 #[derive(Debug)]
@@ -279,11 +282,11 @@ impl TreeCells {
     ) -> Result<Loaded> {
         let live = self.store.live();
         let mut scan = live.scan(&cell_key::group(self.tree, id))?;
-        let (mut whole, mut seen) = (WholeGroup::default(), Vec::new());
+        let (mut size, mut seen) = (GroupSize::default(), Vec::with_capacity(CELLS_USUAL));
         while let Some(found) = scan.next() {
             let (key, handle) = found?;
             let place = Place::parse(&key, id, schema)?;
-            let is_small = whole.add(place, &handle)?;
+            let is_small = size.add(place, &handle)?;
             seen.push((place, handle));
             if !is_small {
                 // What was seen is not read again: its blocks may not have stayed in the cache.
@@ -292,7 +295,7 @@ impl TreeCells {
                 return large.map(Loaded::Large);
             }
         }
-        let group = Box::new(whole.unpack(schema.extent())?);
+        let group = Box::new(size.unpack(seen, schema.extent())?);
         resident.add(group.bytes());
         Ok(Loaded::Small(group, resident))
     }

@@ -6,7 +6,7 @@
 //! Invariant: a slot's states are, oldest first, its birth, its changes on disk, its young
 //! changes; a slot is born either on disk or young, never both.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -328,16 +328,37 @@ impl RowGroup {
         }
     }
 
+    /// The first states of consecutive slots, to be set; they are absent where they were not.
+    pub(crate) fn births_mut(
+        &mut self,
+        column: ColumnId,
+        slots: Range<u16>,
+    ) -> (&mut [Packed], &mut Heap) {
+        let (young, heap) = self.column_mut(column);
+        (young.births_mut(slots), heap)
+    }
+
+    /// The changes of a slot, to be added to.
+    pub(crate) fn run_mut(&mut self, column: ColumnId, slot: u16) -> (&mut Run, &mut Heap) {
+        let (young, heap) = self.column_mut(column);
+        (young.run_mut(slot), heap)
+    }
+
+    /// Makes room for so many columns of values and bytes of text.
+    pub(crate) fn reserve(&mut self, columns: usize, bytes: usize) {
+        self.columns.reserve(columns);
+        self.heap.reserve(bytes);
+    }
+
     /// Adds a change that is newer than those there; one that is not is there already.
-    pub(crate) fn add_newer(
+    fn add_newer(
         &mut self,
         column: ColumnId,
         slot: u16,
         datum: Datum<'_>,
         revision: u32,
     ) -> Result<()> {
-        let (young, heap) = self.column_mut(column);
-        let run = young.run_mut(slot);
+        let (run, heap) = self.run_mut(column, slot);
         if run.last().is_none_or(|last| last.revision < revision) {
             run.push(heap.pack(datum, revision)?);
         }

@@ -5,6 +5,8 @@
 //! - the changes of a slot stand in rising order of revision, one a revision;
 //! - text of states lies in the group's heap and never moves.
 
+use std::ops::Range;
+
 use smallvec::SmallVec;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -312,6 +314,11 @@ impl Heap {
         self.0.capacity()
     }
 
+    /// Makes room for so many bytes.
+    pub(crate) fn reserve(&mut self, bytes: usize) {
+        self.0.reserve(bytes);
+    }
+
     fn push(&mut self, bytes: &[u8]) -> Result<u64> {
         let start = self.0.len();
         if start + bytes.len() > u32::MAX as usize {
@@ -425,19 +432,25 @@ impl YoungColumn {
 
     /// Sets the first state of a slot; slots between the last born and this one are absent.
     pub(crate) fn set_birth(&mut self, slot: u16, state: Packed) {
+        self.births_mut(slot..slot + 1)[0] = state;
+    }
+
+    /// The first states of some slots, to be set; those not set yet are absent.
+    pub(crate) fn births_mut(&mut self, slots: Range<u16>) -> &mut [Packed] {
         if self.births.is_empty() {
-            self.first = slot;
+            self.first = slots.start;
         }
-        if slot < self.first {
-            let before = usize::from(self.first - slot);
+        if slots.start < self.first {
+            let before = usize::from(self.first - slots.start);
             self.births.insert_many(0, std::iter::repeat_n(Packed::ABSENT, before));
-            self.first = slot;
+            self.first = slots.start;
         }
-        let index = usize::from(slot - self.first);
-        if index >= self.births.len() {
-            self.births.resize(index + 1, Packed::ABSENT);
+        let at = |slot: u16| usize::from(slot - self.first);
+        let range = at(slots.start)..at(slots.end);
+        if range.end > self.births.len() {
+            self.births.resize(range.end, Packed::ABSENT);
         }
-        self.births[index] = state;
+        &mut self.births[range]
     }
 
     /// Takes back the births of `slot` and all after it.

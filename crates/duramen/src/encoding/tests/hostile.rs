@@ -7,7 +7,13 @@ use crate::error::ErrorKind;
 type Visit = fn(Bytes);
 
 fn visit_column(cell: Bytes) {
-    let Ok(column) = Column::parse(cell) else { return };
+    let copy = cell.clone();
+    let single = Column::single(&copy);
+    let Ok(column) = Column::parse(cell) else { return assert!(single.is_none()) };
+    if let Some(state) = single {
+        assert_eq!(column.len(), 1);
+        assert!(same(state, column.get(0).unwrap()));
+    }
     assert!(u16::try_from(column.len()).is_ok());
     let _ = column.summary().is_ok();
     for slot in 0..column.len() + 2 {
@@ -17,7 +23,14 @@ fn visit_column(cell: Bytes) {
 }
 
 fn visit_run(cell: Bytes) {
-    let Ok(piece) = RunPiece::parse(cell) else { return };
+    let copy = cell.clone();
+    let single = RunPiece::single(&copy);
+    let Ok(piece) = RunPiece::parse(cell) else { return assert!(single.is_none()) };
+    if let Some((slot, revision, state)) = single {
+        assert_eq!((piece.len(), piece.first_revision()), (1, revision));
+        let (found, set, expected) = piece.entry(0).unwrap();
+        assert!((found, set) == (slot, revision) && same(state, expected));
+    }
     for slot in (0..40).chain([u16::MAX]) {
         let _ = piece.run(slot).is_ok();
         for revision in [0, piece.first_revision(), piece.last_revision(), u32::MAX] {
