@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::bulk::columns::Columns;
+use crate::bulk::columns::{Columns, Row};
 use crate::bulk::guess::{Guesses, Token};
 use crate::collection::KeyKind;
 use crate::error::Result;
@@ -200,7 +200,7 @@ struct Filler<'s, 't> {
     text: &'t [u8],
 }
 
-impl<'t> Filler<'_, 't> {
+impl Filler<'_, '_> {
     fn put(
         &mut self,
         (column, node): ((SpaceId, u32), NodeId),
@@ -209,7 +209,7 @@ impl<'t> Filler<'_, 't> {
         let Some(token) = tokens.next() else { return Ok(()) };
         let ordinal = node.ordinal().0;
         let state = match *token {
-            Token::Number { at, len } => number_state(self.columns, self.slice(at, len))?,
+            Token::Number { at, len } => number_state(self.columns, slice(self.text, at, len))?,
             Token::Object(shape) => {
                 self.put_fields((column.0, ordinal), self.schema.shape(shape), tokens)?;
                 Datum::Object(shape)
@@ -224,7 +224,10 @@ impl<'t> Filler<'_, 't> {
                 let first = if len == 0 { 0 } else { first };
                 Datum::Array(Sequence::Extent(Extent { first, count: len }))
             }
-            other => scalar(other, self.text).unwrap_or(Datum::Null),
+            scalar => {
+                self.columns.row(column.0, ordinal).set_scalar(column.1, scalar, self.text);
+                return Ok(());
+            }
         };
         self.columns.set(column, ordinal, state);
         Ok(())
@@ -241,8 +244,9 @@ impl<'t> Filler<'_, 't> {
             let mut row = self.columns.row(space, ordinal);
             let mut scalars = 0;
             for (field, token) in fields.iter().zip(tokens.as_slice()) {
-                let Some(state) = scalar(*token, self.text) else { break };
-                row.set(field.column, state);
+                if !row.set_scalar(field.column, *token, self.text) {
+                    break;
+                }
                 scalars += 1;
             }
             if scalars > 0 {
@@ -255,22 +259,25 @@ impl<'t> Filler<'_, 't> {
         }
         Ok(())
     }
-
-    fn slice(&self, at: u32, len: u32) -> &'t [u8] {
-        slice(self.text, at, len)
-    }
 }
 
-/// The state of a token that is one by itself.
-#[inline]
-fn scalar(token: Token, text: &[u8]) -> Option<Datum<'_>> {
-    Some(match token {
-        Token::Null => Datum::Null,
-        Token::Bool(value) => Datum::Bool(value),
-        Token::Int(value) => Datum::Int(value),
-        Token::Text { at, len } => Datum::Text { bytes: slice(text, at, len), plain: true },
-        Token::Number { .. } | Token::Object(_) | Token::Array { .. } => return None,
-    })
+impl Row<'_> {
+    /// Sets the state in a column to that of a token that is one by itself; false if it is not.
+    #[inline]
+    fn set_scalar(&mut self, column: u32, token: Token, text: &[u8]) -> bool {
+        // Each kind is pushed by itself, so that it is known where it is packed (benchmark A0).
+        match token {
+            Token::Null => self.next(column).push(Datum::Null),
+            Token::Bool(value) => self.next(column).push(Datum::Bool(value)),
+            Token::Int(value) => self.next(column).push(Datum::Int(value)),
+            Token::Text { at, len } => {
+                let bytes = slice(text, at, len);
+                self.next(column).push(Datum::Text { bytes, plain: true });
+            }
+            Token::Number { .. } | Token::Object(_) | Token::Array { .. } => return false,
+        }
+        true
+    }
 }
 
 #[inline]

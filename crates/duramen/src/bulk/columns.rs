@@ -57,6 +57,12 @@ struct Filling {
 impl Filling {
     #[inline]
     fn set(&mut self, slot: usize, state: Datum<'_>) {
+        self.next(slot).push(state);
+    }
+
+    /// The states up to a slot, to which that of the slot is to be pushed.
+    #[inline]
+    fn next(&mut self, slot: usize) -> &mut ColumnBuilder {
         if self.states.len() == 0 {
             self.first = slot;
         }
@@ -65,7 +71,7 @@ impl Filling {
             assert!(before > self.states.len(), "slots come in order");
             self.states.pad(before);
         }
-        self.states.push(state);
+        &mut self.states
     }
 }
 
@@ -209,9 +215,8 @@ impl Columns {
         self.write_column((group, own, GroupCell::Key), &mut space.key);
         if space.unwritten < space.next {
             let mut born = Filling::default();
-            for ordinal in space.unwritten..space.next {
-                born.set(slot_of(ordinal), Datum::Int(1));
-            }
+            let slots = slot_or_group(space.next - space.unwritten);
+            born.next(slot_of(space.unwritten)).repeat(Datum::Int(1), slots);
             self.write_column((group, own, GroupCell::Born), &mut born);
             space.unwritten = space.next;
         }
@@ -244,11 +249,17 @@ impl Row<'_> {
     /// Sets the state in a column.
     #[inline]
     pub(super) fn set(&mut self, column: u32, state: Datum<'_>) {
+        self.next(column).push(state);
+    }
+
+    /// The states of a column up to this slot, to which that of the slot is to be pushed.
+    #[inline]
+    pub(super) fn next(&mut self, column: u32) -> &mut ColumnBuilder {
         let column = column as usize;
         if column >= self.columns.len() {
             self.columns.resize_with(column + 1, Filling::default);
         }
-        self.columns[column].set(self.slot, state);
+        self.columns[column].next(self.slot)
     }
 }
 

@@ -314,6 +314,13 @@ impl Reading<'_> {
 
     #[inline]
     fn skip_space(&mut self) {
+        // Most texts have none, which one comparison tells.
+        if self.rest.first().is_some_and(|byte| *byte <= b' ') {
+            self.skip_some_space();
+        }
+    }
+
+    fn skip_some_space(&mut self) {
         while let [b' ' | b'\n' | b'\r' | b'\t', tail @ ..] = self.rest {
             self.rest = tail;
         }

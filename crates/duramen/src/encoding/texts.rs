@@ -241,11 +241,14 @@ impl Distinct<'_> {
 fn distinct<'a>(texts: &[&'a [u8]]) -> Option<Distinct<'a>> {
     let most = texts.len().div_ceil(2);
     let mut known = FxHashMap::default();
+    let mut recent = Recent::default();
     let mut found = Distinct { texts: Vec::new(), codes: Vec::with_capacity(texts.len()) };
     for text in texts {
-        let code = *known.entry(*text).or_insert_with(|| {
-            found.texts.push(text);
-            length(found.texts.len().saturating_sub(1))
+        let code = recent.code(text, || {
+            *known.entry(*text).or_insert_with(|| {
+                found.texts.push(text);
+                length(found.texts.len().saturating_sub(1))
+            })
         });
         found.codes.push(code);
         if found.texts.len() > most {
@@ -253,4 +256,43 @@ fn distinct<'a>(texts: &[&'a [u8]]) -> Option<Distinct<'a>> {
         }
     }
     Some(found)
+}
+
+/// Short strings that came before, with their codes, by what they hash to. Where few are distinct
+/// they are short mostly, and come again soon (benchmark A0).
+#[derive(Default)]
+struct Recent([Option<(Short, i64)>; 32]);
+
+/// A string of up to 8 bytes: its first and its last four, and how many it has; of up to 3 each.
+type Short = (u32, u32, usize);
+
+impl Recent {
+    /// The code of a string, looked up with `find` if it is not here.
+    #[inline]
+    fn code(&mut self, text: &[u8], find: impl FnOnce() -> i64) -> i64 {
+        let Some(short) = short(text) else { return find() };
+        let mixed = (short.0 ^ short.1.rotate_left(16)).wrapping_mul(0x9e37_79b1);
+        let Some(known) = self.0.get_mut((mixed >> 27) as usize) else { return find() };
+        match known {
+            Some((other, code)) if *other == short => *code,
+            _ => {
+                let code = find();
+                *known = Some((short, code));
+                code
+            }
+        }
+    }
+}
+
+#[inline]
+fn short(text: &[u8]) -> Option<Short> {
+    if text.len() > 8 {
+        return None;
+    }
+    if let (Some(first), Some(last)) = (text.first_chunk(), text.last_chunk()) {
+        return Some((u32::from_le_bytes(*first), u32::from_le_bytes(*last), text.len()));
+    }
+    let [first, middle @ ..] = text else { return None };
+    let (middle, last) = (middle.first().unwrap_or(first), text.last().unwrap_or(first));
+    Some((u32::from_le_bytes([*first, *middle, *last, 0]), 0, text.len()))
 }

@@ -19,7 +19,19 @@ pub(crate) fn is_plain(bytes: &[u8]) -> bool {
 
 /// How many bytes come before the first that cannot stand between quotes as it is: a quote, a
 /// backslash or a control character.
+#[inline]
 pub(crate) fn plain_prefix(bytes: &[u8]) -> usize {
+    // Most strings end in the first word, which costs less than a call (benchmark A0).
+    if let Some(first) = bytes.first_chunk() {
+        let marks = special_marks(u64::from_le_bytes(*first));
+        if marks != 0 {
+            return (marks.trailing_zeros() >> 3) as usize;
+        }
+    }
+    long_plain_prefix(bytes)
+}
+
+fn long_plain_prefix(bytes: &[u8]) -> usize {
     let (words, tail) = bytes.as_chunks::<8>();
     for (index, word) in words.iter().enumerate() {
         let marks = special_marks(u64::from_le_bytes(*word));

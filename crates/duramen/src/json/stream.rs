@@ -163,12 +163,21 @@ impl<'r> TextStream<'r> {
     }
 
     /// Goes on behind white space; the byte that comes then, if any does.
+    #[inline]
     pub(crate) fn skip_space(&mut self) -> Result<Option<u8>> {
         self.skip(|byte| matches!(byte, b' ' | b'\n' | b'\r' | b'\t'))
     }
 
     /// Goes on behind bytes that are meant.
+    #[inline]
     pub(crate) fn skip(&mut self, is_meant: impl Fn(u8) -> bool) -> Result<Option<u8>> {
+        match self.text().first() {
+            Some(&found) if !is_meant(found) => Ok(Some(found)),
+            _ => self.skip_on(is_meant),
+        }
+    }
+
+    fn skip_on(&mut self, is_meant: impl Fn(u8) -> bool) -> Result<Option<u8>> {
         loop {
             let text = self.text();
             if let Some(at) = text.iter().position(|byte| !is_meant(*byte)) {

@@ -447,7 +447,10 @@ impl YoungColumn {
         }
         let at = |slot: u16| usize::from(slot - self.first);
         let range = at(slots.start)..at(slots.end);
-        if range.end > self.births.len() {
+        if range.end == self.births.len() + 1 {
+            // Where only one is missing, that is made room for in a fraction of the time.
+            self.births.push(Packed::ABSENT);
+        } else if range.end > self.births.len() {
             self.births.resize(range.end, Packed::ABSENT);
         }
         &mut self.births[range]

@@ -67,7 +67,11 @@ impl ColumnBuilder {
     }
 
     /// Adds a slot.
-    #[inline]
+    #[expect(
+        clippy::inline_always,
+        reason = "most callers know the kind of the state, which leaves little of this"
+    )]
+    #[inline(always)]
     pub(crate) fn push(&mut self, datum: Datum<'_>) {
         let (tag, carried) = tag::tag_of(datum);
         self.tags.push(tag);
@@ -96,8 +100,18 @@ impl ColumnBuilder {
 
     /// Adds slots until there are `len`, all absent.
     pub(crate) fn pad(&mut self, len: usize) {
-        while self.len() < len {
-            self.push(Datum::Absent);
+        self.repeat(Datum::Absent, len.saturating_sub(self.len()));
+    }
+
+    /// Adds so many slots of one state.
+    pub(crate) fn repeat(&mut self, datum: Datum<'_>, slots: usize) {
+        match tag::tag_of(datum) {
+            (tag, Carried::Nothing) => self.tags.extend(std::iter::repeat_n(tag, slots)),
+            (tag, Carried::Number(value)) if !self.has_counts => {
+                self.tags.extend(std::iter::repeat_n(tag, slots));
+                self.numbers.extend(std::iter::repeat_n(value, slots));
+            }
+            _ => (0..slots).for_each(|_| self.push(datum)),
         }
     }
 
