@@ -222,7 +222,7 @@ fn text_of_integer(key: i128) -> String {
         // The least has 19 digits above it, so the first one is free.
         text[0] = b'-';
     }
-    String::from_utf8_lossy(&text).into_owned()
+    string_of(&text)
 }
 
 /// The integer that a text of that form is for.
@@ -286,7 +286,12 @@ fn text_of_uuid(uuid: u128) -> String {
         text[first..first + 4].copy_from_slice(&digits[..4]);
         text[second..second + 4].copy_from_slice(&digits[4..]);
     }
-    String::from_utf8_lossy(&text).into_owned()
+    string_of(&text)
+}
+
+/// Digits and hyphens as a text.
+fn string_of(ascii: &[u8]) -> String {
+    str::from_utf8(ascii).unwrap_or_default().to_owned()
 }
 
 /// The eight hexadecimal digits of a number, all of them at once.
