@@ -44,6 +44,7 @@ impl KeyPage {
         limit: usize,
     ) -> Self {
         let mut page = Self::default();
+        page.entries.reserve(keys.size_hint().0.min(limit));
         let mut take = |(name, ordinal): (&[u8], u64)| page.push(name, ordinal);
         if is_reverse {
             keys.rev().take(limit).for_each(&mut take);
