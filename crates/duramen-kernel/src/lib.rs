@@ -75,11 +75,23 @@ pub fn count(bits: &[u64]) -> u64 {
 /// Takes integers of half a byte, the first of each two in the lower half, apart.
 #[inline]
 pub fn unpack_halves(bytes: &[u8], values: &mut [u8]) {
-    widest!(unpack_halves(bytes, values));
+    #[cfg(target_arch = "x86_64")]
+    let (bytes, values) = {
+        let whole = x86::unpack_halves(bytes, values);
+        (&bytes[whole..], &mut values[2 * whole..])
+    };
+    scalar::unpack_halves(bytes, values);
 }
 
-/// Adds how often there is each value below the length of `counts`.
+/// Adds how often there is each value below the length of `counts` where bits are set.
 #[inline]
-pub fn histogram(values: &[u8], counts: &mut [u64]) {
-    widest!(histogram(values, counts));
+pub fn masked_histogram(values: &[u8], bits: &[u64], counts: &mut [u64]) {
+    #[cfg(target_arch = "x86_64")]
+    if counts.len() <= x86::FEW
+        && let Some(avx2) = x86::Avx2::detect()
+    {
+        let words = x86::few_avx2(avx2, values, bits, counts);
+        return scalar::masked_histogram(&values[words * 64..], &bits[words..], counts);
+    }
+    scalar::masked_histogram(values, bits, counts);
 }

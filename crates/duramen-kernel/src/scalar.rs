@@ -94,24 +94,26 @@ pub(crate) fn unpack_halves(bytes: &[u8], values: &mut [u8]) {
     }
 }
 
-/// Counts of values below 16: each value is compared with all of them, which is wide.
-const FEW: usize = 16;
-
 #[inline]
-pub(crate) fn histogram(values: &[u8], counts: &mut [u64]) {
-    if counts.len() <= FEW {
-        return few(values, counts);
-    }
+pub(crate) fn masked_histogram(values: &[u8], bits: &[u64], counts: &mut [u64]) {
     // Values often come twice in a row, and a count that was just stored is slow to load.
     let mut tables = [[0_u32; 256]; 4];
-    let (fours, rest) = values.as_chunks::<4>();
-    for four in fours {
-        for (table, value) in tables.iter_mut().zip(four) {
-            table[usize::from(*value)] += 1;
+    for (group, &word) in values.chunks(WORD).zip(bits) {
+        let (fours, []) = group.as_chunks::<4>() else {
+            each(group, word, &mut tables[0]);
+            continue;
+        };
+        if word != u64::MAX {
+            each(group, word, &mut tables[0]);
+            continue;
         }
-    }
-    for value in rest {
-        tables[0][usize::from(*value)] += 1;
+        let [a, b, c, d] = &mut tables;
+        for four in fours {
+            a[usize::from(four[0])] += 1;
+            b[usize::from(four[1])] += 1;
+            c[usize::from(four[2])] += 1;
+            d[usize::from(four[3])] += 1;
+        }
     }
     for (value, count) in counts.iter_mut().take(256).enumerate() {
         *count += tables.iter().map(|table| u64::from(table[value])).sum::<u64>();
@@ -119,19 +121,11 @@ pub(crate) fn histogram(values: &[u8], counts: &mut [u64]) {
 }
 
 #[inline]
-fn few(values: &[u8], counts: &mut [u64]) {
-    // A byte holds the count of so many.
-    for group in values.chunks(32 * usize::from(u8::MAX)) {
-        let (wide, rest) = group.as_chunks::<32>();
-        for (wanted, count) in (0_u8..).zip(&mut *counts) {
-            let mut own = [0_u8; 32];
-            for values in wide {
-                for (own, value) in own.iter_mut().zip(values) {
-                    *own += u8::from(*value == wanted);
-                }
-            }
-            *count += own.iter().map(|own| u64::from(*own)).sum::<u64>();
-            *count += rest.iter().map(|value| u64::from(*value == wanted)).sum::<u64>();
+fn each(values: &[u8], mut word: u64, counts: &mut [u32; 256]) {
+    while word != 0 {
+        if let Some(value) = values.get(word.trailing_zeros() as usize) {
+            counts[usize::from(*value)] += 1;
         }
+        word &= word - 1;
     }
 }

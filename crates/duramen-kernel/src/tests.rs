@@ -63,20 +63,28 @@ proptest! {
     fn halves_and_histograms_are_those_of_single_values(
         bytes in proptest::collection::vec(any::<u8>(), 0..20_000),
         is_odd in any::<bool>(),
+        mask in proptest::collection::vec(any::<u64>(), 7),
         distinct in 1_usize..40,
     ) {
         let mut values = vec![0; (2 * bytes.len()).saturating_sub(usize::from(is_odd))];
         unpack_halves(&bytes, &mut values);
+        let mut twin = vec![0; values.len()];
+        scalar::unpack_halves(&bytes, &mut twin);
+        assert_eq!(values, twin);
         for (at, value) in values.iter().enumerate() {
             assert_eq!(*value, if at % 2 == 0 { bytes[at / 2] & 0xf } else { bytes[at / 2] >> 4 });
         }
         for values in [&values, &bytes] {
-            let (mut counts, mut twin) = (vec![1; distinct], vec![1; distinct]);
-            histogram(values, &mut counts);
-            scalar::histogram(values, &mut twin);
-            let count = |wanted| 1 + values.iter().filter(|v| usize::from(**v) == wanted).count();
-            let expected: Vec<_> = (0..distinct).map(|wanted| count(wanted) as u64).collect();
-            assert_eq!((&counts, &twin), (&expected, &expected));
+            let some = |at: usize| mask[at / 64 % 7] >> (at % 64) & 1 != 0;
+            for bits in [bitmap(values.len(), |_| true), bitmap(values.len(), some)] {
+                let (mut counts, mut twin) = (vec![1; distinct], vec![1; distinct]);
+                masked_histogram(values, &bits, &mut counts);
+                scalar::masked_histogram(values, &bits, &mut twin);
+                let of = chosen(values, &bits);
+                let count = |wanted| 1 + of.iter().filter(|value| **value == wanted).count();
+                let expected: Vec<_> = (0..distinct).map(|at| count(at as u64) as u64).collect();
+                assert_eq!((&counts, &twin), (&expected, &expected));
+            }
         }
     }
 }

@@ -2,9 +2,12 @@
 //! with those that each of them has.
 
 use std::arch::x86_64::{
-    __m128i, __m256i, _mm_cmpeq_epi8, _mm_loadu_si128, _mm_min_epu8, _mm_movemask_epi8,
-    _mm_set1_epi8, _mm_sub_epi8, _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_min_epu8,
-    _mm256_movemask_epi8, _mm256_set1_epi8, _mm256_sub_epi8,
+    __m128i, __m256i, _mm_and_si128, _mm_cmpeq_epi8, _mm_loadu_si128, _mm_min_epu8,
+    _mm_movemask_epi8, _mm_set1_epi8, _mm_srli_epi16, _mm_storeu_si128, _mm_sub_epi8,
+    _mm_unpackhi_epi8, _mm_unpacklo_epi8, _mm256_and_si256, _mm256_cmpeq_epi8,
+    _mm256_extract_epi64, _mm256_loadu_si256, _mm256_min_epu8, _mm256_movemask_epi8,
+    _mm256_or_si256, _mm256_sad_epu8, _mm256_set1_epi8, _mm256_set1_epi32, _mm256_set1_epi64x,
+    _mm256_setr_epi64x, _mm256_setzero_si256, _mm256_shuffle_epi8, _mm256_sub_epi8,
 };
 
 use crate::lane::Lane;
@@ -42,8 +45,6 @@ with_avx2!(between<L>(values: &[L], low: u64, high: u64, bits: &mut [u64]));
 with_avx2!(masked_sum<L>(values: &[L], bits: &[u64]) -> u128);
 with_avx2!(masked_bounds<L>(values: &[L], bits: &[u64]) -> Option<(u64, u64)>);
 with_avx2!(count(bits: &[u64]) -> u64);
-with_avx2!(unpack_halves(bytes: &[u8], values: &mut [u8]));
-with_avx2!(histogram(values: &[u8], counts: &mut [u64]));
 
 /// Compares words of 64 bytes with a range of a least byte and so many above it; gives how many
 /// words that were.
@@ -100,4 +101,102 @@ pub(crate) fn bytes_within_avx2(
     // SAFETY: an `Avx2` is only made where the processor has these instructions.
     unsafe { own(words, low, above, bits) };
     words.len().min(bits.len())
+}
+
+/// Takes 16 bytes of two integers each apart at a time; gives how many bytes that were.
+#[expect(unsafe_code, clippy::cast_ptr_alignment, reason = "16 bytes from and to anywhere")]
+pub(crate) fn unpack_halves(bytes: &[u8], values: &mut [u8]) -> usize {
+    let (from, _) = bytes.as_chunks::<16>();
+    let (into, _) = values.as_chunks_mut::<32>();
+    for (from, into) in from.iter().zip(&mut *into) {
+        let (first, second) = into.split_at_mut(16);
+        // SAFETY: every x86-64 has SSE2, and each of the three has 16 bytes.
+        unsafe {
+            let low = _mm_set1_epi8(0xf);
+            let both = _mm_loadu_si128(from.as_ptr().cast::<__m128i>());
+            let (even, odd) = (_mm_and_si128(both, low), _mm_srli_epi16::<4>(both));
+            let odd = _mm_and_si128(odd, low);
+            let halves = (_mm_unpacklo_epi8(even, odd), _mm_unpackhi_epi8(even, odd));
+            _mm_storeu_si128(first.as_mut_ptr().cast::<__m128i>(), halves.0);
+            _mm_storeu_si128(second.as_mut_ptr().cast::<__m128i>(), halves.1);
+        }
+    }
+    16 * from.len().min(into.len())
+}
+
+/// Values of which [`few_avx2`] counts each.
+pub(crate) const FEW: usize = 16;
+
+/// Values that it compares with at a time, so that the counts stay in registers.
+const AT_ONCE: usize = 8;
+
+/// Words after which a count of a byte may be full: each adds up to two.
+const WORDS_MAX: usize = 127;
+
+/// Adds how often there is each of a few values where bits are set; gives how many words of 64
+/// bytes were looked at.
+pub(crate) fn few_avx2(avx2: Avx2, values: &[u8], bits: &[u64], counts: &mut [u64]) -> usize {
+    let (words, _) = values.as_chunks::<64>();
+    let words = &words[..words.len().min(bits.len())];
+    for (words, bits) in words.chunks(WORDS_MAX).zip(bits.chunks(WORDS_MAX)) {
+        for (first, counts) in (0..).step_by(AT_ONCE).zip(counts.chunks_mut(AT_ONCE)) {
+            let found = eight_avx2(avx2, words, bits, first);
+            for (count, found) in counts.iter_mut().zip(found) {
+                *count += found;
+            }
+        }
+    }
+    words.len()
+}
+
+/// How often there is each of eight values, from a first one below [`FEW`] on.
+#[expect(
+    unsafe_code,
+    clippy::cast_ptr_alignment,
+    reason = "instructions that were detected, and loads of 32 bytes from anywhere"
+)]
+fn eight_avx2(_: Avx2, words: &[[u8; 64]], bits: &[u64], first: i8) -> [u64; AT_ONCE] {
+    #[target_feature(enable = "avx2")]
+    fn own(words: &[[u8; 64]], bits: &[u64], first: i8) -> [u64; AT_ONCE] {
+        // Byte `i` of each 32 gets the byte of the bits that has its own, and of that its own bit.
+        let spread = _mm256_setr_epi64x(
+            0,
+            0x0101_0101_0101_0101,
+            0x0202_0202_0202_0202,
+            0x0303_0303_0303_0303,
+        );
+        let own_bit = _mm256_set1_epi64x(0x8040_2010_0804_0201_u64.cast_signed());
+        let zero = _mm256_setzero_si256();
+        let wanted: [__m256i; AT_ONCE] =
+            std::array::from_fn(|at| _mm256_set1_epi8(first + [0, 1, 2, 3, 4, 5, 6, 7][at]));
+        let mut sums = [zero; AT_ONCE];
+        for (group, word) in words.iter().zip(bits) {
+            let (parts, _) = group.as_chunks::<32>();
+            let bytes = word.to_le_bytes();
+            let (bits, _) = bytes.as_chunks::<4>();
+            for (part, bits) in parts.iter().zip(bits) {
+                // SAFETY: a part has the 32 bytes that are loaded.
+                let values = unsafe { _mm256_loadu_si256(part.as_ptr().cast::<__m256i>()) };
+                let bits = _mm256_set1_epi32(i32::from_le_bytes(*bits));
+                let bits = _mm256_and_si256(_mm256_shuffle_epi8(bits, spread), own_bit);
+                // What is left out becomes a value beyond all that are counted.
+                let values = _mm256_or_si256(values, _mm256_cmpeq_epi8(bits, zero));
+                for (sum, wanted) in sums.iter_mut().zip(&wanted) {
+                    *sum = _mm256_sub_epi8(*sum, _mm256_cmpeq_epi8(values, *wanted));
+                }
+            }
+        }
+        sums.map(|sum| {
+            let sum = _mm256_sad_epu8(sum, zero);
+            let parts = [
+                _mm256_extract_epi64::<0>(sum),
+                _mm256_extract_epi64::<1>(sum),
+                _mm256_extract_epi64::<2>(sum),
+                _mm256_extract_epi64::<3>(sum),
+            ];
+            parts.into_iter().map(i64::cast_unsigned).sum()
+        })
+    }
+    // SAFETY: an `Avx2` is only made where the processor has these instructions.
+    unsafe { own(words, bits, first) }
 }

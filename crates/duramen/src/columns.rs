@@ -206,7 +206,8 @@ impl Columns {
         Ok(rows)
     }
 
-    /// What columns the rows have, and the kinds of values in each: every column is looked through.
+    /// What columns the rows have, and the kinds of values in each: the head of every cell is
+    /// looked at, and every change.
     pub fn root(&self) -> Result<ColumnField> {
         match self.path {
             Some(path) => self.field(path, 0),

@@ -13,18 +13,22 @@
 
 use std::ops::Range;
 
+use smallvec::{SmallVec, smallvec};
+
 use super::{ColumnChunk, ColumnRows, Columns, group_of};
 use crate::error::{Error, ErrorKind, Result};
 use crate::node::PathId;
 use crate::state::{Datum, ShapeId};
 use crate::tree::conditions::{Bits, GroupScan, has_field};
 use crate::tree::data::TreeData;
+use crate::tree::encoded::EncodedGroup;
 use crate::tree::group::Fault;
-use crate::tree::scan::Visitor;
+use crate::tree::scan::{ColumnScan, Visitor};
 
+mod coding;
 mod filter;
 mod fold;
-mod heads;
+mod mask;
 mod states;
 #[cfg(test)]
 mod tests;
@@ -34,6 +38,7 @@ mod view;
 
 use filter::holding;
 pub use filter::{Comparison, RangeOfInt, RowFilter, ValueTest};
+use mask::Mask;
 pub use states::{AggregateWork, Aggregates, Measure, Measured, Sum};
 pub use value::{AggregateValue, ValueKind};
 use view::View;
@@ -96,6 +101,9 @@ enum Ranged {
 /// Slots of a row group.
 type Place = (u64, Range<u16>);
 
+/// Columns of a plan that had to be decoded.
+type Decoded = SmallVec<[(usize, ColumnChunk); 1]>;
+
 impl AggregatePlan {
     /// What is found of no rows.
     pub fn start(&self) -> Aggregates {
@@ -118,7 +126,7 @@ impl Columns {
         found.work.parts += 1;
         for ordinals in self.parts.get(part).map_or(&[][..], Vec::as_slice) {
             let place = group_of(ordinals);
-            let mut decoded: Vec<Option<ColumnChunk>> = vec![None; plan.columns.len()];
+            let mut decoded = Decoded::new();
             loop {
                 let ranged = self.tree.read(|data| {
                     self.aggregate_range(data, &place, plan, (&decoded, &mut *found))
@@ -126,9 +134,9 @@ impl Columns {
                 let Ranged::Wants(column) = ranged else { break };
                 let ordinals = ordinals.clone().collect();
                 let rows = ColumnRows { ordinals, ..ColumnRows::default() };
-                decoded[column] = Some(self.read(&rows, plan.columns[column].path)?);
+                decoded.push((column, self.read(&rows, plan.columns[column].path)?));
             }
-            found.work.decoded += u64::from(decoded.iter().any(Option::is_some));
+            found.work.decoded += u64::from(!decoded.is_empty());
         }
         Ok(())
     }
@@ -138,32 +146,33 @@ impl Columns {
         data: &TreeData,
         (group, slots): &Place,
         plan: &AggregatePlan,
-        (decoded, found): (&[Option<ColumnChunk>], &mut Aggregates),
+        (decoded, found): (&Decoded, &mut Aggregates),
     ) -> Result<Ranged, Fault> {
-        if self.add_heads(data, &(*group, slots.clone()), plan, found)? {
-            return Ok(Ranged::Done);
-        }
-        let rows = self.rows_of(data, (*group, slots.clone()), plan)?;
-        let mut views = Vec::with_capacity(plan.columns.len());
-        for (index, column) in plan.columns.iter().enumerate() {
-            let view = if let Some(chunk) = &decoded[index] {
-                Some(View::decoded(chunk, slots.start, column.kind))
+        let Some(path) = self.path else { return Ok(Ranged::Done) };
+        let scan = self.scan(data, path, *group, slots.clone());
+        let encoded = data.encoded_group(scan.group, slots.clone(), self.revision)?;
+        let Rows { live, there } = self.rows_of((data, &encoded), &scan, plan)?;
+        let mut views = SmallVec::<[View<'_>; 2]>::new();
+        for ((index, column), there) in plan.columns.iter().enumerate().zip(there) {
+            let chunk = decoded.iter().find(|(known, _)| *known == index);
+            let view = if let Some((_, chunk)) = chunk {
+                Some(View::decoded(chunk, column.kind, slots))
             } else {
-                let scan = self.scan(data, column.path, *group, slots.clone());
-                let there = &rows.there[index];
-                let encoded = data.encoded(&scan)?;
-                encoded.and_then(|encoded| View::encoded(&encoded, column.kind, there))
+                let info = data.schema.path(column.path);
+                let is_own = info.space == scan.group.space;
+                let stored = if is_own { encoded.column(info.column)? } else { None };
+                stored.and_then(|stored| View::encoded(&stored, column.kind, slots, there))
             };
             let Some(view) = view else { return Ok(Ranged::Wants(index)) };
             views.push(view);
         }
-        found.work.rows += u64::from(rows.live.count());
-        let held = holding(&plan.filter, &views, &rows.live);
+        found.work.rows += live.count(slots);
+        let held = holding(&plan.filter, &views, &live);
         let is_read = |views: &[View<'_>]| views.iter().any(|view| view.read.get());
         if held.is_none() {
-            found.work.pruned += u64::from(!is_read(&views) && !rows.live.is_none());
+            found.work.pruned += u64::from(!is_read(&views) && !live.is_none());
         } else {
-            found.fold(&views, &plan.keys, &held);
+            found.fold(&views, &plan.keys, (slots, &held));
             found.work.summarised += u64::from(!is_read(&views));
         }
         let read = views.iter().filter(|view| view.read.get());
@@ -172,56 +181,69 @@ impl Columns {
     }
 
     /// Which slots are rows, and which have the fields of a plan.
-    fn rows_of<'d>(
+    fn rows_of(
         &self,
-        data: &'d TreeData,
-        (group, slots): Place,
+        (data, encoded): (&TreeData, &EncodedGroup<'_>),
+        scan: &ColumnScan,
         plan: &AggregatePlan,
-    ) -> Result<Rows<'d>, Fault> {
-        let all = Bits::of(&slots);
-        let mut rows = Rows {
-            data,
-            live: Bits::none(),
-            there: vec![all.clone(); plan.columns.len()],
-            fields: Vec::new(),
-            known: None,
-        };
-        let Some(path) = self.path else { return Ok(rows) };
+    ) -> Result<Rows, Fault> {
+        let of = data.schema.space(scan.group.space).path;
+        let mut rows = Rows { live: Mask::All, there: smallvec![Mask::All; plan.columns.len()] };
+        let mut fields = Fields { data, wanted: SmallVec::new(), known: None };
         for (index, column) in plan.columns.iter().enumerate() {
-            let own = data.schema.path(column.path);
-            if column.path != path && own.parent == path {
-                rows.there[index] = Bits::none();
-                rows.fields.push((index, column.path, false));
-            } else if column.path != path {
-                let mut levels = GroupScan::new(data, path, group, slots.clone(), self.revision);
-                rows.there[index] = levels.presence(column.path)?;
+            let (path, slots) = (column.path, scan.slots.clone());
+            if path != of && data.schema.path(path).parent == of {
+                fields.wanted.push((index, path, false));
+            } else if path != of {
+                let group = u64::from(scan.group.group);
+                let mut levels = GroupScan::new(data, of, group, slots, self.revision);
+                rows.there[index] = Mask::Some(Box::new(levels.presence(path)?));
             }
         }
         // The elements of an array are there; a record may have been deleted.
-        if self.keys.is_some() || !rows.fields.is_empty() {
-            data.scan(&self.scan(data, path, group, slots), &mut rows)?;
+        if self.keys.is_none() && fields.wanted.is_empty() {
+            return Ok(rows);
+        }
+        let stored = encoded.column(scan.column)?;
+        if let Some(state) = stored.and_then(|stored| stored.only(&scan.slots)) {
+            let is_row = fields.look(data.schema.extent().vet(state)?);
+            rows.live = if is_row { Mask::All } else { Mask::None };
+            for (index, _, has) in fields.wanted {
+                rows.there[index] = if has { Mask::All } else { Mask::None };
+            }
+        } else {
+            let there = smallvec![Bits::none(); fields.wanted.len()];
+            let mut visited = Visited { live: Bits::none(), there, fields };
+            data.scan(scan, &mut visited)?;
+            rows.live = Mask::Some(Box::new(visited.live));
+            for ((index, ..), there) in visited.fields.wanted.into_iter().zip(visited.there) {
+                rows.there[index] = Mask::Some(Box::new(there));
+            }
         }
         if self.keys.is_none() {
-            rows.live = all;
+            rows.live = Mask::All;
         }
         Ok(rows)
     }
 }
 
 /// What the states of elements or entries say of their slots.
-struct Rows<'d> {
-    data: &'d TreeData,
+struct Rows {
     /// Where there is a value other than null.
-    live: Bits,
+    live: Mask,
     /// By column of the plan, where objects have it.
-    there: Vec<Bits>,
-    /// Columns of the plan that are fields of the elements or entries, and whether objects of the
-    /// known shape have them.
-    fields: Vec<(usize, PathId, bool)>,
+    there: SmallVec<[Mask; 4]>,
+}
+
+/// Columns of a plan that are fields of the elements or entries.
+struct Fields<'d> {
+    data: &'d TreeData,
+    /// Their places in the plan, and whether objects of the known shape have them.
+    wanted: SmallVec<[(usize, PathId, bool); 4]>,
     known: Option<ShapeId>,
 }
 
-impl Rows<'_> {
+impl Fields<'_> {
     /// Finds out which fields there are; whether there is a row.
     fn look(&mut self, state: Datum<'_>) -> bool {
         let shape = match state {
@@ -229,7 +251,7 @@ impl Rows<'_> {
             _ => None,
         };
         if shape.is_none() || shape != self.known {
-            for (_, path, has) in &mut self.fields {
+            for (_, path, has) in &mut self.wanted {
                 *has = shape.is_some_and(|shape| has_field(self.data, shape, *path));
             }
             self.known = shape;
@@ -238,24 +260,32 @@ impl Rows<'_> {
     }
 }
 
-impl Visitor for Rows<'_> {
+/// The elements or entries slot by slot.
+struct Visited<'d> {
+    live: Bits,
+    /// By field, where objects have it.
+    there: SmallVec<[Bits; 2]>,
+    fields: Fields<'d>,
+}
+
+impl Visitor for Visited<'_> {
     fn state(&mut self, slot: u16, state: Datum<'_>) {
-        let is_row = self.look(state);
+        let is_row = self.fields.look(state);
         self.live.assign(slot, is_row);
-        for (column, _, has) in &self.fields {
-            self.there[*column].assign(slot, *has);
+        for (there, (_, _, has)) in self.there.iter_mut().zip(&self.fields.wanted) {
+            there.assign(slot, *has);
         }
     }
 
     fn same(&mut self, slots: Range<u16>, state: Datum<'_>) {
-        let is_row = self.look(state);
+        let is_row = self.fields.look(state);
         let all = Bits::of(&slots);
         let assign = |bits: &mut Bits, is_set: bool| {
             *bits = if is_set { bits.or(&all) } else { bits.without(&all) };
         };
         assign(&mut self.live, is_row);
-        for (column, _, has) in &self.fields {
-            assign(&mut self.there[*column], *has);
+        for (there, (_, _, has)) in self.there.iter_mut().zip(&self.fields.wanted) {
+            assign(there, *has);
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::chunk::Form;
+use crate::encoding::Column;
 use crate::node::PathId;
 use crate::state::Datum;
 use crate::tree::scan::Visitor;
@@ -81,6 +82,11 @@ impl Visitor for ColumnKinds {
 
     fn same(&mut self, _: Range<u16>, state: Datum<'_>) {
         self.state(0, state);
+    }
+
+    fn cell(&mut self, cell: &Column) -> bool {
+        cell.forms().for_each(|state| self.state(0, state));
+        true
     }
 
     fn integers(&mut self, _: u16, values: &[i64]) {

@@ -68,6 +68,27 @@ fn elements_of_arrays_in_arrays_are_rows_in_their_order() {
 }
 
 #[test]
+fn kinds_of_what_came_later_are_not_those_of_a_revision() {
+    let db = Database::memory().unwrap();
+    let records = db.create_collection("r", KeyKind::I64).unwrap();
+    records.put(1, r#"{"n":1}"#, &how()).unwrap();
+    records.put(2, r#"{"n":1.5}"#, &how()).unwrap();
+    records.put(1, r#"{"n":"one"}"#, &how()).unwrap();
+    let both = ColumnKinds::INT.or(ColumnKinds::FLOAT);
+    for is_on_disk in [false, true] {
+        if is_on_disk {
+            db.checkpoint().unwrap();
+        }
+        let kinds = |revision: u64| {
+            let root = records.at(Revision(revision)).unwrap().columns().unwrap().root().unwrap();
+            named(&root.fields, "n").kinds
+        };
+        assert_eq!((kinds(1), kinds(2)), (ColumnKinds::INT, both));
+        assert!(ColumnKinds::TEXT.or(ColumnKinds::FLOAT).is_within(kinds(3)));
+    }
+}
+
+#[test]
 fn parts_are_ruled_out_by_least_and_greatest_values() {
     let db = Database::memory().unwrap();
     let records = db.create_collection("r", KeyKind::I64).unwrap();
@@ -81,8 +102,7 @@ fn parts_are_ruled_out_by_least_and_greatest_values() {
     let columns = records.head().unwrap().columns().unwrap();
     let n = named(&columns.root().unwrap().fields, "n").path;
     let out = |part| columns.is_ruled_out(part, n, &(5_000..=5_001)).unwrap();
-    // A small row group, as the last one, is read as a whole and says nothing.
-    assert_eq!((out(0), out(1), out(2)), (true, false, false));
+    assert_eq!((out(0), out(1), out(2)), (true, false, true));
 }
 
 /// Revisions from and until when a version stood, the version, its field `n` and the sum of the

@@ -14,6 +14,8 @@ mod stretch;
 pub(super) mod tag;
 mod view;
 
+use std::sync::OnceLock;
+
 use bytes::Bytes;
 
 use super::integers::Integers;
@@ -52,6 +54,8 @@ pub(crate) struct Column {
     bare: Option<Tags>,
     numbers: Option<Numbers>,
     texts: Option<Strings>,
+    /// Whether codes into distinct strings are all of strings that there are, once that was asked.
+    are_codes_known: OnceLock<bool>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -92,6 +96,7 @@ impl Column {
             bare: None,
             numbers: None,
             texts: None,
+            are_codes_known: OnceLock::new(),
             cell: Bytes::new(),
         };
         if has(HAS_BARE) {

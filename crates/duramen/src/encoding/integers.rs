@@ -241,11 +241,14 @@ impl Values<'_> {
         let most = match self.differences {
             _ if self.step != 0 || self.base != 0 => return self.each(0..self.len, is_below),
             Differences::Half(_) if len >= 16 => return true,
-            Differences::Half(bytes) => bytes.iter().map(|two| (two & 0xf).max(two >> 4)).max(),
-            Differences::One(bytes) => bytes.iter().copied().max(),
+            // Folded, which compilers make wide loops of.
+            Differences::Half(bytes) => {
+                bytes.iter().fold(0, |most, two| most.max(two & 0xf).max(two >> 4))
+            }
+            Differences::One(bytes) => bytes.iter().fold(0, |most, byte| most.max(*byte)),
             _ => return self.each(0..self.len, is_below),
         };
-        usize::from(most.unwrap_or(0)) < len
+        usize::from(most) < len
     }
 
     /// Value `index`, or `None` beyond the end.

@@ -72,10 +72,11 @@ impl Tags {
         (self.distinct == 1).then_some(self.only)
     }
 
-    /// The tags there are, the last one marked.
-    pub(super) fn list<'a>(&self, cell: &'a [u8]) -> &'a [u8] {
+    /// The tags there are.
+    pub(super) fn distinct<'a>(&self, cell: &'a [u8]) -> impl Iterator<Item = u8> + use<'a> {
         let end = (self.list_at as usize).saturating_add(usize::from(self.distinct));
-        cell.get(self.list_at as usize..end).unwrap_or_default()
+        let list = cell.get(self.list_at as usize..end).unwrap_or_default();
+        list.iter().map(|tag| tag & !LAST)
     }
 
     /// The two tags there are and a bit of each for which it is, lowest first.

@@ -15,9 +15,9 @@ use crate::index::keys::{Key, distinct, keys};
 use crate::index::{Index, State};
 use crate::tree::Tree;
 use crate::tree::data::node;
-use crate::tree::group::Fault;
+use crate::tree::group::{Fault, GroupId, locate};
 use crate::tree::history::short;
-use crate::tree::schema::ROOT;
+use crate::tree::schema::{ROOT, index_u32};
 use crate::{PathId, Revision};
 
 /// Records that are read under one lock; few in tests, so that a revision takes several steps.
@@ -359,11 +359,18 @@ impl Tree {
             let space = data.schema.path(path).space;
             let end = data.spaces[space.0 as usize].committed;
             let is_born = |ordinal: u64| {
-                Ok::<_, Fault>(
-                    ordinal < end
-                        && data.born(space, ordinal)?.is_some_and(|born| born <= revision),
-                )
+                if ordinal >= end {
+                    return Ok(false);
+                }
+                let group = index_u32(locate(ordinal).0);
+                // Whoever asks goes on to read columns.
+                data.group_for_scan(GroupId { space, group })?;
+                Ok::<_, Fault>(data.born(space, ordinal)?.is_some_and(|born| born <= revision))
             };
+            // Most often all of them are.
+            if end > from && is_born(end - 1)? {
+                return Ok(end);
+            }
             let (mut low, mut high, mut stride) = (from, from, 1);
             while is_born(high)? {
                 low = high + 1;

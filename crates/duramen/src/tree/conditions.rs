@@ -398,19 +398,20 @@ impl Bits {
         Self([0; SLOTS / 64])
     }
 
-    #[inline]
-    pub(crate) fn all() -> Self {
-        Self([u64::MAX; SLOTS / 64])
-    }
-
     /// The bits of consecutive slots.
     #[inline]
     pub(crate) fn of(slots: &Range<u16>) -> Self {
-        let below = |slot: u16, word: usize| match usize::from(slot).saturating_sub(word * 64) {
-            bits @ 0..64 => (1_u64 << bits) - 1,
-            _ => u64::MAX,
-        };
-        Self(std::array::from_fn(|word| below(slots.end, word) & !below(slots.start, word)))
+        let mut bits = Self::none();
+        if slots.is_empty() {
+            return bits;
+        }
+        let (first, last) = (usize::from(slots.start) / 64, usize::from(slots.end - 1) / 64);
+        if let Some(words) = bits.0.get_mut(first..=last) {
+            words.fill(u64::MAX);
+            words[0] &= u64::MAX << (slots.start % 64);
+            words[last - first] &= u64::MAX >> (63 - (slots.end - 1) % 64);
+        }
+        bits
     }
 
     #[inline]

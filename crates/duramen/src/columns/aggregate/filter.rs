@@ -5,8 +5,9 @@ use std::ops::RangeInclusive;
 
 use duramen_kernel as kernel;
 
+use super::mask::Mask;
 use super::value::Value;
-use super::view::{Body, View};
+use super::view::{Body, View, either};
 use crate::encoding::{Differences, Values};
 use crate::tree::conditions::Bits;
 
@@ -118,107 +119,97 @@ impl ValueTest {
     }
 }
 
-/// What the slots of a range have to do with a filter.
-pub(super) fn holding(filter: &RowFilter, views: &[View<'_>], within: &Bits) -> Bits {
+/// The slots of a range for which a filter holds.
+pub(super) fn holding(filter: &RowFilter, views: &[View<'_>], within: &Mask) -> Mask {
     match filter {
         RowFilter::All(parts) => {
             let mut left = within.clone();
             for part in parts {
-                left = left.and(&holding(part, views, &left));
+                left = match part {
+                    RowFilter::Column(column, test) => {
+                        left.and(column_holding(views, *column, test))
+                    }
+                    part => holding(part, views, &left),
+                };
                 if left.is_none() {
-                    break;
+                    return Mask::None;
                 }
             }
             left
         }
         RowFilter::Any(parts) => {
-            parts.iter().fold(Bits::none(), |found, part| found.or(&holding(part, views, within)))
+            parts.iter().fold(Mask::None, |found, part| found.or(holding(part, views, within)))
         }
-        RowFilter::Column(column, test) => {
-            views.get(*column).map_or_else(Bits::none, |view| view.holding(test)).and(within)
-        }
+        RowFilter::Column(column, test) => column_holding(views, *column, test).and(within.clone()),
     }
 }
 
+fn column_holding(views: &[View<'_>], column: usize, test: &ValueTest) -> Mask {
+    views.get(column).map_or(Mask::None, |view| view.holding(test))
+}
+
 impl View<'_> {
-    /// The slots of whose value a test holds; slots that are not in the range may be among them.
-    fn holding(&self, test: &ValueTest) -> Bits {
-        let mut found = Bits::none();
+    /// The slots of whose value a test holds.
+    fn holding(&self, test: &ValueTest) -> Mask {
+        if matches!(test, ValueTest::IsMissing) {
+            return Mask::All.without(&self.valid(), &self.slots);
+        }
+        let mut found = Mask::None;
         for section in &self.sections {
             let own = match (&section.body, test) {
-                (_, ValueTest::IsMissing) => continue,
                 (Body::Same(value), test) => {
                     if test.holds(*value) {
-                        Bits::of(&(0..section.len))
+                        Mask::All
                     } else {
-                        Bits::none()
+                        Mask::None
                     }
                 }
                 (Body::Integers(values), ValueTest::Int { ranges, is_inside }) => {
                     let own = self.within(values, ranges);
-                    if *is_inside { own } else { Bits::of(&(0..section.len)).without(&own) }
+                    let all = 0..section.len;
+                    if *is_inside { own } else { Mask::All.without(&own, &all) }
                 }
-                (Body::Integers(_), ValueTest::IsThere) => Bits::of(&(0..section.len)),
+                (Body::Integers(_), ValueTest::IsThere) => Mask::All,
                 (Body::Coded(codes, states), test) => self.coded(codes, states, test),
-                (Body::Either(bits, states), test) => {
-                    let all = Bits::of(&(0..section.len));
-                    match states.map(|state| test.holds(state)) {
-                        [false, false] => Bits::none(),
-                        [false, true] => bits.and(&all),
-                        [true, false] => all.without(bits),
-                        [true, true] => all,
-                    }
+                (Body::Either(bytes, states), test) => {
+                    either(bytes, section.len, states.map(|state| test.holds(state)))
                 }
-                (body, test) => {
-                    let mut own = Bits::none();
-                    for slot in (0..section.len).filter(|slot| test.holds(self.value(body, *slot)))
-                    {
-                        own.assign(slot, true);
-                    }
-                    own
-                }
+                (body, test) => section.mask(|slot| test.holds(self.value(body, slot))),
             };
-            found = found.or(&own.later(section.first));
+            found = found.or(section.place(own, &self.slots));
         }
         // Where there is no state there is no value.
-        found = found.and(&self.there);
-        if matches!(test, ValueTest::IsMissing) {
-            found = Bits::all().without(&self.valid());
-        }
-        for (slot, value) in self.patches.iter().filter(|(slot, _)| self.there.has(*slot)) {
-            found.assign(*slot, test.holds(*value));
-        }
-        found
+        self.patch(found, |value| test.holds(value))
     }
 
-    fn within(&self, values: &Values<'_>, ranges: &[RangeOfInt]) -> Bits {
-        let mut found = Bits::none();
+    fn within(&self, values: &Values<'_>, ranges: &[RangeOfInt]) -> Mask {
+        let mut found = Mask::None;
         for range in ranges.iter().filter(|range| range.low <= range.high) {
             match bounds(values) {
                 Some((least, most)) if range.low <= least && most <= range.high => {
-                    return Bits::of(&(0..u16::try_from(values.len).unwrap_or(u16::MAX)));
+                    return Mask::All;
                 }
                 Some((least, most)) if most < range.low || range.high < least => {}
                 _ => {
                     self.read.set(true);
-                    found = found.or(&between(values, *range));
+                    found = found.or(between(values, *range));
                 }
             }
         }
         found
     }
 
-    fn coded(&self, codes: &Values<'_>, states: &[Value<'_>], test: &ValueTest) -> Bits {
+    fn coded(&self, codes: &Values<'_>, states: &[Value<'_>], test: &ValueTest) -> Mask {
         let wanted: Vec<_> = (0..).zip(states).filter(|(_, state)| test.holds(**state)).collect();
         if wanted.len() == states.len() {
-            return Bits::of(&(0..u16::try_from(codes.len).unwrap_or(u16::MAX)));
+            return Mask::All;
         }
-        let mut found = Bits::none();
+        let mut found = Mask::None;
         // Neighbours make one range.
         for run in wanted.chunk_by(|(a, _), (b, _)| a + 1 == *b) {
             if let (Some((low, _)), Some((high, _))) = (run.first(), run.last()) {
                 self.read.set(true);
-                found = found.or(&between(codes, RangeOfInt { low: *low, high: *high }));
+                found = found.or(between(codes, RangeOfInt { low: *low, high: *high }));
             }
         }
         found
@@ -241,27 +232,25 @@ pub(super) fn bounds(values: &Values<'_>) -> Option<(i64, i64)> {
 }
 
 /// The values that are in a range of which there is one.
-fn between(values: &Values<'_>, range: RangeOfInt) -> Bits {
-    let mut found = Bits::none();
+fn between(values: &Values<'_>, range: RangeOfInt) -> Mask {
+    let mut found = Box::new(Bits::none());
     if values.step != 0 {
         for slot in 0..values.len {
             let is_in = values.get(slot).is_some_and(|value| range.range().contains(&value));
             found.0[slot / 64] |= u64::from(is_in) << (slot % 64);
         }
-        return found;
+        return Mask::Some(found);
     }
     // Differences are unsigned, above the base and modulo 2^64: a range that holds the base and
     // what is before it begins at 0.
     let difference = |value: i64| i128::from(value) - i128::from(values.base);
     let (low, high) = (difference(range.low).max(0), difference(range.high));
-    let (Ok(low), Ok(high)) = (u64::try_from(low), u64::try_from(high)) else { return found };
+    let (Ok(low), Ok(high)) = (u64::try_from(low), u64::try_from(high)) else {
+        return Mask::None;
+    };
     let bits = &mut found.0[..];
     match values.differences {
-        Differences::None => {
-            if low == 0 {
-                return Bits::of(&(0..u16::try_from(values.len).unwrap_or(u16::MAX)));
-            }
-        }
+        Differences::None => return if low == 0 { Mask::All } else { Mask::None },
         Differences::Half(bytes) => {
             let mut unpacked = [0; 4_096];
             let unpacked = &mut unpacked[..values.len.min(4_096)];
@@ -273,5 +262,5 @@ fn between(values: &Values<'_>, range: RangeOfInt) -> Bits {
         Differences::Four(all) => kernel::between(all, low, high, bits),
         Differences::Eight(all) => kernel::between(all, low, high, bits),
     }
-    found
+    Mask::Some(found)
 }

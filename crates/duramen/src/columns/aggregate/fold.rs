@@ -1,52 +1,55 @@
 //! Adds what is in a range of slots to what an aggregate has found.
 
-use duramen_kernel as kernel;
+use std::ops::Range;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::coding::{Codes, Coding, SLOTS};
+use super::mask::Mask;
 use super::states::{Aggregates, KEYS_MAX, Measure, Sum};
-use super::value::AggregateValue;
-use super::view::{Coding, View};
+use super::value::Value;
+use super::view::View;
 use crate::tree::conditions::Bits;
 
-/// Slots of a row group.
-const SLOTS: usize = 4_096;
+/// Combinations of values up to which one takes a byte.
+const SMALL_MAX: usize = 1 << u8::BITS;
 
 /// Which of some cells, each a combination of values, slots are in.
 struct Cells {
     /// By slot.
-    of: Vec<u16>,
+    of: Codes,
     /// The codes of the combinations, by key.
     codes: Vec<[u16; KEYS_MAX]>,
 }
 
 impl Aggregates {
-    /// Adds the rows at some slots.
-    pub(super) fn fold(&mut self, views: &[View<'_>], keys: &[usize], rows: &Bits) {
-        if keys.is_empty() {
-            for (index, measure) in self.measures().iter().enumerate() {
-                self.fold_all(index, *measure, views, rows);
-            }
-        } else {
-            self.fold_groups(views, keys, rows);
+    /// Adds the rows among some slots.
+    pub(super) fn fold(
+        &mut self,
+        views: &[View<'_>],
+        keys: &[usize],
+        (slots, rows): (&Range<u16>, &Mask),
+    ) {
+        if !keys.is_empty() {
+            return self.fold_groups(views, keys, &rows.bits(slots));
         }
-    }
-
-    fn fold_all(&mut self, index: usize, measure: Measure, views: &[View<'_>], rows: &Bits) {
-        match measure {
-            Measure::Rows => self.add_count(index, 0, kernel::count(&rows.0)),
-            Measure::Count(column) => {
-                let valid = views[column].valid().and(rows);
-                self.add_count(index, 0, kernel::count(&valid.0));
-            }
-            Measure::Sum(column) => self.add_sum(index, 0, views[column].sum(rows)),
-            Measure::Least(column) | Measure::Greatest(column) => {
-                for value in views[column].bounds(rows) {
-                    self.add_bound(index, 0, &value.owned());
+        for (index, measure) in self.measures().iter().enumerate() {
+            match *measure {
+                Measure::Rows => self.add_count(index, 0, rows.count(slots)),
+                Measure::Count(column) => {
+                    let valid = views[column].valid().and(rows.clone());
+                    self.add_count(index, 0, valid.count(slots));
                 }
-            }
-            Measure::Distinct(column) => {
-                for value in views[column].distinct(rows) {
-                    self.add_distinct(index, 0, value.owned());
+                Measure::Sum(column) => self.add_sum(index, 0, views[column].sum(rows)),
+                Measure::Least(column) | Measure::Greatest(column) => {
+                    for value in views[column].bounds(rows) {
+                        self.add_bound(index, 0, value);
+                    }
+                }
+                Measure::Distinct(column) => {
+                    for value in views[column].distinct(rows) {
+                        self.add_distinct(index, 0, value);
+                    }
                 }
             }
         }
@@ -54,21 +57,30 @@ impl Aggregates {
 
     fn fold_groups(&mut self, views: &[View<'_>], keys: &[usize], rows: &Bits) {
         let codings: Vec<_> = keys.iter().map(|key| views[*key].coding(rows)).collect();
-        let cells = Cells::of(&codings, rows);
-        let counts = cells.counts();
-        let mut global: Vec<_> =
+        let mut known: Vec<_> =
             codings.iter().map(|coding| vec![None; coding.values.len()]).collect();
+        let mut cells: Option<Cells> = None;
+        let mut values = Vec::with_capacity(keys.len());
+        for (key, coding) in codings.into_iter().enumerate() {
+            let len = coding.values.len();
+            values.push(coding.values);
+            cells = Some(match cells {
+                None => Cells::of(coding.codes, len),
+                Some(cells) => cells.divided(key, (coding.codes, len)),
+            });
+        }
+        let Some(cells) = cells else { return };
+        let counts = cells.counts(rows);
         let groups: Vec<_> = counts
             .iter()
             .zip(&cells.codes)
             .map(|(count, codes)| {
                 (*count > 0).then(|| {
                     let mut all = [0; KEYS_MAX];
-                    for (key, coding) in codings.iter().enumerate() {
+                    for (key, values) in values.iter().enumerate() {
                         let code = usize::from(codes[key]);
-                        let known = &mut global[key][code];
-                        let value = coding.values[code];
-                        all[key] = *known.get_or_insert_with(|| self.key_code(key, value.owned()));
+                        let known = &mut known[key][code];
+                        all[key] = *known.get_or_insert_with(|| self.key_code(key, values[code]));
                     }
                     self.group(all)
                 })
@@ -93,7 +105,7 @@ impl Aggregates {
                 grouped().for_each(|(cell, group)| self.add_count(index, group, counts[cell]));
             }
             Measure::Count(column) => {
-                let counts = cells.among(&views[column].valid().and(rows)).counts();
+                let counts = cells.counts(&valid(&views[column], rows));
                 grouped().for_each(|(cell, group)| self.add_count(index, group, counts[cell]));
             }
             Measure::Sum(column) => {
@@ -101,15 +113,16 @@ impl Aggregates {
                 grouped().for_each(|(cell, group)| self.add_sum(index, group, sums[cell]));
             }
             Measure::Least(column) | Measure::Greatest(column) => {
-                let is_least = matches!(measure, Measure::Least(_));
-                for (cell, value) in cells.bounds(&views[column], rows, is_least) {
+                let coding = views[column].coding(rows);
+                for (cell, value) in cells.bounds(&coding, rows, measure) {
                     if let Some(group) = groups[cell] {
-                        self.add_bound(index, group, &value);
+                        self.add_bound(index, group, value);
                     }
                 }
             }
             Measure::Distinct(column) => {
-                for (cell, value) in cells.distinct(&views[column], rows) {
+                let coding = views[column].coding(rows);
+                for (cell, value) in cells.distinct(&coding, rows) {
                     if let Some(group) = groups[cell] {
                         self.add_distinct(index, group, value);
                     }
@@ -119,86 +132,71 @@ impl Aggregates {
     }
 }
 
+/// The rows that have a value.
+fn valid(view: &View<'_>, rows: &Bits) -> Bits {
+    match view.valid() {
+        Mask::None => Bits::none(),
+        Mask::All => rows.clone(),
+        Mask::Some(valid) => valid.and(rows),
+    }
+}
+
 impl Cells {
-    /// Slots that are no rows are in a cell behind the others.
-    fn of(codings: &[Coding<'_>], rows: &Bits) -> Self {
-        let mut cells = Self { of: vec![0; SLOTS], codes: vec![[0; KEYS_MAX]] };
-        for (key, coding) in codings.iter().enumerate() {
-            cells.divide(key, coding);
-        }
-        cells.leave_out(rows);
-        cells
+    /// One for each of so many values.
+    fn of(codes: Codes, values: usize) -> Self {
+        let all = (0..values).map(|code| with([0; KEYS_MAX], 0, code));
+        Self { of: codes, codes: all.collect() }
     }
 
-    /// Divides every cell by the values of one more column.
-    fn divide(&mut self, key: usize, coding: &Coding<'_>) {
-        let values = coding.values.len();
-        let all = self.codes.len() * values;
-        let with = |mut codes: [u16; KEYS_MAX], code: usize| {
-            codes[key] = u16::try_from(code).unwrap_or(u16::MAX);
-            codes
-        };
+    /// Divides every cell by the codes of one more column, which has so many values.
+    fn divided(self, key: usize, (codes, values): (Codes, usize)) -> Self {
+        let Self { mut of, codes: before } = self;
+        let all = before.len() * values;
         if all < SLOTS {
-            let factor = u16::try_from(values).unwrap_or(u16::MAX);
-            for (cell, code) in self.of.iter_mut().zip(&coding.codes) {
-                *cell = *cell * factor + code;
+            match (&mut of, codes) {
+                (Codes::Small(of), Codes::Small(codes)) if all <= SMALL_MAX => {
+                    // Of one value there is the code 0 alone.
+                    let factor = u8::try_from(values).unwrap_or(0);
+                    for (cell, code) in of.iter_mut().zip(codes) {
+                        *cell = cell.wrapping_mul(factor).wrapping_add(code);
+                    }
+                }
+                (_, codes) => {
+                    let factor = u16::try_from(values).unwrap_or(u16::MAX);
+                    let mut wide = of.into_wide();
+                    for (cell, code) in wide.iter_mut().zip(codes.into_wide()) {
+                        *cell = *cell * factor + code;
+                    }
+                    of = Codes::Wide(wide);
+                }
             }
-            let codes = self.codes.iter();
-            let codes = codes.flat_map(|codes| (0..values).map(move |code| with(*codes, code)));
-            self.codes = codes.collect();
-            return;
+            let each = |codes: [u16; KEYS_MAX]| (0..values).map(move |code| with(codes, key, code));
+            return Self { of, codes: before.into_iter().flat_map(each).collect() };
         }
         // Of so many combinations there are only those of slots.
         let (mut known, mut found) = (FxHashMap::default(), Vec::new());
-        for (cell, code) in self.of.iter_mut().zip(&coding.codes) {
-            let combination = (*cell, *code);
+        let mut wide = of.into_wide();
+        for (cell, code) in wide.iter_mut().zip(codes.into_wide()) {
+            let combination = (*cell, code);
             *cell = *known.entry(combination).or_insert_with(|| {
-                found.push(with(self.codes[usize::from(combination.0)], usize::from(*code)));
+                found.push(with(before[usize::from(combination.0)], key, code.into()));
                 u16::try_from(found.len() - 1).unwrap_or(u16::MAX)
             });
         }
-        self.codes = found;
+        Self { of: Codes::Wide(wide), codes: found }
     }
 
-    fn leave_out(&mut self, rows: &Bits) {
-        let none = u16::try_from(self.codes.len()).unwrap_or(u16::MAX);
-        for (group, word) in self.of.chunks_mut(64).zip(&rows.0) {
-            // Without a branch: which slots are rows is anybody's guess.
-            for (bit, cell) in group.iter_mut().enumerate() {
-                let kept = u16::from(word >> bit & 1 != 0).wrapping_neg();
-                *cell = *cell & kept | none & !kept;
-            }
-        }
-    }
-
-    fn among(&self, rows: &Bits) -> Self {
-        let mut cells = Self { of: self.of.clone(), codes: self.codes.clone() };
-        cells.leave_out(rows);
-        cells
-    }
-
-    /// How many slots are in each cell.
-    fn counts(&self) -> Vec<u64> {
-        let mut counts = vec![0; self.codes.len()];
-        if self.codes.len() < usize::from(u8::MAX) {
-            let small: Vec<_> = self.of.iter().map(|cell| cell.to_le_bytes()[0]).collect();
-            kernel::histogram(&small, &mut counts);
-        } else {
-            for cell in &self.of {
-                if let Some(count) = counts.get_mut(usize::from(*cell)) {
-                    *count += 1;
-                }
-            }
-        }
-        counts
+    /// How many of some slots are in each cell.
+    fn counts(&self, rows: &Bits) -> Vec<u64> {
+        self.of.counts(self.codes.len(), rows)
     }
 
     fn sums(&self, view: &View<'_>, rows: &Bits) -> Vec<Sum> {
         let mut values = vec![0; SLOTS];
         view.integers(&mut values);
         let mut sums = vec![(0_u64, 0_i128, 0_u64); self.codes.len()];
-        for slot in view.valid().and(rows).slots() {
-            let (cell, value) = (self.of[usize::from(slot)], values[usize::from(slot)]);
+        for slot in valid(view, rows).slots() {
+            let (cell, value) = (self.of.get(slot), values[usize::from(slot)]);
             if let Some((count, sum, most)) = sums.get_mut(usize::from(cell)) {
                 *count += 1;
                 *sum += i128::from(value);
@@ -212,38 +210,44 @@ impl Cells {
         sums.into_iter().map(sum).collect()
     }
 
-    fn bounds(&self, view: &View<'_>, rows: &Bits, is_least: bool) -> Vec<(usize, AggregateValue)> {
-        let coding = view.coding(rows);
-        let mut order: Vec<_> = (0..coding.values.len()).skip(1).collect();
-        let owned: Vec<_> = coding.values.iter().map(|value| value.owned()).collect();
-        order.sort_unstable_by(|a, b| owned[*a].cmp(&owned[*b]));
-        if !is_least {
+    fn bounds<'a>(
+        &self,
+        coding: &Coding<'a>,
+        rows: &Bits,
+        measure: Measure,
+    ) -> Vec<(usize, Value<'a>)> {
+        let values = &coding.values;
+        let mut order: Vec<_> = (0..values.len()).collect();
+        order.retain(|code| !values[*code].is_missing());
+        order.sort_unstable_by(|a, b| values[*a].order(values[*b]));
+        if matches!(measure, Measure::Greatest(_)) {
             order.reverse();
         }
         let worst = u16::MAX;
-        let mut ranks = vec![worst; owned.len()];
+        let mut ranks = vec![worst; values.len()];
         for (rank, code) in (0..).zip(&order) {
             ranks[*code] = rank;
         }
         let mut best = vec![worst; self.codes.len()];
-        for slot in rows.slots().map(usize::from) {
-            if let Some(best) = best.get_mut(usize::from(self.of[slot])) {
-                *best = (*best).min(ranks[usize::from(coding.codes[slot])]);
+        for slot in rows.slots() {
+            if let Some(best) = best.get_mut(usize::from(self.of.get(slot))) {
+                *best = (*best).min(ranks[usize::from(coding.codes.get(slot))]);
             }
         }
         let best = best.into_iter().enumerate();
-        best.filter_map(|(cell, rank)| {
-            let code = order.get(usize::from(rank))?;
-            Some((cell, owned[*code].clone()))
-        })
-        .collect()
+        best.filter_map(|(cell, rank)| Some((cell, values[*order.get(usize::from(rank))?])))
+            .collect()
     }
 
-    fn distinct(&self, view: &View<'_>, rows: &Bits) -> Vec<(usize, AggregateValue)> {
-        let coding = view.coding(rows);
-        let pair = |slot: usize| (self.of[slot], coding.codes[slot]);
-        let found: FxHashSet<_> = rows.slots().map(|slot| pair(slot.into())).collect();
-        let value = |code: u16| coding.values[usize::from(code)].owned();
+    fn distinct<'a>(&self, coding: &Coding<'a>, rows: &Bits) -> Vec<(usize, Value<'a>)> {
+        let pair = |slot: u16| (self.of.get(slot), coding.codes.get(slot));
+        let found: FxHashSet<_> = rows.slots().map(pair).collect();
+        let value = |code: u16| coding.values[usize::from(code)];
         found.into_iter().map(|(cell, code)| (usize::from(cell), value(code))).collect()
     }
+}
+
+fn with(mut codes: [u16; KEYS_MAX], key: usize, code: usize) -> [u16; KEYS_MAX] {
+    codes[key] = u16::try_from(code).unwrap_or(u16::MAX);
+    codes
 }

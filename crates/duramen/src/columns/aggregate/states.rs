@@ -1,8 +1,13 @@
 //! What an aggregate has found so far, by group.
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use std::cmp::Ordering;
+use std::hash::BuildHasher;
+use std::sync::Arc;
 
-use super::value::AggregateValue;
+use hashbrown::HashTable;
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
+
+use super::value::{AggregateValue, Value};
 use crate::encoding::Summary;
 use crate::limits::AGGREGATE_BYTES_MAX;
 
@@ -67,14 +72,35 @@ pub enum Measured {
     /// Of the least or greatest value; missing where there is none.
     Bound(Vec<AggregateValue>),
     /// Of the distinct values.
-    Distinct(Vec<FxHashSet<AggregateValue>>),
+    /// Of the distinct values, by numbers that they have.
+    Distinct(Vec<FxHashSet<u32>>),
 }
 
-/// The distinct values of a column that rows are grouped by.
+/// The distinct values of a column, numbered.
 #[derive(Debug, Default)]
 struct Distinct {
-    codes: FxHashMap<AggregateValue, u32>,
+    /// Numbers, by the values that have them.
+    codes: HashTable<u32>,
     values: Vec<AggregateValue>,
+}
+
+impl Distinct {
+    /// The number of a value, and the bytes of text that were added for it.
+    fn code(&mut self, value: Value<'_>) -> (u32, Option<usize>) {
+        let value = if value.is_kept() { value } else { Value::Missing };
+        let Self { codes, values } = self;
+        let known = |code: &u32| values.get(*code as usize).map(AggregateValue::value);
+        let hash = FxBuildHasher.hash_one(Some(value));
+        if let Some(code) = codes.find(hash, |code| known(code) == Some(value)) {
+            return (*code, None);
+        }
+        let code = u32::try_from(values.len()).unwrap_or(u32::MAX);
+        codes.insert_unique(hash, code, |code| FxBuildHasher.hash_one(known(code)));
+        let value = value.owned();
+        let bytes = value.text_bytes();
+        values.push(value);
+        (code, Some(bytes))
+    }
 }
 
 /// What has been looked at.
@@ -97,8 +123,10 @@ pub struct AggregateWork {
 /// What an aggregate has found of some parts.
 #[derive(Debug)]
 pub struct Aggregates {
-    measures: Vec<Measure>,
+    measures: Arc<[Measure]>,
     keys: Vec<Distinct>,
+    /// By measure, of those whose distinct values are counted.
+    distinct: Vec<Distinct>,
     groups: FxHashMap<[u32; KEYS_MAX], u32>,
     codes: Vec<[u32; KEYS_MAX]>,
     pub(super) measured: Vec<Measured>,
@@ -110,6 +138,9 @@ pub struct Aggregates {
 /// Bytes of a group or distinct value in memory, about, without its text.
 const ENTRY_BYTES: usize = 128;
 
+/// Bytes of a distinct value of a group, about, beside those of the value.
+const CODE_BYTES: usize = 16;
+
 impl Aggregates {
     /// Nothing yet; without keys there is one group from the beginning.
     pub(super) fn new(measures: &[Measure], keys: usize) -> Self {
@@ -120,8 +151,9 @@ impl Aggregates {
             Measure::Distinct(_) => Measured::Distinct(Vec::new()),
         });
         let mut aggregates = Self {
-            measures: measures.to_vec(),
+            measures: measures.into(),
             keys: std::iter::repeat_with(Distinct::default).take(keys).collect(),
+            distinct: std::iter::repeat_with(Distinct::default).take(measures.len()).collect(),
             groups: FxHashMap::default(),
             codes: Vec::new(),
             measured: empty.collect(),
@@ -163,15 +195,10 @@ impl Aggregates {
     }
 
     /// The code of a value in a column that rows are grouped by.
-    pub(super) fn key_code(&mut self, key: usize, value: AggregateValue) -> u32 {
+    pub(super) fn key_code(&mut self, key: usize, value: Value<'_>) -> u32 {
         let Some(known) = self.keys.get_mut(key) else { return 0 };
-        if let Some(code) = known.codes.get(&value) {
-            return *code;
-        }
-        let code = u32::try_from(known.values.len()).unwrap_or(u32::MAX);
-        self.bytes += 2 * value.text_bytes();
-        known.values.push(value.clone());
-        known.codes.insert(value, code);
+        let (code, added) = known.code(value);
+        self.bytes += added.unwrap_or(0);
         code
     }
 
@@ -196,8 +223,8 @@ impl Aggregates {
     }
 
     /// What is measured.
-    pub(super) fn measures(&self) -> Vec<Measure> {
-        self.measures.clone()
+    pub(super) fn measures(&self) -> Arc<[Measure]> {
+        Arc::clone(&self.measures)
     }
 
     pub(super) fn add_count(&mut self, measure: usize, group: usize, count: u64) {
@@ -212,35 +239,32 @@ impl Aggregates {
         }
     }
 
-    pub(super) fn add_bound(&mut self, measure: usize, group: usize, value: &AggregateValue) {
-        let is_least = matches!(self.measures[measure], Measure::Least(_));
+    pub(super) fn add_bound(&mut self, measure: usize, group: usize, value: Value<'_>) {
+        let wanted = match self.measures[measure] {
+            Measure::Least(_) => Ordering::Less,
+            _ => Ordering::Greater,
+        };
         if let Some(Measured::Bound(bounds)) = self.measured.get_mut(measure) {
             let known = &mut bounds[group];
-            let is_better = match (&*known, value) {
-                (_, AggregateValue::Missing) => false,
-                (AggregateValue::Missing, _) => true,
-                (known, value) => {
-                    if is_least {
-                        value < known
-                    } else {
-                        value > known
-                    }
-                }
-            };
-            if is_better {
+            let is_first = *known == AggregateValue::Missing;
+            if !value.is_missing() && (is_first || value.order(known.value()) == wanted) {
+                let value = value.owned();
                 self.bytes += value.text_bytes().saturating_sub(known.text_bytes());
-                *known = value.clone();
+                *known = value;
             }
         }
     }
 
-    pub(super) fn add_distinct(&mut self, measure: usize, group: usize, value: AggregateValue) {
-        let bytes = ENTRY_BYTES + value.text_bytes();
-        if let Some(Measured::Distinct(sets)) = self.measured.get_mut(measure)
-            && value != AggregateValue::Missing
-            && sets[group].insert(value)
-        {
-            self.bytes += bytes;
+    pub(super) fn add_distinct(&mut self, measure: usize, group: usize, value: Value<'_>) {
+        if !value.is_kept() {
+            return;
+        }
+        if let Some(Measured::Distinct(sets)) = self.measured.get_mut(measure) {
+            let (code, added) = self.distinct[measure].code(value);
+            self.bytes += added.map_or(0, |bytes| ENTRY_BYTES + bytes);
+            if sets[group].insert(code) {
+                self.bytes += CODE_BYTES;
+            }
         }
     }
 
@@ -250,7 +274,7 @@ impl Aggregates {
             .map(|group| {
                 let mut codes = [0; KEYS_MAX];
                 for (key, value) in other.keys(group).enumerate() {
-                    codes[key] = self.key_code(key, value.clone());
+                    codes[key] = self.key_code(key, value.value());
                 }
                 self.group(codes)
             })
@@ -267,12 +291,13 @@ impl Aggregates {
                 }
                 Measured::Bound(bounds) => {
                     let all = groups.iter().zip(&bounds);
-                    all.for_each(|(group, value)| self.add_bound(measure, *group, value));
+                    all.for_each(|(group, value)| self.add_bound(measure, *group, value.value()));
                 }
                 Measured::Distinct(sets) => {
+                    let values = &other.distinct[measure].values;
                     for (group, set) in groups.iter().zip(sets) {
-                        for value in set {
-                            self.add_distinct(measure, *group, value);
+                        for value in set.into_iter().filter_map(|code| values.get(code as usize)) {
+                            self.add_distinct(measure, *group, value.value());
                         }
                     }
                 }

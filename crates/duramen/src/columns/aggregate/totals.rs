@@ -2,7 +2,9 @@
 
 use duramen_kernel as kernel;
 
+use super::coding::Coding;
 use super::filter::bounds;
+use super::mask::Mask;
 use super::states::Sum;
 use super::value::Value;
 use super::view::{Body, Section, View};
@@ -11,19 +13,27 @@ use crate::tree::conditions::Bits;
 
 impl<'a> View<'a> {
     /// The slots of a section among some, counted from its first, without those that changed.
-    fn own(&self, section: &Section<'_>, rows: &Bits) -> Bits {
-        let own = rows.and(&self.there).without(&self.patched).earlier(section.first);
-        own.and(&Bits::of(&(0..section.len)))
+    fn own(&self, section: &Section<'_>, rows: &Mask) -> Mask {
+        let own = rows.clone().and(self.there.clone());
+        let all = section.first..section.first + section.len;
+        match own {
+            Mask::All if matches!(self.patched, Mask::None) && all == self.slots => Mask::All,
+            own => {
+                let own = own.without(&self.patched, &self.slots).into_bits(&self.slots);
+                let own = if section.first == 0 { own } else { Box::new(own.earlier(all.start)) };
+                Mask::Some(own).and(Mask::Some(Box::new(Bits::of(&(0..section.len)))))
+            }
+        }
     }
 
-    fn changed(&self, rows: &Bits) -> impl Iterator<Item = Value<'a>> {
+    fn changed(&self, rows: &Mask) -> impl Iterator<Item = Value<'a>> {
         let is_row = |slot: u16| rows.has(slot) && self.there.has(slot);
         let changed = self.patches.iter().filter(move |(slot, _)| is_row(*slot));
         changed.map(|(_, value)| *value)
     }
 
     /// The sum of the integers at some slots.
-    pub(super) fn sum(&self, rows: &Bits) -> Sum {
+    pub(super) fn sum(&self, rows: &Mask) -> Sum {
         let mut all = Sum::default();
         for value in self.changed(rows).filter_map(Value::integer) {
             all.add(Sum::of(value, 1));
@@ -34,8 +44,8 @@ impl<'a> View<'a> {
         all
     }
 
-    fn section_sum(&self, section: &Section<'a>, own: &Bits) -> Sum {
-        let count = kernel::count(&own.0);
+    fn section_sum(&self, section: &Section<'a>, own: &Mask) -> Sum {
+        let count = own.count(&(0..section.len));
         if count == 0 {
             return Sum::default();
         }
@@ -49,11 +59,12 @@ impl<'a> View<'a> {
                     return Sum::of_summary(&summary, count);
                 }
                 self.read.set(true);
-                sum_of(values, own)
+                sum_of(values, &own.bits(&(0..section.len)))
             }
             body => {
                 self.read.set(true);
                 let mut sum = Sum::default();
+                let own = own.bits(&(0..section.len));
                 for value in own.slots().filter_map(|slot| self.value(body, slot).integer()) {
                     sum.add(Sum::of(value, 1));
                 }
@@ -63,7 +74,7 @@ impl<'a> View<'a> {
     }
 
     /// Values at some slots, the least and the greatest among them.
-    pub(super) fn bounds(&self, rows: &Bits) -> Vec<Value<'a>> {
+    pub(super) fn bounds(&self, rows: &Mask) -> Vec<Value<'a>> {
         let are_integers =
             self.sections.iter().all(|section| matches!(section.body, Body::Integers(_)));
         if !are_integers {
@@ -73,13 +84,13 @@ impl<'a> View<'a> {
         for section in &self.sections {
             let Body::Integers(values) = &section.body else { continue };
             let own = self.own(section, rows);
-            let count = kernel::count(&own.0);
+            let count = own.count(&(0..section.len));
             let summary = section.summary().filter(|_| count == u64::from(section.len));
             let (least, most) = match summary {
                 Some(summary) => (i64::try_from(summary.min).ok(), i64::try_from(summary.max).ok()),
                 None if count > 0 => {
                     self.read.set(true);
-                    bounds_of(values, &own).unzip()
+                    bounds_of(values, &own.bits(&(0..section.len))).unzip()
                 }
                 None => (None, None),
             };
@@ -89,20 +100,18 @@ impl<'a> View<'a> {
     }
 
     /// The distinct values at some slots.
-    pub(super) fn distinct(&self, rows: &Bits) -> Vec<Value<'a>> {
+    pub(super) fn distinct(&self, rows: &Mask) -> Vec<Value<'a>> {
         if let [section] = &self.sections[..]
             && let Body::Coded(_, states) = &section.body
-            && kernel::count(&self.own(section, rows).0) == u64::from(section.len)
+            && self.own(section, rows).count(&(0..section.len)) == u64::from(section.len)
         {
             // The states of a cell are those that its slots have.
             return self.changed(rows).chain(states.iter().copied()).collect();
         }
-        let coding = self.coding(rows);
-        let mut is_found = vec![false; coding.values.len()];
-        for slot in rows.slots() {
-            is_found[usize::from(coding.codes[usize::from(slot)])] = true;
-        }
-        let found = coding.values.into_iter().zip(is_found).filter(|(_, is_found)| *is_found);
+        let rows = rows.bits(&self.slots);
+        let Coding { codes, values } = self.coding(&rows);
+        let counts = codes.counts(values.len(), &rows);
+        let found = values.into_iter().zip(counts).filter(|(_, count)| *count > 0);
         found.map(|(value, _)| value).collect()
     }
 }

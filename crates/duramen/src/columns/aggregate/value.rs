@@ -1,5 +1,8 @@
 //! Values as they are tested, grouped by and compared.
 
+use std::cmp::Ordering;
+use std::hash::{Hash, Hasher};
+
 use crate::columns::ColumnValue;
 use crate::state::{ApartKind, Datum};
 
@@ -30,6 +33,16 @@ pub enum AggregateValue {
 }
 
 impl AggregateValue {
+    /// The value as it would stand in a cell.
+    pub(super) fn value(&self) -> Value<'_> {
+        match self {
+            Self::Missing => Value::Missing,
+            Self::Bool(value) => Value::Bool(*value),
+            Self::Int(value) => Value::Int(*value),
+            Self::Text(text) => Value::Text(text.as_bytes()),
+        }
+    }
+
     /// Bytes of its text.
     pub(super) fn text_bytes(&self) -> usize {
         match self {
@@ -89,6 +102,11 @@ impl<'a> Value<'a> {
         matches!(self, Self::Missing)
     }
 
+    /// Whether there is a value that is one by itself. Floats are only tested, never kept.
+    pub(super) fn is_kept(self) -> bool {
+        !matches!(self, Self::Missing | Self::Float(_))
+    }
+
     pub(super) fn integer(self) -> Option<i64> {
         match self {
             Self::Int(value) => Some(value),
@@ -96,7 +114,17 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The value by itself. Floats are only tested, never kept.
+    /// Which of two values of one column is less; one that is missing is less than any other.
+    pub(super) fn order(self, other: Self) -> Ordering {
+        match (self, other) {
+            (Self::Bool(own), Self::Bool(other)) => own.cmp(&other),
+            (Self::Int(own), Self::Int(other)) => own.cmp(&other),
+            (Self::Text(own), Self::Text(other)) => own.cmp(other),
+            (own, other) => other.is_missing().cmp(&own.is_missing()),
+        }
+    }
+
+    /// The value by itself.
     pub(super) fn owned(self) -> AggregateValue {
         match self {
             Self::Missing | Self::Float(_) => AggregateValue::Missing,
@@ -123,8 +151,8 @@ impl PartialEq for Value<'_> {
 
 impl Eq for Value<'_> {}
 
-impl std::hash::Hash for Value<'_> {
-    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+impl Hash for Value<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
         match self {
             Self::Missing => state.write_u8(0),
             Self::Bool(value) => state.write_u8(1 + u8::from(*value)),

@@ -1,11 +1,11 @@
 //! One column of a range of slots, ready to be tested and added up.
 
 use std::cell::Cell;
+use std::ops::Range;
 
-use duramen_kernel as kernel;
-use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+use super::mask::Mask;
 use super::value::{Value, ValueKind};
 use crate::columns::ColumnChunk;
 use crate::encoding::{Column, Differences, Encoded, Summary, Values};
@@ -16,13 +16,15 @@ use crate::tree::encoded::EncodedColumn;
 /// One column.
 pub(super) struct View<'a> {
     pub(super) kind: ValueKind,
+    /// The range of slots.
+    pub(super) slots: Range<u16>,
     pub(super) sections: SmallVec<[Section<'a>; 1]>,
     /// Changed slots, each once, with their values.
     pub(super) patches: Vec<(u16, Value<'a>)>,
     /// The slots of them.
-    pub(super) patched: Bits,
+    pub(super) patched: Mask,
     /// The slots whose element or entry has the field and whose state is known.
-    pub(super) there: Bits,
+    pub(super) there: Mask,
     /// Whether values were looked at, beyond what heads say.
     pub(super) read: Cell<bool>,
     /// Bytes of its cells.
@@ -43,16 +45,11 @@ pub(super) enum Body<'a> {
     Same(Value<'a>),
     Integers(Values<'a>),
     Coded(Values<'a>, Vec<Value<'a>>),
-    Either(Box<Bits>, [Value<'a>; 2]),
+    /// A bit for each slot, lowest first.
+    Either(&'a [u8], [Value<'a>; 2]),
     /// To be read one by one.
     Slots(&'a Column),
     Decoded(&'a ColumnChunk),
-}
-
-/// The distinct values of some slots, and by slot which of them it has.
-pub(super) struct Coding<'a> {
-    pub(super) codes: Vec<u16>,
-    pub(super) values: Vec<Value<'a>>,
 }
 
 impl<'a> View<'a> {
@@ -60,46 +57,53 @@ impl<'a> View<'a> {
     pub(super) fn encoded(
         column: &EncodedColumn<'a>,
         kind: ValueKind,
-        there: &Bits,
+        slots: &Range<u16>,
+        there: Mask,
     ) -> Option<Self> {
         let mut view = Self {
             kind,
+            slots: slots.clone(),
             sections: SmallVec::new(),
             patches: Vec::new(),
-            patched: Bits::none(),
-            there: Bits::none(),
+            patched: Mask::None,
+            there: Mask::None,
             read: Cell::new(false),
             bytes: 0,
         };
         for (first, base) in &column.bases {
             let len = u16::try_from(base.len()).ok()?;
             let body = body(base, kind)?;
-            view.there = view.there.or(&Bits::of(&(*first..first.checked_add(len)?)));
+            view.there = view.there.or(Mask::of(slots, &(*first..first.checked_add(len)?)));
             view.bytes += base.cell_bytes();
             view.sections.push(Section { first: *first, len, body, column: Some(base) });
         }
-        // The last change of a slot is the one that counts.
-        for (slot, state) in column.patches.iter().rev() {
-            if !view.patched.has(*slot) {
-                view.patched.assign(*slot, true);
-                view.patches.push((*slot, Value::of(*state, kind)?));
+        if !column.patches.is_empty() {
+            let mut patched = Box::new(Bits::none());
+            // The last change of a slot is the one that counts.
+            for (slot, state) in column.patches.iter().rev() {
+                if !patched.has(*slot) {
+                    patched.assign(*slot, true);
+                    view.patches.push((*slot, Value::of(*state, kind)?));
+                }
             }
+            view.patched = Mask::Some(patched);
         }
-        view.there = view.there.or(&view.patched).and(there);
+        view.there = view.there.or(view.patched.clone()).and(there);
         Some(view)
     }
 
-    /// The values of a chunk whose first row is a slot.
-    pub(super) fn decoded(chunk: &'a ColumnChunk, first: u16, kind: ValueKind) -> Self {
+    /// The values of a chunk whose first row is the first of some slots.
+    pub(super) fn decoded(chunk: &'a ColumnChunk, kind: ValueKind, slots: &Range<u16>) -> Self {
         let len = u16::try_from(chunk.len()).unwrap_or(u16::MAX);
-        let body = Body::Decoded(chunk);
-        let section = Section { first, len, body, column: None };
+        let first = slots.start;
+        let section = Section { first, len, body: Body::Decoded(chunk), column: None };
         Self {
             kind,
+            slots: slots.clone(),
+            there: Mask::of(slots, &(first..first.saturating_add(len))),
             sections: SmallVec::from_iter([section]),
             patches: Vec::new(),
-            patched: Bits::none(),
-            there: Bits::of(&(first..first.saturating_add(len))),
+            patched: Mask::None,
             read: Cell::new(false),
             bytes: 0,
         }
@@ -115,7 +119,7 @@ impl<'a> View<'a> {
                 let code = codes.get(at).and_then(|code| usize::try_from(code).ok());
                 code.and_then(|code| states.get(code)).copied().unwrap_or(Value::Missing)
             }
-            Body::Either(bits, states) => states[usize::from(bits.has(slot))],
+            Body::Either(bytes, states) => states[usize::from(bit(bytes, slot))],
             Body::Slots(column) => {
                 let state = column.get(at).unwrap_or(Datum::Absent);
                 Value::of(state, self.kind).unwrap_or(Value::Missing)
@@ -125,35 +129,39 @@ impl<'a> View<'a> {
     }
 
     /// The slots that have a value.
-    pub(super) fn valid(&self) -> Bits {
-        let mut valid = Bits::none();
+    pub(super) fn valid(&self) -> Mask {
+        let mut valid = Mask::None;
         for section in &self.sections {
-            let all = Bits::of(&(0..section.len));
             let own = match &section.body {
-                Body::Same(value) if value.is_missing() => Bits::none(),
-                Body::Integers(_) | Body::Same(_) => all,
-                Body::Coded(_, states) if !states.iter().any(|state| state.is_missing()) => all,
-                Body::Either(bits, states) => match states.map(Value::is_missing) {
-                    [false, false] => all,
-                    [false, true] => all.without(bits),
-                    [true, false] => bits.and(&all),
-                    [true, true] => Bits::none(),
-                },
+                Body::Same(value) if value.is_missing() => Mask::None,
+                Body::Integers(_) | Body::Same(_) => Mask::All,
+                Body::Coded(_, states) if !states.iter().any(|state| state.is_missing()) => {
+                    Mask::All
+                }
+                Body::Either(bytes, states) => {
+                    either(bytes, section.len, states.map(|state| !state.is_missing()))
+                }
                 body => {
                     self.read.set(true);
-                    let mut own = Bits::none();
-                    for slot in 0..section.len {
-                        own.assign(slot, !self.value(body, slot).is_missing());
-                    }
-                    own
+                    section.mask(|slot| !self.value(body, slot).is_missing())
                 }
             };
-            valid = valid.or(&own.later(section.first));
+            valid = valid.or(section.place(own, &self.slots));
         }
-        for (slot, value) in &self.patches {
-            valid.assign(*slot, !value.is_missing());
+        self.patch(valid, |value| !value.is_missing())
+    }
+
+    /// Slots as sections have them, with those that changed and without those that are not there.
+    pub(super) fn patch(&self, found: Mask, holds: impl Fn(Value<'a>) -> bool) -> Mask {
+        let found = found.and(self.there.clone());
+        if self.patches.is_empty() {
+            return found;
         }
-        valid.and(&self.there)
+        let mut bits = found.into_bits(&self.slots);
+        for (slot, value) in self.patches.iter().filter(|(slot, _)| self.there.has(*slot)) {
+            bits.assign(*slot, holds(*value));
+        }
+        Mask::Some(bits)
     }
 
     /// The integers of all slots; those that have none have some other number.
@@ -178,26 +186,35 @@ impl<'a> View<'a> {
             }
         }
     }
-
-    /// The values of slots as indexes of distinct ones: all of them, or of those wanted at least.
-    pub(super) fn coding(&self, wanted: &Bits) -> Coding<'a> {
-        self.read.set(true);
-        let mut coding = Coding { codes: vec![0; 4_096], values: vec![Value::Missing] };
-        let mut known = FxHashMap::default();
-        for section in &self.sections {
-            coding.add(self, section, wanted, &mut known);
-        }
-        for slot in wanted.without(&self.there).slots() {
-            coding.codes[usize::from(slot)] = 0;
-        }
-        for (slot, value) in self.patches.iter().filter(|(slot, _)| self.there.has(*slot)) {
-            coding.codes[usize::from(*slot)] = coding.code(*value, &mut known);
-        }
-        coding
-    }
 }
 
 impl Section<'_> {
+    /// Its slots.
+    pub(super) fn range(&self) -> Range<usize> {
+        usize::from(self.first)..usize::from(self.first) + usize::from(self.len)
+    }
+
+    /// The slots, counted from its first, for which something holds.
+    pub(super) fn mask(&self, holds: impl Fn(u16) -> bool) -> Mask {
+        let mut own = Box::new(Bits::none());
+        for slot in 0..self.len {
+            own.assign(slot, holds(slot));
+        }
+        Mask::Some(own)
+    }
+
+    /// Slots counted from its first as those of the row group that are in a range.
+    pub(super) fn place(&self, own: Mask, slots: &Range<u16>) -> Mask {
+        match own {
+            Mask::None => Mask::None,
+            Mask::All => Mask::of(slots, &(self.first..self.first + self.len)),
+            Mask::Some(bits) if self.first == 0 && slots.start == 0 && self.len <= slots.end => {
+                Mask::Some(bits)
+            }
+            Mask::Some(bits) => Mask::Some(Box::new(bits.later(self.first).and(&Bits::of(slots)))),
+        }
+    }
+
     /// The summary, if it is about all slots and they are integers.
     pub(super) fn summary(&self) -> Option<Summary> {
         let Body::Integers(_) = self.body else { return None };
@@ -207,88 +224,33 @@ impl Section<'_> {
     }
 }
 
-impl<'a> Coding<'a> {
-    fn code(&mut self, value: Value<'a>, known: &mut FxHashMap<Value<'a>, u16>) -> u16 {
-        if value.is_missing() {
-            return 0;
-        }
-        if known.is_empty() {
-            known.extend(self.values.iter().copied().zip(0..));
-        }
-        *known.entry(value).or_insert_with(|| {
-            self.values.push(value);
-            u16::try_from(self.values.len() - 1).unwrap_or(0)
-        })
+/// Which slots of a section have one of two states, by whether each of the two counts.
+pub(super) fn either(bytes: &[u8], len: u16, counts: [bool; 2]) -> Mask {
+    let flipped = match counts {
+        [false, false] => return Mask::None,
+        [true, true] => return Mask::All,
+        [false, true] => 0,
+        [true, false] => u64::MAX,
+    };
+    let mut bits = Box::new(Bits::none());
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (into, word) in bits.0.iter_mut().zip(words) {
+        *into = u64::from_le_bytes(*word) ^ flipped;
     }
-
-    fn add(
-        &mut self,
-        view: &View<'a>,
-        section: &Section<'a>,
-        wanted: &Bits,
-        known: &mut FxHashMap<Value<'a>, u16>,
-    ) {
-        let range = usize::from(section.first)..usize::from(section.first + section.len);
-        match &section.body {
-            Body::Same(value) => {
-                let code = self.code(*value, known);
-                self.codes[range].fill(code);
-            }
-            Body::Coded(codes, states) => {
-                let codes_of: Vec<_> =
-                    states.iter().map(|state| self.code(*state, known)).collect();
-                let is_shifted = (1..).zip(&codes_of).all(|(at, code)| at == *code);
-                let mut unpacked = [0; 4_096];
-                let own = &mut self.codes[range];
-                match small(codes, &mut unpacked) {
-                    Some(small) if is_shifted => {
-                        let last = u8::try_from(states.len() - 1).unwrap_or(u8::MAX);
-                        for (into, code) in own.iter_mut().zip(small) {
-                            *into = u16::from((*code).min(last)) + 1;
-                        }
-                    }
-                    Some(small) => {
-                        for (into, code) in own.iter_mut().zip(small) {
-                            *into = codes_of.get(usize::from(*code)).copied().unwrap_or(0);
-                        }
-                    }
-                    None => {
-                        for (slot, into) in own.iter_mut().enumerate() {
-                            let code = codes.get(slot).and_then(|code| usize::try_from(code).ok());
-                            *into = code.and_then(|code| codes_of.get(code)).copied().unwrap_or(0);
-                        }
-                    }
-                }
-            }
-            Body::Either(bits, states) => {
-                let codes = states.map(|state| self.code(state, known));
-                for (slot, into) in (0..).zip(&mut self.codes[range]) {
-                    *into = codes[usize::from(bits.has(slot))];
-                }
-            }
-            body => {
-                let own = Bits::of(&(section.first..section.first + section.len)).and(wanted);
-                for slot in own.slots() {
-                    let value = view.value(body, slot - section.first);
-                    self.codes[usize::from(slot)] = self.code(value, known);
-                }
-            }
-        }
+    if let Some(into) = bits.0.get_mut(words.len()).filter(|_| !rest.is_empty()) {
+        let mut last = [0; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        *into = u64::from_le_bytes(last) ^ flipped;
     }
+    // What is beyond the last slot says nothing.
+    if let Some(last) = bits.0.get_mut(usize::from(len / 64)) {
+        *last &= (1 << (len % 64)) - 1;
+    }
+    Mask::Some(bits)
 }
 
-/// Small integers by a byte each.
-fn small<'v>(values: &Values<'v>, unpacked: &'v mut [u8; 4_096]) -> Option<&'v [u8]> {
-    match values.differences {
-        _ if values.step != 0 || values.base != 0 => None,
-        Differences::One(bytes) => Some(bytes),
-        Differences::Half(bytes) => {
-            let unpacked = &mut unpacked[..values.len.min(4_096)];
-            kernel::unpack_halves(bytes, unpacked);
-            Some(unpacked)
-        }
-        _ => None,
-    }
+pub(super) fn bit(bytes: &[u8], slot: u16) -> bool {
+    bytes.get(usize::from(slot / 8)).is_some_and(|byte| byte >> (slot % 8) & 1 != 0)
 }
 
 fn decode(values: &Values<'_>, into: &mut [i64]) {
@@ -313,20 +275,14 @@ fn body(base: &Column, kind: ValueKind) -> Option<Body<'_>> {
         (Encoded::Integers(values), ValueKind::Int) => Body::Integers(values),
         (Encoded::Integers(_), ValueKind::Bool | ValueKind::Text) => Body::Same(Value::Missing),
         (Encoded::Coded(codes, states), kind) => {
-            // What is wrong with a damaged cell is found by reading it slot by slot.
             let states = states.into_iter().map(|state| Value::of(state, kind));
-            let states = states.collect::<Option<Vec<_>>>()?;
-            codes.are_below(states.len()).then_some(Body::Coded(codes, states))?
+            Body::Coded(codes, states.collect::<Option<_>>()?)
         }
         (Encoded::Either(bytes, [a, b]), kind) => {
-            let mut bits = Bits::none();
-            for (word, bytes) in bits.0.iter_mut().zip(bytes.chunks(8)) {
-                let mut own = [0; 8];
-                own[..bytes.len()].copy_from_slice(bytes);
-                *word = u64::from_le_bytes(own);
-            }
-            Body::Either(Box::new(bits), [Value::of(a, kind)?, Value::of(b, kind)?])
+            Body::Either(bytes, [Value::of(a, kind)?, Value::of(b, kind)?])
         }
+        // Decoding says what is wrong.
+        (Encoded::Unreadable, _) => return None,
         (Encoded::Integers(_), ValueKind::Float) => Body::Slots(base),
         (Encoded::Mixed, _) => {
             // What stands elsewhere has to be fetched first.

@@ -2,6 +2,7 @@
 
 use super::{Column, tag};
 use crate::encoding::integers::Values;
+use crate::encoding::tags::Tags;
 use crate::state::Datum;
 
 /// The states of the slots of a column; nothing of them is copied.
@@ -10,19 +11,31 @@ pub(crate) enum Encoded<'a> {
     /// One for all.
     Same(Datum<'a>),
     Integers(Values<'a>),
-    /// Which of some states each slot has: some have none that there is if the cell is damaged.
+    /// Which of some states each slot has.
     Coded(Values<'a>, Vec<Datum<'a>>),
     /// Which of two states each slot has: a bit each, lowest first.
     Either(&'a [u8], [Datum<'a>; 2]),
     /// Various: read them one by one.
     Mixed,
+    /// The cell is damaged: reading slot by slot says where.
+    Unreadable,
 }
 
 impl Column {
     /// Whether a value may stand elsewhere.
     pub(crate) fn has_apart(&self) -> bool {
-        let tags = self.numbers.as_ref().map_or(&[][..], |numbers| numbers.tags.list(&self.cell));
-        tags.iter().any(|tag| tag::is_apart(*tag))
+        let numbers = self.numbers.iter();
+        numbers.flat_map(|numbers| numbers.tags.distinct(&self.cell)).any(tag::is_apart)
+    }
+
+    /// A state of each form that the states of slots have; what it carries is nobody's.
+    pub(crate) fn forms(&self) -> impl Iterator<Item = Datum<'static>> {
+        let bare = distinct(self.bare.as_ref(), &self.cell).filter_map(tag::bare);
+        let numbers = self.numbers.as_ref().map(|numbers| &numbers.tags);
+        let numbers = distinct(numbers, &self.cell);
+        let numbers = numbers.filter_map(|tag| tag::number(tag, 0, || Some(0)));
+        let texts = distinct(self.texts.as_ref().map(|texts| &texts.tags), &self.cell);
+        bare.chain(numbers).chain(texts.filter_map(|tag| tag::text(tag, b"")))
     }
 
     /// The states of all slots.
@@ -62,7 +75,15 @@ impl Column {
             let is_one = texts.values.values(&self.cell).is_none();
             return if is_one { self.read(0).map(Encoded::Same) } else { None };
         };
+        let codes = codes.values(&self.cell);
+        if !*self.are_codes_known.get_or_init(|| codes.are_below(distinct.len())) {
+            return Some(Encoded::Unreadable);
+        }
         let states = distinct.into_iter().map(|text| tag::text(tag, text));
-        Some(Encoded::Coded(codes.values(&self.cell), states.collect::<Option<_>>()?))
+        Some(Encoded::Coded(codes, states.collect::<Option<_>>()?))
     }
+}
+
+fn distinct<'a>(tags: Option<&'a Tags>, cell: &'a [u8]) -> impl Iterator<Item = u8> + use<'a> {
+    tags.into_iter().flat_map(|tags| tags.distinct(cell))
 }
