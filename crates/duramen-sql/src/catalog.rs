@@ -136,12 +136,11 @@ impl Tables {
         Ok(false)
     }
 
-    /// The table in a place; none for an array as of some moment.
-    pub(crate) fn find(&self, place: &TablePlace) -> duramen::Result<Option<Arc<Table>>> {
-        match (&place.document, &place.period) {
-            (_, Some(_)) => Ok(None),
-            (Some(document), None) => self.array(document, &place.name, None).map(Some),
-            (None, None) => self.collection(&place.name).map(Some),
+    /// The table in a place.
+    pub(crate) fn find(&self, place: &TablePlace) -> duramen::Result<Arc<Table>> {
+        match &place.document {
+            Some(document) => self.array(document, &place.name),
+            None => self.collection(&place.name),
         }
     }
 
@@ -163,16 +162,13 @@ impl Tables {
                 None => self.snapshot.collection(name)?.columns(),
             }
         };
-        let place = TablePlace { document: None, name: text.to_owned(), period: None };
+        let place = TablePlace { document: None, name: text.to_owned() };
         self.known.table(self.snapshot.sequence(), place, make)
     }
 
-    pub(crate) fn array(
-        &self,
-        document: &str,
-        path: &str,
-        period: Option<Period<'_>>,
-    ) -> duramen::Result<Arc<Table>> {
+    /// The array of a document at a path, as of the moment that is in its name, if there is one.
+    pub(crate) fn array(&self, document: &str, text: &str) -> duramen::Result<Arc<Table>> {
+        let TableName { name: path, period } = TableName::of(text);
         let make = || {
             let label: LabelPath = path.parse()?;
             let found = self.db.document(document);
@@ -184,9 +180,7 @@ impl Tables {
             };
             snapshot.columns(&label)
         };
-        let period = period.map(|period| format!("{period:?}"));
-        let (document, name) = (Some(document.to_owned()), path.to_owned());
-        let place = TablePlace { document, name, period };
+        let place = TablePlace { document: Some(document.to_owned()), name: text.to_owned() };
         self.known.table(self.snapshot.sequence(), place, make)
     }
 
@@ -344,8 +338,7 @@ impl SchemaProvider for Arrays {
     }
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-        let TableName { name: path, period } = TableName::of(name);
-        Ok(Some(self.0.array(&self.1, path, period).map_err(external)?))
+        Ok(Some(self.0.array(&self.1, name).map_err(external)?))
     }
 
     async fn table_type(&self, _: &str) -> Result<Option<TableType>> {

@@ -117,19 +117,20 @@ impl TableFunctionImpl for Function {
 impl Function {
     fn table(&self, texts: &[String]) -> duramen::Result<Arc<dyn TableProvider>> {
         // The clause behind a call comes as its last argument, a name that is empty.
-        let clause = texts
-            .last()
-            .map(|last| TableName::of(last))
-            .filter(|last| last.name.is_empty() && last.period.is_some());
-        let (texts, period) = match clause.and_then(|clause| clause.period) {
-            Some(period) => (&texts[..texts.len() - 1], Some(period)),
-            None => (texts, None),
+        let clause = texts.split_last().and_then(|(last, before)| {
+            let TableName { name, period } = TableName::of(last);
+            Some((before, last.as_str(), period.filter(|_| name.is_empty())?))
+        });
+        let (texts, clause, period) = match clause {
+            Some((before, clause, period)) => (before, clause, Some(period)),
+            None => (texts, "", None),
         };
         let of_tree = |name: &str| self.tables.tree(name);
         let texts: Vec<_> = texts.iter().map(String::as_str).collect();
         match (self.kind, texts.as_slice()) {
             (Kind::JsonTable, [document, path]) => {
-                self.tables.array(document, path, period).map(|table| table as _)
+                let text = format!("{path}{clause}");
+                self.tables.array(document, &text).map(|table| table as _)
             }
             (Kind::Series, [glob, labels @ ..]) => {
                 let found = self.tables.series(&points::filter(glob, labels)?, as_of(period)?)?;

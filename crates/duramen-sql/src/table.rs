@@ -28,10 +28,8 @@ pub(crate) struct Table {
 pub(crate) struct TablePlace {
     /// The document that has the array, if it is one.
     pub(crate) document: Option<String>,
-    /// The name of the collection, with what it is as of, or the path of the array.
+    /// The name of the collection or the path of the array, with what it is as of.
     pub(crate) name: String,
-    /// What the array is as of.
-    pub(crate) period: Option<String>,
 }
 
 impl Table {

@@ -39,7 +39,7 @@ impl Session {
         let deadline = limit.map(|limit| Instant::now() + limit);
         let tables = self.tables(&Places::default());
         // What is wrong with a table is told with its place in the text.
-        let Ok(Some(table)) = tables.find(&prepared.place) else { return Ok(None) };
+        let Ok(table) = tables.find(&prepared.place) else { return Ok(None) };
         if table.columns != prepared.columns {
             self.prepared.set(&shape.text, Known::Asked);
             return Ok(None);

@@ -56,6 +56,30 @@ fn a_query_that_is_asked_again_keeps_its_plan_and_not_its_answer() {
     assert_eq!(session.plans_kept(), 1);
 }
 
+/// An array as of a revision was planned each time, which took longer than its answer.
+#[test]
+fn plans_of_what_was_at_a_revision_are_kept() {
+    let (db, session) = session();
+    let document = db.create_document("d").unwrap();
+    for n in [5, 7] {
+        let json = format!("{{\"a\":[{{\"n\":{n}}},{{\"n\":3}}]}}");
+        document.put(json, &CommitOptions::default()).unwrap();
+    }
+    let mut kept = 0;
+    for table in ["d.\"$.a[*]\"", "t"] {
+        let query = |n: i64| {
+            format!("SELECT max(n) AS m FROM {table} FOR SYSTEM_TIME AS OF 1 WHERE n < {n}")
+        };
+        for n in [100, 6, 4] {
+            let found = answer(&session, &query(n));
+            let most = if table == "t" || n == 4 { n.min(ROWS) - 1 } else { 5 };
+            assert!(found.contains(&format!("| {most} ")), "{table} {n}: {found}");
+        }
+        kept += 1;
+        assert_eq!(session.plans_kept(), kept, "{table}");
+    }
+}
+
 #[test]
 fn plans_that_hold_for_some_literals_only_are_not_kept() {
     let (_, session) = session();
