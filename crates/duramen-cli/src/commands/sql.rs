@@ -1,6 +1,5 @@
 //! `duramen sql`: the answer to a query, of a script, or of one query after the other.
 
-use std::convert::Infallible;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
@@ -73,9 +72,8 @@ pub(crate) struct Sql {
     memory: u32,
     /// The value of the next placeholder of the query, $1, $2 and so on or ? each: a number, true,
     /// false, null or a text in JSON; what is neither is a text as it stands
-    #[arg(long = "param", value_name = "VALUE", requires = "query", value_parser = parameter)]
-    #[arg(allow_hyphen_values = true)]
-    parameters: Vec<Parameter>,
+    #[arg(long = "param", value_name = "VALUE", requires = "query", allow_hyphen_values = true)]
+    parameters: Vec<String>,
     /// Stop a query after this many seconds
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<u32>,
@@ -161,19 +159,20 @@ impl Sql {
             cancelled: Interruption::watch()?.flag(),
             ..SessionOptions::default()
         };
-        let database = if duramen_sql::writes(statement, &self.parameters)? {
+        let parameters: Vec<_> = self.parameters.iter().map(|text| parameter(text)).collect();
+        let database = if duramen_sql::writes(statement, &parameters)? {
             self.database.open(session)?
         } else {
             self.database.read(session)?
         };
         let queries = duramen_sql::Session::new(database, options);
-        write(queries.query_with(statement, &self.parameters).map_err(stopped)?)
+        write(queries.query_with(statement, &parameters).map_err(stopped)?)
     }
 }
 
-/// What a value of the command line is: never refused, as any text is one.
-fn parameter(text: &str) -> std::result::Result<Parameter, Infallible> {
-    Ok(match serde_json::from_str(text) {
+/// What a value of the command line is.
+fn parameter(text: &str) -> Parameter {
+    match serde_json::from_str(text) {
         Ok(Value::Null) => Parameter::Null,
         Ok(Value::Bool(value)) => value.into(),
         Ok(Value::Number(number)) => match (number.as_i64(), number.as_f64()) {
@@ -183,7 +182,7 @@ fn parameter(text: &str) -> std::result::Result<Parameter, Infallible> {
         },
         Ok(Value::String(value)) => value.into(),
         Ok(Value::Array(_) | Value::Object(_)) | Err(_) => text.into(),
-    })
+    }
 }
 
 fn stopped(error: Error) -> Failure {
