@@ -57,12 +57,12 @@ fn what_is_small_is_merged_though_a_level_is_free() {
     assert_eq!(due_with(&[(3, 7), (4, 9)]), Some((7, 3)));
 }
 
-/// How often a cell was merged on average, at most, while there are such numbers of
+/// How often a cell was merged on average, in thousandths, at most, while there are up to so many
 /// checkpoints, whose lengths differ by up to three times.
-fn merged(seed: u64, numbers: Range<u64>) -> f64 {
+fn thousandths_merged(seed: u64, checkpoints: u64) -> u64 {
     let (mut live, mut written, mut merged) = (Vec::new(), 0, 0);
-    let (mut most, mut random) = (0.0_f64, seed);
-    for checkpoints in 1..numbers.end {
+    let (mut most, mut random) = (0, seed);
+    for _ in 0..checkpoints {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695);
         let bytes = 500 + (random >> 33) % 1_000;
         live.insert(0, (0, bytes));
@@ -73,9 +73,7 @@ fn merged(seed: u64, numbers: Range<u64>) -> f64 {
             merged += bytes;
         }
         assert!(live.len() <= SEGMENTS_KEPT_MAX);
-        if numbers.contains(&checkpoints) {
-            most = most.max(merged as f64 / written as f64);
-        }
+        most = most.max(1_000 * merged / written);
     }
     most
 }
@@ -85,16 +83,16 @@ fn merged(seed: u64, numbers: Range<u64>) -> f64 {
 #[test]
 fn a_cell_is_merged_less_than_twice_while_there_are_60_checkpoints() {
     for seed in 0..50 {
-        let most = merged(seed, 1..61);
-        assert!(most < 2.0, "{most}");
+        let most = thousandths_merged(seed, 60);
+        assert!(most < 2_000, "{most}");
     }
 }
 
 #[test]
 fn a_cell_is_merged_less_than_six_times_while_there_are_500_checkpoints() {
     for seed in 0..50 {
-        let most = merged(seed, 1..501);
-        assert!(most < 6.0, "{most}");
+        let most = thousandths_merged(seed, 500);
+        assert!(most < 6_000, "{most}");
     }
 }
 
