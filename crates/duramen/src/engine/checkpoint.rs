@@ -200,7 +200,8 @@ impl Engine {
             }
         }
         let infos = self.view().store.infos();
-        if infos.iter().filter(|info| info.level == 0).count() > SEGMENTS_KEPT_MAX {
+        let young = infos.iter().filter(|info| info.level == 0).count();
+        if young > SEGMENTS_KEPT_MAX && !self.was_compaction_stopped() {
             // Processes that each write and end soon leave a segment each and no time to merge.
             match self.compact_due() {
                 Err(error) if error.kind() == ErrorKind::Full => {}

@@ -45,6 +45,8 @@ pub(super) struct Room {
     is_wanting: AtomicBool,
     /// Compactions on demand that are under way.
     on_demand: AtomicUsize,
+    /// Whether the last one was stopped.
+    was_stopped: AtomicBool,
 }
 
 /// While it lives a compaction on demand is under way.
@@ -124,6 +126,11 @@ impl Engine {
     /// Whether a compaction on demand is under way, which merges everything.
     pub(super) fn is_compacting_on_demand(&self) -> bool {
         self.room.on_demand.load(Ordering::Acquire) > 0
+    }
+
+    /// Whether the last compaction on demand was stopped: who stopped it does not wait for merges.
+    pub(super) fn was_compaction_stopped(&self) -> bool {
+        self.room.was_stopped.load(Ordering::Relaxed)
     }
 
     /// Whether a checkpoint is left to the compaction on demand that makes the room for it.
@@ -217,6 +224,16 @@ impl Engine {
     ) -> Result<()> {
         // What is let go must not come back with the power.
         self.journal()?.flush()?;
+        let compacted = self.compact_with_room(progress);
+        let is_stopped = |error: &Error| error.kind() == ErrorKind::Cancelled;
+        self.room.was_stopped.store(compacted.as_ref().is_err_and(is_stopped), Ordering::Relaxed);
+        compacted
+    }
+
+    fn compact_with_room(
+        &self,
+        progress: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
+    ) -> Result<()> {
         let _on_demand = self.begin_on_demand();
         let written = self.checkpoint();
         if is_full(&written) {
