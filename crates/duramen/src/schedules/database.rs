@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use super::device::ScheduledDevice;
 use super::{at_once, below, clock};
 use crate::io::Device;
+use crate::limits::SEGMENTS_KEPT_MAX;
 use crate::{
     CommitOptions, CommitSequence, Database, DatabaseSnapshot, Document, Durability, ErrorKind,
     JsonPointer, Options, Result, Revision, TransactOptions, Transaction,
@@ -159,8 +160,9 @@ pub(super) fn segments() {
     for name in DOCUMENTS {
         database.create_document(name).expect("a new document");
     }
-    // Nobody holds the documents, so that a checkpoint drops what is in memory of them.
-    for revision in 1..=3 {
+    // Nobody holds the documents, so that a checkpoint drops what is in memory of them. The one
+    // after these makes a merge due.
+    for revision in 1..=SEGMENTS_KEPT_MAX as u64 {
         for name in DOCUMENTS {
             put(&database, name, revision);
         }
