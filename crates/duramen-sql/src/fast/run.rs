@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use duramen::{AggregatePlan, Aggregates, Columns, Result};
 
-/// Parts that a thread takes at once: a part takes less than a microsecond, and what is next to
-/// what was read is read sooner.
+/// Parts that a thread takes at once: a part takes a few microseconds, and what is next to what was
+/// read is read sooner.
 const PARTS_AT_ONCE: usize = 4;
 
 /// Parts that threads take one after the other.
