@@ -37,7 +37,7 @@ mod vectors;
 mod tests;
 
 pub(crate) use column::{Column, ColumnBuilder, Encoded, Stretch, encode_column};
-pub(crate) use integers::{Differences, Values};
+pub(crate) use integers::{Differences, Integers, Values};
 pub(crate) use order::{decode_order_block, encode_order_block};
 pub(crate) use revision_rows::{RevisionRows, RevisionRowsBlock};
 pub(crate) use run::{RunChange, RunPiece, encode_complete_run, encode_run};

@@ -25,6 +25,7 @@ mod packing;
 mod reader;
 pub(crate) mod salvage;
 mod scrub;
+mod shortening;
 #[cfg(test)]
 pub(crate) mod tests;
 mod writer;

@@ -78,6 +78,15 @@ impl Integers {
         Ok(Self { base, step, at: reader.skip(bytes)?, len: count, bits })
     }
 
+    /// The values of the vector of `len` that bytes begin with, and the bytes behind it.
+    pub(crate) fn split(bytes: &[u8], len: usize) -> Option<(Vec<i64>, &[u8])> {
+        let mut reader = Reader::new(bytes).ok()?;
+        let vector = Self::parse(&mut reader, len).ok()?;
+        let mut values = Vec::new();
+        vector.decode_into(bytes, &mut values);
+        Some((values, bytes.get(reader.position()..)?))
+    }
+
     /// The value of an encoded vector of one, and the bytes behind it; none if it is kept as one
     /// of several is.
     #[inline]

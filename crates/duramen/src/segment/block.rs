@@ -16,7 +16,8 @@ use bytes::Bytes;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::compression::{self, PACKED, PLAIN, ZSTD};
+use super::compression::{self, PACKED, PLAIN, SHORTENED, ZSTD};
+use super::shortening;
 use crate::damage::corrupt;
 use crate::{Error, Result};
 
@@ -131,13 +132,16 @@ impl Block {
         }
         let body = bytes.get(HEADER_BYTES..).map(|body| bytes.slice_ref(body)).unwrap_or_default();
         let items = header.items.get();
-        let body = match header.compression {
-            PLAIN => body,
-            way @ (ZSTD | PACKED) => match compression::decompress(way, &body, items as usize) {
-                Some(body) => body,
-                None => return Err(corrupt(origin.path, offset, "body", "zstd", "something else")),
-            },
-            other => return damage("compression of the block", PACKED.into(), other.into()),
+        let (body, expected) = match header.compression {
+            PLAIN => (Some(body), "a body"),
+            way @ (ZSTD | PACKED) => {
+                (compression::decompress(way, &body, items as usize), "a Zstandard frame")
+            }
+            SHORTENED => (shortening::lengthen(&body, items as usize), "shortened cells"),
+            other => return damage("compression of the block", SHORTENED.into(), other.into()),
+        };
+        let Some(body) = body else {
+            return Err(corrupt(origin.path, offset, "body", expected, "something else"));
         };
         Ok(Self { items, body })
     }

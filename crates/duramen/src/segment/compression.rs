@@ -21,6 +21,9 @@ pub(super) const ZSTD: u8 = 1;
 /// The number of a body that was packed and then compressed.
 pub(super) const PACKED: u8 = 2;
 
+/// The number of a body of index entries that was [shortened](super::shortening).
+pub(super) const SHORTENED: u8 = 3;
+
 /// Bytes of a body up to which it may be compressed: so damage cannot ask for more memory.
 const BODY_BYTES_MAX: usize = 1 << 20;
 

@@ -3,14 +3,18 @@
 use bytes::Bytes;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-use super::block::{Block, BlockAddress, BlockHeader, BlockKind, CellBlock, HEADER_BYTES, Origin};
+use super::block::{
+    Block, BlockAddress, BlockHeader, BlockKind, CellBlock, HEADER_BYTES, Origin, Record,
+};
 use super::filter::{Filter, KeyHash};
 use super::footer::Footer;
 use super::index::{Index, IndexEntry};
 use super::packing::{pack, unpack};
 use super::salvage::DamagedSegment;
+use super::shortening::{lengthen, shorten};
 use super::{MAGIC, Segment, path};
 use crate::io::{Access, Device, MemoryDevice, write_all_at};
+use crate::limits::BLOCK_BYTES_MAX;
 
 const ORIGIN: Origin<'static> = Origin { path: "segment", segment: 1 };
 /// Items are looked up at the most.
@@ -25,13 +29,15 @@ fn block(data: &[u8]) -> Option<(Block, BlockAddress)> {
     Some((Block { items: u32::from_le_bytes(*items), body }, address))
 }
 
-/// A block of cells, and the same as something packed.
+/// A block of cells, and the same as something packed or shortened.
 pub(crate) fn cells(data: &[u8]) {
     let Some((block, address)) = block(data) else { return };
     let Ok(count) = u16::try_from(block.items) else { return };
     let (body, how_many) = (block.body.clone(), usize::from(count));
     let unpacked = unpack(&body, (how_many, body.len()));
     assert!(unpacked.is_none_or(|unpacked| unpacked.len() == body.len()));
+    let lengthened = lengthen(&body, how_many);
+    assert!(lengthened.is_none_or(|body| body.len() <= BLOCK_BYTES_MAX));
     let Ok(cells) = CellBlock::decode(block, ORIGIN, &address, count) else { return };
     for slot in 0..cells.len() {
         let key = cells.key(slot);
@@ -42,6 +48,16 @@ pub(crate) fn cells(data: &[u8]) {
     if how_many > 0 {
         let packed = pack(&body, how_many, |_, _| Vec::new()).unwrap_or_default();
         assert_eq!(unpack(&packed, (how_many, body.len())).as_deref(), Some(&body[..]));
+        let parts = <[Record]>::ref_from_prefix_with_elems(&body, how_many);
+        let Ok((records, data)) = parts else { return };
+        // What is written rises and fits a block; anything else comes back otherwise or not.
+        let keys: Vec<_> = (0..cells.len()).map(|slot| cells.key(slot)).collect();
+        if body.len() <= BLOCK_BYTES_MAX - HEADER_BYTES
+            && keys.is_sorted()
+            && let Some(shortened) = shorten(records, data)
+        {
+            assert_eq!(lengthen(&shortened, how_many).as_deref(), Some(&body[..]));
+        }
     }
 }
 

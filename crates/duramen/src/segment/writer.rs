@@ -14,11 +14,12 @@ use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U16, U32, U64};
 
 use super::block::{BlockAddress, BlockHeader, BlockKind, HEADER_BYTES, RECORD_BYTES, Record};
-use super::compression::{self, PLAIN};
+use super::compression::{self, PLAIN, SHORTENED};
 use super::filter::{self, KeyHash, TREE_PREFIX_BYTES};
 use super::footer::{FOOTER_BYTES, Footer};
 use super::index::IndexEntry;
 use super::packing::FindVectors;
+use super::shortening::shorten;
 use super::{DIRECTORY, Encoding, FORMAT, MAGIC, SegmentInfo, path};
 use crate::io::{self, Access, Device, File, zeros};
 use crate::limits::{
@@ -54,6 +55,9 @@ const WRITE_BYTES: usize = 256 << 10;
 
 const _: () = assert!(CELL_BYTES_MAX == VALUE_BYTES_MAX + (64 << 10));
 const _: () = assert!(BASE_BYTES_MAX + 256 <= BLOCK_BYTES_MAX);
+
+/// A body that is not kept as it is: the number of the way, and the result.
+type Encoded = (u8, Vec<u8>);
 
 /// What a segment is, told before it is written.
 #[derive(Debug, Clone, Copy)]
@@ -157,7 +161,9 @@ impl SegmentWriter {
         self.note_key(key);
         let record = Record { at: small(self.data.len()), key_len: small(key.len()) };
         if bytes > BLOCK_ROOM {
-            return self.write_block_of_cells((key, key), 1, &[record.as_bytes(), key, cell]);
+            let parts = [record.as_bytes(), key, cell];
+            let compressed = self.compressed(1, &parts);
+            return self.write_block_of_cells((key, key), 1, (compressed, &parts));
         }
         self.records.push(record);
         self.data.extend_from_slice(key);
@@ -288,7 +294,9 @@ impl SegmentWriter {
         let keys = (key(&records[0]), key(&records[last]));
         let end = records.get(count).map_or(data.len(), |record| record.at.get().into());
         let parts = [records[..count].as_bytes(), &data[..end]];
-        self.write_block_of_cells((&keys.0, &keys.1), count, &parts)?;
+        let shortened = || Some((SHORTENED, shorten(&records[..count], &data[..end])?));
+        let encoded = self.compressed(count, &parts).or_else(shortened);
+        self.write_block_of_cells((&keys.0, &keys.1), count, (encoded, &parts))?;
         data.drain(..end);
         records.drain(..count);
         for record in &mut records {
@@ -299,20 +307,25 @@ impl SegmentWriter {
         Ok(())
     }
 
-    fn write_block_of_cells(
-        &mut self,
-        (first_key, last_key): (&[u8], &[u8]),
-        cells: usize,
-        parts: &[&[u8]],
-    ) -> Result<()> {
-        let what = (self.number, BlockKind::Cells, length(cells));
-        let compressed = match self.meta.encoding {
+    /// The body of a block, compressed, where that is worth it.
+    fn compressed(&self, cells: usize, parts: &[&[u8]]) -> Option<Encoded> {
+        match self.meta.encoding {
             Encoding::Warm => None,
             Encoding::Cold => {
                 compression::compress(&parts.concat().into(), cells, self.find_vectors)
             }
-        };
-        let block = match compressed {
+        }
+    }
+
+    /// Writes a block, its body encoded if it is to be.
+    fn write_block_of_cells(
+        &mut self,
+        (first_key, last_key): (&[u8], &[u8]),
+        cells: usize,
+        (encoded, parts): (Option<Encoded>, &[&[u8]]),
+    ) -> Result<()> {
+        let what = (self.number, BlockKind::Cells, length(cells));
+        let block = match encoded {
             Some((way, body)) => self.out.block_of(what, way, &[&body])?,
             None => self.out.block_of(what, PLAIN, parts)?,
         };
