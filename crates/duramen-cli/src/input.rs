@@ -91,9 +91,9 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
 }
 
 /// The file's lines, to be read one after the other.
-pub(crate) fn lines(path: &Path) -> Result<Box<dyn BufRead>> {
+pub(crate) fn lines(path: &Path) -> Result<Box<dyn BufRead + Send>> {
     if is_standard_input(path) {
-        return Ok(Box::new(io::stdin().lock()));
+        return Ok(Box::new(BufReader::new(io::stdin())));
     }
     Ok(Box::new(BufReader::with_capacity(1 << 20, open(path)?)))
 }

@@ -219,7 +219,7 @@ impl Session {
             Ok(()) => ControlFlow::Continue(()),
             Err(_) => ControlFlow::Break(()),
         };
-        match load.run(self.db(), || copy.records(), &mut go_on) {
+        match load.run(self.db(), copy.records()?, &mut go_on) {
             Ok((commit, progress)) => {
                 Ok(Some((commit, usize::try_from(progress.values).unwrap_or(usize::MAX))))
             }

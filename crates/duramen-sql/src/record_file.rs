@@ -33,8 +33,8 @@ pub struct RecordFile {
 }
 
 enum Rows {
-    Ndjson { reader: Box<dyn BufRead>, line: u64 },
-    Csv { reader: Box<csv::Reader<Box<dyn BufRead>>>, names: Vec<String> },
+    Ndjson { reader: Box<dyn BufRead + Send>, line: u64 },
+    Csv { reader: Box<csv::Reader<Box<dyn BufRead + Send>>>, names: Vec<String> },
     Parquet { reader: Box<ParquetRecordBatchReader>, read: VecDeque<String>, row: u64 },
 }
 
@@ -49,12 +49,12 @@ struct Members<'t>(Vec<(String, &'t RawValue)>);
 
 impl RecordFile {
     /// Records of NDJSON, of which the member `key` has the key.
-    pub fn ndjson(reader: Box<dyn BufRead>, key: &str) -> Self {
+    pub fn ndjson(reader: Box<dyn BufRead + Send>, key: &str) -> Self {
         Self { rows: Rows::Ndjson { reader, line: 0 }, key: key.to_owned() }
     }
 
     /// Records of CSV; `Invalid` if no field is called as the key.
-    pub fn csv(reader: Box<dyn BufRead>, key: &str) -> Result<Self> {
+    pub fn csv(reader: Box<dyn BufRead + Send>, key: &str) -> Result<Self> {
         let mut reader = Box::new(csv::Reader::from_reader(reader));
         let header = reader.headers().map_err(|error| invalid(1, error))?;
         let names: Vec<String> = header.iter().map(str::to_owned).collect();
@@ -71,6 +71,14 @@ impl RecordFile {
         let reader = Box::new(reader.build().map_err(failure::parquet)?);
         let rows = Rows::Parquet { reader, read: VecDeque::new(), row: 0 };
         Ok(Self { rows, key: key.to_owned() })
+    }
+
+    /// What is left to read, and the member that has the key, if each line is a record as it is.
+    pub(crate) fn into_lines(self) -> Result<(Box<dyn BufRead + Send>, String), Self> {
+        match self.rows {
+            Rows::Ndjson { reader, line: 0 } if self.key != KEY => Ok((reader, self.key)),
+            rows => Err(Self { rows, ..self }),
+        }
     }
 
     /// Appends the JSON of the next record: its key and the number of its line, or of its row where

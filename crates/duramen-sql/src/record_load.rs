@@ -1,4 +1,5 @@
-//! The records of a file, read by one thread and loaded in bulk by another one.
+//! The records of a file, loaded in bulk: lines of NDJSON as they are, others through a thread that
+//! makes JSON of them.
 
 use std::cell::Cell;
 use std::ops::ControlFlow;
@@ -34,8 +35,8 @@ const CHUNKS_AHEAD: usize = 4;
 ///     options: BulkOptions { declared, ..BulkOptions::default() },
 /// };
 /// let text = "{\"id\":1,\"name\":\"ann\"}\n{\"id\":2,\"name\":\"ben\"}\n";
-/// let open = || Ok(RecordFile::ndjson(Box::new(text.as_bytes()), "id"));
-/// load.run(&db, open, &mut |_| ControlFlow::Continue(()))?;
+/// let file = RecordFile::ndjson(Box::new(text.as_bytes()), "id");
+/// load.run(&db, file, &mut |_| ControlFlow::Continue(()))?;
 /// assert_eq!(db.collection("players")?.count()?, 2);
 /// # Ok::<(), duramen::Error>(())
 /// ```
@@ -79,7 +80,7 @@ impl RecordLoad<'_> {
         }
     }
 
-    /// Loads the records of the file that `open` opens, all of them or none.
+    /// Loads the records of a file, all of them or none.
     ///
     /// # Errors
     /// As [`Database::bulk_load_records`] and [`RecordFile::next`]. After `Conflict` and
@@ -87,13 +88,29 @@ impl RecordLoad<'_> {
     pub fn run(
         &self,
         db: &Database,
-        open: impl FnOnce() -> Result<RecordFile> + Send,
+        file: RecordFile,
+        progress: &mut dyn FnMut(BulkProgress) -> ControlFlow<()>,
+    ) -> Result<(Commit, BulkProgress)> {
+        match file.into_lines() {
+            Ok((mut lines, key)) => {
+                let options = BulkOptions { lines: true, key: Some(key), ..self.options.clone() };
+                db.bulk_load(self.name, &mut lines, &options, progress)
+            }
+            Err(file) => self.run_by_record(db, file, progress),
+        }
+    }
+
+    /// The same with a thread that makes the JSON of the records.
+    fn run_by_record(
+        &self,
+        db: &Database,
+        file: RecordFile,
         progress: &mut dyn FnMut(BulkProgress) -> ControlFlow<()>,
     ) -> Result<(Commit, BulkProgress)> {
         thread::scope(|scope| {
             let (chunks_to, chunks) = mpsc::sync_channel(CHUNKS_AHEAD);
             scope.spawn(move || {
-                if let Err(error) = open().and_then(|file| self.read(file, &chunks_to)) {
+                if let Err(error) = self.read(file, &chunks_to) {
                     // Nobody waits for it any more if it cannot be sent.
                     let _ = chunks_to.send(Err(error));
                 }

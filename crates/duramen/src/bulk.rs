@@ -1,13 +1,15 @@
 //! Bulk load: a JSON text of any length as the first revision of a document, or any number of
 //! records as that of a collection.
 //!
-//! What is given is read once, from front to end, and goes straight into segments. They belong to
-//! nothing until one replacement of the manifest attaches them, so a load that fails, is stopped or
+//! What is given is read once, from front to end. One thread makes columns of it, and another one
+//! encodes these and writes segments. They belong to nothing until one replacement of the manifest attaches them, so a load that fails, is stopped or
 //! dies leaves nothing. Other commits go on meanwhile.
 
 mod builder;
 mod columns;
+mod gathered;
 mod guess;
+mod lines;
 mod loader;
 mod records;
 mod segments;
@@ -17,14 +19,17 @@ mod tests;
 
 use std::io::Read;
 use std::ops::ControlFlow;
+use std::panic::resume_unwind;
 use std::sync::Arc;
+use std::sync::mpsc::{self, SyncSender};
+use std::thread;
 
 use crate::database::Database;
 use crate::document::Commit;
 use crate::engine::attach::Attachment;
 use crate::engine::options::CommitOptions;
 use crate::engine::record::Facts;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::json::{ParseOptions, TextStream};
 use crate::options::DocumentOptions;
 use crate::revision::Revision;
@@ -32,9 +37,14 @@ use crate::transaction::{Transaction, check_text};
 use crate::tree::schema::SpaceId;
 
 use builder::Builder;
+use gathered::Gathered;
+use lines::{KeyField, RecordLines};
 use loader::Loader;
 pub(crate) use segments::Segments;
 use sink::{Bounds, Loaded, Sink};
+
+/// How many times what is read may be ahead of what is written: a mebibyte of text each.
+const GATHERED_AHEAD: usize = 2;
 
 /// What is loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +71,9 @@ pub struct BulkOptions {
     /// The text has a value on each line (NDJSON), and they are the elements of one array. Blank
     /// lines are passed over.
     pub lines: bool,
+    /// The lines are the records of a collection, and the member of this name has the key of each;
+    /// it stays a member.
+    pub key: Option<String>,
     /// What is declared of the document, if the load makes it.
     pub declared: DocumentOptions,
     /// What the commit says of itself. It is durable at once, whatever is asked for here.
@@ -86,9 +99,10 @@ impl Database {
     ///
     /// `progress` is told about every mebibyte, and can stop the load, which is `Cancelled` then.
     ///
-    /// `Conflict` if the document has a revision, or gets one meanwhile; `Invalid`, with line and
-    /// column, if the text is not JSON, or repeats a name in an object that is too long to be held
-    /// in memory.
+    /// `Conflict` if the document has a revision, or gets one meanwhile, or if two records have one
+    /// key; `Unsupported` if the collection has a unique index; `Invalid`, with line and column, if
+    /// the text is not JSON, or repeats a name in an object that is too long to be held in memory,
+    /// and with the line if a record has no key or is no object.
     ///
     /// ```
     /// use duramen::{BulkOptions, Database, Revision};
@@ -104,6 +118,23 @@ impl Database {
     /// assert_eq!(db.document("items")?.head()?.to_json()?, r#"[{"id":1},{"id":2}]"#);
     /// # Ok::<(), duramen::Error>(())
     /// ```
+    ///
+    /// The same lines as a collection:
+    ///
+    /// ```
+    /// # use duramen::{BulkOptions, Database, DocumentOptions, KeyKind};
+    /// # use std::ops::ControlFlow;
+    /// # let db = Database::memory()?;
+    /// # let text = "{\"id\":1}\n{\"id\":2}\n";
+    /// # let mut go_on = |_| ControlFlow::Continue(());
+    /// let collection = Some(KeyKind::I64);
+    /// let declared = DocumentOptions { collection, ..DocumentOptions::default() };
+    /// let key = Some("id".to_owned());
+    /// let options = BulkOptions { lines: true, key, declared, ..BulkOptions::default() };
+    /// db.bulk_load("items", &mut text.as_bytes(), &options, &mut go_on)?;
+    /// assert_eq!(db.collection("items")?.get(2)?.unwrap().json, r#"{"id":2}"#);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
     pub fn bulk_load(
         &self,
         name: &str,
@@ -113,9 +144,24 @@ impl Database {
     ) -> Result<(Commit, BulkProgress)> {
         let bounds = self.bounds(options);
         let stream = TextStream::new(text, bounds.whole)?;
-        self.load((name, Subject::Value), options, |builder, segments| {
-            let sink = Sink::new(builder, bounds, segments, progress);
-            Loader::new(stream, sink, options).run()
+        let subject = match options.key {
+            Some(_) if !options.lines => {
+                let message = "records are read from lines: a key is only for a text of lines";
+                return Err(Error::new(ErrorKind::Invalid, message));
+            }
+            Some(_) => Subject::Records,
+            None => Subject::Value,
+        };
+        self.load((name, subject), options, |builder, writer| {
+            let keys = builder.key_kind().unwrap_or_default();
+            let sink = Sink::new(builder, bounds, writer, progress);
+            match &options.key {
+                Some(name) => {
+                    let key = KeyField { name, keys };
+                    RecordLines { stream, sink, key, parse: options.parse }.run()
+                }
+                None => Loader::new(stream, sink, options).run(),
+            }
         })
     }
 
@@ -124,12 +170,12 @@ impl Database {
         options.held_bytes.map_or(usual, Bounds::all)
     }
 
-    /// Loads what `read` puts into a builder and segments.
+    /// Loads what `read` puts into a builder and hands over to be written.
     fn load(
         &self,
         (name, subject): (&str, Subject),
         options: &BulkOptions,
-        read: impl FnOnce(Builder, &mut Segments) -> Result<Loaded>,
+        read: impl FnOnce(Builder, SyncSender<Gathered>) -> Result<Loaded>,
     ) -> Result<(Commit, BulkProgress)> {
         let commit = &options.commit;
         check_text("author", commit.author.as_deref())?;
@@ -141,9 +187,16 @@ impl Database {
 
         let mut segments = Segments::new(Arc::clone(&self.engine), reserved.tree, subject);
         let builder = Builder::new(reserved.tree, reserved.options.clone());
-        let loaded = read(builder, &mut segments)?;
-        let (mut data, mut columns) = (loaded.builder.data, loaded.builder.columns);
-        segments.write(columns.take_cells())?;
+        let segment_bytes = self.bounds(options).segment;
+        let loaded = thread::scope(|scope| {
+            let (writer, gathered) = mpsc::sync_channel(GATHERED_AHEAD);
+            let writing = scope.spawn(|| segments.write_all(gathered, segment_bytes));
+            let loaded = read(builder, writer);
+            let written = writing.join().unwrap_or_else(|panic| resume_unwind(panic));
+            written.and(loaded)
+        })?;
+        segments.end()?;
+        let (mut data, columns) = (loaded.builder.data, loaded.builder.columns);
         segments.check_names(&loaded.maps)?;
         for (index, space) in (0..).zip(&mut data.spaces) {
             space.next = columns.next(SpaceId(index));

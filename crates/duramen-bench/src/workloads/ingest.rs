@@ -125,7 +125,7 @@ impl Load {
                 let options = BulkOptions { declared, ..options };
                 let load = RecordLoad { name: NAME, keys: KeyKind::I64, options };
                 let lines = Box::new(BufReader::with_capacity(1 << 20, file));
-                load.run(database, || Ok(RecordFile::ndjson(lines, "id")), &mut go_on)?
+                load.run(database, RecordFile::ndjson(lines, "id"), &mut go_on)?
             }
         };
         Ok(progress)

@@ -167,16 +167,26 @@ impl Builder {
 
     /// Makes a node the value at the begin of `text`, if its shapes are guessed: the value's bytes.
     pub(super) fn put_guessed(&mut self, node: NodeId, text: &[u8]) -> Result<Option<usize>> {
-        let bytes = self.guesses.read(&self.data.schema, node.path(), text);
+        let bytes = self.guess(node.path(), text);
         if bytes.is_some() {
             self.put_tokens(node, text)?;
         }
         Ok(bytes)
     }
 
+    /// Reads the value of a path at the begin of `text`, if its shapes are guessed: its bytes.
+    pub(super) fn guess(&mut self, path: PathId, text: &[u8]) -> Option<usize> {
+        self.guesses.read(&self.data.schema, path, text)
+    }
+
+    /// The value of a field of the object that was guessed last.
+    pub(super) fn guessed_field(&self, field: PathId) -> Option<Token> {
+        self.guesses.field(&self.data.schema, field)
+    }
+
     /// Makes a node the value that all of `text` is, if its shapes are guessed: whether they are.
     pub(super) fn put_guessed_whole(&mut self, node: NodeId, text: &[u8]) -> Result<bool> {
-        let bytes = self.guesses.read(&self.data.schema, node.path(), text);
+        let bytes = self.guess(node.path(), text);
         let is_whole = bytes == Some(text.len());
         if is_whole {
             self.put_tokens(node, text)?;
@@ -184,7 +194,8 @@ impl Builder {
         Ok(is_whole)
     }
 
-    fn put_tokens(&mut self, node: NodeId, text: &[u8]) -> Result<()> {
+    /// Makes a node the value that was guessed last, which `text` begins with.
+    pub(super) fn put_tokens(&mut self, node: NodeId, text: &[u8]) -> Result<()> {
         let Self { data, columns, guesses, .. } = self;
         let (schema, mut tokens) = (&*data.schema, guesses.tokens().iter());
         let info = schema.path(node.path());

@@ -1,5 +1,5 @@
 //! The columns of a document that is being loaded: what is born goes into the row group that its
-//! space is filling, and from there, encoded, among the cells.
+//! space is filling, and from there to what is gathered.
 //!
 //! Invariants:
 //! - every state is a first state, of revision 1, and each column gets its slots in rising order;
@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use crate::bulk::gathered::{Filled, Gathered};
 use crate::encoding::{ColumnBuilder, encode_order_block};
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::{INLINE_BYTES_MAX, ORDINALS_MAX, ROW_GROUP_SLOTS, VALUE_BYTES_MAX};
@@ -15,20 +16,15 @@ use crate::order::{self, OrderBlock, OrderBlocks, OrderBlocksMut};
 use crate::state::{ApartKind, BlobId, Datum, Extent, OrderId, Sequence};
 use crate::tree::cell_key::{self, GroupCell, TreeId};
 use crate::tree::group::GroupId;
-use crate::tree::persist::Cells;
 use crate::tree::schema::{Schema, SpaceId, index_u32};
-
-/// Bytes that a cell takes beside its key and content.
-const CELL_BYTES: usize = 64;
 
 /// The columns of a document that is being loaded.
 #[derive(Debug)]
 pub(super) struct Columns {
     tree: TreeId,
     spaces: Vec<Space>,
-    /// What is encoded.
-    cells: Cells,
-    cell_bytes: usize,
+    /// What is filled, and what else is to be written.
+    gathered: Gathered,
     orders: u64,
     blobs: u64,
 }
@@ -38,7 +34,7 @@ pub(super) struct Columns {
 struct Space {
     /// The next ordinal.
     next: u64,
-    /// The first one whose birth is not among the cells.
+    /// The first one whose birth is not gathered.
     unwritten: u64,
     /// The row group that is being filled.
     group: u64,
@@ -78,7 +74,7 @@ impl Filling {
 impl Columns {
     /// The columns of a tree without any state.
     pub(super) fn new(tree: TreeId) -> Self {
-        Self { tree, spaces: Vec::new(), cells: Cells::new(), cell_bytes: 0, orders: 0, blobs: 0 }
+        Self { tree, spaces: Vec::new(), gathered: Gathered::default(), orders: 0, blobs: 0 }
     }
 
     /// How many order blocks and values stored apart there are.
@@ -91,26 +87,15 @@ impl Columns {
         self.spaces.get(space.0 as usize).map_or(0, |space| space.next)
     }
 
-    /// Bytes of the cells.
-    pub(super) fn cell_bytes(&self) -> usize {
-        self.cell_bytes
-    }
-
     /// Bytes of the row groups that are being filled.
     pub(super) fn filling_bytes(&self) -> usize {
         let columns = self.spaces.iter().flat_map(|space| space.columns.iter().chain(space.ends()));
         columns.map(|column| column.states.bytes()).sum()
     }
 
-    /// Takes the cells.
-    pub(super) fn take_cells(&mut self) -> Cells {
-        self.cell_bytes = 0;
-        std::mem::take(&mut self.cells)
-    }
-
-    fn push_cell(&mut self, key: Vec<u8>, cell: Vec<u8>) {
-        self.cell_bytes += key.len() + cell.len() + CELL_BYTES;
-        self.cells.push((key, cell));
+    /// Takes what is to be written.
+    pub(super) fn take_gathered(&mut self) -> Gathered {
+        std::mem::take(&mut self.gathered)
     }
 
     fn space_mut(&mut self, space: SpaceId) -> &mut Space {
@@ -129,7 +114,7 @@ impl Columns {
             return Err(Error::new(ErrorKind::Full, message));
         }
         if ordinal / ROW_GROUP_SLOTS != self.space_mut(space).group {
-            self.write_group(schema, space);
+            self.gather_group(schema, space);
         }
         let born = self.space_mut(space);
         born.group = ordinal / ROW_GROUP_SLOTS;
@@ -150,8 +135,7 @@ impl Columns {
         let entries = self.space_mut(space);
         let ordinal = entries.next - 1;
         entries.key.set(slot_of(ordinal), Datum::Text { bytes, plain });
-        let key = cell_key::entry(self.tree, schema.space(space).path, map, bytes);
-        self.push_cell(key, ordinal.to_le_bytes().to_vec());
+        self.gathered.names.push((schema.space(space).path, map), ordinal, bytes);
     }
 
     /// Sets the state of a node.
@@ -179,7 +163,7 @@ impl Columns {
         }
         let blob = BlobId(self.blobs);
         self.blobs += 1;
-        self.push_cell(cell_key::blob(self.tree, blob), bytes.to_vec());
+        self.gathered.cells.push((cell_key::blob(self.tree, blob), bytes.to_vec()));
         Ok(Datum::Apart { blob, kind })
     }
 
@@ -190,52 +174,45 @@ impl Columns {
         for (id, block) in (self.orders..).zip(&blocks.blocks) {
             let mut cell = Vec::new();
             encode_order_block(block, &mut cell);
-            self.push_cell(cell_key::order(self.tree, OrderId(id)), cell);
+            self.gathered.cells.push((cell_key::order(self.tree, OrderId(id)), cell));
         }
         self.orders += blocks.blocks.len() as u64;
         Ok(sequence)
     }
 
-    /// Encodes what is in the row groups being filled; they go on behind it.
-    pub(super) fn write_groups(&mut self, schema: &Schema) {
+    /// Gathers what is in the row groups being filled; they go on behind it.
+    pub(super) fn gather_groups(&mut self, schema: &Schema) {
         for index in 0..self.spaces.len() {
-            self.write_group(schema, SpaceId(index_u32(index)));
+            self.gather_group(schema, SpaceId(index_u32(index)));
         }
     }
 
-    fn write_group(&mut self, schema: &Schema, id: SpaceId) {
+    fn gather_group(&mut self, schema: &Schema, id: SpaceId) {
         let mut space = std::mem::take(self.space_mut(id));
         let group = GroupId { space: id, group: index_u32(slot_or_group(space.group)) };
         let columns = &schema.space(id).columns;
         for (&path, column) in columns.iter().zip(&mut space.columns) {
-            self.write_column((group, path, GroupCell::Base), column);
+            self.gather_column((group, path, GroupCell::Base), column);
         }
         let own = columns[0];
-        self.write_column((group, own, GroupCell::Parent), &mut space.parent);
-        self.write_column((group, own, GroupCell::Key), &mut space.key);
+        self.gather_column((group, own, GroupCell::Parent), &mut space.parent);
+        self.gather_column((group, own, GroupCell::Key), &mut space.key);
         if space.unwritten < space.next {
             let mut born = Filling::default();
             let slots = slot_or_group(space.next - space.unwritten);
             born.next(slot_of(space.unwritten)).repeat(Datum::Int(1), slots);
-            self.write_column((group, own, GroupCell::Born), &mut born);
+            self.gather_column((group, own, GroupCell::Born), &mut born);
             space.unwritten = space.next;
         }
         *self.space_mut(id) = space;
     }
 
-    fn write_column(
-        &mut self,
-        (group, path, kind): (GroupId, PathId, GroupCell),
-        column: &mut Filling,
-    ) {
-        if column.states.len() == 0 {
-            return;
+    fn gather_column(&mut self, column: (GroupId, PathId, GroupCell), filling: &mut Filling) {
+        if filling.states.len() > 0 {
+            let states = std::mem::take(&mut filling.states);
+            let first_slot = index_u32(filling.first);
+            self.gathered.columns.push(Filled { column, first_slot, states });
         }
-        let mut cell = Vec::new();
-        column.states.encode(&mut cell);
-        column.states.clear();
-        let number = index_u32(column.first);
-        self.push_cell(cell_key::group_cell(self.tree, group, path, (kind, number)), cell);
     }
 }
 

@@ -119,30 +119,29 @@ impl Names {
         maps.flat_map(|map| lexical::in_order(map, |at| self.get(at).2)).collect()
     }
 
-    fn write(
-        &self,
-        (tree, subject): (TreeId, Subject),
-        writer: &mut SegmentWriter,
-    ) -> Result<()> {
+    fn write(&self, (tree, subject): (TreeId, Subject), writer: &mut SegmentWriter) -> Result<()> {
         let mut before = None;
-        let mut key = Vec::new();
+        let (mut key, mut prefix_bytes) = (Vec::new(), 0);
         for at in self.in_order() {
             let (path, map, name) = self.get(at);
-            if before.replace((path, map, name)) == Some((path, map, name)) {
-                return Err(repeated(subject, name));
+            if before.is_none_or(|(other, other_map, _)| (other, other_map) != (path, map)) {
+                key = cell_key::entry(tree, path, map, b"");
+                prefix_bytes = key.len();
             }
-            key.clear();
-            cell_key::put_entries_of(&mut key, (tree, path, map));
+            key.truncate(prefix_bytes);
             key.extend_from_slice(name);
+            if before.replace((path, map, name)) == Some((path, map, name)) {
+                return Err(repeated(subject, &key));
+            }
             writer.push(&key, &self.entries[at].ordinal.to_le_bytes())?;
         }
         Ok(())
     }
 }
 
-/// That a name came twice, as far as it stands in a key.
-pub(super) fn repeated(subject: Subject, name: &[u8]) -> Error {
-    let name = String::from_utf8_lossy(cell_key::shown_name(name)).into_owned();
+/// That the name in a key came twice.
+pub(super) fn repeated(subject: Subject, key: &[u8]) -> Error {
+    let name = String::from_utf8_lossy(cell_key::entry_name(key)).into_owned();
     match subject {
         Subject::Value => {
             let message = format!(

@@ -154,10 +154,33 @@ impl Guesses {
         Some(text.len() - reading.rest.len())
     }
 
+    /// The value of a field of the object that was read last, or what it begins with.
+    pub(super) fn field(&self, schema: &Schema, field: PathId) -> Option<Token> {
+        let (Token::Object(shape), mut tokens) = self.tokens.split_first()? else { return None };
+        for known in schema.shape(*shape) {
+            if known.path == field {
+                return tokens.first().copied();
+            }
+            tokens = behind_value(schema, tokens);
+        }
+        None
+    }
+
     /// The values that were read last.
     pub(super) fn tokens(&self) -> &[Token] {
         &self.tokens
     }
+}
+
+/// What is behind the value that tokens begin with.
+fn behind_value<'t>(schema: &Schema, tokens: &'t [Token]) -> &'t [Token] {
+    let Some((first, rest)) = tokens.split_first() else { return tokens };
+    let children = match *first {
+        Token::Object(shape) => schema.shape(shape).len(),
+        Token::Array { len, .. } => len as usize,
+        _ => 0,
+    };
+    (0..children).fold(rest, |rest, _| behind_value(schema, rest))
 }
 
 struct Reading<'a> {

@@ -71,11 +71,7 @@ impl<'a, 'r> Loader<'a, 'r> {
         while self.stream.skip_space()?.is_some() {
             let element = self.sink.builder.bear(path, root.ordinal().0)?;
             self.value(element, 1)?;
-            if let Some(byte) = self.skip_space()?
-                && byte != b'\n'
-            {
-                return self.stream.expected("the end of the line");
-            }
+            self.stream.end_line()?;
         }
         let sequence = self.sink.builder.sequence(path, first)?;
         self.sink.builder.set(root, Datum::Array(sequence));
@@ -85,7 +81,7 @@ impl<'a, 'r> Loader<'a, 'r> {
     /// Goes on behind white space, but not into the next line where lines matter.
     fn skip_space(&mut self) -> Result<Option<u8>> {
         if self.is_lines {
-            return self.stream.skip(|byte| matches!(byte, b' ' | b'\t' | b'\r'));
+            return self.stream.skip_blanks();
         }
         self.stream.skip_space()
     }

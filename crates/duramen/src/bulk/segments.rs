@@ -2,8 +2,10 @@
 //! is not.
 
 use std::sync::Arc;
+use std::sync::mpsc::Receiver;
 
 use crate::bulk::Subject;
+use crate::bulk::gathered::{Gathered, repeated};
 use crate::bulk::sink::LongMap;
 use crate::engine::Engine;
 use crate::error::{Error, ErrorKind, Result};
@@ -11,7 +13,6 @@ use crate::revision::CommitSequence;
 use crate::segment::{Encoding, FilledSegment, SegmentInfo, SegmentMeta, SegmentWriter};
 use crate::store::LiveSegments;
 use crate::tree::cell_key::{self, TreeId};
-use crate::tree::persist::Cells;
 
 /// The segments of one load.
 #[derive(Debug)]
@@ -19,23 +20,33 @@ pub(crate) struct Segments {
     engine: Arc<Engine>,
     tree: TreeId,
     subject: Subject,
+    /// What was gathered for the next one, and its bytes.
+    gathered: (Gathered, usize),
     filled: Vec<FilledSegment>,
 }
 
 impl Segments {
     pub(super) fn new(engine: Arc<Engine>, tree: TreeId, subject: Subject) -> Self {
-        Self { engine, tree, subject, filled: Vec::new() }
+        Self { engine, tree, subject, gathered: <_>::default(), filled: Vec::new() }
     }
 
-    /// Writes cells as one segment.
-    pub(super) fn write(&mut self, mut cells: Cells) -> Result<()> {
-        if cells.is_empty() {
-            return Ok(());
+    /// Writes what is gathered, as segments of so many bytes each and something; the last is left
+    /// to [`end`](Self::end).
+    pub(super) fn write_all(&mut self, gathered: Receiver<Gathered>, bytes: usize) -> Result<()> {
+        for later in gathered {
+            self.gathered.1 += self.gathered.0.add(self.tree, later);
+            if self.gathered.1 >= bytes {
+                self.end()?;
+            }
         }
-        cells.sort_unstable();
-        // Only names of entries can come twice.
-        if let Some([(key, _), _]) = cells.array_windows().find(|[(a, _), (b, _)]| a == b) {
-            return Err(repeated(self.subject, key));
+        Ok(())
+    }
+
+    /// Writes the rest as a segment.
+    pub(super) fn end(&mut self) -> Result<()> {
+        let (gathered, _) = std::mem::take(&mut self.gathered);
+        if gathered.is_empty() {
+            return Ok(());
         }
         let (number, epoch) = self.engine.next_segment();
         let meta = SegmentMeta {
@@ -48,9 +59,7 @@ impl Segments {
             last_sequence: CommitSequence(0),
         };
         let mut writer = SegmentWriter::create(&self.engine.device, number, meta)?;
-        for (key, cell) in &cells {
-            writer.push(key, cell)?;
-        }
+        gathered.write((self.tree, self.subject), &mut writer)?;
         self.filled.push(writer.fill()?);
         Ok(())
     }
@@ -66,6 +75,9 @@ impl Segments {
         let live = LiveSegments::new(segments.collect::<Result<_>>()?, 1 << 20);
         for map in maps {
             let prefix = cell_key::entry(self.tree, map.path, map.ordinal, b"");
+            if are_apart(&live, &prefix)? {
+                continue;
+            }
             let mut entries = 0;
             for found in live.scan(&prefix)? {
                 found?;
@@ -89,6 +101,21 @@ impl Segments {
     }
 }
 
+/// Whether the names of each segment are all before those of another one, or all behind them.
+fn are_apart(live: &LiveSegments, prefix: &[u8]) -> Result<bool> {
+    let mut spans = Vec::new();
+    for segment in live.segments() {
+        let one = LiveSegments::new(vec![Arc::clone(segment)], 1 << 20);
+        let first = one.scan(prefix)?.next().transpose()?;
+        let last = one.last_before(prefix, &cell_key::last(prefix))?;
+        if let (Some((first, _)), Some((last, _))) = (first, last) {
+            spans.push((first, last));
+        }
+    }
+    spans.sort_unstable();
+    Ok(spans.array_windows().all(|[(_, last), (first, _)]| last < first))
+}
+
 /// Which name it is that several segments have.
 fn find_repeated(subject: Subject, live: &LiveSegments, prefix: &[u8]) -> Result<Error> {
     let segments = live.segments();
@@ -103,23 +130,4 @@ fn find_repeated(subject: Subject, live: &LiveSegments, prefix: &[u8]) -> Result
         }
     }
     Ok(Error::new(ErrorKind::Internal, "fewer names were written than entries"))
-}
-
-fn repeated(subject: Subject, key: &[u8]) -> Error {
-    let name = String::from_utf8_lossy(cell_key::entry_name(key)).into_owned();
-    match subject {
-        Subject::Value => {
-            let message = format!(
-                "JSON is invalid: an object too long to be held in memory has the name {name:?} \
-                 twice"
-            );
-            Error::new(ErrorKind::Invalid, message)
-        }
-        Subject::Records => {
-            let message = format!(
-                "two records have the key {name}: put them in batches, where the last one counts"
-            );
-            Error::new(ErrorKind::Conflict, message)
-        }
-    }
 }

@@ -1,10 +1,11 @@
-//! Where what is read goes: the document under construction, and from it into segments.
+//! Where what is read goes: the document under construction, and from it to whoever writes it.
 
 use std::ops::ControlFlow;
+use std::sync::mpsc::SyncSender;
 
 use crate::bulk::BulkProgress;
 use crate::bulk::builder::Builder;
-use crate::bulk::segments::Segments;
+use crate::bulk::gathered::Gathered;
 use crate::error::{Error, ErrorKind, Result};
 use crate::node::PathId;
 
@@ -25,7 +26,7 @@ pub(super) struct Bounds {
     pub(super) whole: usize,
     step: usize,
     filling: usize,
-    segment: usize,
+    pub(super) segment: usize,
 }
 
 impl Bounds {
@@ -48,11 +49,11 @@ impl Bounds {
 /// Told how far a load is, and says whether it goes on.
 pub(super) type Progress<'a> = &'a mut dyn FnMut(BulkProgress) -> ControlFlow<()>;
 
-/// A document under construction, and the segments that it goes into.
+/// A document under construction, and where it goes to be written.
 pub(super) struct Sink<'a> {
     pub(super) builder: Builder,
     pub(super) bounds: Bounds,
-    segments: &'a mut Segments,
+    writer: SyncSender<Gathered>,
     progress: Progress<'a>,
     values: u64,
     /// Bytes that were read when progress was told last.
@@ -79,10 +80,10 @@ impl<'a> Sink<'a> {
     pub(super) fn new(
         builder: Builder,
         bounds: Bounds,
-        segments: &'a mut Segments,
+        writer: SyncSender<Gathered>,
         progress: Progress<'a>,
     ) -> Self {
-        Self { builder, bounds, segments, progress, values: 0, told: 0 }
+        Self { builder, bounds, writer, progress, values: 0, told: 0 }
     }
 
     /// Counts a value that was read; so many bytes were up to its end.
@@ -97,12 +98,13 @@ impl<'a> Sink<'a> {
     /// Ends it: so many bytes were read.
     pub(super) fn end(mut self, bytes: u64, maps: Vec<LongMap>) -> Result<Loaded> {
         self.tell(bytes)?;
-        let Self { mut builder, values, .. } = self;
-        builder.columns.write_groups(&builder.data.schema);
+        self.builder.columns.gather_groups(&self.builder.data.schema);
+        self.hand_over()?;
+        let Self { builder, values, .. } = self;
         Ok(Loaded { builder, maps, progress: BulkProgress { bytes, values } })
     }
 
-    /// Tells progress, and writes what has gathered.
+    /// Tells progress, and hands over what has gathered.
     fn tell(&mut self, bytes: u64) -> Result<()> {
         self.told = bytes;
         if (self.progress)(BulkProgress { bytes, values: self.values }).is_break() {
@@ -111,11 +113,18 @@ impl<'a> Sink<'a> {
         }
         let Builder { columns, data, .. } = &mut self.builder;
         if columns.filling_bytes() >= self.bounds.filling {
-            columns.write_groups(&data.schema);
+            columns.gather_groups(&data.schema);
         }
-        if columns.cell_bytes() >= self.bounds.segment {
-            self.segments.write(columns.take_cells())?;
+        self.hand_over()
+    }
+
+    fn hand_over(&mut self) -> Result<()> {
+        let gathered = self.builder.columns.take_gathered();
+        if gathered.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        // It ends early if it cannot write, which is told in place of this.
+        let gone = |_| Error::new(ErrorKind::Internal, "nobody writes what is read");
+        self.writer.send(gathered).map_err(gone)
     }
 }

@@ -192,6 +192,19 @@ impl<'r> TextStream<'r> {
         }
     }
 
+    /// Goes on behind white space within a line: what comes then.
+    pub(crate) fn skip_blanks(&mut self) -> Result<Option<u8>> {
+        self.skip(|byte| matches!(byte, b' ' | b'\t' | b'\r'))
+    }
+
+    /// Goes on to the end of the line; what is before it is refused.
+    pub(crate) fn end_line(&mut self) -> Result<()> {
+        match self.skip_blanks()? {
+            None | Some(b'\n') => Ok(()),
+            Some(_) => self.expected("the end of the line"),
+        }
+    }
+
     /// The value that the text begins with, inside of `depth` containers, as far as it is at hand.
     pub(crate) fn next_value(
         &mut self,
@@ -203,11 +216,7 @@ impl<'r> TextStream<'r> {
         match parse::begin(text, is_last, (options, depth), room) {
             Ok(Begun::Whole(tape, bytes)) => Ok(NextValue::Whole(tape, bytes)),
             Ok(Begun::Cut(cut)) => Ok(NextValue::Cut(cut)),
-            Err(fault) => {
-                let mut place = self.place;
-                place.pass(self.buffer.get(..self.start).unwrap_or_default());
-                Err(fault.locate_after(place, text))
-            }
+            Err(fault) => Err(fault.locate_after(self.place(), text)),
         }
     }
 
@@ -251,10 +260,21 @@ impl<'r> TextStream<'r> {
         self.fail(0, Reason::TooDeep)
     }
 
-    /// What is wrong `at` bytes into the text at hand.
-    fn fail<T>(&self, at: usize, reason: Reason) -> Result<T> {
+    /// The line, counted from 1, that the text at hand begins in.
+    pub(crate) fn line(&self) -> u64 {
+        self.place().lines.saturating_add(1)
+    }
+
+    /// Where the text at hand begins.
+    fn place(&self) -> Place {
         let mut place = self.place;
         place.pass(self.buffer.get(..self.start).unwrap_or_default());
+        place
+    }
+
+    /// What is wrong `at` bytes into the text at hand.
+    fn fail<T>(&self, at: usize, reason: Reason) -> Result<T> {
+        let place = self.place();
         let text = self.buffer.get(self.start..self.filled).unwrap_or_default();
         Err(Fault { at, reason }.locate_after(place, text))
     }

@@ -314,16 +314,26 @@ pub(crate) fn orders(tree: TreeId) -> Vec<u8> {
 
 /// The entry of a map with a key; `space` is the path of the entries.
 pub(crate) fn entry(tree: TreeId, space: PathId, map: u64, name: &[u8]) -> Vec<u8> {
-    let mut key = start(tree, 5);
+    let mut key = entries(tree);
     key.extend(space.0.to_be_bytes());
     key.extend(map.to_be_bytes());
+    put_entry_name(&mut key, name);
+    key
+}
+
+/// The entries of all maps.
+pub(crate) fn entries(tree: TreeId) -> Vec<u8> {
+    start(tree, 5)
+}
+
+/// Appends the name of an entry as it stands in the key of its cell.
+pub(crate) fn put_entry_name(key: &mut Vec<u8>, name: &[u8]) {
     if name.len() <= ENTRY_KEY_BYTES_MAX {
         key.extend_from_slice(name);
     } else {
         key.extend_from_slice(&name[..ENTRY_KEY_BYTES_MAX]);
         key.extend(Sha256::digest(name));
     }
-    key
 }
 
 /// The name in the key of an entry's cell, as far as it stands there.

@@ -135,14 +135,13 @@ impl Import {
         if !is_long {
             return Ok(None);
         }
-        // What cannot be opened is told before there is a line.
-        drop(self.source()?);
+        let file = self.source()?;
         let bar = progress::bar("importing", None);
         let mut tell = |progress: BulkProgress| {
             bar.set_position(progress.values);
             if interruption.is_asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
-        let loaded = load.run(&writing.database, || self.source(), &mut tell);
+        let loaded = load.run(&writing.database, file, &mut tell);
         bar.finish_and_clear();
         match loaded {
             Ok((_, progress)) => {

@@ -39,6 +39,19 @@ fn load<'r>(
     })
 }
 
+/// Loads lines of records, of which the member `id` has the key.
+fn load_lines(
+    db: &Database,
+    keys: KeyKind,
+    mut text: &[u8],
+    options: BulkOptions,
+) -> Result<BulkProgress> {
+    let declared = DocumentOptions { collection: Some(keys), ..DocumentOptions::default() };
+    let options = BulkOptions { lines: true, key: Some("id".into()), declared, ..options };
+    let mut go_on = |_| ControlFlow::Continue(());
+    db.bulk_load("c", &mut text, &options, &mut go_on).map(|(_, progress)| progress)
+}
+
 /// All that a collection says of its records now and as of the first revision.
 fn told(records: &Collection) -> Vec<String> {
     let mut told = Vec::new();
@@ -109,6 +122,83 @@ proptest! {
         db.checkpoint().unwrap();
         is_sound(&db);
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn lines_are_loaded_as_their_records_are(
+        records in arb_records(),
+        is_text in any::<bool>(),
+        bytes in prop::option::of(1_usize..2_000),
+    ) {
+        let keys = if is_text { KeyKind::Text } else { KeyKind::I64 };
+        let with_key = |(key, json): (&i64, &String)| {
+            let json = json.replace('\n', " ");
+            let member = if is_text { format!("\"k{key}\"") } else { key.to_string() };
+            let rest = json.strip_prefix('{').unwrap_or_default();
+            let comma = if rest == "}" { "" } else { "," };
+            let name = if is_text { Key::Text(format!("k{key}")) } else { Key::I64(*key) };
+            // Sometimes the key comes first, sometimes last.
+            if key % 2 == 0 {
+                (name, format!("{{\"id\":{member}{comma}{rest}"))
+            } else {
+                let rest = rest.strip_suffix('}').unwrap_or_default();
+                (name, format!("{{{rest}{comma}\"id\":{member}}}"))
+            }
+        };
+        let records: Vec<_> = records.iter().map(with_key).collect();
+        let text: String = records.iter().map(|(_, json)| format!(" {json} \r\n\n")).collect();
+        let options = || bytes.map_or_else(BulkOptions::default, held);
+        let (db, beside) = (Database::memory().unwrap(), Database::memory().unwrap());
+        let given = records.iter().map(|(key, json)| (key.clone(), json.as_str()));
+        load(&beside, ("c", keys), given, options()).unwrap();
+        let progress = load_lines(&db, keys, text.as_bytes(), options()).unwrap();
+        prop_assert_eq!(progress.values, records.len() as u64);
+        let (loaded, other) = (db.collection("c").unwrap(), beside.collection("c").unwrap());
+        prop_assert_eq!(told(&loaded), told(&other));
+        prop_assert_eq!(nodes(loaded.document()), nodes(other.document()));
+        is_sound(&db);
+    }
+}
+
+#[test]
+fn lines_that_are_no_records_are_told_with_their_numbers() {
+    let good = "{\"id\":1,\"n\":1}\n\n{\"id\":2,\"n\":1}\n";
+    let nested = "{\"a\":{\"b\":[1,{\"id\":5}]},\"id\":3}\n";
+    for (line, why) in [
+        ("[1]", "line 5: it is no JSON object"),
+        ("{\"n\":1}", "line 5: the member \"id\" is missing"),
+        ("{\"id\":\"x\",\"n\":1}", "line 5: the key \"x\" is not of"),
+        ("{\"id\":null,\"n\":1}", "line 5: the key \"null\" is not of"),
+        ("{\"id\":9223372036854775808,\"n\":1}", "line 5: the key"),
+        ("{\"id\":7,\"n\":}", "at line 5, column 13"),
+        ("{\"id\":7,\"n\":1} {", "at line 5, column 16: expected the end of the line"),
+        ("{\"id\":7,\n\"n\":1}", "at line 5, column 10: expected the value to end in its line"),
+        ("{\"id\":7", "at line 5"),
+    ] {
+        for bytes in [1, 1 << 20] {
+            let db = Database::memory().unwrap();
+            let text = format!("{good}{nested}{line}");
+            let error = load_lines(&db, KeyKind::I64, text.as_bytes(), held(bytes)).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+            assert!(error.message().contains(why), "{line}: {error}");
+            assert!(db.documents().unwrap().is_empty());
+        }
+    }
+    let db = Database::memory().unwrap();
+    let text = format!("{good}{nested}{{\"id\":2,\"n\":9}}");
+    let error = load_lines(&db, KeyKind::I64, text.as_bytes(), BulkOptions::default());
+    assert_eq!(error.unwrap_err().kind(), ErrorKind::Conflict);
+    let options = BulkOptions { key: Some("id".into()), ..BulkOptions::default() };
+    let mut go_on = |_| ControlFlow::Continue(());
+    let error = db.bulk_load("c", &mut good.as_bytes(), &options, &mut go_on).unwrap_err();
+    assert!(error.message().contains("only for a text of lines"), "{error}");
+    load_lines(&db, KeyKind::I64, format!("{good}{nested}").as_bytes(), BulkOptions::default())
+        .unwrap();
+    let records = db.collection("c").unwrap();
+    assert_eq!(records.get(3).unwrap().unwrap().json, r#"{"a":{"b":[1,{"id":5}]},"id":3}"#);
 }
 
 #[test]

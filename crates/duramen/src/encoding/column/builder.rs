@@ -56,16 +56,6 @@ impl ColumnBuilder {
         words.saturating_add(self.tags.len()).saturating_add(self.bytes.len())
     }
 
-    /// Takes all slots out; the room stays.
-    pub(crate) fn clear(&mut self) {
-        self.tags.clear();
-        self.numbers.clear();
-        self.counts.clear();
-        self.has_counts = false;
-        self.ends.clear();
-        self.bytes.clear();
-    }
-
     /// Adds a slot.
     #[expect(
         clippy::inline_always,

@@ -1,0 +1,118 @@
+//! Reads the lines of NDJSON as the records of a collection. A field of each has its key.
+
+use std::borrow::Cow;
+
+use crate::bulk::builder::Builder;
+use crate::bulk::guess::Token;
+use crate::bulk::records::Records;
+use crate::bulk::sink::{Loaded, Sink};
+use crate::collection::{Key, KeyKind};
+use crate::error::{Error, ErrorKind, Result};
+use crate::json::{Item, NextValue, ParseOptions, Tape, TextStream};
+use crate::node::PathId;
+use crate::tree::compare::name_of;
+
+/// Where a record has its key, and how it is read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct KeyField<'n> {
+    pub(super) name: &'n str,
+    pub(super) keys: KeyKind,
+}
+
+/// The reading of one text.
+pub(super) struct RecordLines<'a, 'r> {
+    pub(super) stream: TextStream<'r>,
+    pub(super) sink: Sink<'a>,
+    pub(super) key: KeyField<'a>,
+    pub(super) parse: ParseOptions,
+}
+
+impl RecordLines<'_, '_> {
+    /// Reads the text to its end.
+    pub(super) fn run(mut self) -> Result<Loaded> {
+        let records = Records::begin(&mut self.sink.builder)?;
+        while self.stream.skip_space()?.is_some() {
+            let bytes = self.record(records)?;
+            self.stream.check_line(bytes)?;
+            self.stream.consume(bytes);
+            self.sink.end_value(self.stream.consumed())?;
+            self.stream.end_line()?;
+        }
+        records.end(self.sink, self.stream.consumed())
+    }
+
+    /// Adds the record that comes next: its bytes.
+    fn record(&mut self, records: Records) -> Result<usize> {
+        loop {
+            if let Some(bytes) = self.guessed(records)? {
+                return Ok(bytes);
+            }
+            let wrong = match self.stream.next_value((self.parse, 1))? {
+                NextValue::Whole(tape, bytes) => match self.key.of_tape(&tape) {
+                    Ok(name) => {
+                        let record = records.bear(&mut self.sink.builder, &name)?;
+                        self.sink.builder.put(record, &tape, tape.root())?;
+                        let room = tape.into_room();
+                        self.stream.reuse(room);
+                        return Ok(bytes);
+                    }
+                    Err(error) => error,
+                },
+                NextValue::Cut(_) => {
+                    self.stream.check_length()?;
+                    self.stream.read_on()?;
+                    continue;
+                }
+            };
+            return Err(wrong.in_context(format!("line {}", self.stream.line())));
+        }
+    }
+
+    /// The same if its shape is guessed and its key is of a usual form.
+    fn guessed(&mut self, records: Records) -> Result<Option<usize>> {
+        let (text, builder) = (self.stream.text(), &mut self.sink.builder);
+        let Some(bytes) = builder.guess(records.entries, text) else { return Ok(None) };
+        let name = self.key.of_guess(builder, (records.entries, text));
+        let Some(name) = name else { return Ok(None) };
+        let record = records.bear(builder, &name)?;
+        builder.put_tokens(record, text)?;
+        Ok(Some(bytes))
+    }
+}
+
+impl KeyField<'_> {
+    /// The name that a map has a record under which was guessed; none if it is to be parsed.
+    fn of_guess(&self, builder: &Builder, (path, text): (PathId, &[u8])) -> Option<String> {
+        let field = builder.data.schema.field(path, self.name.as_bytes())?;
+        let key = match (self.keys, builder.guessed_field(field)?) {
+            (KeyKind::I64 | KeyKind::U64, Token::Int(key)) => Key::I64(key),
+            (_, Token::Text { at, len } | Token::Number { at, len }) => {
+                let written = text.get(at as usize..)?.get(..len as usize)?;
+                self.keys.parse(std::str::from_utf8(written).ok()?).ok()?
+            }
+            _ => return None,
+        };
+        self.keys.text_of(&key).ok().map(Cow::into_owned)
+    }
+
+    /// The same of a record that was parsed.
+    fn of_tape(&self, tape: &Tape<'_>) -> Result<String> {
+        if !matches!(tape.item(tape.root()), Item::Object { .. }) {
+            let message = "it is no JSON object: a record has fields";
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
+        let mut fields = tape.fields(tape.root());
+        let found = fields.find(|&(name, _)| name_of(name).0 == self.name.as_bytes());
+        let Some((_, at)) = found else {
+            let message = format!("the member {:?} is missing, which is to be the key", self.name);
+            return Err(Error::new(ErrorKind::Invalid, message));
+        };
+        let mut written = Vec::new();
+        match tape.item(at) {
+            Item::Text { bytes, .. } => written.extend_from_slice(bytes),
+            _ => tape.write(at, &mut written),
+        }
+        let key = self.keys.parse(&String::from_utf8_lossy(&written))?;
+        self.keys.text_of(&key).map(Cow::into_owned)
+    }
+}
