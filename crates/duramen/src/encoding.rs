@@ -5,7 +5,8 @@
 //! every byte.
 //!
 //! Invariants:
-//! - parsing and reading never panic, whatever the bytes are, and parsing allocates nothing;
+//! - parsing and reading never panic, whatever the bytes are, and parsing allocates nothing but the
+//!   texts of packed keys;
 //! - parsing proves that every vector lies inside its cell; what only a pass over all values
 //!   could prove (offsets that rise, codes below their dictionary's length, payloads within their
 //!   limits) is checked by the read that depends on it, so that a point read pays for one value;
@@ -25,6 +26,7 @@ mod bits;
 mod column;
 mod integers;
 mod order;
+mod packed_keys;
 mod reader;
 mod revision_rows;
 mod run;
@@ -39,6 +41,7 @@ mod tests;
 pub(crate) use column::{Column, ColumnBuilder, Encoded, Stretch, encode_column};
 pub(crate) use integers::{Differences, Integers, Values};
 pub(crate) use order::{decode_order_block, encode_order_block};
+pub(crate) use packed_keys::pack_keys;
 pub(crate) use revision_rows::{RevisionRows, RevisionRowsBlock};
 pub(crate) use run::{RunChange, RunPiece, encode_complete_run, encode_run};
 pub(crate) use summary::Summary;

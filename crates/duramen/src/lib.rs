@@ -43,6 +43,7 @@ pub mod io;
 mod journal;
 mod json;
 mod jsonpath;
+mod key_text;
 mod label_path;
 mod lexical;
 pub mod limits;

@@ -2,7 +2,7 @@
 //! cells that were complete as they came.
 
 use crate::bulk::Subject;
-use crate::encoding::ColumnBuilder;
+use crate::encoding::{ColumnBuilder, pack_keys};
 use crate::error::{Error, ErrorKind, Result};
 use crate::lexical;
 use crate::node::PathId;
@@ -60,6 +60,9 @@ impl Gathered {
         for Filled { column: (group, path, kind), first_slot, states } in later.columns {
             let mut cell = Vec::new();
             states.encode(&mut cell);
+            if kind == GroupCell::Key {
+                cell = pack_keys(cell);
+            }
             self.cells.push((cell_key::group_cell(tree, group, path, (kind, first_slot)), cell));
         }
         self.names.append(later.names);

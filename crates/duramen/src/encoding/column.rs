@@ -19,6 +19,7 @@ use std::sync::OnceLock;
 use bytes::Bytes;
 
 use super::integers::Integers;
+use super::packed_keys::{self, PACKED};
 use super::reader::{Parsed, Reader, corrupt, unreadable};
 use super::summary::Summary;
 use super::tags::Tags;
@@ -33,13 +34,12 @@ pub(crate) use stretch::Stretch;
 /// Columns shorter than this store no summary: reading the values is as quick.
 const SUMMARY_SLOTS_MIN: usize = 32;
 
-const SLOTS_WIDTH: u8 = 0b11;
+pub(super) const SLOTS_WIDTH: u8 = 0b11;
 const HAS_BARE: u8 = 1 << 2;
 const HAS_NUMBERS: u8 = 1 << 3;
-const HAS_TEXTS: u8 = 1 << 4;
+pub(super) const HAS_TEXTS: u8 = 1 << 4;
 const HAS_COUNTS: u8 = 1 << 5;
 const HAS_SUMMARY: u8 = 1 << 6;
-const RESERVED: u8 = 1 << 7;
 
 /// A view of an encoded column.
 #[derive(Debug, Clone)]
@@ -78,6 +78,9 @@ impl Column {
     pub(crate) fn parse(cell: Bytes) -> Result<Self> {
         let mut reader = Reader::new(&cell)?;
         let (head, len) = parse_head(&mut reader)?;
+        if head & PACKED != 0 {
+            return Self::parse(packed_keys::unpack(reader, (head, len))?);
+        }
         let has = |part: u8| head & part != 0;
         let mut summary_at = None;
         if has(HAS_SUMMARY) {
@@ -126,7 +129,7 @@ impl Column {
         numbers.chain(self.texts.iter().flat_map(|texts| texts.values.integers()))
     }
 
-    /// Bytes of its cell.
+    /// Bytes of its cell, unpacked.
     pub(crate) fn cell_bytes(&self) -> usize {
         self.cell.len()
     }
@@ -225,8 +228,20 @@ impl Strings {
     }
 }
 
+/// Appends the head of a column of so many slots.
+pub(super) fn put_head(parts: u8, len: usize, out: &mut Vec<u8>) {
+    match u8::try_from(len) {
+        Ok(1) => out.push(parts),
+        Ok(len) => out.extend([parts | 1, len]),
+        Err(_) => {
+            out.push(parts | 2);
+            out.extend(u16::try_from(len).unwrap_or(u16::MAX).to_le_bytes());
+        }
+    }
+}
+
 #[inline]
-fn parse_head(reader: &mut Reader<'_>) -> Parsed<(u8, usize)> {
+pub(super) fn parse_head(reader: &mut Reader<'_>) -> Parsed<(u8, usize)> {
     let head = reader.u8()?;
     let len = match head & SLOTS_WIDTH {
         0 => 1,
@@ -235,7 +250,7 @@ fn parse_head(reader: &mut Reader<'_>) -> Parsed<(u8, usize)> {
         _ => return Err(corrupt(0, "no such width of a number of slots")),
     };
     let empty = head & (HAS_BARE | HAS_NUMBERS | HAS_TEXTS) == 0;
-    if head & RESERVED != 0 || (len == 0) != empty {
+    if head & PACKED == 0 && (len == 0) != empty {
         return Err(corrupt(0, "no such head of a column"));
     }
     Ok((head, len))

@@ -56,6 +56,15 @@ impl Texts {
         encode_plain(texts, out);
     }
 
+    /// Appends the encoding of strings of `each` bytes, which stand one behind the other.
+    pub(super) fn encode_alike((texts, each): (&[u8], usize), out: &mut Vec<u8>) {
+        out.push(PLAIN);
+        let starts = (0..texts.len()).step_by(each.max(1));
+        let ends: Vec<i64> = starts.map(|start| length(start.saturating_add(each))).collect();
+        Integers::encode(&ends, out);
+        out.extend_from_slice(texts);
+    }
+
     /// Reads the headers of a vector of `len` strings and passes over the rest.
     #[inline]
     pub(crate) fn parse(reader: &mut Reader<'_>, len: usize) -> Parsed<Self> {

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use super::column::Column;
 use super::integers::Integers;
 use super::order::order_vectors;
+use super::packed_keys;
 use super::revision_rows::RevisionRowsBlock;
 use super::run::RunPiece;
 use crate::error::Result;
@@ -40,7 +41,11 @@ pub(crate) fn vectors(form: CellForm, cell: &Bytes) -> Result<Vec<Vector>> {
     };
     match form {
         CellForm::Column => {
-            Column::parse(cell.clone())?.integers().for_each(|integers| add(integers, 0));
+            let column = Column::parse(cell.clone())?;
+            match packed_keys::integers(cell) {
+                Some(packed) => packed?.iter().for_each(|integers| add(integers, 0)),
+                None => column.integers().for_each(|integers| add(integers, 0)),
+            }
         }
         CellForm::Run => {
             let piece = RunPiece::parse(cell.clone())?;

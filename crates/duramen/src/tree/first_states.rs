@@ -3,17 +3,26 @@
 //!
 //! Invariant: a cell of several slots fits a block.
 
-use crate::encoding::{Column, encode_column};
+use crate::encoding::{Column, encode_column, pack_keys};
 use crate::limits::{BASE_BYTES_MAX, BASE_BYTES_WANTED};
 use crate::state::Datum;
+use crate::tree::cell_key::GroupCell;
 
 /// A cell of first states and its first slot.
 pub(crate) type FirstStates = (u32, Vec<u8>);
 
 /// Encodes the states of the slots from `first` on, without cells of absent ones alone. Where
 /// cutting repeats much, as of strings of which there are few distinct ones, a cell takes more, and
-/// up to a block.
-pub(crate) fn encode(first: u32, states: &[Datum<'_>]) -> Vec<FirstStates> {
+/// up to a block. Keys are packed, but cut as if they were not: that is what takes memory.
+pub(crate) fn encode_cells(kind: GroupCell, first: u32, states: &[Datum<'_>]) -> Vec<FirstStates> {
+    let cells = encode(first, states);
+    match kind {
+        GroupCell::Key => cells.into_iter().map(|(at, cell)| (at, pack_keys(cell))).collect(),
+        _ => cells,
+    }
+}
+
+fn encode(first: u32, states: &[Datum<'_>]) -> Vec<FirstStates> {
     if states.iter().all(Datum::is_absent) {
         return Vec::new();
     }

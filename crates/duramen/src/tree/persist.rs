@@ -432,7 +432,7 @@ impl GroupWriter<'_> {
         (first, states): (u16, &[Datum<'_>]),
         cells: &mut Cells,
     ) {
-        for (first, cell) in first_states::encode(first.into(), states) {
+        for (first, cell) in first_states::encode_cells(kind, first.into(), states) {
             let key = cell_key::group_cell(self.tree, self.id, path, (kind, first));
             cells.push((key, cell));
         }

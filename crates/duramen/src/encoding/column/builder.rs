@@ -7,7 +7,8 @@ use std::borrow::Cow;
 
 use super::tag::{self, Carried};
 use super::{
-    HAS_BARE, HAS_COUNTS, HAS_NUMBERS, HAS_SUMMARY, HAS_TEXTS, SUMMARY_SLOTS_MIN, split::Split,
+    HAS_BARE, HAS_COUNTS, HAS_NUMBERS, HAS_SUMMARY, HAS_TEXTS, SUMMARY_SLOTS_MIN, put_head,
+    split::Split,
 };
 use crate::encoding::bits::BITS_MAX;
 use crate::encoding::integers::{Integers, Plan};
@@ -194,24 +195,11 @@ impl ColumnBuilder {
 
     fn write_head(&self, has_summary: bool, out: &mut Vec<u8>) {
         let flag = |has: bool, flag: u8| if has { flag } else { 0 };
-        let short = u8::try_from(self.len());
-        let width = match short {
-            Ok(1) => 0,
-            Ok(_) => 1,
-            Err(_) => 2,
-        };
-        out.push(
-            width
-                | flag(self.has_bare(), HAS_BARE)
-                | flag(!self.numbers.is_empty(), HAS_NUMBERS)
-                | flag(!self.ends.is_empty(), HAS_TEXTS)
-                | flag(self.has_counts, HAS_COUNTS)
-                | flag(has_summary, HAS_SUMMARY),
-        );
-        match short {
-            Ok(1) => {}
-            Ok(len) => out.push(len),
-            Err(_) => out.extend(u16::try_from(self.len()).unwrap_or(u16::MAX).to_le_bytes()),
-        }
+        let parts = flag(self.has_bare(), HAS_BARE)
+            | flag(!self.numbers.is_empty(), HAS_NUMBERS)
+            | flag(!self.ends.is_empty(), HAS_TEXTS)
+            | flag(self.has_counts, HAS_COUNTS)
+            | flag(has_summary, HAS_SUMMARY);
+        put_head(parts, self.len(), out);
     }
 }

@@ -26,7 +26,7 @@ const APART_TEXT: u8 = 16;
 const APART_DIGITS: u8 = 17;
 const APART_OPAQUE: u8 = 18;
 const TEXT: u8 = 24;
-const PLAIN_TEXT: u8 = 25;
+pub(in crate::encoding) const PLAIN_TEXT: u8 = 25;
 const DIGITS: u8 = 26;
 const OPAQUE: u8 = 27;
 /// Decimals have the tags from here on, by their scale.

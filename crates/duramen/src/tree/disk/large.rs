@@ -164,8 +164,8 @@ impl Directory {
         let cell = handle.load()?;
         // A read one shares its block with others, of which nothing else is to be kept.
         let cell = if handle.is_read() { of_its_own(cell) } else { cell };
-        self.resident.add(cell.len() + size_of::<Column>());
         let column = Column::parse(cell)?;
+        self.resident.add(column.cell_bytes() + size_of::<Column>());
         place.slots(&column)?;
         Ok(Box::new(column))
     }

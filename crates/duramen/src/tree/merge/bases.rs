@@ -17,8 +17,7 @@ const SLOT_BYTES: usize = size_of::<u32>();
 /// Cells of first states whose slots follow each other.
 #[derive(Debug)]
 pub(crate) struct Bases {
-    /// Whether slots between two cells are absent, not missing.
-    has_gaps: bool,
+    kind: GroupCell,
     /// What the keys of the column's cells begin with.
     column: Bytes,
     first: u32,
@@ -37,12 +36,8 @@ struct Part {
 impl Bases {
     /// Begins with a cell of a kind whose first slot is given.
     pub(crate) fn new(cell: Cell, (kind, first): (GroupCell, u32)) -> Result<Self> {
-        Self::begin(cell, first, kind == GroupCell::Base)
-    }
-
-    fn begin(cell: Cell, first: u32, has_gaps: bool) -> Result<Self> {
         let column = cell.0.slice(..cell.0.len() - SLOT_BYTES);
-        let mut bases = Self { has_gaps, column, first, end: first, parts: Vec::new() };
+        let mut bases = Self { kind, column, first, end: first, parts: Vec::new() };
         bases.add(first, cell)?;
         Ok(bases)
     }
@@ -66,16 +61,17 @@ impl Bases {
 
     pub(crate) fn push(&mut self, cell: Cell, out: &mut Vec<Cell>) -> Result<()> {
         let first = cell.0.last_chunk::<SLOT_BYTES>().map_or(0, |slot| u32::from_be_bytes(*slot));
-        if first == self.end || self.has_gaps {
+        // Slots between two cells of values are absent, others are missing.
+        if first == self.end || self.kind == GroupCell::Base {
             return self.add(first, cell);
         }
-        let next = Self::begin(cell, first, self.has_gaps)?;
+        let next = Self::new(cell, (self.kind, first))?;
         std::mem::replace(self, next).finish(out)
     }
 
     /// Whether cells made anew would be much the same.
     fn is_cut(&self) -> bool {
-        let is_full = |part: &Part| part.cell.1.len() > BASE_BYTES_WANTED / 2;
+        let is_full = |part: &Part| part.column.cell_bytes() > BASE_BYTES_WANTED / 2;
         let before_last = self.parts.split_last().map_or(&[][..], |(_, before)| before);
         before_last.iter().all(is_full)
             && self.parts.iter().all(|part| first_states::is_cut(&part.column))
@@ -93,7 +89,7 @@ impl Bases {
                 states.push(state?);
             }
         }
-        for (first, cell) in first_states::encode(self.first, &states) {
+        for (first, cell) in first_states::encode_cells(self.kind, self.first, &states) {
             out.push(([self.column(), &first.to_be_bytes()].concat().into(), cell.into()));
         }
         Ok(())
