@@ -114,6 +114,7 @@ enum Child {
     Budget(budget::Work),
     Load(ingest::Load),
     Keys(keys::Reading),
+    Players(backends::Alone),
 }
 
 impl Child {
@@ -137,5 +138,6 @@ pub(crate) fn run_child(task: &str) -> Result<()> {
         Child::Budget(work) => work.run(),
         Child::Load(load) => load.run(),
         Child::Keys(reading) => reading.run(),
+        Child::Players(alone) => alone.run(),
     }
 }

@@ -5,14 +5,18 @@ mod collection;
 mod player;
 mod table;
 
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context as _, Result, ensure};
+use serde::{Deserialize, Serialize};
 
+use super::Child;
 use crate::figures::{Measure, SYNC};
+use crate::machine;
 use crate::random::SplitMix64;
 use crate::rivals::SQLITE;
-use crate::sampling::interleave;
+use crate::sampling::{Rounds, interleave};
 use crate::session::Session;
 use crate::stopwatch::Stopwatch;
 use crate::subject::DURAMEN;
@@ -92,10 +96,7 @@ fn with_players(session: &mut Session, count: u64) -> Result<()> {
     let rounds = session.scale.passes;
     let samples = interleave(&mut subjects, rounds, |subject, _| {
         let folder = session.new_folder(subject);
-        let mut store: Box<dyn PlayerStore> = match *subject {
-            SQLITE => Box::new(PlayerTable::create(&folder)?),
-            _ => Box::new(PlayerCollection::create(&folder)?),
-        };
+        let mut store = create(subject, &folder)?;
         let pass = Pass { players: &players, rows: Vec::new() };
         let rows = pass.run(store.as_mut()).with_context(|| format!("{subject} in B"))?;
         drop(store);
@@ -110,7 +111,44 @@ fn with_players(session: &mut Session, count: u64) -> Result<()> {
         let measure = Measure::cost("B", "time_per_operation", "us");
         session.figures.add(&measure.case(format!("{count}/{name}")).durability(SYNC), &named);
     }
+    let once = Rounds { warmups: 0, measured: 1 };
+    let peaks = interleave(&mut subjects, once, |subject, _| {
+        let folder = session.new_folder(subject);
+        let alone = Alone { subject: (*subject).to_owned(), count, folder: folder.clone() };
+        let bytes: f64 = Child::Players(alone).in_a_fresh_process()?;
+        std::fs::remove_dir_all(folder)?;
+        Ok(bytes / 1e6)
+    })?;
+    let measure = Measure::cost("B", "peak_memory_mb", "MB").case(format!("{count}/memory"));
+    let named: Vec<_> = subjects.into_iter().zip(peaks).collect();
+    session.figures.add(&measure.durability(SYNC), &named);
     Ok(())
+}
+
+fn create(subject: &str, folder: &Path) -> Result<Box<dyn PlayerStore>> {
+    Ok(match subject {
+        SQLITE => Box::new(PlayerTable::create(folder)?),
+        _ => Box::new(PlayerCollection::create(folder)?),
+    })
+}
+
+/// A pass in a process of its own, in which nothing else takes memory but the players.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Alone {
+    subject: String,
+    count: u64,
+    folder: PathBuf,
+}
+
+impl Alone {
+    /// Does it and prints the most memory that the process took, in bytes.
+    pub(crate) fn run(&self) -> Result<()> {
+        let players = players(self.count);
+        let mut store = create(&self.subject, &self.folder)?;
+        Pass { players: &players, rows: Vec::new() }.run(store.as_mut())?;
+        println!("{}", serde_json::to_string(&machine::process_bytes("VmHWM")?)?);
+        Ok(())
+    }
 }
 
 /// What an operation took.
