@@ -2,8 +2,9 @@
 //! records as that of a collection.
 //!
 //! What is given is read once, from front to end. One thread makes columns of it, and another one
-//! encodes these and writes segments. They belong to nothing until one replacement of the manifest attaches them, so a load that fails, is stopped or
-//! dies leaves nothing. Other commits go on meanwhile.
+//! encodes these and writes segments. They belong to nothing until one replacement of the manifest
+//! attaches them, so a load that fails, is stopped or dies leaves nothing. Other commits go on
+//! meanwhile.
 
 mod builder;
 mod columns;
