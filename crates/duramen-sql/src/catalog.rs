@@ -13,6 +13,7 @@ use duramen::{
     Columns, CommitSequence, Database, DatabaseSnapshot, Document, Error, ErrorKind, LabelPath,
     Moment, Revision, SeriesFilter,
 };
+use tokio::runtime::Handle;
 
 use crate::change::CHANGED_KEYS;
 use crate::failure::{external, nearest};
@@ -21,15 +22,19 @@ use crate::function::points::PointsTable;
 use crate::moment;
 use crate::statement::Places;
 use crate::system_time::{Period, TableName};
-use crate::table::{Table, TablePlace};
+use crate::table::{Table, TablePlace, Wanted};
 use crate::view;
 
 /// The schema that collections are in.
 pub(crate) const COLLECTIONS: &str = "public";
 
 /// What tables were found to have, as long as there is no newer commit.
-#[derive(Debug, Default)]
-pub(crate) struct KnownTables(Mutex<(CommitSequence, HashMap<TablePlace, Arc<Table>>)>);
+#[derive(Debug)]
+pub(crate) struct KnownTables {
+    found: Mutex<(CommitSequence, HashMap<TablePlace, Arc<Table>>)>,
+    /// Those of queries.
+    threads: Option<Handle>,
+}
 
 /// The tables of one query: those that are not asked for as of some moment are as of one commit.
 #[derive(Debug, Clone)]
@@ -40,6 +45,8 @@ pub(crate) struct Tables {
     pub(crate) places: Places,
     /// Keys of the records that a statement changed.
     keys: Option<RecordBatch>,
+    /// The columns that the query may need.
+    wanted: Wanted,
     /// The views that are being made tables of, each within the one before.
     views: Vec<String>,
 }
@@ -62,23 +69,31 @@ struct Collections(Arc<Tables>);
 struct Arrays(Arc<Tables>, String);
 
 impl KnownTables {
+    /// None yet, to be looked through by these threads.
+    pub(crate) fn new(threads: Option<Handle>) -> Arc<Self> {
+        Arc::new(Self { found: Mutex::default(), threads })
+    }
+
     fn table(
         &self,
         sequence: CommitSequence,
-        place: TablePlace,
+        (place, wanted): (TablePlace, &Wanted),
         make: impl FnOnce() -> duramen::Result<Columns>,
     ) -> duramen::Result<Arc<Table>> {
-        let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        {
+        let lock = || self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = {
             let mut known = lock();
             if known.0 != sequence {
                 *known = (sequence, HashMap::new());
             }
-            if let Some(table) = known.1.get(&place) {
-                return Ok(Arc::clone(table));
-            }
-        }
-        let table = Arc::new(Table::new(make()?, place.clone())?);
+            known.1.get(&place).cloned()
+        };
+        let table = match found {
+            Some(table) if table.has(wanted) => return Ok(table),
+            Some(table) => table.with(wanted)?,
+            None => Table::new((make()?, place.clone()), wanted, self.threads.as_ref())?,
+        };
+        let table = Arc::new(table);
         let mut known = lock();
         if known.0 == sequence {
             known.1.insert(place, Arc::clone(&table));
@@ -90,7 +105,18 @@ impl KnownTables {
 impl Tables {
     pub(crate) fn new(db: &Database, known: &Arc<KnownTables>, places: Places) -> Self {
         let (db, snapshot, known) = (db.clone(), db.snapshot(), Arc::clone(known));
-        Self { db, snapshot, known, places, keys: None, views: Vec::new() }
+        let wanted = places.wanted.clone();
+        Self { db, snapshot, known, places, keys: None, wanted, views: Vec::new() }
+    }
+
+    /// The same tables with those columns only that are wanted.
+    pub(crate) fn with_columns(self, wanted: Wanted) -> Self {
+        Self { wanted, ..self }
+    }
+
+    /// The columns that the query may need.
+    pub(crate) fn wanted(&self) -> &Wanted {
+        &self.wanted
     }
 
     /// The same tables and one of the keys of records that were changed.
@@ -104,7 +130,8 @@ impl Tables {
             let message = format!("the view {name:?} is made of itself: replace or drop it");
             return Err(Error::new(ErrorKind::Invalid, message));
         }
-        let mut within = self.clone();
+        // Its query has words of its own.
+        let mut within = self.clone().with_columns(Wanted::All);
         within.views.push(name.to_owned());
         Ok(within)
     }
@@ -163,7 +190,7 @@ impl Tables {
             }
         };
         let place = TablePlace { document: None, name: text.to_owned() };
-        self.known.table(self.snapshot.sequence(), place, make)
+        self.known.table(self.snapshot.sequence(), (place, &self.wanted), make)
     }
 
     /// The array of a document at a path, as of the moment that is in its name, if there is one.
@@ -181,7 +208,7 @@ impl Tables {
             snapshot.columns(&label)
         };
         let place = TablePlace { document: Some(document.to_owned()), name: text.to_owned() };
-        self.known.table(self.snapshot.sequence(), place, make)
+        self.known.table(self.snapshot.sequence(), (place, &self.wanted), make)
     }
 
     /// A document or collection with its past.

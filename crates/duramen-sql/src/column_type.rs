@@ -9,6 +9,8 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
 use duramen::{ColumnField, ColumnKinds, Columns, KeyKind, PathId};
 
+use crate::table::Wanted;
+
 const NUMBERS: ColumnKinds = ColumnKinds::INT.or(ColumnKinds::FLOAT).or(ColumnKinds::DIGITS);
 
 /// The metadata of a field that says what its values mean, as Arrow has it.
@@ -116,6 +118,14 @@ impl TableColumn {
             Self::ValidFromTime => field("_valid_from_time", timestamp()),
             Self::ValidToTime => end("_valid_to_time", timestamp()),
             Self::Value(column) => Arc::clone(&column.field),
+        }
+    }
+
+    /// Whether a query may need it; what the engine says of rows is always there.
+    pub(crate) fn is_wanted(&self, wanted: &Wanted) -> bool {
+        match self {
+            Self::Value(column) => wanted.has(column.field.name()),
+            _ => true,
         }
     }
 

@@ -27,6 +27,7 @@ use crate::answer::{Answer, Source};
 use crate::catalog::{COLLECTIONS, Catalog, KnownTables, Tables};
 use crate::parameter::Parameter;
 use crate::statement::{Places, Request};
+use crate::table::Wanted;
 use crate::{as_of_join, failure, fast, function, json_function, statement};
 
 /// How often a query that is waited for is asked whether to go on.
@@ -94,8 +95,9 @@ impl fmt::Debug for Session {
 impl Session {
     /// A session on a database; nothing is read or started before the first query.
     pub fn new(db: Database, options: SessionOptions) -> Self {
-        let (known, prepared) = (Arc::default(), fast::Prepared::default());
-        Self { db, options, known, prepared, runtime: start().ok() }
+        let runtime = start().ok();
+        let known = KnownTables::new(runtime.as_ref().map(|runtime| runtime.handle().clone()));
+        Self { db, options, known, prepared: fast::Prepared::default(), runtime }
     }
 
     /// Answers a query. What it has to say comes as it is asked for.
@@ -123,7 +125,19 @@ impl Session {
         }
         match statement::parse(sql, values)? {
             (Request::Read(statement), places) => {
-                self.read(statement, &places, self.tables(&places))
+                let tables = self.tables(&places);
+                if *tables.wanted() == Wanted::All {
+                    return self.read(statement, &places, tables);
+                }
+                let all = tables.clone().with_columns(Wanted::All);
+                let answer = self.read(statement.clone(), &places, tables);
+                match answer {
+                    // What is wrong is told with all columns that there are.
+                    Err(error) if error.kind() == ErrorKind::Invalid => {
+                        self.read(statement, &places, all)
+                    }
+                    answer => answer,
+                }
             }
             (Request::Copy(copy), places) => self.copy(&copy, &places),
             (Request::Change(statement), places) => self.change(&statement, (sql, &places)),

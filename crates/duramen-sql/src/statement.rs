@@ -1,6 +1,7 @@
 //! Reads the text of a query.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::Statement as Parsed;
@@ -13,11 +14,20 @@ use duramen::{Error, ErrorKind, Result};
 use crate::copy::{Copy, Direction};
 use crate::parameter::Parameter;
 use crate::script::Lines;
+use crate::table::Wanted;
 use crate::{as_of_join, change, copy, function, parameter, system_time};
+
+/// Words with which a query may need columns that it does not name, if only of other queries.
+const WITH_OTHER_COLUMNS: [&str; 7] =
+    ["SELECT", "JOIN", "UNION", "EXCEPT", "INTERSECT", "TABLE", "information_schema"];
 
 /// Where the words and texts of a query first stand.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Places(HashMap<String, Location>);
+pub(crate) struct Places {
+    first: HashMap<String, Location>,
+    /// The columns that the query may need.
+    pub(crate) wanted: Wanted,
+}
 
 impl Places {
     fn new(tokens: &[TokenWithSpan]) -> Self {
@@ -29,25 +39,49 @@ impl Places {
             };
             places.entry(value.clone()).or_insert(token.span.start);
         }
-        Self(places)
+        Self { first: places, wanted: wanted(tokens) }
     }
 
     /// Where a keyword is, for people.
     pub(crate) fn of_keyword(&self, keyword: &str) -> String {
-        let first = self.0.keys().filter(|word| word.eq_ignore_ascii_case(keyword)).min();
+        let first = self.first.keys().filter(|word| word.eq_ignore_ascii_case(keyword)).min();
         first.map_or_else(String::new, |word| self.of(word))
     }
 
     /// The words.
     pub(crate) fn words(&self) -> impl Iterator<Item = &str> {
-        self.0.keys().map(String::as_str)
+        self.first.keys().map(String::as_str)
     }
 
     /// Where a word is, for people.
     pub(crate) fn of(&self, word: &str) -> String {
-        let at = self.0.get(word);
+        let at = self.first.get(word);
         at.map_or_else(String::new, |at| format!(" (line {}, column {})", at.line, at.column))
     }
+}
+
+/// The columns that a query may need: one SELECT, without others in it, names those it does.
+fn wanted(tokens: &[TokenWithSpan]) -> Wanted {
+    let tokens = tokens.iter().map(|token| &token.token);
+    let tokens: Vec<_> = tokens.filter(|token| !matches!(token, Token::Whitespace(_))).collect();
+    let is_word = |token: &Token, name: &str| match token {
+        Token::Word(word) => word.value.eq_ignore_ascii_case(name),
+        _ => false,
+    };
+    let is = |token: &&Token, names: &[&str]| names.iter().any(|name| is_word(token, name));
+    let stars = tokens.iter().filter(|token| ***token == Token::Mul).count();
+    let counts = tokens.windows(4).filter(|around| {
+        is_word(around[0], "count")
+            && matches!(around[1..], [Token::LParen, Token::Mul, Token::RParen])
+    });
+    let is_one = tokens.first().is_some_and(|first| is(first, &["SELECT"]))
+        && tokens[1..].iter().all(|token| !is(token, &WITH_OTHER_COLUMNS))
+        && stars == counts.count();
+    let words = tokens.iter().filter_map(|token| match token {
+        Token::Word(word) => Some(word.value.clone()),
+        _ => None,
+    });
+    if is_one { Wanted::Named(Arc::new(words.collect())) } else { Wanted::All }
 }
 
 /// What a text asks for.

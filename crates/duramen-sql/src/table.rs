@@ -1,6 +1,8 @@
 //! A collection, or an array of a document, as a table.
 
+use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -8,19 +10,37 @@ use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Result;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
-use duramen::Columns;
+use duramen::{ColumnField, Columns};
+use tokio::runtime::Handle;
 
 use crate::column_type::TableColumns;
 use crate::failure;
 use crate::pruning::Bounds;
 use crate::scan::TableScan;
+use crate::session;
 
-/// Rows at a revision, by column.
+/// Parts from which on they are shared among threads: to wake one takes as long as a few parts.
+pub(crate) const SHARED_PARTS_MIN: usize = 16;
+
+/// Rows at a revision, by column: those columns that queries wanted so far.
 #[derive(Debug)]
 pub(crate) struct Table {
     pub(crate) rows: Columns,
     pub(crate) columns: TableColumns,
     pub(crate) place: TablePlace,
+    /// What was found of the columns.
+    root: ColumnField,
+    /// Of which columns something was found.
+    wanted: Wanted,
+}
+
+/// The columns of tables that a query may need.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    #[default]
+    All,
+    /// Those whose names are among some words.
+    Named(Arc<HashSet<String>>),
 }
 
 /// Where a table is found again.
@@ -32,11 +52,94 @@ pub(crate) struct TablePlace {
     pub(crate) name: String,
 }
 
+impl Wanted {
+    /// Whether a field is wanted, or a column that has its name with something before it.
+    pub(crate) fn has(&self, field: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Named(words) => words.iter().any(|word| word.ends_with(field)),
+        }
+    }
+
+    /// Whether all others are among them.
+    fn covers(&self, others: &Self) -> bool {
+        match (self, others) {
+            (Self::All, _) => true,
+            (Self::Named(_), Self::All) => false,
+            (Self::Named(words), Self::Named(others)) => others.is_subset(words),
+        }
+    }
+
+    fn or(&self, others: &Self) -> Self {
+        match (self, others) {
+            (Self::Named(words), Self::Named(others)) => {
+                Self::Named(Arc::new(words.as_ref() | others.as_ref()))
+            }
+            _ => Self::All,
+        }
+    }
+}
+
 impl Table {
-    /// Looks through the columns for what they have.
-    pub(crate) fn new(rows: Columns, place: TablePlace) -> duramen::Result<Self> {
-        let columns = TableColumns::new(&rows.root()?, &rows);
-        Ok(Self { rows, columns, place })
+    /// Looks through the columns that are wanted for what they have.
+    pub(crate) fn new(
+        (rows, place): (Columns, TablePlace),
+        wanted: &Wanted,
+        threads: Option<&Handle>,
+    ) -> duramen::Result<Self> {
+        let ahead = threads.map(|threads| ReadAhead::start(&rows, wanted, threads));
+        let root = rows.root_of(&|name| wanted.has(name))?;
+        drop(ahead);
+        let columns = TableColumns::new(&root, &rows);
+        Ok(Self { rows, columns, place, root, wanted: wanted.clone() })
+    }
+
+    /// Whether all columns that are wanted were looked through.
+    pub(crate) fn has(&self, wanted: &Wanted) -> bool {
+        self.wanted.covers(wanted)
+    }
+
+    /// The same table, of which further columns were looked through.
+    pub(crate) fn with(&self, wanted: &Wanted) -> duramen::Result<Self> {
+        let is_new = |name: &str| wanted.has(name) && !self.wanted.has(name);
+        let mut root = self.rows.root_of(&is_new)?;
+        root.fields.extend(self.root.fields.iter().cloned());
+        // The order in which they first came.
+        root.fields.sort_by_key(|field| field.path);
+        let columns = TableColumns::new(&root, &self.rows);
+        let (rows, place) = (self.rows.clone(), self.place.clone());
+        Ok(Self { rows, columns, place, root, wanted: self.wanted.or(wanted) })
+    }
+}
+
+/// Other threads that read what is about to be looked through, from its last part on, as long as
+/// this lives.
+struct ReadAhead(Arc<AtomicUsize>);
+
+impl ReadAhead {
+    fn start(rows: &Columns, wanted: &Wanted, threads: &Handle) -> Self {
+        // Parts that nobody has taken.
+        let left = Arc::new(AtomicUsize::new(rows.parts()));
+        let others = if rows.parts() < SHARED_PARTS_MIN { 0 } else { session::threads() - 1 };
+        for _ in 0..others {
+            let (rows, wanted, left) = (rows.clone(), wanted.clone(), Arc::clone(&left));
+            threads.spawn_blocking(move || {
+                let take = |left: usize| left.checked_sub(1);
+                while let Ok(left) = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) {
+                    // What is wrong is found again by who waits.
+                    if rows.load(left - 1, &|name| wanted.has(name)).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        Self(left)
+    }
+}
+
+impl Drop for ReadAhead {
+    fn drop(&mut self) {
+        self.0.store(0, Ordering::Relaxed);
     }
 }
 

@@ -209,8 +209,14 @@ impl Columns {
     /// What columns the rows have, and the kinds of values in each: the head of every cell is
     /// looked at, and every change.
     pub fn root(&self) -> Result<ColumnField> {
+        self.root_of(&|_| true)
+    }
+
+    /// The same without those fields of the rows whose names are not wanted: of these nothing is
+    /// read.
+    pub fn root_of(&self, is_wanted: &dyn Fn(&str) -> bool) -> Result<ColumnField> {
         match self.path {
-            Some(path) => self.field(path, 0),
+            Some(path) => self.field(path, 0, is_wanted),
             None => Ok(ColumnField {
                 name: String::new(),
                 path: ROOT,
@@ -221,33 +227,58 @@ impl Columns {
         }
     }
 
-    fn field(&self, path: PathId, level: usize) -> Result<ColumnField> {
-        let (name, fields, element) = {
+    /// Reads what [`root_of`](Self::root_of) looks at in a part, so that it is in memory: who has
+    /// other threads do so for other parts waits for fewer reads.
+    pub fn load(&self, part: usize, is_wanted: &dyn Fn(&str) -> bool) -> Result<()> {
+        let Some(path) = self.path else { return Ok(()) };
+        let fields = self.fields_of(path, is_wanted);
+        for ordinals in self.parts.get(part).map_or(&[][..], Vec::as_slice) {
+            for path in std::iter::once(path).chain(fields.iter().copied()) {
+                self.kinds_among(path, ordinals)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The paths of the fields of objects that are wanted, in the order in which they first came.
+    fn fields_of(&self, path: PathId, is_wanted: &dyn Fn(&str) -> bool) -> Vec<PathId> {
+        let data = self.tree.data.read();
+        let schema = &data.schema;
+        let is_field = |field: &PathId| match schema.label(*field) {
+            Label::Field(name) => {
+                schema.path(*field).parent == path && str::from_utf8(name).is_ok_and(is_wanted)
+            }
+            _ => false,
+        };
+        let columns = schema.space(schema.path(path).space).columns.iter().copied();
+        columns.filter(|field| *field != path).filter(is_field).collect()
+    }
+
+    fn field(
+        &self,
+        path: PathId,
+        level: usize,
+        is_wanted: &dyn Fn(&str) -> bool,
+    ) -> Result<ColumnField> {
+        let (name, element) = {
             let data = self.tree.data.read();
             let schema = &data.schema;
             let name = match schema.label(path) {
                 Label::Field(name) => String::from_utf8_lossy(name).into_owned(),
                 Label::Root | Label::Element | Label::Entry => String::new(),
             };
-            let columns = schema.space(schema.path(path).space).columns.iter().copied();
-            let is_field = |field: &PathId| {
-                let is_json = || match schema.label(*field) {
-                    Label::Field(name) => str::from_utf8(name).is_ok(),
-                    _ => false,
-                };
-                *field != path && schema.path(*field).parent == path && is_json()
-            };
-            (name, columns.filter(is_field).collect::<Vec<_>>(), schema.path(path).element)
+            (name, schema.path(path).element)
         };
+        let fields = self.fields_of(path, is_wanted);
         let mut kinds = self.kinds(path)?;
         if level >= COLUMN_LEVELS_MAX {
             kinds.insert(ColumnKinds::JSON);
         }
         let has = |kind: ColumnKinds| kind.is_within(kinds) && level < COLUMN_LEVELS_MAX;
+        let within = |path: PathId| self.field(path, level + 1, &|_| true);
         let fields = fields.into_iter().filter(|_| has(ColumnKinds::OBJECT));
-        let fields = fields.map(|field| self.field(field, level + 1)).collect::<Result<_>>()?;
-        let element = element.filter(|_| has(ColumnKinds::ARRAY));
-        let element = element.map(|element| self.field(element, level + 1)).transpose()?;
+        let fields = fields.map(within).collect::<Result<_>>()?;
+        let element = element.filter(|_| has(ColumnKinds::ARRAY)).map(within).transpose()?;
         Ok(ColumnField { name, path, kinds, fields, element: element.map(Box::new) })
     }
 
@@ -256,19 +287,24 @@ impl Columns {
         let mut kinds = ColumnKinds::default();
         for part in parts(std::iter::once(0..end)) {
             for ordinals in part.into_iter().filter(|range| !range.is_empty()) {
-                let (group, slots) = group_of(&ordinals);
-                kinds.insert(self.tree.read(|data| {
-                    let mut found = ColumnKinds::default();
-                    let scan = self.scan(data, path, group, slots.clone());
-                    match &self.past {
-                        Some(past) => data.scan_since(&scan, past.first, &mut found)?,
-                        None => data.scan(&scan, &mut found)?,
-                    }
-                    Ok(found)
-                })?);
+                kinds.insert(self.kinds_among(path, &ordinals)?);
             }
         }
         Ok(kinds)
+    }
+
+    /// The kinds of values among ordinals of one row group.
+    fn kinds_among(&self, path: PathId, ordinals: &Range<u64>) -> Result<ColumnKinds> {
+        let (group, slots) = group_of(ordinals);
+        self.tree.read(|data| {
+            let mut found = ColumnKinds::default();
+            let scan = self.scan(data, path, group, slots.clone());
+            match &self.past {
+                Some(past) => data.scan_since(&scan, past.first, &mut found)?,
+                None => data.scan(&scan, &mut found)?,
+            }
+            Ok(found)
+        })
     }
 
     /// The values of a column at some rows.

@@ -15,9 +15,7 @@ use crate::failure;
 use crate::parameter::Parameter;
 use crate::session::{Session, plan, threads};
 use crate::statement::{self, Places, Request};
-
-/// Parts from which on they are shared among threads: to wake one takes as long as a few parts.
-const SHARED_PARTS_MIN: usize = 16;
+use crate::table::SHARED_PARTS_MIN;
 
 impl Session {
     /// The answer by a plan that is known; none if the query has to be planned.
@@ -37,10 +35,10 @@ impl Session {
         };
         let limit = self.options.timeout_ms.map(Duration::from_millis);
         let deadline = limit.map(|limit| Instant::now() + limit);
-        let tables = self.tables(&Places::default());
+        let tables = self.tables(&Places::default()).with_columns(prepared.wanted.clone());
         // What is wrong with a table is told with its place in the text.
         let Ok(table) = tables.find(&prepared.place) else { return Ok(None) };
-        if table.columns != prepared.columns {
+        if !prepared.is_of(&table.columns) {
             self.prepared.set(&shape.text, Known::Asked);
             return Ok(None);
         }
@@ -72,9 +70,12 @@ impl Session {
                 };
                 let context = self.context(tables)?;
                 let planned = self.runtime()?.block_on(plan(&context, statement));
-                planned.map_err(|error| failure::query(error, &places))
+                let planned = planned.map_err(|error| failure::query(error, &places))?;
+                Ok((planned, places.wanted))
             });
-        let prepared = planned.ok().and_then(|plan| PreparedPlan::of(&plan, shape.literals.len()));
+        let prepared = planned
+            .ok()
+            .and_then(|(plan, wanted)| PreparedPlan::of(&plan, (shape.literals.len(), wanted)));
         let prepared = prepared.map(Arc::new);
         let known = prepared.clone().map_or(Known::Plain, Known::Fast);
         self.prepared.set(&shape.text, known);

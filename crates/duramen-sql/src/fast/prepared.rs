@@ -13,8 +13,8 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use super::lowering::FastPlan;
 use super::operator::FastAggregateExec;
 use super::template::Template;
-use crate::column_type::TableColumns;
-use crate::table::TablePlace;
+use crate::column_type::{TableColumn, TableColumns};
+use crate::table::{TablePlace, Wanted};
 
 /// Plans that a session keeps.
 const PLANS_MAX: usize = 1_024;
@@ -38,7 +38,9 @@ pub(super) enum Known {
 pub(super) struct PreparedPlan {
     pub(super) template: Template,
     pub(super) place: TablePlace,
-    pub(super) columns: TableColumns,
+    /// Those that the query may need.
+    pub(super) wanted: Wanted,
+    columns: Vec<TableColumn>,
 }
 
 impl Prepared {
@@ -67,11 +69,22 @@ impl Prepared {
     }
 }
 
+/// The columns that are wanted. Whatever else there is changes nothing.
+fn wanted_of<'c>(
+    columns: &'c TableColumns,
+    wanted: &Wanted,
+) -> impl Iterator<Item = &'c TableColumn> {
+    columns.columns.iter().filter(|column| column.is_wanted(wanted))
+}
+
 impl PreparedPlan {
     /// Of the plan of a query with so many literals that stand in for others; none if it takes more
     /// than the engine, or if the plan would not hold for other literals.
-    pub(super) fn of(plan: &Arc<dyn ExecutionPlan>, literals: usize) -> Option<Self> {
-        let (fast, wanted) = if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
+    pub(super) fn of(
+        plan: &Arc<dyn ExecutionPlan>,
+        (literals, wanted): (usize, Wanted),
+    ) -> Option<Self> {
+        let (fast, chosen) = if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
             let index = |expr: &ColumnExpr| expr.index();
             let columns = projection.expr().iter().map(|expr| expr.expr.downcast_ref().map(index));
             (
@@ -83,10 +96,16 @@ impl PreparedPlan {
             (fast, (0..fast.plan().outputs.len()).collect::<Vec<_>>())
         };
         let FastPlan { plan: of, outputs, table, .. } = fast.plan();
-        let outputs = wanted.into_iter().map(|index| outputs.get(index).copied());
+        let outputs = chosen.into_iter().map(|index| outputs.get(index).copied());
         let outputs = outputs.collect::<Option<_>>()?;
         let template = Template { plan: of.clone(), outputs, schema: plan.schema() };
         let (place, columns) = table.clone();
-        template.has_all(literals).then_some(Self { template, place, columns })
+        let columns = wanted_of(&columns, &wanted).cloned().collect();
+        template.has_all(literals).then_some(Self { template, place, wanted, columns })
+    }
+
+    /// Whether it is one of a table with these columns.
+    pub(super) fn is_of(&self, columns: &TableColumns) -> bool {
+        wanted_of(columns, &self.wanted).eq(&self.columns)
     }
 }

@@ -48,12 +48,43 @@ fn a_query_that_is_asked_again_keeps_its_plan_and_not_its_answer() {
     check(5_000, 3, &|_| true);
     db.collection("t").unwrap().delete(999, &CommitOptions::default()).unwrap();
     check(1_000, 4, &|key| key != 999);
-    // With another field the columns are others, for which the plan is made again.
+    // A field that the query does not name changes nothing; where one that it names has values of
+    // another kind, the plan is made again.
     let of = r#"{"n":1,"late":1}"#;
     db.collection("t").unwrap().put(1, of, &CommitOptions::default()).unwrap();
     check(1_000, 0, &|key| key != 999 && key != 1);
     check(1_001, 0, &|key| key != 999 && key != 1);
     assert_eq!(session.plans_kept(), 1);
+    let of = r#"{"n":2.5,"s":"1","r":50}"#;
+    db.collection("t").unwrap().put(2, of, &CommitOptions::default()).unwrap();
+    let found = answer(&session, &query(3, "0"));
+    assert!(found.contains("| 2.5 |"), "{found}");
+}
+
+/// Columns that a query does not name are not looked through for it, but for those after it.
+#[test]
+fn columns_are_found_whatever_queries_before_have_named() {
+    let (_db, session) = session();
+    assert!(answer(&session, "SELECT count(*) AS c FROM t").contains("9000"));
+    let found = answer(&session, "SELECT max(n) - 1 AS m FROM t WHERE s = '4'");
+    assert!(found.contains("8998"), "{found}");
+    let found = answer(&session, "SELECT * FROM t WHERE n = 7");
+    assert!(found.contains("| _key | _version | _revision | _timestamp "), "{found}");
+    assert!(found.contains("| n | s | r   |"), "{found}");
+    for sql in [
+        "SELECT n * 2 AS d, t.* FROM t WHERE n = 7",
+        "SELECT * FROM t NATURAL JOIN (SELECT n, s FROM t WHERE n = 7) AS u",
+        "SELECT r FROM (SELECT * FROM t) WHERE n = 7",
+        "SELECT count(r) AS r FROM t WHERE n = 7 HAVING count(*) = 1",
+    ] {
+        let (_db, fresh) = self::session();
+        assert!(answer(&fresh, sql).contains("| r "), "{sql}");
+    }
+    let (_db, fresh) = self::session();
+    let columns = "SELECT column_name FROM information_schema.columns WHERE table_name = 't'";
+    assert!(answer(&fresh, columns).contains("| r "));
+    let error = fresh.query("SELECT sum(rr) FROM t").err().unwrap().to_string();
+    assert!(error.ends_with(", r") || error.ends_with("\"r\"?"), "{error}");
 }
 
 /// An array as of a revision was planned each time, which took longer than its answer.

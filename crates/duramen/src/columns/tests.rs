@@ -42,6 +42,28 @@ fn what_an_object_has_no_more_is_missing_in_its_columns() {
 }
 
 #[test]
+fn only_fields_that_are_wanted_are_looked_through() {
+    let db = Database::memory().unwrap();
+    let records = db.create_collection("r", KeyKind::I64).unwrap();
+    let record = |n: i64| (n, format!(r#"{{"a":{{"b":{n}}},"b":"{n}","c":{n}}}"#));
+    records.put_many((0..6_000).map(record), &how()).unwrap();
+    db.checkpoint().unwrap();
+    let columns = records.head().unwrap().columns().unwrap();
+    let is_wanted = |name: &str| name != "c";
+    for part in 0..columns.parts() {
+        columns.load(part, &is_wanted).unwrap();
+    }
+    columns.load(columns.parts(), &is_wanted).unwrap();
+    let mut all = columns.root().unwrap();
+    assert_eq!(all.fields.len(), 3);
+    all.fields.pop();
+    let some = columns.root_of(&is_wanted).unwrap();
+    assert_eq!(some, all);
+    assert_eq!(some.fields[0].fields[0].name, "b");
+    assert!(columns.root_of(&|_| false).unwrap().fields.is_empty());
+}
+
+#[test]
 fn elements_of_arrays_in_arrays_are_rows_in_their_order() {
     let db = Database::memory().unwrap();
     let document = db.create_document("d").unwrap();
