@@ -298,6 +298,27 @@ impl Block {
         Err(reader.corrupt("the times of a block are not in order"))
     }
 
+    /// The sums of its floats run by run, each of which ends before the place that `ends` says, the
+    /// last with the last point: none unless all of them count and are numbers, and where that is
+    /// not told without a look at each of them.
+    pub(crate) fn sums(
+        &self,
+        ends: &[usize],
+        takes: impl FnOnce(Quality) -> bool,
+    ) -> Result<Option<Vec<f64>>> {
+        let qualities = self.column(&self.columns.qualities);
+        let is_taken = matches!(qualities, [ONE_QUALITY, quality] if takes(Quality(*quality)));
+        if self.value_type != ValueType::F64 || !is_taken {
+            return Ok(None);
+        }
+        let mut reader = Reader::new(self.column(&self.columns.values));
+        let sums = floats::sums(&mut reader, self.len, ends)?;
+        if sums.is_some() {
+            reader.end()?;
+        }
+        Ok(sums)
+    }
+
     /// The commit sequences of its points.
     pub(crate) fn sequences(&self) -> Result<Sequences> {
         let (low, high) = self.sequences;
@@ -319,7 +340,7 @@ impl Block {
 
     /// The time between any two neighbours, if it is the same: above zero, and what leads from
     /// the first time to the last.
-    fn regular_step(&self) -> Option<i64> {
+    pub(crate) fn regular_step(&self) -> Option<i64> {
         let (base, step) = integers::line(self.column(&self.columns.times))?;
         let steps = (self.len as u64).saturating_sub(1);
         let rise = step.cast_unsigned().checked_mul(steps)?;

@@ -8,7 +8,9 @@ use crate::database::{Database, DatabaseSnapshot};
 use crate::engine::options::CommitOptions;
 use crate::error::{Error, ErrorKind, Result};
 use crate::revision::Micros;
-use crate::series::aggregate::{Aggregate, AggregateOptions, QualityFilter, WindowColumn};
+use crate::series::aggregate::{
+    Aggregate, AggregateOptions, QualityFilter, WindowColumn, WindowTable,
+};
 use crate::series::definition::SeriesInfo;
 use crate::series::filter::SeriesFilter;
 use crate::series::points::Points;
@@ -91,19 +93,24 @@ impl DatabaseSnapshot {
         let Some(TimeSpan { first, last }) = common else {
             return Ok(SeriesGrid { starts: Vec::new(), series: vec![Vec::new(); all.len()] });
         };
-        let tables = on_all_processors(&all, |series| {
-            series.aggregate(Micros(first)..=Micros(last), options)
-        })?;
+        let span = Micros(first)..=Micros(last);
+        let tables = match &all[..] {
+            [one] => vec![one.aggregate(span, options)?],
+            all => on_all_processors(all, |series| series.aggregate_alone(&span, options))?,
+        };
         let mut starts = tables.first().map_or(Vec::new(), |table| table.starts.clone());
         if tables.iter().any(|table| table.starts != starts) {
             starts = tables.iter().flat_map(|table| &table.starts).copied().collect();
             starts.sort_unstable();
             starts.dedup();
         }
-        let aligned = |table: &crate::WindowTable| {
+        let aligned = |table: WindowTable| {
+            if table.starts == starts {
+                return table.columns;
+            }
             table.columns.iter().map(|one| one.aligned(&table.starts, &starts)).collect()
         };
-        let series = tables.iter().map(aligned).collect();
+        let series = tables.into_iter().map(aligned).collect();
         Ok(SeriesGrid { starts, series })
     }
 
@@ -123,7 +130,7 @@ impl DatabaseSnapshot {
         asked.quality = options.quality;
         let span = span_of(&span);
         let values = on_all_processors(&found, |info| {
-            let table = self.series(&info.name)?.aggregate(span, &asked)?;
+            let table = self.series(&info.name)?.aggregate_alone(&span, &asked)?;
             Ok(table.columns.first().and_then(|column| column.get(0)))
         })?;
         let number = |value: &SeriesValue| value.as_f64().filter(|number| !number.is_nan());
@@ -171,7 +178,7 @@ impl SeriesSnapshot {
 }
 
 /// Does the same with each of some things; the results are in their order.
-fn on_all_processors<T: Sync, R: Send>(
+pub(super) fn on_all_processors<T: Sync, R: Send>(
     all: &[T],
     work: impl Fn(&T) -> Result<R> + Sync,
 ) -> Result<Vec<R>> {

@@ -152,6 +152,24 @@ pub(crate) fn on_disk(
     Ok(sources)
 }
 
+/// About how many blocks of segments the points of a span stand in.
+pub(crate) fn segment_blocks(live: &LiveSegments, column: &[u8], span: TimeSpan) -> Result<usize> {
+    let tree = KeyHash::of_tree(column);
+    let mut blocks = 0_usize;
+    for segment in live.segments() {
+        if !tree.map_or(Ok(true), |tree| segment.may_have(tree))? {
+            continue;
+        }
+        let at = |time| {
+            let key = PointsKey { first: time, sequence: CommitSequence(u64::MAX) };
+            let found = segment.at_or_before(live.cache(), &cell_key::points(column, key))?;
+            Ok::<_, Error>(found.map_or(0, |at| at.block))
+        };
+        blocks = blocks.saturating_add(at(span.last)?.saturating_sub(at(span.first)?));
+    }
+    Ok(blocks)
+}
+
 impl Source {
     fn new(course: Course, memory: &Arc<Memory>, pieces: Pieces) -> Result<Self> {
         let memory = Arc::clone(memory);
@@ -201,6 +219,12 @@ impl Source {
         let (first, last) = block.time_range();
         let span = self.course.span;
         Ok((span.has(first.0) && span.has(last.0)).then_some(block))
+    }
+
+    /// The points of the piece that is decoded, if these are all that are left.
+    pub(crate) fn rest(&self) -> Option<(&Piece, Range<usize>)> {
+        let chunk = self.head.as_ref().filter(|_| self.ahead.is_none())?;
+        Some((&chunk.piece, chunk.left.clone()))
     }
 
     /// Whether the points of what comes next are in memory, decoded.

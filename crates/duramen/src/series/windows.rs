@@ -111,7 +111,15 @@ impl Windows {
 
     /// Whether they are those of a width, counted from the Unix epoch.
     pub(crate) fn are_of(&self, width: i64) -> bool {
-        matches!(self.kind, Kind::Fixed(own) if own == width)
+        self.width() == Some(width)
+    }
+
+    /// Their width, if they all have one.
+    pub(crate) fn width(&self) -> Option<i64> {
+        match self.kind {
+            Kind::Fixed(width) => Some(width),
+            Kind::Whole | Kind::Calendar(..) => None,
+        }
     }
 
     /// Whether windows of a width, counted from the Unix epoch, never reach over the beginning of

@@ -1,6 +1,8 @@
 //! The results as columns, and what fills their gaps.
 
 use super::{Aggregate, Fill, WindowColumn, WindowTable};
+use crate::error::{Error, ErrorKind, Result};
+use crate::limits::SERIES_WINDOWS_MAX;
 use crate::series::block::float;
 use crate::series::{SeriesValue, ValueType, Values};
 
@@ -25,11 +27,6 @@ impl Columns {
         Self { starts: Vec::new(), columns: aggregates.iter().map(column).collect() }
     }
 
-    /// Windows so far.
-    pub(super) fn len(&self) -> usize {
-        self.starts.len()
-    }
-
     /// Appends a window.
     pub(super) fn push(&mut self, start: i64, row: impl Iterator<Item = Option<SeriesValue>>) {
         self.starts.push(start);
@@ -46,6 +43,28 @@ impl Columns {
             assert!(is_alike, "an aggregate has another type than its column");
             column.nulls.resize(column.values.len(), false);
         }
+    }
+
+    /// Appends the windows of a table of the same aggregates, which are behind all that are there.
+    pub(super) fn append(&mut self, table: WindowTable) -> Result<()> {
+        self.starts.extend(table.starts);
+        for (column, more) in self.columns.iter_mut().zip(table.columns) {
+            let is_alike = column.values.append(&more.values, 0..more.values.len());
+            assert!(is_alike, "an aggregate has another type than its column");
+            column.nulls.extend(more.nulls);
+        }
+        self.check_len()
+    }
+
+    /// Refuses more windows than there may be.
+    pub(super) fn check_len(&self) -> Result<()> {
+        if self.starts.len() <= SERIES_WINDOWS_MAX {
+            return Ok(());
+        }
+        let what = format!(
+            "there are more than {SERIES_WINDOWS_MAX} windows: use wider ones, or a shorter span"
+        );
+        Err(Error::new(ErrorKind::Invalid, what))
     }
 
     /// The table, its gaps filled.
@@ -65,9 +84,6 @@ impl Columns {
 impl WindowColumn {
     /// The same over windows that have those of the column among them; the others have no value.
     pub(in crate::series) fn aligned(&self, own: &[i64], starts: &[i64]) -> Self {
-        if own == starts {
-            return self.clone();
-        }
         let values = Values::new(self.values.value_type());
         let mut aligned = Self { values, nulls: Vec::with_capacity(starts.len()) };
         let mut next = 0;

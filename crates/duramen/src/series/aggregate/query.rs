@@ -2,11 +2,40 @@
 
 use std::ops::RangeBounds;
 
-use super::{AggregateOptions, Before, Stream, WindowTable};
+use super::columns::Columns;
+use super::{AggregateOptions, Before, Fill, Stream, WindowTable};
 use crate::error::Result;
 use crate::revision::Micros;
+use crate::series::many::on_all_processors;
+use crate::series::source;
 use crate::series::span::TimeSpan;
 use crate::series::{Point, RangeOptions, Series, SeriesSnapshot};
+use crate::tree::cell_key;
+
+/// Blocks of segments that are read sooner by one thread than another one has begun.
+const PART_BLOCKS: usize = 4;
+/// Parts of a span: more than there are threads, so that all have something to do to the end.
+const PARTS_MAX: usize = 16;
+/// Blocks of a span that stay decoded when they were read: more of them would take the place of
+/// everything else, and be gone all the same before they are read again.
+const KEPT_BLOCKS: usize = 4;
+
+/// A part of a span that one thread reads.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    span: TimeSpan,
+    /// Until when values hold in it.
+    end: i64,
+    /// Blocks that stay decoded.
+    kept_blocks: usize,
+}
+
+impl Part {
+    /// All of a span.
+    fn whole((span, end): (TimeSpan, i64)) -> Self {
+        Self { span, end, kept_blocks: KEPT_BLOCKS }
+    }
+}
 
 impl SeriesSnapshot {
     /// What the points of a span of time come to, window by window. Where the span has no bound,
@@ -41,8 +70,67 @@ impl SeriesSnapshot {
         let Some((span, end)) = self.bounded(&span)? else {
             return Stream::none(value_type, options);
         };
+        let parts = self.parts((span, end), options)?;
+        if parts.is_empty() {
+            return self.aggregate_part(Part::whole((span, end)), options);
+        }
+        let fill = if options.fill == Fill::None { Fill::None } else { Fill::Null };
+        let unfilled = AggregateOptions { fill, ..options.clone() };
+        let tables = on_all_processors(&parts, |part| self.aggregate_part(*part, &unfilled))?;
+        let mut all = Columns::new(&options.aggregates, value_type);
+        tables.into_iter().try_for_each(|table| all.append(table))?;
+        Ok(all.finish(options.fill))
+    }
+
+    /// The same, by one thread.
+    pub(in crate::series) fn aggregate_alone(
+        &self,
+        span: &impl RangeBounds<Micros>,
+        options: &AggregateOptions,
+    ) -> Result<WindowTable> {
+        match self.bounded(span)? {
+            Some(span) => self.aggregate_part(Part::whole(span), options),
+            None => Stream::none(self.info().definition.value_type, options),
+        }
+    }
+
+    /// A long span in parts of whole windows that threads may share; none if it is short.
+    fn parts(&self, (span, end): (TimeSpan, i64), options: &AggregateOptions) -> Result<Vec<Part>> {
+        let (view, series) = self.place();
+        let column = cell_key::all_points(series);
+        let blocks = source::segment_blocks(&view.store.live(), &column, span)?;
+        let wanted = (blocks / PART_BLOCKS).min(PARTS_MAX);
+        // Rollups answer before threads are there.
+        if wanted < 2 || self.has_plan(span, options)? {
+            return Ok(Vec::new());
+        }
+        let (mut parts, mut first) = (Vec::new(), span.first);
+        let width = span.last.abs_diff(span.first) / wanted as u64;
+        for part in 1..wanted as u64 {
+            let near = span.first.saturating_add_unsigned(width.saturating_mul(part));
+            let cut = options.windows.start(options.windows.number(near)?)?;
+            if cut > first && cut <= span.last {
+                let span = TimeSpan { first, last: cut - 1 };
+                parts.push(Part { span, end: cut, kept_blocks: 0 });
+                first = cut;
+            }
+        }
+        if !parts.is_empty() {
+            parts.push(Part { span: TimeSpan { first, ..span }, end, kept_blocks: 0 });
+        }
+        Ok(parts)
+    }
+
+    /// What the points of a part come to.
+    fn aggregate_part(
+        &self,
+        Part { span, end, kept_blocks }: Part,
+        options: &AggregateOptions,
+    ) -> Result<WindowTable> {
+        let value_type = self.info().definition.value_type;
         let before = self.before(span.first, options)?;
         let mut stream = Stream::new(value_type, options, (span.first, end), before)?;
+        stream.kept_blocks = kept_blocks;
         self.feed(&mut stream, span, options)?;
         let one = RangeOptions { limit: Some(1), ..RangeOptions::default() };
         let after = match span.last.checked_add(1) {
@@ -130,6 +218,7 @@ impl Series {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::series::block::tests::Numbers64;
     use crate::series::{Aggregate, Hold, Points, Quality, SeriesDefinition, ValueType, Windows};
     use crate::{CommitOptions, Database, SeriesValue};
 
@@ -170,6 +259,90 @@ mod tests {
         }
         let what = [Aggregate::TimeWeightedMean(Hold::Linear)];
         assert_eq!(row(&series(&points), 40..60, &what), [Some(5.0)]);
+    }
+
+    /// Many blocks of segments: decimals at regular times, and what takes more room at others.
+    fn long(count: i64) -> Series {
+        let mut random = Numbers64(11);
+        let mut points = Points::new(ValueType::F64);
+        for place in 0..count {
+            let (time, value) = if place < count / 2 {
+                (place * 1_000, f64::from(u32::try_from(random.below(1_000_000)).unwrap()) / 100.0)
+            } else {
+                (place * 1_000 + random.below(1_000).cast_signed(), random.normal())
+            };
+            points.push(Micros(time), value, Quality::GOOD).unwrap();
+        }
+        let db = Database::memory().unwrap();
+        let series = db.create_series("a", &SeriesDefinition::new(ValueType::F64)).unwrap();
+        series.append_points(&points, &CommitOptions::default()).unwrap();
+        db.checkpoint().unwrap();
+        series
+    }
+
+    fn is_near(one: Option<SeriesValue>, two: Option<SeriesValue>) -> bool {
+        match (one.and_then(|it| it.as_f64()), two.and_then(|it| it.as_f64())) {
+            (Some(one), Some(two)) => (one - two).abs() <= 1e-9 * one.abs().max(1.0),
+            (one, two) => one.is_none() && two.is_none(),
+        }
+    }
+
+    #[test]
+    fn threads_that_share_a_series_come_to_what_one_comes_to() {
+        let now = long(400_000).snapshot();
+        let all = [
+            Aggregate::Mean,
+            Aggregate::Min,
+            Aggregate::Delta,
+            Aggregate::TimeWeightedMean(Hold::Step),
+            Aggregate::TimeWeightedMean(Hold::Linear),
+            Aggregate::Last,
+        ];
+        for (width, fill) in [
+            (7_300, Fill::None),
+            (250, Fill::Previous),
+            (70_000_000, Fill::None),
+            (300, Fill::Null),
+        ] {
+            let windows = Windows::of_width(Micros(width)).unwrap();
+            let options = AggregateOptions { fill, ..AggregateOptions::new(all.to_vec(), windows) };
+            let span = Micros(1_234)..Micros(399_000_500);
+            let bounded = now.bounded(&span).unwrap().unwrap();
+            assert!(now.parts(bounded, &options).unwrap().len() > 1);
+            let (shared, alone) =
+                (now.aggregate(span.clone(), &options), now.aggregate_alone(&span, &options));
+            let (shared, alone) = (shared.unwrap(), alone.unwrap());
+            assert_eq!(shared.starts, alone.starts);
+            for (one, two) in shared.columns.iter().zip(&alone.columns) {
+                assert!((0..one.nulls.len()).all(|at| is_near(one.get(at), two.get(at))));
+            }
+        }
+    }
+
+    #[test]
+    fn sums_of_windows_out_of_packed_blocks_are_those_of_their_points() {
+        let now = long(400_000).snapshot();
+        let points = now.range(..).unwrap().read().unwrap();
+        let what = vec![Aggregate::Count, Aggregate::Sum, Aggregate::Mean];
+        for width in [60_000, 7_300, 1_000, 1_500] {
+            let options =
+                AggregateOptions::new(what.clone(), Windows::of_width(Micros(width)).unwrap());
+            let table = now.aggregate_alone(&(..), &options).unwrap();
+            let mut wanted = std::collections::BTreeMap::new();
+            for point in points.iter() {
+                let (count, sum) =
+                    wanted.entry(point.time.0.div_euclid(width) * width).or_insert((0_i64, 0.0));
+                *count += 1;
+                *sum += point.value.as_f64().unwrap();
+            }
+            assert!(table.starts.iter().eq(wanted.keys()));
+            for (at, (count, sum)) in wanted.values().enumerate() {
+                assert_eq!(table.columns[0].get(at), Some(SeriesValue::I64(*count)));
+                let mean = sum / i32::try_from(*count).map(f64::from).unwrap();
+                assert!(is_near(table.columns[1].get(at), Some(SeriesValue::F64(*sum))));
+                assert!(is_near(table.columns[2].get(at), Some(SeriesValue::F64(mean))));
+            }
+        }
     }
 
     #[test]

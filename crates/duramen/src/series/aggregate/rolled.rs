@@ -9,10 +9,6 @@ use crate::series::tiers::Rollup;
 use crate::series::young::Young;
 use crate::series::{Points, SeriesSnapshot};
 
-/// Blocks of a long span that stay decoded when they were read: more of them would take the place
-/// of everything else, and be gone all the same before they are read again.
-const KEPT_BLOCKS: usize = 4;
-
 /// What to read of a span of time.
 struct Plan {
     stored: StoredRollup,
@@ -75,7 +71,7 @@ impl SeriesSnapshot {
         let Some(span) = self.kept(span)? else { return Ok(()) };
         let is_of_summaries = is_of_summaries(options);
         let mut reading = self.read(Course { span, direction: Direction::Rising })?;
-        let (mut buffer, mut kept) = (Points::new(reading.value_type()), 0);
+        let mut buffer = Points::new(reading.value_type());
         loop {
             let block = reading.next_seen_block()?;
             if let Some(block) = &block
@@ -85,18 +81,27 @@ impl SeriesSnapshot {
                 reading.skip_block()?;
                 continue;
             }
-            kept += usize::from(block.is_some());
-            if let Some(block) = &block
-                && kept > KEPT_BLOCKS
-                && reading.read_block(block, &mut buffer)?
-            {
-                stream.add(&buffer, 0..buffer.len())?;
+            let block = block.filter(|_| !reading.is_decoded());
+            let is_kept = block.is_none() || stream.kept_blocks > 0;
+            stream.kept_blocks -= usize::from(block.is_some() && is_kept);
+            if let Some(block) = block.filter(|_| !is_kept) {
+                if stream.add_sums(&block)? {
+                    reading.skip_block()?;
+                } else {
+                    reading.read_block(&block, &mut buffer)?;
+                    stream.add(&buffer, 0..buffer.len())?;
+                }
             } else if !reading
                 .visit(&mut buffer, &mut |points, places| stream.add(points, places))?
             {
                 return Ok(());
             }
         }
+    }
+
+    /// Whether a rollup answers, most of it at least.
+    pub(super) fn has_plan(&self, span: TimeSpan, options: &AggregateOptions) -> Result<bool> {
+        Ok(self.plan(span, options)?.is_some())
     }
 
     /// The widest rollup that answers exactly; none if there is none.
@@ -138,7 +143,7 @@ impl SeriesSnapshot {
             }
             stored.each(TimeSpan { first, last }, &[], &mut |table| {
                 let good = table.integers(Column::Good).unwrap_or_default();
-                let has_any = table.starts.iter().zip(good).filter(|(_, good)| **good > 0);
+                let has_any = table.starts().iter().zip(good).filter(|(_, good)| **good > 0);
                 for (&start, _) in has_any {
                     let first = all.map_or(start, |all| all.first.min(start));
                     let end = start.saturating_add(rollup.micros());
@@ -172,7 +177,7 @@ impl SeriesSnapshot {
 impl Feed<'_, '_> {
     /// Takes the rows of a table: as columns if they are the windows that are asked for.
     fn take_all(&mut self, table: &Table) -> Result<()> {
-        let (Some(&first), Some(&last)) = (table.starts.first(), table.starts.last()) else {
+        let (Some(&first), Some(&last)) = (table.starts().first(), table.starts().last()) else {
             return Ok(());
         };
         self.take_dirty_before(first)?;
@@ -185,7 +190,7 @@ impl Feed<'_, '_> {
         if is_clean && is_seen && self.stream.add_table(table, width)? {
             return Ok(());
         }
-        (0..table.starts.len()).try_for_each(|index| self.take(&table.row(index)?))
+        (0..table.starts().len()).try_for_each(|index| self.take(&table.row(index)?))
     }
 
     fn take(&mut self, row: &Row) -> Result<()> {

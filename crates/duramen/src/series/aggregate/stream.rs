@@ -9,8 +9,7 @@ use super::columns::Columns;
 use super::digest::Digest;
 use super::window::{Area, Window};
 use super::{Aggregate, AggregateOptions, Fill, WindowTable};
-use crate::error::{Error, ErrorKind, Result};
-use crate::limits::SERIES_WINDOWS_MAX;
+use crate::error::Result;
 use crate::series::block::{Block, Summary, float};
 use crate::series::rollup::{Column, Table};
 use crate::series::{Point, Points, SeriesValue, ValueType, Values};
@@ -31,6 +30,8 @@ pub(crate) struct Stream<'a> {
     /// The value that holds since the last point, unless that does not count.
     held: Option<(i64, SeriesValue)>,
     columns: Columns,
+    /// How many more blocks that are read for it are to stay decoded.
+    pub(super) kept_blocks: usize,
 }
 
 /// What has to be looked at beside summaries.
@@ -108,6 +109,7 @@ impl<'a> Stream<'a> {
             before: before.number,
             held: held.map(|point| (point.time.0, point.value)).filter(|_| needs.held),
             columns: Columns::new(&options.aggregates, value_type),
+            kept_blocks: 0,
             needs,
             is_of_sums: options.aggregates.iter().all(Aggregate::is_sum),
             options,
@@ -144,6 +146,38 @@ impl<'a> Stream<'a> {
         Ok(true)
     }
 
+    /// Adds a block of the span that is behind all that was added before, by the sums of its
+    /// windows; false, and nothing done, where more is asked for, or these are not quickly told.
+    pub(crate) fn add_sums(&mut self, block: &Block) -> Result<bool> {
+        let filter = self.options.quality;
+        let width = self.options.windows.width().filter(|_| self.is_of_sums);
+        let Some(width) = width.filter(|_| self.is_of_whole_columns()) else { return Ok(false) };
+        let (starts, ends) = windows_of(block, width)?;
+        let Some(sums) = block.sums(&ends, |quality| filter.takes(quality))? else {
+            return Ok(false);
+        };
+        let mut before = 0;
+        let count = |end: &usize| (end - std::mem::replace(&mut before, *end)) as u64;
+        let counts: Vec<u64> = ends.iter().map(count).collect();
+        let last = starts.len() - 1;
+        self.advance(block.time_range().0.0, None)?;
+        self.window.summary.add_sums((counts[0], sums[0]));
+        if last > 0 {
+            let whole = 1..last;
+            let whole_counts = counts[whole.clone()].iter().map(|count| count.cast_signed());
+            let table = Table::of_sums(
+                &starts[whole.clone()],
+                whole_counts.collect(),
+                sums[whole].to_vec(),
+            )?;
+            let is_added = self.add_table(&table, width)?;
+            assert!(is_added, "sums of whole windows tell all that is asked of them");
+            self.advance(starts[last], None)?;
+            self.window.summary.add_sums((counts[last], sums[last]));
+        }
+        Ok(true)
+    }
+
     /// Adds what the points of a whole part of a window come to, which begins at a time: of points
     /// that all count, and for aggregates that need nothing else.
     pub(crate) fn add_summary(&mut self, time: i64, summary: &Summary) -> Result<()> {
@@ -158,21 +192,25 @@ impl<'a> Stream<'a> {
     /// Adds whole windows of a width by column; false, and nothing done, if the windows that are
     /// asked for are others, or an aggregate has to be told row by row.
     pub(crate) fn add_table(&mut self, table: &Table, width: i64) -> Result<bool> {
-        let (Some(&first), Some(&last)) = (table.starts.first(), table.starts.last()) else {
+        let (Some(&first), Some(&last)) = (table.starts().first(), table.starts().last()) else {
             return Ok(true);
         };
-        let is_plain = self.value_type == ValueType::F64 && self.options.fill == Fill::None;
-        if !is_plain || !self.options.windows.are_of(width) {
+        if !self.is_of_whole_columns() || !self.options.windows.are_of(width) {
             return Ok(false);
         }
         let columns: Option<Vec<_>> =
             self.options.aggregates.iter().map(|one| whole_column(one, table)).collect();
         let Some(columns) = columns else { return Ok(false) };
         self.advance(first, None)?;
-        self.columns.extend(&table.starts, &columns);
+        self.columns.extend(table.starts(), &columns);
         let next = self.options.windows.number(last)?.saturating_add(1);
         self.window = open(self.options, (self.value_type, 0), next)?;
         Ok(true)
+    }
+
+    /// Whether windows that all have numbers are added by column.
+    fn is_of_whole_columns(&self) -> bool {
+        self.value_type == ValueType::F64 && self.options.fill == Fill::None
     }
 
     /// The windows. `after` is the first point that is not before the span's end.
@@ -203,13 +241,7 @@ impl<'a> Stream<'a> {
             let open_number = if is_kept { self.window.number + 1 } else { number };
             let states = self.needs.states.len();
             self.window = open(self.options, (self.value_type, states), open_number)?;
-            if self.columns.len() > SERIES_WINDOWS_MAX {
-                let what = format!(
-                    "there are more than {SERIES_WINDOWS_MAX} windows: use wider ones, or a \
-                     shorter span"
-                );
-                return Err(Error::new(ErrorKind::Invalid, what));
-            }
+            self.columns.check_len()?;
         }
         Ok(())
     }
@@ -307,6 +339,35 @@ fn count_before(times: &[i64], end: i64) -> usize {
     let near = times.get(..reach).unwrap_or(times);
     let known = reach / 2;
     known + near.get(known..).unwrap_or_default().partition_point(|time| *time < end)
+}
+
+/// The windows of a width that a block has points in: when each begins, and the place behind its
+/// last point.
+fn windows_of(block: &Block, width: i64) -> Result<(Vec<i64>, Vec<usize>)> {
+    let (mut starts, mut ends) = (Vec::new(), Vec::new());
+    let (first, step) = (block.time_range().0.0, block.regular_step());
+    let mut times = Vec::new();
+    if step.is_none() {
+        block.decode_times(0..block.len(), &mut times)?;
+    }
+    let mut place = 0;
+    while place < block.len() {
+        let time = match step {
+            Some(step) => first.wrapping_add(step.wrapping_mul((place as u64).cast_signed())),
+            None => times[place],
+        };
+        let number = time.div_euclid(width);
+        let end = number.saturating_add(1).saturating_mul(width);
+        let count = match step {
+            Some(step) => end.abs_diff(time).div_ceil(step.unsigned_abs()),
+            None => count_before(&times[place..], end) as u64,
+        };
+        // The last microsecond of time is behind every window's end.
+        place += usize::try_from(count.max(1)).unwrap_or(usize::MAX).min(block.len() - place);
+        starts.push(number.saturating_mul(width));
+        ends.push(place);
+    }
+    Ok((starts, ends))
 }
 
 /// An aggregate of windows that all have numbers, out of the rows of a series of f64.

@@ -15,6 +15,7 @@ use std::ops::Range;
 use super::floats::Float;
 use super::{Density, integers};
 use crate::error::Result;
+use crate::limits::SERIES_BLOCK_POINTS_MAX;
 use crate::wire::{Reader, put_varint};
 
 /// The powers of ten by which integers are divided.
@@ -117,6 +118,41 @@ fn scaled<T: Float>(values: &[T], scale_of_all: u8) -> Result<Decimals, Vec<T>> 
     Ok(found)
 }
 
+/// What stands before the integers.
+struct Head {
+    power: f64,
+    /// Where the exceptions are, and their bits.
+    exceptions: Vec<(usize, u64)>,
+}
+
+fn read_head(reader: &mut Reader<'_>, len: usize) -> Result<Head> {
+    let scale = usize::from(reader.byte()?);
+    let Some(power) = POWERS.get(scale).copied() else {
+        return Err(reader.corrupt("decimals have at most 12 places"));
+    };
+    let count = usize::try_from(reader.varint()?).unwrap_or(usize::MAX);
+    if count > len {
+        return Err(reader.corrupt("there are more exceptions than decimals"));
+    }
+    let places = integers::decode_apart(reader, count)?;
+    let bits = reader.take(count.saturating_mul(8))?;
+    let mut exceptions = Vec::with_capacity(count);
+    for (place, bits) in places.iter().zip(bits.as_chunks().0) {
+        let place = usize::try_from(*place).ok().filter(|place| *place < len);
+        let Some(place) = place else {
+            return Err(reader.corrupt("an exception is at no place"));
+        };
+        exceptions.push((place, u64::from_le_bytes(*bits)));
+    }
+    Ok(Head { power, exceptions })
+}
+
+/// All bits of the magnitudes of some integers, more or less.
+#[inline]
+fn magnitudes(integers: &[i64]) -> i64 {
+    integers.iter().fold(0, |all, integer| all | (integer ^ integer >> 63))
+}
+
 /// Appends those of a range of `len` floats to `out`.
 pub(super) fn decode<T: Float>(
     reader: &mut Reader<'_>,
@@ -124,41 +160,94 @@ pub(super) fn decode<T: Float>(
     range: Range<usize>,
     out: &mut Vec<T>,
 ) -> Result<()> {
-    let scale = usize::from(reader.byte()?);
-    let Some(power) = POWERS.get(scale).copied() else {
-        return Err(reader.corrupt("decimals have at most 12 places"));
-    };
-    let exceptions = usize::try_from(reader.varint()?).unwrap_or(usize::MAX);
-    if exceptions > len {
-        return Err(reader.corrupt("there are more exceptions than decimals"));
-    }
-    let places = integers::decode_apart(reader, exceptions)?;
-    let bits = reader.take(exceptions.saturating_mul(8))?;
+    let Head { power, exceptions } = read_head(reader, len)?;
     let start = out.len();
     out.reserve(range.len());
-    let mut magnitudes = 0;
+    let mut all = 0;
     integers::decode(reader, len, range.clone(), &mut |some| {
-        magnitudes |= some.iter().fold(0, |all, integer| all | (integer ^ integer >> 63));
+        all |= magnitudes(some);
         out.extend(some.iter().map(|integer| {
             let bits = ROUNDING.to_bits().wrapping_add(integer.cast_unsigned());
             T::narrow((f64::from_bits(bits) - ROUNDING) / power)
         }));
     })?;
-    if magnitudes >> INTEGER_BITS != 0 {
+    if all >> INTEGER_BITS != 0 {
         return Err(reader.corrupt("decimals have at most 51 bits"));
     }
-    for (place, bits) in places.iter().zip(bits.as_chunks().0) {
-        let place = usize::try_from(*place).ok().filter(|place| *place < len);
-        let Some(place) = place else {
-            return Err(reader.corrupt("an exception is at no place"));
-        };
+    for (place, bits) in exceptions {
         if let Some(inside) = place.checked_sub(range.start)
             && let Some(to) = out.get_mut(start.saturating_add(inside))
         {
-            *to = T::of_bits(u64::from_le_bytes(*bits));
+            *to = T::of_bits(bits);
         }
     }
     Ok(())
+}
+
+/// The sums of the `len` floats run by run: none where some of them are exceptions, or large.
+pub(super) fn sums(
+    reader: &mut Reader<'_>,
+    len: usize,
+    ends: &[usize],
+) -> Result<Option<Vec<f64>>> {
+    let head = read_head(reader, len)?;
+    if !head.exceptions.is_empty() {
+        return Ok(None);
+    }
+    let mut runs = RunSums::new(ends);
+    let mut all = 0;
+    integers::decode(reader, len, 0..len, &mut |some| {
+        all |= magnitudes(some);
+        runs.add(some);
+    })?;
+    if all >> SUMMED_BITS != 0 {
+        return Ok(None);
+    }
+    Ok(Some(runs.sums.iter().map(|sum| float_of(*sum) / head.power).collect()))
+}
+
+/// Integers of a smaller magnitude, as many as a block has, add up without an overflow.
+const SUMMED_BITS: u32 = 63 - SERIES_BLOCK_POINTS_MAX.ilog2();
+
+/// Adds integers up run by run.
+struct RunSums<'a> {
+    /// Where each run ends that is not at its end.
+    ends: &'a [usize],
+    /// How many integers were added.
+    place: usize,
+    sums: Vec<i64>,
+}
+
+impl<'a> RunSums<'a> {
+    fn new(ends: &'a [usize]) -> Self {
+        let mut sums = Vec::with_capacity(ends.len());
+        sums.push(0);
+        Self { ends, place: 0, sums }
+    }
+
+    fn add(&mut self, mut some: &[i64]) {
+        while let [end, rest @ ..] = self.ends
+            && !some.is_empty()
+        {
+            let left = end.saturating_sub(self.place).min(some.len());
+            let (these, after) = some.split_at_checked(left).unwrap_or_default();
+            let sum = these.iter().fold(0_i64, |sum, integer| sum.wrapping_add(*integer));
+            if let Some(last) = self.sums.last_mut() {
+                *last = last.wrapping_add(sum);
+            }
+            self.place = self.place.saturating_add(left);
+            if self.place >= *end && !rest.is_empty() {
+                self.ends = rest;
+                self.sums.push(0);
+            }
+            some = after;
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "the nearest float is what is asked for")]
+fn float_of(sum: i64) -> f64 {
+    sum as f64
 }
 
 impl Decimals {

@@ -17,7 +17,7 @@ use super::decimals;
 use super::dense::{self, Exact};
 use super::integers::{inside, read_width};
 use super::packing::{self, LANES, Lanes};
-use super::{integers, runs};
+use super::{integers, runs, summary};
 use crate::error::Result;
 use crate::wire::{Reader, put_varint};
 
@@ -154,6 +154,25 @@ pub(super) fn decode<T: Float>(
         }
         _ => Err(reader.corrupt("there is no such form of floats")),
     }
+}
+
+/// The sums of the `len` floats run by run, each of which ends where `ends` says, the last with the
+/// last float: none where that is not told without a look at each of them.
+pub(super) fn sums(
+    reader: &mut Reader<'_>,
+    len: usize,
+    ends: &[usize],
+) -> Result<Option<Vec<f64>>> {
+    if reader.clone().byte()? == DECIMAL {
+        reader.byte()?;
+        return decimals::sums(reader, len, ends);
+    }
+    let mut values: Vec<f64> = Vec::with_capacity(len);
+    decode(reader, len, 0..len, &mut values)?;
+    let mut start = 0;
+    let runs = ends.iter().map(|end| values.get(std::mem::replace(&mut start, *end)..*end));
+    let sums: Vec<f64> = runs.map(|run| summary::sum(run.unwrap_or_default())).collect();
+    Ok(sums.iter().all(|sum| !sum.is_nan()).then_some(sums))
 }
 
 /// Appends what of the bits differs from those before, 64 floats at a time: the widest of them,

@@ -86,7 +86,7 @@ impl Numbers {
             return Self::none(ValueType::F64);
         }
         let (least, greatest) = range_of(values);
-        let sum = lane_sum(values, |value| value);
+        let sum = sum(values);
         let mean = sum / float(values.len() as u64);
         let squares = lane_sum(values, |value| (value - mean) * (value - mean));
         Self::Floats { count: values.len() as u64, range: (least, greatest), sum, squares }
@@ -217,7 +217,7 @@ impl Summary {
             return None;
         };
         let values = all.get(range).filter(|_| filter.takes(*quality))?;
-        let sum = lane_sum(values, |value| value);
+        let sum = sum(values);
         (!sum.is_nan()).then_some((values.len() as u64, sum))
     }
 
@@ -333,6 +333,11 @@ fn range_of(values: &[f64]) -> (f64, f64) {
     }
     let least = least.iter().chain(rest).copied().fold(f64::INFINITY, f64::min);
     (least, greatest.iter().chain(rest).copied().fold(f64::NEG_INFINITY, f64::max))
+}
+
+/// The sum of floats.
+pub(super) fn sum(values: &[f64]) -> f64 {
+    lane_sum(values, |value| value)
 }
 
 fn lane_sum(values: &[f64], of: impl Fn(f64) -> f64) -> f64 {

@@ -280,3 +280,41 @@ fn points_out_of_order_are_not_encoded() {
     let points = Points::from_columns(vec![2, 1], vec![0.0, 0.0].into(), good).unwrap();
     encoded(&points, &Sequences::All(CommitSequence(1)), Density::Hot);
 }
+
+#[test]
+fn sums_of_runs_are_those_of_their_floats() {
+    let ends = [1, 2, 60, 120, 4_096, 4_700, 5_000];
+    // Decimals, floats as they are, some that are no numbers, decimals with exceptions, runs.
+    for (kind, is_told) in [(0, true), (1, true), (4, false), (3, false), (23, true)] {
+        let random = &mut Numbers64(kind);
+        let (times, values) = (times(0, 5_000, random), values(kind, 5_000, random));
+        let Values::F64(floats) = values.clone() else { unreachable!("floats were asked for") };
+        let good = Qualities::All(Quality::GOOD);
+        let points = Points::from_columns(times, values, good).unwrap();
+        for density in [Density::Hot, Density::Sealed] {
+            let block = encoded(&points, &Sequences::All(CommitSequence(1)), density);
+            assert_eq!(block.sums(&ends, |quality| quality == Quality::BAD).unwrap(), None);
+            let sums = block.sums(&ends, Quality::is_good).unwrap();
+            assert_eq!(sums.is_some(), is_told, "{kind}");
+            let mut start = 0;
+            for (end, sum) in ends.iter().zip(sums.unwrap_or_default()) {
+                let wanted: f64 = floats[start..*end].iter().sum();
+                assert!((sum - wanted).abs() <= 1e-9 * wanted.abs(), "{sum} is not {wanted}");
+                start = *end;
+            }
+        }
+    }
+}
+
+#[test]
+fn sums_of_decimals_that_would_overflow_are_not_told() {
+    for (large, is_told) in [(f64::from(1 << 30), true), ((1_u64 << 47) as f64, false)] {
+        let all: Vec<f64> = (0..1_001).map(|place| large - f64::from(place % 7) * 0.5).collect();
+        let sum: f64 = all.iter().sum();
+        let good = Qualities::All(Quality::GOOD);
+        let points = Points::from_columns((0..1_001).collect(), Values::F64(all), good).unwrap();
+        let block = encoded(&points, &Sequences::All(CommitSequence(1)), Density::Hot);
+        let wanted = is_told.then(|| vec![sum]);
+        assert_eq!(block.sums(&[1_001], Quality::is_good).unwrap(), wanted);
+    }
+}

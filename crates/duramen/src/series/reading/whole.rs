@@ -3,6 +3,9 @@
 //! Invariant: a block is taken so only where nothing else has a point among its own, and no time is
 //! in it twice.
 
+use std::ops::Range;
+use std::sync::Arc;
+
 use crate::error::Result;
 use crate::series::block::Block;
 use crate::series::points::Points;
@@ -35,25 +38,42 @@ impl Reading {
         Ok(self.next_block()?.filter(is_seen))
     }
 
+    /// All the points that are left, where they are: none, and nothing read, if they have to be
+    /// put together.
+    pub(crate) fn all_as_they_are(&mut self) -> Result<Option<(Arc<Points>, Range<usize>)>> {
+        self.sources.retain(|source| source.bound().is_some());
+        let [source] = &mut self.sources[..] else { return Ok(None) };
+        source.load()?;
+        let found = source.rest().filter(|(piece, _)| piece.points.value_type() == self.value_type);
+        let found = found.filter(|(piece, places)| self.as_of.sees_all(piece, places));
+        Ok(found.map(|(piece, places)| (Arc::clone(&piece.points), places)))
+    }
+
     /// Goes on behind the block that comes next.
     pub(crate) fn skip_block(&mut self) -> Result<()> {
         self.next_mut().map_or(Ok(()), Source::skip_block)
     }
 
+    /// Whether the points of what comes next are in memory, decoded.
+    pub(crate) fn is_decoded(&self) -> bool {
+        self.next().is_none_or(Source::is_decoded)
+    }
+
     /// Puts the points of the block that comes next into `points`, all of which are seen, and goes
-    /// on behind it; false, and nothing done, if they are decoded already.
-    pub(crate) fn read_block(&mut self, block: &Block, points: &mut Points) -> Result<bool> {
+    /// on behind it.
+    pub(crate) fn read_block(&mut self, block: &Block, points: &mut Points) -> Result<()> {
         self.check_type(block.value_type())?;
-        let Some(source) = self.next_mut().filter(|source| !source.is_decoded()) else {
-            return Ok(false);
-        };
         points.clear();
         block.decode(0..block.len(), points)?;
-        source.skip_block()?;
-        Ok(true)
+        self.skip_block()
     }
 
     /// The source of what comes next.
+    fn next(&self) -> Option<&Source> {
+        let next = self.sources.iter().filter(|source| source.bound().is_some());
+        next.min_by_key(|source| source.bound())
+    }
+
     fn next_mut(&mut self) -> Option<&mut Source> {
         let next = self.sources.iter_mut().filter(|source| source.bound().is_some());
         next.min_by_key(|source| source.bound())

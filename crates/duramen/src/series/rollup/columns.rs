@@ -1,11 +1,14 @@
 //! The columns of rows.
 
+use std::ops::Range;
+use std::sync::Arc;
+
 use super::Row;
 use crate::error::{Error, ErrorKind, Result};
 use crate::revision::Micros;
 use crate::series::aggregate::Aggregate;
 use crate::series::block::{Numbers, Summary};
-use crate::series::{SeriesValue, ValueType, Values};
+use crate::series::{Points, Qualities, Quality, SeriesValue, ValueType, Values};
 
 /// A column of the rows of a rollup; its number stands in keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -110,46 +113,99 @@ impl Column {
     }
 }
 
-/// Some columns of rows.
+/// Some columns of rows, which are where they were decoded.
 #[derive(Debug)]
 pub(crate) struct Table {
-    pub(super) of: ValueType,
-    pub(crate) starts: Vec<i64>,
-    pub(super) columns: Vec<(Column, Values)>,
+    of: ValueType,
+    columns: Vec<(Column, Stretch)>,
+}
+
+/// Points that follow each other, shared with whoever else reads them.
+#[derive(Debug, Clone)]
+pub(super) struct Stretch {
+    pub(super) points: Arc<Points>,
+    pub(super) places: Range<usize>,
+}
+
+impl Stretch {
+    /// All of some points.
+    pub(super) fn all(points: Points) -> Self {
+        Self { places: 0..points.len(), points: Arc::new(points) }
+    }
+
+    fn times(&self) -> &[i64] {
+        self.points.times().get(self.places.clone()).unwrap_or_default()
+    }
 }
 
 impl Table {
+    /// Of windows of floats, each with the number of these and their sum.
+    pub(crate) fn of_sums(starts: &[i64], counts: Vec<i64>, sums: Vec<f64>) -> Result<Self> {
+        let mut table = Self::new(ValueType::F64);
+        for (column, values) in
+            [(Column::Good, Values::I64(counts)), (Column::Sum, Values::F64(sums))]
+        {
+            let good = Qualities::All(Quality::GOOD);
+            let points = Points::from_columns(starts.to_vec(), values, good)?;
+            table.push(column, Stretch::all(points))?;
+        }
+        Ok(table)
+    }
+
+    /// Of a series of a type, without columns.
+    pub(super) fn new(of: ValueType) -> Self {
+        Self { of, columns: Vec::new() }
+    }
+
+    /// Adds a column of the same windows.
+    pub(super) fn push(&mut self, column: Column, stretch: Stretch) -> Result<()> {
+        if !self.columns.is_empty() && self.starts() != stretch.times() {
+            return Err(short());
+        }
+        self.columns.push((column, stretch));
+        Ok(())
+    }
+
+    /// When each window begins.
+    pub(crate) fn starts(&self) -> &[i64] {
+        self.columns.first().map_or(&[], |(_, stretch)| stretch.times())
+    }
+
     /// A column of floats that was read.
     pub(crate) fn floats(&self, column: Column) -> Option<&[f64]> {
-        match self.values(column)? {
-            Values::F64(all) => Some(all),
+        let (values, places) = self.values(column)?;
+        match values {
+            Values::F64(all) => all.get(places),
             _ => None,
         }
     }
 
     /// A column of integers that was read.
     pub(crate) fn integers(&self, column: Column) -> Option<&[i64]> {
-        match self.values(column)? {
-            Values::I64(all) => Some(all),
+        let (values, places) = self.values(column)?;
+        match values {
+            Values::I64(all) => all.get(places),
             _ => None,
         }
     }
 
-    fn values(&self, column: Column) -> Option<&Values> {
-        self.columns.iter().find(|(known, _)| *known == column).map(|(_, values)| values)
+    fn values(&self, column: Column) -> Option<(&Values, Range<usize>)> {
+        let (_, stretch) = self.columns.iter().find(|(known, _)| *known == column)?;
+        Some((stretch.points.values(), stretch.places.clone()))
     }
 
     /// A row of it; what its other columns would say is nothing.
     pub(crate) fn row(&self, index: usize) -> Result<Row> {
         let mut row = Row {
-            start: self.starts.get(index).copied().unwrap_or_default(),
+            start: self.starts().get(index).copied().unwrap_or_default(),
             as_of: 0,
             summary: Summary::none(self.of),
         };
         let end = (Micros(row.start), nothing(self.of));
         let mut ends = (end.clone(), end);
-        for (column, values) in &self.columns {
-            let value = values.get(index).ok_or_else(short)?;
+        for (column, stretch) in &self.columns {
+            let place = stretch.places.clone().nth(index).ok_or_else(short)?;
+            let value = stretch.points.values().get(place).ok_or_else(short)?;
             set(&mut row, &mut ends, (*column, value));
         }
         row.summary.points = row.summary.good;
@@ -217,16 +273,15 @@ mod tests {
     use super::*;
 
     fn table(rows: &[Row], of: ValueType) -> Table {
-        let column = |column: Column| {
-            let mut values = Values::new(column.value_type(of));
+        let mut table = Table::new(of);
+        for column in Column::ALL.into_iter().filter(|column| column.is_of(of)) {
+            let mut points = Points::new(column.value_type(of));
             for row in rows {
-                values.push(column.value(row, of)).unwrap();
+                points.push(Micros(row.start), column.value(row, of), Quality::GOOD).unwrap();
             }
-            (column, values)
-        };
-        let columns = Column::ALL.into_iter().filter(|column| column.is_of(of)).map(column);
-        let starts = rows.iter().map(|row| row.start).collect();
-        Table { of, starts, columns: columns.collect() }
+            table.push(column, Stretch::all(points)).unwrap();
+        }
+        table
     }
 
     #[test]

@@ -134,7 +134,7 @@ impl One<'_> {
             let first = rollup.start(delete.span.first).unwrap_or(i64::MIN);
             let span = TimeSpan { first, last: delete.span.last };
             self.stored.each(span, &[], &mut |table| {
-                starts.extend(table.starts.iter().filter(|start| among.contains(start)));
+                starts.extend(table.starts().iter().filter(|start| among.contains(start)));
                 Ok(())
             })?;
         }

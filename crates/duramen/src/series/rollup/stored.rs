@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::columns::short;
+use super::columns::Stretch;
 use super::{Column, Reach, Row, Table, slice_of};
 use crate::engine::View;
 use crate::error::{Error, ErrorKind, Result};
@@ -70,7 +70,7 @@ impl StoredRollup {
         visit: &mut dyn FnMut(Row) -> Result<()>,
     ) -> Result<()> {
         self.each_of(span, &Column::ALL, &mut |table| {
-            (0..table.starts.len()).try_for_each(|index| visit(table.row(index)?))
+            (0..table.starts().len()).try_for_each(|index| visit(table.row(index)?))
         })
     }
 
@@ -103,29 +103,26 @@ impl StoredRollup {
     }
 
     fn table(&self, slice: i64, span: TimeSpan, columns: &[Column]) -> Result<Table> {
-        let mut table = Table { of: self.of, starts: Vec::new(), columns: Vec::new() };
-        for (at, &column) in columns.iter().filter(|column| column.is_of(self.of)).enumerate() {
-            let (starts, values, _) = self.column(slice, span, column)?.into_columns();
-            if at == 0 {
-                table.starts = starts;
-            } else if table.starts != starts {
-                return Err(short());
-            }
-            table.columns.push((column, values));
+        let mut table = Table::new(self.of);
+        for column in columns.iter().filter(|column| column.is_of(self.of)) {
+            table.push(*column, self.column(slice, span, *column)?)?;
         }
         Ok(table)
     }
 
-    fn column(&self, slice: i64, span: TimeSpan, column: Column) -> Result<Points> {
+    fn column(&self, slice: i64, span: TimeSpan, column: Column) -> Result<Stretch> {
         let place = RollupColumn { rollup: self.rollup.number, slice, column: column as u8 };
         let prefix = cell_key::rollup(self.series, place);
         let course = Course { span, direction: Direction::Rising };
         let sources = source::on_disk(&self.live, &prefix, course, &self.memory)?;
         let newest = (CommitSequence(u64::MAX), Vec::new());
         let mut reading = Reading::new(column.value_type(self.of), course, sources, newest);
+        if let Some((points, places)) = reading.all_as_they_are()? {
+            return Ok(Stretch { points, places });
+        }
         let mut points = Points::new(column.value_type(self.of));
         while reading.read(&mut points, SERIES_READ_POINTS)? {}
-        Ok(points)
+        Ok(Stretch::all(points))
     }
 }
 
