@@ -157,6 +157,12 @@ impl Points {
         self.times.extend_from_slice(other.times.get(range).unwrap_or_default());
     }
 
+    /// Makes room for more.
+    pub(crate) fn reserve(&mut self, more: usize) {
+        self.times.reserve(more);
+        self.values.reserve(more);
+    }
+
     /// Keeps the first `len`.
     pub fn truncate(&mut self, len: usize) {
         self.times.truncate(len);

@@ -4,7 +4,7 @@
 //! deleted it by then.
 //!
 //! Invariants:
-//! - of each source no more than one piece is decoded;
+//! - of each source no more than some pieces are decoded at a time;
 //! - what comes out is in the order of reading, each time once.
 
 mod whole;
@@ -20,6 +20,9 @@ use crate::series::points::Points;
 use crate::series::source::{Course, Direction, Source};
 use crate::series::value::ValueType;
 use crate::series::young::Delete;
+
+/// Pieces that are put together at a time.
+const PIECES_MAX: usize = 8;
 
 /// Reads points piece by piece.
 #[derive(Debug)]
@@ -73,12 +76,36 @@ impl Reading {
 
     /// Appends some of the next points that are seen, at most `limit`; false if none are left.
     pub(crate) fn read(&mut self, out: &mut Points, limit: usize) -> Result<bool> {
-        match self.next_part(limit)? {
-            Part::Places(piece, places) => self.append(&piece, places, out),
-            Part::Time(rank) => self.read_time(rank, out)?,
-            Part::End => return Ok(false),
+        // Room is made for several pieces at once: it costs more than what is put into it.
+        let (mut ready, mut len) = (Vec::new(), 0_usize);
+        let part = loop {
+            if len >= limit || ready.len() >= PIECES_MAX {
+                break None;
+            }
+            match self.next_part(limit.saturating_sub(len))? {
+                Part::Places(piece, places) if self.is_as_it_is(&piece, &places) => {
+                    len = len.saturating_add(places.len());
+                    ready.push((piece, places));
+                }
+                other => break Some(other),
+            }
+        };
+        out.reserve(len);
+        for (piece, places) in &ready {
+            out.append(&piece.points, places.clone());
+        }
+        match part {
+            None => {}
+            Some(Part::Places(piece, places)) => self.append(&piece, places, out),
+            Some(Part::Time(rank)) => self.read_time(rank, out)?,
+            Some(Part::End) => return Ok(!ready.is_empty()),
         }
         Ok(true)
+    }
+
+    /// Whether points are given as they lie in their piece.
+    fn is_as_it_is(&self, piece: &Piece, places: &Range<usize>) -> bool {
+        self.direction == Direction::Rising && self.as_of.sees_all(piece, places)
     }
 
     /// Gives some of the next points that are seen, from where they are; false if none are left.
@@ -90,9 +117,7 @@ impl Reading {
     ) -> Result<bool> {
         buffer.clear();
         match self.next_part(usize::MAX)? {
-            Part::Places(piece, places)
-                if self.direction == Direction::Rising && self.as_of.sees_all(&piece, &places) =>
-            {
+            Part::Places(piece, places) if self.is_as_it_is(&piece, &places) => {
                 visit(&piece.points, places)?;
                 return Ok(true);
             }

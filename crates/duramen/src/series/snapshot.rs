@@ -1,6 +1,6 @@
 //! A series as of one commit.
 
-use std::ops::RangeBounds;
+use std::ops::{ControlFlow, Range, RangeBounds};
 use std::sync::Arc;
 
 use crate::engine::View;
@@ -319,6 +319,48 @@ impl SeriesRange {
         (self.reading.is_some() && self.rest.first <= self.rest.last).then_some(self.rest)
     }
 
+    /// Calls `visit` with the points that are left, some at once: columns, and the places in them
+    /// that are meant. They are where they were decoded, so that nothing is copied, as long as they
+    /// need not be put together. It goes on until `visit` breaks off.
+    ///
+    /// ```
+    /// # use std::ops::ControlFlow;
+    /// # use duramen::{CommitOptions, Database, Micros, SeriesDefinition, ValueType, Values};
+    /// # let db = Database::memory()?;
+    /// # let level = db.create_series("tank/level", &SeriesDefinition::new(ValueType::F64))?;
+    /// for time in 1..=5 {
+    ///     level.append(Micros(time), 0.5, &CommitOptions::default())?;
+    /// }
+    /// let mut sum = 0.0;
+    /// level.range(Micros(2)..)?.visit(|points, places| {
+    ///     if let Values::F64(values) = points.values() {
+    ///         sum += values[places].iter().sum::<f64>();
+    ///     }
+    ///     ControlFlow::Continue(())
+    /// })?;
+    /// assert_eq!(sum, 2.0);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    pub fn visit(
+        mut self,
+        mut visit: impl FnMut(&Points, Range<usize>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let Some(reading) = &mut self.reading else { return Ok(()) };
+        let (mut left, mut is_wanted) = (self.left, true);
+        while left > 0 && is_wanted {
+            let is_there = reading.visit(&mut self.empty, &mut |points, places| {
+                let places = places.start..places.end.min(places.start.saturating_add(left));
+                left -= places.len();
+                is_wanted = places.is_empty() || visit(points, places).is_continue();
+                Ok(())
+            })?;
+            if !is_there {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// All the points that are left, as one.
     pub fn read(mut self) -> Result<Points> {
         let mut all = std::mem::replace(&mut self.empty, Points::new(crate::ValueType::Bool));
@@ -331,7 +373,7 @@ impl SeriesRange {
         let Some(reading) = &mut self.reading else { return Ok(()) };
         while out.len() < wanted && self.left > 0 {
             let before = out.len();
-            let limit = self.left.min(wanted - before).min(SERIES_READ_POINTS);
+            let limit = self.left.min(wanted - before);
             match reading.read(out, limit) {
                 Ok(true) => {
                     self.left -= out.len() - before;

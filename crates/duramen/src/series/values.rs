@@ -116,6 +116,18 @@ impl Values {
         true
     }
 
+    /// Makes room for more.
+    pub(super) fn reserve(&mut self, more: usize) {
+        match self {
+            Self::F64(all) => all.reserve(more),
+            Self::F32(all) => all.reserve(more),
+            Self::I64(all) => all.reserve(more),
+            Self::Bool(all) => all.reserve(more),
+            // How long they are is not known.
+            Self::String(_) => {}
+        }
+    }
+
     /// Keeps the first `len`.
     pub(super) fn truncate(&mut self, len: usize) {
         each!(self, vector => vector.truncate(len));

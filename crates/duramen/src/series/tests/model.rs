@@ -2,6 +2,7 @@
 //! wherever the points are by then.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 use proptest::prelude::*;
 
@@ -151,7 +152,15 @@ impl Under {
         let span = Micros(from)..=Micros(to);
         let read = |reverse, limit| {
             let options = RangeOptions { limit, reverse, bounding: false };
-            let points = snapshot.range_with(span.clone(), &options).unwrap().read().unwrap();
+            let range = || snapshot.range_with(span.clone(), &options).unwrap();
+            let points = range().read().unwrap();
+            let mut visited = Points::new(points.value_type());
+            let visit = |some: &Points, places| {
+                visited.append(some, places);
+                ControlFlow::Continue(())
+            };
+            range().visit(visit).unwrap();
+            assert_eq!(visited, points);
             points.iter().collect::<Vec<_>>()
         };
         assert_eq!(read(false, None), expected);
