@@ -398,14 +398,14 @@ impl DatabaseSnapshot {
     pub fn find_series(&self, filter: &crate::SeriesFilter) -> Result<Vec<SeriesInfo>> {
         let view = self.engine.view();
         let (tags, head) = view.series_tags(self.sequence)?;
-        let names = view.series.names.at(&tags, head)?;
         let mut found = Vec::new();
-        for (name, entry) in names.like(filter) {
+        view.series.names.each_like((&tags, head), filter, &mut |name, entry| {
             let info = tags::read(&tags, (name, entry), head)?;
             if filter.takes(&info.definition) {
                 found.push(info);
             }
-        }
+            Ok(())
+        })?;
         Ok(found)
     }
 }

@@ -48,9 +48,32 @@ struct Sorted {
     entries: Vec<NodeId>,
 }
 
+/// Names of one beginning that are looked for in the catalogue while nobody asked for others: of
+/// more, all are read.
+const BEGUN_MAX: usize = if cfg!(test) { 7 } else { 4_096 };
+
 impl LastNames {
+    /// Calls `visit` with the names that a filter lets through as of a revision of their catalogue,
+    /// and their entries, rising.
+    pub(crate) fn each_like(
+        &self,
+        (tags, revision): (&Tree, u32),
+        filter: &SeriesFilter,
+        visit: &mut dyn FnMut(&str, NodeId) -> Result<()>,
+    ) -> Result<()> {
+        let is_known = self.0.lock().is_some();
+        if !is_known
+            && let Some(begun) =
+                tags::begun_with(tags, filter.literal_prefix(), revision, BEGUN_MAX)?
+        {
+            let mut like = begun.iter().filter(|(name, _)| filter.takes_name(name));
+            return like.try_for_each(|(name, entry)| visit(name, *entry));
+        }
+        self.at(tags, revision)?.like(filter).try_for_each(|(name, entry)| visit(name, entry))
+    }
+
     /// The names of the series as of a revision of their catalogue.
-    pub(crate) fn at(&self, tags: &Tree, revision: u32) -> Result<Arc<Names>> {
+    fn at(&self, tags: &Tree, revision: u32) -> Result<Arc<Names>> {
         let last = self.0.lock().clone();
         let names = match last {
             Some(names) if names.revision == revision => return Ok(names),
@@ -206,6 +229,7 @@ mod tests {
 
     use proptest::prelude::*;
 
+    use crate::series::tags;
     use crate::{
         CommitOptions, Database, DatabaseSnapshot, SeriesDefinition, SeriesFilter, ValueType,
     };
@@ -255,7 +279,18 @@ mod tests {
     }
 
     fn check(snapshot: &DatabaseSnapshot, names: &BTreeSet<u8>) {
-        for glob in ["**", "site/1/**", "site/?/tag/1*", "nowhere/*"] {
+        let (tags, head) = snapshot.engine.view().series_tags(snapshot.sequence).unwrap();
+        for prefix in ["site/1/tag/1", "site/", "site/2/tag/7", "t"] {
+            let all: BTreeSet<String> = names.iter().map(|number| name(*number)).collect();
+            let expected: Vec<&String> =
+                all.iter().filter(|name| name.starts_with(prefix)).collect();
+            let begun = tags::begun_with(&tags, prefix, head, 40).unwrap().unwrap();
+            assert_eq!(begun.iter().map(|(name, _)| name).collect::<Vec<_>>(), expected);
+            let fewer = tags::begun_with(&tags, prefix, head, expected.len().saturating_sub(1));
+            assert!(expected.is_empty() || fewer.unwrap().is_none());
+        }
+        // Those of a few names come first, while the others are not known.
+        for glob in ["site/1/tag/1*", "nowhere/*", "site/1/**", "site/?/tag/1*", "**"] {
             let filter = SeriesFilter::glob(glob);
             let all: BTreeSet<String> = names.iter().map(|number| name(*number)).collect();
             let expected: Vec<&String> =

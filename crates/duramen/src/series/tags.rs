@@ -13,7 +13,7 @@
 //! - documents and series share one namespace: who makes either has the turn of the documents'
 //!   catalogue.
 
-use std::ops::Range;
+use std::ops::{Bound, Range};
 use std::sync::{Arc, LazyLock};
 
 use crate::engine::View;
@@ -31,6 +31,7 @@ use crate::tree::cell_key::TreeId;
 use crate::tree::data::node;
 use crate::tree::edit::Given;
 use crate::tree::history::{Value, short};
+use crate::tree::record_keys::KeyRange;
 use crate::tree::schema::ROOT;
 use crate::tree::serialize::Format;
 use crate::tree::writer::Writer;
@@ -71,6 +72,35 @@ pub(crate) fn count(tags: &Tree, revision: u32) -> Result<u64> {
 pub(crate) fn entries(tags: &Tree, revision: u32) -> Result<Option<(NodeId, Sequence)>> {
     let Some(map) = map_of(tags, revision)? else { return Ok(None) };
     Ok(order_of(tags, map, revision)?.map(|order| (map, order)))
+}
+
+/// The series whose names begin with a text in a state of the catalogue, with their entries, rising
+/// by name; none if there may be more than `most`.
+pub(crate) fn begun_with(
+    tags: &Tree,
+    prefix: &str,
+    revision: u32,
+    most: usize,
+) -> Result<Option<Vec<(String, NodeId)>>> {
+    let Some(map) = map_of(tags, revision)? else { return Ok(Some(Vec::new())) };
+    let Some((last, rest)) = prefix.as_bytes().split_last() else { return Ok(None) };
+    // No byte of UTF-8 is the greatest one.
+    let behind = [rest, &[last.saturating_add(1)]].concat();
+    let range = KeyRange {
+        low: Bound::Included(prefix.as_bytes().to_vec()),
+        high: Bound::Excluded(behind),
+    };
+    let page = tags.entry_keys(map.path(), &range, false, most.saturating_add(1))?;
+    if page.len() > most {
+        return Ok(None);
+    }
+    let mut found = Vec::new();
+    for (name, ordinal) in page.iter() {
+        if let Some(entry) = tags.entry_there(map.path(), ordinal, revision)? {
+            found.push((String::from_utf8_lossy(name).into_owned(), entry));
+        }
+    }
+    Ok(Some(found))
 }
 
 fn order_of(tags: &Tree, map: NodeId, revision: u32) -> Result<Option<Sequence>> {

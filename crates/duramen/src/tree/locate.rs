@@ -2,7 +2,7 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::{ArrayIndex, JsonPointer};
-use crate::node::NodeId;
+use crate::node::{NodeId, PathId};
 use crate::order::{self, Item};
 use crate::state::{ApartKind, Datum, Sequence};
 use crate::tree::Tree;
@@ -129,6 +129,17 @@ impl Tree {
             None => self.cells.entry(path, map.ordinal().0, key)?,
         };
         let Some(ordinal) = found else { return Ok(None) };
+        self.entry_there(map.path(), ordinal, revision)
+    }
+
+    /// The entry of the maps at a path that has an ordinal, if it is there.
+    pub(crate) fn entry_there(
+        &self,
+        map: PathId,
+        ordinal: u64,
+        revision: u32,
+    ) -> Result<Option<NodeId>> {
+        let Some(path) = self.data.read().schema.path(map).entry else { return Ok(None) };
         let entry = node(path, ordinal);
         self.read(|data| {
             let born = data.born(data.schema.path(path).space, ordinal)?;

@@ -127,7 +127,18 @@ impl Tree {
         is_reverse: bool,
         limit: usize,
     ) -> Result<KeyPage> {
-        let Some(path) = self.data.read().schema.path(ROOT).entry else {
+        self.entry_keys(ROOT, range, is_reverse, limit)
+    }
+
+    /// The same of the entries of another map, of which there is one.
+    pub(crate) fn entry_keys(
+        &self,
+        map: PathId,
+        range: &KeyRange,
+        is_reverse: bool,
+        limit: usize,
+    ) -> Result<KeyPage> {
+        let Some(path) = self.data.read().schema.path(map).entry else {
             return Ok(KeyPage::default());
         };
         let young = self.young_keys(path, range, is_reverse, limit);
