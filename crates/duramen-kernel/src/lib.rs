@@ -83,6 +83,12 @@ pub fn unpack_halves(bytes: &[u8], values: &mut [u8]) {
     scalar::unpack_halves(bytes, values);
 }
 
+/// Multiplies each code by a factor and adds another one, modulo 256.
+#[inline]
+pub fn combine(codes: &mut [u8], factor: u8, others: &[u8]) {
+    widest!(combine(codes, factor, others));
+}
+
 /// Adds how often there is each value below the length of `counts` where bits are set.
 #[inline]
 pub fn masked_histogram(values: &[u8], bits: &[u64], counts: &mut [u64]) {
@@ -91,7 +97,12 @@ pub fn masked_histogram(values: &[u8], bits: &[u64], counts: &mut [u64]) {
         && let Some(avx2) = x86::Avx2::detect()
     {
         let words = x86::few_avx2(avx2, values, bits, counts);
-        return scalar::masked_histogram(&values[words * 64..], &bits[words..], counts);
+        let (values, bits) = (&values[words * 64..], &bits[words..]);
+        // It begins with tables, which take longer than a few values.
+        if !values.is_empty() {
+            scalar::masked_histogram(values, bits, counts);
+        }
+        return;
     }
     scalar::masked_histogram(values, bits, counts);
 }

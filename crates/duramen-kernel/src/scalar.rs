@@ -95,6 +95,13 @@ pub(crate) fn unpack_halves(bytes: &[u8], values: &mut [u8]) {
 }
 
 #[inline]
+pub(crate) fn combine(codes: &mut [u8], factor: u8, others: &[u8]) {
+    for (code, other) in codes.iter_mut().zip(others) {
+        *code = code.wrapping_mul(factor).wrapping_add(*other);
+    }
+}
+
+#[inline]
 pub(crate) fn masked_histogram(values: &[u8], bits: &[u64], counts: &mut [u64]) {
     // Values often come twice in a row, and a count that was just stored is slow to load.
     let mut tables = [[0_u32; 256]; 4];

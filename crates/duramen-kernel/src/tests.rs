@@ -74,6 +74,14 @@ proptest! {
         for (at, value) in values.iter().enumerate() {
             assert_eq!(*value, if at % 2 == 0 { bytes[at / 2] & 0xf } else { bytes[at / 2] >> 4 });
         }
+        let factor = u8::try_from(distinct).unwrap();
+        let mut codes = bytes.clone();
+        combine(&mut codes, factor, &values);
+        let mut twin = bytes.clone();
+        scalar::combine(&mut twin, factor, &values);
+        let combined = |(code, other): (&u8, &u8)| code.wrapping_mul(factor).wrapping_add(*other);
+        let expected: Vec<_> = bytes.iter().zip(&values).map(combined).collect();
+        assert_eq!((&codes[..expected.len()], &twin), (&expected[..], &codes));
         for values in [&values, &bytes] {
             let some = |at: usize| mask[at / 64 % 7] >> (at % 64) & 1 != 0;
             for bits in [bitmap(values.len(), |_| true), bitmap(values.len(), some)] {

@@ -45,6 +45,7 @@ with_avx2!(between<L>(values: &[L], low: u64, high: u64, bits: &mut [u64]));
 with_avx2!(masked_sum<L>(values: &[L], bits: &[u64]) -> u128);
 with_avx2!(masked_bounds<L>(values: &[L], bits: &[u64]) -> Option<(u64, u64)>);
 with_avx2!(count(bits: &[u64]) -> u64);
+with_avx2!(combine(codes: &mut [u8], factor: u8, others: &[u8]));
 
 /// Compares words of 64 bytes with a range of a least byte and so many above it; gives how many
 /// words that were.
@@ -167,23 +168,32 @@ fn eight_avx2(_: Avx2, words: &[[u8; 64]], bits: &[u64], first: i8) -> [u64; AT_
         );
         let own_bit = _mm256_set1_epi64x(0x8040_2010_0804_0201_u64.cast_signed());
         let zero = _mm256_setzero_si256();
-        let wanted: [__m256i; AT_ONCE] =
-            std::array::from_fn(|at| _mm256_set1_epi8(first + [0, 1, 2, 3, 4, 5, 6, 7][at]));
+        let wanted = |above: i8| _mm256_set1_epi8(first + above);
+        let wanted = [0, 1, 2, 3, 4, 5, 6, 7].map(wanted);
         let mut sums = [zero; AT_ONCE];
         for (group, word) in words.iter().zip(bits) {
             let (parts, _) = group.as_chunks::<32>();
             let bytes = word.to_le_bytes();
             let (bits, _) = bytes.as_chunks::<4>();
-            for (part, bits) in parts.iter().zip(bits) {
+            for at in 0..2 {
                 // SAFETY: a part has the 32 bytes that are loaded.
-                let values = unsafe { _mm256_loadu_si256(part.as_ptr().cast::<__m256i>()) };
-                let bits = _mm256_set1_epi32(i32::from_le_bytes(*bits));
+                let values = unsafe { _mm256_loadu_si256(parts[at].as_ptr().cast::<__m256i>()) };
+                let bits = _mm256_set1_epi32(i32::from_le_bytes(bits[at]));
                 let bits = _mm256_and_si256(_mm256_shuffle_epi8(bits, spread), own_bit);
                 // What is left out becomes a value beyond all that are counted.
                 let values = _mm256_or_si256(values, _mm256_cmpeq_epi8(bits, zero));
-                for (sum, wanted) in sums.iter_mut().zip(&wanted) {
-                    *sum = _mm256_sub_epi8(*sum, _mm256_cmpeq_epi8(values, *wanted));
-                }
+                let mut add = |at: usize| {
+                    sums[at] = _mm256_sub_epi8(sums[at], _mm256_cmpeq_epi8(values, wanted[at]));
+                };
+                // Not by a loop: compilers then keep the counts in memory.
+                add(0);
+                add(1);
+                add(2);
+                add(3);
+                add(4);
+                add(5);
+                add(6);
+                add(7);
             }
         }
         sums.map(|sum| {

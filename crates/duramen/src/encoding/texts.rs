@@ -147,11 +147,14 @@ impl Texts {
     /// The distinct strings and the vector of which each is, if they are kept so.
     pub(super) fn dictionary<'a>(&self, cell: &'a [u8]) -> Option<(Integers, Vec<&'a [u8]>)> {
         let Form::Dictionary { codes, ends } = &self.form else { return None };
-        let text = |code| {
-            let (span, at) = (ends.span(cell, code)?, self.bytes_at as usize);
-            cell.get(at.checked_add(span.start)?..at.checked_add(span.end)?)
-        };
-        Some((*codes, (0..ends.len()).map(text).collect::<Option<Vec<_>>>()?))
+        let bytes = cell.get(self.bytes_at as usize..)?;
+        let (mut distinct, mut start) = (Vec::with_capacity(ends.len().min(self.len())), 0);
+        for code in 0..ends.len() {
+            let end = ends.get_index(cell, code)?;
+            distinct.push(bytes.get(start..end)?);
+            start = end;
+        }
+        Some((*codes, distinct))
     }
 
     /// The distinct strings and which of them each is, all codes in range, if they are kept so.

@@ -73,11 +73,12 @@ impl<'a> View<'a> {
         let mut values = match &section.body {
             Body::Same(value) => vec![*value],
             Body::Coded(all, states) => {
-                small(all, own).filter(|_| all.base == 0)?;
+                small(all, own).filter(|()| all.base == 0)?;
                 states.clone()
             }
             Body::Integers(all) => {
-                let most = small(all, own)?;
+                small(all, own)?;
+                let most = own.iter().fold(0, |most, value| most.max(*value));
                 let value = |above: u8| Value::Int(all.base.wrapping_add(above.into()));
                 (0..=most).map(value).collect()
             }
@@ -175,13 +176,13 @@ impl<'a> WideCodes<'a> {
     }
 }
 
-/// Takes differences of a byte at most; gives the greatest.
-fn small(values: &Values<'_>, into: &mut [u8]) -> Option<u8> {
+/// Takes differences of a byte at most.
+fn small(values: &Values<'_>, into: &mut [u8]) -> Option<()> {
     match values.differences {
         _ if values.step != 0 => return None,
         Differences::One(bytes) if bytes.len() == into.len() => into.copy_from_slice(bytes),
         Differences::Half(bytes) => kernel::unpack_halves(bytes, into),
         _ => return None,
     }
-    Some(into.iter().fold(0, |most, value| most.max(*value)))
+    Some(())
 }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use duramen_kernel as kernel;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::coding::{Codes, Coding, SLOTS};
@@ -47,7 +48,7 @@ impl Aggregates {
                     }
                 }
                 Measure::Distinct(column) => {
-                    for value in views[column].distinct(rows) {
+                    for value in views[column].distinct(rows).into_iter().enumerate() {
                         self.add_distinct(index, 0, value);
                     }
                 }
@@ -74,15 +75,17 @@ impl Aggregates {
         let groups: Vec<_> = counts
             .iter()
             .zip(&cells.codes)
-            .map(|(count, codes)| {
+            .enumerate()
+            .map(|(cell, (count, codes))| {
                 (*count > 0).then(|| {
                     let mut all = [0; KEYS_MAX];
                     for (key, values) in values.iter().enumerate() {
                         let code = usize::from(codes[key]);
                         let known = &mut known[key][code];
-                        all[key] = *known.get_or_insert_with(|| self.key_code(key, values[code]));
+                        all[key] =
+                            *known.get_or_insert_with(|| self.key_code(key, code, values[code]));
                     }
-                    self.group(all)
+                    self.group_at(cell, all)
                 })
             })
             .collect();
@@ -122,9 +125,9 @@ impl Aggregates {
             }
             Measure::Distinct(column) => {
                 let coding = views[column].coding(rows);
-                for (cell, value) in cells.distinct(&coding, rows) {
+                for (cell, code) in cells.distinct(&coding, rows) {
                     if let Some(group) = groups[cell] {
-                        self.add_distinct(index, group, value);
+                        self.add_distinct(index, group, (code, coding.values[code]));
                     }
                 }
             }
@@ -157,9 +160,7 @@ impl Cells {
                 (Codes::Small(of), Codes::Small(codes)) if all <= SMALL_MAX => {
                     // Of one value there is the code 0 alone.
                     let factor = u8::try_from(values).unwrap_or(0);
-                    for (cell, code) in of.iter_mut().zip(codes) {
-                        *cell = cell.wrapping_mul(factor).wrapping_add(code);
-                    }
+                    kernel::combine(of, factor, &codes);
                 }
                 (_, codes) => {
                     let factor = u16::try_from(values).unwrap_or(u16::MAX);
@@ -239,11 +240,11 @@ impl Cells {
             .collect()
     }
 
-    fn distinct<'a>(&self, coding: &Coding<'a>, rows: &Bits) -> Vec<(usize, Value<'a>)> {
+    /// The codes that there are in each cell.
+    fn distinct(&self, coding: &Coding<'_>, rows: &Bits) -> Vec<(usize, usize)> {
         let pair = |slot: u16| (self.of.get(slot), coding.codes.get(slot));
         let found: FxHashSet<_> = rows.slots().map(pair).collect();
-        let value = |code: u16| coding.values[usize::from(code)];
-        found.into_iter().map(|(cell, code)| (usize::from(cell), value(code))).collect()
+        found.into_iter().map(|(cell, code)| (cell.into(), code.into())).collect()
     }
 }
 

@@ -82,13 +82,31 @@ struct Distinct {
     /// Numbers, by the values that have them.
     codes: HashTable<u32>,
     values: Vec<AggregateValue>,
+    /// By the place that values had in the part before, the numbers that they had: most often those
+    /// in the next part are the same.
+    before: Vec<u32>,
 }
 
 impl Distinct {
-    /// The number of a value, and the bytes of text that were added for it.
-    fn code(&mut self, value: Value<'_>) -> (u32, Option<usize>) {
+    /// The number of a value that has a place among those of a part, and the bytes of text that
+    /// were added for it.
+    fn code_at(&mut self, place: usize, value: Value<'_>) -> (u32, Option<usize>) {
         let value = if value.is_kept() { value } else { Value::Missing };
-        let Self { codes, values } = self;
+        if let Some(code) = self.before.get(place)
+            && self.values.get(*code as usize).map(AggregateValue::value) == Some(value)
+        {
+            return (*code, None);
+        }
+        let (code, added) = self.code(value);
+        if place >= self.before.len() {
+            self.before.resize(place + 1, code);
+        }
+        self.before[place] = code;
+        (code, added)
+    }
+
+    fn code(&mut self, value: Value<'_>) -> (u32, Option<usize>) {
+        let Self { codes, values, .. } = self;
         let known = |code: &u32| values.get(*code as usize).map(AggregateValue::value);
         let hash = FxBuildHasher.hash_one(Some(value));
         if let Some(code) = codes.find(hash, |code| known(code) == Some(value)) {
@@ -129,6 +147,8 @@ pub struct Aggregates {
     distinct: Vec<Distinct>,
     groups: FxHashMap<[u32; KEYS_MAX], u32>,
     codes: Vec<[u32; KEYS_MAX]>,
+    /// By place in the part before.
+    before: Vec<u32>,
     pub(super) measured: Vec<Measured>,
     pub(super) work: AggregateWork,
     /// About how many that takes in memory.
@@ -156,6 +176,7 @@ impl Aggregates {
             distinct: std::iter::repeat_with(Distinct::default).take(measures.len()).collect(),
             groups: FxHashMap::default(),
             codes: Vec::new(),
+            before: Vec::new(),
             measured: empty.collect(),
             work: AggregateWork::default(),
             bytes: 0,
@@ -195,15 +216,30 @@ impl Aggregates {
     }
 
     /// The code of a value in a column that rows are grouped by.
-    pub(super) fn key_code(&mut self, key: usize, value: Value<'_>) -> u32 {
+    pub(super) fn key_code(&mut self, key: usize, place: usize, value: Value<'_>) -> u32 {
         let Some(known) = self.keys.get_mut(key) else { return 0 };
-        let (code, added) = known.code(value);
+        let (code, added) = known.code_at(place, value);
         self.bytes += added.unwrap_or(0);
         code
     }
 
+    /// The group of some codes, most often that of the same place in the part before.
+    pub(super) fn group_at(&mut self, place: usize, codes: [u32; KEYS_MAX]) -> usize {
+        if let Some(group) = self.before.get(place)
+            && self.codes.get(*group as usize) == Some(&codes)
+        {
+            return *group as usize;
+        }
+        let group = self.group(codes);
+        if place >= self.before.len() {
+            self.before.resize(place + 1, 0);
+        }
+        self.before[place] = u32::try_from(group).unwrap_or(u32::MAX);
+        group
+    }
+
     /// The group of some codes.
-    pub(super) fn group(&mut self, codes: [u32; KEYS_MAX]) -> usize {
+    fn group(&mut self, codes: [u32; KEYS_MAX]) -> usize {
         if let Some(group) = self.groups.get(&codes) {
             return *group as usize;
         }
@@ -255,12 +291,17 @@ impl Aggregates {
         }
     }
 
-    pub(super) fn add_distinct(&mut self, measure: usize, group: usize, value: Value<'_>) {
+    pub(super) fn add_distinct(
+        &mut self,
+        measure: usize,
+        group: usize,
+        (place, value): (usize, Value<'_>),
+    ) {
         if !value.is_kept() {
             return;
         }
         if let Some(Measured::Distinct(sets)) = self.measured.get_mut(measure) {
-            let (code, added) = self.distinct[measure].code(value);
+            let (code, added) = self.distinct[measure].code_at(place, value);
             self.bytes += added.map_or(0, |bytes| ENTRY_BYTES + bytes);
             if sets[group].insert(code) {
                 self.bytes += CODE_BYTES;
@@ -274,9 +315,9 @@ impl Aggregates {
             .map(|group| {
                 let mut codes = [0; KEYS_MAX];
                 for (key, value) in other.keys(group).enumerate() {
-                    codes[key] = self.key_code(key, value.value());
+                    codes[key] = self.key_code(key, group, value.value());
                 }
-                self.group(codes)
+                self.group_at(group, codes)
             })
             .collect();
         for (measure, measured) in other.measured.into_iter().enumerate() {
@@ -296,8 +337,9 @@ impl Aggregates {
                 Measured::Distinct(sets) => {
                     let values = &other.distinct[measure].values;
                     for (group, set) in groups.iter().zip(sets) {
-                        for value in set.into_iter().filter_map(|code| values.get(code as usize)) {
-                            self.add_distinct(measure, *group, value.value());
+                        let known = set.into_iter().map(|code| code as usize);
+                        for (code, value) in known.filter_map(|at| Some((at, values.get(at)?))) {
+                            self.add_distinct(measure, *group, (code, value.value()));
                         }
                     }
                 }

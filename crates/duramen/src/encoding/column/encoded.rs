@@ -79,8 +79,11 @@ impl Column {
         if !*self.are_codes_known.get_or_init(|| codes.are_below(distinct.len())) {
             return Some(Encoded::Unreadable);
         }
-        let states = distinct.into_iter().map(|text| tag::text(tag, text));
-        Some(Encoded::Coded(codes, states.collect::<Option<_>>()?))
+        let mut states = Vec::with_capacity(distinct.len());
+        for text in distinct {
+            states.push(tag::text(tag, text)?);
+        }
+        Some(Encoded::Coded(codes, states))
     }
 }
 
