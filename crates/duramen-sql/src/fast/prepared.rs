@@ -1,7 +1,7 @@
 //! Plans of queries that were asked before: neither parsed nor planned again.
 //!
-//! What is kept is a plan, never an answer, and it serves as long as the table has the columns that
-//! it was made for. A query has one from the second time on that it is asked with any literals.
+//! What is kept is a plan, never an answer, and it serves as long as the columns that it names are
+//! what they were. A query has one from the second time on that it is asked with any literals.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
