@@ -1,5 +1,6 @@
 //! The names of all series in one state of their catalogue, sorted, so that those of a pattern are
-//! found without going through the catalogue.
+//! found without going through the catalogue. They are put together when a pattern first asks for
+//! more of them than the catalogue tells quickly.
 //!
 //! Invariants:
 //! - what is kept is of one revision, and never changes;
