@@ -47,8 +47,8 @@ impl RecordLines<'_, '_> {
             if let Some(bytes) = self.guessed(records)? {
                 return Ok(bytes);
             }
-            let wrong = match self.stream.next_value((self.parse, 1))? {
-                NextValue::Whole(tape, bytes) => match self.key.of_tape(&tape) {
+            let wrong = match self.stream.next_value((self.parse, 1)) {
+                Ok(NextValue::Whole(tape, bytes)) => match self.key.of_tape(&tape) {
                     Ok(name) => {
                         let record = records.bear(&mut self.sink.builder, &name)?;
                         self.sink.builder.put(record, &tape, tape.root())?;
@@ -58,10 +58,13 @@ impl RecordLines<'_, '_> {
                     }
                     Err(error) => error,
                 },
-                NextValue::Cut(_) => {
+                Ok(NextValue::Cut(_)) => {
                     self.stream.check_length()?;
                     self.stream.read_on()?;
                     continue;
+                }
+                Err(error) => {
+                    return Err(self.stream.fault_in_line((self.parse, 1)).unwrap_or(error));
                 }
             };
             return Err(wrong.in_context(format!("line {}", self.stream.line())));

@@ -220,6 +220,15 @@ impl<'r> TextStream<'r> {
         }
     }
 
+    /// What is wrong with the value that the text begins with where it has to end in its line, if
+    /// that is at hand: a line is not blamed for the one before it.
+    pub(crate) fn fault_in_line(&self, how: (ParseOptions, usize)) -> Option<Error> {
+        let text = self.text();
+        let line = text.get(..memchr::memchr(b'\n', text)?)?;
+        let begun = parse::begin(line, true, how, TapeRoom::default());
+        begun.err().map(|fault| fault.locate_after(self.place(), line))
+    }
+
     /// Takes back the room of a tape that is not needed any more.
     pub(crate) fn reuse(&mut self, room: TapeRoom) {
         self.room = room;

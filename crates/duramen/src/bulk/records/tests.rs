@@ -177,7 +177,9 @@ fn lines_that_are_no_records_are_told_with_their_numbers() {
         ("{\"id\":7,\"n\":}", "at line 5, column 13"),
         ("{\"id\":7,\"n\":1} {", "at line 5, column 16: expected the end of the line"),
         ("{\"id\":7,\n\"n\":1}", "at line 5, column 9: expected the value to end in its line"),
-        ("{\"id\":7", "at line 5"),
+        ("{\"id\":7", "at line 5, column 8: expected ',' or '}', found the end"),
+        ("{\"id\":7\n", "at line 5, column 8: expected ',' or '}', found the end"),
+        ("{\"id\":7\n{\"id\":8}", "at line 5, column 8: expected ',' or '}', found the end"),
     ] {
         for bytes in [1, 1 << 20] {
             let db = Database::memory().unwrap();
