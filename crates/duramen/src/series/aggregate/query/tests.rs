@@ -1,0 +1,137 @@
+use super::*;
+use crate::series::block::tests::Numbers64;
+use crate::series::{Aggregate, Hold, Points, Quality, SeriesDefinition, ValueType, Windows};
+use crate::{CommitOptions, Database, SeriesValue};
+
+fn series(points: &Points) -> Series {
+    let db = Database::memory().unwrap();
+    let definition = SeriesDefinition::new(points.value_type());
+    let series = db.create_series("a", &definition).unwrap();
+    series.append_points(points, &CommitOptions::default()).unwrap();
+    series
+}
+
+fn row(series: &Series, span: std::ops::Range<i64>, what: &[Aggregate]) -> Vec<Option<f64>> {
+    let windows = Windows::of_width(Micros(1_000_000)).unwrap();
+    let options = AggregateOptions::new(what.to_vec(), windows);
+    let table = series.aggregate(Micros(span.start)..Micros(span.end), &options).unwrap();
+    let value = |column: &crate::WindowColumn| column.get(0).and_then(|one| one.as_f64());
+    table.columns.iter().map(value).collect()
+}
+
+#[test]
+fn a_delta_is_above_the_last_number_that_counts_however_far_back() {
+    let mut points = Points::new(ValueType::F64);
+    points.push(Micros(0), 1.0, Quality::GOOD).unwrap();
+    for time in 1..=20_000 {
+        points.push(Micros(time), 100.0, Quality::BAD).unwrap();
+    }
+    points.push(Micros(20_050), 5.0, Quality::GOOD).unwrap();
+    let what = [Aggregate::Delta, Aggregate::TimeWeightedMean(Hold::Step), Aggregate::Count];
+    let found = row(&series(&points), 20_010..20_100, &what);
+    assert_eq!(found, [Some(4.0), Some(5.0), Some(1.0)]);
+}
+
+#[test]
+fn lines_go_on_to_the_points_beside_the_span() {
+    let mut points = Points::new(ValueType::F64);
+    for (time, value) in [(0, 0.0), (100, 10.0)] {
+        points.push(Micros(time), value, Quality::GOOD).unwrap();
+    }
+    let what = [Aggregate::TimeWeightedMean(Hold::Linear)];
+    assert_eq!(row(&series(&points), 40..60, &what), [Some(5.0)]);
+}
+
+/// Many blocks of segments: decimals at regular times, and what takes more room at others.
+fn long(count: i64) -> Series {
+    let mut random = Numbers64(11);
+    let mut points = Points::new(ValueType::F64);
+    for place in 0..count {
+        let (time, value) = if place < count / 2 {
+            (place * 1_000, f64::from(u32::try_from(random.below(1_000_000)).unwrap()) / 100.0)
+        } else {
+            (place * 1_000 + random.below(1_000).cast_signed(), random.normal())
+        };
+        points.push(Micros(time), value, Quality::GOOD).unwrap();
+    }
+    let db = Database::memory().unwrap();
+    let series = db.create_series("a", &SeriesDefinition::new(ValueType::F64)).unwrap();
+    series.append_points(&points, &CommitOptions::default()).unwrap();
+    db.checkpoint().unwrap();
+    series
+}
+
+fn is_near(one: Option<SeriesValue>, two: Option<SeriesValue>) -> bool {
+    match (one.and_then(|it| it.as_f64()), two.and_then(|it| it.as_f64())) {
+        (Some(one), Some(two)) => (one - two).abs() <= 1e-9 * one.abs().max(1.0),
+        (one, two) => one.is_none() && two.is_none(),
+    }
+}
+
+#[test]
+fn threads_that_share_a_series_come_to_what_one_comes_to() {
+    let now = long(400_000).snapshot();
+    let all = [
+        Aggregate::Mean,
+        Aggregate::Min,
+        Aggregate::Delta,
+        Aggregate::TimeWeightedMean(Hold::Step),
+        Aggregate::TimeWeightedMean(Hold::Linear),
+        Aggregate::Last,
+    ];
+    for (width, fill) in
+        [(7_300, Fill::None), (250, Fill::Previous), (70_000_000, Fill::None), (300, Fill::Null)]
+    {
+        let windows = Windows::of_width(Micros(width)).unwrap();
+        let options = AggregateOptions { fill, ..AggregateOptions::new(all.to_vec(), windows) };
+        let span = Micros(1_234)..Micros(399_000_500);
+        let bounded = now.bounded(&span).unwrap().unwrap();
+        assert!(now.parts(bounded, &options).unwrap().len() > 1);
+        let (shared, alone) =
+            (now.aggregate(span.clone(), &options), now.aggregate_alone(&span, &options));
+        let (shared, alone) = (shared.unwrap(), alone.unwrap());
+        assert_eq!(shared.starts, alone.starts);
+        for (one, two) in shared.columns.iter().zip(&alone.columns) {
+            assert!((0..one.nulls.len()).all(|at| is_near(one.get(at), two.get(at))));
+        }
+    }
+}
+
+#[test]
+fn sums_of_windows_out_of_packed_blocks_are_those_of_their_points() {
+    let now = long(400_000).snapshot();
+    let points = now.range(..).unwrap().read().unwrap();
+    let what = vec![Aggregate::Count, Aggregate::Sum, Aggregate::Mean];
+    for width in [60_000, 7_300, 1_000, 1_500] {
+        let options =
+            AggregateOptions::new(what.clone(), Windows::of_width(Micros(width)).unwrap());
+        let table = now.aggregate_alone(&(..), &options).unwrap();
+        let mut wanted = std::collections::BTreeMap::new();
+        for point in points.iter() {
+            let (count, sum) =
+                wanted.entry(point.time.0.div_euclid(width) * width).or_insert((0_i64, 0.0));
+            *count += 1;
+            *sum += point.value.as_f64().unwrap();
+        }
+        assert!(table.starts.iter().eq(wanted.keys()));
+        for (at, (count, sum)) in wanted.values().enumerate() {
+            assert_eq!(table.columns[0].get(at), Some(SeriesValue::I64(*count)));
+            let mean = sum / i32::try_from(*count).map(f64::from).unwrap();
+            assert!(is_near(table.columns[1].get(at), Some(SeriesValue::F64(*sum))));
+            assert!(is_near(table.columns[2].get(at), Some(SeriesValue::F64(mean))));
+        }
+    }
+}
+
+#[test]
+fn a_series_without_points_has_no_windows() {
+    let series = series(&Points::new(ValueType::I64));
+    let windows = Windows::of_width(Micros(1)).unwrap();
+    let options = AggregateOptions::new(vec![Aggregate::Max], windows);
+    let table = series.aggregate(.., &options).unwrap();
+    assert!(table.starts.is_empty() && table.columns[0].values.is_empty());
+    series.append(Micros(7), 3, &CommitOptions::default()).unwrap();
+    let table = series.aggregate(.., &options).unwrap();
+    assert_eq!(table.starts, [7]);
+    assert_eq!(table.columns[0].get(0), Some(SeriesValue::I64(3)));
+}
