@@ -38,6 +38,7 @@ mod past;
 #[cfg(test)]
 mod tests;
 
+use aggregate::ViewCache;
 pub use aggregate::{
     AggregateColumn, AggregatePlan, AggregateValue, AggregateWork, Aggregates, Comparison, Measure,
     Measured, RangeOfInt, RowFilter, Sum, ValueKind, ValueTest,
@@ -77,6 +78,7 @@ pub struct Columns {
     parts: Arc<[Vec<Range<u64>>]>,
     /// If rows are the versions of records, and not records.
     past: Option<Past>,
+    views: Arc<ViewCache>,
 }
 
 /// Slots of the row group of a number.
@@ -171,7 +173,8 @@ impl Snapshot {
 
 impl Columns {
     fn new(tree: Arc<Tree>, revision: u32, keys: Option<KeyKind>) -> Self {
-        Self { tree, revision, keys, path: None, parts: Arc::default(), past: None }
+        let views = ViewCache::new(tree.cells.memory());
+        Self { tree, revision, keys, path: None, parts: Arc::default(), past: None, views }
     }
 
     /// The revision they show; 0 before the first.

@@ -39,7 +39,7 @@ mod vectors;
 mod tests;
 
 pub(crate) use column::{Column, ColumnBuilder, Encoded, Stretch, encode_column};
-pub(crate) use integers::{Differences, Integers, Values};
+pub(crate) use integers::{Differences, Integers, Values, ValuesCell};
 pub(crate) use order::{decode_order_block, encode_order_block};
 pub(crate) use packed_keys::pack_keys;
 pub(crate) use revision_rows::{RevisionRows, RevisionRowsBlock};

@@ -116,6 +116,11 @@ impl Memory {
         self.budget as u64 / 4
     }
 
+    /// What may be known of the columns of some rows.
+    pub(crate) fn views_max(&self) -> usize {
+        self.budget / 8
+    }
+
     /// Trees that may be kept though nobody uses them.
     pub(crate) fn idle_trees(&self) -> usize {
         self.budget / 16 / crate::tree::TREE_BYTES + 16
@@ -216,6 +221,11 @@ impl Resident {
     pub(crate) fn new(memory: &Arc<Memory>, owner: Weak<dyn Evict>, part: GroupId) -> Arc<Self> {
         memory.living.fetch_add(1, Ordering::Relaxed);
         Arc::new(Self { memory: Arc::clone(memory), owner, part, bytes: AtomicUsize::new(0) })
+    }
+
+    /// How many bytes it counts.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
     }
 
     /// Counts more bytes.

@@ -17,6 +17,12 @@ use crate::session::{Session, plan, threads};
 use crate::statement::{self, Places, Request};
 use crate::table::SHARED_PARTS_MIN;
 
+/// How long a thread takes parts alone: to wake others takes about as long.
+const ALONE: Duration = Duration::from_micros(50);
+
+/// How often it looks whether others have ended before it sleeps.
+const SPINS: usize = 1_000;
+
 impl Session {
     /// The answer by a plan that is known; none if the query has to be planned.
     pub(crate) fn answer_prepared(
@@ -88,16 +94,18 @@ impl Session {
         plan: AggregatePlan,
         deadline: Option<Instant>,
     ) -> Result<Aggregates> {
-        let others = if rows.parts() < SHARED_PARTS_MIN { 0 } else { threads() - 1 };
         let run = Arc::new(Run::new(rows, plan));
-        let runtime = self.runtime()?;
-        let tasks: Vec<_> = std::iter::repeat_with(|| {
-            let run = Arc::clone(&run);
-            runtime.spawn_blocking(move || run.work(|| Ok(())))
-        })
-        .take(others)
-        .collect();
-        let own = run.work(|| self.check(deadline));
+        let (runtime, begun) = (self.runtime()?, Instant::now());
+        let mut tasks = Vec::new();
+        let own = run.work(|| {
+            if tasks.is_empty() && run.left() >= SHARED_PARTS_MIN && begun.elapsed() >= ALONE {
+                tasks.extend((1..threads()).map(|_| {
+                    let run = Arc::clone(&run);
+                    runtime.spawn_blocking(move || run.work(|| Ok(())))
+                }));
+            }
+            self.check(deadline)
+        });
         if own.is_err() {
             run.end();
         }
@@ -105,6 +113,13 @@ impl Session {
         for task in tasks {
             // One that has not begun yet has no parts.
             task.abort();
+            // Others are about to end too: to sleep and be woken takes longer than that.
+            for _ in 0..SPINS {
+                if task.is_finished() {
+                    break;
+                }
+                std::hint::spin_loop();
+            }
             match runtime.block_on(task) {
                 Ok(found) => all.merge(found?),
                 Err(ended) if ended.is_cancelled() => {}

@@ -6,7 +6,7 @@ use duramen::{AggregatePlan, Aggregates, Columns, Result};
 
 /// Parts that a thread takes at once: a part takes a few microseconds, and what is next to what was
 /// read is read sooner.
-const PARTS_AT_ONCE: usize = 4;
+const PARTS_AT_ONCE: usize = 8;
 
 /// Parts that threads take one after the other.
 #[derive(Debug)]
@@ -27,8 +27,13 @@ impl Run {
         self.is_over.store(true, Ordering::Relaxed);
     }
 
+    /// How many parts nobody has taken.
+    pub(super) fn left(&self) -> usize {
+        self.rows.parts().saturating_sub(self.next.load(Ordering::Relaxed))
+    }
+
     /// Takes parts until there are no more, there is too much in them, or it is not to go on.
-    pub(super) fn work(&self, check: impl Fn() -> Result<()>) -> Result<Aggregates> {
+    pub(super) fn work(&self, mut check: impl FnMut() -> Result<()>) -> Result<Aggregates> {
         let mut found = self.plan.start();
         while !self.is_over.load(Ordering::Relaxed) && !found.is_full() {
             let first = self.next.fetch_add(PARTS_AT_ONCE, Ordering::Relaxed);
@@ -36,9 +41,7 @@ impl Run {
                 break;
             }
             check()?;
-            for part in first..self.rows.parts().min(first + PARTS_AT_ONCE) {
-                self.rows.aggregate(part, &self.plan, &mut found)?;
-            }
+            self.rows.aggregate(first..first + PARTS_AT_ONCE, &self.plan, &mut found)?;
         }
         Ok(found)
     }

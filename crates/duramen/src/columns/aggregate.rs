@@ -25,6 +25,7 @@ use crate::tree::encoded::EncodedGroup;
 use crate::tree::group::Fault;
 use crate::tree::scan::{ColumnScan, Visitor};
 
+mod cache;
 mod coding;
 mod filter;
 mod fold;
@@ -36,6 +37,8 @@ mod totals;
 mod value;
 mod view;
 
+use cache::CachedViews;
+pub(super) use cache::ViewCache;
 use filter::holding;
 pub use filter::{Comparison, RangeOfInt, RowFilter, ValueTest};
 use mask::Mask;
@@ -73,9 +76,7 @@ pub struct AggregateColumn {
 ///     measures: vec![Measure::Rows],
 /// };
 /// let mut found = plan.start();
-/// for part in 0..columns.parts() {
-///     columns.aggregate(part, &plan, &mut found)?;
-/// }
+/// columns.aggregate(0..columns.parts(), &plan, &mut found)?;
 /// assert!(matches!(&found.measured()[0], Measured::Count(rows) if rows == &[1]));
 /// # Ok::<(), duramen::Error>(())
 /// ```
@@ -112,10 +113,13 @@ impl AggregatePlan {
 }
 
 impl Columns {
-    /// Adds what a part has to what is found; `Unsupported` if rows are versions of records.
+    /// Adds what some parts have to what is found; `Unsupported` if rows are versions of records.
+    ///
+    /// What was looked up of their columns is kept for the next aggregate over the same rows, within
+    /// the memory of the database.
     pub fn aggregate(
         &self,
-        part: usize,
+        parts: Range<usize>,
         plan: &AggregatePlan,
         found: &mut Aggregates,
     ) -> Result<()> {
@@ -123,30 +127,61 @@ impl Columns {
             let message = "versions of records are not aggregated by column: read them as rows";
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
-        found.work.parts += 1;
-        for ordinals in self.parts.get(part).map_or(&[][..], Vec::as_slice) {
+        let erasures = self.tree.read(|data| {
+            data.kept.check(self.revision)?;
+            Ok(data.disk_state().erasures)
+        })?;
+        let cached = self.views.of(plan, self.parts(), erasures);
+        for part in parts.start..parts.end.min(self.parts()) {
+            found.work.parts += 1;
+            self.aggregate_part((part, plan), &cached, found)?;
+        }
+        Ok(())
+    }
+
+    fn aggregate_part(
+        &self,
+        (part, plan): (usize, &AggregatePlan),
+        cached: &CachedViews,
+        found: &mut Aggregates,
+    ) -> Result<()> {
+        let ranges = &self.parts[part][..];
+        // What is known is known of parts of one range.
+        let cached = (ranges.len() == 1).then_some(cached);
+        for ordinals in ranges {
             let place = group_of(ordinals);
+            if let Some((rows, views)) = cached.and_then(|all| all.part(part, (plan, &place.1))) {
+                found.look((plan, &place.1), rows, &views);
+                continue;
+            }
             let mut decoded = Decoded::new();
             loop {
-                let ranged = self.tree.read(|data| {
-                    self.aggregate_range(data, &place, plan, (&decoded, &mut *found))
-                })?;
-                let Ranged::Wants(column) = ranged else { break };
+                let mut look = |rows: &Mask, views: &[View<'_>]| {
+                    found.look((plan, &place.1), rows, views);
+                    if let Some(cached) = cached {
+                        cached.keep(part, rows, views);
+                    }
+                };
+                let outcome = self
+                    .tree
+                    .read(|data| self.aggregate_range((data, &place), plan, &decoded, &mut look))?;
+                let Ranged::Wants(column) = outcome else { break };
                 let ordinals = ordinals.clone().collect();
                 let rows = ColumnRows { ordinals, ..ColumnRows::default() };
                 decoded.push((column, self.read(&rows, plan.columns[column].path)?));
             }
             found.work.decoded += u64::from(!decoded.is_empty());
+            self.tree.cells.memory().settle();
         }
         Ok(())
     }
 
     fn aggregate_range(
         &self,
-        data: &TreeData,
-        (group, slots): &Place,
+        (data, (group, slots)): (&TreeData, &Place),
         plan: &AggregatePlan,
-        (decoded, found): (&Decoded, &mut Aggregates),
+        decoded: &Decoded,
+        look: &mut dyn FnMut(&Mask, &[View<'_>]),
     ) -> Result<Ranged, Fault> {
         let Some(path) = self.path else { return Ok(Ranged::Done) };
         let scan = self.scan(data, path, *group, slots.clone());
@@ -166,17 +201,7 @@ impl Columns {
             let Some(view) = view else { return Ok(Ranged::Wants(index)) };
             views.push(view);
         }
-        found.work.rows += live.count(slots);
-        let held = holding(&plan.filter, &views, &live);
-        let is_read = |views: &[View<'_>]| views.iter().any(|view| view.read.get());
-        if held.is_none() {
-            found.work.pruned += u64::from(!is_read(&views) && !live.is_none());
-        } else {
-            found.fold(&views, &plan.keys, (slots, &held));
-            found.work.summarised += u64::from(!is_read(&views));
-        }
-        let read = views.iter().filter(|view| view.read.get());
-        found.work.bytes += read.map(|view| view.bytes as u64).sum::<u64>();
+        look(&live, &views);
         Ok(Ranged::Done)
     }
 
@@ -224,6 +249,28 @@ impl Columns {
             rows.live = Mask::All;
         }
         Ok(rows)
+    }
+}
+
+impl Aggregates {
+    /// Adds the rows among some slots that the filter of a plan holds for.
+    fn look(
+        &mut self,
+        (plan, slots): (&AggregatePlan, &Range<u16>),
+        rows: &Mask,
+        views: &[View<'_>],
+    ) {
+        self.work.rows += rows.count(slots);
+        let held = holding(&plan.filter, views, rows);
+        let is_read = || views.iter().any(|view| view.read.get());
+        if held.is_none() {
+            self.work.pruned += u64::from(!is_read() && !rows.is_none());
+        } else {
+            self.fold(views, &plan.keys, (slots, &held));
+            self.work.summarised += u64::from(!is_read());
+        }
+        let read = views.iter().filter(|view| view.read.get());
+        self.work.bytes += read.map(|view| view.bytes as u64).sum::<u64>();
     }
 }
 

@@ -7,6 +7,8 @@
 
 use std::ops::Range;
 
+use bytes::Bytes;
+
 use super::reader::{Parsed, Reader, corrupt};
 
 /// Where a vector of integers lies in its cell.
@@ -30,6 +32,17 @@ pub(crate) struct Values<'a> {
     pub(crate) step: i64,
     pub(crate) len: usize,
     pub(crate) differences: Differences<'a>,
+}
+
+/// A vector of integers for many reads, with its bytes.
+#[derive(Debug)]
+pub(crate) struct ValuesCell {
+    base: i64,
+    step: i64,
+    len: usize,
+    differences: Bytes,
+    /// Bits of a difference.
+    bits: u8,
 }
 
 /// What values have above the line that they are along.
@@ -208,15 +221,7 @@ impl Integers {
 
     /// The vector for many reads.
     pub(super) fn values<'a>(&self, cell: &'a [u8]) -> Values<'a> {
-        let bytes = self.differences(cell);
-        let differences = match self.bits {
-            0 => Differences::None,
-            4 => Differences::Half(bytes),
-            8 => Differences::One(bytes),
-            16 => Differences::Two(bytes.as_chunks().0),
-            32 => Differences::Four(bytes.as_chunks().0),
-            _ => Differences::Eight(bytes.as_chunks().0),
-        };
+        let differences = Differences::of(self.bits, self.differences(cell));
         Values { base: self.base, step: self.step, len: self.len(), differences }
     }
 
@@ -241,6 +246,51 @@ impl Integers {
     fn on_line(&self, index: usize) -> i64 {
         on_line(self.base, self.step, index)
     }
+}
+
+impl<'a> Differences<'a> {
+    fn of(bits: u8, bytes: &'a [u8]) -> Self {
+        match bits {
+            0 => Self::None,
+            4 => Self::Half(bytes),
+            8 => Self::One(bytes),
+            16 => Self::Two(bytes.as_chunks().0),
+            32 => Self::Four(bytes.as_chunks().0),
+            _ => Self::Eight(bytes.as_chunks().0),
+        }
+    }
+
+    /// Bits of a difference, and the bytes of all.
+    fn parts(&self) -> (u8, &'a [u8]) {
+        match self {
+            Self::None => (0, &[]),
+            Self::Half(bytes) => (4, bytes),
+            Self::One(bytes) => (8, bytes),
+            Self::Two(all) => (16, all.as_flattened()),
+            Self::Four(all) => (32, all.as_flattened()),
+            Self::Eight(all) => (64, all.as_flattened()),
+        }
+    }
+}
+
+impl ValuesCell {
+    /// The values that lie in a cell.
+    pub(super) fn of(values: &Values<'_>, cell: &Bytes) -> Self {
+        let Values { base, step, len, differences } = *values;
+        let (bits, bytes) = differences.parts();
+        Self { base, step, len, differences: part_of(cell, bytes), bits }
+    }
+
+    /// The vector.
+    pub(crate) fn values(&self) -> Values<'_> {
+        let differences = Differences::of(self.bits, &self.differences);
+        Values { base: self.base, step: self.step, len: self.len, differences }
+    }
+}
+
+/// Bytes that lie in a cell, without a copy.
+pub(super) fn part_of(cell: &Bytes, bytes: &[u8]) -> Bytes {
+    if bytes.is_empty() { Bytes::new() } else { cell.slice_ref(bytes) }
 }
 
 impl Values<'_> {

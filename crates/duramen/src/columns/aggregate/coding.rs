@@ -3,6 +3,7 @@
 use duramen_kernel as kernel;
 use rustc_hash::FxHashMap;
 
+use super::cache::{Term, Terms};
 use super::mask::Mask;
 use super::value::Value;
 use super::view::{Body, Section, View, bit};
@@ -17,12 +18,29 @@ pub(super) const SLOTS: usize = 4_096;
 pub(super) struct Coding<'a> {
     pub(super) codes: Codes,
     pub(super) values: Vec<Value<'a>>,
+    /// What a dictionary calls the first of them.
+    terms: Option<Terms<'a>>,
+}
+
+impl<'a> Coding<'a> {
+    /// What a dictionary calls a value.
+    #[inline]
+    pub(super) fn term(&self, code: usize) -> Option<Term<'a>> {
+        self.terms?.get(code)
+    }
 }
 
 /// A small number for each slot of a row group.
+#[derive(Debug)]
 pub(super) enum Codes {
     Small(Vec<u8>),
     Wide(Vec<u16>),
+}
+
+impl Default for Codes {
+    fn default() -> Self {
+        Self::Small(Vec::new())
+    }
 }
 
 impl Codes {
@@ -70,11 +88,13 @@ impl<'a> View<'a> {
         let [section] = &self.sections[..] else { return None };
         let mut codes = vec![0; SLOTS];
         let own = codes.get_mut(section.range())?;
+        let mut terms = None;
         let mut values = match &section.body {
             Body::Same(value) => vec![*value],
             Body::Coded(all, states) => {
                 small(all, own).filter(|()| all.base == 0)?;
-                states.clone()
+                terms = states.terms();
+                states.iter().collect()
             }
             Body::Integers(all) => {
                 small(all, own)?;
@@ -106,7 +126,7 @@ impl<'a> View<'a> {
         for (slot, value) in self.patches.iter().filter(|(slot, _)| self.there.has(*slot)) {
             codes[usize::from(*slot)] = code(*value)?;
         }
-        Some(Coding { codes: Codes::Small(codes), values })
+        Some(Coding { codes: Codes::Small(codes), values, terms })
     }
 
     fn wide_coding(&self, wanted: &Bits) -> Coding<'a> {
@@ -124,7 +144,7 @@ impl<'a> View<'a> {
         for (slot, value) in self.patches.iter().filter(|(slot, _)| self.there.has(*slot)) {
             codes.codes[usize::from(*slot)] = codes.code(*value);
         }
-        Coding { codes: Codes::Wide(codes.codes), values: codes.values }
+        Coding { codes: Codes::Wide(codes.codes), values: codes.values, terms: None }
     }
 }
 
@@ -153,7 +173,7 @@ impl<'a> WideCodes<'a> {
                 self.codes[section.range()].fill(code);
             }
             Body::Coded(codes, states) => {
-                let codes_of: Vec<_> = states.iter().map(|state| self.code(*state)).collect();
+                let codes_of: Vec<_> = states.iter().map(|state| self.code(state)).collect();
                 for (slot, into) in self.codes[section.range()].iter_mut().enumerate() {
                     let code = codes.get(slot).and_then(|code| usize::try_from(code).ok());
                     *into = code.and_then(|code| codes_of.get(code)).copied().unwrap_or(0);

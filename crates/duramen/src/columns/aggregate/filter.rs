@@ -7,7 +7,7 @@ use duramen_kernel as kernel;
 
 use super::mask::Mask;
 use super::value::Value;
-use super::view::{Body, View, either};
+use super::view::{Body, States, View, either};
 use crate::encoding::{Differences, Values};
 use crate::tree::conditions::Bits;
 
@@ -199,8 +199,9 @@ impl View<'_> {
         found
     }
 
-    fn coded(&self, codes: &Values<'_>, states: &[Value<'_>], test: &ValueTest) -> Mask {
-        let wanted: Vec<_> = (0..).zip(states).filter(|(_, state)| test.holds(**state)).collect();
+    fn coded(&self, codes: &Values<'_>, states: &States<'_>, test: &ValueTest) -> Mask {
+        let states_of = (0..).zip(states.iter());
+        let wanted: Vec<_> = states_of.filter(|(_, state)| test.holds(*state)).collect();
         if wanted.len() == states.len() {
             return Mask::All;
         }

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use duramen_kernel as kernel;
 use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 
 use super::coding::{Codes, Coding, SLOTS};
 use super::mask::Mask;
@@ -19,9 +20,19 @@ const SMALL_MAX: usize = 1 << u8::BITS;
 struct Cells {
     /// By slot.
     of: Codes,
-    /// The codes of the combinations, by key.
-    codes: Vec<[u16; KEYS_MAX]>,
+    len: usize,
+    combinations: Combinations,
 }
+
+/// The codes of cells, by key.
+enum Combinations {
+    /// All that there can be of so many values each, in their order.
+    All([u16; KEYS_MAX]),
+    Some(Vec<[u16; KEYS_MAX]>),
+}
+
+/// The group of a cell that has no rows.
+const NONE: u32 = u32::MAX;
 
 impl Aggregates {
     /// Adds the rows among some slots.
@@ -48,7 +59,7 @@ impl Aggregates {
                     }
                 }
                 Measure::Distinct(column) => {
-                    for value in views[column].distinct(rows).into_iter().enumerate() {
+                    for value in views[column].distinct(rows) {
                         self.add_distinct(index, 0, value);
                     }
                 }
@@ -57,41 +68,48 @@ impl Aggregates {
     }
 
     fn fold_groups(&mut self, views: &[View<'_>], keys: &[usize], rows: &Bits) {
-        let codings: Vec<_> = keys.iter().map(|key| views[*key].coding(rows)).collect();
-        let mut known: Vec<_> =
-            codings.iter().map(|coding| vec![None; coding.values.len()]).collect();
+        let mut codings: SmallVec<[_; KEYS_MAX]> =
+            keys.iter().map(|key| views[*key].coding(rows)).collect();
         let mut cells: Option<Cells> = None;
-        let mut values = Vec::with_capacity(keys.len());
-        for (key, coding) in codings.into_iter().enumerate() {
-            let len = coding.values.len();
-            values.push(coding.values);
+        for (key, coding) in codings.iter_mut().enumerate() {
+            let own = (std::mem::take(&mut coding.codes), coding.values.len());
             cells = Some(match cells {
-                None => Cells::of(coding.codes, len),
-                Some(cells) => cells.divided(key, (coding.codes, len)),
+                None => Cells::of(own),
+                Some(cells) => cells.divided(key, own),
             });
         }
         let Some(cells) = cells else { return };
         let counts = cells.counts(rows);
-        let groups: Vec<_> = counts
-            .iter()
-            .zip(&cells.codes)
-            .enumerate()
-            .map(|(cell, (count, codes))| {
-                (*count > 0).then(|| {
-                    let mut all = [0; KEYS_MAX];
-                    for (key, values) in values.iter().enumerate() {
-                        let code = usize::from(codes[key]);
-                        let known = &mut known[key][code];
-                        all[key] =
-                            *known.get_or_insert_with(|| self.key_code(key, code, values[code]));
-                    }
-                    self.group_at(cell, all)
-                })
-            })
-            .collect();
+        let groups = self.groups_of(&cells, &counts, &codings);
         for (index, measure) in self.measures().iter().enumerate() {
             self.fold_measure((index, *measure), views, rows, (&cells, &counts, &groups));
         }
+    }
+
+    /// The groups of those cells that have rows.
+    fn groups_of(&mut self, cells: &Cells, counts: &[u64], codings: &[Coding<'_>]) -> Vec<u32> {
+        let mut known: [Vec<u32>; KEYS_MAX] = Default::default();
+        for (known, coding) in known.iter_mut().zip(codings) {
+            known.resize(coding.values.len(), NONE);
+        }
+        let mut groups = vec![NONE; cells.len];
+        let mut codes = cells.combinations.codes(0);
+        for ((cell, count), group) in counts.iter().enumerate().zip(&mut groups) {
+            if *count > 0 {
+                let mut all = [0; KEYS_MAX];
+                for (key, coding) in codings.iter().enumerate() {
+                    let code = usize::from(codes[key]);
+                    let known = &mut known[key][code];
+                    if *known == NONE {
+                        *known = self.key_code(key, coding.term(code), coding.values[code]);
+                    }
+                    all[key] = *known;
+                }
+                *group = u32::try_from(self.group(all)).unwrap_or(NONE);
+            }
+            cells.combinations.advance(cell, &mut codes);
+        }
+        groups
     }
 
     fn fold_measure(
@@ -99,10 +117,10 @@ impl Aggregates {
         (index, measure): (usize, Measure),
         views: &[View<'_>],
         rows: &Bits,
-        (cells, counts, groups): (&Cells, &[u64], &[Option<usize>]),
+        (cells, counts, groups): (&Cells, &[u64], &[u32]),
     ) {
-        let grouped =
-            || groups.iter().enumerate().filter_map(|(cell, group)| Some((cell, (*group)?)));
+        let group = |cell: usize| (groups[cell] != NONE).then_some(groups[cell] as usize);
+        let grouped = || (0..groups.len()).filter_map(|cell| Some((cell, group(cell)?)));
         match measure {
             Measure::Rows => {
                 grouped().for_each(|(cell, group)| self.add_count(index, group, counts[cell]));
@@ -118,7 +136,7 @@ impl Aggregates {
             Measure::Least(column) | Measure::Greatest(column) => {
                 let coding = views[column].coding(rows);
                 for (cell, value) in cells.bounds(&coding, rows, measure) {
-                    if let Some(group) = groups[cell] {
+                    if let Some(group) = group(cell) {
                         self.add_bound(index, group, value);
                     }
                 }
@@ -126,8 +144,8 @@ impl Aggregates {
             Measure::Distinct(column) => {
                 let coding = views[column].coding(rows);
                 for (cell, code) in cells.distinct(&coding, rows) {
-                    if let Some(group) = groups[cell] {
-                        self.add_distinct(index, group, (code, coding.values[code]));
+                    if let Some(group) = group(cell) {
+                        self.add_distinct(index, group, (coding.term(code), coding.values[code]));
                     }
                 }
             }
@@ -146,16 +164,18 @@ fn valid(view: &View<'_>, rows: &Bits) -> Bits {
 
 impl Cells {
     /// One for each of so many values.
-    fn of(codes: Codes, values: usize) -> Self {
-        let all = (0..values).map(|code| with([0; KEYS_MAX], 0, code));
-        Self { of: codes, codes: all.collect() }
+    fn of((codes, values): (Codes, usize)) -> Self {
+        let combinations = Combinations::All([small(values), 1, 1]);
+        Self { of: codes, len: values, combinations }
     }
 
     /// Divides every cell by the codes of one more column, which has so many values.
     fn divided(self, key: usize, (codes, values): (Codes, usize)) -> Self {
-        let Self { mut of, codes: before } = self;
-        let all = before.len() * values;
-        if all < SLOTS {
+        let Self { mut of, len, combinations } = self;
+        let all = len * values;
+        if let Combinations::All(sizes) = &combinations
+            && all < SLOTS
+        {
             match (&mut of, codes) {
                 (Codes::Small(of), Codes::Small(codes)) if all <= SMALL_MAX => {
                     // Of one value there is the code 0 alone.
@@ -171,8 +191,9 @@ impl Cells {
                     of = Codes::Wide(wide);
                 }
             }
-            let each = |codes: [u16; KEYS_MAX]| (0..values).map(move |code| with(codes, key, code));
-            return Self { of, codes: before.into_iter().flat_map(each).collect() };
+            let mut sizes = *sizes;
+            sizes[key] = small(values);
+            return Self { of, len: all, combinations: Combinations::All(sizes) };
         }
         // Of so many combinations there are only those of slots.
         let (mut known, mut found) = (FxHashMap::default(), Vec::new());
@@ -180,22 +201,25 @@ impl Cells {
         for (cell, code) in wide.iter_mut().zip(codes.into_wide()) {
             let combination = (*cell, code);
             *cell = *known.entry(combination).or_insert_with(|| {
-                found.push(with(before[usize::from(combination.0)], key, code.into()));
+                let mut codes = combinations.codes(combination.0.into());
+                codes[key] = combination.1;
+                found.push(codes);
                 u16::try_from(found.len() - 1).unwrap_or(u16::MAX)
             });
         }
-        Self { of: Codes::Wide(wide), codes: found }
+        let len = found.len();
+        Self { of: Codes::Wide(wide), len, combinations: Combinations::Some(found) }
     }
 
     /// How many of some slots are in each cell.
     fn counts(&self, rows: &Bits) -> Vec<u64> {
-        self.of.counts(self.codes.len(), rows)
+        self.of.counts(self.len, rows)
     }
 
     fn sums(&self, view: &View<'_>, rows: &Bits) -> Vec<Sum> {
         let mut values = vec![0; SLOTS];
         view.integers(&mut values);
-        let mut sums = vec![(0_u64, 0_i128, 0_u64); self.codes.len()];
+        let mut sums = vec![(0_u64, 0_i128, 0_u64); self.len];
         for slot in valid(view, rows).slots() {
             let (cell, value) = (self.of.get(slot), values[usize::from(slot)]);
             if let Some((count, sum, most)) = sums.get_mut(usize::from(cell)) {
@@ -229,7 +253,7 @@ impl Cells {
         for (rank, code) in (0..).zip(&order) {
             ranks[*code] = rank;
         }
-        let mut best = vec![worst; self.codes.len()];
+        let mut best = vec![worst; self.len];
         for slot in rows.slots() {
             if let Some(best) = best.get_mut(usize::from(self.of.get(slot))) {
                 *best = (*best).min(ranks[usize::from(coding.codes.get(slot))]);
@@ -248,7 +272,41 @@ impl Cells {
     }
 }
 
-fn with(mut codes: [u16; KEYS_MAX], key: usize, code: usize) -> [u16; KEYS_MAX] {
-    codes[key] = u16::try_from(code).unwrap_or(u16::MAX);
-    codes
+impl Combinations {
+    /// The codes of a cell.
+    fn codes(&self, cell: usize) -> [u16; KEYS_MAX] {
+        match self {
+            Self::All(sizes) => {
+                let (mut codes, mut rest) = ([0; KEYS_MAX], cell);
+                for key in (0..KEYS_MAX).rev() {
+                    let size = usize::from(sizes[key]).max(1);
+                    codes[key] = small(rest % size);
+                    rest /= size;
+                }
+                codes
+            }
+            Self::Some(all) => all.get(cell).copied().unwrap_or_default(),
+        }
+    }
+
+    /// The codes of all cells in turn: the next ones.
+    #[inline]
+    fn advance(&self, cell: usize, codes: &mut [u16; KEYS_MAX]) {
+        match self {
+            Self::All(sizes) => {
+                for key in (0..KEYS_MAX).rev() {
+                    codes[key] += 1;
+                    if codes[key] < sizes[key] {
+                        return;
+                    }
+                    codes[key] = 0;
+                }
+            }
+            Self::Some(all) => *codes = all.get(cell + 1).copied().unwrap_or_default(),
+        }
+    }
+}
+
+fn small(code: usize) -> u16 {
+    u16::try_from(code).unwrap_or(u16::MAX)
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use hashbrown::HashTable;
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
+use super::cache::{Dictionary, Term};
 use super::value::{AggregateValue, Value};
 use crate::encoding::Summary;
 use crate::limits::AGGREGATE_BYTES_MAX;
@@ -82,30 +83,41 @@ struct Distinct {
     /// Numbers, by the values that have them.
     codes: HashTable<u32>,
     values: Vec<AggregateValue>,
-    /// By the place that values had in the part before, the numbers that they had: most often those
-    /// in the next part are the same.
-    before: Vec<u32>,
+    /// By what a dictionary calls them.
+    by_term: Vec<u32>,
+    dictionary: Option<Arc<Dictionary>>,
 }
 
+/// A value that has no number yet.
+const NONE: u32 = u32::MAX;
+
 impl Distinct {
-    /// The number of a value that has a place among those of a part, and the bytes of text that
-    /// were added for it.
-    fn code_at(&mut self, place: usize, value: Value<'_>) -> (u32, Option<usize>) {
-        let value = if value.is_kept() { value } else { Value::Missing };
-        if let Some(code) = self.before.get(place)
-            && self.values.get(*code as usize).map(AggregateValue::value) == Some(value)
-        {
-            return (*code, None);
+    /// The number of a value, if it was asked for by the same term before.
+    #[inline]
+    fn known(&self, term: Option<Term<'_>>) -> Option<u32> {
+        let Term { dictionary, term } = term?;
+        let own = self.dictionary.as_ref().filter(|own| Arc::ptr_eq(own, dictionary));
+        own.and_then(|_| self.by_term.get(term as usize)).copied().filter(|code| *code != NONE)
+    }
+
+    /// The number of a value, and the bytes of text that were added for it.
+    fn code(&mut self, term: Option<Term<'_>>, value: Value<'_>) -> (u32, Option<usize>) {
+        let (code, added) = self.find(if value.is_kept() { value } else { Value::Missing });
+        if let Some(Term { dictionary, term }) = term {
+            if !self.dictionary.as_ref().is_some_and(|own| Arc::ptr_eq(own, dictionary)) {
+                self.by_term.clear();
+                self.dictionary = Some(Arc::clone(dictionary));
+            }
+            let term = term as usize;
+            if term >= self.by_term.len() {
+                self.by_term.resize(term + 1, NONE);
+            }
+            self.by_term[term] = code;
         }
-        let (code, added) = self.code(value);
-        if place >= self.before.len() {
-            self.before.resize(place + 1, code);
-        }
-        self.before[place] = code;
         (code, added)
     }
 
-    fn code(&mut self, value: Value<'_>) -> (u32, Option<usize>) {
+    fn find(&mut self, value: Value<'_>) -> (u32, Option<usize>) {
         let Self { codes, values, .. } = self;
         let known = |code: &u32| values.get(*code as usize).map(AggregateValue::value);
         let hash = FxBuildHasher.hash_one(Some(value));
@@ -118,6 +130,37 @@ impl Distinct {
         let bytes = value.text_bytes();
         values.push(value);
         (code, Some(bytes))
+    }
+}
+
+/// Groups of which the codes are small, by these.
+#[derive(Debug, Default)]
+struct SmallGroups {
+    groups: Vec<u32>,
+}
+
+impl SmallGroups {
+    /// Codes of each key up to which groups are here, by the number of keys.
+    const SIDES: [u32; KEYS_MAX + 1] = [1, 4_096, 64, 16];
+
+    /// Where the group of some codes is, if they are small.
+    #[inline]
+    fn place(keys: usize, codes: [u32; KEYS_MAX]) -> Option<usize> {
+        let side = *Self::SIDES.get(keys)?;
+        let is_small = codes.iter().all(|code| *code < side);
+        is_small.then(|| codes.iter().rev().fold(0, |place, code| place * side + code) as usize)
+    }
+
+    #[inline]
+    fn get(&self, place: usize) -> Option<usize> {
+        self.groups.get(place).filter(|group| **group != NONE).map(|group| *group as usize)
+    }
+
+    fn set(&mut self, place: usize, group: u32) {
+        if place >= self.groups.len() {
+            self.groups.resize(place + 1, NONE);
+        }
+        self.groups[place] = group;
     }
 }
 
@@ -146,9 +189,8 @@ pub struct Aggregates {
     /// By measure, of those whose distinct values are counted.
     distinct: Vec<Distinct>,
     groups: FxHashMap<[u32; KEYS_MAX], u32>,
+    small: SmallGroups,
     codes: Vec<[u32; KEYS_MAX]>,
-    /// By place in the part before.
-    before: Vec<u32>,
     pub(super) measured: Vec<Measured>,
     pub(super) work: AggregateWork,
     /// About how many that takes in memory.
@@ -175,8 +217,8 @@ impl Aggregates {
             keys: std::iter::repeat_with(Distinct::default).take(keys).collect(),
             distinct: std::iter::repeat_with(Distinct::default).take(measures.len()).collect(),
             groups: FxHashMap::default(),
+            small: SmallGroups::default(),
             codes: Vec::new(),
-            before: Vec::new(),
             measured: empty.collect(),
             work: AggregateWork::default(),
             bytes: 0,
@@ -216,35 +258,34 @@ impl Aggregates {
     }
 
     /// The code of a value in a column that rows are grouped by.
-    pub(super) fn key_code(&mut self, key: usize, place: usize, value: Value<'_>) -> u32 {
-        let Some(known) = self.keys.get_mut(key) else { return 0 };
-        let (code, added) = known.code_at(place, value);
+    #[inline]
+    pub(super) fn key_code(&mut self, key: usize, term: Option<Term<'_>>, value: Value<'_>) -> u32 {
+        let Some(distinct) = self.keys.get_mut(key) else { return 0 };
+        if let Some(code) = distinct.known(term) {
+            return code;
+        }
+        let (code, added) = distinct.code(term, value);
         self.bytes += added.unwrap_or(0);
         code
     }
 
-    /// The group of some codes, most often that of the same place in the part before.
-    pub(super) fn group_at(&mut self, place: usize, codes: [u32; KEYS_MAX]) -> usize {
-        if let Some(group) = self.before.get(place)
-            && self.codes.get(*group as usize) == Some(&codes)
-        {
-            return *group as usize;
-        }
-        let group = self.group(codes);
-        if place >= self.before.len() {
-            self.before.resize(place + 1, 0);
-        }
-        self.before[place] = u32::try_from(group).unwrap_or(u32::MAX);
-        group
+    /// The group of some codes.
+    #[inline]
+    pub(super) fn group(&mut self, codes: [u32; KEYS_MAX]) -> usize {
+        let place = SmallGroups::place(self.keys.len(), codes);
+        place.and_then(|place| self.small.get(place)).unwrap_or_else(|| self.large(codes, place))
     }
 
-    /// The group of some codes.
-    fn group(&mut self, codes: [u32; KEYS_MAX]) -> usize {
+    fn large(&mut self, codes: [u32; KEYS_MAX], place: Option<usize>) -> usize {
         if let Some(group) = self.groups.get(&codes) {
             return *group as usize;
         }
         let group = self.codes.len();
-        self.groups.insert(codes, u32::try_from(group).unwrap_or(u32::MAX));
+        let number = u32::try_from(group).unwrap_or(u32::MAX);
+        match place {
+            Some(place) => self.small.set(place, number),
+            None => drop(self.groups.insert(codes, number)),
+        }
         self.codes.push(codes);
         self.bytes += ENTRY_BYTES;
         for measured in &mut self.measured {
@@ -295,13 +336,17 @@ impl Aggregates {
         &mut self,
         measure: usize,
         group: usize,
-        (place, value): (usize, Value<'_>),
+        (term, value): (Option<Term<'_>>, Value<'_>),
     ) {
         if !value.is_kept() {
             return;
         }
         if let Some(Measured::Distinct(sets)) = self.measured.get_mut(measure) {
-            let (code, added) = self.distinct[measure].code_at(place, value);
+            let distinct = &mut self.distinct[measure];
+            let (code, added) = match distinct.known(term) {
+                Some(code) => (code, None),
+                None => distinct.code(term, value),
+            };
             self.bytes += added.map_or(0, |bytes| ENTRY_BYTES + bytes);
             if sets[group].insert(code) {
                 self.bytes += CODE_BYTES;
@@ -315,9 +360,9 @@ impl Aggregates {
             .map(|group| {
                 let mut codes = [0; KEYS_MAX];
                 for (key, value) in other.keys(group).enumerate() {
-                    codes[key] = self.key_code(key, group, value.value());
+                    codes[key] = self.key_code(key, None, value.value());
                 }
-                self.group_at(group, codes)
+                self.group(codes)
             })
             .collect();
         for (measure, measured) in other.measured.into_iter().enumerate() {
@@ -337,9 +382,8 @@ impl Aggregates {
                 Measured::Distinct(sets) => {
                     let values = &other.distinct[measure].values;
                     for (group, set) in groups.iter().zip(sets) {
-                        let known = set.into_iter().map(|code| code as usize);
-                        for (code, value) in known.filter_map(|at| Some((at, values.get(at)?))) {
-                            self.add_distinct(measure, *group, (code, value.value()));
+                        for value in set.into_iter().filter_map(|code| values.get(code as usize)) {
+                            self.add_distinct(measure, *group, (None, value.value()));
                         }
                     }
                 }

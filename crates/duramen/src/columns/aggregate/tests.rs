@@ -1,4 +1,7 @@
 use super::*;
+use crate::memory::Evict;
+use crate::tree::group::GroupId;
+use crate::tree::schema::SpaceId;
 use crate::{
     AggregateValue, ColumnField, ColumnValue, CommitOptions, Database, KeyKind, Measured, Revision,
 };
@@ -44,7 +47,7 @@ fn answer(columns: &Columns, plan: &AggregatePlan) -> Aggregates {
     let mut all = plan.start();
     for part in 0..columns.parts() {
         let mut found = plan.start();
-        columns.aggregate(part, plan, &mut found).unwrap();
+        columns.aggregate(part..part + 1, plan, &mut found).unwrap();
         all.merge(found);
     }
     all
@@ -272,4 +275,45 @@ fn heads_of_cells_tell_what_they_can() {
     plan.filter = within(0, 1_000, 2_000);
     let work = *answer(&columns, &plan).work();
     assert!(work.pruned + 1 >= parts && work.bytes == 0, "{work:?}");
+}
+
+#[test]
+fn what_is_known_of_columns_goes_where_memory_is_short() {
+    let db = collection();
+    let columns = db.collection("r").unwrap().at(Revision(1)).unwrap().columns().unwrap();
+    let plan = plan(&columns);
+    let before = texts(&answer(&columns, &plan));
+    let is_known = || {
+        let cached = columns.views.of(&plan, columns.parts(), columns.tree.erasures());
+        cached.part(0, (&plan, &(0..4_096))).is_some()
+    };
+    assert!(is_known());
+    assert_eq!(texts(&answer(&columns, &plan)), before);
+    let part = GroupId { space: SpaceId(0), group: 0 };
+    assert!(!columns.views.evict(part), "it was used");
+    assert!(columns.views.evict(part));
+    assert!(!is_known());
+    assert_eq!(texts(&answer(&columns, &plan)), before);
+}
+
+#[test]
+fn what_is_known_of_columns_does_not_outlive_a_purge() {
+    let db = Database::memory().unwrap();
+    let document = db.create_document("d").unwrap();
+    let items = (0..ROWS).map(record).collect::<Vec<_>>().join(",");
+    document.put(format!("[{items}]"), &CommitOptions::default()).unwrap();
+    db.checkpoint().unwrap();
+    let columns = document.head().unwrap().columns(&"$[*]".parse().unwrap()).unwrap();
+    let mut plan = plan(&columns);
+    plan.measures = vec![Measure::Least(1)];
+    let is_least = |key: i64| {
+        let value = AggregateValue::Int(key * 1_000_000_007);
+        let found = answer(&columns, &plan);
+        matches!(&found.measured()[0], Measured::Bound(found) if *found == [value])
+    };
+    assert!(is_least(0));
+    let place = crate::Target::parse("/0/wide").unwrap();
+    let options = crate::PurgeOptions { at: None, commit: CommitOptions::default() };
+    document.purge(&place, &options, &mut |_, _| std::ops::ControlFlow::Continue(())).unwrap();
+    assert!(is_least(1));
 }

@@ -2,7 +2,7 @@
 
 use duramen_kernel as kernel;
 
-use super::coding::Coding;
+use super::cache::Term;
 use super::filter::bounds;
 use super::mask::Mask;
 use super::states::Sum;
@@ -78,7 +78,7 @@ impl<'a> View<'a> {
         let are_integers =
             self.sections.iter().all(|section| matches!(section.body, Body::Integers(_)));
         if !are_integers {
-            return self.distinct(rows);
+            return self.distinct(rows).into_iter().map(|(_, value)| value).collect();
         }
         let mut found: Vec<_> = self.changed(rows).collect();
         for section in &self.sections {
@@ -99,20 +99,23 @@ impl<'a> View<'a> {
         found
     }
 
-    /// The distinct values at some slots.
-    pub(super) fn distinct(&self, rows: &Mask) -> Vec<Value<'a>> {
+    /// The distinct values at some slots, each with what a dictionary calls it.
+    pub(super) fn distinct(&self, rows: &Mask) -> Vec<(Option<Term<'a>>, Value<'a>)> {
         if let [section] = &self.sections[..]
             && let Body::Coded(_, states) = &section.body
             && self.own(section, rows).count(&(0..section.len)) == u64::from(section.len)
         {
             // The states of a cell are those that its slots have.
-            return self.changed(rows).chain(states.iter().copied()).collect();
+            let terms = states.terms();
+            let term = |code| terms.and_then(|terms| terms.get(code));
+            let states = states.iter().enumerate().map(|(code, state)| (term(code), state));
+            return self.changed(rows).map(|value| (None, value)).chain(states).collect();
         }
         let rows = rows.bits(&self.slots);
-        let Coding { codes, values } = self.coding(&rows);
-        let counts = codes.counts(values.len(), &rows);
-        let found = values.into_iter().zip(counts).filter(|(_, count)| *count > 0);
-        found.map(|(value, _)| value).collect()
+        let coding = self.coding(&rows);
+        let counts = coding.codes.counts(coding.values.len(), &rows);
+        let found = coding.values.iter().enumerate().zip(counts).filter(|(_, count)| *count > 0);
+        found.map(|((code, value), _)| (coding.term(code), *value)).collect()
     }
 }
 

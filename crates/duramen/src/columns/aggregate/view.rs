@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
+use super::cache::{CachedStates, Terms};
 use super::mask::Mask;
 use super::value::{Value, ValueKind};
 use crate::columns::ColumnChunk;
@@ -36,20 +37,63 @@ pub(super) struct Section<'a> {
     pub(super) first: u16,
     pub(super) len: u16,
     pub(super) body: Body<'a>,
-    /// The cell, of which the summary is asked for.
-    column: Option<&'a Column>,
+    pub(super) told: Told<'a>,
+}
+
+/// What is told of the values of a section without reading them.
+#[derive(Clone, Copy)]
+pub(super) enum Told<'a> {
+    Nothing,
+    /// The summary of all of them, which are integers.
+    Summary(&'a Summary),
+    /// What the cell says.
+    Cell(&'a Column),
 }
 
 /// The values of a section.
 pub(super) enum Body<'a> {
     Same(Value<'a>),
     Integers(Values<'a>),
-    Coded(Values<'a>, Vec<Value<'a>>),
+    Coded(Values<'a>, States<'a>),
     /// A bit for each slot, lowest first.
     Either(&'a [u8], [Value<'a>; 2]),
     /// To be read one by one.
     Slots(&'a Column),
     Decoded(&'a ColumnChunk),
+}
+
+/// The distinct values of a section.
+#[derive(Clone)]
+pub(super) enum States<'a> {
+    Read(Vec<Value<'a>>),
+    Cached(&'a CachedStates),
+}
+
+impl<'a> States<'a> {
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Read(values) => values.len(),
+            Self::Cached(values) => values.len(),
+        }
+    }
+
+    pub(super) fn get(&self, code: usize) -> Option<Value<'a>> {
+        match self {
+            Self::Read(values) => values.get(code).copied(),
+            Self::Cached(values) => values.get(code),
+        }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = Value<'a>> {
+        (0..self.len()).filter_map(|code| self.get(code))
+    }
+
+    pub(super) fn terms(&self) -> Option<Terms<'a>> {
+        match self {
+            Self::Read(_) => None,
+            Self::Cached(values) => Some(values.terms()),
+        }
+    }
 }
 
 impl<'a> View<'a> {
@@ -75,7 +119,7 @@ impl<'a> View<'a> {
             let body = body(base, kind)?;
             view.there = view.there.or(Mask::of(slots, &(*first..first.checked_add(len)?)));
             view.bytes += base.cell_bytes();
-            view.sections.push(Section { first: *first, len, body, column: Some(base) });
+            view.sections.push(Section { first: *first, len, body, told: Told::Cell(base) });
         }
         if !column.patches.is_empty() {
             let mut patched = Box::new(Bits::none());
@@ -96,7 +140,7 @@ impl<'a> View<'a> {
     pub(super) fn decoded(chunk: &'a ColumnChunk, kind: ValueKind, slots: &Range<u16>) -> Self {
         let len = u16::try_from(chunk.len()).unwrap_or(u16::MAX);
         let first = slots.start;
-        let section = Section { first, len, body: Body::Decoded(chunk), column: None };
+        let section = Section { first, len, body: Body::Decoded(chunk), told: Told::Nothing };
         Self {
             kind,
             slots: slots.clone(),
@@ -117,7 +161,7 @@ impl<'a> View<'a> {
             Body::Integers(values) => values.get(at).map_or(Value::Missing, Value::Int),
             Body::Coded(codes, states) => {
                 let code = codes.get(at).and_then(|code| usize::try_from(code).ok());
-                code.and_then(|code| states.get(code)).copied().unwrap_or(Value::Missing)
+                code.and_then(|code| states.get(code)).unwrap_or(Value::Missing)
             }
             Body::Either(bytes, states) => states[usize::from(bit(bytes, slot))],
             Body::Slots(column) => {
@@ -135,9 +179,7 @@ impl<'a> View<'a> {
             let own = match &section.body {
                 Body::Same(value) if value.is_missing() => Mask::None,
                 Body::Integers(_) | Body::Same(_) => Mask::All,
-                Body::Coded(_, states) if !states.iter().any(|state| state.is_missing()) => {
-                    Mask::All
-                }
+                Body::Coded(_, states) if !states.iter().any(Value::is_missing) => Mask::All,
                 Body::Either(bytes, states) => {
                     either(bytes, section.len, states.map(|state| !state.is_missing()))
                 }
@@ -218,7 +260,11 @@ impl Section<'_> {
     /// The summary, if it is about all slots and they are integers.
     pub(super) fn summary(&self) -> Option<Summary> {
         let Body::Integers(_) = self.body else { return None };
-        let summary = self.column?.summary().ok()??;
+        let summary = match self.told {
+            Told::Nothing => return None,
+            Told::Summary(summary) => return Some(*summary),
+            Told::Cell(column) => column.summary().ok()??,
+        };
         let is_all = summary.count == self.len && summary.scale == 0 && summary.others == 0;
         is_all.then_some(summary)
     }
@@ -276,7 +322,7 @@ fn body(base: &Column, kind: ValueKind) -> Option<Body<'_>> {
         (Encoded::Integers(_), ValueKind::Bool | ValueKind::Text) => Body::Same(Value::Missing),
         (Encoded::Coded(codes, states), kind) => {
             let states = states.into_iter().map(|state| Value::of(state, kind));
-            Body::Coded(codes, states.collect::<Option<_>>()?)
+            Body::Coded(codes, States::Read(states.collect::<Option<_>>()?))
         }
         (Encoded::Either(bytes, [a, b]), kind) => {
             Body::Either(bytes, [Value::of(a, kind)?, Value::of(b, kind)?])

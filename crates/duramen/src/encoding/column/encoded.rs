@@ -1,7 +1,9 @@
 //! All states of a column as they lie in its cell, where that is in a form to calculate with.
 
+use bytes::Bytes;
+
 use super::{Column, tag};
-use crate::encoding::integers::Values;
+use crate::encoding::integers::{Values, ValuesCell, part_of};
 use crate::encoding::tags::Tags;
 use crate::state::Datum;
 
@@ -36,6 +38,16 @@ impl Column {
         let numbers = numbers.filter_map(|tag| tag::number(tag, 0, || Some(0)));
         let texts = distinct(self.texts.as_ref().map(|texts| &texts.tags), &self.cell);
         bare.chain(numbers).chain(texts.filter_map(|tag| tag::text(tag, b"")))
+    }
+
+    /// Integers of it, which [`encoded`](Self::encoded) gave.
+    pub(crate) fn values_cell(&self, values: &Values<'_>) -> ValuesCell {
+        ValuesCell::of(values, &self.cell)
+    }
+
+    /// Bytes of it, which [`encoded`](Self::encoded) gave.
+    pub(crate) fn part(&self, bytes: &[u8]) -> Bytes {
+        part_of(&self.cell, bytes)
     }
 
     /// The states of all slots.
