@@ -202,7 +202,11 @@ impl Tables {
             let found = found.map_err(|error| self.missing(document, error))?;
             let snapshot = match period {
                 Some(Period::AsOf(text)) => moment::snapshot(&found, text)?,
-                Some(_) => return Err(no_versions(document, path)),
+                Some(period) => {
+                    let snapshot = self.snapshot.document(document)?;
+                    let revisions = moment::revisions(&found, period, snapshot.revision())?;
+                    return snapshot.version_columns(&label, revisions);
+                }
                 None => self.snapshot.document(document)?,
             };
             snapshot.columns(&label)
@@ -295,14 +299,6 @@ impl Tables {
             _ => error,
         }
     }
-}
-
-fn no_versions(document: &str, path: &str) -> Error {
-    let message = format!(
-        "the elements of {document:?}.{path:?} have no versions, as records of a collection have: \
-         ask for the array AS OF a revision or time, or for history('{document}', ...) of one value"
-    );
-    Error::new(ErrorKind::Unsupported, message)
 }
 
 impl CatalogProvider for Catalog {

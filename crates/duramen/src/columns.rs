@@ -34,6 +34,7 @@ use crate::tree::serialize::Format;
 mod aggregate;
 mod chunk;
 mod field;
+mod lives;
 mod past;
 #[cfg(test)]
 mod tests;
@@ -90,6 +91,8 @@ pub struct ColumnRows {
     ordinals: Vec<u64>,
     /// As of when each row is; none if all are as of the revision of the columns.
     moments: Vec<u32>,
+    /// The revision that each row came with; none if rows are no versions.
+    firsts: Vec<u32>,
     /// The revision that ended each row, 0 for what still stands; none if rows are no versions.
     ends: Vec<u32>,
 }
@@ -143,17 +146,7 @@ impl Snapshot {
             columns.path = Some(found);
             arrays_above(&data.schema, found).ok_or_else(|| no_elements(path))?
         };
-        let mut rows = ColumnRows { ordinals: vec![0], ..ColumnRows::default() };
-        let (last, above) = arrays.split_last().ok_or_else(|| no_elements(path))?;
-        for &array in above {
-            rows = columns.elements(&rows, &columns.read(&rows, array)?)?.rows;
-        }
-        let mut ranges = Vec::new();
-        let chunk = columns.read(&rows, *last)?;
-        for sequence in (0..chunk.len()).filter_map(|row| chunk.sequence(row)) {
-            columns.extents(sequence, |extent| ranges.push(extent))?;
-        }
-        columns.parts = parts(ranges.into_iter()).into();
+        columns.parts = parts(columns.extents_of(&arrays)?.into_iter()).into();
         Ok(columns)
     }
 }
@@ -417,6 +410,21 @@ impl Columns {
         Ok(elements)
     }
 
+    /// The elements of the last of some arrays, each in the elements of the one before.
+    fn extents_of(&self, arrays: &[PathId]) -> Result<Vec<Range<u64>>> {
+        let mut rows = ColumnRows { ordinals: vec![0], ..ColumnRows::default() };
+        let mut ranges = Vec::new();
+        let Some((last, above)) = arrays.split_last() else { return Ok(ranges) };
+        for &array in above {
+            rows = self.elements(&rows, &self.read(&rows, array)?)?.rows;
+        }
+        let chunk = self.read(&rows, *last)?;
+        for sequence in (0..chunk.len()).filter_map(|row| chunk.sequence(row)) {
+            self.extents(sequence, |extent| ranges.push(extent))?;
+        }
+        Ok(ranges)
+    }
+
     fn extents(&self, sequence: Sequence, mut visit: impl FnMut(Range<u64>)) -> Result<()> {
         let mut cursor = OrderCursor::new(sequence);
         while let Some(extent) = cursor.next(&&self.tree.orders)? {
@@ -473,18 +481,22 @@ impl Columns {
         (0..chunk.len()).map(version).collect()
     }
 
-    /// The revisions that last changed some rows that are records.
+    /// The revisions that last changed some rows that are records or versions.
     pub fn changed(&self, rows: &ColumnRows) -> Result<Vec<Revision>> {
+        if !rows.firsts.is_empty() {
+            let kept = self.tree.data.read().kept.first();
+            let firsts = rows.firsts.iter().map(|first| Revision((*first).max(kept).into()));
+            return Ok(firsts.collect());
+        }
         let (Some(path), versions) = (self.path, self.version_path()) else {
             return Ok(Vec::new());
         };
         let changed = self.tree.read(|data| {
             let (space, first) = (data.schema.path(path).space, data.kept.first());
             let mut changed = Vec::with_capacity(rows.len());
-            for (row, &ordinal) in rows.ordinals.iter().enumerate() {
-                let moment = self.moment(rows, row);
+            for &ordinal in &rows.ordinals {
                 let counted = match versions {
-                    Some(versions) => data.version(node(versions, ordinal), moment)?,
+                    Some(versions) => data.version(node(versions, ordinal), self.revision)?,
                     None => None,
                 };
                 let set = match counted {

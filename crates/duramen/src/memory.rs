@@ -121,6 +121,11 @@ impl Memory {
         self.budget / 8
     }
 
+    /// What one query may know of the versions of elements.
+    pub(crate) fn lives_max(&self) -> usize {
+        self.budget / 4
+    }
+
     /// Trees that may be kept though nobody uses them.
     pub(crate) fn idle_trees(&self) -> usize {
         self.budget / 16 / crate::tree::TREE_BYTES + 16

@@ -1,7 +1,9 @@
-//! The versions of records as rows: each is read as of a revision at which it stood.
+//! The versions of records or elements as rows: each is read as of a revision at which it stood.
 
 use std::ops::{Range, RangeInclusive};
+use std::sync::Arc;
 
+use super::lives::Lives;
 use super::{ColumnChunk, ColumnRows, Columns, group_of};
 use crate::collection::CollectionSnapshot;
 use crate::error::Result;
@@ -23,6 +25,15 @@ pub(super) struct Past {
     head: u32,
     /// The revisions in which the collection itself was not there.
     gaps: Vec<(u32, u32)>,
+    /// Of elements of arrays.
+    lives: Option<Arc<Lives>>,
+}
+
+impl Past {
+    /// That of elements.
+    pub(super) fn of_elements(first: u32, lives: Lives) -> Self {
+        Self { first, head: u32::MAX, gaps: Vec::new(), lives: Some(Arc::new(lives)) }
+    }
 }
 
 impl CollectionSnapshot {
@@ -60,14 +71,14 @@ impl CollectionSnapshot {
         }
         let head = short(self.revision());
         let gaps = columns.tree.absences(Some(node(ROOT, 0)), head)?;
-        columns.past = Some(Past { first: short(first), head, gaps });
+        columns.past = Some(Past { first: short(first), head, gaps, lives: None });
         columns.revision = short(last);
         Ok(columns)
     }
 }
 
 impl Columns {
-    /// Whether rows are versions of records, and not records.
+    /// Whether rows are versions of records or elements, and not these.
     pub fn are_versions(&self) -> bool {
         self.past.is_some()
     }
@@ -77,7 +88,7 @@ impl Columns {
         rows.moments.get(row).copied().unwrap_or(self.revision)
     }
 
-    /// The versions of the records of some ordinals, by record and oldest first.
+    /// The versions of the records or elements of some ordinals, by ordinal and oldest first.
     pub(super) fn versions_of(
         &self,
         past: &Past,
@@ -88,10 +99,13 @@ impl Columns {
         let paths = (path, self.version_path());
         for ordinals in ranges {
             let (group, slots) = group_of(ordinals);
-            let spans = self.tree.read(|data| {
-                let id = group_id(data, path, group);
-                data.record_spans(paths, (id, slots.clone()), (past.first, past.head))
-            })?;
+            let spans = match &past.lives {
+                Some(lives) => lives.spans(ordinals),
+                None => self.tree.read(|data| {
+                    let id = group_id(data, path, group);
+                    data.record_spans(paths, (id, slots.clone()), (past.first, past.head))
+                })?,
+            };
             for span in spans.into_iter().filter(|span| span.first <= self.revision) {
                 let gap = past.gaps.iter().find(|(_, back)| *back >= span.first);
                 let gone = gap.map(|(gone, _)| *gone).filter(|gone| *gone <= past.head);
@@ -101,6 +115,7 @@ impl Columns {
                 }
                 rows.ordinals.push(ordinals.start - u64::from(slots.start) + u64::from(span.slot));
                 rows.moments.push(end.map_or(self.revision, |end| self.revision.min(end - 1)));
+                rows.firsts.push(span.first);
                 rows.ends.push(end.unwrap_or(0));
             }
         }
@@ -146,7 +161,7 @@ impl Columns {
 }
 
 impl ColumnRows {
-    /// The revisions that ended rows that are versions, by changing or deleting the record; none
+    /// The revisions that ended rows that are versions, by changing or removing these; none
     /// for what still stands.
     pub fn ended(&self) -> Vec<Option<Revision>> {
         let end = |row| self.ends.get(row).copied().filter(|&end| end > 0);
@@ -162,6 +177,7 @@ impl ColumnRows {
         Self {
             ordinals: split(&mut self.ordinals, first),
             moments: split(&mut self.moments, first),
+            firsts: split(&mut self.firsts, first),
             ends: split(&mut self.ends, first),
         }
     }
@@ -176,6 +192,7 @@ impl ColumnRows {
         }
         filter(&mut self.ordinals, &keep);
         filter(&mut self.moments, &keep);
+        filter(&mut self.firsts, &keep);
         filter(&mut self.ends, &keep);
     }
 }
