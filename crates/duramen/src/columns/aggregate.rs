@@ -115,8 +115,8 @@ impl AggregatePlan {
 impl Columns {
     /// Adds what some parts have to what is found; `Unsupported` if rows are versions of records.
     ///
-    /// What was looked up of their columns is kept for the next aggregate over the same rows, within
-    /// the memory of the database.
+    /// What was looked up of their columns is kept for the next aggregate over the same rows,
+    /// within the memory of the database.
     pub fn aggregate(
         &self,
         parts: Range<usize>,
