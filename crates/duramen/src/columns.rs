@@ -454,7 +454,7 @@ impl Columns {
         let mut chunk = ColumnChunk::missing(rows.len());
         for row in 0..names.len() {
             let ColumnValue::Text(name) = names.get(row) else { continue };
-            match keys.key_of(name)? {
+            match keys.key_of(name.as_bytes())? {
                 crate::Key::I64(key) => chunk.set(row, Datum::Int(key)),
                 crate::Key::U64(key) => chunk.set(row, Datum::Int(key.cast_signed())),
                 other => {

@@ -69,7 +69,7 @@ impl KeyKind {
         let integer = match (self, key) {
             (Self::Text, Key::Text(text)) => return Ok(Cow::Borrowed(text)),
             (Self::Uuid, Key::Uuid(uuid)) => {
-                return Ok(Cow::Owned(string_of(&text_of_uuid(*uuid))));
+                return Ok(Cow::Owned(str_of(&text_of_uuid(*uuid)).to_owned()));
             }
             (Self::I64, Key::I64(key)) => Some(i128::from(*key)),
             (Self::U64, Key::U64(key)) => Some(i128::from(*key)),
@@ -77,34 +77,38 @@ impl KeyKind {
             (Self::U64, Key::I64(key)) => u64::try_from(*key).ok().map(i128::from),
             _ => None,
         };
-        let text = integer.map(|key| Cow::Owned(string_of(&text_of_integer(key))));
+        let text = integer.map(|key| Cow::Owned(str_of(&text_of_integer(key)).to_owned()));
         text.ok_or_else(|| self.mismatch(&key.to_string()))
     }
 
     /// The key that the map has under a text.
-    pub(crate) fn key_of(self, text: &str) -> Result<Key> {
+    #[inline]
+    pub(crate) fn key_of(self, text: &[u8]) -> Result<Key> {
         let key = match self {
-            Self::Text => Some(Key::Text(text.to_owned())),
-            Self::I64 => {
-                integer_of(text.as_bytes()).and_then(|key| i64::try_from(key).ok()).map(Key::I64)
-            }
-            Self::U64 => {
-                integer_of(text.as_bytes()).and_then(|key| u64::try_from(key).ok()).map(Key::U64)
-            }
-            Self::Uuid => uuid_of(text.as_bytes()).map(Key::Uuid),
+            Self::Text => str::from_utf8(text).ok().map(|text| Key::Text(text.to_owned())),
+            Self::I64 => integer_of(text).and_then(|key| i64::try_from(key).ok()).map(Key::I64),
+            Self::U64 => integer_of(text).and_then(|key| u64::try_from(key).ok()).map(Key::U64),
+            Self::Uuid => uuid_of(text).map(Key::Uuid),
         };
-        key.filter(|key| key.check_length().is_ok()).ok_or_else(|| {
-            let message = format!(
-                "{text:?} is no key of the collection: a member of a collection stands under the \
-                 text of a key of the type {self}"
-            );
-            Error::new(ErrorKind::Invalid, message)
-        })
+        match key {
+            Some(key) if key.check_length().is_ok() => Ok(key),
+            _ => Err(self.no_key(text)),
+        }
+    }
+
+    #[cold]
+    fn no_key(self, text: &[u8]) -> Error {
+        let text = String::from_utf8_lossy(text);
+        let message = format!(
+            "{text:?} is no key of the collection: a member of a collection stands under the \
+             text of a key of the type {self}"
+        );
+        Error::new(ErrorKind::Invalid, message)
     }
 
     /// Refuses a text that no key has.
     pub(crate) fn check(self, text: &str) -> Result<()> {
-        self.key_of(text).map(drop)
+        self.key_of(text.as_bytes()).map(drop)
     }
 
     fn mismatch(self, found: &str) -> Error {
@@ -156,7 +160,7 @@ impl fmt::Display for Key {
             Self::Text(text) => f.write_str(text),
             Self::I64(key) => key.fmt(f),
             Self::U64(key) => key.fmt(f),
-            Self::Uuid(uuid) => f.write_str(&string_of(&text_of_uuid(*uuid))),
+            Self::Uuid(uuid) => f.write_str(str_of(&text_of_uuid(*uuid))),
         }
     }
 }
@@ -198,8 +202,8 @@ impl From<&Self> for Key {
 }
 
 /// Digits and signs as a text.
-fn string_of(ascii: &[u8]) -> String {
-    str::from_utf8(ascii).unwrap_or_default().to_owned()
+fn str_of(ascii: &[u8]) -> &str {
+    str::from_utf8(ascii).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -222,7 +226,7 @@ mod tests {
             let texts: Vec<_> = keys.iter().map(|key| kind.text_of(key).unwrap()).collect();
             assert!(texts.is_sorted() && texts.len() == keys.len(), "{texts:?}");
             for (key, text) in keys.iter().zip(&texts) {
-                assert_eq!(kind.key_of(text).unwrap(), *key);
+                assert_eq!(kind.key_of(text.as_bytes()).unwrap(), *key);
                 assert_eq!(kind.parse(&key.to_string()).unwrap(), *key);
             }
         }
@@ -252,7 +256,7 @@ mod tests {
         assert!(KeyKind::Text.parse(&long[1..]).is_ok());
         let other = KeyKind::Uuid.text_of(&Key::from("a")).unwrap_err();
         assert_eq!(other.message(), "the key a is not of the collection's key type, uuid");
-        assert!(KeyKind::I64.key_of("7").is_err(), "not the text of a key");
+        assert!(KeyKind::I64.key_of(b"7").is_err(), "not the text of a key");
         assert!("int".parse::<KeyKind>().is_err());
     }
 }

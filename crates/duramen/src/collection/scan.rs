@@ -90,7 +90,6 @@ impl Scan {
             let Some(snapshot) = &self.collection.snapshot else { break };
             if let Some((at, stored)) = self.records.next(snapshot.place())? {
                 let name = self.page.get(at).map_or(&[][..], |(name, _)| name);
-                let name = str::from_utf8(name).unwrap_or_default();
                 let key = self.collection.keys.key_of(name)?;
                 self.left -= 1;
                 return Ok(Some(Record::of(key, stored)));

@@ -235,7 +235,7 @@ impl TreeEvents {
         };
         let event = self.event(operation);
         Ok(Some(Event {
-            key: Some(keys.key_of(&changed.key)?),
+            key: Some(keys.key_of(changed.key.as_bytes())?),
             version,
             is_purged: old.is_purged || new.is_purged,
             old: old.value,

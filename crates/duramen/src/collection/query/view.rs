@@ -90,13 +90,13 @@ impl RecordView {
 
     /// A record that was read.
     pub(super) fn record(&self, stored: StoredRecord<'_>) -> Result<Record> {
-        Ok(Record::of(self.keys.key_of(stored.key)?, stored))
+        Ok(Record::of(self.keys.key_of(stored.key.as_bytes())?, stored))
     }
 
     /// The parts of a record that are asked for.
     pub(super) fn part(&self, ordinal: u64, parts: &Projection) -> Result<Record> {
         let record = self.node(ordinal);
-        let key = self.keys.key_of(&self.name(ordinal)?)?;
+        let key = self.keys.key_of(self.name(ordinal)?.as_bytes())?;
         let mut json = Vec::new();
         if !parts.append(self.view(), &self.at(ordinal), &mut json)? {
             json.extend_from_slice(b"{}");

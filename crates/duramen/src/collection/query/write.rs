@@ -66,7 +66,7 @@ impl Transaction {
         let keys = self.key_kind(name)?;
         let Some(chosen) = self.choose(name, filter)? else { return Ok(Vec::new()) };
         let ordinals = chosen.ordinals.iter();
-        ordinals.map(|&ordinal| keys.key_of(&chosen.view.name(ordinal)?)).collect()
+        ordinals.map(|&ordinal| keys.key_of(chosen.view.name(ordinal)?.as_bytes())).collect()
     }
 
     /// Changes the records of which a filter is true by a JSON Merge Patch; how many those are.
