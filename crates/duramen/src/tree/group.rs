@@ -425,6 +425,12 @@ impl RowGroup {
         self.heap.unpack(packed)
     }
 
+    /// Where the text of young states is.
+    #[inline]
+    pub(crate) fn heap(&self) -> &Heap {
+        &self.heap
+    }
+
     pub(crate) fn is_young_empty(&self) -> bool {
         self.columns.iter().all(YoungColumn::is_empty)
             && self.parent.is_empty()

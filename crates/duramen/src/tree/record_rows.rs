@@ -5,7 +5,7 @@
 //! and what is found out of a column is found out once for many records (benchmark B). Windows are
 //! short where a column is read for few records, and grow where one follows the other.
 //!
-//! Most records are printed flat ([`FlatLine`]). What a record needs more for than columns (order
+//! Most records are printed flat ([`FlatLines`]). What a record needs more for than columns (order
 //! blocks, a value that stands apart, much room) is left to the serializer, which prints that one
 //! record.
 
@@ -13,17 +13,20 @@ use crate::node::PathId;
 use crate::state::Datum;
 use crate::tree::data::TreeData;
 use crate::tree::group::{ColumnId, DiskPart, Fault, RowGroup};
-use crate::tree::serialize::{States, print_value};
+use crate::tree::serialize::{States, print_member, print_value};
 use crate::tree::strips::Strips;
+use crate::tree::young::Packed;
 
-mod flat;
+pub(crate) mod flat;
 
-use flat::FlatLine;
+use flat::{FlatLines, Stretch};
 
 /// Records of a window that follows no other.
 const WINDOW_MIN: usize = 16;
 /// How many times as long a window is that follows another one.
 const WINDOW_GROWTH: usize = 4;
+/// Records of a window at most: their states fit the processor's nearest cache.
+const WINDOW_MAX: usize = 128;
 /// Bytes of one record that are printed by columns.
 const RECORD_BYTES_MAX: usize = 16 << 10;
 
@@ -39,7 +42,7 @@ pub(crate) struct RecordRows<'a> {
     keys: Window<'a>,
     /// What is in arrays of records, which has ordinals of its own.
     strips: Strips<'a>,
-    line: FlatLine,
+    lines: FlatLines,
 }
 
 /// The states of some of the records in one column.
@@ -47,7 +50,11 @@ pub(crate) struct RecordRows<'a> {
 struct Window<'a> {
     /// The first record.
     first: usize,
-    states: Vec<Datum<'a>>,
+    /// As they are in memory, if all of them are: so they are not taken apart before they are
+    /// printed, and half as long (benchmark B).
+    packed: Vec<Packed>,
+    /// If not.
+    unpacked: Vec<Datum<'a>>,
 }
 
 impl<'a> RecordRows<'a> {
@@ -59,14 +66,14 @@ impl<'a> RecordRows<'a> {
         revision: u32,
     ) -> Self {
         let (values, keys) = (Vec::new(), Window::default());
-        let (strips, line) = (Strips::new(data, revision), FlatLine::new());
-        Self { data, group, slots, revision, values, keys, strips, line }
+        let (strips, lines) = (Strips::new(data, revision), FlatLines::new());
+        Self { data, group, slots, revision, values, keys, strips, lines }
     }
 
     /// The state of a record, or of a field of it.
     #[inline]
     pub(crate) fn state_of(&mut self, path: PathId, row: usize) -> Result<Datum<'a>, Fault> {
-        match self.values.get(path.0 as usize).and_then(|window| window.get(row)) {
+        match self.values.get(path.0 as usize).and_then(|window| window.get(self.group, row)) {
             Some(state) => Ok(state),
             None => self.find(path, row),
         }
@@ -79,15 +86,35 @@ impl<'a> RecordRows<'a> {
             self.values.resize_with(index + 1, Window::default);
         }
         let column = ColumnId::Value(self.data.schema.path(path).column);
-        self.values[index].move_to((self.group, column, &self.slots), row, self.revision)
+        let window = &mut self.values[index];
+        window.move_to((self.group, column, &self.slots), row, self.revision)?;
+        Ok(window.get(self.group, row).unwrap_or(Datum::Absent))
     }
 
-    /// The key of a record.
-    pub(crate) fn key(&mut self, row: usize) -> Result<Datum<'a>, Fault> {
-        if let Some(key) = self.keys.get(row) {
-            return Ok(key);
+    /// Whether a record has a state other than null.
+    #[inline]
+    pub(crate) fn is_there(&mut self, path: PathId, row: usize) -> Result<bool, Fault> {
+        let window = self.values.get(path.0 as usize);
+        if let Some(state) = window.and_then(|window| window.packed(row)) {
+            return Ok(!state.is_nothing());
         }
-        self.keys.move_to((self.group, ColumnId::Key, &self.slots), row, u32::MAX)
+        Ok(!matches!(self.state_of(path, row)?, Datum::Absent | Datum::Null))
+    }
+
+    /// The text of a record's key.
+    #[inline]
+    pub(crate) fn key(&mut self, row: usize) -> Result<&[u8], Fault> {
+        if !self.keys.has(row) {
+            self.keys.move_to((self.group, ColumnId::Key, &self.slots), row, u32::MAX)?;
+        }
+        let text = match self.keys.packed(row) {
+            Some(key) => self.group.heap().text(key),
+            None => match self.keys.get(self.group, row) {
+                Some(Datum::Text { bytes, .. }) => Some(bytes),
+                _ => None,
+            },
+        };
+        Ok(text.unwrap_or_default())
     }
 
     /// Whether a record was born up to the revision.
@@ -106,16 +133,31 @@ impl<'a> RecordRows<'a> {
         (path, row): (PathId, usize),
         out: &mut Vec<u8>,
     ) -> Result<bool, Fault> {
-        let schema = &self.data.schema;
-        if let Datum::Object(shape) = self.state_of(path, row)? {
-            let at_hand = |path| at_hand(&self.values, path, row);
-            if let Some(text) = self.line.print((schema, shape), at_hand) {
-                out.extend_from_slice(text);
-                return Ok(true);
-            }
+        if !self.lines.has(row) {
+            self.print_ahead(path, row)?;
+        }
+        if let Some(text) = self.lines.get(row) {
+            out.extend_from_slice(text);
+            return Ok(true);
         }
         let most = out.len() + RECORD_BYTES_MAX;
-        print_value(schema, self, (path, row as u64), (out, most))
+        print_value(&self.data.schema, self, (path, row as u64), (out, most))
+    }
+
+    /// Prints a record, and those behind it that have its shape, as far as they are flat.
+    fn print_ahead(&mut self, path: PathId, row: usize) -> Result<(), Fault> {
+        let Datum::Object(shape) = self.state_of(path, row)? else { return Ok(()) };
+        let alike = from_row((&self.values, self.group), path, row).alike(shape);
+        self.lines.begin((&self.data.schema, shape), row..row + alike);
+        for member in 0.. {
+            let Some(path) = self.lines.member(member) else { break };
+            self.state_of(path, row)?;
+            if !self.lines.print(member, from_row((&self.values, self.group), path, row)) {
+                break;
+            }
+        }
+        self.lines.finish();
+        Ok(())
     }
 }
 
@@ -126,8 +168,19 @@ impl<'a> States<'a> for RecordRows<'a> {
     }
 
     #[inline]
-    fn at_hand(&self, path: PathId, row: u64) -> Option<&Datum<'a>> {
-        at_hand(&self.values, path, usize::try_from(row).ok()?)
+    fn print_at_hand(
+        &self,
+        path: PathId,
+        row: u64,
+        (name, out): (&[u8], &mut Vec<u8>),
+    ) -> Option<bool> {
+        let window = self.values.get(path.0 as usize)?;
+        let row = usize::try_from(row).ok()?;
+        if let Some(state) = window.packed(row) {
+            out.extend_from_slice(name);
+            return Some(self.group.heap().print(state, out));
+        }
+        Some(print_member(name, window.unpacked(row)?, out))
     }
 
     fn strips(&mut self) -> &mut Strips<'a> {
@@ -135,50 +188,115 @@ impl<'a> States<'a> for RecordRows<'a> {
     }
 }
 
-/// The state of a row, if it was gathered.
-#[inline]
-fn at_hand<'w, 'a>(windows: &'w [Window<'a>], path: PathId, row: usize) -> Option<&'w Datum<'a>> {
-    let window = windows.get(path.0 as usize)?;
-    window.states.get(row.wrapping_sub(window.first))
+/// The states that were gathered of a row and of those behind it.
+fn from_row<'w>(
+    (windows, group): (&'w [Window<'_>], &'w RowGroup),
+    path: PathId,
+    row: usize,
+) -> Stretch<'w> {
+    let Some(window) = windows.get(path.0 as usize) else { return Stretch::Unpacked(&[]) };
+    let index = row.wrapping_sub(window.first);
+    match window.packed.get(index..) {
+        Some(states @ [_, ..]) => Stretch::Packed(group.heap(), states),
+        _ => Stretch::Unpacked(window.unpacked.get(index..).unwrap_or_default()),
+    }
 }
 
 impl<'a> Window<'a> {
-    #[inline]
-    fn get(&self, row: usize) -> Option<Datum<'a>> {
-        self.states.get(row.wrapping_sub(self.first)).copied()
+    fn len(&self) -> usize {
+        self.packed.len() + self.unpacked.len()
     }
 
-    /// Gathers the states from a record on, and gives the first.
+    #[inline]
+    fn has(&self, row: usize) -> bool {
+        row.wrapping_sub(self.first) < self.len()
+    }
+
+    #[inline]
+    fn packed(&self, row: usize) -> Option<Packed> {
+        self.packed.get(row.wrapping_sub(self.first)).copied()
+    }
+
+    #[inline]
+    fn unpacked(&self, row: usize) -> Option<&Datum<'a>> {
+        self.unpacked.get(row.wrapping_sub(self.first))
+    }
+
+    #[inline]
+    fn get(&self, group: &'a RowGroup, row: usize) -> Option<Datum<'a>> {
+        match self.packed(row) {
+            Some(state) => Some(group.unpack(state)),
+            None => self.unpacked(row).copied(),
+        }
+    }
+
+    /// Gathers the states from a record on.
     fn move_to(
         &mut self,
         (group, column, slots): (&'a RowGroup, ColumnId, &[u16]),
         row: usize,
         revision: u32,
-    ) -> Result<Datum<'a>, Fault> {
-        let before = self.states.len();
+    ) -> Result<(), Fault> {
+        let before = self.len();
         let follows = before > 0 && row == self.first + before;
-        let len = if follows { WINDOW_GROWTH * before } else { WINDOW_MIN };
+        let len = if follows { WINDOW_GROWTH * before } else { WINDOW_MIN }.min(WINDOW_MAX);
         let wanted = &slots[row..slots.len().min(row + len)];
         self.first = row;
         // After a fault it has none.
-        let mut states = std::mem::take(&mut self.states);
-        states.clear();
+        self.unpacked.clear();
+        if gather_packed((group, column), revision, wanted, &mut self.packed) {
+            return Ok(());
+        }
+        self.packed.clear();
+        let mut states = std::mem::take(&mut self.unpacked);
         gather((group, column), revision, wanted, &mut states)?;
-        touch(&states);
-        self.states = states;
-        Ok(self.states[0])
+        touch(states.iter().map(|state| match *state {
+            Datum::Text { bytes, .. } => bytes,
+            _ => &[],
+        }));
+        self.unpacked = states;
+        Ok(())
     }
 }
 
-/// Reads the beginning of each text that there is. The texts of records that are read together lie
-/// apart: one behind the other they are waited for together, where the printer would wait for each
-/// (benchmark B).
-fn touch(states: &[Datum<'_>]) {
-    let first = |state: &Datum<'_>| match state {
-        Datum::Text { bytes, .. } => bytes.first().copied().unwrap_or(0),
-        _ => 0,
-    };
-    std::hint::black_box(states.iter().map(first).fold(0, std::ops::BitXor::bitxor));
+/// Reads the beginning of each text. The texts of records that are read together lie apart: one
+/// behind the other they are waited for together, where the printer would wait for each (benchmark
+/// B).
+fn touch<'t>(texts: impl Iterator<Item = &'t [u8]>) {
+    let first = |text: &'t [u8]| text.first().copied().unwrap_or(0);
+    std::hint::black_box(texts.map(first).fold(0, std::ops::BitXor::bitxor));
+}
+
+/// Gathers the states of a column at some slots as it has them in memory; false if it does not have
+/// all of them.
+fn gather_packed(
+    (group, column): (&RowGroup, ColumnId),
+    revision: u32,
+    slots: &[u16],
+    states: &mut Vec<Packed>,
+) -> bool {
+    states.clear();
+    let Some(young) = group.young_column(column) else { return false };
+    let (Some(first), Some(last)) = (slots.first(), slots.last()) else { return false };
+    if let Some((born, births)) = young.unchanged() {
+        let index = |slot: &u16| usize::from(*slot).wrapping_sub(usize::from(born));
+        // The slots rise.
+        if index(first) >= births.len() || index(last) >= births.len() {
+            return false;
+        }
+        states.extend(slots.iter().map(|slot| match births.get(index(slot)) {
+            Some(birth) if birth.revision <= revision => *birth,
+            _ => Packed::ABSENT,
+        }));
+    } else {
+        for &slot in slots {
+            let Some(found) = young.at(slot, revision) else { return false };
+            states.push(found);
+        }
+    }
+    let heap = group.heap();
+    touch(states.iter().map(|&state| heap.text(state).unwrap_or_default()));
+    true
 }
 
 /// Gathers the states of a column at some slots.

@@ -22,7 +22,7 @@ mod items;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use columns::{States, print_value};
+pub(crate) use columns::{States, print_member, print_value};
 use items::ItemPrinter;
 
 /// Fewer items are not worth gathering their states first (benchmark V2).

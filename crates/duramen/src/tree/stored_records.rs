@@ -9,7 +9,6 @@ use std::cell::RefCell;
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::ORDINALS_MAX;
 use crate::node::PathId;
-use crate::state::Datum;
 use crate::tree::Tree;
 use crate::tree::data::{TreeData, node};
 use crate::tree::group::{Fault, locate};
@@ -290,18 +289,16 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn record(&mut self, row: usize, text: &mut Vec<u8>) -> Result<Looked, Fault> {
         let rows = &mut self.rows;
-        let state = rows.state_of(self.path, row)?;
-        if matches!(state, Datum::Absent | Datum::Null) || !rows.is_born(row)? {
+        if !rows.is_there(self.path, row)? || !rows.is_born(row)? {
             return Ok(Looked::Nothing);
         }
         let version = match self.version {
             Some(path) => version_of(rows.state_of(path, row)?).map_err(Fault::Error)?,
             None => 1,
         };
-        let key = if self.has_keys { rows.key(row)? } else { Datum::Absent };
         let start = text.len();
-        if let Datum::Text { bytes, .. } = key {
-            text.extend_from_slice(bytes);
+        if self.has_keys {
+            text.extend_from_slice(rows.key(row)?);
         }
         let json = text.len();
         match rows.print((self.path, row), text) {

@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::number::write_integer;
 use crate::state::{ApartKind, BlobId, Datum, Extent, OrderId, Sequence, ShapeId};
+use crate::tree::record_rows::flat;
 use crate::tree::serialize::write_scalar;
 
 /// A state in 16 bytes, with the revision that set it.
@@ -207,6 +208,12 @@ impl Packed {
         self.tag == Tag::Absent
     }
 
+    /// Whether the state is absent or null.
+    #[inline]
+    pub(crate) fn is_nothing(self) -> bool {
+        matches!(self.tag, Tag::Absent | Tag::Null)
+    }
+
     /// Whether the state has children as nodes of their own.
     #[inline]
     pub(crate) fn is_container(self) -> bool {
@@ -214,6 +221,12 @@ impl Packed {
             self.tag,
             Tag::Object | Tag::ArrayExtent | Tag::ArrayBlocks | Tag::MapExtent | Tag::MapBlocks
         )
+    }
+
+    /// The shape, if the state is an object.
+    #[inline]
+    pub(crate) fn shape(self) -> Option<ShapeId> {
+        (self.tag == Tag::Object).then_some(ShapeId(low_half(self.payload)))
     }
 
     /// The integer, if the state is one.
@@ -280,6 +293,19 @@ impl Heap {
         true
     }
 
+    /// Writes a packed state where there is room, if it is a plain text, an integer or a truth
+    /// value, and gives its length.
+    #[inline]
+    pub(crate) fn write_flat(&self, packed: Packed, room: &mut [u8]) -> Option<usize> {
+        match packed.tag {
+            Tag::PlainText => flat::write_text(self.slice(packed.payload), room),
+            Tag::Int => flat::write_integer(packed.payload.cast_signed(), room),
+            Tag::True => flat::write_bool(true, room),
+            Tag::False => flat::write_bool(false, room),
+            _ => None,
+        }
+    }
+
     /// The state that [`Heap::pack`] of this heap packed.
     #[inline]
     pub(crate) fn unpack(&self, packed: Packed) -> Datum<'_> {
@@ -308,6 +334,13 @@ impl Heap {
                 kind: ApartKind::from_number(packed.detail).unwrap_or(ApartKind::Opaque),
             },
         }
+    }
+
+    /// The text of a packed state, if it is a string.
+    #[inline]
+    pub(crate) fn text(&self, packed: Packed) -> Option<&[u8]> {
+        let is_text = matches!(packed.tag, Tag::PlainText | Tag::Text);
+        is_text.then(|| self.slice(packed.payload))
     }
 
     pub(crate) fn bytes(&self) -> usize {

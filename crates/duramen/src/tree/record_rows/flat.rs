@@ -1,10 +1,13 @@
 //! Prints records that are objects of nothing but short texts, integers and truth values, as most
-//! are: into a line of fixed length, where room is looked for once a member and names are copied as
-//! blocks (benchmark B).
+//! are: into lines of fixed length, some records together and column by column, where room is
+//! looked for once a member and names are copied as blocks (benchmark B).
+
+use std::ops::Range;
 
 use crate::node::PathId;
 use crate::state::{Datum, ShapeId};
 use crate::tree::schema::Schema;
+use crate::tree::young::{Heap, Packed};
 
 /// Bytes of a record that is printed so.
 const LINE_BYTES: usize = 1_024;
@@ -13,12 +16,43 @@ const NAME_BYTES: usize = 32;
 /// Bytes of the longer truth value, rounded up.
 const BOOL_BYTES: usize = 8;
 
-/// The members of the shape that the last record had.
-pub(super) struct FlatLine {
+/// Records that are printed together, column by column.
+const ROWS: usize = 8;
+
+/// States of records behind each other.
+#[derive(Clone, Copy)]
+pub(super) enum Stretch<'w> {
+    Packed(&'w Heap, &'w [Packed]),
+    Unpacked(&'w [Datum<'w>]),
+}
+
+impl Stretch<'_> {
+    /// How many of them, from the first on, are objects of a shape.
+    pub(super) fn alike(self, shape: ShapeId) -> usize {
+        match self {
+            Self::Packed(_, states) => {
+                let states = states.iter().take(ROWS);
+                states.take_while(|state| state.shape() == Some(shape)).count()
+            }
+            Self::Unpacked(states) => {
+                let is_like =
+                    |state: &&Datum<'_>| matches!(state, Datum::Object(own) if *own == shape);
+                states.iter().take(ROWS).take_while(is_like).count()
+            }
+        }
+    }
+}
+
+/// Some records behind each other that have the same shape, each printed into a line.
+pub(super) struct FlatLines {
     shape: Option<ShapeId>,
     /// Nothing if there are none, or names are too long.
     members: Vec<Member>,
-    line: Box<[u8; LINE_BYTES]>,
+    lines: Vec<[u8; LINE_BYTES]>,
+    /// The first of the records.
+    first: usize,
+    /// Of each record where its text ends; none if printing it takes more.
+    ends: Vec<Option<usize>>,
 }
 
 struct Member {
@@ -28,35 +62,86 @@ struct Member {
     len: usize,
 }
 
-impl FlatLine {
+impl FlatLines {
     pub(super) fn new() -> Self {
-        Self { shape: None, members: Vec::new(), line: Box::new([0; LINE_BYTES]) }
+        let (members, lines, ends) = (Vec::new(), Vec::new(), Vec::new());
+        Self { shape: None, members, lines, first: 0, ends }
     }
 
-    /// Prints an object whose members have the states at hand; nothing if that takes more.
+    /// Whether a record is among those that were printed last.
     #[inline]
-    pub(super) fn print<'a, 'd: 'a>(
-        &mut self,
-        (schema, shape): (&Schema, ShapeId),
-        at_hand: impl Fn(PathId) -> Option<&'a Datum<'d>>,
-    ) -> Option<&[u8]> {
+    pub(super) fn has(&self, row: usize) -> bool {
+        row.wrapping_sub(self.first) < self.ends.len()
+    }
+
+    /// The text of a record; nothing if printing it takes more.
+    #[inline]
+    pub(super) fn get(&self, row: usize) -> Option<&[u8]> {
+        let index = row.wrapping_sub(self.first);
+        let end = (*self.ends.get(index)?)?;
+        self.lines.get(index)?.get(..end)
+    }
+
+    /// Begins records of a shape, the first of them in a row.
+    pub(super) fn begin(&mut self, (schema, shape): (&Schema, ShapeId), rows: Range<usize>) {
         if self.shape != Some(shape) {
             self.learn(schema, shape);
         }
-        if self.members.is_empty() {
-            return None;
+        self.first = rows.start;
+        self.ends.clear();
+        self.ends.resize(rows.len(), (!self.members.is_empty()).then_some(0));
+        if self.lines.len() < rows.len() {
+            self.lines.resize(rows.len(), [0; LINE_BYTES]);
         }
-        let mut at = 0;
-        for Member { path, name, len } in &self.members {
-            let state = at_hand(*path)?;
-            *self.line.get_mut(at..)?.first_chunk_mut()? = *name;
-            at += len;
-            at += write(state, self.line.get_mut(at..)?)?;
-        }
-        *self.line.get_mut(at)? = b'}';
-        self.line.get(..=at)
     }
 
+    /// The path of a member of the shape.
+    pub(super) fn member(&self, index: usize) -> Option<PathId> {
+        self.members.get(index).map(|member| member.path)
+    }
+
+    /// Prints a member of all records; those are left out of which no state is at hand. Whether
+    /// any of them is printed flat so far.
+    pub(super) fn print(&mut self, index: usize, states: Stretch<'_>) -> bool {
+        match states {
+            Stretch::Packed(heap, states) => {
+                self.print_all(index, states, |state, room| heap.write_flat(*state, room));
+            }
+            Stretch::Unpacked(states) => self.print_all(index, states, write),
+        }
+        self.ends.iter().any(Option::is_some)
+    }
+
+    #[inline]
+    fn print_all<T>(
+        &mut self,
+        index: usize,
+        states: &[T],
+        write: impl Fn(&T, &mut [u8]) -> Option<usize>,
+    ) {
+        let Member { name, len, .. } = &self.members[index];
+        self.ends.truncate(states.len());
+        let records = self.lines.iter_mut().zip(&mut self.ends);
+        for ((line, end), state) in records.zip(states) {
+            *end = end.and_then(|at| {
+                *line.get_mut(at..)?.first_chunk_mut()? = *name;
+                let at = at + len;
+                Some(at + write(state, line.get_mut(at..)?)?)
+            });
+        }
+    }
+
+    /// Closes the objects.
+    pub(super) fn finish(&mut self) {
+        for (line, end) in self.lines.iter_mut().zip(&mut self.ends) {
+            *end = end.and_then(|at| {
+                *line.get_mut(at)? = b'}';
+                Some(at + 1)
+            });
+        }
+    }
+
+    #[cold]
     fn learn(&mut self, schema: &Schema, shape: ShapeId) {
         self.shape = Some(shape);
         self.members.clear();
@@ -75,25 +160,37 @@ impl FlatLine {
 #[inline]
 fn write(state: &Datum<'_>, room: &mut [u8]) -> Option<usize> {
     match *state {
-        Datum::Text { bytes, plain: true } => {
-            let [open, text @ .., close] = room.get_mut(..bytes.len() + 2)? else { return None };
-            (*open, *close) = (b'"', b'"');
-            text.copy_from_slice(bytes);
-            Some(bytes.len() + 2)
-        }
-        Datum::Int(value) => {
-            let mut buffer = itoa::Buffer::new();
-            let digits = buffer.format(value).as_bytes();
-            room.get_mut(..digits.len())?.copy_from_slice(digits);
-            Some(digits.len())
-        }
-        Datum::Bool(value) => {
-            let (text, len) = if value { (b"true\0\0\0\0", 4) } else { (b"false\0\0\0", 5) };
-            *room.first_chunk_mut::<BOOL_BYTES>()? = *text;
-            Some(len)
-        }
+        Datum::Text { bytes, plain: true } => write_text(bytes, room),
+        Datum::Int(value) => write_integer(value, room),
+        Datum::Bool(value) => write_bool(value, room),
         _ => None,
     }
+}
+
+/// Writes a string in quotes.
+#[inline]
+pub(crate) fn write_text(bytes: &[u8], room: &mut [u8]) -> Option<usize> {
+    let [open, text @ .., close] = room.get_mut(..bytes.len() + 2)? else { return None };
+    (*open, *close) = (b'"', b'"');
+    text.copy_from_slice(bytes);
+    Some(bytes.len() + 2)
+}
+
+/// Writes an integer.
+#[inline]
+pub(crate) fn write_integer(value: i64, room: &mut [u8]) -> Option<usize> {
+    let mut buffer = itoa::Buffer::new();
+    let digits = buffer.format(value).as_bytes();
+    room.get_mut(..digits.len())?.copy_from_slice(digits);
+    Some(digits.len())
+}
+
+/// Writes a truth value.
+#[inline]
+pub(crate) fn write_bool(value: bool, room: &mut [u8]) -> Option<usize> {
+    let (text, len) = if value { (b"true\0\0\0\0", 4) } else { (b"false\0\0\0", 5) };
+    *room.first_chunk_mut::<BOOL_BYTES>()? = *text;
+    Some(len)
 }
 
 #[cfg(test)]
@@ -140,6 +237,43 @@ mod tests {
             let scanned = collection.scan(&ScanOptions::default()).unwrap();
             let found: Vec<String> = scanned.map(|record| record.unwrap().json).collect();
             assert_eq!(found, records);
+        }
+    }
+
+    #[test]
+    fn records_are_printed_as_of_each_revision_whatever_came_since() {
+        let db = Database::memory().unwrap();
+        let collection = db.create_collection("records", KeyKind::U64).unwrap();
+        let json = |key: u64, turn: u64| match (key + turn) % 7 {
+            0 => format!(r#"{{"a":{key},"b":["{turn}"]}}"#),
+            1 => format!(r#"{{"b":"other shape {turn}"}}"#),
+            _ => format!(r#"{{"a":{key},"b":"{turn}","c":true}}"#),
+        };
+        let mut expected: Vec<Vec<(u64, String)>> = vec![Vec::new()];
+        for turn in 0..6 {
+            let mut records = expected[expected.len() - 1].clone();
+            let born = 40 * turn..40 * (turn + 1);
+            let changed = (0..40 * turn).filter(|key| (key / 3 + turn) % 5 == 0);
+            let saved: Vec<_> = changed.chain(born).map(|key| (key, json(key, turn))).collect();
+            for (key, json) in &saved {
+                records.retain(|(other, _)| other != key);
+                records.push((*key, json.clone()));
+            }
+            records.sort();
+            expected.push(records);
+            collection.put_many(saved, &CommitOptions::default()).unwrap();
+            if turn == 3 {
+                db.checkpoint().unwrap();
+            }
+        }
+        for (revision, records) in (1..).zip(&expected[1..]) {
+            let then = collection.at(crate::Revision(revision)).unwrap();
+            let scanned = then.scan(&ScanOptions::default()).unwrap();
+            let found: Vec<_> = scanned.map(|record| record.unwrap()).collect();
+            assert_eq!(found.len(), records.len());
+            for (found, (key, json)) in found.iter().zip(records) {
+                assert_eq!((&found.key, &found.json), (&crate::Key::U64(*key), json));
+            }
         }
     }
 }

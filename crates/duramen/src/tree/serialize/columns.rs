@@ -16,8 +16,9 @@ pub(crate) trait States<'a> {
     /// The state of a node in one of the rows that there are.
     fn state(&mut self, path: PathId, row: u64) -> Result<Datum<'a>, Fault>;
 
-    /// The same, if it was gathered.
-    fn at_hand(&self, path: PathId, row: u64) -> Option<&Datum<'a>>;
+    /// Prints a name and the state of a node, if that was gathered. False, with the name alone
+    /// printed, if it has children, stands apart, or is nothing.
+    fn print_at_hand(&self, path: PathId, row: u64, member: (&[u8], &mut Vec<u8>)) -> Option<bool>;
 
     /// The states of what stands below them in arrays, by ordinals of their own.
     fn strips(&mut self) -> &mut Strips<'a>;
@@ -30,8 +31,13 @@ impl<'a> States<'a> for Strips<'a> {
     }
 
     #[inline]
-    fn at_hand(&self, path: PathId, row: u64) -> Option<&Datum<'a>> {
-        Strips::at_hand(self, path, row)
+    fn print_at_hand(
+        &self,
+        path: PathId,
+        row: u64,
+        (name, out): (&[u8], &mut Vec<u8>),
+    ) -> Option<bool> {
+        Some(print_member(name, self.at_hand(path, row)?, out))
     }
 
     fn strips(&mut self) -> &mut Self {
@@ -84,7 +90,7 @@ pub(crate) fn print_value<'a>(
 /// Prints a name and a state. False, with the name alone printed, if it has children, stands apart,
 /// or is nothing.
 #[inline]
-fn print_member(name: &[u8], state: &Datum<'_>, out: &mut Vec<u8>) -> bool {
+pub(crate) fn print_member(name: &[u8], state: &Datum<'_>, out: &mut Vec<u8>) -> bool {
     match *state {
         // Most states are such: room is made once, and nothing is called but the copies.
         Datum::Text { bytes, plain: true } => {
@@ -153,8 +159,8 @@ impl Printer<'_> {
                 _ => self.schema.rendered_next(field),
             };
             // Looked at where it is: states that are handed around are copied again and again.
-            let is_printed = match states.at_hand(field.path, row) {
-                Some(state) => print_member(name, state, self.out),
+            let is_printed = match states.print_at_hand(field.path, row, (name, &mut *self.out)) {
+                Some(is_printed) => is_printed,
                 None => print_member(name, &states.state(field.path, row)?, self.out),
             };
             if !is_printed {
