@@ -15,8 +15,9 @@ use crate::node::PathId;
 use crate::state::{ApartKind, Datum, ShapeId};
 use crate::tree::data::TreeData;
 use crate::tree::group::{Fault, GroupId};
-use crate::tree::scan::{ColumnScan, Visitor};
+use crate::tree::scan::{Births, ColumnScan, Visitor};
 use crate::tree::schema::index_u32;
+use crate::tree::young::Packed;
 
 /// Slots of a row group.
 const SLOTS: usize = 4_096;
@@ -49,6 +50,11 @@ pub(crate) trait ColumnTest {
 
     /// For which integers it holds, if that is so simple.
     fn integers(&self) -> Option<Integers> {
+        None
+    }
+
+    /// For which string alone of all strings it holds, if that is so simple.
+    fn text(&self) -> Option<&[u8]> {
         None
     }
 
@@ -143,10 +149,14 @@ impl<'a> GroupScan<'a> {
 
     /// The slots whose element or entry has a value other than null.
     pub(crate) fn live(&mut self) -> Result<Bits, Fault> {
-        let Levels(codes) = self.levels(self.path)?;
+        let slots = self.slots.clone();
+        let levels = self.levels(self.path)?;
+        if let Some(code) = levels.only(&slots) {
+            return Ok(if code == Levels::NOTHING { Bits::none() } else { Bits::of(&slots) });
+        }
         let mut live = Bits::none();
-        live.fill(0, codes.iter().map(|code| *code != Levels::NOTHING));
-        Ok(live.and(&Bits::of(&self.slots)))
+        live.fill(0, levels.0.iter().map(|code| *code != Levels::NOTHING));
+        Ok(live.and(&Bits::of(&slots)))
     }
 
     /// The slots in whose element or entry objects lead to a path of its fields.
@@ -254,15 +264,20 @@ impl<'a> GroupScan<'a> {
     /// tell.
     fn holders(&mut self, path: PathId, field: Option<PathId>) -> Result<(Bits, Bits), Fault> {
         let (data, slots) = (self.data, self.slots.clone());
-        let Levels(codes) = self.levels(path)?;
+        let levels = self.levels(path)?;
         let (mut has, mut is_unknown) = (Bits::none(), Bits::none());
+        let has_code = |code| {
+            let holds = Levels::shape(code).zip(field);
+            holds.is_some_and(|(shape, field)| has_field(data, shape, field))
+        };
+        if let Some(code) = levels.only(&slots).filter(|code| *code != Levels::UNKNOWN) {
+            return Ok((if has_code(code) { Bits::of(&slots) } else { has }, is_unknown));
+        }
         let mut last = (Levels::NOTHING, false);
         for slot in slots {
-            let code = codes[usize::from(slot)];
+            let code = levels.0[usize::from(slot)];
             if code != last.0 {
-                let shape = Levels::shape(code);
-                let holds = shape.zip(field);
-                last = (code, holds.is_some_and(|(shape, field)| has_field(data, shape, field)));
+                last = (code, has_code(code));
             }
             has.assign(slot, last.1);
             if code == Levels::UNKNOWN {
@@ -319,6 +334,13 @@ impl Levels {
     fn shape(code: u32) -> Option<ShapeId> {
         code.checked_sub(2).map(ShapeId)
     }
+
+    /// What is the same for all of some slots.
+    fn only(&self, slots: &Range<u16>) -> Option<u32> {
+        let codes = self.0.get(usize::from(slots.start)..usize::from(slots.end))?;
+        let first = *codes.first()?;
+        (codes.iter().fold(0, |all, code| all | code ^ first) == 0).then_some(first)
+    }
 }
 
 impl Visitor for Levels {
@@ -329,6 +351,16 @@ impl Visitor for Levels {
 
     fn same(&mut self, slots: Range<u16>, state: Datum<'_>) {
         self.0[usize::from(slots.start)..usize::from(slots.end)].fill(Self::code(state));
+    }
+
+    fn born(&mut self, first: u16, births: &Births<'_>) {
+        let codes = self.0[usize::from(first)..].iter_mut();
+        for (code, &birth) in codes.zip(births.states) {
+            *code = match birth.shape().filter(|_| birth.revision <= births.revision) {
+                Some(shape) => shape.0 + 2,
+                None => Self::code(births.state(birth)),
+            };
+        }
     }
 }
 
@@ -380,6 +412,31 @@ impl<T: ColumnTest> Visitor for Judge<'_, T> {
             return;
         };
         self.holds.fill(first, values.iter().map(|value| integers.accept(*value)));
+    }
+
+    fn born(&mut self, first: u16, births: &Births<'_>) {
+        let text = self.test.text();
+        let integers = self.integers.as_ref();
+        let verdict = |birth: Packed| match (births.text(birth), birth.integer()) {
+            (Some(text_of_birth), _) => text.map(|text| text_of_birth == text),
+            (_, Some(integer)) => integers.map(|integers| integers.accept(integer)),
+            (None, None) => None,
+        };
+        let mut others = Vec::new();
+        let verdicts = births.states.iter().enumerate().map(|(index, &birth)| {
+            let known = verdict(birth).filter(|_| birth.revision <= births.revision);
+            if known.is_none() {
+                others.push(index);
+            }
+            known == Some(true)
+        });
+        self.holds.fill(first, verdicts);
+        for index in others {
+            if let Some(slot) = u16::try_from(index).ok().and_then(|index| first.checked_add(index))
+            {
+                self.state(slot, births.state(births.states[index]));
+            }
+        }
     }
 
     fn coded(&mut self, first: u16, codes: &[i64], states: &[Datum<'_>]) {
@@ -505,22 +562,5 @@ impl Bits {
             let words = std::iter::successors(Some(*word).filter(|word| *word != 0), rest);
             words.map(move |word| first + u16::try_from(word.trailing_zeros()).unwrap_or(0))
         })
-    }
-
-    /// Takes the first slot that is set, or the last one.
-    pub(crate) fn take(&mut self, is_last: bool) -> Option<u16> {
-        let mut words = self.0.iter();
-        let word = if is_last {
-            words.rposition(|word| *word != 0)?
-        } else {
-            words.position(|word| *word != 0)?
-        };
-        let bit = if is_last {
-            u64::BITS - 1 - self.0[word].leading_zeros()
-        } else {
-            self.0[word].trailing_zeros()
-        };
-        self.0[word] &= !(1 << bit);
-        u16::try_from(word * 64 + bit as usize).ok()
     }
 }

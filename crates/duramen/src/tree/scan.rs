@@ -11,7 +11,7 @@ use crate::state::Datum;
 use crate::tree::data::TreeData;
 use crate::tree::disk::{LargeGroup, Load};
 use crate::tree::group::{ColumnId, DiskPart, Fault, GroupId, RowGroup};
-use crate::tree::young::YoungColumn;
+use crate::tree::young::{Packed, YoungColumn};
 
 /// Takes the states of slots. A slot that comes again has the state that comes last; a slot that
 /// never comes has none.
@@ -22,6 +22,13 @@ pub(crate) trait Visitor {
     /// The state of consecutive slots.
     fn same(&mut self, slots: Range<u16>, state: Datum<'_>) {
         slots.for_each(|slot| self.state(slot, state));
+    }
+
+    /// The first states of consecutive slots, from `first` on.
+    fn born(&mut self, first: u16, births: &Births<'_>) {
+        for (slot, &birth) in (first..).zip(births.states) {
+            self.state(slot, births.state(birth));
+        }
     }
 
     /// A cell of first states, all of them asked for; whether its head says all there is to know.
@@ -42,6 +49,27 @@ pub(crate) trait Visitor {
             let state = usize::try_from(code).ok().and_then(|code| states.get(code));
             self.state(slot, *state.unwrap_or(&Datum::Absent));
         }
+    }
+}
+
+/// Young first states, read at a revision.
+pub(crate) struct Births<'a> {
+    group: &'a RowGroup,
+    pub(crate) states: &'a [Packed],
+    pub(crate) revision: u32,
+}
+
+impl<'a> Births<'a> {
+    /// The state that one of them is at the revision.
+    #[inline]
+    pub(crate) fn state(&self, birth: Packed) -> Datum<'a> {
+        if birth.revision <= self.revision { self.group.unpack(birth) } else { Datum::Absent }
+    }
+
+    /// The text of one of them, if it is a string.
+    #[inline]
+    pub(crate) fn text(&self, birth: Packed) -> Option<&'a [u8]> {
+        self.group.heap().text(birth)
     }
 }
 
@@ -167,10 +195,9 @@ fn scan_young(
     let (first, births) = young.births();
     let skipped = usize::from(scan.slots.start.saturating_sub(first));
     let from = first.max(scan.slots.start);
-    for (slot, &birth) in (from..scan.slots.end).zip(births.iter().skip(skipped)) {
-        let is_born = birth.revision <= scan.revision;
-        visitor.state(slot, if is_born { group.unpack(birth) } else { Datum::Absent });
-    }
+    let births = births.get(skipped..).unwrap_or_default();
+    let asked = usize::from(scan.slots.end.saturating_sub(from)).min(births.len());
+    visitor.born(from, &Births { group, states: &births[..asked], revision: scan.revision });
     for (slot, _) in young.changed() {
         if scan.slots.contains(&slot)
             && let Some(state) = young.at(slot, scan.revision)

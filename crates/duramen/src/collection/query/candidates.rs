@@ -24,7 +24,7 @@ pub(super) struct Candidates {
     /// The ordinal of slot 0 of the row group looked at last.
     first: u64,
     /// What is left of it.
-    chosen: Bits,
+    chosen: std::vec::IntoIter<u16>,
     is_unsure: Bits,
 }
 
@@ -57,7 +57,7 @@ impl Candidates {
             Some(expression) => expression.condition(),
             None => Condition::Always(true),
         };
-        let (chosen, is_unsure) = (Bits::none(), Bits::none());
+        let (chosen, is_unsure) = (Vec::new().into_iter(), Bits::none());
         Self { expression, condition, is_reverse, named: None, ahead, first: 0, chosen, is_unsure }
     }
 
@@ -68,14 +68,13 @@ impl Candidates {
         counts: &mut QueryCounts,
     ) -> Result<Option<u64>> {
         while let Some(named) = &mut self.named {
-            let next = if self.is_reverse { named.next_back() } else { named.next() };
-            let Some(ordinal) = next else { return Ok(None) };
+            let Some(ordinal) = next(named, self.is_reverse) else { return Ok(None) };
             if self.is_chosen(view, ordinal, counts)? {
                 return Ok(Some(ordinal));
             }
         }
         loop {
-            while let Some(slot) = self.chosen.take(self.is_reverse) {
+            while let Some(slot) = next(&mut self.chosen, self.is_reverse) {
                 let ordinal = self.first + u64::from(slot);
                 if !self.is_unsure.has(slot) || self.is_chosen(view, ordinal, counts)? {
                     return Ok(Some(ordinal));
@@ -117,7 +116,7 @@ impl Candidates {
             counts.row_groups += 1;
             counts.scanned += u64::from(live.count());
         }
-        self.chosen = verdict.candidates().and(&live);
+        self.chosen = verdict.candidates().and(&live).slots().collect::<Vec<_>>().into_iter();
         self.is_unsure = verdict.is_unsure;
         if self.is_reverse {
             self.ahead.end = start;
@@ -126,6 +125,10 @@ impl Candidates {
         }
         Ok(())
     }
+}
+
+fn next<T>(left: &mut std::vec::IntoIter<T>, is_reverse: bool) -> Option<T> {
+    if is_reverse { left.next_back() } else { left.next() }
 }
 
 fn slot_of(slot: u64) -> u16 {

@@ -343,6 +343,13 @@ impl ColumnTest for FieldTest {
         }
     }
 
+    fn text(&self) -> Option<&[u8]> {
+        match self {
+            Self::Of(test) => test.text(),
+            Self::OfElements => None,
+        }
+    }
+
     fn is_of_presence(&self) -> bool {
         matches!(self, Self::Of(test) if test.is_of_presence())
     }

@@ -156,6 +156,16 @@ impl ColumnTest for Test {
         Some(Integers { range, are_inside })
     }
 
+    fn text(&self) -> Option<&[u8]> {
+        match self {
+            Self::Equal(literal) => match literal.datum() {
+                Some(Datum::Text { bytes, .. }) => Some(bytes),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     fn is_of_presence(&self) -> bool {
         matches!(self, Self::Exists)
     }
