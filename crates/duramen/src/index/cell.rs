@@ -181,6 +181,8 @@ impl Entries {
         let (mut low, mut high) = (near.min(self.len()), near.min(self.len()));
         let mut stride = 1_usize;
         if self.is_before(low, place) {
+            low = low.saturating_add(1);
+            high = low;
             while self.is_before(high, place) {
                 low = high.saturating_add(1);
                 high = high.saturating_add(stride);

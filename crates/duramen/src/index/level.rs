@@ -51,6 +51,15 @@ impl Level {
         Self { entries: Arc::default(), index: 0, found: None, cells: Some(cells) }
     }
 
+    /// How many entries of a run in memory are between two places.
+    pub(super) fn in_memory(&self, low: &[u8], high: &[u8]) -> usize {
+        if self.cells.is_some() {
+            return 0;
+        }
+        let first = self.entries.at_or_after(low, self.index);
+        self.entries.at_or_after(high, self.entries.len()).saturating_sub(first)
+    }
+
     /// What was found last.
     #[inline]
     pub(super) fn found(&self) -> Option<(&[u8], bool)> {

@@ -19,6 +19,9 @@ const END: &[u8] = &[0xff];
 /// A place behind all entries of a key, and of those that it begins.
 const BEHIND_KEY: [u8; 13] = [0xff; 13];
 
+/// Keys that a page is given room for at first.
+const PAGE_KEYS: usize = 256;
+
 /// The keys that records have in an index at a revision, in their order.
 #[derive(Debug)]
 pub(crate) struct IndexRange {
@@ -61,19 +64,24 @@ impl IndexRange {
 
     /// The next keys with the ordinals of their records; none at the end.
     pub(crate) fn next(&mut self, limit: usize) -> Result<KeyPage> {
-        self.page(limit, |page: &mut KeyPage, key, ordinal| page.push(key, ordinal))
+        let page = || KeyPage::with_capacity(limit.min(PAGE_KEYS));
+        self.page((limit, &page), KeyPage::push)
     }
 
     /// The ordinals of the records that have the next keys; none at the end.
     pub(crate) fn next_ordinals(&mut self, limit: usize) -> Result<Vec<u64>> {
-        self.page(limit, |page: &mut Vec<u64>, _, ordinal| page.push(ordinal))
+        self.page((limit, &Vec::new), |page, _, ordinal| page.push(ordinal))
     }
 
-    fn page<P: Default>(&mut self, limit: usize, add: impl Fn(&mut P, &[u8], u64)) -> Result<P> {
+    fn page<P>(
+        &mut self,
+        (limit, new): (usize, &impl Fn() -> P),
+        add: impl Fn(&mut P, &[u8], u64),
+    ) -> Result<P> {
         let place = self.walk.clone();
         loop {
             let erasures = self.tree.erasures();
-            let mut page = P::default();
+            let mut page = new();
             let read = self.read(limit, &mut |key, ordinal| add(&mut page, key, ordinal));
             // What was purged meanwhile may be in it.
             if self.tree.erasures() != erasures {
@@ -99,6 +107,16 @@ impl IndexRange {
             }
         }
         Ok(())
+    }
+
+    /// Entries in memory that are left to read, those included that are not of the revision.
+    /// Errors are left to reading.
+    pub(crate) fn in_memory(&mut self) -> usize {
+        if self.levels.open((&self.index, &self.tree), self.revision).is_err() {
+            return 0;
+        }
+        let Walk { low, high, .. } = &self.walk;
+        self.levels.levels.iter().map(|level| level.in_memory(low, high)).sum()
     }
 
     /// Entries looked at so far.

@@ -9,6 +9,9 @@ use crate::tree::Tree;
 use crate::tree::data::node;
 use crate::tree::schema::ROOT;
 
+/// Bytes that a page has room for at first, for each of its keys.
+const KEY_BYTES: usize = 36;
+
 /// A range of keys, read in pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct KeyRange {
@@ -43,8 +46,7 @@ impl KeyPage {
         is_reverse: bool,
         limit: usize,
     ) -> Self {
-        let mut page = Self::default();
-        page.entries.reserve(keys.size_hint().0.min(limit));
+        let mut page = Self::with_capacity(keys.size_hint().0.min(limit));
         let mut take = |(name, ordinal): (&[u8], u64)| page.push(name, ordinal);
         if is_reverse {
             keys.rev().take(limit).for_each(&mut take);
@@ -52,6 +54,12 @@ impl KeyPage {
             keys.take(limit).for_each(&mut take);
         }
         page
+    }
+
+    /// None yet, with room for some.
+    pub(crate) fn with_capacity(keys: usize) -> Self {
+        let names = Vec::with_capacity(KEY_BYTES * keys);
+        Self { names, entries: Vec::with_capacity(keys) }
     }
 
     pub(crate) fn len(&self) -> usize {

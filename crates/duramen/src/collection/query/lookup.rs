@@ -17,6 +17,9 @@ const PAGE_ENTRIES: usize = 256;
 /// Of so many records an index may name one, or it is given up for a scan.
 const RECORDS_PER_ENTRY: u64 = 8;
 
+/// Entries in memory that are taken for one record: it may have got a key and lost it.
+const ENTRIES_PER_RECORD: usize = 2;
+
 /// However few records there are, so many may be named.
 const NAMED_MIN: usize = 64;
 
@@ -99,6 +102,10 @@ fn read(
         let Some(mut entries) = open(collection, &lookup.index, range.clone(), false)? else {
             return Ok(Some(Vec::new()));
         };
+        // Many of them would be read in vain.
+        if entries.in_memory() / ENTRIES_PER_RECORD > most {
+            return Ok(None);
+        }
         loop {
             let page = entries.next_ordinals(PAGE_ENTRIES)?;
             let is_end = page.is_empty();

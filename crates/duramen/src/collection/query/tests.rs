@@ -769,6 +769,26 @@ fn an_index_is_read_where_it_names_few_records() {
 }
 
 #[test]
+fn an_index_in_memory_that_names_many_records_is_not_read() {
+    let db = Database::memory().unwrap();
+    let records = db.create_collection("halves", KeyKind::U64).unwrap();
+    index(&records, "by_half", &["half"]);
+    let json = |key: u64| {
+        format!(r#"{{"half":"{}"}}"#, if key.is_multiple_of(2) { "even" } else { "odd" })
+    };
+    records.put_many((0..1_000).map(|key| (key, json(key))), &CommitOptions::default()).unwrap();
+    let ask = |text: &str| {
+        let query = Query::new().filter(text.parse().unwrap());
+        let counts = records.explain(&query).unwrap().counts;
+        (counts.entries, counts.scanned, counts.found)
+    };
+    assert_eq!(ask("half = \"odd\""), (0, 1_000, 500));
+    assert_eq!(ask("half = \"neither\""), (0, 0, 0));
+    records.put(7_u64, r#"{"half":"neither"}"#, &CommitOptions::default()).unwrap();
+    assert_eq!(ask("half = \"neither\""), (1, 0, 1));
+}
+
+#[test]
 fn values_that_an_index_cuts_are_told_apart() {
     let db = Database::memory().unwrap();
     let records = db.create_collection("long", KeyKind::U64).unwrap();
