@@ -1,4 +1,5 @@
-//! Loops over encoded integers and bitmaps: what aggregates spend their time in.
+//! Loops over encoded integers and bitmaps: what aggregates spend their time in; and the checksum
+//! of a record of 28 bytes, of which a call for any length would be most.
 //!
 //! Integers are unsigned, little-endian, of 1, 2, 4 or 8 bytes ([`Lane`]); a bitmap has the bit of
 //! value `i` in its word `i / 64`, and the bits beyond the last value are 0.
@@ -105,4 +106,19 @@ pub fn masked_histogram(values: &[u8], bits: &[u64], counts: &mut [u64]) {
         return;
     }
     scalar::masked_histogram(values, bits, counts);
+}
+
+/// The CRC-32C that goes on from `sum` over the bytes of a head and of three words, all
+/// little-endian.
+///
+/// ```
+/// assert_eq!(duramen_kernel::crc32c_record(0, 0, [0; 3]), 0xf7c9_c769);
+/// ```
+#[inline]
+pub fn crc32c_record(sum: u32, head: u32, words: [u64; 3]) -> u32 {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(sse) = x86::Sse42::detect() {
+        return x86::crc32c_record(sse, sum, head, words);
+    }
+    scalar::crc32c_record(sum, head, words)
 }

@@ -136,3 +136,10 @@ fn each(values: &[u8], mut word: u64, counts: &mut [u32; 256]) {
         word &= word - 1;
     }
 }
+
+/// Goes on from a CRC-32C over four bytes and three words.
+#[inline]
+pub(crate) fn crc32c_record(sum: u32, head: u32, words: [u64; 3]) -> u32 {
+    let words = words.map(u64::to_le_bytes);
+    crc32c::crc32c_append(crc32c::crc32c_append(sum, &head.to_le_bytes()), words.as_flattened())
+}

@@ -113,3 +113,17 @@ fn bytes_are_compared_alike_with_narrow_and_wide_instructions() {
         }
     }
 }
+
+proptest! {
+    #[test]
+    fn the_checksum_of_a_record_is_that_of_its_bytes(
+        (sum, head) in (any::<u32>(), any::<u32>()),
+        words in any::<[u64; 3]>(),
+    ) {
+        let mut bytes = head.to_le_bytes().to_vec();
+        bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+        let expected = crc32c::crc32c_append(sum, &bytes);
+        assert_eq!(crc32c_record(sum, head, words), expected);
+        assert_eq!(scalar::crc32c_record(sum, head, words), expected);
+    }
+}

@@ -2,8 +2,8 @@
 //! with those that each of them has.
 
 use std::arch::x86_64::{
-    __m128i, __m256i, _mm_and_si128, _mm_cmpeq_epi8, _mm_loadu_si128, _mm_min_epu8,
-    _mm_movemask_epi8, _mm_set1_epi8, _mm_srli_epi16, _mm_storeu_si128, _mm_sub_epi8,
+    __m128i, __m256i, _mm_and_si128, _mm_cmpeq_epi8, _mm_crc32_u32, _mm_crc32_u64, _mm_loadu_si128,
+    _mm_min_epu8, _mm_movemask_epi8, _mm_set1_epi8, _mm_srli_epi16, _mm_storeu_si128, _mm_sub_epi8,
     _mm_unpackhi_epi8, _mm_unpacklo_epi8, _mm256_and_si256, _mm256_cmpeq_epi8,
     _mm256_extract_epi64, _mm256_loadu_si256, _mm256_min_epu8, _mm256_movemask_epi8,
     _mm256_or_si256, _mm256_sad_epu8, _mm256_set1_epi8, _mm256_set1_epi32, _mm256_set1_epi64x,
@@ -24,6 +24,32 @@ impl Avx2 {
         let has = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("popcnt");
         has.then_some(Self(()))
     }
+}
+
+/// The same of the instructions that make checksums.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sse42(());
+
+impl Sse42 {
+    /// None if this processor has it not.
+    #[inline]
+    pub(crate) fn detect() -> Option<Self> {
+        is_x86_feature_detected!("sse4.2").then_some(Self(()))
+    }
+}
+
+/// Goes on from a CRC-32C over four bytes and three words.
+#[expect(unsafe_code, reason = "instructions that were detected")]
+#[inline]
+pub(crate) fn crc32c_record(_: Sse42, sum: u32, head: u32, words: [u64; 3]) -> u32 {
+    #[target_feature(enable = "sse4.2")]
+    #[expect(clippy::cast_possible_truncation, reason = "the upper half is 0")]
+    fn own(sum: u32, head: u32, words: [u64; 3]) -> u32 {
+        let first = u64::from(_mm_crc32_u32(!sum, head));
+        !(words.into_iter().fold(first, |sum, word| _mm_crc32_u64(sum, word)) as u32)
+    }
+    // SAFETY: a `Sse42` is only made where the processor has these instructions.
+    unsafe { own(sum, head, words) }
 }
 
 macro_rules! with_avx2 {

@@ -230,11 +230,9 @@ impl Engine {
     }
 
     /// The journal, for those who write.
+    #[inline]
     pub(crate) fn journal(&self) -> Result<&Journal> {
-        self.journal.as_ref().ok_or_else(|| {
-            let message = "the database was opened for reading: open it for writing to change it";
-            Error::new(ErrorKind::Denied, message)
-        })
+        self.journal.as_ref().ok_or_else(read_only)
     }
 
     pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
@@ -289,6 +287,7 @@ impl Engine {
     }
 
     /// Whether a thread does what is due beside the commits.
+    #[inline]
     fn has_worker(&self) -> bool {
         self.options.background && self.journal.is_some()
     }
@@ -345,9 +344,16 @@ impl Engine {
     }
 }
 
+#[cold]
+fn read_only() -> Error {
+    let message = "the database was opened for reading: open it for writing to change it";
+    Error::new(ErrorKind::Denied, message)
+}
+
 impl Deref for Engine {
     type Target = Shared;
 
+    #[inline]
     fn deref(&self) -> &Shared {
         &self.shared
     }

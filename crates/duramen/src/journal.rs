@@ -316,6 +316,7 @@ impl Journal {
     }
 
     /// The error of [`poisoned`](Self::poisoned), found without waiting for a lock.
+    #[inline]
     pub(crate) fn check_open(&self) -> Result<()> {
         if self.shared.is_poisoned.load(Ordering::Acquire) {
             return self.shared.queue.lock().check();

@@ -69,6 +69,8 @@ pub const SERIES_NOTE_BYTES_MAX: usize = 4_096;
 /// Points that a series gathers in memory before they are sorted for its readers; as many come
 /// together when they are read.
 pub const SERIES_TAIL_POINTS_MAX: usize = 4_096;
+/// Points of one commit that are not gathered with those of others, but stay as they came.
+pub const SERIES_PIECE_POINTS_MIN: usize = 1_024;
 /// Points of a series that are read at once.
 pub const SERIES_READ_POINTS: usize = 8_192;
 /// Points of all series in one commit.

@@ -9,9 +9,9 @@
 //!   sealed: so its points stay in the order in which they came;
 //! - whoever holds `sealing` knows that no point is between the stripes and the journal.
 
+mod columns;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
-mod gather;
 pub(crate) mod layout;
 mod stripe;
 
@@ -30,7 +30,7 @@ use crate::revision::{CommitSequence, Micros};
 use crate::sync::{Mutex, MutexGuard};
 use crate::tree::cell_key::TreeId;
 
-pub(crate) use gather::{bits, gather};
+pub(crate) use columns::{Columns, bits};
 pub(crate) use layout::StagedPoint;
 pub(crate) use stripe::{Place, Staged, Stripe, Taken};
 
@@ -69,6 +69,8 @@ pub(crate) struct Binding {
     stripe: AtomicUsize,
     /// The last generation of that stripe that got a point of the series.
     generation: AtomicU64,
+    /// The column of that generation that its points are in.
+    column: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
@@ -97,7 +99,11 @@ impl Default for Staging {
 
 impl Binding {
     fn new() -> Self {
-        Self { stripe: AtomicUsize::new(UNBOUND), generation: AtomicU64::new(0) }
+        Self {
+            stripe: AtomicUsize::new(UNBOUND),
+            generation: AtomicU64::new(0),
+            column: AtomicUsize::new(0),
+        }
     }
 }
 
@@ -164,7 +170,7 @@ impl Staging {
     pub(crate) fn stage(
         &self,
         binding: &Binding,
-        point: StagedPoint,
+        point: &StagedPoint,
         interval_ms: u32,
         make: &dyn Fn(usize) -> Result<Stripe>,
     ) -> Result<Staged> {

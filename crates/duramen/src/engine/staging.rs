@@ -16,9 +16,10 @@ use crate::error::Result;
 use crate::io::Device;
 use crate::manifest::Feature;
 use crate::revision::{CommitSequence, Micros};
+use crate::series::changes::SeriesChanges;
 use crate::series::commits::CommitTime;
 use crate::series::young::Loaded;
-use crate::staging::{self, Binding, Staged, StagedPoint, Stripe, Taken};
+use crate::staging::{self, Binding, Columns, Staged, StagedPoint, Stripe, Taken};
 use crate::tree::cell_key::TreeId;
 
 impl Engine {
@@ -27,7 +28,7 @@ impl Engine {
     pub(crate) fn stage(
         &self,
         binding: &Binding,
-        point: StagedPoint,
+        point: &StagedPoint,
         interval_ms: u32,
     ) -> Result<()> {
         self.journal()?.check_open()?;
@@ -124,7 +125,9 @@ impl Engine {
     }
 
     fn seal_stripe(&self, stripe: &Stripe, taken: &Taken) -> Result<()> {
-        let changes = staging::gather(taken.banks.iter().flat_map(|(_, points)| points))?;
+        let mut changes = SeriesChanges::default();
+        taken.banks.iter().try_for_each(|(_, columns)| columns.add_to(&mut changes))?;
+        let changes = changes.settled()?;
         let prepared = Prepared::new(Vec::new(), Facts::default());
         let seal = (stripe.id, taken.generation);
         let prepared = prepared.with_series(&changes).with_seal(seal);
@@ -141,7 +144,9 @@ impl Engine {
             return Ok(());
         }
         let journal = self.journal()?;
-        let changes = staging::gather(points.iter())?;
+        let mut changes = SeriesChanges::default();
+        Columns::of(points)?.add_to(&mut changes)?;
+        let changes = changes.settled()?;
         journal.unmark()?;
         let tail = journal.tail();
         let (sequence, after) = (tail.sequence.next(), tail.timestamp.0.saturating_add(1));

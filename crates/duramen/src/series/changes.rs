@@ -5,6 +5,7 @@
 //! - the points of a series rise by time, and no time is there twice: the last one given holds;
 //! - what a commit deletes are points of earlier commits; its own are there.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -56,20 +57,18 @@ impl SeriesChanges {
 
     /// Adds points of the type of the series.
     pub(crate) fn append(&mut self, series: TreeId, points: &Points) {
-        if points.is_empty() {
-            return;
-        }
-        let change = self.series.entry(series).or_default();
-        match &mut change.points {
-            Some(staged) => Arc::make_mut(staged).append(points, 0..points.len()),
-            None => change.points = Some(Arc::new(points.clone())),
+        if !points.is_empty() {
+            self.append_all(series, Cow::Borrowed(points));
         }
     }
 
-    /// Adds points that are given away, of a series that has none yet.
-    pub(crate) fn append_all(&mut self, series: TreeId, points: Points) {
-        let change = SeriesChange { points: Some(Arc::new(points)), ..SeriesChange::default() };
-        self.series.insert(series, change);
+    /// The same of points that may be given away; at least one.
+    pub(crate) fn append_all(&mut self, series: TreeId, points: Cow<'_, Points>) {
+        let change = self.series.entry(series).or_default();
+        match &mut change.points {
+            Some(staged) => Arc::make_mut(staged).append(&points, 0..points.len()),
+            None => change.points = Some(Arc::new(points.into_owned())),
+        }
     }
 
     /// Deletes what is in a span, what was staged included.

@@ -145,7 +145,7 @@ impl Series {
                 value_type: value.value_type(),
                 quality: quality.0,
             };
-            match self.stage(point, interval_ms) {
+            match self.stage(&point, interval_ms) {
                 // There is no room for a file to stage it in; there may be for a commit.
                 Err(error) if error.kind() == ErrorKind::Full => {}
                 staged => return staged.map(|()| Committed::default()),
@@ -202,7 +202,7 @@ impl Series {
     }
 
     #[inline]
-    fn stage(&self, point: StagedPoint, interval_ms: u32) -> Result<()> {
+    fn stage(&self, point: &StagedPoint, interval_ms: u32) -> Result<()> {
         let catalogue = self.engine.staging.catalogue();
         if self.known.catalogue.load(Ordering::Relaxed) != catalogue {
             self.engine.journal()?;

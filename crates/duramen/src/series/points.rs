@@ -163,6 +163,16 @@ impl Points {
         self.values.reserve(more);
     }
 
+    /// Drops the first `count`; what they took stays reserved.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    pub(crate) fn drop_first(&mut self, count: usize) {
+        self.times.drain(..count);
+        self.values.drop_first(count);
+        self.qualities.drop_first(count);
+    }
+
     /// Keeps the first `len`.
     pub fn truncate(&mut self, len: usize) {
         self.times.truncate(len);

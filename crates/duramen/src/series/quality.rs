@@ -78,7 +78,8 @@ impl Qualities {
     }
 
     /// Appends `count` times the same to those of `len` points.
-    pub(super) fn extend(&mut self, len: usize, quality: Quality, count: usize) {
+    #[inline]
+    pub(crate) fn extend(&mut self, len: usize, quality: Quality, count: usize) {
         match self {
             Self::All(all) if len == 0 || *all == quality => *all = quality,
             Self::All(all) => {
@@ -111,6 +112,13 @@ impl Qualities {
                     (Self::Each(each), Some(_)) => each.extend_from_slice(more),
                 }
             }
+        }
+    }
+
+    /// Drops those of the first `count` points.
+    pub(super) fn drop_first(&mut self, count: usize) {
+        if let Self::Each(each) = self {
+            each.drain(..count);
         }
     }
 

@@ -62,6 +62,14 @@ impl Texts {
         self.ends.extend(ends.iter().map(|end| end.wrapping_sub(from).wrapping_add(base)));
     }
 
+    /// Drops the first `count`.
+    pub(super) fn drop_first(&mut self, count: usize) {
+        let dropped = self.begin(count);
+        self.text.drain(..dropped);
+        self.ends.drain(..count);
+        self.ends.iter_mut().for_each(|end| *end = end.saturating_sub(dropped));
+    }
+
     /// Keeps the first `len`.
     pub(super) fn truncate(&mut self, len: usize) {
         self.text.truncate(self.begin(len));
@@ -108,5 +116,8 @@ mod tests {
         other.push("end");
         assert_eq!(other.iter().collect::<Vec<_>>(), ["x", "", "end"]);
         assert_eq!(other.get(3), None);
+        other.drop_first(1);
+        other.push("on");
+        assert_eq!(other.iter().collect::<Vec<_>>(), ["", "end", "on"]);
     }
 }

@@ -75,6 +75,7 @@ pub enum SeriesValue {
 
 impl SeriesValue {
     /// Its type.
+    #[inline]
     pub fn value_type(&self) -> ValueType {
         match self {
             Self::F64(_) => ValueType::F64,
@@ -129,6 +130,7 @@ impl fmt::Display for SeriesValue {
 macro_rules! from {
     ($($variant:ident $type:ty),*) => {$(
         impl From<$type> for SeriesValue {
+            #[inline]
             fn from(value: $type) -> Self {
                 Self::$variant(value.into())
             }

@@ -128,6 +128,17 @@ impl Values {
         }
     }
 
+    /// Drops the first `count`; the room of the others stays.
+    pub(super) fn drop_first(&mut self, count: usize) {
+        match self {
+            Self::F64(all) => drop(all.drain(..count)),
+            Self::F32(all) => drop(all.drain(..count)),
+            Self::I64(all) => drop(all.drain(..count)),
+            Self::Bool(all) => drop(all.drain(..count)),
+            Self::String(all) => all.drop_first(count),
+        }
+    }
+
     /// Keeps the first `len`.
     pub(super) fn truncate(&mut self, len: usize) {
         each!(self, vector => vector.truncate(len));

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::Mutex;
 use rustc_hash::FxHashMap;
 
-use crate::limits::SERIES_TAIL_POINTS_MAX;
+use crate::limits::{SERIES_PIECE_POINTS_MIN, SERIES_TAIL_POINTS_MAX};
 use crate::revision::{CommitSequence, Micros};
 use crate::series::changes::{SeriesChange, SeriesChanges};
 use crate::series::commits::CommitTime;
@@ -311,7 +311,7 @@ impl Gathering {
         let deletes = change.deletes.iter().map(|&span| Delete { sequence, span });
         self.young.deletes.extend(deletes);
         let Some(points) = &change.points else { return };
-        if points.len() >= SERIES_TAIL_POINTS_MAX {
+        if points.len() >= SERIES_PIECE_POINTS_MIN {
             self.seal();
             self.young.pieces.push(Arc::new(Piece::of_commit(Arc::clone(points), sequence)));
             return;

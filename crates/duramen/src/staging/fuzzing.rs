@@ -25,7 +25,7 @@ pub(crate) fn stripe(data: &[u8]) {
     assert_eq!(found.stripe, STRIPE, "the header is that of the stripe");
     for generation in found.generations {
         assert!(generation.points.len() <= PLACES - HEADERS, "more points than places");
-        let _ = super::gather(generation.points.iter()).is_ok();
+        let _ = super::Columns::of(&generation.points).is_ok();
     }
 }
 

@@ -162,8 +162,25 @@ pub(crate) fn bank_header(
         after: after.0.into(),
         reserved_too: U64::ZERO,
     };
-    header.checksum = sum(seed, place, header.as_bytes()).into();
+    header.checksum = header.sum(seed, place).into();
     zerocopy::transmute!(header)
+}
+
+impl BankHeader {
+    fn sum(&self, seed: u32, place: usize) -> u32 {
+        let words = [self.generation, self.after, self.reserved_too];
+        sum((seed, place), self.reserved.get(), words.map(U64::get))
+    }
+}
+
+impl StoredRecord {
+    #[inline]
+    fn sum(&self, seed: u32, place: usize) -> u32 {
+        let [low, high] = self.reserved;
+        let head = u32::from_le_bytes([self.value_type, self.quality, low, high]);
+        let words = [self.series.get(), self.time.get().cast_unsigned(), self.bits.get()];
+        sum((seed, place), head, words)
+    }
 }
 
 impl FileHeader {
@@ -186,7 +203,7 @@ impl StagedPoint {
             time: self.time.into(),
             bits: self.bits.into(),
         };
-        record.checksum = sum(seed, place, record.as_bytes()).into();
+        record.checksum = record.sum(seed, place).into();
         zerocopy::transmute!(record)
     }
 
@@ -201,15 +218,15 @@ impl StagedPoint {
             value_type,
             quality: record.quality,
         };
-        let is_whole = record.checksum.get() == sum(seed, place, record.as_bytes());
+        let is_whole = record.checksum.get() == record.sum(seed, place);
         (is_whole && series.is_series()).then_some(point)
     }
 }
 
-/// The checksum of a header or record at a place of a bank.
+/// The checksum of what follows it in a header or record at a place of a bank.
 #[inline]
-fn sum(seed: u32, place: usize, bytes: &[u8]) -> u32 {
-    crc32c::crc32c_append(place_seed(seed, place), bytes.get(4..).unwrap_or_default())
+fn sum((seed, place): (u32, usize), head: u32, words: [u64; 3]) -> u32 {
+    duramen_kernel::crc32c_record(place_seed(seed, place), head, words)
 }
 
 /// The codes begin with 1, so that zeros are no record.
@@ -254,9 +271,7 @@ fn read_bank(bytes: &[u8], bank: usize, stripe: u32) -> Option<FoundGeneration> 
     let (headers, rest) = <[BankHeader]>::ref_from_prefix_with_elems(bytes, HEADERS).ok()?;
     let headers = headers.iter().enumerate();
     let (_, newest) = headers
-        .filter(|(place, header)| {
-            header.checksum.get() == sum(header_seed, *place, header.as_bytes())
-        })
+        .filter(|(place, header)| header.checksum.get() == header.sum(header_seed, *place))
         .max_by_key(|(_, header)| (header.generation.get(), header.after.get()))?;
     let (generation, after) = (newest.generation.get(), CommitSequence(newest.after.get()));
     let seed = generation_seed(stripe, bank, generation);

@@ -11,14 +11,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::io::Mapping;
 use crate::revision::CommitSequence;
-use crate::staging::Binding;
 use crate::staging::layout::{
     BANKS, HEADERS, StagedPoint, bank_header, generation_seed, place_at, stripe_seed,
 };
+use crate::staging::{Binding, Columns};
 use crate::sync::Mutex;
 
-/// A file that points are staged in, and what is in it.
+/// A file that points are staged in, and what is in it. Two threads write two of them, so no two
+/// share what a processor takes from memory at once.
 #[derive(Debug)]
+#[repr(align(128))]
 pub(crate) struct Stripe {
     /// A number that no other stripe has.
     pub(crate) id: u64,
@@ -50,7 +52,8 @@ struct Bank {
     seed: u32,
     /// Headers written so far.
     headers: usize,
-    points: Vec<StagedPoint>,
+    /// What is in the file, in memory.
+    columns: Columns,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -84,7 +87,7 @@ pub(crate) enum Staged {
 #[cfg_attr(duramen_teeth, derive(Clone))]
 pub(crate) struct Taken {
     /// In the order in which they came.
-    pub(crate) banks: Vec<(usize, Vec<StagedPoint>)>,
+    pub(crate) banks: Vec<(usize, Columns)>,
     /// The newest generation of them.
     pub(crate) generation: u64,
     pub(crate) interval_ms: u32,
@@ -136,7 +139,7 @@ impl Stripe {
     pub(crate) fn stage(
         &self,
         binding: &Binding,
-        point: StagedPoint,
+        point: &StagedPoint,
         place: Place<'_>,
     ) -> io::Result<Staged> {
         let mut banks = self.banks.lock();
@@ -150,14 +153,12 @@ impl Stripe {
             binding.stripe.store(place.own, Ordering::Release);
             return Ok(Staged::Elsewhere);
         }
-        let after = CommitSequence(place.after.load(Ordering::Acquire));
-        let staged = banks.push(point, after)?;
+        let staged = banks.make_room(place.after)?;
         if staged == Staged::Waits {
             return Ok(staged);
         }
-        let generation = banks.last_generation;
-        binding.generation.store(generation, Ordering::Relaxed);
-        self.staged.store(generation, Ordering::Release);
+        banks.push(binding, point)?;
+        self.staged.store(banks.last_generation, Ordering::Release);
         if place.interval_ms < banks.interval_ms {
             banks.interval_ms = place.interval_ms;
             return Ok(Staged::Due(place.interval_ms));
@@ -175,19 +176,19 @@ impl Stripe {
             let bank = &mut banks.both[at];
             bank.state = State::Sealing;
             taken.generation = bank.generation;
-            taken.banks.push((at, std::mem::take(&mut bank.points)));
+            taken.banks.push((at, std::mem::take(&mut bank.columns)));
         }
         banks.interval_ms = u32::MAX;
         taken
     }
 
     /// What was taken is a commit that readers see: its banks are free.
-    pub(crate) fn sealed(&self, taken: Taken) {
+    pub(crate) fn sealed(&self, mut taken: Taken) {
+        taken.banks.iter_mut().for_each(|(_, columns)| columns.clear());
         let mut banks = self.banks.lock();
-        for (at, mut points) in taken.banks {
-            points.clear();
+        for (at, columns) in taken.banks {
             let bank = &mut banks.both[at];
-            (bank.state, bank.points) = (State::Free, points);
+            (bank.state, bank.columns) = (State::Free, columns);
         }
         self.sealed.store(taken.generation, Ordering::Release);
     }
@@ -196,9 +197,9 @@ impl Stripe {
     pub(crate) fn give_back(&self, taken: Taken) {
         let mut banks = self.banks.lock();
         banks.interval_ms = banks.interval_ms.min(taken.interval_ms);
-        for (at, points) in taken.banks {
+        for (at, columns) in taken.banks {
             let bank = &mut banks.both[at];
-            (bank.state, bank.points) = (State::Full, points);
+            (bank.state, bank.columns) = (State::Full, columns);
         }
     }
 
@@ -215,31 +216,44 @@ impl Stripe {
 
 impl Bank {
     fn is_to_seal(&self) -> bool {
-        self.state == State::Full || self.state == State::Open && !self.points.is_empty()
+        self.state == State::Full || self.state == State::Open && self.columns.len() > 0
     }
 }
 
 impl Banks {
+    /// Has the open bank take a point, if there is room for one in any.
     #[inline]
-    fn push(&mut self, point: StagedPoint, after: CommitSequence) -> io::Result<Staged> {
-        let mut staged = Staged::Done;
+    fn make_room(&mut self, after: &AtomicU64) -> io::Result<Staged> {
         let bank = &mut self.both[self.open];
-        let has_room = bank.points.len() < self.places - HEADERS;
-        if bank.state != State::Open || !has_room {
-            if bank.state == State::Open {
-                bank.state = State::Full;
-                staged = Staged::Full;
-            }
-            let free = (0..BANKS).find(|&at| self.both[at].state == State::Free);
-            let Some(free) = free else { return Ok(Staged::Waits) };
-            self.begin(free, after)?;
+        let has_room = bank.columns.len() < self.places - HEADERS;
+        if bank.state == State::Open && has_room {
+            return Ok(Staged::Done);
         }
+        let mut staged = Staged::Done;
+        if bank.state == State::Open {
+            bank.state = State::Full;
+            staged = Staged::Full;
+        }
+        let free = (0..BANKS).find(|&at| self.both[at].state == State::Free);
+        let Some(free) = free else { return Ok(Staged::Waits) };
+        self.begin(free, CommitSequence(after.load(Ordering::Acquire)))?;
+        Ok(staged)
+    }
+
+    /// Writes a point to the open bank, which has room.
+    #[inline]
+    fn push(&mut self, binding: &Binding, point: &StagedPoint) -> io::Result<()> {
         let bank = &mut self.both[self.open];
-        let place = HEADERS + bank.points.len();
+        let place = HEADERS + bank.columns.len();
         let record = point.record(bank.seed, place);
         self.mapping.write(&record, place_at(self.places, self.open, place))?;
-        bank.points.push(point);
-        Ok(staged)
+        // Not at each point: beside it in memory may be what another thread stages points by.
+        if binding.generation.load(Ordering::Relaxed) != bank.generation {
+            binding.generation.store(bank.generation, Ordering::Relaxed);
+            binding.column.store(bank.columns.begin(point), Ordering::Relaxed);
+        }
+        bank.columns.push(binding.column.load(Ordering::Relaxed), point);
+        Ok(())
     }
 
     /// Lets a free bank take points of the next generation.
@@ -248,7 +262,6 @@ impl Banks {
         let bank = &mut self.both[at];
         bank.generation = generation;
         bank.seed = generation_seed(self.seed, at, generation);
-        bank.points.reserve_exact(self.places - HEADERS);
         self.write_header(at, after)?;
         self.both[at].state = State::Open;
         (self.open, self.last_generation) = (at, generation);
