@@ -97,7 +97,7 @@ fn change(document: &Document, what: u64, (random, number): (usize, usize)) {
         }
         _ => format!(r#"{{"op":"replace","path":"/data/{at}/n","value":{number}}}"#),
     };
-    document.patch(&format!("[{patch}]"), &how()).unwrap();
+    document.patch(format!("[{patch}]"), &how()).unwrap();
 }
 
 #[test]
