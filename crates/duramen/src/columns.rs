@@ -41,8 +41,8 @@ mod tests;
 
 use aggregate::ViewCache;
 pub use aggregate::{
-    AggregateColumn, AggregatePlan, AggregateValue, AggregateWork, Aggregates, Comparison, Measure,
-    Measured, RangeOfInt, RowFilter, Sum, ValueKind, ValueTest,
+    AggregateColumn, AggregatePlan, AggregateValue, AggregateWork, Aggregates, Comparison,
+    FloatSum, Measure, Measured, RangeOfInt, RowFilter, Sum, ValueKind, ValueTest,
 };
 pub use chunk::{ColumnChunk, ColumnValue};
 pub use field::{ColumnField, ColumnKinds};

@@ -95,8 +95,8 @@ pub use collection::{
 };
 pub use columns::{
     AggregateColumn, AggregatePlan, AggregateValue, AggregateWork, Aggregates, ColumnChunk,
-    ColumnField, ColumnKinds, ColumnRows, ColumnValue, Columns, Comparison, ElementRows, Measure,
-    Measured, RangeOfInt, RowFilter, Sum, ValueKind, ValueTest,
+    ColumnField, ColumnKinds, ColumnRows, ColumnValue, Columns, Comparison, ElementRows, FloatSum,
+    Measure, Measured, RangeOfInt, RowFilter, Sum, ValueKind, ValueTest,
 };
 pub use condition::{Condition, Spell, When};
 pub use content_hash::ContentHash;

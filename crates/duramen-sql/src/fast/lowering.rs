@@ -58,7 +58,7 @@ impl FastPlan {
         let mut keys = Vec::new();
         for expr in &aggregate.group_expr {
             let (column, kind) = lowering.column(bare(expr), place)?;
-            if kind == ValueKind::Float || keys.len() == KEYS_MAX {
+            if keys.len() == KEYS_MAX {
                 return None;
             }
             outputs.push(Output::Key(keys.len(), kind));
@@ -185,8 +185,7 @@ impl Lowering {
                 is(!value.is_null() && !params.distinct)?;
                 return Some(Output::Count(add(Measure::Rows)));
             }
-            let (column, kind) = self.column(of, place)?;
-            is(!params.distinct || kind != ValueKind::Float)?;
+            let (column, _) = self.column(of, place)?;
             let of = if params.distinct { Measure::Distinct } else { Measure::Count };
             return Some(Output::Count(add(of(column))));
         }
@@ -200,12 +199,15 @@ impl Lowering {
                 of => of,
             };
             let (column, kind) = self.column(of, place)?;
-            is(kind == ValueKind::Int)?;
-            let sum = add(Measure::Sum(column));
+            let measure = match kind {
+                ValueKind::Int => Measure::Sum(column),
+                ValueKind::Float => Measure::FloatSum(column),
+                ValueKind::Bool | ValueKind::Text => return None,
+            };
+            let sum = add(measure);
             return Some(if inner.is::<Avg>() { Output::Average(sum) } else { Output::Sum(sum) });
         }
         let (column, kind) = self.column(of, place)?;
-        is(kind != ValueKind::Float)?;
         if inner.is::<Min>() {
             return Some(Output::Bound(add(Measure::Least(column)), kind));
         }

@@ -7,7 +7,7 @@ use datafusion::arrow::array::{
 };
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::Result;
-use duramen::{AggregateValue, Aggregates, Measured, Sum, ValueKind};
+use duramen::{AggregateValue, Aggregates, FloatSum, Measured, Sum, ValueKind};
 
 /// Sums up to which floats add integers up exactly, in any order.
 const EXACT_MAX: u128 = 1 << f64::MANTISSA_DIGITS;
@@ -56,28 +56,41 @@ fn array(found: &Aggregates, output: Output) -> Option<ArrayRef> {
             let counts: Vec<u64> = match measured(measure)? {
                 Measured::Count(counts) => counts.clone(),
                 Measured::Distinct(sets) => sets.iter().map(|set| set.len() as u64).collect(),
-                Measured::Sum(_) | Measured::Bound(_) => return None,
+                _ => return None,
             };
             Arc::new(Int64Array::from_iter_values(counts.into_iter().map(u64::cast_signed)))
         }
-        Output::Sum(measure) => {
-            let Measured::Sum(sums) = measured(measure)? else { return None };
-            // Sums of 64 bits wrap around.
-            #[expect(
-                clippy::cast_possible_truncation,
-                reason = "the low half is what is asked for"
-            )]
-            let sum = |sum: &Sum| (sum.count > 0).then_some(sum.total as i64);
-            Arc::new(sums.iter().map(sum).collect::<Int64Array>())
-        }
-        Output::Average(measure) => {
-            let Measured::Sum(sums) = measured(measure)? else { return None };
-            if sums.iter().any(|sum| sum.reach > EXACT_MAX) {
-                return None;
+        Output::Sum(measure) => match measured(measure)? {
+            Measured::Sum(sums) => {
+                // Sums of 64 bits wrap around.
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    reason = "the low half is what is asked for"
+                )]
+                let sum = |sum: &Sum| (sum.count > 0).then_some(sum.total as i64);
+                Arc::new(sums.iter().map(sum).collect::<Int64Array>())
             }
+            Measured::FloatSum(sums) => {
+                let sum = |sum: &FloatSum| (sum.count > 0).then(|| sum.total());
+                Arc::new(sums.iter().map(sum).collect::<Float64Array>())
+            }
+            _ => return None,
+        },
+        Output::Average(measure) => {
             #[expect(clippy::cast_precision_loss, reason = "it is exact up to this sum")]
-            let average = |sum: &Sum| (sum.count > 0).then(|| sum.total as f64 / sum.count as f64);
-            Arc::new(sums.iter().map(average).collect::<Float64Array>())
+            let totals: Vec<_> = match measured(measure)? {
+                Measured::Sum(sums) if sums.iter().any(|sum| sum.reach > EXACT_MAX) => return None,
+                Measured::Sum(sums) => {
+                    sums.iter().map(|sum| (sum.total as f64, sum.count)).collect()
+                }
+                Measured::FloatSum(sums) => {
+                    sums.iter().map(|sum| (sum.total(), sum.count)).collect()
+                }
+                _ => return None,
+            };
+            #[expect(clippy::cast_precision_loss, reason = "no table has so many rows")]
+            let average = |(total, count): (f64, u64)| (count > 0).then(|| total / count as f64);
+            Arc::new(totals.into_iter().map(average).collect::<Float64Array>())
         }
     })
 }
@@ -103,7 +116,15 @@ fn values_array<'v>(
                 })
                 .collect::<StringViewArray>(),
         ),
-        ValueKind::Int | ValueKind::Float => Arc::new(
+        ValueKind::Float => Arc::new(
+            values
+                .map(|value| match value {
+                    Some(AggregateValue::Float(bits)) => Some(f64::from_bits(*bits)),
+                    _ => None,
+                })
+                .collect::<Float64Array>(),
+        ),
+        ValueKind::Int => Arc::new(
             values
                 .map(|value| match value {
                     Some(AggregateValue::Int(value)) => Some(*value),

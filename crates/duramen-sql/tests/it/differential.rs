@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::array::{Array as _, ArrayRef, Float64Array, RecordBatch};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::json::ReaderBuilder;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
@@ -52,7 +52,11 @@ fn record(random: &mut Random) -> String {
         fields.push(format!("\"n\":{n}"));
     }
     if random.below(4) > 0 {
-        fields.push(format!("\"r\":{}.{}", random.below(90), random.below(100)));
+        let r = match random.below(12) {
+            0 => random.of(&["-0.0", "0.0", "7", "1.5e3", "-2.25"]).to_owned(),
+            _ => format!("{}.{}", random.below(90), random.below(100)),
+        };
+        fields.push(format!("\"r\":{r}"));
     }
     if random.below(4) > 0 {
         fields.push(format!("\"s\":\"{}\"", random.of(&["", "a", "b", "\\u00e9\\n", "long text"])));
@@ -116,6 +120,11 @@ const MEASURES: &[&str] = &[
     "count(DISTINCT c)",
     "count(DISTINCT k)",
     "min(r)",
+    "max(r)",
+    "sum(r)",
+    "avg(r)",
+    "count(r)",
+    "count(DISTINCT r)",
 ];
 
 fn query(random: &mut Random, table: &str) -> String {
@@ -134,7 +143,7 @@ fn query(random: &mut Random, table: &str) -> String {
     }
     let mut keys = Vec::new();
     for _ in 0..random.below(5) {
-        let key = random.of(&["s", "t", "o.x", "c", "k", "b", "n"]);
+        let key = random.of(&["s", "t", "o.x", "c", "k", "b", "n", "r"]);
         if !keys.contains(&key) {
             keys.push(key);
         }
@@ -157,7 +166,15 @@ fn rows(batches: &[RecordBatch]) -> Vec<String> {
         let columns: Vec<_> =
             columns.map(|column| ArrayFormatter::try_new(column, &options).unwrap()).collect();
         for row in 0..batch.num_rows() {
-            let cells = columns.iter().map(|column| column.value(row).to_string());
+            let cell = |(column, text): (&ArrayRef, &ArrayFormatter<'_>)| {
+                let floats = column.as_any().downcast_ref::<Float64Array>();
+                match floats.filter(|floats| floats.is_valid(row)) {
+                    // The last digits of a sum are as its floats were added; zeros are alike.
+                    Some(floats) => format!("{:.9e}", floats.value(row) + 0.0),
+                    None => text.value(row).to_string(),
+                }
+            };
+            let cells = batch.columns().iter().zip(&columns).map(cell);
             rows.push(cells.collect::<Vec<_>>().join("|"));
         }
     }

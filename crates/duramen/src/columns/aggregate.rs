@@ -28,6 +28,7 @@ use crate::tree::scan::{ColumnScan, Visitor};
 mod cache;
 mod coding;
 mod filter;
+mod floats;
 mod fold;
 mod mask;
 mod states;
@@ -41,6 +42,7 @@ use cache::CachedViews;
 pub(super) use cache::ViewCache;
 use filter::holding;
 pub use filter::{Comparison, RangeOfInt, RowFilter, ValueTest};
+pub use floats::FloatSum;
 use mask::Mask;
 pub use states::{AggregateWork, Aggregates, Measure, Measured, Sum};
 pub use value::{AggregateValue, ValueKind};
@@ -86,7 +88,7 @@ pub struct AggregatePlan {
     pub columns: Vec<AggregateColumn>,
     /// Which rows are looked at.
     pub filter: RowFilter,
-    /// The columns that rows are grouped by: up to three, of no floats.
+    /// The columns that rows are grouped by: up to three.
     pub keys: Vec<usize>,
     /// What is found of each group.
     pub measures: Vec<Measure>,

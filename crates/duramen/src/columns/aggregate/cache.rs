@@ -16,6 +16,7 @@ use bytes::Bytes;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+use super::floats::Floats;
 use super::mask::Mask;
 use super::value::{Value, ValueKind};
 use super::view::{Body, Section, States, Told, View};
@@ -118,6 +119,8 @@ struct CachedSection {
 enum CachedBody {
     Same(CachedValue),
     Integers(ValuesCell),
+    Decimals(ValuesCell, u8),
+    Floats(Arc<Floats>),
     Coded(ValuesCell, CachedStates),
     Either(Bytes, [CachedValue; 2]),
     Slots(Box<Column>),
@@ -280,6 +283,10 @@ impl CachedSection {
         let body = match &section.body {
             Body::Same(value) => CachedBody::Same(CachedValue::of(*value)),
             Body::Integers(values) => CachedBody::Integers(column.values_cell(values)),
+            Body::Decimals(values, scale) => {
+                CachedBody::Decimals(column.values_cell(values), *scale)
+            }
+            Body::Floats(floats) => CachedBody::Floats(Arc::clone(floats)),
             Body::Coded(codes, states) => {
                 CachedBody::Coded(column.values_cell(codes), CachedStates::of(states, of))
             }
@@ -296,6 +303,8 @@ impl CachedSection {
         let body = match &self.body {
             CachedBody::Same(value) => Body::Same(value.value()),
             CachedBody::Integers(values) => Body::Integers(values.values()),
+            CachedBody::Decimals(values, scale) => Body::Decimals(values.values(), *scale),
+            CachedBody::Floats(floats) => Body::Floats(Arc::clone(floats)),
             CachedBody::Coded(codes, states) => Body::Coded(codes.values(), States::Cached(states)),
             CachedBody::Either(bits, [a, b]) => Body::Either(bits, [a.value(), b.value()]),
             CachedBody::Slots(column) => Body::Slots(column),
@@ -382,6 +391,7 @@ impl View<'_> {
     fn own_bytes(&self) -> usize {
         let states = self.sections.iter().map(|section| match &section.body {
             Body::Coded(_, states) => states.len() * (size_of::<CachedValue>() + size_of::<u32>()),
+            Body::Floats(floats) => size_of_val(&*floats.values) + floats.valid.bytes(),
             Body::Slots(_) => size_of::<Column>(),
             _ => 0,
         });

@@ -96,10 +96,10 @@ impl<'a> View<'a> {
                 terms = states.terms();
                 states.iter().collect()
             }
-            Body::Integers(all) => {
+            Body::Integers(all) | Body::Decimals(all, _) => {
                 small(all, own)?;
                 let most = own.iter().fold(0, |most, value| most.max(*value));
-                let value = |above: u8| Value::Int(all.base.wrapping_add(above.into()));
+                let value = |above: u8| section.number(all.base.wrapping_add(above.into()));
                 (0..=most).map(value).collect()
             }
             Body::Either(bytes, states) => {
@@ -108,7 +108,7 @@ impl<'a> View<'a> {
                 }
                 states.to_vec()
             }
-            Body::Slots(_) | Body::Decoded(_) => return None,
+            Body::Floats(_) | Body::Slots(_) | Body::Decoded(_) => return None,
         };
         let mut code = |value: Value<'a>| {
             let known = values.iter().position(|known| *known == value);

@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 
 use duramen_kernel as kernel;
 
+use super::floats::mantissas;
 use super::mask::Mask;
 use super::value::Value;
 use super::view::{Body, States, View, either};
@@ -78,7 +79,7 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    fn holds(self, order: Ordering) -> bool {
+    pub(super) fn holds(self, order: Ordering) -> bool {
         match self {
             Self::Equal => order.is_eq(),
             Self::NotEqual => order.is_ne(),
@@ -165,11 +166,17 @@ impl View<'_> {
                     }
                 }
                 (Body::Integers(values), ValueTest::Int { ranges, is_inside }) => {
-                    let own = self.within(values, ranges);
-                    let all = 0..section.len;
-                    if *is_inside { own } else { Mask::All.without(&own, &all) }
+                    self.among(values, ranges, (*is_inside, section.len))
                 }
-                (Body::Integers(_), ValueTest::IsThere) => Mask::All,
+                (Body::Decimals(values, scale), ValueTest::Float(comparison, bits)) => {
+                    let (ranges, is_inside) = mantissas((values, *scale), *comparison, *bits);
+                    self.among(values, &ranges, (is_inside, section.len))
+                }
+                (Body::Integers(_) | Body::Decimals(..), ValueTest::IsThere) => Mask::All,
+                (Body::Floats(floats), test) => {
+                    self.read.set(true);
+                    floats.holding(test)
+                }
                 (Body::Coded(codes, states), test) => self.coded(codes, states, test),
                 (Body::Either(bytes, states), test) => {
                     either(bytes, section.len, states.map(|state| test.holds(state)))
@@ -180,6 +187,17 @@ impl View<'_> {
         }
         // Where there is no state there is no value.
         self.patch(found, |value| test.holds(value))
+    }
+
+    /// The slots of which the values are in some ranges, or are not.
+    fn among(
+        &self,
+        values: &Values<'_>,
+        ranges: &[RangeOfInt],
+        (is_inside, len): (bool, u16),
+    ) -> Mask {
+        let own = self.within(values, ranges);
+        if is_inside { own } else { Mask::All.without(&own, &(0..len)) }
     }
 
     fn within(&self, values: &Values<'_>, ranges: &[RangeOfInt]) -> Mask {

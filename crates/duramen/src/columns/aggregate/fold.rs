@@ -7,6 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::coding::{Codes, Coding, SLOTS};
+use super::floats::FloatSum;
 use super::mask::Mask;
 use super::states::{Aggregates, KEYS_MAX, Measure, Sum};
 use super::value::Value;
@@ -53,6 +54,9 @@ impl Aggregates {
                     self.add_count(index, 0, valid.count(slots));
                 }
                 Measure::Sum(column) => self.add_sum(index, 0, views[column].sum(rows)),
+                Measure::FloatSum(column) => {
+                    self.add_float_sum(index, 0, views[column].float_sum(rows));
+                }
                 Measure::Least(column) | Measure::Greatest(column) => {
                     for value in views[column].bounds(rows) {
                         self.add_bound(index, 0, value);
@@ -132,6 +136,10 @@ impl Aggregates {
             Measure::Sum(column) => {
                 let sums = cells.sums(&views[column], rows);
                 grouped().for_each(|(cell, group)| self.add_sum(index, group, sums[cell]));
+            }
+            Measure::FloatSum(column) => {
+                let sums = cells.float_sums(&views[column], rows);
+                grouped().for_each(|(cell, group)| self.add_float_sum(index, group, sums[cell]));
             }
             Measure::Least(column) | Measure::Greatest(column) => {
                 let coding = views[column].coding(rows);
@@ -219,20 +227,26 @@ impl Cells {
     fn sums(&self, view: &View<'_>, rows: &Bits) -> Vec<Sum> {
         let mut values = vec![0; SLOTS];
         view.integers(&mut values);
-        let mut sums = vec![(0_u64, 0_i128, 0_u64); self.len];
+        let mut sums = vec![Sum::default(); self.len];
         for slot in valid(view, rows).slots() {
             let (cell, value) = (self.of.get(slot), values[usize::from(slot)]);
-            if let Some((count, sum, most)) = sums.get_mut(usize::from(cell)) {
-                *count += 1;
-                *sum += i128::from(value);
-                *most = (*most).max(value.unsigned_abs());
+            if let Some(sum) = sums.get_mut(usize::from(cell)) {
+                sum.add(Sum::of(value, 1));
             }
         }
-        let sum = |(count, total, most): (u64, i128, u64)| {
-            let reach = u128::from(most).saturating_mul(count.into());
-            Sum { count, total, reach }
-        };
-        sums.into_iter().map(sum).collect()
+        sums
+    }
+
+    fn float_sums(&self, view: &View<'_>, rows: &Bits) -> Vec<FloatSum> {
+        let mut values = vec![0.0; SLOTS];
+        view.floats(&mut values);
+        let mut sums = vec![FloatSum::default(); self.len];
+        for slot in valid(view, rows).slots() {
+            if let Some(sum) = sums.get_mut(usize::from(self.of.get(slot))) {
+                sum.add(values[usize::from(slot)], 1);
+            }
+        }
+        sums
     }
 
     fn bounds<'a>(

@@ -8,6 +8,7 @@ use hashbrown::HashTable;
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use super::cache::{Dictionary, Term};
+use super::floats::FloatSum;
 use super::value::{AggregateValue, Value};
 use crate::encoding::Summary;
 use crate::limits::AGGREGATE_BYTES_MAX;
@@ -24,6 +25,8 @@ pub enum Measure {
     Count(usize),
     /// The sum of a column of integers.
     Sum(usize),
+    /// The sum of a column of floats.
+    FloatSum(usize),
     /// Its least value.
     Least(usize),
     /// Its greatest value.
@@ -70,9 +73,10 @@ pub enum Measured {
     Count(Vec<u64>),
     /// Of integers.
     Sum(Vec<Sum>),
+    /// Of floats.
+    FloatSum(Vec<FloatSum>),
     /// Of the least or greatest value; missing where there is none.
     Bound(Vec<AggregateValue>),
-    /// Of the distinct values.
     /// Of the distinct values, by numbers that they have.
     Distinct(Vec<FxHashSet<u32>>),
 }
@@ -102,7 +106,7 @@ impl Distinct {
 
     /// The number of a value, and the bytes of text that were added for it.
     fn code(&mut self, term: Option<Term<'_>>, value: Value<'_>) -> (u32, Option<usize>) {
-        let (code, added) = self.find(if value.is_kept() { value } else { Value::Missing });
+        let (code, added) = self.find(value.grouped());
         if let Some(Term { dictionary, term }) = term {
             if !self.dictionary.as_ref().is_some_and(|own| Arc::ptr_eq(own, dictionary)) {
                 self.by_term.clear();
@@ -209,6 +213,7 @@ impl Aggregates {
         let empty = measures.iter().map(|measure| match measure {
             Measure::Rows | Measure::Count(_) => Measured::Count(Vec::new()),
             Measure::Sum(_) => Measured::Sum(Vec::new()),
+            Measure::FloatSum(_) => Measured::FloatSum(Vec::new()),
             Measure::Least(_) | Measure::Greatest(_) => Measured::Bound(Vec::new()),
             Measure::Distinct(_) => Measured::Distinct(Vec::new()),
         });
@@ -292,6 +297,7 @@ impl Aggregates {
             match measured {
                 Measured::Count(counts) => counts.push(0),
                 Measured::Sum(sums) => sums.push(Sum::default()),
+                Measured::FloatSum(sums) => sums.push(FloatSum::default()),
                 Measured::Bound(bounds) => bounds.push(AggregateValue::Missing),
                 Measured::Distinct(sets) => sets.push(FxHashSet::default()),
             }
@@ -313,6 +319,12 @@ impl Aggregates {
     pub(super) fn add_sum(&mut self, measure: usize, group: usize, sum: Sum) {
         if let Some(Measured::Sum(sums)) = self.measured.get_mut(measure) {
             sums[group].add(sum);
+        }
+    }
+
+    pub(super) fn add_float_sum(&mut self, measure: usize, group: usize, sum: FloatSum) {
+        if let Some(Measured::FloatSum(sums)) = self.measured.get_mut(measure) {
+            sums[group].merge(sum);
         }
     }
 
@@ -338,7 +350,7 @@ impl Aggregates {
         group: usize,
         (term, value): (Option<Term<'_>>, Value<'_>),
     ) {
-        if !value.is_kept() {
+        if value.is_missing() {
             return;
         }
         if let Some(Measured::Distinct(sets)) = self.measured.get_mut(measure) {
@@ -374,6 +386,10 @@ impl Aggregates {
                 Measured::Sum(sums) => {
                     let all = groups.iter().zip(sums);
                     all.for_each(|(group, sum)| self.add_sum(measure, *group, sum));
+                }
+                Measured::FloatSum(sums) => {
+                    let all = groups.iter().zip(sums);
+                    all.for_each(|(group, sum)| self.add_float_sum(measure, *group, sum));
                 }
                 Measured::Bound(bounds) => {
                     let all = groups.iter().zip(&bounds);

@@ -17,7 +17,20 @@ fn record(key: i64) -> String {
     let team = ["oak", "ash", "elm"][usize::try_from(key % 3).unwrap()];
     let gap = if key % 5 == 0 { String::new() } else { format!(",\"gap\":{}", key % 7) };
     let (age, wide, is_on) = (18 + key % 48, key * 1_000_000_007, key % 2 == 0);
-    format!("{{\"age\":{age},\"wide\":{wide},\"team\":\"{team}\",\"on\":{is_on}{gap}}}")
+    let price = format!("{}.{:02}", key % 90, key % 13);
+    // Integers, decimals of several scales, floats, and what floats only come near to.
+    let mixed = match key % 9 {
+        0 => "-7".to_owned(),
+        1 => "1.25e1".to_owned(),
+        2 => "0.10000000000000000001".to_owned(),
+        3 => "-0.0".to_owned(),
+        4 => "\"none\"".to_owned(),
+        rest => format!("{}.{rest}", key % 60 - 30),
+    };
+    format!(
+        "{{\"age\":{age},\"wide\":{wide},\"team\":\"{team}\",\"on\":{is_on},\"price\":{price},\
+         \"mixed\":{mixed}{gap}}}"
+    )
 }
 
 /// A collection with changes before and after a checkpoint, and one more revision.
@@ -61,13 +74,17 @@ fn values(columns: &Columns, plan: &AggregatePlan) -> Vec<Vec<AggregateValue>> {
         let chunks = plan.columns.iter().map(|column| columns.read(&rows, column.path).unwrap());
         let chunks: Vec<_> = chunks.collect();
         for row in 0..rows.len() {
-            let value = |chunk: &ColumnChunk| match chunk.get(row) {
+            let value = |(chunk, of): (&ColumnChunk, &AggregateColumn)| match chunk.get(row) {
+                value if of.kind == ValueKind::Float => {
+                    let value = value.float();
+                    value.map_or(AggregateValue::Missing, |it| AggregateValue::Float(it.to_bits()))
+                }
                 ColumnValue::Bool(value) => AggregateValue::Bool(value),
                 ColumnValue::Int(value) => AggregateValue::Int(value),
                 ColumnValue::Text(text) => AggregateValue::Text(text.into()),
                 _ => AggregateValue::Missing,
             };
-            all.push(chunks.iter().map(value).collect());
+            all.push(chunks.iter().zip(&plan.columns).map(value).collect());
         }
     }
     all
@@ -78,6 +95,17 @@ fn integer(value: &AggregateValue) -> Option<i64> {
         AggregateValue::Int(value) => Some(*value),
         _ => None,
     }
+}
+
+fn float(value: &AggregateValue) -> Option<f64> {
+    match value {
+        AggregateValue::Float(bits) => Some(f64::from_bits(*bits)),
+        _ => None,
+    }
+}
+
+fn compared(column: usize, comparison: Comparison, value: f64) -> RowFilter {
+    RowFilter::Column(column, ValueTest::Float(comparison, value.to_bits()))
 }
 
 fn within(column: usize, low: i64, high: i64) -> RowFilter {
@@ -95,6 +123,8 @@ fn plan(columns: &Columns) -> AggregatePlan {
             column("team", ValueKind::Text),
             column("on", ValueKind::Bool),
             column("gap", ValueKind::Int),
+            column("price", ValueKind::Float),
+            column("mixed", ValueKind::Float),
         ],
         filter: RowFilter::All(Vec::new()),
         keys: Vec::new(),
@@ -108,6 +138,12 @@ fn plan(columns: &Columns) -> AggregatePlan {
             Measure::Greatest(2),
             Measure::Distinct(4),
             Measure::Distinct(2),
+            Measure::FloatSum(5),
+            Measure::FloatSum(6),
+            Measure::Least(5),
+            Measure::Greatest(6),
+            Measure::Count(6),
+            Measure::Distinct(5),
         ],
     }
 }
@@ -138,8 +174,17 @@ fn expected(
                 let all = there(column).filter_map(integer);
                 format!("{} {}", there(column).count(), all.map(i128::from).sum::<i128>())
             }
-            Measure::Least(column) => format!("{:?}", there(column).min()),
-            Measure::Greatest(column) => format!("{:?}", there(column).max()),
+            Measure::FloatSum(column) => {
+                let all = there(column).map(|value| float(value).unwrap());
+                // Compensated sums agree to more digits than these.
+                format!("{} {:.9e}", there(column).count(), all.fold(0.0, |sum, value| sum + value))
+            }
+            Measure::Least(column) => {
+                format!("{:?}", there(column).min_by(|a, b| a.value().order(b.value())))
+            }
+            Measure::Greatest(column) => {
+                format!("{:?}", there(column).max_by(|a, b| a.value().order(b.value())))
+            }
             Measure::Distinct(column) => {
                 there(column).collect::<std::collections::BTreeSet<_>>().len().to_string()
             }
@@ -156,6 +201,9 @@ fn texts(found: &Aggregates) -> Vec<String> {
             let measured = found.measured().iter().map(|measured| match measured {
                 Measured::Count(counts) => counts[group].to_string(),
                 Measured::Sum(sums) => format!("{} {}", sums[group].count, sums[group].total),
+                Measured::FloatSum(sums) => {
+                    format!("{} {:.9e}", sums[group].count, sums[group].total())
+                }
                 Measured::Bound(bounds) => {
                     let bound = Some(&bounds[group]).filter(|v| **v != AggregateValue::Missing);
                     format!("{bound:?}")
@@ -200,6 +248,16 @@ fn filters() -> Vec<(RowFilter, Holds)> {
             integer(&row[1]).is_some_and(|wide| (5_000_000_000..=9_000_000_000_000).contains(&wide))
         }),
         (within(0, 1_000, 2_000), |_| false),
+        (compared(5, Comparison::Less, 30.05), |row| float(&row[5]) < Some(30.05)),
+        (compared(5, Comparison::GreaterOrEqual, 7.01), |row| float(&row[5]) >= Some(7.01)),
+        (compared(5, Comparison::Equal, 50.11), |row| float(&row[5]) == Some(50.11)),
+        (compared(5, Comparison::NotEqual, 50.11), |row| float(&row[5]) != Some(50.11)),
+        (compared(5, Comparison::Greater, 1e300), |_| false),
+        (compared(5, Comparison::LessOrEqual, f64::INFINITY), |_| true),
+        (compared(6, Comparison::Less, 0.0), |row| {
+            float(&row[6]).is_some_and(|value| value.total_cmp(&0.0).is_lt())
+        }),
+        (RowFilter::Column(6, ValueTest::IsMissing), |row| row[6] == AggregateValue::Missing),
     ]
 }
 
@@ -218,7 +276,7 @@ fn check(columns: &Columns) {
     let mut plan = plan(columns);
     let (rows, revision) = (values(columns, &plan), columns.revision());
     for (index, (filter, holds)) in filters().into_iter().enumerate() {
-        for keys in [vec![], vec![2], vec![0], vec![2, 3], vec![4, 0, 2], vec![1]] {
+        for keys in [vec![], vec![2], vec![0], vec![2, 3], vec![4, 0, 2], vec![1], vec![5]] {
             plan.filter = filter.clone();
             plan.keys.clone_from(&keys);
             let found = texts(&answer(columns, &plan));

@@ -6,14 +6,14 @@ use super::cache::Term;
 use super::filter::bounds;
 use super::mask::Mask;
 use super::states::Sum;
-use super::value::Value;
+use super::value::{Value, ValueKind};
 use super::view::{Body, Section, View};
 use crate::encoding::{Differences, Values};
 use crate::tree::conditions::Bits;
 
 impl<'a> View<'a> {
     /// The slots of a section among some, counted from its first, without those that changed.
-    fn own(&self, section: &Section<'_>, rows: &Mask) -> Mask {
+    pub(super) fn own(&self, section: &Section<'_>, rows: &Mask) -> Mask {
         let own = rows.clone().and(self.there.clone());
         let all = section.first..section.first + section.len;
         match own {
@@ -26,7 +26,7 @@ impl<'a> View<'a> {
         }
     }
 
-    fn changed(&self, rows: &Mask) -> impl Iterator<Item = Value<'a>> {
+    pub(super) fn changed(&self, rows: &Mask) -> impl Iterator<Item = Value<'a>> {
         let is_row = |slot: u16| rows.has(slot) && self.there.has(slot);
         let changed = self.patches.iter().filter(move |(slot, _)| is_row(*slot));
         changed.map(|(_, value)| *value)
@@ -54,8 +54,7 @@ impl<'a> View<'a> {
                 value.integer().map_or_else(Sum::default, |value| Sum::of(value, count))
             }
             Body::Integers(values) => {
-                let summary = section.summary().filter(|_| count == u64::from(section.len));
-                if let Some(summary) = summary {
+                if let Some(summary) = section.summary_of(count) {
                     return Sum::of_summary(&summary, count);
                 }
                 self.read.set(true);
@@ -75,6 +74,9 @@ impl<'a> View<'a> {
 
     /// Values at some slots, the least and the greatest among them.
     pub(super) fn bounds(&self, rows: &Mask) -> Vec<Value<'a>> {
+        if self.kind == ValueKind::Float {
+            return self.float_bounds(rows);
+        }
         let are_integers =
             self.sections.iter().all(|section| matches!(section.body, Body::Integers(_)));
         if !are_integers {
@@ -85,8 +87,7 @@ impl<'a> View<'a> {
             let Body::Integers(values) = &section.body else { continue };
             let own = self.own(section, rows);
             let count = own.count(&(0..section.len));
-            let summary = section.summary().filter(|_| count == u64::from(section.len));
-            let (least, most) = match summary {
+            let (least, most) = match section.summary_of(count) {
                 Some(summary) => (i64::try_from(summary.min).ok(), i64::try_from(summary.max).ok()),
                 None if count > 0 => {
                     self.read.set(true);
@@ -119,7 +120,7 @@ impl<'a> View<'a> {
     }
 }
 
-fn sum_of(values: &Values<'_>, own: &Bits) -> Sum {
+pub(super) fn sum_of(values: &Values<'_>, own: &Bits) -> Sum {
     let count = kernel::count(&own.0);
     let most = bounds(values)
         .map_or(1 << 63, |(least, most)| least.unsigned_abs().max(most.unsigned_abs()));
@@ -148,7 +149,7 @@ fn sum_of(values: &Values<'_>, own: &Bits) -> Sum {
 }
 
 /// The least and the greatest of the values at some slots.
-fn bounds_of(values: &Values<'_>, own: &Bits) -> Option<(i64, i64)> {
+pub(super) fn bounds_of(values: &Values<'_>, own: &Bits) -> Option<(i64, i64)> {
     let above =
         match values.differences {
             Differences::One(all) if values.step == 0 => kernel::masked_bounds(all, &own.0),

@@ -28,6 +28,8 @@ pub enum AggregateValue {
     Bool(bool),
     /// An integer.
     Int(i64),
+    /// A number, by the bits of the nearest float.
+    Float(u64),
     /// A string.
     Text(Box<str>),
 }
@@ -39,6 +41,7 @@ impl AggregateValue {
             Self::Missing => Value::Missing,
             Self::Bool(value) => Value::Bool(*value),
             Self::Int(value) => Value::Int(*value),
+            Self::Float(bits) => Value::Float(f64::from_bits(*bits)),
             Self::Text(text) => Value::Text(text.as_bytes()),
         }
     }
@@ -47,7 +50,7 @@ impl AggregateValue {
     pub(super) fn text_bytes(&self) -> usize {
         match self {
             Self::Text(text) => text.len(),
-            Self::Missing | Self::Bool(_) | Self::Int(_) => 0,
+            Self::Missing | Self::Bool(_) | Self::Int(_) | Self::Float(_) => 0,
         }
     }
 }
@@ -102,9 +105,19 @@ impl<'a> Value<'a> {
         matches!(self, Self::Missing)
     }
 
-    /// Whether there is a value that is one by itself. Floats are only tested, never kept.
-    pub(super) fn is_kept(self) -> bool {
-        !matches!(self, Self::Missing | Self::Float(_))
+    /// The value as one of a group: a zero of a float has no sign.
+    pub(super) fn grouped(self) -> Self {
+        match self {
+            Self::Float(value) => Self::Float(value + 0.0),
+            value => value,
+        }
+    }
+
+    pub(super) fn float(self) -> Option<f64> {
+        match self {
+            Self::Float(value) => Some(value),
+            _ => None,
+        }
     }
 
     pub(super) fn integer(self) -> Option<i64> {
@@ -119,6 +132,7 @@ impl<'a> Value<'a> {
         match (self, other) {
             (Self::Bool(own), Self::Bool(other)) => own.cmp(&other),
             (Self::Int(own), Self::Int(other)) => own.cmp(&other),
+            (Self::Float(own), Self::Float(other)) => own.total_cmp(&other),
             (Self::Text(own), Self::Text(other)) => own.cmp(other),
             (own, other) => other.is_missing().cmp(&own.is_missing()),
         }
@@ -127,9 +141,10 @@ impl<'a> Value<'a> {
     /// The value by itself.
     pub(super) fn owned(self) -> AggregateValue {
         match self {
-            Self::Missing | Self::Float(_) => AggregateValue::Missing,
+            Self::Missing => AggregateValue::Missing,
             Self::Bool(value) => AggregateValue::Bool(value),
             Self::Int(value) => AggregateValue::Int(value),
+            Self::Float(value) => AggregateValue::Float(value.to_bits()),
             Self::Text(bytes) => AggregateValue::Text(String::from_utf8_lossy(bytes).into()),
         }
     }

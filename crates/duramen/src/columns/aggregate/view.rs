@@ -2,10 +2,12 @@
 
 use std::cell::Cell;
 use std::ops::Range;
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 use super::cache::{CachedStates, Terms};
+use super::floats::Floats;
 use super::mask::Mask;
 use super::value::{Value, ValueKind};
 use crate::columns::ColumnChunk;
@@ -54,9 +56,13 @@ pub(super) enum Told<'a> {
 pub(super) enum Body<'a> {
     Same(Value<'a>),
     Integers(Values<'a>),
+    /// Floats, as decimals of one scale: their mantissas.
+    Decimals(Values<'a>, u8),
     Coded(Values<'a>, States<'a>),
     /// A bit for each slot, lowest first.
     Either(&'a [u8], [Value<'a>; 2]),
+    /// Floats of other forms.
+    Floats(Arc<Floats>),
     /// To be read one by one.
     Slots(&'a Column),
     Decoded(&'a ColumnChunk),
@@ -140,7 +146,9 @@ impl<'a> View<'a> {
     pub(super) fn decoded(chunk: &'a ColumnChunk, kind: ValueKind, slots: &Range<u16>) -> Self {
         let len = u16::try_from(chunk.len()).unwrap_or(u16::MAX);
         let first = slots.start;
-        let section = Section { first, len, body: Body::Decoded(chunk), told: Told::Nothing };
+        let floats = (kind == ValueKind::Float).then(|| Floats::of_chunk(chunk)).flatten();
+        let body = floats.map_or(Body::Decoded(chunk), Body::Floats);
+        let section = Section { first, len, body, told: Told::Nothing };
         Self {
             kind,
             slots: slots.clone(),
@@ -159,11 +167,18 @@ impl<'a> View<'a> {
         match body {
             Body::Same(value) => *value,
             Body::Integers(values) => values.get(at).map_or(Value::Missing, Value::Int),
+            Body::Decimals(values, scale) => {
+                values.get(at).map_or(Value::Missing, |value| Value::decimal(value, *scale))
+            }
             Body::Coded(codes, states) => {
                 let code = codes.get(at).and_then(|code| usize::try_from(code).ok());
                 code.and_then(|code| states.get(code)).unwrap_or(Value::Missing)
             }
             Body::Either(bytes, states) => states[usize::from(bit(bytes, slot))],
+            Body::Floats(floats) => match floats.values.get(at) {
+                Some(value) if floats.valid.has(slot) => Value::Float(*value),
+                _ => Value::Missing,
+            },
             Body::Slots(column) => {
                 let state = column.get(at).unwrap_or(Datum::Absent);
                 Value::of(state, self.kind).unwrap_or(Value::Missing)
@@ -178,11 +193,12 @@ impl<'a> View<'a> {
         for section in &self.sections {
             let own = match &section.body {
                 Body::Same(value) if value.is_missing() => Mask::None,
-                Body::Integers(_) | Body::Same(_) => Mask::All,
+                Body::Integers(_) | Body::Decimals(..) | Body::Same(_) => Mask::All,
                 Body::Coded(_, states) if !states.iter().any(Value::is_missing) => Mask::All,
                 Body::Either(bytes, states) => {
                     either(bytes, section.len, states.map(|state| !state.is_missing()))
                 }
+                Body::Floats(floats) => floats.valid.clone(),
                 body => {
                     self.read.set(true);
                     section.mask(|slot| !self.value(body, slot).is_missing())
@@ -257,16 +273,32 @@ impl Section<'_> {
         }
     }
 
-    /// The summary, if it is about all slots and they are integers.
+    /// The summary, if so many slots are all of them.
+    pub(super) fn summary_of(&self, count: u64) -> Option<Summary> {
+        self.summary().filter(|_| count == u64::from(self.len))
+    }
+
+    /// An integer of its body as the value that it is.
+    pub(super) fn number<'a>(&self, value: i64) -> Value<'a> {
+        match self.body {
+            Body::Decimals(_, scale) => Value::decimal(value, scale),
+            _ => Value::Int(value),
+        }
+    }
+
+    /// The summary, if it is about all slots and says all of them.
     pub(super) fn summary(&self) -> Option<Summary> {
-        let Body::Integers(_) = self.body else { return None };
         let summary = match self.told {
             Told::Nothing => return None,
             Told::Summary(summary) => return Some(*summary),
             Told::Cell(column) => column.summary().ok()??,
         };
-        let is_all = summary.count == self.len && summary.scale == 0 && summary.others == 0;
-        is_all.then_some(summary)
+        let is_told = match self.body {
+            Body::Integers(_) => summary.scale == 0,
+            Body::Decimals(..) | Body::Floats(_) => true,
+            _ => false,
+        };
+        (is_told && summary.count == self.len && summary.others == 0).then_some(summary)
     }
 }
 
@@ -318,8 +350,9 @@ fn decode(values: &Values<'_>, into: &mut [i64]) {
 fn body(base: &Column, kind: ValueKind) -> Option<Body<'_>> {
     Some(match (base.encoded(), kind) {
         (Encoded::Same(state), kind) => Body::Same(Value::of(state, kind)?),
-        (Encoded::Integers(values), ValueKind::Int) => Body::Integers(values),
-        (Encoded::Integers(_), ValueKind::Bool | ValueKind::Text) => Body::Same(Value::Missing),
+        (Encoded::Numbers(values, 0), ValueKind::Int) => Body::Integers(values),
+        (Encoded::Numbers(values, scale), ValueKind::Float) => Body::Decimals(values, scale),
+        (Encoded::Numbers(..), _) => Body::Same(Value::Missing),
         (Encoded::Coded(codes, states), kind) => {
             let states = states.into_iter().map(|state| Value::of(state, kind));
             Body::Coded(codes, States::Read(states.collect::<Option<_>>()?))
@@ -329,13 +362,15 @@ fn body(base: &Column, kind: ValueKind) -> Option<Body<'_>> {
         }
         // Decoding says what is wrong.
         (Encoded::Unreadable, _) => return None,
-        (Encoded::Integers(_), ValueKind::Float) => Body::Slots(base),
         (Encoded::Mixed, _) => {
             // What stands elsewhere has to be fetched first.
             if base.has_apart() {
                 return None;
             }
-            Body::Slots(base)
+            match kind {
+                ValueKind::Float => Body::Floats(Floats::of(base)?),
+                _ => Body::Slots(base),
+            }
         }
     })
 }

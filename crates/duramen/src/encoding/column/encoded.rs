@@ -12,7 +12,8 @@ use crate::state::Datum;
 pub(crate) enum Encoded<'a> {
     /// One for all.
     Same(Datum<'a>),
-    Integers(Values<'a>),
+    /// Integers or, of a scale above 0, the mantissas of decimals of one scale.
+    Numbers(Values<'a>, u8),
     /// Which of some states each slot has.
     Coded(Values<'a>, Vec<Datum<'a>>),
     /// Which of two states each slot has: a bit each, lowest first.
@@ -40,7 +41,7 @@ impl Column {
         bare.chain(numbers).chain(texts.filter_map(|tag| tag::text(tag, b"")))
     }
 
-    /// Integers of it, which [`encoded`](Self::encoded) gave.
+    /// Numbers of it, which [`encoded`](Self::encoded) gave.
     pub(crate) fn values_cell(&self, values: &Values<'_>) -> ValuesCell {
         ValuesCell::of(values, &self.cell)
     }
@@ -77,7 +78,7 @@ impl Column {
         if is_one && numbers.counts.is_none() {
             return self.read(0).map(Encoded::Same);
         }
-        (tag::scale(tag) == Some(0)).then(|| Encoded::Integers(numbers.values.values(&self.cell)))
+        Some(Encoded::Numbers(numbers.values.values(&self.cell), tag::scale(tag)?))
     }
 
     fn encoded_texts(&self) -> Option<Encoded<'_>> {
