@@ -21,6 +21,7 @@ use crate::node::{Move, NodeId};
 use crate::options::LastOptions;
 use crate::revision::{CommitSequence, Revision};
 use crate::sync::{self, ArcMutexGuard, Mutex, RawMutex, RwLock};
+use crate::tree::ahead::Pace;
 use crate::tree::blobs::Blobs;
 use crate::tree::cell_key::TreeId;
 use crate::tree::data::TreeData;
@@ -36,6 +37,7 @@ pub use history::{Value, ValueRun};
 pub use moved::MovedFrom;
 pub use serialize::Format;
 
+mod ahead;
 pub(crate) mod blobs;
 pub(crate) mod cell_key;
 pub(crate) mod changes;
@@ -261,17 +263,21 @@ impl Tree {
         let erasures = self.erasures();
         let mut buffer = Vec::new();
         let mut serializer = Serializer::new(root, format);
-        loop {
-            let printed = self.print(&mut serializer, revision, &mut buffer, PRINT_BYTES);
-            if self.erasures() != erasures {
-                return Err(erased());
+        let printed = ahead::led((self, revision), |pace| {
+            loop {
+                let printed =
+                    self.print(&mut serializer, revision, (&mut buffer, PRINT_BYTES), pace);
+                if self.erasures() != erasures {
+                    return Err(erased());
+                }
+                let Some(is_done) = printed? else { return Ok(None) };
+                write_out(&mut buffer, out)?;
+                if is_done {
+                    return Ok(Some(()));
+                }
             }
-            let is_done = printed?;
-            write_out(&mut buffer, out)?;
-            if is_done {
-                return Ok(());
-            }
-        }
+        });
+        printed.map(drop)
     }
 
     /// The whole value at a revision.
@@ -295,7 +301,9 @@ impl Tree {
         loop {
             let erasures = self.erasures();
             let mut serializer = Serializer::new(root, format);
-            let printed = self.print(&mut serializer, revision, out, usize::MAX);
+            let printed = ahead::led((self, revision), |pace| {
+                self.print(&mut serializer, revision, (out, usize::MAX), pace)
+            });
             // What began before something was erased may have parts of it.
             if self.erasures() == erasures {
                 return printed.map(drop);
@@ -309,28 +317,36 @@ impl Tree {
         self.data.read().disk_state().erasures
     }
 
-    /// Prints until the end (true) or until `out` has `limit` bytes (false).
+    /// Prints until the end (true), until `out` has `limit` bytes (false), or until what is next
+    /// should be loaded ahead (none).
     fn print(
         &self,
         serializer: &mut Serializer<'_>,
         revision: u32,
-        out: &mut Vec<u8>,
-        limit: usize,
-    ) -> Result<bool> {
+        (out, limit): (&mut Vec<u8>, usize),
+        pace: &mut Pace<'_>,
+    ) -> Result<Option<bool>> {
         let (mut faults, mut printed) = (Faults::default(), out.len());
         loop {
-            let stop = serializer.run(&self.data.read(), revision, out, limit);
+            let stop = {
+                let data = self.data.read();
+                pace.reach(serializer.place(&data));
+                let enough = limit.min(out.len().saturating_add(PRINT_BYTES));
+                serializer.run(&data, revision, out, enough)
+            };
             if out.len() > printed {
                 (faults, printed) = (Faults::default(), out.len());
             }
             match stop {
-                Ok(Stop::Done) => return Ok(true),
-                Ok(Stop::Full) => return Ok(false),
+                Ok(Stop::Done) => return Ok(Some(true)),
+                Ok(Stop::Full) if out.len() < limit => {}
+                Ok(Stop::Full) => return Ok(Some(false)),
                 Ok(Stop::Order) => serializer.advance(&self.orders)?,
                 Ok(Stop::Measure(sequence)) => serializer.measure(sequence, &self.orders)?,
                 Ok(Stop::Apart(blob, kind)) => {
                     serializer.write_apart((blob, kind), &self.blobs, out)?;
                 }
+                Err(Fault::Load(load)) if pace.miss(&load) => return Ok(None),
                 Err(Fault::Load(load)) => faults.load(self, *load)?,
                 Err(Fault::Error(error)) => return Err(error),
             }

@@ -262,6 +262,15 @@ impl RunPiece {
         }
     }
 
+    /// The first slot and the states, if consecutive slots changed once each, all in one revision
+    /// up to `revision`: such a piece can be read as first states are.
+    pub(crate) fn as_first_states(&self, revision: u32) -> Option<(u16, &Column)> {
+        let ((first, step), (set, rise)) = (self.slots.line()?, self.revisions.line()?);
+        let is_dense = self.ends.is_none() && (step == 1 || self.len() == 1);
+        let is_set = rise == 0 && set <= i64::from(revision);
+        (is_dense && is_set).then_some((u16::try_from(first).ok()?, &self.values))
+    }
+
     /// Those of `slots` that changed, rising, each with its newest state at or before `revision`;
     /// none where the slot changed only later.
     pub(crate) fn states(

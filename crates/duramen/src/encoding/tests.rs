@@ -238,6 +238,38 @@ proptest! {
     }
 
     #[test]
+    fn a_run_of_consecutive_slots_in_one_revision_is_as_first_states(
+        owned in vec(any_datum(), 1..200),
+        first in 0..3_000_u16,
+        revision in 1..9_u32,
+        odd in 0..4_u8,
+    ) {
+        let slots = (first..).step_by(if odd == 1 { 2 } else { 1 });
+        let mut changes = slots.zip(&owned).map(|(slot, owned)| (slot, revision, owned.datum()))
+            .collect::<Vec<_>>();
+        if odd == 2 {
+            changes[owned.len() / 2].1 += 1;
+        }
+        if odd == 3 {
+            changes.push((changes[owned.len() - 1].0, revision + 1, Datum::Null));
+        }
+        let mut out = Vec::new();
+        encode_run(&changes, &mut out);
+        let piece = RunPiece::parse(Bytes::from(out)).unwrap();
+        prop_assert!(piece.as_first_states(revision - 1).is_none());
+        let found = piece.as_first_states(revision + 1);
+        if odd != 0 {
+            prop_assert!(found.is_none() || changes.len() == 1);
+            return Ok(());
+        }
+        let (slot, column) = found.unwrap();
+        prop_assert_eq!((slot, column.len()), (first, owned.len()));
+        for (read, written) in column.iter().zip(&owned) {
+            prop_assert!(same(read.unwrap(), written.datum()));
+        }
+    }
+
+    #[test]
     fn runs_come_back_and_answer_for_every_revision(
         owned in vec(any_datum(), 1..200),
         slots in 1..40_u16,

@@ -7,13 +7,13 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::{escape, number};
-use crate::limits::ORDINALS_MAX;
+use crate::limits::{ORDINALS_MAX, ROW_GROUP_SLOTS};
 use crate::node::{NodeId, NodeKind, PathId};
 use crate::order::OrderCursor;
 use crate::state::{ApartKind, BlobId, Datum, Extent, Sequence, ShapeId};
 use crate::tree::blobs::Blobs;
 use crate::tree::data::{TreeData, node};
-use crate::tree::group::{ColumnId, Fault, RowGroup, locate};
+use crate::tree::group::{ColumnId, Fault, GroupId, RowGroup, locate};
 use crate::tree::orders::Orders;
 use crate::tree::schema::{ShapeField, SpaceId, index_u32};
 
@@ -330,6 +330,17 @@ impl<'f> Serializer<'f> {
             *written += 1;
         }
         Ok(())
+    }
+
+    /// Where the next of many items of an array or a map is.
+    pub(crate) fn place(&self, data: &TreeData) -> Option<GroupId> {
+        self.stack.iter().rev().find_map(|frame| {
+            let Children::Items(items) = &frame.children else { return None };
+            let is_long = !items.is_field && u64::from(items.extent.count) >= ROW_GROUP_SLOTS;
+            let group = is_long.then_some(items.extent.first / ROW_GROUP_SLOTS)?;
+            let space = data.schema.path(items.path).space;
+            Some(GroupId { space, group: u32::try_from(group).ok()? })
+        })
     }
 
     /// Goes past an item of the innermost array or map.

@@ -56,6 +56,9 @@ impl LargeGroup {
         revision: u32,
         gathered: &mut Gathered<'_, 'a>,
     ) -> Result<()> {
+        if let Some(states) = piece.as_first_states(revision) {
+            return self.gather_first(states, SLOTS, gathered);
+        }
         for change in piece.states(gathered.first..gathered.end(), revision) {
             if let Some((slot, state)) = change?
                 && let Some(missing) = gathered.missing(slot)
@@ -66,7 +69,7 @@ impl LargeGroup {
         Ok(())
     }
 
-    /// Finds states among the first states of the slots from one on up to `end`.
+    /// Finds states among those of the slots from one on up to `end`.
     fn gather_first<'a>(
         &'a self,
         (first, column): (u16, &'a Column),
@@ -83,6 +86,7 @@ impl LargeGroup {
             if column.may_be_container() {
                 missing.iter().try_for_each(|state| self.vet(*state).map(drop))?;
             }
+            gathered.note_found(&run);
             from = run.end;
         }
         Ok(())
@@ -121,6 +125,13 @@ impl<'a> Gathered<'_, 'a> {
         let slot = |index: u32| self.first.saturating_add(u16::try_from(index).unwrap_or(u16::MAX));
         let run = slot(start)..slot(start + len).min(slots.end);
         (!run.is_empty()).then_some(run)
+    }
+
+    /// Notes that the states of some of the slots were found.
+    fn note_found(&mut self, slots: &Range<u16>) {
+        let len = u32::from(slots.end - slots.start);
+        let above = u128::MAX.checked_shl(len).unwrap_or(0);
+        *self.found |= !above << (slots.start - self.first);
     }
 
     /// Where the states of some of the slots go.
