@@ -13,7 +13,13 @@ pub(crate) use scheduled::Condvar;
 pub(crate) use shuttle_parking_lot::{ArcMutexGuard, Mutex, MutexGuard, RawMutex, RwLock};
 
 use std::sync::Arc;
+#[cfg(not(shuttle))]
+use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
+
+/// How long a lock that somebody has is left alone before it is looked at again.
+#[cfg(not(shuttle))]
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 /// Takes a lock, waited for so long; none if somebody else keeps it.
 #[cfg(not(shuttle))]
@@ -22,6 +28,30 @@ pub(crate) fn lock_for<T>(
     timeout: Duration,
 ) -> Option<ArcMutexGuard<RawMutex, T>> {
     Mutex::try_lock_arc_for(lock, timeout)
+}
+
+/// Whether there is a moment within so long in which nobody has a lock. It is not taken for that:
+/// who does not wait for it never finds it taken by who only looks.
+#[cfg(not(shuttle))]
+pub(crate) fn is_free_within<T>(lock: &Arc<Mutex<T>>, timeout: Duration) -> bool {
+    let mut left = timeout;
+    while lock.is_locked() {
+        if left.is_zero() {
+            return false;
+        }
+        let pause = left.min(LOOK_AGAIN);
+        std::thread::sleep(pause);
+        left -= pause;
+    }
+    // What was done by who had it last is seen from here on.
+    fence(Ordering::Acquire);
+    true
+}
+
+/// The same. No lock here can be looked at without taking it.
+#[cfg(shuttle)]
+pub(crate) fn is_free_within<T>(lock: &Arc<Mutex<T>>, timeout: Duration) -> bool {
+    lock_for(lock, timeout).is_some()
 }
 
 /// Takes a lock. Time does not pass: whoever would wait waits until he has it.
@@ -94,5 +124,39 @@ mod scheduled {
             let _gate = self.gate.lock().expect(POISONED);
             self.waiting.notify_all();
         }
+    }
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+
+    /// A background step that took a turn for a moment made edits fail that would not wait for it.
+    #[test]
+    fn who_looks_at_a_lock_is_in_nobodys_way() {
+        let lock = Arc::new(Mutex::new(()));
+        let is_done = AtomicBool::new(false);
+        let taken = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_done.load(Ordering::Relaxed) {
+                    is_free_within(&lock, Duration::ZERO);
+                }
+            });
+            let taken = (0..200_000).filter(|_| lock_for(&lock, Duration::ZERO).is_some()).count();
+            is_done.store(true, Ordering::Relaxed);
+            taken
+        });
+        assert_eq!(taken, 200_000);
+    }
+
+    #[test]
+    fn a_lock_is_free_once_who_has_it_gives_it_back() {
+        let lock = Arc::new(Mutex::new(()));
+        let guard = lock_for(&lock, Duration::ZERO);
+        assert!(!is_free_within(&lock, Duration::from_millis(2)));
+        drop(guard);
+        assert!(is_free_within(&lock, Duration::ZERO));
     }
 }

@@ -170,6 +170,11 @@ impl Tree {
         Some(Turn { _guard: guard })
     }
 
+    /// Whether within so many milliseconds there is a moment in which nobody has the right to write.
+    pub(crate) fn is_turn_free(&self, wait_ms: u64) -> bool {
+        sync::is_free_within(&self.turn, Duration::from_millis(wait_ms))
+    }
+
     /// Whether a purge of the tree is under way, so that nobody may write it.
     pub(crate) fn is_purging(&self) -> bool {
         self.is_purging.load(Ordering::Relaxed)

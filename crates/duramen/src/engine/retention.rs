@@ -144,10 +144,9 @@ impl Engine {
                 return Ok(trimming);
             }
             // Who sets a tag has this turn while he makes sure that its revision is kept: if he has
-            // it now, or has had it, that may have been before it was refused. It is not held for
-            // longer, so that nobody finds it taken.
-            let is_free = catalogue.turn(wait_ms).is_some();
-            if !is_free {
+            // it now, or has had it, that may have been before it was refused. It is looked at and
+            // not taken: an edit that comes to the catalogue last does not wait for its turn.
+            if !catalogue.is_turn_free(wait_ms) {
                 break;
             }
             if state_of(&catalogue) == before {
