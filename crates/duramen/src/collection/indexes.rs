@@ -172,16 +172,23 @@ impl Collection {
 impl CollectionSnapshot {
     /// The indexes that this revision can be read by, sorted by name.
     pub fn indexes(&self) -> Result<Vec<IndexDefinition>> {
+        let options = self.document.declared()?;
+        let usable = self.usable(&options.indexes)?;
+        Ok(usable.into_iter().map(|(name, declared)| declared.definition(name)).collect())
+    }
+
+    /// The same of the indexes that are declared.
+    pub(super) fn usable<'o>(
+        &self,
+        indexes: &'o IndexOptions,
+    ) -> Result<Vec<(&'o str, &'o Declared)>> {
         let Some(snapshot) = &self.snapshot else { return Ok(Vec::new()) };
         let (tree, revision) = snapshot.place();
-        let options = self.document.declared()?;
         let mut usable = Vec::new();
-        for definition in options.indexes.definitions() {
-            let declared = options.indexes.get(&definition.name);
-            let declared = declared.ok_or_else(|| no_index(&definition.name))?;
+        for (name, declared) in indexes.ready() {
             // Of revisions that are kept for their tags it may have no entries.
             if tree.indexes.get(tree, declared)?.first(tree) <= revision {
-                usable.push(definition);
+                usable.push((name, declared));
             }
         }
         Ok(usable)

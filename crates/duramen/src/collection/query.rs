@@ -263,7 +263,8 @@ impl Way {
         expression: Option<&Expression>,
         counts: &mut QueryCounts,
     ) -> Result<Self> {
-        let indexes = collection.indexes()?;
+        let options = collection.document.declared()?;
+        let indexes = collection.usable(&options.indexes)?;
         if indexes.is_empty() {
             return Ok(Self::Scan);
         }

@@ -73,6 +73,14 @@ pub(crate) struct Declared {
     pub(crate) is_building: bool,
 }
 
+impl Declared {
+    /// The same, as who declares it gives it.
+    pub(crate) fn definition(&self, name: &str) -> IndexDefinition {
+        let Self { paths, is_unique, .. } = self;
+        IndexDefinition { name: name.to_owned(), paths: paths.clone(), is_unique: *is_unique }
+    }
+}
+
 /// The indexes of a collection: they are made and dropped with
 /// [`Collection::create_index`](crate::Collection::create_index) and
 /// [`Collection::drop_index`](crate::Collection::drop_index), and stay when other options are set.
@@ -109,12 +117,12 @@ impl FromIterator<IndexDefinition> for IndexOptions {
 impl IndexOptions {
     /// The indexes, sorted by name; those that are being made left out.
     pub fn definitions(&self) -> impl Iterator<Item = IndexDefinition> {
-        let ready = self.named.iter().filter(|(_, declared)| !declared.is_building);
-        ready.map(|(name, Declared { paths, is_unique, .. })| IndexDefinition {
-            name: name.clone(),
-            paths: paths.clone(),
-            is_unique: *is_unique,
-        })
+        self.ready().map(|(name, declared)| declared.definition(name))
+    }
+
+    /// The same, as the options keep them.
+    pub(crate) fn ready(&self) -> impl Iterator<Item = (&str, &Declared)> {
+        self.iter().filter(|(_, declared)| !declared.is_building)
     }
 
     /// Refuses what no collection can have.

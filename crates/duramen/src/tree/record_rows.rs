@@ -22,7 +22,7 @@ pub(crate) mod flat;
 use flat::{FlatLines, Stretch};
 
 /// Records of a window that follows no other.
-const WINDOW_MIN: usize = 16;
+const WINDOW_MIN: usize = 64;
 /// How many times as long a window is that follows another one.
 const WINDOW_GROWTH: usize = 4;
 /// Records of a window at most: their states fit the processor's nearest cache.

@@ -32,7 +32,8 @@ pub(super) fn named_for(
     expression: &Expression,
     counts: &mut QueryCounts,
 ) -> Result<Option<Vec<u64>>> {
-    let access = Access::of(expression, &collection.indexes()?);
+    let options = collection.document.declared()?;
+    let access = Access::of(expression, &collection.usable(&options.indexes)?);
     Ok(access.map(|access| named(collection, &access, counts)).transpose()?.flatten())
 }
 

@@ -15,7 +15,7 @@ use super::order::Order;
 use super::test::Test;
 use crate::collection::record_path::RecordPath;
 use crate::collection::sort_key::{self, SortClass};
-use crate::index::IndexDefinition;
+use crate::index::Declared;
 use crate::limits::INDEX_VALUE_BYTES_MAX;
 
 /// Is behind all entries whose keys begin with what is before it: no sort key has it, and no
@@ -82,10 +82,10 @@ fn behind(mut prefix: Vec<u8>) -> Vec<u8> {
 
 impl Access {
     /// How the records of which an expression is true can be found, if indexes tell.
-    pub(super) fn of(expression: &Expression, indexes: &[IndexDefinition]) -> Option<Self> {
+    pub(super) fn of(expression: &Expression, indexes: &[(&str, &Declared)]) -> Option<Self> {
         let Expression::Any(parts) = expression else {
             let parts = conjuncts(expression);
-            let lookups = indexes.iter().filter_map(|index| Lookup::of(index, parts));
+            let lookups = indexes.iter().filter_map(|&index| Lookup::of(index, parts));
             let mut found: Vec<_> = lookups.map(Self::Lookup).collect();
             let alternatives = parts.iter().filter(|part| matches!(part, Expression::Any(_)));
             found.extend(alternatives.filter_map(|part| Self::of(part, indexes)));
@@ -142,13 +142,13 @@ impl fmt::Display for Access {
 
 impl Lookup {
     /// The entries of an index that the parts of a filter leave.
-    fn of(index: &IndexDefinition, parts: &[Expression]) -> Option<Self> {
+    fn of((name, index): (&str, &Declared), parts: &[Expression]) -> Option<Self> {
         let (mut prefix, mut strength) = (Vec::new(), 0);
         // Of several values at a path one may be found for another.
         let is_exact = matches!((index.paths.as_slice(), parts), ([path], [part])
             if !path.has_elements() && tells_all(part, path));
         let found =
-            |ranges, strength| Some(Self { index: index.name.clone(), ranges, strength, is_exact });
+            |ranges, strength| Some(Self { index: name.to_owned(), ranges, strength, is_exact });
         for path in &index.paths {
             if let Some(key) = parts.iter().find_map(|part| exact(part, path)) {
                 prefix.extend_from_slice(&key);
@@ -179,7 +179,7 @@ impl Ordered {
     pub(super) fn of(
         order: &[Order],
         expression: Option<&Expression>,
-        indexes: &[IndexDefinition],
+        indexes: &[(&str, &Declared)],
     ) -> Option<Self> {
         let is_descending = order.first()?.is_descending;
         let is_simple =
@@ -188,7 +188,7 @@ impl Ordered {
             return None;
         }
         let parts = expression.map_or(&[][..], conjuncts);
-        let of_index = |index: &IndexDefinition| {
+        let of_index = |&(name, index): &(&str, &Declared)| {
             let known = index.paths.len().checked_sub(order.len())?;
             let (known, ordered) = index.paths.split_at_checked(known)?;
             let is_so = ordered.iter().zip(order).all(|(a, b)| b.path().is_ok_and(|b| a == b));
@@ -209,7 +209,7 @@ impl Ordered {
                 _ => false,
             };
             let range = narrowed.unwrap_or_else(|| EntryRange::of(prefix.clone()));
-            let index = index.name.clone();
+            let index = name.to_owned();
             Some(Self { index, prefix, range, is_descending, strength, is_exact })
         };
         indexes.iter().filter_map(of_index).max_by_key(|ordered| ordered.strength)
@@ -262,7 +262,10 @@ fn range(parts: &[Expression], path: &RecordPath, prefix: &[u8]) -> Option<Entry
     let mut found: Option<EntryRange> = None;
     for part in parts {
         let Expression::Test(at, test) = part else { continue };
-        let Some((low, high)) = bounds(test, prefix).filter(|_| at == path) else { continue };
+        if at != path {
+            continue;
+        }
+        let Some((low, high)) = bounds(test, prefix) else { continue };
         match &mut found {
             None => found = Some(EntryRange { low, high }),
             // Each may be true of another element.
