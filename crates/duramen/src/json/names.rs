@@ -23,6 +23,9 @@ use super::tape::{Kind, Node, Tape};
 /// Objects of up to as many fields compare each name with each other.
 const PAIRWISE_FIELDS_MAX: usize = 8;
 
+/// Spreads over 64 buckets: the odd number next to 2 to the 32nd by the golden ratio.
+const MULTIPLIER: u32 = 0x9e37_79b1;
+
 /// Finds repeated names, object after object.
 #[derive(Debug, Default)]
 pub(super) struct NameCheck {
@@ -42,8 +45,11 @@ impl NameCheck {
     /// The repeated names of the object at `object`, if there are any.
     pub(super) fn repeats(&mut self, tape: &Tape<'_>, object: usize) -> Option<Repeats> {
         let few = tape.node(object).first() <= PAIRWISE_FIELDS_MAX;
-        let suspect =
-            if few { pair_is_equal(tape, object) } else { self.hashes_meet(tape, object) };
+        let suspect = if few {
+            buckets_meet(tape, object) && pair_is_equal(tape, object)
+        } else {
+            self.hashes_meet(tape, object)
+        };
         if suspect { exact(tape, object) } else { None }
     }
 
@@ -54,6 +60,23 @@ impl NameCheck {
         self.hashes.sort_unstable();
         self.hashes.windows(2).any(|pair| pair.first() == pair.last())
     }
+}
+
+/// Whether two names are alike in length and ends, or seem to be: most names are told apart so, one
+/// by one (benchmark B).
+fn buckets_meet(tape: &Tape<'_>, object: usize) -> bool {
+    let mut seen = 0_u64;
+    names(tape, object).any(|(_, name)| {
+        let text = tape.bytes(name);
+        let len = u8::try_from(text.len()).unwrap_or(u8::MAX);
+        let end = |byte: Option<&u8>| byte.copied().unwrap_or(0);
+        let parts = u32::from_le_bytes([len, end(text.first()), end(text.last()), 0]);
+        let bucket = parts.wrapping_mul(MULTIPLIER).wrapping_shr(26);
+        let bit = 1_u64.wrapping_shl(bucket);
+        let met = seen & bit != 0;
+        seen |= bit;
+        met
+    })
 }
 
 fn pair_is_equal(tape: &Tape<'_>, object: usize) -> bool {
