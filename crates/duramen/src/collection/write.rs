@@ -54,9 +54,8 @@ impl Collection {
         J: AsRef<[u8]>,
     {
         commit(self, options, |transaction, name| {
-            records.into_iter().try_for_each(|(key, json)| {
-                transaction.put_record(name, &key.into(), json.as_ref())
-            })
+            let records = records.into_iter().map(|(key, json)| (key.into(), json));
+            transaction.put_records(name, records)
         })
     }
 

@@ -12,6 +12,7 @@ use crate::jsonpath::place::{At, View};
 use crate::limits::INDEX_VALUE_BYTES_MAX;
 use crate::tree::Tree;
 use crate::tree::data::node;
+use crate::tree::records::ChangedRecords;
 use crate::tree::schema::ROOT;
 use crate::tree::writer::Writer;
 
@@ -27,7 +28,7 @@ impl Writer {
     pub(crate) fn check_unique(
         &self,
         indexes: &IndexOptions,
-        changed: &BTreeSet<u64>,
+        changed: &ChangedRecords,
     ) -> Result<()> {
         for (name, declared) in indexes.iter().filter(|(_, declared)| declared.is_unique) {
             let index = self.tree.indexes.get(&self.tree, declared)?;
@@ -36,7 +37,7 @@ impl Writer {
             }
             index.follow(&self.tree, self.revision - 1, &mut || Ok(()))?;
             let mut owners: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
-            for &ordinal in changed {
+            for ordinal in changed.old.iter().copied().chain(changed.born.clone()) {
                 for key in keys(&self.tree, &declared.paths, (ordinal, self.revision))? {
                     if key.has_null {
                         continue;
@@ -44,7 +45,7 @@ impl Writer {
                     let before = owners.insert(key.whole().to_vec(), ordinal);
                     let other = match before.filter(|&before| before != ordinal) {
                         Some(other) => Some((other, self.revision)),
-                        None => self.owner_before(&index, &key, changed)?,
+                        None => self.owner_before(&index, &key, &changed.old)?,
                     };
                     if let Some(other) = other {
                         let places = [other, (ordinal, self.revision)];

@@ -10,6 +10,7 @@ use crate::json::{Item, JsonPointer, ParseOptions, Tape};
 use crate::patch;
 use crate::transaction::Transaction;
 use crate::tree::Tree;
+use crate::tree::records::RecordPuts;
 use crate::tree::serialize::Format;
 use crate::tree::writer::Writer;
 
@@ -49,6 +50,27 @@ impl Transaction {
     /// Adds a record or saves another value of it.
     pub fn put_record(&mut self, name: &str, key: &Key, json: &[u8]) -> Result<()> {
         self.change_record(name, key, |writer, text| put(writer, (key, text), json))
+    }
+
+    /// Adds any number of records or saves other values of them.
+    pub(crate) fn put_records<J: AsRef<[u8]>>(
+        &mut self,
+        name: &str,
+        records: impl Iterator<Item = (Key, J)>,
+    ) -> Result<()> {
+        let mut records = records.peekable();
+        if records.peek().is_none() {
+            return Ok(());
+        }
+        let kind = self.key_kind(name)?;
+        self.change_collection(name, |writer| {
+            let mut puts = None;
+            for (key, json) in records {
+                let text = kind.text_of(&key)?;
+                put_next((writer, &mut puts), (&key, &text), json.as_ref())?;
+            }
+            puts.map_or(Ok(()), RecordPuts::finish)
+        })
     }
 
     /// Saves another value of a record that was at a version when the transaction first saw it;
@@ -140,14 +162,29 @@ impl Transaction {
     }
 }
 
-fn put(writer: &Writer, (key, text): (&Key, &str), json: &[u8]) -> Result<()> {
+fn put(writer: &Writer, key: (&Key, &str), json: &[u8]) -> Result<()> {
+    let mut puts = None;
+    put_next((writer, &mut puts), key, json)?;
+    puts.map_or(Ok(()), RecordPuts::finish)
+}
+
+/// Puts a record behind others, if there are any: nothing is staged before its text was read.
+fn put_next<'w>(
+    (writer, puts): (&'w Writer, &mut Option<RecordPuts<'w>>),
+    (key, text): (&Key, &str),
+    json: &[u8],
+) -> Result<()> {
     let context = |error: Error| error.in_context(format!("record {key}"));
     let tape = Tape::parse(json, ParseOptions::default()).map_err(context)?;
     if !matches!(tape.item(tape.root()), Item::Object { .. }) {
         let message = format!("record {key} is no JSON object: a record has fields");
         return Err(Error::new(ErrorKind::Invalid, message));
     }
-    writer.put_record(text, &tape, tape.root())
+    let puts = match puts {
+        Some(puts) => puts,
+        none => none.insert(RecordPuts::of(writer)?),
+    };
+    puts.put(text, &tape, tape.root())
 }
 
 /// The place of a record that is there.
@@ -157,4 +194,63 @@ fn place(writer: &Writer, (name, key): (&str, &Key), text: &str) -> Result<JsonP
     }
     let message = format!("there is no record {key} in collection {name:?}: insert or put it");
     Err(Error::new(ErrorKind::NotFound, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{CommitOptions, Database};
+
+    /// A record of a shape that is that of its neighbours, or not.
+    fn json(key: u64, turn: u64) -> String {
+        match (key * 7 + turn) % 5 {
+            0 => format!(r#"{{"b":{turn},"a":[{key}]}}"#),
+            1 => "{}".to_owned(),
+            _ => format!(r#"{{"a":{key},"b":"{turn}"}}"#),
+        }
+    }
+
+    #[test]
+    fn records_put_together_are_as_if_put_one_by_one() {
+        let db = Database::memory().unwrap();
+        let [together, single] =
+            ["together", "single"].map(|name| db.create_collection(name, KeyKind::U64).unwrap());
+        let options = CommitOptions::default();
+        for turn in 0..8 {
+            // New ones, others that come back among them, and some that are given twice.
+            let keys = (0..40).map(|n| (n * 11 + turn * 5) % (20 + 13 * turn));
+            let batch: Vec<_> = keys.map(|key| (key, json(key, turn))).collect();
+            together.put_many(batch.iter().cloned(), &options).unwrap();
+            let mut transaction = db.transaction();
+            for (key, json) in &batch {
+                transaction.put_record("single", &Key::U64(*key), json.as_bytes()).unwrap();
+            }
+            transaction.commit(&options).unwrap();
+            let gone: Vec<_> = (0..200).filter(|key| (key + turn) % 3 == 0).map(Key::U64).collect();
+            for records in [&together, &single] {
+                records.delete_many(&gone, &options).unwrap();
+            }
+            let text = |records: &crate::Collection| {
+                let document = records.document().head().unwrap();
+                let keys: Vec<_> = (0..200).map(Key::U64).collect();
+                (document.to_json().unwrap(), records.versions(&keys).unwrap())
+            };
+            assert_eq!(text(&together), text(&single), "turn {turn}");
+        }
+    }
+
+    #[test]
+    fn a_batch_with_a_record_that_is_none_saves_nothing() {
+        let db = Database::memory().unwrap();
+        let records = db.create_collection("records", KeyKind::U64).unwrap();
+        let options = CommitOptions::default();
+        let refused = records.put_many([(1_u64, "{}"), (2, "[]")], &options).unwrap_err();
+        assert!(refused.message().contains("record 2 is no JSON object"), "{refused}");
+        assert_eq!(records.count().unwrap(), 0);
+        let mut transaction = db.transaction();
+        assert!(transaction.put_record("records", &Key::U64(1), b"[]").is_err());
+        transaction.put_record("records", &Key::U64(2), b"{}").unwrap();
+        transaction.commit(&options).unwrap();
+        assert_eq!(records.count().unwrap(), 1);
+    }
 }

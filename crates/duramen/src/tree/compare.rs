@@ -56,23 +56,26 @@ impl Writer {
     /// it with, so what stands in columns is put there under one lock.
     pub(crate) fn put_new(&self, new: NodeId, tape: &Tape<'_>, at: TapeIndex) -> Result<()> {
         let json::Item::Object { .. } = tape.item(at) else { return self.put(new, tape, at) };
-        let fields = fields_of(tape, at)?;
-        let Some(paths) = self.field_paths((new, false), &fields)? else {
+        if self.is_declared_map(new.path()) {
             return self.put(new, tape, at);
-        };
+        }
+        let fields = fields_of(tape, at)?;
         let ordinal = new.ordinal().0;
         let rest = self.tree.change(|data| {
+            let names = fields.iter().map(|field| field.name);
+            let Some(shape) = data.shape_of_names(new.path(), names) else { return Ok(None) };
             let mut rest = Vec::new();
-            for (field, &path) in fields.iter().zip(&paths) {
+            for (index, field) in fields.iter().enumerate() {
+                let path = data.schema.shape(shape)[index].path;
                 match inline(&tape.item(field.value)) {
                     Some(state) => data.stage(node(path, ordinal), state)?,
                     None => rest.push((path, field.value)),
                 }
             }
-            let shape = data.shape_or_add(&paths);
             data.stage(new, Datum::Object(shape))?;
-            Ok(rest)
+            Ok(Some(rest))
         })?;
+        let Some(rest) = rest else { return self.put(new, tape, at) };
         rest.into_iter().try_for_each(|(path, value)| self.put(node(path, ordinal), tape, value))
     }
 

@@ -67,6 +67,8 @@ pub(crate) struct TreeData {
     pub(crate) shared_schema: u128,
     /// Approximate bytes that the young part takes.
     pub(crate) young_bytes: usize,
+    /// The shape that was looked for last.
+    last_shape: Option<ShapeId>,
     /// Where records that commits change are forgotten.
     recent: Option<(Arc<Memory>, TreeNumber)>,
 }
@@ -113,6 +115,7 @@ impl TreeData {
             disk_schema: None,
             shared_schema: 0,
             young_bytes: 0,
+            last_shape: None,
             recent: None,
             schema,
         };
@@ -188,6 +191,26 @@ impl TreeData {
         });
         let paths: Vec<PathId> = paths.collect::<Option<_>>()?;
         self.schema.has_room_for_shape(&paths).then_some(paths)
+    }
+
+    /// The shape of an object with fields of these names in this order, made if there is room for
+    /// it; none if the object has to be a map.
+    pub(crate) fn shape_of_names<'n>(
+        &mut self,
+        object: PathId,
+        names: impl ExactSizeIterator<Item = &'n [u8]> + Clone,
+    ) -> Option<ShapeId> {
+        // Most objects that come one after the other are alike (benchmark B).
+        let again = self.last_shape.filter(|_| !self.schema.path(object).always_map);
+        if let Some(shape) = again
+            && self.schema.has_names(shape, object, names.clone())
+        {
+            return Some(shape);
+        }
+        let paths = self.paths_of_fields(object, names, false)?;
+        let shape = self.shape_or_add(&paths);
+        self.last_shape = Some(shape);
+        Some(shape)
     }
 
     /// The path of the elements of arrays at a path, made if there is room for it.

@@ -282,6 +282,22 @@ impl Schema {
         }
     }
 
+    /// Whether a shape, if there is one of that number, has the fields of these names of objects at
+    /// `object`, in this order.
+    pub(crate) fn has_names<'n>(
+        &self,
+        shape: ShapeId,
+        object: PathId,
+        names: impl ExactSizeIterator<Item = &'n [u8]>,
+    ) -> bool {
+        let Some(fields) = self.shapes.get(shape.0 as usize) else { return false };
+        let is_so = |(field, name): (&ShapeField, &[u8])| {
+            let info = self.path(field.path);
+            info.parent == object && self.text(info.name) == name
+        };
+        fields.len() == names.len() && fields.iter().zip(names).all(is_so)
+    }
+
     /// The shape with these fields in this order.
     pub(crate) fn find_shape(&self, fields: &[PathId]) -> Option<ShapeId> {
         let found = self.shape_index.find(hash_shape(fields.iter().copied()), |&shape| {
