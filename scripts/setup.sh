@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what the project needs and this machine lacks; says nothing when there is nothing to do.
-# `setup.sh --bench` adds the rivals of the benchmarks: PostgreSQL, and the engines of A1 to A9 in a
-# virtual environment of Python of their own.
+# `setup.sh --bench` adds the rivals of the benchmarks: PostgreSQL, and the engines of A1 to A9
+# and T2 to T5 in a virtual environment of Python of their own.
 set -euo pipefail
 
 # Installs Debian packages where that is possible, else tells what to install.
@@ -29,7 +29,8 @@ postgresql() {
 
 analytics() {
   local folder="${XDG_CACHE_HOME:-$HOME/.cache}/duramen/analytics"
-  local wanted="duckdb==2.0.0 polars==2.1.0 chdb==4.4.0 datafusion==55.0.0 pyarrow==26.0.1"
+  local wanted="duckdb==2.0.0 polars==2.1.0 chdb==4.4.0 datafusion==55.0.0"
+  wanted="$wanted pyarrow==26.0.1 numpy==2.4.6"
   [ "$(cat "$folder/installed" 2>/dev/null)" = "$wanted" ] && return
   echo "installing $wanted"
   # shellcheck disable=SC2086 # the words are packages
@@ -37,7 +38,7 @@ analytics() {
     echo "$wanted" > "$folder/installed"
   else
     rm -rf "$folder"
-    echo "the engines of A1 to A9 are not installed: the benchmarks leave them out" >&2
+    echo "the engines of A and T are not installed: the benchmarks leave them out" >&2
   fi
 }
 

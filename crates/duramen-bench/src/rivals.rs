@@ -5,7 +5,7 @@ mod cluster;
 mod postgres;
 mod sqlite;
 
-pub(crate) use analytics::{ANALYTICS, AnalyticsEngine};
+pub(crate) use analytics::{ANALYTICS, AnalyticsEngine, SERIES_RIVALS};
 pub(crate) use cluster::Cluster;
 pub(crate) use postgres::{POSTGRES, POSTGRES_STATEMENTS, PostgresStore, Style};
 pub(crate) use sqlite::{SQLITE, SqliteStore};

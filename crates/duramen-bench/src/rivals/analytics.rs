@@ -7,15 +7,20 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use anyhow::{Context as _, Result, bail, ensure};
 use serde::Deserialize;
 
-use crate::arguments::cache_folder;
+use crate::arguments::{Arguments, cache_folder};
 
 /// The engines that `scripts/analytics-rivals.py` knows.
 pub(crate) const ANALYTICS: [&str; 4] = ["duckdb", "polars", "chdb", "datafusion"];
 
+/// The engines that `scripts/series-rivals.py` knows.
+pub(crate) const SERIES_RIVALS: [&str; 2] = ["duckdb", "chdb"];
+
 /// What answers their queries.
 const SCRIPT: &str = include_str!("../../../../scripts/analytics-rivals.py");
+/// What keeps points.
+const SERIES_SCRIPT: &str = include_str!("../../../../scripts/series-rivals.py");
 
-/// An engine with one table, `people`; it ends when dropped.
+/// An engine with one table, `people` or that of points; it ends when dropped.
 #[derive(Debug)]
 pub(crate) struct AnalyticsEngine {
     name: &'static str,
@@ -36,17 +41,48 @@ pub(crate) struct TimedRows {
 
 impl AnalyticsEngine {
     /// For the line that says they are skipped.
-    pub(crate) const HOW_TO_GET: &str = "`scripts/setup.sh --bench` installs them";
+    const HOW_TO_GET: &str = "`scripts/setup.sh --bench` installs them";
+
+    /// Starts those engines that take part and are installed.
+    pub(crate) fn start_wanted(
+        arguments: &Arguments,
+        names: &[&'static str],
+        start: &dyn Fn(&'static str) -> Result<Option<Self>>,
+    ) -> Result<Vec<Self>> {
+        let mut rivals = Vec::new();
+        for name in names.iter().copied().filter(|name| arguments.wants(name)) {
+            let how = Self::HOW_TO_GET;
+            match start(name)? {
+                Some(engine) => rivals.push(engine),
+                None if arguments.require_rivals => bail!("{name} is not installed: {how}"),
+                None => eprintln!("{name} is skipped, as it is not installed: {how}"),
+            }
+        }
+        Ok(rivals)
+    }
 
     /// Starts an engine with the records of a file, an object a line; `None` if the engines are
     /// not installed.
     pub(crate) fn start(name: &'static str, records: &Path) -> Result<Option<Self>> {
+        // What it makes goes with the records.
+        Self::run(name, (SCRIPT, records), records.parent().unwrap_or(records))
+    }
+
+    /// Starts an engine that keeps points in a folder; `None` if the engines are not installed.
+    pub(crate) fn start_series(name: &'static str, folder: &Path) -> Result<Option<Self>> {
+        Self::run(name, (SERIES_SCRIPT, folder), folder)
+    }
+
+    fn run(
+        name: &'static str,
+        (script, of): (&str, &Path),
+        temporary: &Path,
+    ) -> Result<Option<Self>> {
         let Some(python) = python() else { return Ok(None) };
         let mut process = Command::new(python)
-            .args(["-c", SCRIPT, name])
-            .arg(records)
-            // What it makes goes with the records.
-            .env("TMPDIR", records.parent().unwrap_or(records))
+            .args(["-c", script, name])
+            .arg(of)
+            .env("TMPDIR", temporary)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
@@ -64,7 +100,7 @@ impl AnalyticsEngine {
         self.name
     }
 
-    /// Answers a query.
+    /// Answers a query, or a line of what points are asked for.
     pub(crate) fn query(&mut self, sql: &str) -> Result<TimedRows> {
         writeln!(self.queries, "{sql}")?;
         self.queries.flush()?;

@@ -4,9 +4,9 @@
 //! answers must agree.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use duramen::{
     BulkOptions, BulkProgress, CommitOptions, Database, Durability, JsonPointer, Key, KeyKind,
     Options,
@@ -125,7 +125,10 @@ impl Analytics {
         std::fs::create_dir_all(&folder)?;
         let file = folder.join("people.ndjson");
         files::write(&file, people.lines().as_bytes())?;
-        let rivals = start_rivals(session, &file)?;
+        let arguments = session.arguments();
+        let rivals = AnalyticsEngine::start_wanted(arguments, &ANALYTICS, &|name| {
+            AnalyticsEngine::start(name, &file)
+        })?;
         let mut engines = Vec::new();
         for _ in 0..2 {
             engines.push(Engine::load(session.new_folder(DURAMEN), &people)?);
@@ -213,21 +216,6 @@ impl Analytics {
 fn rounds(session: &Session) -> Rounds {
     let measured = session.scale.questions.max(session.scale.rounds.measured);
     Rounds { warmups: session.scale.rounds.warmups, measured }
-}
-
-fn start_rivals(session: &Session, file: &Path) -> Result<Vec<AnalyticsEngine>> {
-    let mut rivals = Vec::new();
-    for name in ANALYTICS.into_iter().filter(|name| session.arguments().wants(name)) {
-        let how = AnalyticsEngine::HOW_TO_GET;
-        match AnalyticsEngine::start(name, file)? {
-            Some(engine) => rivals.push(engine),
-            None if session.arguments().require_rivals => {
-                bail!("{name} is not installed: {how}")
-            }
-            None => eprintln!("{name} is skipped, as it is not installed: {how}"),
-        }
-    }
-    Ok(rivals)
 }
 
 /// Who is asked.

@@ -2,8 +2,9 @@
 //! bytes that a point takes (T5).
 
 mod appends;
+pub(super) mod contest;
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 use anyhow::{Result, ensure};
 use duramen::{
@@ -18,6 +19,7 @@ use crate::stopwatch::Stopwatch;
 use crate::subject::DURAMEN;
 
 pub(crate) use appends::appends;
+use contest::{Answer, PointsRivals, note};
 
 /// Milliseconds for which an acknowledged append may be lost with the power.
 const INTERVAL: Durability = Durability::Interval(100);
@@ -25,7 +27,7 @@ pub(super) const SECOND: i64 = 1_000_000;
 /// Series of a batch.
 const SERIES: usize = 10;
 /// Points of a batch, and of one in `Sync` durability.
-const BATCH: u64 = 100_000;
+pub(super) const BATCH: u64 = 100_000;
 const SYNC_BATCH: u64 = 1_000;
 /// Points that are read, and how often.
 const READS: [(u64, u64); 2] = [(7_000, 100), (70_000, 50)];
@@ -37,21 +39,30 @@ pub(crate) fn batches(session: &mut Session) -> Result<()> {
         ("T2", INTERVAL, RELAXED, BATCH, session.scale.points * 10),
         ("T2s", Durability::Sync, SYNC, SYNC_BATCH, session.scale.points / 10),
     ];
+    let points = Walk::new().points(session.scale.points)?;
+    let mut rivals = PointsRivals::start(session, &points)?;
     for (id, durability, named, batch, wanted) in cases {
-        let mut all = Vec::new();
+        let (mut rates, mut bytes, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..session.scale.rounds.measured {
-            all.push(load(session, durability, (batch, wanted))?);
+            let loaded = load(session, durability, (batch, wanted))?;
+            note(&mut rates, vec![(DURAMEN, loaded.rate)]);
+            ratios.push(loaded.ratio);
+            if durability == INTERVAL {
+                note(&mut rates, rivals.load((SERIES as u64, batch))?);
+                let sizes = rivals.compact()?.into_iter();
+                note(&mut bytes, vec![(DURAMEN, loaded.bytes)]);
+                note(&mut bytes, sizes.map(|(name, all)| (name, all / wanted as f64)).collect());
+            }
         }
-        let of = |value: fn(&Loaded) -> f64| [(DURAMEN, all.iter().map(value).collect())];
         let case = format!("{batch} points a batch");
         let measure = Measure::gain(id, "points_per_s", "1/s").case(&case).durability(named);
-        session.figures.add(&measure, &of(|one| one.rate));
-        if durability == Durability::Sync {
-            let ratio = Measure::gain(id, "ratio_to_probe", "commits/sync of probe");
-            session.figures.add(&ratio.case(case).durability(named), &of(|one| one.ratio));
-        } else {
+        session.figures.add(&measure, &rates);
+        if durability == INTERVAL {
             let measure = Measure::cost("T5", "bytes_per_point", "bytes").case("walk2");
-            session.figures.add(&measure.durability(named), &of(|one| one.bytes));
+            session.figures.add(&measure.durability(named), &bytes);
+        } else {
+            let ratio = Measure::gain(id, "ratio_to_probe", "commits/sync of probe");
+            session.figures.add(&ratio.case(case).durability(named), &[(DURAMEN, ratios)]);
         }
     }
     Ok(())
@@ -74,7 +85,7 @@ fn load(
 ) -> Result<Loaded> {
     let (folder, db, series) = plant(session, SERIES)?;
     let how = CommitOptions { durability: Some(durability), ..CommitOptions::default() };
-    let mut walk = Walk { random: SplitMix64::new(7), cents: 2_000, time: SECOND };
+    let mut walk = Walk::new();
     let (mut seconds, mut synced, mut done) = (0.0, 0.0, 0);
     // Each turn of batches stands between two looks at the device, where it waits for that.
     let probes = if durability == Durability::Sync { u32::try_from(SERIES)? } else { 0 };
@@ -102,34 +113,66 @@ fn load(
     Ok(Loaded { rate, bytes, ratio })
 }
 
-/// Runs T3: all points of a series, from memory and from segments.
+/// Runs T3: all points of a series, from memory and from segments: copied, and visited where they
+/// lie.
 pub(crate) fn ranges(session: &mut Session) -> Result<()> {
-    for (points, reads) in READS {
+    for (count, reads) in READS {
         let (folder, db, series) = plant(session, 1)?;
-        let mut walk = Walk { random: SplitMix64::new(7), cents: 2_000, time: SECOND };
-        series[0].append_points(&walk.points(points)?, &CommitOptions::default())?;
+        let points = Walk::new().points(count)?;
+        let expected = Answer { count: points.len(), sum: sum(&points, 0..points.len()) };
+        series[0].append_points(&points, &CommitOptions::default())?;
+        let mut rivals = PointsRivals::start(session, &points)?;
+        rivals.load((1, count))?;
+        rivals.compact()?;
         for state in ["young", "checkpointed", "compacted"] {
             match state {
                 "checkpointed" => db.checkpoint()?,
                 "compacted" => db.compact(&mut |_, _| ControlFlow::Continue(()))?,
                 _ => {}
             }
-            let mut times = Vec::new();
+            let (mut times, mut visits) = (Vec::new(), Vec::new());
             for _ in 0..reads {
                 let watch = Stopwatch::start();
                 let found = series[0].range(..)?.read()?;
-                times.push(watch.micros());
-                ensure!(found.len() as u64 == points, "{} points were read", found.len());
+                note(&mut times, vec![(DURAMEN, watch.micros())]);
+                ensure!(found.len() == expected.count, "{} points were read", found.len());
+                if state == "compacted" {
+                    note(&mut times, rivals.ask("range 0", expected)?);
+                }
+                visits.push(visit(&series[0], expected)?);
             }
-            let case = format!("{points}/{state}");
-            let measure = Measure::cost("T3", "time", "us").case(case).durability(READS_ONLY);
-            session.figures.add(&measure, &[(DURAMEN, times)]);
+            let case = format!("{count}/{state}");
+            let measure = Measure::cost("T3", "time", "us").durability(READS_ONLY);
+            session.figures.add(&measure.clone().case(&case), &times);
+            session.figures.add(&measure.case(case + "/visited"), &[(DURAMEN, visits)]);
         }
         drop(series);
         db.close()?;
         std::fs::remove_dir_all(folder)?;
     }
     Ok(())
+}
+
+/// Microseconds to add up all values where they lie.
+fn visit(series: &Series, expected: Answer) -> Result<f64> {
+    let (mut count, mut all) = (0, 0.0);
+    let watch = Stopwatch::start();
+    series.range(..)?.visit(|points, places| {
+        count += places.len();
+        all += sum(points, places);
+        ControlFlow::Continue(())
+    })?;
+    let micros = watch.micros();
+    ensure!(count == expected.count, "{count} points were visited");
+    ensure!((all - expected.sum).abs() < 1e-6 * expected.sum.abs(), "their sum is {all}");
+    Ok(micros)
+}
+
+fn sum(points: &Points, places: Range<usize>) -> f64 {
+    match points.values() {
+        Values::F64(values) => values[places].iter().sum(),
+        _ => f64::NAN,
+    }
 }
 
 /// A new database with some series.
@@ -149,12 +192,16 @@ pub(super) fn plant(
 
 /// A random walk of two decimals, a point a second.
 pub(super) struct Walk {
-    pub(super) random: SplitMix64,
-    pub(super) cents: i32,
-    pub(super) time: i64,
+    random: SplitMix64,
+    cents: i32,
+    time: i64,
 }
 
 impl Walk {
+    pub(super) fn new() -> Self {
+        Self { random: SplitMix64::new(7), cents: 2_000, time: SECOND }
+    }
+
     pub(super) fn points(&mut self, count: u64) -> Result<Points> {
         let (mut times, mut values) = (Vec::new(), Vec::new());
         for _ in 0..count {

@@ -7,10 +7,11 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use duramen::{
     Aggregate, AggregateOptions, CommitOptions, Database, Micros, Points, Qualities, Quality,
-    Rollup, Series, SeriesDefinition, ValueType, Values, Windows,
+    Rollup, Series, SeriesDefinition, SeriesGrid, ValueType, Values, Windows,
 };
 
-use super::series::{SECOND, Walk, plant};
+use super::series::contest::{Answer, PointsRivals, note};
+use super::series::{BATCH, SECOND, Walk, plant};
 use crate::figures::{Measure, READS_ONLY, RELAXED};
 use crate::random::SplitMix64;
 use crate::session::Session;
@@ -41,8 +42,7 @@ pub(crate) fn means(session: &mut Session) -> Result<()> {
             }
             transaction.commit(&CommitOptions::default())?;
         }
-        let mut walk = Walk { random: SplitMix64::new(7), cents: 2_000, time: SECOND };
-        let all = walk.points(points)?;
+        let all = Walk::new().points(points)?;
         for to in &series {
             to.append_points(&all, &CommitOptions::default())?;
         }
@@ -50,23 +50,48 @@ pub(crate) fn means(session: &mut Session) -> Result<()> {
         let minutes =
             AggregateOptions::new(vec![Aggregate::Mean], Windows::of_width(Micros(60 * SECOND))?);
         let snapshot = db.snapshot();
+        // Rollups have no counterpart among the rivals.
+        let mut rivals = if case == "blocks" { Some(loaded(session, &all)?) } else { None };
         let mut times = Vec::new();
         for _ in 0..QUERIES {
             let watch = Stopwatch::start();
             let grid = snapshot.aggregate_series(&names, .., &minutes)?;
-            times.push(watch.micros());
+            note(&mut times, vec![(DURAMEN, watch.micros())]);
             let wanted = usize::try_from(points / 60)?;
             ensure!(grid.starts.len().abs_diff(wanted) <= 1, "{} windows", grid.starts.len());
             ensure!(grid.series.len() == SERIES, "{} series", grid.series.len());
+            if let Some(rivals) = &mut rivals {
+                note(&mut times, rivals.ask("means", answer(&grid))?);
+            }
         }
         let case = format!("{} points/{case}", points * SERIES as u64);
         let measure = Measure::cost("T4", "time", "us").case(case).durability(READS_ONLY);
-        session.figures.add(&measure, &[(DURAMEN, times)]);
+        session.figures.add(&measure, &times);
         drop((series, snapshot));
         db.close()?;
         std::fs::remove_dir_all(folder)?;
     }
     Ok(())
+}
+
+/// The rivals with the points of a series in each of ten.
+fn loaded(session: &mut Session, points: &Points) -> Result<PointsRivals> {
+    let mut rivals = PointsRivals::start(session, points)?;
+    rivals.load((SERIES as u64, BATCH))?;
+    rivals.compact()?;
+    Ok(rivals)
+}
+
+/// What all windows come to.
+fn answer(grid: &SeriesGrid) -> Answer {
+    let (mut count, mut sum) = (0, 0.0);
+    for column in grid.series.iter().flatten() {
+        for mean in (0..grid.starts.len()).filter_map(|at| column.get(at)?.as_f64()) {
+            count += 1;
+            sum += mean;
+        }
+    }
+    Answer { count, sum }
 }
 
 /// Runs the other curves of T5: what a point takes once it is compacted.
