@@ -16,6 +16,7 @@ use crate::series::span::TimeSpan;
 use crate::series::value::SeriesValue;
 use crate::series::young::Delete;
 use crate::series::{deletes, source, tags};
+use crate::sync::Mutex;
 use crate::tree::cell_key::{self, TreeId};
 
 /// A series as of one commit: immutable, shared freely, never in the writer's way.
@@ -26,6 +27,15 @@ pub struct SeriesSnapshot {
     sequence: CommitSequence,
     /// When it was made: what is kept only up to then is seen. Everything if nothing is said.
     now: Option<Micros>,
+    /// A query asks several times.
+    tiers: Arc<Mutex<Option<KnownTiers>>>,
+}
+
+/// What the catalogue said last, and as of which of its revisions.
+#[derive(Debug)]
+struct KnownTiers {
+    revision: u32,
+    info: Option<Arc<SeriesInfo>>,
 }
 
 /// How a range is read.
@@ -65,7 +75,7 @@ pub struct SeriesRange {
 
 impl SeriesSnapshot {
     pub(crate) fn new(view: Arc<View>, info: Arc<SeriesInfo>, sequence: CommitSequence) -> Self {
-        Self { view, info, sequence, now: None }
+        Self { view, info, sequence, now: None, tiers: Arc::default() }
     }
 
     /// Without the points that are not kept any more at a time.
@@ -79,9 +89,16 @@ impl SeriesSnapshot {
     }
 
     /// What the catalogue says now of the series, if that keeps not everything, or has rollups.
-    pub(super) fn tiers(&self) -> Result<Option<SeriesInfo>> {
+    pub(super) fn tiers(&self) -> Result<Option<Arc<SeriesInfo>>> {
         let tags = self.view.tree(TreeId::SERIES)?;
-        tags::tiered(&tags, self.info.number, tags::newest(&tags))
+        let revision = tags::newest(&tags);
+        let mut known = self.tiers.lock();
+        if let Some(known) = known.as_ref().filter(|known| known.revision == revision) {
+            return Ok(known.info.clone());
+        }
+        let info = tags::tiered(&tags, self.info.number, revision)?.map(Arc::new);
+        *known = Some(KnownTiers { revision, info: info.clone() });
+        Ok(info)
     }
 
     /// From when on points are kept.

@@ -37,8 +37,12 @@ impl Columns {
 
     /// Appends windows that all have values.
     pub(super) fn extend(&mut self, starts: &[i64], columns: &[Values]) {
+        // One more, for the window that is open behind them.
+        self.starts.reserve(starts.len() + 1);
         self.starts.extend_from_slice(starts);
         for (column, values) in self.columns.iter_mut().zip(columns) {
+            column.values.reserve(values.len() + 1);
+            column.nulls.reserve(values.len() + 1);
             let is_alike = column.values.append(values, 0..values.len());
             assert!(is_alike, "an aggregate has another type than its column");
             column.nulls.resize(column.values.len(), false);

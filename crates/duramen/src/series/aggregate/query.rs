@@ -7,7 +7,7 @@ use super::{AggregateOptions, Before, Fill, Stream, WindowTable};
 use crate::error::Result;
 use crate::revision::Micros;
 use crate::series::many::on_all_processors;
-use crate::series::source;
+use crate::series::source::{self, Course, Direction};
 use crate::series::span::TimeSpan;
 use crate::series::{Point, RangeOptions, Series, SeriesSnapshot};
 use crate::tree::cell_key;
@@ -151,17 +151,14 @@ impl SeriesSnapshot {
     ) -> Result<Option<(TimeSpan, i64)>> {
         let Some(mut bounded) = TimeSpan::of(span) else { return Ok(None) };
         let mut end = bounded.last.saturating_add(1);
-        let point =
-            |reverse| self.one(.., RangeOptions { limit: Some(1), reverse, bounding: false });
         if bounded.first == i64::MIN {
-            let first = point(false)?.map(|first| first.time.0);
+            let first = self.outermost(Direction::Rising)?;
             let rows = self.rows_alone()?.map(|rows| rows.first);
             let Some(first) = first.into_iter().chain(rows).min() else { return Ok(None) };
             bounded.first = first;
         }
         if bounded.last == i64::MAX {
-            let last = point(true)?.map(|last| last.time.0);
-            let last = match last {
+            let last = match self.outermost(Direction::Falling)? {
                 Some(last) => Some(last),
                 None => self.rows_alone()?.map(|rows| rows.last),
             };
@@ -169,6 +166,21 @@ impl SeriesSnapshot {
             (bounded.last, end) = (last, last);
         }
         Ok((bounded.first <= bounded.last).then_some((bounded, end)))
+    }
+
+    /// The time of the first point, or of the last: as the head of a block says it, where all of the
+    /// block is seen.
+    fn outermost(&self, direction: Direction) -> Result<Option<i64>> {
+        let all = TimeSpan { first: i64::MIN, last: i64::MAX };
+        let Some(span) = self.kept(all)? else { return Ok(None) };
+        let reading = self.read(Course { span, direction })?;
+        if let Some(block) = reading.next_seen_block()? {
+            let (first, last) = block.time_range();
+            return Ok(Some(if direction == Direction::Rising { first.0 } else { last.0 }));
+        }
+        let reverse = direction == Direction::Falling;
+        let one = self.one(.., RangeOptions { limit: Some(1), reverse, bounding: false })?;
+        Ok(one.map(|point| point.time.0))
     }
 
     /// What is to be known of the time before a span.

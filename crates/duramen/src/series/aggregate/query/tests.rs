@@ -135,3 +135,28 @@ fn a_series_without_points_has_no_windows() {
     assert_eq!(table.starts, [7]);
     assert_eq!(table.columns[0].get(0), Some(SeriesValue::I64(3)));
 }
+
+#[test]
+fn what_was_deleted_or_came_late_moves_the_ends_of_a_series() {
+    let series = long(20_000);
+    let ends = |snapshot: &SeriesSnapshot| {
+        let points = snapshot.range(..).unwrap().read().unwrap();
+        let (bounded, _) = snapshot.bounded(&(..)).unwrap().unwrap();
+        let times = points.times();
+        assert_eq!((Some(&bounded.first), Some(&bounded.last)), (times.first(), times.last()));
+        (bounded.first, bounded.last)
+    };
+    let before = series.snapshot();
+    let (first, last) = ends(&before);
+    let how = CommitOptions::default();
+    series.delete(..Micros(first + 5_000), &how).unwrap();
+    series.delete(Micros(last - 5_000).., &how).unwrap();
+    let cut = ends(&series.snapshot());
+    assert!(cut.0 > first && cut.1 < last);
+    assert_eq!(ends(&before), (first, last));
+    series.append(Micros(-1), 1.0, &how).unwrap();
+    series.append(Micros(last + 1), 1.0, &how).unwrap();
+    assert_eq!(ends(&series.snapshot()), (-1, last + 1));
+    series.delete(.., &how).unwrap();
+    assert!(series.snapshot().bounded(&(..)).unwrap().is_none());
+}
