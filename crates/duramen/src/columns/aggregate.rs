@@ -8,7 +8,7 @@
 //!
 //! Invariants:
 //! - answers are those of reading every value: heads of cells serve only where all of their slots
-//!   are rows and none changed, summaries that are corrected where some did;
+//!   are rows and none changed, or where what a few of these had can be taken off;
 //! - the lock of the tree is held for one range of slots of one row group at a time.
 
 use std::ops::Range;

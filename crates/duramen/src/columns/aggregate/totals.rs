@@ -8,8 +8,11 @@ use super::mask::Mask;
 use super::states::Sum;
 use super::value::{Value, ValueKind};
 use super::view::{Body, Section, View};
-use crate::encoding::{Differences, Values};
+use crate::encoding::{Differences, Summary, Values};
 use crate::tree::conditions::Bits;
+
+/// Slots that may be taken off a summary one by one.
+const LACKING_MAX: u64 = 256;
 
 impl<'a> View<'a> {
     /// The slots of a section among some, counted from its first, without those that changed.
@@ -54,8 +57,10 @@ impl<'a> View<'a> {
                 value.integer().map_or_else(Sum::default, |value| Sum::of(value, count))
             }
             Body::Integers(values) => {
-                if let Some(summary) = section.summary_of(count) {
-                    return Sum::of_summary(&summary, count);
+                if let Some((summary, lacking)) = self.nearly_all(section, values, own) {
+                    let mut sum = Sum::of_summary(&summary, count);
+                    sum.total -= lacking.into_iter().map(i128::from).sum::<i128>();
+                    return sum;
                 }
                 self.read.set(true);
                 sum_of(values, &own.bits(&(0..section.len)))
@@ -70,6 +75,27 @@ impl<'a> View<'a> {
                 sum
             }
         }
+    }
+
+    /// The summary of a section of which all slots but a few are wanted, and the integers at these.
+    fn nearly_all(
+        &self,
+        section: &Section<'_>,
+        values: &Values<'_>,
+        own: &Mask,
+    ) -> Option<(Summary, Vec<i64>)> {
+        let slots = 0..section.len;
+        if own.count(&slots) + LACKING_MAX < u64::from(section.len) {
+            return None;
+        }
+        let summary = section.summary()?;
+        let mut lacking = Vec::new();
+        if let Mask::Some(own) = own {
+            let others = Bits::of(&slots).without(own);
+            lacking.extend(others.slots().filter_map(|slot| values.get(slot.into())));
+            self.read.set(self.read.get() || !lacking.is_empty());
+        }
+        Some((summary, lacking))
     }
 
     /// Values at some slots, the least and the greatest among them.
@@ -87,15 +113,19 @@ impl<'a> View<'a> {
             let Body::Integers(values) = &section.body else { continue };
             let own = self.own(section, rows);
             let count = own.count(&(0..section.len));
-            let (least, most) = match section.summary_of(count) {
-                Some(summary) => (i64::try_from(summary.min).ok(), i64::try_from(summary.max).ok()),
-                None if count > 0 => {
-                    self.read.set(true);
-                    bounds_of(values, &own.bits(&(0..section.len))).unzip()
-                }
-                None => (None, None),
-            };
-            found.extend([least, most].into_iter().flatten().map(Value::Int));
+            if count == 0 {
+                continue;
+            }
+            let known = self.nearly_all(section, values, &own).and_then(|(summary, lacking)| {
+                let bounds = [i64::try_from(summary.min).ok()?, i64::try_from(summary.max).ok()?];
+                // Of several that are the least one may have stayed.
+                lacking.iter().all(|value| !bounds.contains(value)).then_some(bounds)
+            });
+            let bounds = known.or_else(|| {
+                self.read.set(true);
+                bounds_of(values, &own.bits(&(0..section.len))).map(<[i64; 2]>::from)
+            });
+            found.extend(bounds.into_iter().flatten().map(Value::Int));
         }
         found
     }
