@@ -39,9 +39,8 @@ pub(crate) fn is_free_within<T>(lock: &Arc<Mutex<T>>, timeout: Duration) -> bool
         if left.is_zero() {
             return false;
         }
-        let pause = left.min(LOOK_AGAIN);
-        std::thread::sleep(pause);
-        left -= pause;
+        pause();
+        left = left.saturating_sub(LOOK_AGAIN);
     }
     // What was done by who had it last is seen from here on.
     fence(Ordering::Acquire);
@@ -52,6 +51,18 @@ pub(crate) fn is_free_within<T>(lock: &Arc<Mutex<T>>, timeout: Duration) -> bool
 #[cfg(shuttle)]
 pub(crate) fn is_free_within<T>(lock: &Arc<Mutex<T>>, timeout: Duration) -> bool {
     lock_for(lock, timeout).is_some()
+}
+
+/// Lets others run for a moment.
+#[cfg(not(shuttle))]
+pub(crate) fn pause() {
+    std::thread::sleep(LOOK_AGAIN);
+}
+
+/// The same, whose moment is up to the scheduler.
+#[cfg(shuttle)]
+pub(crate) fn pause() {
+    shuttle::thread::yield_now();
 }
 
 /// Takes a lock. Time does not pass: whoever would wait waits until he has it.

@@ -329,9 +329,8 @@ impl Transaction {
             let tree = self.engine.view().tree(id)?;
             // Whoever waits holds only trees with lower numbers, so nobody waits in a circle.
             let in_order = self.writers.keys().next_back().is_none_or(|&last| last < id);
-            let Some(turn) = tree.turn(if in_order { TURN_WAIT_MS } else { 0 }) else {
-                return Err(self.lose_turn(id));
-            };
+            let turn = if in_order { tree.turn(TURN_WAIT_MS) } else { tree.turn_at_once() };
+            let Some(turn) = turn else { return Err(self.lose_turn(id)) };
             if tree.is_purging() {
                 return Err(purging());
             }
@@ -364,4 +363,46 @@ fn busy() -> Error {
     let message = "another transaction is writing one of the documents: end it, or name documents \
                    in the order in which they were created, then retry";
     Error::new(ErrorKind::Busy, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Duration;
+
+    use crate::{CommitOptions, Database, ErrorKind};
+
+    /// A compaction that dropped what had departed from a document was in the way of transactions
+    /// that came to that document behind a later one.
+    #[test]
+    fn documents_may_be_named_in_any_order_while_a_background_step_passes() {
+        let db = Database::memory().unwrap();
+        let first = db.create_document("first").unwrap();
+        db.create_document("second").unwrap();
+        let (_, tree) = first.parts();
+        let is_done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_done.load(Ordering::Relaxed) {
+                    let turn = tree.passing_turn(10);
+                    std::thread::sleep(Duration::from_micros(100));
+                    drop(turn);
+                }
+            });
+            let saved = (0..200).try_for_each(|n: u32| {
+                let mut transaction = db.transaction();
+                transaction.put("second", n.to_string().as_bytes())?;
+                transaction.put("first", n.to_string().as_bytes())?;
+                transaction.commit(&CommitOptions::default()).map(drop)
+            });
+            is_done.store(true, Ordering::Relaxed);
+            saved.unwrap();
+        });
+        // Another transaction is still not waited for.
+        let mut holder = db.transaction();
+        holder.put("first", b"0").unwrap();
+        let mut late = db.transaction();
+        late.put("second", b"0").unwrap();
+        assert_eq!(late.put("first", b"1").unwrap_err().kind(), ErrorKind::Busy);
+    }
 }

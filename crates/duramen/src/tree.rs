@@ -9,13 +9,13 @@
 
 use std::fmt;
 use std::io::Write;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::Indexes;
-use crate::limits::REVISIONS_MAX;
+use crate::limits::{REVISIONS_MAX, TURN_WAIT_MS};
 use crate::memory::{Hold, Resident, TreeNumber};
 use crate::node::{Move, NodeId};
 use crate::options::LastOptions;
@@ -108,6 +108,9 @@ pub(crate) struct Tree {
     turn: Arc<Mutex<()>>,
     /// Whether a purge of it is under way: then nobody writes it.
     is_purging: AtomicBool,
+    /// How many background steps began to take the turn, and how many of them are over.
+    passing: AtomicU64,
+    passed: AtomicU64,
     /// Bytes of the last whole value printed: the room that the next one is given at once.
     printed_bytes: AtomicUsize,
 }
@@ -115,6 +118,25 @@ pub(crate) struct Tree {
 /// The right to write a tree.
 pub(crate) struct Turn {
     _guard: ArcMutexGuard<RawMutex, ()>,
+}
+
+/// The same for a background step, which has it for a moment: who would not wait for it otherwise
+/// waits until it is over.
+#[derive(Debug)]
+pub(crate) struct PassingTurn {
+    // Given back before it is told.
+    _turn: Turn,
+    _passing: Passing,
+}
+
+/// Tells at its end that a background step has the turn no more.
+#[derive(Debug)]
+struct Passing(Arc<Tree>);
+
+impl Drop for Passing {
+    fn drop(&mut self) {
+        self.0.passed.fetch_add(1, Ordering::SeqCst);
+    }
 }
 
 impl fmt::Debug for Turn {
@@ -156,6 +178,8 @@ impl Tree {
             number,
             turn: Arc::default(),
             is_purging: AtomicBool::new(false),
+            passing: AtomicU64::new(0),
+            passed: AtomicU64::new(0),
             printed_bytes: AtomicUsize::new(0),
         }
     }
@@ -168,6 +192,31 @@ impl Tree {
     pub(crate) fn turn(&self, wait_ms: u64) -> Option<Turn> {
         let guard = sync::lock_for(&self.turn, Duration::from_millis(wait_ms))?;
         Some(Turn { _guard: guard })
+    }
+
+    /// The same for a background step.
+    pub(crate) fn passing_turn(self: &Arc<Self>, wait_ms: u64) -> Option<PassingTurn> {
+        self.passing.fetch_add(1, Ordering::SeqCst);
+        let passing = Passing(Arc::clone(self));
+        // Where time does not pass, who waits for what somebody has may wait for ever for one who
+        // waits for him.
+        let wait_ms = if cfg!(shuttle) { 0 } else { wait_ms };
+        Some(PassingTurn { _turn: self.turn(wait_ms)?, _passing: passing })
+    }
+
+    /// The right to write, not waited for unless a background step has it for a moment: none if
+    /// somebody else keeps it.
+    pub(crate) fn turn_at_once(&self) -> Option<Turn> {
+        for _ in 0..TURN_WAIT_MS {
+            let passed = self.passed.load(Ordering::SeqCst);
+            let turn = self.turn(0);
+            // Without a background step in between, who has it is none.
+            if turn.is_some() || self.passing.load(Ordering::SeqCst) == passed {
+                return turn;
+            }
+            sync::pause();
+        }
+        None
     }
 
     /// Whether within so many milliseconds there is a moment in which nobody has the right to write.

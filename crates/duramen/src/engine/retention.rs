@@ -22,7 +22,7 @@ use crate::tree::departed::Departed;
 use crate::tree::history::short;
 use crate::tree::kept::Kept;
 use crate::tree::merge::IndexIds;
-use crate::tree::{Tree, Turn};
+use crate::tree::{PassingTurn, Tree};
 
 /// How often it is decided anew what to keep before nothing is dropped this time.
 const TRIES: usize = 4;
@@ -88,14 +88,14 @@ impl Trimming {
 
     /// The turns of the trees of which something departed is dropped, so that nothing of it comes
     /// back; none if something has, or if somebody keeps such a turn.
-    pub(super) fn close(&mut self, wait_ms: u64) -> Result<Option<Vec<Turn>>> {
+    pub(super) fn close(&mut self, wait_ms: u64) -> Result<Option<Vec<PassingTurn>>> {
         let mut trees: Vec<_> = self.departed().into_values().collect();
         // Most of the commits are gone through before anybody has to wait.
         if self.comes_back()? {
             return Ok(None);
         }
         trees.sort_unstable_by_key(|departed| departed.tree.id());
-        let turns = trees.iter().map(|departed| departed.tree.turn(wait_ms));
+        let turns = trees.iter().map(|departed| departed.tree.passing_turn(wait_ms));
         let Some(turns) = turns.collect::<Option<Vec<_>>>() else { return Ok(None) };
         Ok((!self.comes_back()?).then_some(turns))
     }
