@@ -91,17 +91,27 @@ pub trait File: Send + Sync + fmt::Debug {
 /// Bytes of a file that one owner writes. What was written is the operating system's to keep: it
 /// survives a killed process, and a power loss where that system had it on the device by then.
 pub trait Mapping: Send + fmt::Debug {
-    /// Writes all of `bytes` to a place. Their number is fixed, so that a copy of them is no call.
-    fn write(&mut self, bytes: &[u8; MAPPED_BYTES], offset: u64) -> io::Result<()>;
+    /// Writes a record to a place.
+    fn write(&mut self, record: Mapped, offset: u64) -> io::Result<()>;
 }
 
-/// Bytes that are written to mapped memory at once.
+/// What is written to mapped memory at once: the bytes of two numbers, little-endian. Numbers are in
+/// registers; bytes that were just put together one by one would have to be waited for.
+pub type Mapped = (u128, u128);
+
+/// How many bytes that are.
 pub const MAPPED_BYTES: usize = 32;
+
+/// These bytes.
+#[inline]
+pub fn mapped_bytes(record: Mapped) -> [u8; MAPPED_BYTES] {
+    zerocopy::transmute!([record.0.to_le_bytes(), record.1.to_le_bytes()])
+}
 
 /// A device that maps no memory writes to the file.
 impl Mapping for Arc<dyn File> {
-    fn write(&mut self, bytes: &[u8; MAPPED_BYTES], offset: u64) -> io::Result<()> {
-        write_all_at(self.as_ref(), bytes, offset)
+    fn write(&mut self, record: Mapped, offset: u64) -> io::Result<()> {
+        write_all_at(self.as_ref(), &mapped_bytes(record), offset)
     }
 }
 

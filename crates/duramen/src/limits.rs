@@ -70,7 +70,7 @@ pub const SERIES_NOTE_BYTES_MAX: usize = 4_096;
 /// together when they are read.
 pub const SERIES_TAIL_POINTS_MAX: usize = 4_096;
 /// Points of one commit that are not gathered with those of others, but stay as they came.
-pub const SERIES_PIECE_POINTS_MIN: usize = 1_024;
+pub const SERIES_PIECE_POINTS_MIN: usize = 512;
 /// Points of a series that are read at once.
 pub const SERIES_READ_POINTS: usize = 8_192;
 /// Points of all series in one commit.
@@ -79,11 +79,13 @@ pub const SERIES_COMMIT_POINTS_MAX: usize = 1 << 26;
 pub const STAGING_STRIPES_MAX: usize = 16;
 /// One in so many bytes of the journal at which a checkpoint is due is a bank of a staging file, of
 /// which each has two.
-pub const STAGING_JOURNAL_SHARE: usize = 64;
+pub const STAGING_JOURNAL_SHARE: usize = 16;
 /// Bytes of a bank of a staging file, at the least and at the most.
 pub const STAGING_BANK_BYTES_MIN: usize = 1 << 10;
 /// See [`STAGING_BANK_BYTES_MIN`].
-pub const STAGING_BANK_BYTES_MAX: usize = 1 << 20;
+pub const STAGING_BANK_BYTES_MAX: usize = 1 << 22;
+/// Series of which a bank of a staging file has points, at the most.
+pub const STAGING_BANK_SERIES_MAX: usize = 1 << 15;
 /// Points, commits or deleted spans that one item of a dump has.
 pub const DUMP_ITEM_POINTS: usize = 1_024;
 /// Bytes of text of the points of one item of a dump; a single one may have more.

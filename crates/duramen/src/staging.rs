@@ -165,6 +165,19 @@ impl Staging {
         stamped.map_err(|error| Error::io(format!("cannot write to {DIRECTORY}"), error))
     }
 
+    /// Writes a point if that is all there is to do, as it nearly always is; whether it did.
+    #[inline]
+    pub(crate) fn stage_another(
+        &self,
+        binding: &Binding,
+        point: &StagedPoint,
+        interval_ms: u32,
+    ) -> bool {
+        let own = own_stripe();
+        let stripe = self.stripes.get(own).and_then(OnceLock::get);
+        stripe.is_some_and(|stripe| stripe.stage_another(binding, point, (own, interval_ms)))
+    }
+
     /// Writes a point into the stripe of its series, which is that of the thread if it has none.
     /// `make` makes a stripe.
     pub(crate) fn stage(
@@ -197,7 +210,6 @@ impl Staging {
         }
     }
 
-    #[inline]
     fn stripe(&self, number: usize, make: &dyn Fn(usize) -> Result<Stripe>) -> Result<&Stripe> {
         let slot = &self.stripes[number];
         if let Some(stripe) = slot.get() {

@@ -256,11 +256,14 @@ fn what_is_written_to_a_mapping_is_in_the_file() {
         let file = device.open("dir/mapped", Access::Create).unwrap();
         write_all_at(&*file, &[7; 5_000], 0).unwrap();
         let mut mapping = device.map("dir/mapped", 5_000).unwrap();
-        mapping.write(&[8; MAPPED_BYTES], 5_000 - MAPPED_BYTES as u64).unwrap();
-        mapping.write(&[9; MAPPED_BYTES], 4_095).unwrap();
+        mapping.write((8, 9), 5_000 - MAPPED_BYTES as u64).unwrap();
+        mapping.write((10 << 64, u128::MAX), 4_095).unwrap();
         let mut expected = [7; 5_000];
-        expected[5_000 - MAPPED_BYTES..].fill(8);
-        expected[4_095..][..MAPPED_BYTES].fill(9);
+        expected[5_000 - MAPPED_BYTES..].fill(0);
+        (expected[5_000 - MAPPED_BYTES], expected[5_000 - MAPPED_BYTES / 2]) = (8, 9);
+        expected[4_095..][..MAPPED_BYTES / 2].fill(0);
+        expected[4_095 + 8] = 10;
+        expected[4_095 + MAPPED_BYTES / 2..][..MAPPED_BYTES / 2].fill(0xff);
         assert_eq!(content(&*file), expected);
         file.sync().unwrap();
         assert_eq!(kind(device.map("dir/mapped", 5_001)), ErrorKind::UnexpectedEof);

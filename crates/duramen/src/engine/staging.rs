@@ -24,7 +24,6 @@ use crate::tree::cell_key::TreeId;
 
 impl Engine {
     /// Stages a point, which becomes part of a commit within an interval.
-    #[inline]
     pub(crate) fn stage(
         &self,
         binding: &Binding,
@@ -32,28 +31,46 @@ impl Engine {
         interval_ms: u32,
     ) -> Result<()> {
         self.journal()?.check_open()?;
+        if !self.staging.stage_another(binding, point, interval_ms) {
+            return self.stage_first(binding, point, interval_ms);
+        }
+        if !self.has_worker() {
+            self.seal_if_due();
+        }
+        Ok(())
+    }
+
+    /// The same where that takes more than to write the point.
+    #[cold]
+    fn stage_first(&self, binding: &Binding, point: &StagedPoint, interval_ms: u32) -> Result<()> {
         let make = |_| self.make_stripe();
         loop {
             match self.staging.stage(binding, point, interval_ms, &make)? {
-                Staged::Due(interval_ms) => {
-                    let interval = i64::from(interval_ms) * 1_000;
-                    let due = self.clock().now().0.saturating_add(interval);
-                    if self.staging.set_due(Micros(due)) {
-                        self.sealing.wake();
-                    }
-                }
-                Staged::Full => self.sealing.wake_full(),
                 // Whoever seals it now is waited for.
-                Staged::Waits => {
-                    self.seal()?;
-                    continue;
+                Staged::Waits => self.seal()?,
+                staged => {
+                    self.see_to(staged);
+                    return Ok(());
                 }
-                Staged::Done | Staged::Elsewhere => {}
             }
-            if !self.has_worker() {
-                self.seal_if_due();
+        }
+    }
+
+    /// Does what is to be done now that a point is staged.
+    fn see_to(&self, staged: Staged) {
+        match staged {
+            Staged::Due(interval_ms) => {
+                let interval = i64::from(interval_ms) * 1_000;
+                let due = self.clock().now().0.saturating_add(interval);
+                if self.staging.set_due(Micros(due)) {
+                    self.sealing.wake();
+                }
             }
-            return Ok(());
+            Staged::Full => self.sealing.wake_full(),
+            Staged::Done | Staged::Waits | Staged::Elsewhere => {}
+        }
+        if !self.has_worker() {
+            self.seal_if_due();
         }
     }
 

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{
-    Access, Device, File, Lock, MAPPED_BYTES, Mapping, check_path, split_path, write_all_at,
+    Access, Device, File, Lock, Mapped, Mapping, check_path, mapped_bytes, split_path, write_all_at,
 };
 
 /// Files in a directory of the operating system.
@@ -190,9 +190,9 @@ struct DirectoryMapping(duramen_mapping::Mapping);
 
 impl Mapping for DirectoryMapping {
     #[inline]
-    fn write(&mut self, bytes: &[u8; MAPPED_BYTES], offset: u64) -> io::Result<()> {
+    fn write(&mut self, record: Mapped, offset: u64) -> io::Result<()> {
         let offset = usize::try_from(offset).map_err(|_| io::ErrorKind::FileTooLarge)?;
-        self.0.write(bytes, offset);
+        self.0.write(&mapped_bytes(record), offset);
         Ok(())
     }
 }

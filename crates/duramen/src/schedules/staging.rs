@@ -26,7 +26,7 @@ fn open(device: Arc<dyn Device>) -> Database {
         background: false,
         clock: clock(),
         // Banks are as small as they get.
-        checkpoint_journal_bytes: 64 << 10,
+        checkpoint_journal_bytes: 16 << 10,
         ..Options::default()
     };
     Database::open_device(device, options).expect("a database")

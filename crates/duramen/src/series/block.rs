@@ -422,8 +422,25 @@ fn check_order(times: &[i64], sequences: &Sequences, start: usize) -> bool {
     has_duplicates
 }
 
+/// Whether all steps are one and the same, forwards: that takes less than a look at the order.
+fn rises_steadily(times: &[i64]) -> bool {
+    let [first, second, ..] = times else { return false };
+    let step = second.wrapping_sub(*first);
+    let rest = times.get(1..).unwrap_or_default();
+    // Not by `all`: without an early exit the differences are vectorised.
+    let others = times.iter().zip(rest).map(|(one, two)| two.wrapping_sub(*one) ^ step);
+    let is_steady = others.fold(0, |any, other| any | other) == 0;
+    // Steps that wrap around do not come to the last time.
+    let last = i128::from(*first)
+        .saturating_add(i128::from(step).saturating_mul((times.len() as i128).saturating_sub(1)));
+    is_steady && step > 0 && times.last().is_some_and(|time| i128::from(*time) == last)
+}
+
 /// Whether some times are there twice, or `None` if the points are not in order.
 fn in_order(times: &[i64], sequences: &Sequences, start: usize) -> Option<bool> {
+    if rises_steadily(times) {
+        return Some(false);
+    }
     let rest = times.get(1..).unwrap_or_default();
     // Not by `any`: without an early exit the comparisons are vectorised.
     let pairs = || times.iter().zip(rest);

@@ -232,6 +232,11 @@ impl Tail {
     /// The points in the order of a piece.
     pub(crate) fn into_piece(self) -> Piece {
         let Self { mut points, mut sequences } = self;
+        // They came in the order of their commits.
+        let newest = match &sequences {
+            Sequences::All(all) => *all,
+            Sequences::Each(each) => each.last().copied().unwrap_or_default(),
+        };
         let times = points.times();
         if !times.is_sorted() {
             let mut order: Vec<usize> = (0..times.len()).collect();
@@ -240,6 +245,7 @@ impl Tail {
             sequences = sequences.permuted(&order);
             points.permute(&order);
         }
-        Piece::new(Arc::new(points), sequences)
+        let is_plain = points.times().is_sorted_by(|a, b| a < b);
+        Piece { points: Arc::new(points), sequences, is_plain, newest }
     }
 }

@@ -50,6 +50,12 @@ impl Columns {
         self.points
     }
 
+    /// Of how many series there are any.
+    #[inline]
+    pub(crate) fn series(&self) -> usize {
+        self.used
+    }
+
     /// Makes a column for the series of a point, which is not in it yet; its number.
     pub(crate) fn begin(&mut self, point: &StagedPoint) -> usize {
         let number = self.used;

@@ -4,6 +4,7 @@ use super::layout::{
     HEADERS, StagedPoint, bank_header, file_bytes, file_header, generation_seed, place_at, read,
     stripe_seed,
 };
+use crate::io::mapped_bytes;
 use crate::revision::CommitSequence;
 use crate::series::ValueType;
 use crate::tree::cell_key::TreeId;
@@ -44,11 +45,14 @@ pub(crate) fn files() -> impl Iterator<Item = Vec<u8>> {
         for (bank, count) in counts.into_iter().enumerate() {
             let generation = 4 + bank as u64;
             let header = generation_seed(seed, bank, 0);
-            let header = bank_header(header, bank, generation, CommitSequence(30));
+            let header = mapped_bytes(bank_header(header, bank, generation, CommitSequence(30)));
             put(place_at(PLACES, bank, bank), &header);
             let seed = generation_seed(seed, bank, generation);
             for (number, place) in (0..count).zip(HEADERS..) {
-                put(place_at(PLACES, bank, place), &point(number).record(seed, place));
+                put(
+                    place_at(PLACES, bank, place),
+                    &mapped_bytes(point(number).record(seed, place)),
+                );
             }
         }
         file

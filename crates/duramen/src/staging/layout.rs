@@ -18,7 +18,7 @@
 use zerocopy::little_endian::{I64, U32, U64, U128};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use crate::io::MAPPED_BYTES;
+use crate::io::{MAPPED_BYTES, Mapped};
 use crate::revision::CommitSequence;
 use crate::series::ValueType;
 use crate::tree::cell_key::TreeId;
@@ -154,16 +154,8 @@ pub(crate) fn bank_header(
     place: usize,
     generation: u64,
     after: CommitSequence,
-) -> [u8; RECORD_BYTES] {
-    let mut header = BankHeader {
-        checksum: U32::ZERO,
-        reserved: U32::ZERO,
-        generation: generation.into(),
-        after: after.0.into(),
-        reserved_too: U64::ZERO,
-    };
-    header.checksum = header.sum(seed, place).into();
-    zerocopy::transmute!(header)
+) -> Mapped {
+    record((seed, place), 0, [generation, after.0, 0])
 }
 
 impl BankHeader {
@@ -193,18 +185,10 @@ impl FileHeader {
 impl StagedPoint {
     /// The record of the point at a place of a bank.
     #[inline]
-    pub(crate) fn record(&self, seed: u32, place: usize) -> [u8; RECORD_BYTES] {
-        let mut record = StoredRecord {
-            checksum: U32::ZERO,
-            value_type: type_code(self.value_type),
-            quality: self.quality,
-            reserved: [0; 2],
-            series: self.series.0.saturating_sub(TreeId::SERIES.0).into(),
-            time: self.time.into(),
-            bits: self.bits.into(),
-        };
-        record.checksum = record.sum(seed, place).into();
-        zerocopy::transmute!(record)
+    pub(crate) fn record(&self, seed: u32, place: usize) -> Mapped {
+        let head = u32::from_le_bytes([type_code(self.value_type), self.quality, 0, 0]);
+        let series = self.series.0.saturating_sub(TreeId::SERIES.0);
+        record((seed, place), head, [series, self.time.cast_unsigned(), self.bits])
     }
 
     /// The point of a record; none if there is no such record at this place.
@@ -227,6 +211,15 @@ impl StagedPoint {
 #[inline]
 fn sum((seed, place): (u32, usize), head: u32, words: [u64; 3]) -> u32 {
     duramen_kernel::crc32c_record(place_seed(seed, place), head, words)
+}
+
+/// A header or record: its checksum, and what follows that.
+#[inline]
+fn record(at: (u32, usize), head: u32, words: [u64; 3]) -> Mapped {
+    let first = u64::from(head) << 32 | u64::from(sum(at, head, words));
+    let [second, third, fourth] = words;
+    let both = |low, high| u128::from(high) << 64 | u128::from(low);
+    (both(first, second), both(third, fourth))
 }
 
 /// The codes begin with 1, so that zeros are no record.

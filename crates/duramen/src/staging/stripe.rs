@@ -10,6 +10,7 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::io::Mapping;
+use crate::limits::STAGING_BANK_SERIES_MAX;
 use crate::revision::CommitSequence;
 use crate::staging::layout::{
     BANKS, HEADERS, StagedPoint, bank_header, generation_seed, place_at, stripe_seed,
@@ -135,6 +136,23 @@ impl Stripe {
         generation > self.sealed.load(Ordering::Acquire)
     }
 
+    /// Writes a point of a series that has one in the open bank already, if there is room for it,
+    /// and it may wait as long as those before; whether it did.
+    #[inline]
+    pub(crate) fn stage_another(
+        &self,
+        binding: &Binding,
+        point: &StagedPoint,
+        (number, interval_ms): (usize, u32),
+    ) -> bool {
+        let mut banks = self.banks.lock();
+        // Only who holds the stripe that a series is bound to may bind it to another one.
+        binding.stripe.load(Ordering::Relaxed) == number
+            && banks.takes_another(binding, interval_ms)
+            // What fails is tried again by who can say so.
+            && banks.push(binding, point).is_ok()
+    }
+
     /// Writes a point. A series whose points are all sealed goes to the stripe of the thread.
     pub(crate) fn stage(
         &self,
@@ -215,18 +233,33 @@ impl Stripe {
 }
 
 impl Bank {
+    #[inline]
+    fn has_room(&self, places: usize) -> bool {
+        // A column takes more memory than a point.
+        self.state == State::Open
+            && self.columns.len() < places - HEADERS
+            && self.columns.series() < STAGING_BANK_SERIES_MAX
+    }
+
     fn is_to_seal(&self) -> bool {
         self.state == State::Full || self.state == State::Open && self.columns.len() > 0
     }
 }
 
 impl Banks {
-    /// Has the open bank take a point, if there is room for one in any.
+    /// Whether the open bank has room, and a point of a series already.
     #[inline]
+    fn takes_another(&self, binding: &Binding, interval_ms: u32) -> bool {
+        let bank = &self.both[self.open];
+        bank.generation == binding.generation.load(Ordering::Relaxed)
+            && bank.has_room(self.places)
+            && interval_ms >= self.interval_ms
+    }
+
+    /// Has the open bank take a point, if there is room for one in any.
     fn make_room(&mut self, after: &AtomicU64) -> io::Result<Staged> {
         let bank = &mut self.both[self.open];
-        let has_room = bank.columns.len() < self.places - HEADERS;
-        if bank.state == State::Open && has_room {
+        if bank.has_room(self.places) {
             return Ok(Staged::Done);
         }
         let mut staged = Staged::Done;
@@ -246,7 +279,7 @@ impl Banks {
         let bank = &mut self.both[self.open];
         let place = HEADERS + bank.columns.len();
         let record = point.record(bank.seed, place);
-        self.mapping.write(&record, place_at(self.places, self.open, place))?;
+        self.mapping.write(record, place_at(self.places, self.open, place))?;
         // Not at each point: beside it in memory may be what another thread stages points by.
         if binding.generation.load(Ordering::Relaxed) != bank.generation {
             binding.generation.store(bank.generation, Ordering::Relaxed);
@@ -273,8 +306,50 @@ impl Banks {
         let place = bank.headers % HEADERS;
         let seed = generation_seed(self.seed, at, 0);
         let header = bank_header(seed, place, bank.generation, after);
-        self.mapping.write(&header, place_at(self.places, at, place))?;
+        self.mapping.write(header, place_at(self.places, at, place))?;
         bank.headers += 1;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::io::{Access, Device, File, MemoryDevice};
+    use crate::series::ValueType;
+    use crate::tree::cell_key::TreeId;
+
+    fn point(series: u64) -> StagedPoint {
+        let series = TreeId(TreeId::SERIES.0 + series);
+        StagedPoint { series, time: 7, bits: 1, value_type: ValueType::I64, quality: 192 }
+    }
+
+    #[test]
+    fn a_bank_is_full_with_so_many_series() {
+        let file: Arc<dyn File> = MemoryDevice::new().open("stripe", Access::Create).unwrap();
+        let stripe = Stripe::new((7, 9), Box::new(file), 2 * STAGING_BANK_SERIES_MAX);
+        let after = AtomicU64::new(0);
+        let place = Place { number: 0, own: 0, after: &after, interval_ms: 100 };
+        let stage = |binding: &Binding, number| {
+            binding.stripe.store(0, Ordering::Relaxed);
+            stripe.stage(binding, &point(number), place).unwrap()
+        };
+        let first = Binding::new();
+        assert_eq!(stage(&first, 1), Staged::Due(100));
+        assert!(stripe.stage_another(&first, &point(1), (0, 100)));
+        assert!(!stripe.stage_another(&first, &point(1), (0, 99)), "it has to be sealed earlier");
+        assert!(!stripe.stage_another(&first, &point(1), (1, 100)), "it is of another thread");
+        for number in 2..=STAGING_BANK_SERIES_MAX as u64 {
+            let binding = Binding::new();
+            assert!(!stripe.stage_another(&binding, &point(number), (0, 100)), "it is not bound");
+            assert_eq!(stage(&binding, number), Staged::Done);
+        }
+        assert!(!stripe.stage_another(&first, &point(1), (0, 100)), "the bank is full");
+        assert_eq!(stage(&first, 1), Staged::Full);
+        let taken = stripe.take();
+        let points: Vec<_> = taken.banks.iter().map(|(_, columns)| columns.len()).collect();
+        assert_eq!(points, [STAGING_BANK_SERIES_MAX + 1, 1]);
     }
 }

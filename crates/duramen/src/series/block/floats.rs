@@ -90,6 +90,7 @@ impl Float for f32 {
 /// Takes floats as they are decoded, some at a time.
 pub(super) type Sink<'a, T> = &'a mut dyn FnMut(&[T]);
 
+#[inline]
 fn alike<T: Float>(one: &T, two: &T) -> bool {
     one.bits() == two.bits()
 }

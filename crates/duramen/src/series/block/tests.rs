@@ -318,3 +318,22 @@ fn sums_of_decimals_that_would_overflow_are_not_told() {
         assert_eq!(block.sums(&[1_001], Quality::is_good).unwrap(), wanted);
     }
 }
+
+#[test]
+fn steady_times_are_in_order_unless_they_wrap_around() {
+    let order = |times: &[i64]| in_order(times, &Sequences::All(CommitSequence(1)), 0);
+    for (times, expected) in [
+        (&[7][..], Some(false)),
+        (&[7, 9, 11], Some(false)),
+        (&[7, 9, 12], Some(false)),
+        (&[7, 9, 9], Some(true)),
+        (&[7, 7, 7], Some(true)),
+        (&[7, 9, 8], None),
+        (&[9, 8, 7], None),
+        (&[i64::MIN, 0], Some(false)),
+        (&[i64::MAX - 1, i64::MAX, i64::MIN], None),
+        (&[0, 1 << 62, i64::MIN, -(1 << 62), 0], None),
+    ] {
+        assert_eq!(order(times), expected, "{times:?}");
+    }
+}

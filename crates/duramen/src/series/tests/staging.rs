@@ -22,7 +22,7 @@ fn open(device: &MemoryDevice) -> Database {
     let options = Options {
         background: false,
         // A bank has 30 points.
-        checkpoint_journal_bytes: 64 << 10,
+        checkpoint_journal_bytes: 16 << 10,
         ..Options::default()
     };
     Database::open_device(Arc::new(device.clone()), options).unwrap()

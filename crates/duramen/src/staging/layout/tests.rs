@@ -6,6 +6,7 @@
 )]
 
 use super::*;
+use crate::io::mapped_bytes;
 
 const PLACES: usize = 6;
 
@@ -31,11 +32,11 @@ fn sample() -> Vec<u8> {
     let seed = stripe_seed(7, 9);
     for (bank, generation, points) in [(0, 4, 0..3), (1, 3, 3..7)] {
         let headers = generation_seed(seed, bank, 0);
-        let header = bank_header(headers, 1, generation, CommitSequence(5));
+        let header = mapped_bytes(bank_header(headers, 1, generation, CommitSequence(5)));
         put(&mut file, place_at(PLACES, bank, 1), &header);
         let records = generation_seed(seed, bank, generation);
         for (number, place) in points.zip(HEADERS..) {
-            let record = point(number).record(records, place);
+            let record = mapped_bytes(point(number).record(records, place));
             put(&mut file, place_at(PLACES, bank, place), &record);
         }
     }
@@ -64,7 +65,7 @@ fn a_file_of_another_database_has_nothing() {
 fn the_newer_of_two_headers_counts_and_a_torn_one_does_not() {
     let mut file = sample();
     let headers = generation_seed(stripe_seed(7, 9), 0, 0);
-    let header = bank_header(headers, 0, 4, CommitSequence(8));
+    let header = mapped_bytes(bank_header(headers, 0, 4, CommitSequence(8)));
     put(&mut file, place_at(PLACES, 0, 0), &header);
     let newest = |file: &[u8]| read(file, 7).unwrap().generations.pop().unwrap();
     assert_eq!(newest(&file).after, CommitSequence(8));
@@ -92,10 +93,10 @@ fn any_byte_that_is_wrong_ends_the_bank_there() {
 fn a_record_of_another_place_or_generation_is_none() {
     let seed = stripe_seed(7, 9);
     let mut file = sample();
-    let moved = point(9).record(generation_seed(seed, 0, 4), HEADERS + 1);
+    let moved = mapped_bytes(point(9).record(generation_seed(seed, 0, 4), HEADERS + 1));
     put(&mut file, place_at(PLACES, 0, HEADERS), &moved);
     assert!(read(&file, 7).unwrap().generations[1].points.is_empty());
-    let old = point(9).record(generation_seed(seed, 0, 2), HEADERS);
+    let old = mapped_bytes(point(9).record(generation_seed(seed, 0, 2), HEADERS));
     put(&mut file, place_at(PLACES, 0, HEADERS), &old);
     assert!(read(&file, 7).unwrap().generations[1].points.is_empty());
 }
