@@ -95,8 +95,8 @@ pub trait Mapping: Send + fmt::Debug {
     fn write(&mut self, record: Mapped, offset: u64) -> io::Result<()>;
 }
 
-/// What is written to mapped memory at once: the bytes of two numbers, little-endian. Numbers are in
-/// registers; bytes that were just put together one by one would have to be waited for.
+/// What is written to mapped memory at once: the bytes of two numbers, little-endian. Numbers are
+/// in registers; bytes that were just put together one by one would have to be waited for.
 pub type Mapped = (u128, u128);
 
 /// How many bytes that are.

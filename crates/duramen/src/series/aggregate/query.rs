@@ -168,8 +168,8 @@ impl SeriesSnapshot {
         Ok((bounded.first <= bounded.last).then_some((bounded, end)))
     }
 
-    /// The time of the first point, or of the last: as the head of a block says it, where all of the
-    /// block is seen.
+    /// The time of the first point, or of the last: as the head of a block says it, where all of
+    /// the block is seen.
     fn outermost(&self, direction: Direction) -> Result<Option<i64>> {
         let all = TimeSpan { first: i64::MIN, last: i64::MAX };
         let Some(span) = self.kept(all)? else { return Ok(None) };
