@@ -219,7 +219,8 @@ impl Tree {
         None
     }
 
-    /// Whether within so many milliseconds there is a moment in which nobody has the right to write.
+    /// Whether within so many milliseconds there is a moment in which nobody has the right to
+    /// write.
     pub(crate) fn is_turn_free(&self, wait_ms: u64) -> bool {
         sync::is_free_within(&self.turn, Duration::from_millis(wait_ms))
     }

@@ -221,8 +221,8 @@ impl Floats {
     }
 }
 
-/// The mantissas of one scale whose floats compare so to another one, as ranges among which they are
-/// or are not.
+/// The mantissas of one scale whose floats compare so to another one, as ranges among which they
+/// are or are not.
 pub(super) fn mantissas(
     (values, scale): (&Values<'_>, u8),
     comparison: Comparison,
