@@ -96,6 +96,10 @@ impl KnownTables {
         let table = Arc::new(table);
         let mut known = lock();
         if known.0 == sequence {
+            // What is known of versions may be much: that of one table is kept.
+            if table.rows.are_versions() {
+                known.1.retain(|_, other| !other.rows.are_versions());
+            }
             known.1.insert(place, Arc::clone(&table));
         }
         Ok(table)

@@ -116,7 +116,7 @@ impl Memory {
         self.budget as u64 / 4
     }
 
-    /// What may be known of the columns of some rows.
+    /// What may be known of the columns of the rows of one table.
     pub(crate) fn views_max(&self) -> usize {
         self.budget / 8
     }

@@ -310,8 +310,13 @@ pub(crate) fn read(device: &dyn Device, database: u128) -> Result<Vec<layout::Fo
         let path = format!("{DIRECTORY}/{name}");
         let failed = |error| Error::io(format!("cannot read {path}"), error);
         let file = device.open(&path, Access::Read).map_err(failed)?;
-        let len = file.len().map_err(failed)?.min(layout::file_bytes(places(usize::MAX)));
-        let mut bytes = vec![0; usize::try_from(len).unwrap_or_default()];
+        let len = file.len().map_err(failed)?;
+        let mut bytes = vec![0; usize::try_from(len.min(layout::BANKS_AT)).unwrap_or_default()];
+        crate::io::read_exact_at(file.as_ref(), &mut bytes, 0).map_err(failed)?;
+        // Banks may be larger or smaller than those of this process.
+        let wanted = layout::places(&bytes, database).map(layout::file_bytes);
+        let Some(wanted) = wanted.filter(|wanted| *wanted <= len) else { continue };
+        bytes.resize(usize::try_from(wanted).unwrap_or_default(), 0);
         crate::io::read_exact_at(file.as_ref(), &mut bytes, 0).map_err(failed)?;
         all.extend(layout::read(&bytes, database));
     }

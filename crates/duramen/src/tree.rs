@@ -194,14 +194,11 @@ impl Tree {
         Some(Turn { _guard: guard })
     }
 
-    /// The same for a background step.
-    pub(crate) fn passing_turn(self: &Arc<Self>, wait_ms: u64) -> Option<PassingTurn> {
+    /// The same for a background step, not waited for.
+    pub(crate) fn passing_turn(self: &Arc<Self>) -> Option<PassingTurn> {
         self.passing.fetch_add(1, Ordering::SeqCst);
         let passing = Passing(Arc::clone(self));
-        // Where time does not pass, who waits for what somebody has may wait for ever for one who
-        // waits for him.
-        let wait_ms = if cfg!(shuttle) { 0 } else { wait_ms };
-        Some(PassingTurn { _turn: self.turn(wait_ms)?, _passing: passing })
+        Some(PassingTurn { _turn: self.turn(0)?, _passing: passing })
     }
 
     /// The right to write, not waited for unless a background step has it for a moment: none if

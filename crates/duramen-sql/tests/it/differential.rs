@@ -53,8 +53,8 @@ fn record(random: &mut Random) -> String {
     }
     if random.below(4) > 0 {
         let r = match random.below(12) {
-            0 => random.of(&["-0.0", "0.0", "7", "1.5e3", "-2.25"]).to_owned(),
-            _ => format!("{}.{}", random.below(90), random.below(100)),
+            0 => random.of(&["-0.0", "7", "1.5e3", "-2.25"]).to_owned(),
+            _ => format!("{}.{}", 1 + random.below(89), random.below(100)),
         };
         fields.push(format!("\"r\":{r}"));
     }

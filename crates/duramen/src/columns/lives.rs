@@ -1,6 +1,7 @@
 //! When the elements of arrays were there, and when they changed: what versions of them are made
 //! of, as they have no count of versions as records have.
 
+use std::collections::BTreeMap;
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
@@ -48,8 +49,10 @@ struct Walk<'t> {
     above: FxHashSet<PathId>,
     /// The first revision of which all changes are wanted.
     first: u32,
-    /// Those that are there, by ordinals.
-    living: Vec<Life>,
+    /// The ordinals that are there, rising.
+    there: Vec<Range<u64>>,
+    /// Those that are there, by first ordinal.
+    living: BTreeMap<u64, Life>,
     gone: Vec<Life>,
     /// The last change of an element before that.
     before: FxHashMap<u64, u32>,
@@ -127,7 +130,8 @@ impl<'t> Walk<'t> {
             arrays,
             above,
             first,
-            living: Vec::new(),
+            there: Vec::new(),
+            living: BTreeMap::new(),
             gone: Vec::new(),
             before: FxHashMap::default(),
             changes: Vec::new(),
@@ -165,7 +169,8 @@ impl<'t> Walk<'t> {
                     self.changes.push((element, revision));
                 }
             }
-            let known = self.changes.len() + self.before.len() + self.gone.len();
+            let lives = self.gone.len() + self.living.len();
+            let known = self.changes.len() + self.before.len() + lives;
             if known * size_of::<Life>() > memory.lives_max() {
                 return Err(too_many());
             }
@@ -188,57 +193,47 @@ impl<'t> Walk<'t> {
 
     /// Finds out which elements came and went with a revision.
     fn meet(&mut self, revision: u32) -> Result<()> {
-        let mut there =
+        let extents =
             Columns::new(Arc::clone(self.tree), revision, None).extents_of(self.arrays)?;
-        there.sort_unstable_by_key(|ordinals| ordinals.start);
-        let mut there = there.into_iter();
-        let mut living = std::mem::take(&mut self.living).into_iter();
-        let (mut old, mut new) = (living.next(), there.next());
-        while let (Some(life), Some(ordinals)) = (&mut old, &mut new) {
-            let both = life.ordinals.start.max(ordinals.start)..life.ordinals.end.min(ordinals.end);
-            let until = both.start;
-            self.leave(life, until, revision);
-            self.come(ordinals, until, revision);
-            if !both.is_empty() {
-                self.living.push(Life { ordinals: both.clone(), ..life.clone() });
-                life.ordinals.start = both.end;
-                ordinals.start = both.end;
-            }
-            if life.ordinals.is_empty() {
-                old = living.next();
-            }
-            if ordinals.is_empty() {
-                new = there.next();
-            }
+        let there = joined(extents);
+        let before = std::mem::take(&mut self.there);
+        for ordinals in without(&before, &there) {
+            self.leave(&ordinals, revision);
         }
-        for mut life in old.into_iter().chain(living) {
-            self.leave(&mut life, u64::MAX, revision);
+        for ordinals in without(&there, &before) {
+            let start = ordinals.start;
+            self.living.insert(start, Life { ordinals, first: revision, end: None });
         }
-        for mut ordinals in new.into_iter().chain(there) {
-            self.come(&mut ordinals, u64::MAX, revision);
-        }
+        self.there = there;
         Ok(())
     }
 }
 
 impl Walk<'_> {
-    /// Ends what is left of a life before an ordinal.
-    fn leave(&mut self, life: &mut Life, until: u64, revision: u32) {
-        if let Some(ordinals) = cut_before(&mut life.ordinals, until) {
-            self.gone.push(Life { ordinals, first: life.first, end: Some(revision) });
-        }
-    }
-
-    /// Begins lives with what is left of some ordinals before one.
-    fn come(&mut self, ordinals: &mut Range<u64>, until: u64, revision: u32) {
-        if let Some(ordinals) = cut_before(ordinals, until) {
-            self.living.push(Life { ordinals, first: revision, end: None });
+    /// Ends the lives of some elements that are there.
+    fn leave(&mut self, ordinals: &Range<u64>, revision: u32) {
+        let first = self.living.range(..=ordinals.start).next_back();
+        let first = first.map_or(ordinals.start, |(start, _)| *start);
+        let starts: Vec<_> =
+            self.living.range(first..ordinals.end).map(|(start, _)| *start).collect();
+        for start in starts {
+            let Some(mut life) = self.living.remove(&start) else { continue };
+            if let Some(earlier) = cut_before(&mut life.ordinals, ordinals.start) {
+                self.living.insert(earlier.start, Life { ordinals: earlier, ..life.clone() });
+            }
+            if let Some(ended) = cut_before(&mut life.ordinals, ordinals.end) {
+                self.gone.push(Life { ordinals: ended, end: Some(revision), ..life.clone() });
+            }
+            if !life.ordinals.is_empty() {
+                self.living.insert(life.ordinals.start, life);
+            }
         }
     }
 
     fn end(self) -> Lives {
         let mut lives = Vec::new();
-        for Life { ordinals, first, end } in self.gone.into_iter().chain(self.living) {
+        for Life { ordinals, first, end } in self.gone.into_iter().chain(self.living.into_values())
+        {
             let mut left = ordinals;
             while !left.is_empty() {
                 let border = (left.start / ROW_GROUP_SLOTS + 1) * ROW_GROUP_SLOTS;
@@ -298,6 +293,39 @@ impl Lives {
         }
         spans.push(RecordSpan { slot, first, end: life.end });
     }
+}
+
+/// Ranges in their order, those that touch as one.
+fn joined(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    ranges.sort_unstable_by_key(|range| range.start);
+    ranges.dedup_by(|next, before| {
+        let touches = next.start <= before.end;
+        if touches {
+            before.end = before.end.max(next.end);
+        }
+        touches
+    });
+    ranges
+}
+
+/// What is in some ranges and not in others, both in their order.
+fn without(ranges: &[Range<u64>], others: &[Range<u64>]) -> Vec<Range<u64>> {
+    let mut left = Vec::new();
+    let mut others = others.iter().peekable();
+    for range in ranges {
+        let mut range = range.clone();
+        while others.next_if(|other| other.end <= range.start).is_some() {}
+        while let Some(other) = others.peek().filter(|other| other.start < range.end) {
+            left.extend(cut_before(&mut range, other.start));
+            range.start = other.end.min(range.end);
+            if other.end > range.end {
+                break;
+            }
+            others.next();
+        }
+        left.extend((!range.is_empty()).then_some(range));
+    }
+    left
 }
 
 /// Takes what is before an ordinal, if anything is.

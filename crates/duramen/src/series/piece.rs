@@ -3,14 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::limits::SERIES_TAIL_POINTS_MAX;
 use crate::revision::CommitSequence;
 use crate::series::block::Sequences;
 use crate::series::points::Points;
 use crate::series::{Qualities, Quality, SeriesValue, ValueType, Values};
-
-/// Points of a commit from which on a tail takes its room at once.
-const MANY: usize = 64;
 
 impl Points {
     /// Bytes that they take in memory, about.
@@ -38,17 +34,6 @@ impl Sequences {
                 let ends = (all.iter().min(), all.iter().max());
                 (ends.0.copied().unwrap_or_default(), ends.1.copied().unwrap_or_default())
             }
-        }
-    }
-
-    /// Makes room for `more` of another commit behind those of `len` points.
-    fn reserve(&mut self, len: usize, more: usize) {
-        if let Self::All(all) = self {
-            let mut each = Vec::with_capacity(len.saturating_add(more));
-            each.resize(len, *all);
-            *self = Self::Each(each);
-        } else if let Self::Each(each) = self {
-            each.reserve(more);
         }
     }
 
@@ -217,14 +202,6 @@ impl Tail {
 
     /// Appends points of a later commit.
     pub(crate) fn push(&mut self, points: &Points, sequence: CommitSequence) {
-        // Where some come at once, as many will as a tail takes: growing by and by would copy them
-        // twice.
-        if points.len() >= MANY {
-            let room = SERIES_TAIL_POINTS_MAX.saturating_sub(self.len());
-            let room = room.saturating_add(points.len());
-            self.points.reserve(room);
-            self.sequences.reserve(self.points.len(), room);
-        }
         self.sequences.extend(self.points.len(), sequence, points.len());
         self.points.append(points, 0..points.len());
     }

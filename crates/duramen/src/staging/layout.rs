@@ -30,7 +30,7 @@ pub(crate) const RECORD_BYTES: usize = MAPPED_BYTES;
 /// Places of a bank that its header takes.
 pub(crate) const HEADERS: usize = 2;
 /// Bytes before the first bank.
-const BANKS_AT: u64 = 4_096;
+pub(crate) const BANKS_AT: u64 = 4_096;
 const MAGIC: [u8; 8] = *b"\x89DURSTR\n";
 const VERSION: u32 = 1;
 
@@ -238,13 +238,23 @@ fn value_type(code: u8) -> Option<ValueType> {
     staged.into_iter().find(|&value_type| type_code(value_type) == code)
 }
 
-/// Reads a file; none if it was not made to its end, or is of another database.
-pub(crate) fn read(bytes: &[u8], database: u128) -> Option<FoundStripe> {
+/// The header of a file; none if it was not made to its end, or is of another database.
+fn header(bytes: &[u8], database: u128) -> Option<&FileHeader> {
     let (header, _) = FileHeader::ref_from_prefix(bytes).ok()?;
     let is_ours = header.magic == MAGIC && header.version.get() == VERSION;
-    if !is_ours || header.checksum.get() != header.sum(database) {
-        return None;
-    }
+    (is_ours && header.checksum.get() == header.sum(database)).then_some(header)
+}
+
+/// How many places a bank of the file has that begins so, if that can be.
+pub(crate) fn places(bytes: &[u8], database: u128) -> Option<usize> {
+    let places = usize::try_from(header(bytes, database)?.places.get()).ok()?;
+    places.checked_mul(BANKS * RECORD_BYTES).filter(|bytes| *bytes < usize::MAX / 2)?;
+    Some(places)
+}
+
+/// Reads a file; none if it was not made to its end, or is of another database.
+pub(crate) fn read(bytes: &[u8], database: u128) -> Option<FoundStripe> {
+    let header = header(bytes, database)?;
     let stripe = header.stripe.get();
     let places = usize::try_from(header.places.get()).ok()?;
     let seed = stripe_seed(database, stripe);

@@ -146,8 +146,9 @@ impl Stripe {
         (number, interval_ms): (usize, u32),
     ) -> bool {
         let mut banks = self.banks.lock();
-        // Only who holds the stripe that a series is bound to may bind it to another one.
-        binding.stripe.load(Ordering::Relaxed) == number
+        // Only who holds the stripe that a series is bound to may bind it to another one: what he
+        // said of its generation then is seen too.
+        binding.stripe.load(Ordering::Acquire) == number
             && banks.takes_another(binding, interval_ms)
             // What fails is tried again by who can say so.
             && banks.push(binding, point).is_ok()

@@ -390,13 +390,20 @@ impl View<'_> {
     /// About how many bytes it takes beside those of its cells.
     fn own_bytes(&self) -> usize {
         let states = self.sections.iter().map(|section| match &section.body {
-            Body::Coded(_, states) => states.len() * (size_of::<CachedValue>() + size_of::<u32>()),
+            Body::Coded(_, states) => {
+                let texts: usize = states.iter().map(Value::text_bytes).sum();
+                texts + states.len() * (size_of::<CachedValue>() + size_of::<u32>())
+            }
+            Body::Either(_, states) => states.iter().map(|state| state.text_bytes()).sum(),
+            Body::Same(value) => value.text_bytes(),
             Body::Floats(floats) => size_of_val(&*floats.values) + floats.valid.bytes(),
             Body::Slots(_) => size_of::<Column>(),
             _ => 0,
         });
         let further = self.sections.len().saturating_sub(1) * size_of::<CachedSection>();
+        let of_patches = self.patches.iter().map(|(_, value)| value.text_bytes());
         let patches = self.patches.len() * size_of::<(u16, CachedValue)>();
+        let patches = patches + of_patches.sum::<usize>();
         let masks = self.patched.bytes() + self.there.bytes();
         states.sum::<usize>() + further + patches + masks
     }

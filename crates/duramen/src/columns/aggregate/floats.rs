@@ -59,24 +59,25 @@ impl Floats {
     /// None if one of them cannot be read.
     pub(super) fn of(column: &Column) -> Option<Arc<Self>> {
         let value = |state| Value::of(state, ValueKind::Float);
-        Self::collect(column.iter().map(|state| value(state.ok()?)))
+        let values: Option<Vec<_>> = column.iter().map(|state| value(state.ok()?)).collect();
+        values.map(|values| Self::collect(values.into_iter()))
     }
 
-    pub(super) fn of_chunk(chunk: &ColumnChunk) -> Option<Arc<Self>> {
-        let values = (0..chunk.len()).map(|row| Value::of_column(chunk.get(row), ValueKind::Float));
-        Self::collect(values.map(Some))
+    pub(super) fn of_chunk(chunk: &ColumnChunk) -> Arc<Self> {
+        let rows = 0..chunk.len();
+        Self::collect(rows.map(|row| Value::of_column(chunk.get(row), ValueKind::Float)))
     }
 
-    fn collect<'a>(states: impl ExactSizeIterator<Item = Option<Value<'a>>>) -> Option<Arc<Self>> {
-        let mut values = vec![0.0; states.len()].into_boxed_slice();
+    fn collect<'a>(all: impl ExactSizeIterator<Item = Value<'a>>) -> Arc<Self> {
+        let mut values = vec![0.0; all.len()].into_boxed_slice();
         let mut valid = Box::new(Bits::none());
-        for ((slot, into), value) in (0..).zip(&mut values).zip(states) {
-            if let Value::Float(value) = value? {
+        for ((slot, into), value) in (0..).zip(&mut values).zip(all) {
+            if let Value::Float(value) = value {
                 *into = value;
                 valid.assign(slot, true);
             }
         }
-        Some(Arc::new(Self { values, valid: Mask::Some(valid) }))
+        Arc::new(Self { values, valid: Mask::Some(valid) })
     }
 
     fn at(&self, slots: &Bits) -> impl Iterator<Item = f64> {
@@ -125,15 +126,18 @@ impl<'a> View<'a> {
     fn add_section(&self, section: &Section<'a>, own: &Mask, all: &mut FloatSum) {
         let slots = 0..section.len;
         let count = own.count(&slots);
+        if count == 0 {
+            return;
+        }
         if let Some(Summary { sum, scale, .. }) = section.summary_of(count) {
             return all.add(scaled(sum, scale), count);
         }
         match &section.body {
-            Body::Decimals(values, scale) if count > 0 => {
+            Body::Decimals(values, scale) => {
                 self.read.set(true);
                 all.add(scaled(sum_of(values, &own.bits(&slots)).total, *scale), count);
             }
-            Body::Floats(floats) if count > 0 => {
+            Body::Floats(floats) => {
                 self.read.set(true);
                 let own = own.clone().and(floats.valid.clone());
                 floats.at(&own.bits(&slots)).for_each(|value| all.add(value, 1));
@@ -142,7 +146,11 @@ impl<'a> View<'a> {
                 #[expect(clippy::cast_precision_loss, reason = "there are 4,096 at most")]
                 all.add(*value * count as f64, count);
             }
-            _ => {}
+            body => {
+                let values = own.bits(&slots);
+                let values = values.slots().filter_map(|slot| self.value(body, slot).float());
+                values.for_each(|value| all.add(value, 1));
+            }
         }
     }
 
@@ -155,8 +163,11 @@ impl<'a> View<'a> {
             if count == 0 {
                 continue;
             }
-            if let Some(Summary { min, max, scale, .. }) = section.summary_of(count) {
-                found.extend([min, max].map(|value| Value::Float(scaled(value, scale))));
+            // One that is rounded twice may be none of the values.
+            if let Some(Summary { min, max, scale, .. }) = section.summary_of(count)
+                && let (Ok(min), Ok(max)) = (i64::try_from(min), i64::try_from(max))
+            {
+                found.extend([min, max].map(|value| Value::decimal(value, scale)));
                 continue;
             }
             match &section.body {
@@ -175,7 +186,9 @@ impl<'a> View<'a> {
                     let most = floats.at(&own).max_by(f64::total_cmp);
                     found.extend([least, most].into_iter().flatten().map(Value::Float));
                 }
-                _ => {}
+                body => {
+                    found.extend(own.bits(&slots).slots().map(|slot| self.value(body, slot)));
+                }
             }
         }
         found

@@ -375,3 +375,48 @@ fn what_is_known_of_columns_does_not_outlive_a_purge() {
     document.purge(&place, &options, &mut |_, _| std::ops::ControlFlow::Continue(())).unwrap();
     assert!(is_least(1));
 }
+
+/// Numbers that no cell has as integers or decimals, those beyond any float among them, and numbers
+/// whose common scale takes them beyond 64 bits.
+#[test]
+fn numbers_of_any_form_are_bounded_and_added_up_alike() {
+    let db = Database::memory().unwrap();
+    let records = db.create_collection("r", KeyKind::I64).unwrap();
+    let number = |key: i64| match (key / 4_096, key % 2) {
+        (0, 0) => "18446744073709551615".to_owned(),
+        (0, _) => "18446744073709551614000".to_owned(),
+        (1, _) => "1e400".to_owned(),
+        _ if key % 4_096 == 7 => "0.5".to_owned(),
+        _ => (1_760_000_000_000_000_000 + key % 89 * 4).to_string(),
+    };
+    let mut transaction = db.transaction();
+    for key in 0..3 * 4_096 {
+        let json = format!("{{\"n\":{}}}", number(key));
+        transaction.put_record("r", &key.into(), json.as_bytes()).unwrap();
+    }
+    transaction.commit(&CommitOptions::default()).unwrap();
+    db.checkpoint().unwrap();
+    let columns = records.head().unwrap().columns().unwrap();
+    let fields = columns.root().unwrap().fields;
+    let mut plan = AggregatePlan {
+        columns: vec![AggregateColumn { path: path(&fields, "n"), kind: ValueKind::Float }],
+        filter: RowFilter::All(Vec::new()),
+        keys: Vec::new(),
+        measures: vec![
+            Measure::Count(0),
+            Measure::FloatSum(0),
+            Measure::Least(0),
+            Measure::Greatest(0),
+            Measure::Distinct(0),
+        ],
+    };
+    let rows = values(&columns, &plan);
+    let holds = |_: &[AggregateValue]| true;
+    assert_eq!(texts(&answer(&columns, &plan)), expected(&rows, holds, &[], &plan));
+    plan.filter = compared(0, Comparison::Less, 1e300);
+    let holds = |row: &[AggregateValue]| float(&row[0]) < Some(1e300);
+    assert_eq!(texts(&answer(&columns, &plan)), expected(&rows, holds, &[], &plan));
+    plan.filter = compared(0, Comparison::Less, 1.8e18);
+    let holds = |row: &[AggregateValue]| float(&row[0]) < Some(1.8e18);
+    assert_eq!(texts(&answer(&columns, &plan)), expected(&rows, holds, &[], &plan));
+}

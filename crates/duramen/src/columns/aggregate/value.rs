@@ -105,6 +105,14 @@ impl<'a> Value<'a> {
         matches!(self, Self::Missing)
     }
 
+    /// Bytes of its text.
+    pub(super) fn text_bytes(self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            _ => 0,
+        }
+    }
+
     /// The value as one of a group: a zero of a float has no sign.
     pub(super) fn grouped(self) -> Self {
         match self {

@@ -146,8 +146,10 @@ impl<'a> View<'a> {
     pub(super) fn decoded(chunk: &'a ColumnChunk, kind: ValueKind, slots: &Range<u16>) -> Self {
         let len = u16::try_from(chunk.len()).unwrap_or(u16::MAX);
         let first = slots.start;
-        let floats = (kind == ValueKind::Float).then(|| Floats::of_chunk(chunk)).flatten();
-        let body = floats.map_or(Body::Decoded(chunk), Body::Floats);
+        let body = match kind {
+            ValueKind::Float => Body::Floats(Floats::of_chunk(chunk)),
+            _ => Body::Decoded(chunk),
+        };
         let section = Section { first, len, body, told: Told::Nothing };
         Self {
             kind,
@@ -353,6 +355,8 @@ fn body(base: &Column, kind: ValueKind) -> Option<Body<'_>> {
         (Encoded::Numbers(values, 0), ValueKind::Int) => Body::Integers(values),
         (Encoded::Numbers(values, scale), ValueKind::Float) => Body::Decimals(values, scale),
         (Encoded::Numbers(..), _) => Body::Same(Value::Missing),
+        // Of numbers that are kept as they are written.
+        (Encoded::Coded(..), ValueKind::Float) => Body::Floats(Floats::of(base)?),
         (Encoded::Coded(codes, states), kind) => {
             let states = states.into_iter().map(|state| Value::of(state, kind));
             Body::Coded(codes, States::Read(states.collect::<Option<_>>()?))

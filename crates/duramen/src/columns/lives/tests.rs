@@ -145,3 +145,15 @@ fn versions_of_many_elements_are_cut_at_row_groups() {
     assert_eq!(told, told_by_revisions(&document, &path, (1, 2)));
     assert_eq!(told.iter().filter(|(_, _, end, _)| *end == Some(2)).count(), 5_000);
 }
+
+#[test]
+fn ranges_are_joined_and_taken_from_others() {
+    let of = |ends: &[(u64, u64)]| ends.iter().map(|(start, end)| *start..*end).collect::<Vec<_>>();
+    assert_eq!(joined(of(&[(7, 9), (1, 3), (3, 5), (20, 21)])), of(&[(1, 5), (7, 9), (20, 21)]));
+    let from = of(&[(0, 10), (20, 30), (40, 50)]);
+    assert_eq!(without(&from, &[]), from);
+    assert_eq!(without(&from, &from), []);
+    let others = of(&[(2, 4), (8, 22), (29, 41), (49, 60)]);
+    assert_eq!(without(&from, &others), of(&[(0, 2), (4, 8), (22, 29), (41, 49)]));
+    assert_eq!(without(&of(&[(5, 6)]), &of(&[(0, 9)])), []);
+}

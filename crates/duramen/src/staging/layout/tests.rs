@@ -110,3 +110,14 @@ fn a_file_that_was_cut_gives_what_is_left() {
         assert!(banks <= len / usize::try_from(place_at(PLACES, 1, 0)).unwrap(), "{len}");
     }
 }
+
+#[test]
+fn a_header_tells_how_large_banks_are_whatever_this_process_makes() {
+    for wanted in [1, 1 << 10, 1 << 30] {
+        let header = file_header(7, 1, wanted);
+        assert_eq!(places(&header, 7), Some(wanted));
+        assert_eq!(places(&header, 8), None);
+        assert_eq!(places(&header[..39], 7), None);
+    }
+    assert_eq!(places(&file_header(7, 1, usize::MAX), 7), None);
+}

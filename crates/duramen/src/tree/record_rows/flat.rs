@@ -133,6 +133,11 @@ impl FlatLines {
 
     /// Closes the objects.
     pub(super) fn finish(&mut self) {
+        if self.ends.iter().all(Option::is_none) {
+            // Others of the shape will not be flat either: it is not tried again.
+            self.members.clear();
+            return;
+        }
         for (line, end) in self.lines.iter_mut().zip(&mut self.ends) {
             *end = end.and_then(|at| {
                 *line.get_mut(at)? = b'}';
