@@ -327,8 +327,8 @@ impl Transaction {
     fn take_turn(&mut self, id: TreeId) -> Result<&Writer> {
         if !self.writers.contains_key(&id) {
             let tree = self.engine.view().tree(id)?;
-            // Whoever waits holds only trees with lower numbers, or waits for a background step that
-            // waits for nobody: so nobody waits in a circle.
+            // Whoever waits holds only trees with lower numbers, or waits for a background step
+            // that waits for nobody: so nobody waits in a circle.
             let in_order = self.writers.keys().next_back().is_none_or(|&last| last < id);
             let turn = if in_order { tree.turn(TURN_WAIT_MS) } else { tree.turn_at_once() };
             let Some(turn) = turn else { return Err(self.lose_turn(id)) };

@@ -63,7 +63,8 @@ impl Snapshot {
     /// The versions of the elements of the arrays at a path, such as `$.data[*]`, by column: each
     /// that stood at one of some revisions is a row, also of elements that were removed since. An
     /// element has another version when anything in it changed; to be moved makes none.
-    /// [`Columns::changed`] says from when it stood, [`ColumnRows::ended`] until when.
+    /// [`Columns::changed`] says from when it stood,
+    /// [`ColumnRows::ended`](super::ColumnRows::ended) until when.
     ///
     /// All revisions of the document are gone through, as far as they are kept. `NotFound` for
     /// revisions that the snapshot has not, or that were dropped, and if the document never had any
