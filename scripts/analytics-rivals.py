@@ -25,6 +25,8 @@ def duckdb(file):
 
     folder = tempfile.mkdtemp()
     connection = engine.connect(f"{folder}/people.duckdb")
+    # What takes seconds would be told among the answers.
+    connection.execute("SET enable_progress_bar = false")
     source = f"read_json('{file}', format = 'newline_delimited')"
     for word in WORDS:
         connection.execute(f"CREATE TYPE {word} AS ENUM (SELECT DISTINCT {word} FROM {source})")

@@ -40,6 +40,8 @@ class DuckDB:
 
         self.version, self.path = engine.__version__, f"{folder}/points.duckdb"
         self.connection = engine.connect(self.path)
+        # What takes seconds would be told among the answers.
+        self.connection.execute("SET enable_progress_bar = false")
 
     def make(self):
         self.connection.begin()
