@@ -46,7 +46,7 @@ pub(super) struct Section<'a> {
 #[derive(Clone, Copy)]
 pub(super) enum Told<'a> {
     Nothing,
-    /// The summary of all of them, which are integers.
+    /// The summary of all of them.
     Summary(&'a Summary),
     /// What the cell says.
     Cell(&'a Column),
