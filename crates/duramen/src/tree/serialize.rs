@@ -320,14 +320,15 @@ impl<'f> Serializer<'f> {
         }
         while items.extent.count > 0 && out.len() < limit {
             let is_first = *written == 0;
-            if !printer.print(items, is_first, (out, limit))? {
+            let printed = printer.print(items, is_first, (out, limit))?;
+            if printed == 0 {
                 items.misses = items.misses.map(|misses| misses + 1);
                 break;
             }
             items.misses = Some(0);
-            items.extent.first += 1;
-            items.extent.count -= 1;
-            *written += 1;
+            items.extent.first += u64::from(printed);
+            items.extent.count -= printed;
+            *written += u64::from(printed);
         }
         Ok(())
     }

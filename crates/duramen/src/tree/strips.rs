@@ -59,6 +59,12 @@ impl<'a> Strips<'a> {
         self.values.get(path.0 as usize)?.as_ref()?.get(ordinal)
     }
 
+    /// The states that were gathered of a node and of those behind it in its column.
+    pub(crate) fn from_here(&self, path: PathId, ordinal: u64) -> &[Datum<'a>] {
+        let strip = self.values.get(path.0 as usize).and_then(Option::as_ref);
+        strip.map_or(&[], |strip| strip.from_here(ordinal))
+    }
+
     /// The state of a node that was not gathered.
     #[cold]
     pub(crate) fn find(&mut self, path: PathId, ordinal: u64) -> Result<Datum<'a>, Fault> {
@@ -91,6 +97,11 @@ impl<'a> Strip<'a> {
     fn get(&self, ordinal: u64) -> Option<&Datum<'a>> {
         let at = usize::try_from(ordinal.wrapping_sub(self.first)).unwrap_or(usize::MAX);
         self.states.get(at)
+    }
+
+    fn from_here(&self, ordinal: u64) -> &[Datum<'a>] {
+        let at = usize::try_from(ordinal.wrapping_sub(self.first)).unwrap_or(usize::MAX);
+        self.states.get(at..).unwrap_or_default()
     }
 
     /// Gathers the states from an ordinal on, and gives the first.

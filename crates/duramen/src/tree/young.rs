@@ -302,6 +302,9 @@ impl Heap {
             Tag::Int => flat::write_integer(packed.payload.cast_signed(), room),
             Tag::True => flat::write_bool(true, room),
             Tag::False => flat::write_bool(false, room),
+            Tag::Decimal => flat::write_decimal(packed.payload.cast_signed(), packed.detail, room),
+            Tag::Float => flat::write_float(f64::from_bits(packed.payload), room),
+            Tag::Null => flat::write_bytes(b"null", room),
             _ => None,
         }
     }

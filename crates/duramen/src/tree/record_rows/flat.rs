@@ -1,9 +1,10 @@
-//! Prints records that are objects of nothing but short texts, integers and truth values, as most
+//! Prints records that are objects of nothing but short texts, numbers and truth values, as most
 //! are: into lines of fixed length, some records together and column by column, where room is
 //! looked for once a member and names are copied as blocks (benchmark B).
 
 use std::ops::Range;
 
+use crate::json::number;
 use crate::node::PathId;
 use crate::state::{Datum, ShapeId};
 use crate::tree::schema::Schema;
@@ -21,14 +22,14 @@ const ROWS: usize = 8;
 
 /// States of records behind each other.
 #[derive(Clone, Copy)]
-pub(super) enum Stretch<'w> {
+pub(in crate::tree) enum Stretch<'w> {
     Packed(&'w Heap, &'w [Packed]),
     Unpacked(&'w [Datum<'w>]),
 }
 
 impl Stretch<'_> {
     /// How many of them, from the first on, are objects of a shape.
-    pub(super) fn alike(self, shape: ShapeId) -> usize {
+    pub(in crate::tree) fn alike(self, shape: ShapeId) -> usize {
         match self {
             Self::Packed(_, states) => {
                 let states = states.iter().take(ROWS);
@@ -44,7 +45,7 @@ impl Stretch<'_> {
 }
 
 /// Some records behind each other that have the same shape, each printed into a line.
-pub(super) struct FlatLines {
+pub(in crate::tree) struct FlatLines {
     shape: Option<ShapeId>,
     /// Nothing if there are none, or names are too long.
     members: Vec<Member>,
@@ -63,27 +64,31 @@ struct Member {
 }
 
 impl FlatLines {
-    pub(super) fn new() -> Self {
+    pub(in crate::tree) fn new() -> Self {
         let (members, lines, ends) = (Vec::new(), Vec::new(), Vec::new());
         Self { shape: None, members, lines, first: 0, ends }
     }
 
     /// Whether a record is among those that were printed last.
     #[inline]
-    pub(super) fn has(&self, row: usize) -> bool {
+    pub(in crate::tree) fn has(&self, row: usize) -> bool {
         row.wrapping_sub(self.first) < self.ends.len()
     }
 
     /// The text of a record; nothing if printing it takes more.
     #[inline]
-    pub(super) fn get(&self, row: usize) -> Option<&[u8]> {
+    pub(in crate::tree) fn get(&self, row: usize) -> Option<&[u8]> {
         let index = row.wrapping_sub(self.first);
         let end = (*self.ends.get(index)?)?;
         self.lines.get(index)?.get(..end)
     }
 
     /// Begins records of a shape, the first of them in a row.
-    pub(super) fn begin(&mut self, (schema, shape): (&Schema, ShapeId), rows: Range<usize>) {
+    pub(in crate::tree) fn begin(
+        &mut self,
+        (schema, shape): (&Schema, ShapeId),
+        rows: Range<usize>,
+    ) {
         if self.shape != Some(shape) {
             self.learn(schema, shape);
         }
@@ -96,13 +101,13 @@ impl FlatLines {
     }
 
     /// The path of a member of the shape.
-    pub(super) fn member(&self, index: usize) -> Option<PathId> {
+    pub(in crate::tree) fn member(&self, index: usize) -> Option<PathId> {
         self.members.get(index).map(|member| member.path)
     }
 
     /// Prints a member of all records; those are left out of which no state is at hand. Whether
     /// any of them is printed flat so far.
-    pub(super) fn print(&mut self, index: usize, states: Stretch<'_>) -> bool {
+    pub(in crate::tree) fn print(&mut self, index: usize, states: Stretch<'_>) -> bool {
         match states {
             Stretch::Packed(heap, states) => {
                 self.print_all(index, states, |state, room| heap.write_flat(*state, room));
@@ -132,7 +137,7 @@ impl FlatLines {
     }
 
     /// Closes the objects.
-    pub(super) fn finish(&mut self) {
+    pub(in crate::tree) fn finish(&mut self) {
         if self.ends.iter().all(Option::is_none) {
             // Others of the shape will not be flat either: it is not tried again.
             self.members.clear();
@@ -168,8 +173,30 @@ fn write(state: &Datum<'_>, room: &mut [u8]) -> Option<usize> {
         Datum::Text { bytes, plain: true } => write_text(bytes, room),
         Datum::Int(value) => write_integer(value, room),
         Datum::Bool(value) => write_bool(value, room),
+        Datum::Decimal { mantissa, scale } => write_decimal(mantissa, scale, room),
+        Datum::Float(value) => write_float(value, room),
+        Datum::Null => write_bytes(b"null", room),
         _ => None,
     }
+}
+
+/// Writes a number with a decimal point.
+pub(crate) fn write_decimal(mantissa: i64, scale: u8, room: &mut [u8]) -> Option<usize> {
+    number::write_decimal_into(mantissa, scale.into(), room)
+}
+
+/// Writes a number as short as it can be told from others.
+pub(crate) fn write_float(value: f64, room: &mut [u8]) -> Option<usize> {
+    if !value.is_finite() {
+        return None;
+    }
+    write_bytes(zmij::Buffer::new().format_finite(value).as_bytes(), room)
+}
+
+/// Writes what is printed as it is.
+pub(crate) fn write_bytes(bytes: &[u8], room: &mut [u8]) -> Option<usize> {
+    room.get_mut(..bytes.len())?.copy_from_slice(bytes);
+    Some(bytes.len())
 }
 
 /// Writes a string in quotes.
@@ -186,8 +213,7 @@ pub(crate) fn write_text(bytes: &[u8], room: &mut [u8]) -> Option<usize> {
 pub(crate) fn write_integer(value: i64, room: &mut [u8]) -> Option<usize> {
     let mut buffer = itoa::Buffer::new();
     let digits = buffer.format(value).as_bytes();
-    room.get_mut(..digits.len())?.copy_from_slice(digits);
-    Some(digits.len())
+    write_bytes(digits, room)
 }
 
 /// Writes a truth value.

@@ -79,3 +79,37 @@ fn maps_of_rows_of_many_kinds_come_back_as_they_were_at_each_revision() {
     let entry = |index, round| format!("\"key \\\" {index}\":{}", row(index, round));
     check(&values("{", "}", entry));
 }
+
+/// A row that is printed flat, or one of those in between that are not.
+fn flat_row(index: usize, round: usize) -> String {
+    let number = if index % 89 == round { index + 1_000_000 * round } else { index };
+    let escaped = if index.is_multiple_of(37) { "\\n" } else { "" };
+    match index % 64 {
+        0..30 => format!("{{\"id\":{number},\"name\":\"row {index}{escaped}\",\"on\":true}}"),
+        30..50 => format!("{{\"id\":-{number},\"on\":{}}}", index.is_multiple_of(2)),
+        50..53 => format!("{{\"id\":{number},\"price\":{index}.5,\"name\":null}}"),
+        53 => "{}".to_owned(),
+        54 => format!("\"row {number}\""),
+        55..58 => format!("{{\"id\":{number},\"name\":\"{}\"}}", "wide".repeat(index)),
+        _ => format!("{{\"name\":\"\",\"id\":{number}}}"),
+    }
+}
+
+#[test]
+fn flat_rows_come_back_as_they_were_at_each_revision() {
+    check(&values("{\"rows\":[", "],\"end\":true}", flat_row));
+    check(&values("{", "}", |index, round| format!("\"{index}\":{}", flat_row(index, round))));
+}
+
+#[test]
+fn flat_rows_of_arrays_behind_each_other_come_back() {
+    let rows = |at: usize, round: usize| {
+        let rows: Vec<String> = (0..60 + at % 9).map(|row| flat_row(at * row, round)).collect();
+        format!("[{}]", rows.join(","))
+    };
+    check(&values(
+        "[",
+        "]",
+        |index, round| if index < 90 { rows(index, round) } else { "0".into() },
+    ));
+}
