@@ -94,7 +94,13 @@ fn float(text: &[u8]) -> Option<Datum<'static>> {
 pub(crate) fn write_number(number: Datum<'_>, out: &mut Vec<u8>) {
     match number {
         Datum::Int(value) => write_integer(value, out),
-        Datum::Decimal { mantissa, scale } => write_decimal(mantissa, scale.into(), out),
+        Datum::Decimal { mantissa, scale } => {
+            let write = |part: &[u8]| {
+                out.extend_from_slice(part);
+                Some(())
+            };
+            write_decimal(mantissa, scale.into(), write);
+        }
         Datum::Float(value) => {
             assert!(value.is_finite(), "{value} has no JSON text");
             out.extend_from_slice(zmij::Buffer::new().format_finite(value).as_bytes());
@@ -104,40 +110,31 @@ pub(crate) fn write_number(number: Datum<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Bytes of a decimal beside its scale: a sign, a point, a zero, and the digits of a mantissa.
-const DECIMAL_ROOM: usize = 3 + 20;
-
 /// Writes an integer.
 #[inline]
 pub(crate) fn write_integer(value: i64, out: &mut Vec<u8>) {
     out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }
 
-fn write_decimal(mantissa: i64, scale: usize, out: &mut Vec<u8>) {
-    let before = out.len();
-    out.resize(before + scale + DECIMAL_ROOM, 0);
-    let len = write_decimal_into(mantissa, scale, &mut out[before..]);
-    out.truncate(before + len.unwrap_or(0));
-}
-
-/// Writes a decimal to the beginning of some room, and gives its length; nothing if there is no
-/// room.
-pub(crate) fn write_decimal_into(mantissa: i64, scale: usize, room: &mut [u8]) -> Option<usize> {
+/// Writes a decimal, part by part, as long as the parts are taken.
+pub(crate) fn write_decimal(
+    mantissa: i64,
+    scale: usize,
+    mut write: impl FnMut(&[u8]) -> Option<()>,
+) -> Option<()> {
+    if mantissa < 0 {
+        write(b"-")?;
+    }
     let mut buffer = itoa::Buffer::new();
     let digits = buffer.format(mantissa.unsigned_abs()).as_bytes();
-    // At least one digit stands before the point.
-    let zeros = (scale + 1).saturating_sub(digits.len());
-    let sign = usize::from(mantissa < 0);
-    let len = sign + zeros + digits.len() + 1;
-    let room = room.get_mut(..len)?;
-    room[..sign].fill(b'-');
-    let point = len - 1 - scale;
-    let (front, back) = digits.split_at(digits.len().saturating_sub(scale));
-    room[sign..].fill(b'0');
-    room[point - front.len()..point].copy_from_slice(front);
-    room[point] = b'.';
-    room[len - back.len()..].copy_from_slice(back);
-    Some(len)
+    let (whole, fraction) =
+        digits.split_at_checked(digits.len().saturating_sub(scale)).unwrap_or((digits, b""));
+    write(if whole.is_empty() { b"0" } else { whole })?;
+    write(b".")?;
+    for _ in digits.len()..scale {
+        write(b"0")?;
+    }
+    write(fraction)
 }
 
 /// Compares two numbers by the values of their texts; nothing if one is no number, or stands

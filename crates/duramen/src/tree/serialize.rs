@@ -320,15 +320,15 @@ impl<'f> Serializer<'f> {
         }
         while items.extent.count > 0 && out.len() < limit {
             let is_first = *written == 0;
-            let printed = printer.print(items, is_first, (out, limit))?;
-            if printed == 0 {
+            let done = printer.print(items, is_first, (out, limit))?;
+            if done == 0 {
                 items.misses = items.misses.map(|misses| misses + 1);
                 break;
             }
             items.misses = Some(0);
-            items.extent.first += u64::from(printed);
-            items.extent.count -= printed;
-            *written += u64::from(printed);
+            items.extent.first += u64::from(done);
+            items.extent.count -= done;
+            *written += u64::from(done);
         }
         Ok(())
     }

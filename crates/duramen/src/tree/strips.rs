@@ -60,9 +60,9 @@ impl<'a> Strips<'a> {
     }
 
     /// The states that were gathered of a node and of those behind it in its column.
-    pub(crate) fn from_here(&self, path: PathId, ordinal: u64) -> &[Datum<'a>] {
+    pub(crate) fn rest_from(&self, path: PathId, ordinal: u64) -> &[Datum<'a>] {
         let strip = self.values.get(path.0 as usize).and_then(Option::as_ref);
-        strip.map_or(&[], |strip| strip.from_here(ordinal))
+        strip.map_or(&[], |strip| strip.rest_from(ordinal))
     }
 
     /// The state of a node that was not gathered.
@@ -99,7 +99,7 @@ impl<'a> Strip<'a> {
         self.states.get(at)
     }
 
-    fn from_here(&self, ordinal: u64) -> &[Datum<'a>] {
+    fn rest_from(&self, ordinal: u64) -> &[Datum<'a>] {
         let at = usize::try_from(ordinal.wrapping_sub(self.first)).unwrap_or(usize::MAX);
         self.states.get(at..).unwrap_or_default()
     }

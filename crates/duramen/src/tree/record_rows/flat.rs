@@ -182,7 +182,12 @@ fn write(state: &Datum<'_>, room: &mut [u8]) -> Option<usize> {
 
 /// Writes a number with a decimal point.
 pub(crate) fn write_decimal(mantissa: i64, scale: u8, room: &mut [u8]) -> Option<usize> {
-    number::write_decimal_into(mantissa, scale.into(), room)
+    let mut len = 0;
+    number::write_decimal(mantissa, scale.into(), |part| {
+        len += write_bytes(part, room.get_mut(len..)?)?;
+        Some(())
+    })?;
+    Some(len)
 }
 
 /// Writes a number as short as it can be told from others.

@@ -110,12 +110,12 @@ impl<'a> ItemPrinter<'a> {
     fn print_lines(&mut self, path: PathId, (ordinal, row): (u64, usize)) -> Result<(), Fault> {
         self.lines_path = None;
         let Datum::Object(shape) = self.strips.state(path, ordinal)? else { return Ok(()) };
-        let alike = Stretch::Unpacked(self.strips.from_here(path, ordinal)).alike(shape);
+        let alike = Stretch::Unpacked(self.strips.rest_from(path, ordinal)).alike(shape);
         self.lines.begin((&self.data.schema, shape), row..row + alike);
         for member in 0.. {
             let Some(path) = self.lines.member(member) else { break };
             self.strips.state(path, ordinal)?;
-            if !self.lines.print(member, Stretch::Unpacked(self.strips.from_here(path, ordinal))) {
+            if !self.lines.print(member, Stretch::Unpacked(self.strips.rest_from(path, ordinal))) {
                 break;
             }
         }
