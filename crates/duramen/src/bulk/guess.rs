@@ -61,10 +61,10 @@ struct Follower {
     field: PathId,
     /// The node behind it.
     next: u32,
-    /// The first bytes of the name as it is printed, and which bits of a word they are: comparing
-    /// a word costs less than a call (benchmark A0).
-    word: u64,
-    mask: u64,
+    /// The first bytes of the name as it is printed, and which bits of a long word they are:
+    /// comparing these costs less than a call (benchmark A0).
+    word: u128,
+    mask: u128,
     /// Bytes of the name if these are all.
     len: Option<usize>,
 }
@@ -72,12 +72,12 @@ struct Follower {
 impl Follower {
     fn new(schema: &Schema, field: PathId, next: usize) -> Self {
         let name = schema.rendered_path(field);
-        let mut bytes = [0; size_of::<u64>()];
+        let mut bytes = [0; size_of::<u128>()];
         let len = name.len().min(bytes.len());
         bytes[..len].copy_from_slice(&name[..len]);
-        let mut mask = [0; size_of::<u64>()];
+        let mut mask = [0; size_of::<u128>()];
         mask[..len].fill(u8::MAX);
-        let (word, mask) = (u64::from_le_bytes(bytes), u64::from_le_bytes(mask));
+        let (word, mask) = (u128::from_le_bytes(bytes), u128::from_le_bytes(mask));
         let len = (name.len() <= bytes.len()).then_some(name.len());
         Self { field, next: index_u32(next), word, mask, len }
     }
@@ -86,7 +86,7 @@ impl Follower {
     #[inline]
     fn strip<'t>(&self, schema: &Schema, text: &'t [u8]) -> Option<&'t [u8]> {
         if let Some(first) = text.first_chunk() {
-            if (u64::from_le_bytes(*first) ^ self.word) & self.mask != 0 {
+            if (u128::from_le_bytes(*first) ^ self.word) & self.mask != 0 {
                 return None;
             }
             if let Some(len) = self.len {
