@@ -49,6 +49,11 @@ impl Kept {
         self.first.max(1)
     }
 
+    /// The oldest that is kept.
+    pub(crate) fn oldest(&self) -> u32 {
+        self.pinned.first().copied().unwrap_or(self.first)
+    }
+
     /// The revisions before the first that are kept beside it, rising.
     pub(crate) fn pinned(&self) -> &[u32] {
         &self.pinned

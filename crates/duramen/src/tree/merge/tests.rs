@@ -241,6 +241,44 @@ fn trimming_keeps_the_newest_changes_up_to_each_kept_revision() {
 }
 
 #[test]
+fn first_states_that_no_kept_revision_reads_become_null() {
+    let text = |bytes| Datum::Text { bytes, plain: true };
+    let first = [Datum::Int(1), text(b"read at 6"), Datum::Absent, text(b"removed"), text(b"gone")];
+    let mut cells = Cells::from([(key(GroupCell::Base, 0), base(&first))]);
+    let changes = [
+        (2, vec![(4, Datum::Int(8))]),
+        (4, vec![(0, Datum::Bool(true)), (3, Datum::Absent), (4, Datum::Absent)]),
+        (5, vec![(2, Datum::Int(3))]),
+        (8, vec![(1, Datum::Int(4))]),
+        (12, vec![(3, text(b"back"))]),
+    ];
+    for (revision, slots) in changes {
+        let changes: Vec<_> =
+            slots.into_iter().map(|(slot, state)| (slot, revision, state)).collect();
+        let mut cell = Vec::new();
+        encode_run(&changes, &mut cell);
+        cells.insert(key(GroupCell::Run, revision), cell);
+    }
+    cells.insert(key(GroupCell::Born, 0), base(&[Datum::Int(1); 5]));
+    for (is_again, mut left) in [(false, cells.clone()), (true, cells)] {
+        for _ in 0..=u8::from(is_again) {
+            let mut merger = Merger::new(nothing());
+            merger.keep([(TREE, Kept::new(10, vec![6]))].into_iter().collect());
+            let mut written = Vec::new();
+            for (key, cell) in left {
+                merger.push((key.into(), cell.into()), &mut written).unwrap();
+            }
+            merger.finish(&mut written).unwrap();
+            assert!(written.is_sorted_by(|a, b| a.0 < b.0), "the keys do not rise");
+            assert_eq!(&written[1].0[..], key(GroupCell::Born, 0));
+            let expected = [Datum::Null, first[1], Datum::Absent, first[3], Datum::Null];
+            assert_eq!(slots(&written[..1]), expected.map(|state| format!("{state:?}")));
+            left = written.into_iter().map(|(key, cell)| (key.to_vec(), cell.to_vec())).collect();
+        }
+    }
+}
+
+#[test]
 fn a_removal_keeps_what_was_removed() {
     let states = [(2, Datum::Int(1)), (4, Datum::Int(2)), (6, Datum::Absent), (8, Datum::Absent)];
     let mut cells = Cells::new();

@@ -4,7 +4,8 @@
 //! each pinned revision before it, with the revisions they are of; one that removed something
 //! keeps the state before it too, so that what comes back is known. Rows and content hashes of
 //! dropped revisions go, and of indexes the slabs in which only these are read. Of the values
-//! stored apart those go that only dropped changes named. First states stay, and orders, unless it
+//! stored apart those go that only dropped states named. A first state that no kept revision reads
+//! becomes `null`, so that it is still known since when there was something. Orders stay, unless it
 //! is known what has [departed](Departed): then all states of that go, and the order blocks that no
 //! state names which is left.
 //!
@@ -30,8 +31,9 @@ use crate::tree::kept::Kept;
 use crate::tree::merge::{Cell, rows};
 use crate::tree::schema::ROOT;
 
-/// Bytes of the first revision at the end of a run piece's key.
-const REVISION_BYTES: usize = size_of::<u32>();
+/// Bytes of the number at the end of a row group cell's key, and of the kind before it.
+const NUMBER_BYTES: usize = size_of::<u32>();
+const KIND_BYTES: usize = 1;
 
 /// Run pieces that come together before what is kept of them is made out.
 const PIECES_MAX: usize = 64;
@@ -40,6 +42,8 @@ const PIECES_MAX: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Trim {
     kept: Kept,
+    /// What comes before the run pieces of one column.
+    held: Held,
     /// What the keys of the pieces begin with; empty if there are none.
     column: Vec<u8>,
     /// Those with changes of which some may go, oldest first.
@@ -52,6 +56,19 @@ pub(crate) struct Trim {
     gone: Gone,
     /// The index whose cells come.
     index: Option<Facts>,
+}
+
+/// The cells of a column of a row group that come before its run pieces: what these have says
+/// which first states are read.
+#[derive(Debug, Default)]
+struct Held {
+    /// What the keys of the column begin with.
+    column: Vec<u8>,
+    /// With the first slot, if they are of first states.
+    cells: Vec<(Cell, Option<u32>)>,
+    gone: Gone,
+    /// Slots whose first states no kept revision reads.
+    superseded: FxHashSet<u16>,
 }
 
 /// What goes of a column because it has departed.
@@ -89,6 +106,7 @@ impl Trim {
         let orders = departed.as_deref().map(OrderMarks::new);
         Self {
             kept,
+            held: Held::default(),
             column: Vec::new(),
             pieces: Vec::new(),
             dropped: FxHashSet::default(),
@@ -109,6 +127,9 @@ impl Trim {
         if !self.column.is_empty() && !key.starts_with(&self.column) {
             self.finish(out)?;
         }
+        if !self.held.cells.is_empty() && !key.starts_with(&self.held.column) {
+            self.put_held(out)?;
+        }
         let is_kept = match kind {
             CellKey::Rows { first } => {
                 let block = RevisionRowsBlock::parse(cell.clone())?;
@@ -116,14 +137,19 @@ impl Trim {
             }
             CellKey::Group { id, path, kind: GroupCell::Run, .. } => {
                 if self.column.is_empty() {
-                    self.column = key[..key.len() - REVISION_BYTES].to_vec();
+                    self.column = key[..key.len() - NUMBER_BYTES].to_vec();
                     self.gone = self.gone_of(id, path);
                 }
                 return self.push_run((key, cell), out);
             }
-            CellKey::Group { id, path, kind: GroupCell::Base, number } => {
-                let gone = self.gone_of(id, path);
-                return self.push_base((key, cell), (number, &gone), out);
+            CellKey::Group { id, path, kind, number } => {
+                if self.held.cells.is_empty() {
+                    let column = key[..key.len() - NUMBER_BYTES - KIND_BYTES].to_vec();
+                    self.held = Held { column, gone: self.gone_of(id, path), ..Held::default() };
+                }
+                let first = (kind == GroupCell::Base).then_some(number);
+                self.held.cells.push(((key, cell), first));
+                return Ok(());
             }
             CellKey::Order(id) => {
                 self.named.orders.as_mut().map_or(Ok(true), |orders| orders.has(id))?
@@ -149,7 +175,7 @@ impl Trim {
     pub(crate) fn finish(&mut self, out: &mut Vec<Cell>) -> Result<()> {
         self.sift(out, true)?;
         self.column.clear();
-        Ok(())
+        self.put_held(out)
     }
 
     /// What goes of a column of a row group.
@@ -158,21 +184,43 @@ impl Trim {
         Gone { slots, is_root: path == ROOT }
     }
 
-    fn push_base(
+    /// Appends the cells that were held to `out`.
+    fn put_held(&mut self, out: &mut Vec<Cell>) -> Result<()> {
+        let held = std::mem::take(&mut self.held);
+        for (cell, first) in held.cells {
+            match first {
+                Some(first) => self.put_base(cell, (first, &held.gone, &held.superseded), out)?,
+                None => out.push(cell),
+            }
+        }
+        Ok(())
+    }
+
+    fn put_base(
         &mut self,
         (key, cell): Cell,
-        (first, gone): (u32, &Gone),
+        (first, gone, superseded): (u32, &Gone, &FxHashSet<u16>),
         out: &mut Vec<Cell>,
     ) -> Result<()> {
         let column = Column::parse(cell.clone())?;
-        let may_change = gone.slots.is_some();
+        let may_change = gone.slots.is_some() || !superseded.is_empty();
         let mut states = Vec::with_capacity(if may_change { column.len() } else { 0 });
         let mut is_changed = false;
         for (slot, state) in (first..).zip(column.iter()) {
             let mut state = state?;
-            if gone.has(u16::try_from(slot).unwrap_or(u16::MAX), &state) && !state.is_absent() {
+            let slot = u16::try_from(slot).unwrap_or(u16::MAX);
+            let left = if state.is_absent() {
+                state
+            } else if gone.has(slot, &state) {
+                Datum::Absent
+            } else if superseded.contains(&slot) {
+                Datum::Null
+            } else {
+                state
+            };
+            if left != state {
                 self.dropped.extend(blob_of(&state));
-                (state, is_changed) = (Datum::Absent, true);
+                (state, is_changed) = (left, true);
             }
             self.named.add(&state)?;
             if may_change {
@@ -196,6 +244,7 @@ impl Trim {
             return if self.pieces.len() < PIECES_MAX { Ok(()) } else { self.sift(out, false) };
         }
         self.sift(out, true)?;
+        self.put_held(out)?;
         let mut left = Vec::with_capacity(piece.len());
         for index in 0..piece.len() {
             let change = piece.entry(index)?;
@@ -231,7 +280,8 @@ impl Trim {
             }
         }
         changes.sort_unstable_by_key(|&(slot, revision, _)| (revision, slot));
-        let boundary = |change: &RunChange<'_>| self.kept.boundary(change.1);
+        let kept = self.kept.clone();
+        let boundary = |change: &RunChange<'_>| kept.boundary(change.1);
         let mut rest = changes.as_slice();
         while let Some(first) = rest.first() {
             let until = boundary(first);
@@ -239,17 +289,24 @@ impl Trim {
             let (now, later) = rest.split_at(same);
             rest = later;
             if until.is_none() {
+                self.put_held(out)?;
                 now.iter().try_for_each(|change| self.named.add(&change.2))?;
                 put_changes(&self.column, now.to_vec(), out);
                 continue;
             }
             let newest = newest_of(now, &mut self.dropped);
+            if until == Some(kept.oldest()) {
+                // One that is left of a slot has a state: nothing is removed twice in a row.
+                let states = newest.iter().filter(|change| !change.2.is_absent());
+                self.held.superseded.extend(states.map(|change| change.0));
+            }
             if rest.is_empty() && !is_end {
                 let mut left = Vec::new();
                 put_changes(&self.column, newest, &mut left);
                 let left = left.into_iter().map(|(_, cell)| RunPiece::parse(cell));
                 self.pieces = left.collect::<Result<_>>()?;
             } else {
+                self.put_held(out)?;
                 newest.iter().try_for_each(|change| self.named.add(&change.2))?;
                 put_changes(&self.column, newest, out);
             }
