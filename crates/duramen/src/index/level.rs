@@ -66,6 +66,22 @@ impl Level {
         self.entries.get(self.found?)
     }
 
+    /// Finds the first entry at or after a place that is not before the one of the last search,
+    /// which was for the first at or after it as well.
+    #[inline]
+    pub(super) fn go_on(&mut self, place: &[u8]) -> Result<()> {
+        let is_before = |index| self.entries.get(index).map(|(entry, _)| entry < place);
+        let Some(found) = self.found else { return Ok(()) };
+        if is_before(found) == Some(false) {
+            return Ok(());
+        }
+        if is_before(found + 1) == Some(false) {
+            (self.index, self.found) = (found + 1, Some(found + 1));
+            return Ok(());
+        }
+        self.find(place, false)
+    }
+
     /// Finds the first entry at or after a place, or the last one before it.
     pub(super) fn find(&mut self, place: &[u8], is_before: bool) -> Result<()> {
         self.index = self.entries.at_or_after(place, self.index);

@@ -38,7 +38,9 @@ pub(super) struct Levels {
     /// That of the young entries these levels go with; none before they are opened.
     generation: Option<u64>,
     /// The newest first.
-    levels: Vec<Level>,
+    opened: Vec<Level>,
+    /// Whether each stands at the first entry at or after the place that was looked for last.
+    is_at_place: bool,
 }
 
 /// The part of a range that is left to read.
@@ -86,6 +88,7 @@ impl IndexRange {
             // What was purged meanwhile may be in it.
             if self.tree.erasures() != erasures {
                 self.walk = Walk { visited: self.walk.visited, ..place.clone() };
+                self.levels = Levels::default();
                 continue;
             }
             match read {
@@ -116,7 +119,7 @@ impl IndexRange {
             return 0;
         }
         let Walk { low, high, .. } = &self.walk;
-        self.levels.levels.iter().map(|level| level.in_memory(low, high)).sum()
+        self.levels.opened.iter().map(|level| level.in_memory(low, high)).sum()
     }
 
     /// Entries looked at so far.
@@ -152,8 +155,11 @@ impl Walk {
         found: &mut dyn FnMut(&[u8], u64),
     ) -> Result<bool> {
         loop {
-            let place = if self.is_reverse { &self.high } else { &self.low };
-            levels.find(place, self.is_reverse)?;
+            if self.is_reverse {
+                levels.find(&self.high, true)?;
+            } else {
+                levels.go_on(&self.low)?;
+            }
             let Some((entry, begins)) = levels.found(self.is_reverse) else { return Ok(false) };
             if entry < self.low.as_slice() || entry >= self.high.as_slice() {
                 return Ok(false);
@@ -204,25 +210,38 @@ impl Levels {
         let slab = slab.ok_or_else(changed)?;
         let young = state.young.runs(slab).iter().rev();
         let frozen = state.frozen.as_ref().map_or(&[][..], |(frozen, _)| frozen.runs(slab));
-        let mut levels: Vec<Level> = young.chain(frozen.iter().rev()).map(Level::of_run).collect();
+        let mut opened: Vec<Level> = young.chain(frozen.iter().rev()).map(Level::of_run).collect();
         let generation = state.generation;
         // With the young entries, so that none goes into a segment in between.
         let live = tree.cells.live();
         drop(state);
-        levels.extend(levels_of(&live, &cell_key::index_slab(tree.id(), index.id, slab))?);
-        *self = Self { generation: Some(generation), levels };
+        opened.extend(levels_of(&live, &cell_key::index_slab(tree.id(), index.id, slab))?);
+        *self = Self { generation: Some(generation), opened, is_at_place: false };
         Ok(())
     }
 
     /// Finds in each level the first entry at or after a place, or the last one before it.
     fn find(&mut self, place: &[u8], is_before: bool) -> Result<()> {
-        self.levels.iter_mut().try_for_each(|level| level.find(place, is_before))
+        let found = self.opened.iter_mut().try_for_each(|level| level.find(place, is_before));
+        self.is_at_place = !is_before && found.is_ok();
+        found
+    }
+
+    /// Finds in each level the first entry at or after a place, which no place is behind that was
+    /// looked for before: most levels stand there, and the others one entry before it.
+    fn go_on(&mut self, place: &[u8]) -> Result<()> {
+        if !self.is_at_place {
+            return self.find(place, false);
+        }
+        let found = self.opened.iter_mut().try_for_each(|level| level.go_on(place));
+        self.is_at_place = found.is_ok();
+        found
     }
 
     /// The first or the last of what was found.
     fn found(&self, is_last: bool) -> Option<(&[u8], bool)> {
         let mut best: Option<(&[u8], bool)> = None;
-        for found in self.levels.iter().filter_map(Level::found) {
+        for found in self.opened.iter().filter_map(Level::found) {
             let is_better = |(old, _): (&[u8], bool)| {
                 if is_last { found.0 > old } else { found.0 < old }
             };
