@@ -43,12 +43,12 @@ pub(super) struct Cursor {
     pub(super) key: Vec<u8>,
 }
 
-/// What cursors are good for: the collection and the query.
+/// What cursors are good for, the collection and the query: the two hashes of their seals, as far
+/// as these are the same in all.
 #[derive(Debug)]
 pub(super) struct Scope {
-    pub(super) database: u128,
-    pub(super) tree: u64,
-    pub(super) query: String,
+    inner: Sha256,
+    outer: Sha256,
 }
 
 impl Side {
@@ -106,22 +106,24 @@ impl Cursor {
 }
 
 impl Scope {
-    fn seal(&self, bytes: &[u8]) -> [u8; SEAL_BYTES] {
+    /// A query of the collection that a tree of a database is.
+    pub(super) fn new(database: u128, tree: u64, query: &str) -> Self {
         let mut key = [0; BLOCK_BYTES];
-        for (byte, of_id) in key.iter_mut().zip(self.database.to_le_bytes()) {
+        for (byte, of_id) in key.iter_mut().zip(database.to_le_bytes()) {
             *byte = of_id;
         }
-        let query_bytes = (self.query.len() as u64).to_le_bytes();
         let inner = Sha256::new()
             .chain_update(key.map(|byte| byte ^ 0x36))
             .chain_update(b"duramen cursor 1")
-            .chain_update(self.tree.to_le_bytes())
-            .chain_update(query_bytes)
-            .chain_update(self.query.as_bytes())
-            .chain_update(bytes)
-            .finalize();
-        let outer =
-            Sha256::new().chain_update(key.map(|byte| byte ^ 0x5c)).chain_update(inner).finalize();
+            .chain_update(tree.to_le_bytes())
+            .chain_update((query.len() as u64).to_le_bytes())
+            .chain_update(query.as_bytes());
+        Self { inner, outer: Sha256::new().chain_update(key.map(|byte| byte ^ 0x5c)) }
+    }
+
+    fn seal(&self, bytes: &[u8]) -> [u8; SEAL_BYTES] {
+        let inner = self.inner.clone().chain_update(bytes).finalize();
+        let outer = self.outer.clone().chain_update(inner).finalize();
         let mut seal = [0; SEAL_BYTES];
         seal.iter_mut().zip(outer).for_each(|(byte, of_hash)| *byte = of_hash);
         seal
@@ -133,18 +135,16 @@ impl Scope {
 mod tests {
     use super::*;
 
-    fn scope(database: u128, tree: u64, query: &str) -> Scope {
-        Scope { database, tree, query: query.to_owned() }
-    }
-
     #[test]
     fn a_cursor_is_taken_back_by_its_own_query_alone() {
-        let own = scope(7, 3, "a = 1");
+        let own = Scope::new(7, 3, "a = 1");
         for (side, _) in Side::NUMBERS {
             let cursor = Cursor { side, key: vec![0, 1, 0xff] };
             let text = cursor.write(&own);
             assert_eq!(Cursor::read(&text, &own).unwrap(), cursor);
-            for other in [scope(8, 3, "a = 1"), scope(7, 4, "a = 1"), scope(7, 3, "a = 2")] {
+            for other in
+                [Scope::new(8, 3, "a = 1"), Scope::new(7, 4, "a = 1"), Scope::new(7, 3, "a = 2")]
+            {
                 assert_eq!(Cursor::read(&text, &other).unwrap_err().kind(), ErrorKind::Invalid);
             }
         }
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_cursor_that_was_altered_is_refused() {
-        let own = scope(7, 3, "");
+        let own = Scope::new(7, 3, "");
         let text = Cursor { side: Side::After, key: vec![5; 20] }.write(&own);
         for at in 0..text.len() {
             let mut other = text.clone().into_bytes();

@@ -71,11 +71,8 @@ impl CollectionSnapshot {
     /// ```
     pub fn page(&self, query: &Query, cursor: Option<&str>, size: usize) -> Result<Page> {
         check(query, size)?;
-        let scope = Scope {
-            database: self.document.database_id(),
-            tree: self.snapshot.as_ref().map_or(0, |snapshot| snapshot.tree.id().0),
-            query: query.to_string(),
-        };
+        let tree = self.snapshot.as_ref().map_or(0, |snapshot| snapshot.tree.id().0);
+        let scope = Scope::new(self.document.database_id(), tree, &query.to_string());
         let cursor = cursor.map(|text| Cursor::read(text, &scope)).transpose()?;
         let mut page = Page {
             records: Vec::new(),
