@@ -61,36 +61,30 @@ pub(crate) fn parse_uuid(text: &str) -> Option<u128> {
 }
 
 /// A UUID with small letters.
+#[inline]
 pub(crate) fn uuid_of(text: &[u8]) -> Option<u128> {
     let text: &[u8; UUID_LEN] = text.try_into().ok()?;
     if HYPHENS.iter().any(|&at| text[at] != b'-') {
         return None;
     }
-    let mut uuid = 0;
-    for [first, second] in HALVES {
-        let mut digits = [0; 8];
-        digits[..4].copy_from_slice(&text[first..first + 4]);
-        digits[4..].copy_from_slice(&text[second..second + 4]);
-        uuid = uuid << 32 | u128::from(number_of(digits)?);
+    let mut digits = [0; UUID_LEN - HYPHENS.len()];
+    digits[..8].copy_from_slice(&text[..8]);
+    digits[8..12].copy_from_slice(&text[9..13]);
+    digits[12..16].copy_from_slice(&text[14..18]);
+    digits[16..20].copy_from_slice(&text[19..23]);
+    digits[20..].copy_from_slice(&text[24..]);
+    // Without a way out in between, so that it is done for many digits at once.
+    let mut greatest = 0;
+    for digit in &mut digits {
+        let (decimal, letter) = (digit.wrapping_sub(b'0'), digit.wrapping_sub(b'a'));
+        *digit = if decimal < 10 { decimal } else { letter.saturating_add(10) };
+        greatest = greatest.max(*digit);
     }
-    Some(uuid)
-}
-
-/// The number that eight hexadecimal digits are, all of them at once.
-fn number_of(digits: [u8; 8]) -> Option<u64> {
-    const HIGHS: u64 = repeated(0x80);
-    let digits = u64::from_be_bytes(digits);
-    // The highest bit of each byte that is at least so much, if none has that bit to begin with.
-    let from = |least: u8| digits.wrapping_add(repeated(0x80 - least));
-    let is_decimal = from(b'0') & !from(b'9' + 1);
-    let is_letter = from(b'a') & !from(b'f' + 1);
-    if (is_decimal | is_letter) & !digits & HIGHS != HIGHS {
-        return None;
+    let mut bytes = [0; size_of::<u128>()];
+    for (byte, [high, low]) in bytes.iter_mut().zip(digits.as_chunks().0) {
+        *byte = high << 4 | low;
     }
-    let values = (digits & repeated(0x0f)) + 9 * (digits >> 6 & repeated(1));
-    let pairs = (values | values >> 4) & 0x00ff_00ff_00ff_00ff;
-    let fours = (pairs | pairs >> 8) & 0x0000_ffff_0000_ffff;
-    Some((fours | fours >> 16) & 0xffff_ffff)
+    (greatest < 16).then(|| u128::from_be_bytes(bytes))
 }
 
 /// As RFC 9562 writes it.

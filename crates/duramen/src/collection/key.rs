@@ -140,6 +140,7 @@ impl FromStr for KeyKind {
 }
 
 impl Key {
+    #[inline]
     fn check_length(&self) -> Result<()> {
         let Self::Text(text) = self else { return Ok(()) };
         let why = match text.len() {
