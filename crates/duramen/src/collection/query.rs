@@ -387,6 +387,23 @@ impl Found {
         self.walk = Walk::End;
         Ok(None)
     }
+
+    /// The ordinals of the next records; fewer than `most` only at the end.
+    fn next_many(&mut self, most: usize) -> Result<Vec<u64>> {
+        let mut ordinals = Vec::new();
+        while ordinals.len() < most
+            && let Some(ordinal) = self.next()?
+        {
+            ordinals.push(ordinal);
+            if let Walk::Scan(candidates) = &mut self.walk {
+                let left = usize::try_from(self.left).unwrap_or(usize::MAX);
+                let found = candidates.next_sure(left.min(most - ordinals.len()), &mut ordinals);
+                self.left -= found;
+                self.counts.found += found;
+            }
+        }
+        Ok(ordinals)
+    }
 }
 
 impl Records {
@@ -405,12 +422,7 @@ impl Records {
             } else if let Some((_, stored)) = self.batch.next(view.place())? {
                 return view.record(stored).map(Some);
             }
-            let mut ordinals = Vec::new();
-            while ordinals.len() < self.batch_len
-                && let Some(ordinal) = self.found.next()?
-            {
-                ordinals.push(ordinal);
-            }
+            let ordinals = self.found.next_many(self.batch_len)?;
             if ordinals.is_empty() {
                 return Ok(None);
             }

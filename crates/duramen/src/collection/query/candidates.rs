@@ -87,6 +87,23 @@ impl Candidates {
         }
     }
 
+    /// Appends the ordinals of the next records, at most so many, as far as they are in order and
+    /// chosen without being looked at; how many there are.
+    pub(super) fn next_sure(&mut self, most: usize, ordinals: &mut Vec<u64>) -> u64 {
+        let before = ordinals.len();
+        if self.is_reverse {
+            return 0;
+        } else if let Some(named) = &mut self.named {
+            if self.expression.is_none() {
+                ordinals.extend(named.take(most));
+            }
+        } else if self.is_unsure.is_none() {
+            let first = self.first;
+            ordinals.extend(self.chosen.by_ref().take(most).map(|slot| first + u64::from(slot)));
+        }
+        (ordinals.len() - before) as u64
+    }
+
     fn is_chosen(&self, view: &RecordView, ordinal: u64, counts: &mut QueryCounts) -> Result<bool> {
         let Some(expression) = &self.expression else { return Ok(true) };
         counts.records += 1;
