@@ -118,6 +118,7 @@ impl<'a> RecordRows<'a> {
     }
 
     /// Whether a record was born up to the revision.
+    #[inline]
     pub(crate) fn is_born(&self, row: usize) -> Result<bool, Fault> {
         // What was born later is young, and its states say so, if all on disk is of the revision
         // or before it.
@@ -127,19 +128,29 @@ impl<'a> RecordRows<'a> {
         Ok(self.group.born(self.slots[row])?.is_some_and(|born| born <= self.revision))
     }
 
-    /// Prints a record. False, with nothing printed, if that takes more than columns.
+    /// How many records, from one on, are at hand printed flat: at least one if it can be, and if
+    /// it is there.
+    #[inline]
+    pub(crate) fn print_flat(&mut self, path: PathId, row: usize) -> Result<usize, Fault> {
+        if !self.lines.has(row) {
+            self.print_ahead(path, row)?;
+        }
+        Ok(self.lines.from(row))
+    }
+
+    /// A record that is printed flat.
+    #[inline]
+    pub(crate) fn flat(&self, row: usize) -> &[u8] {
+        self.lines.get(row).unwrap_or_default()
+    }
+
+    /// Prints a record that is not flat. False, with nothing printed, if that takes more than
+    /// columns.
     pub(crate) fn print(
         &mut self,
         (path, row): (PathId, usize),
         out: &mut Vec<u8>,
     ) -> Result<bool, Fault> {
-        if !self.lines.has(row) {
-            self.print_ahead(path, row)?;
-        }
-        if let Some(text) = self.lines.get(row) {
-            out.extend_from_slice(text);
-            return Ok(true);
-        }
         let most = out.len() + RECORD_BYTES_MAX;
         print_value(&self.data.schema, self, (path, row as u64), (out, most))
     }
@@ -279,15 +290,17 @@ fn gather_packed(
     let Some(young) = group.young_column(column) else { return false };
     let (Some(first), Some(last)) = (slots.first(), slots.last()) else { return false };
     if let Some((born, births)) = young.unchanged() {
-        let index = |slot: &u16| usize::from(*slot).wrapping_sub(usize::from(born));
+        let index = |slot: u16| usize::from(slot).wrapping_sub(usize::from(born));
         // The slots rise.
-        if index(first) >= births.len() || index(last) >= births.len() {
-            return false;
+        let Some(births) = births.get(index(*first)..=index(*last)) else { return false };
+        if births.len() == slots.len() {
+            states.extend_from_slice(births);
+        } else {
+            states.extend(slots.iter().map(|slot| births[usize::from(slot - first)]));
         }
-        states.extend(slots.iter().map(|slot| match births.get(index(slot)) {
-            Some(birth) if birth.revision <= revision => *birth,
-            _ => Packed::ABSENT,
-        }));
+        states.iter_mut().filter(|state| state.revision > revision).for_each(|state| {
+            *state = Packed::ABSENT;
+        });
     } else {
         for &slot in slots {
             let Some(found) = young.at(slot, revision) else { return false };
@@ -295,7 +308,9 @@ fn gather_packed(
         }
     }
     let heap = group.heap();
-    touch(states.iter().map(|&state| heap.text(state).unwrap_or_default()));
+    if states.first().is_some_and(|&state| heap.text(state).is_some()) {
+        touch(states.iter().map(|&state| heap.text(state).unwrap_or_default()));
+    }
     true
 }
 

@@ -70,6 +70,9 @@ enum Read {
     /// There is none, or it was purged.
     Nothing,
     There(Place),
+    /// There is one whose text takes more than the columns have: what is known of it, until the
+    /// lock is left.
+    Part(Place),
 }
 
 /// Where a record is in the text of its batch.
@@ -102,7 +105,7 @@ impl RecordBatch {
     pub(crate) fn next(&mut self, of: (&Tree, u32)) -> Result<Option<(usize, StoredRecord<'_>)>> {
         while let Some(&next) = self.read.get(self.at) {
             match next {
-                Read::NotYet => {
+                Read::NotYet | Read::Part(_) => {
                     let filled = self.fill(of);
                     if filled.is_err() {
                         self.read.clear();
@@ -158,13 +161,8 @@ impl RecordBatch {
             |&a: &u64, &b: &u64| a <= b && locate(a >> PLACE_BITS).0 == locate(b >> PLACE_BITS).0;
         let together = places.chunk_by(is_together);
         for places in together.flat_map(|together| together.chunks(LOCKED_RECORDS_MAX)) {
-            let ordinals: Vec<u64> = places.iter().map(|&place| place >> PLACE_BITS).collect();
-            let of = Locked { tree, ordinals: &ordinals, revision, has_keys: self.has_keys };
-            let read;
-            (read, text) = of.read(text, &mut left)?;
-            for (read, &place) in read.into_iter().zip(places) {
-                self.read[at + place_of(place)] = read;
-            }
+            let of = Locked { tree, places, revision, has_keys: self.has_keys };
+            text = of.read((text, &mut left), &mut self.read[at..])?;
             if left == 0 {
                 break;
             }
@@ -193,6 +191,12 @@ impl RecordBatch {
     }
 }
 
+/// The ordinal and the place that a number is of.
+#[inline]
+fn split(number: u64) -> (u64, usize) {
+    (number >> PLACE_BITS, place_of(number))
+}
+
 fn place_of(number: u64) -> usize {
     usize::try_from(number & ((1 << PLACE_BITS) - 1)).expect("24 bits")
 }
@@ -200,78 +204,78 @@ fn place_of(number: u64) -> usize {
 /// Records of one row group, their ordinals rising.
 struct Locked<'t> {
     tree: &'t Tree,
-    ordinals: &'t [u64],
+    /// Their ordinals, each with its place.
+    places: &'t [u64],
     revision: u32,
     has_keys: bool,
 }
 
 /// What came of looking at some of them.
-struct Seen {
-    records: Vec<Looked>,
+struct Seen<'r> {
+    /// How many were looked at.
+    count: usize,
+    /// Of those asked for, by their places.
+    read: &'r mut [Read],
     text: Vec<u8>,
     /// Bytes that there is room for.
     left: usize,
 }
 
-/// What came of looking at one of them.
-enum Looked {
-    Nothing,
-    Whole(Place),
-    /// Its text takes more than the columns have.
-    Part(Place),
-}
-
 impl Locked<'_> {
     /// Reads them until nothing is left of the bytes there is room for, behind other texts.
-    fn read(&self, text: Vec<u8>, left: &mut usize) -> Result<(Vec<Read>, Vec<u8>)> {
-        let records = Vec::with_capacity(self.ordinals.len());
-        let seen = RefCell::new(Seen { records, text, left: *left });
+    fn read(&self, (text, left): (Vec<u8>, &mut usize), read: &mut [Read]) -> Result<Vec<u8>> {
+        let seen = RefCell::new(Seen { count: 0, read, text, left: *left });
         let path = self.tree.read(|data| self.look(data, &mut seen.borrow_mut()))?;
-        let Seen { records, mut text, left: after } = seen.into_inner();
+        let Seen { count, read, mut text, left: after } = seen.into_inner();
         *left = after;
-        let Some(path) = path else { return Ok((vec![Read::Nothing; self.ordinals.len()], text)) };
-        let mut read = Vec::with_capacity(records.len());
-        for (looked, &ordinal) in records.into_iter().zip(self.ordinals) {
-            read.push(match looked {
-                Looked::Nothing => Read::Nothing,
-                Looked::Whole(place) => Read::There(place),
-                // Without the lock, and not if there is no room for it any more.
-                Looked::Part(_) if *left == 0 && !read.is_empty() => break,
-                Looked::Part(place) => {
-                    let key = text.len();
-                    text.extend_from_within(place.key..place.json);
-                    let json = text.len();
-                    let record = (node(path, ordinal), self.revision);
-                    self.tree.append_json(record, &Format::default(), &mut text)?;
-                    *left = left.saturating_sub(text.len() - json);
-                    Read::There(Place { key, json, end: text.len(), ..place })
-                }
-            });
+        let Some(path) = path else {
+            self.places.iter().for_each(|&place| read[place_of(place)] = Read::Nothing);
+            return Ok(text);
+        };
+        for (index, &number) in self.places[..count].iter().enumerate() {
+            let (ordinal, place) = split(number);
+            let Read::Part(part) = read[place] else { continue };
+            // Without the lock, and not if there is no room for it any more.
+            read[place] = if *left == 0 && index > 0 {
+                Read::NotYet
+            } else {
+                let key = text.len();
+                text.extend_from_within(part.key..part.json);
+                let json = text.len();
+                let record = (node(path, ordinal), self.revision);
+                self.tree.append_json(record, &Format::default(), &mut text)?;
+                *left = left.saturating_sub(text.len() - json);
+                Read::There(Place { key, json, end: text.len(), ..part })
+            };
         }
-        Ok((read, text))
+        Ok(text)
     }
 
     /// Looks at them under the lock, those left out that were seen before.
-    fn look(&self, data: &TreeData, seen: &mut Seen) -> Result<Option<PathId>, Fault> {
+    fn look(&self, data: &TreeData, seen: &mut Seen<'_>) -> Result<Option<PathId>, Fault> {
         data.kept.check(self.revision).map_err(Fault::Error)?;
         let Some(path) = data.schema.path(ROOT).entry else { return Ok(None) };
         let space = data.schema.path(path).space;
-        let ordinals = &self.ordinals[seen.records.len()..];
-        let Some(&first) = ordinals.first() else { return Ok(Some(path)) };
-        let Some(group) = data.group(space, locate(first).0)? else { return Ok(None) };
-        let slots = ordinals.iter().map(|&ordinal| locate(ordinal).1).collect();
+        let places = &self.places[seen.count..];
+        let Some(&first) = places.first() else { return Ok(Some(path)) };
+        let Some(group) = data.group(space, locate(split(first).0).0)? else { return Ok(None) };
+        let slots = places.iter().map(|&place| locate(split(place).0).1).collect();
         let rows = RecordRows::new(data, group, slots, self.revision);
         let version = data.schema.field(path, VERSION_FIELD);
         let mut reader = Reader { rows, path, version, has_keys: self.has_keys };
-        for row in 0..ordinals.len() {
-            if seen.left == 0 {
-                break;
+        let mut row = 0;
+        while row < places.len() && seen.left > 0 {
+            let flat = reader.rows.print_flat(path, row)?;
+            let count = flat.max(1);
+            for (row, &number) in (row..).zip(&places[row..row + count]) {
+                let looked = reader.record((row, flat > 0), &mut seen.text)?;
+                if let Read::There(Place { json, end, .. }) = looked {
+                    seen.left = seen.left.saturating_sub(end - json);
+                }
+                seen.read[place_of(number)] = looked;
+                seen.count += 1;
             }
-            let looked = reader.record(row, &mut seen.text)?;
-            if let Looked::Whole(Place { json, end, .. }) = looked {
-                seen.left = seen.left.saturating_sub(end - json);
-            }
-            seen.records.push(looked);
+            row += count;
         }
         Ok(Some(path))
     }
@@ -286,11 +290,20 @@ struct Reader<'a> {
     has_keys: bool,
 }
 
+/// Whether a record was printed flat.
+type IsFlat = bool;
+
 impl Reader<'_> {
-    fn record(&mut self, row: usize, text: &mut Vec<u8>) -> Result<Looked, Fault> {
+    #[inline]
+    fn record(
+        &mut self,
+        (row, is_flat): (usize, IsFlat),
+        text: &mut Vec<u8>,
+    ) -> Result<Read, Fault> {
         let rows = &mut self.rows;
-        if !rows.is_there(self.path, row)? || !rows.is_born(row)? {
-            return Ok(Looked::Nothing);
+        let is_there = is_flat || rows.is_there(self.path, row)?;
+        if !is_there || !rows.is_born(row)? {
+            return Ok(Read::Nothing);
         }
         let version = match self.version {
             Some(path) => version_of(rows.state_of(path, row)?).map_err(Fault::Error)?,
@@ -301,10 +314,14 @@ impl Reader<'_> {
             text.extend_from_slice(rows.key(row)?);
         }
         let json = text.len();
+        if is_flat {
+            text.extend_from_slice(rows.flat(row));
+            return Ok(Read::There(Place { version, key: start, json, end: text.len() }));
+        }
         match rows.print((self.path, row), text) {
             Ok(is_whole) => {
                 let place = Place { version, key: start, json, end: text.len() };
-                Ok(if is_whole { Looked::Whole(place) } else { Looked::Part(place) })
+                Ok(if is_whole { Read::There(place) } else { Read::Part(place) })
             }
             Err(fault) => {
                 text.truncate(start);

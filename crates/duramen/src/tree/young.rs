@@ -298,7 +298,7 @@ impl Heap {
     #[inline]
     pub(crate) fn write_flat(&self, packed: Packed, room: &mut [u8]) -> Option<usize> {
         match packed.tag {
-            Tag::PlainText => flat::write_text(self.slice(packed.payload), room),
+            Tag::PlainText => self.write_text(packed.payload, room),
             Tag::Int => flat::write_integer(packed.payload.cast_signed(), room),
             Tag::True => flat::write_bool(true, room),
             Tag::False => flat::write_bool(false, room),
@@ -306,6 +306,16 @@ impl Heap {
             Tag::Float => flat::write_float(f64::from_bits(packed.payload), room),
             Tag::Null => flat::write_bytes(b"null", room),
             _ => None,
+        }
+    }
+
+    #[inline]
+    fn write_text(&self, payload: u64, room: &mut [u8]) -> Option<usize> {
+        let (start, len) = (low_half(payload) as usize, (payload >> 32) as usize);
+        let block = self.0.get(start..).and_then(<[u8]>::first_chunk);
+        match block.filter(|_| len <= flat::TEXT_BYTES) {
+            Some(block) => flat::write_block(block, len, room),
+            None => flat::write_text(self.slice(payload), room),
         }
     }
 

@@ -17,6 +17,9 @@ const NAME_BYTES: usize = 32;
 /// Bytes of the longer truth value, rounded up.
 const BOOL_BYTES: usize = 8;
 
+/// Bytes of a string that is copied as a block.
+pub(crate) const TEXT_BYTES: usize = 48;
+
 /// Records that are printed together, column by column.
 const ROWS: usize = 8;
 
@@ -73,6 +76,13 @@ impl FlatLines {
     #[inline]
     pub(in crate::tree) fn has(&self, row: usize) -> bool {
         row.wrapping_sub(self.first) < self.ends.len()
+    }
+
+    /// How many records, from one on, are printed.
+    #[inline]
+    pub(super) fn from(&self, row: usize) -> usize {
+        let ends = self.ends.get(row.wrapping_sub(self.first)..).unwrap_or_default();
+        ends.iter().take_while(|end| end.is_some()).count()
     }
 
     /// The text of a record; nothing if printing it takes more.
@@ -202,6 +212,17 @@ pub(crate) fn write_float(value: f64, room: &mut [u8]) -> Option<usize> {
 pub(crate) fn write_bytes(bytes: &[u8], room: &mut [u8]) -> Option<usize> {
     room.get_mut(..bytes.len())?.copy_from_slice(bytes);
     Some(bytes.len())
+}
+
+/// Writes a string in quotes, of which `text` is so much, with what stands behind it: copied as a
+/// block, whatever its length.
+#[inline]
+pub(crate) fn write_block(text: &[u8; TEXT_BYTES], len: usize, room: &mut [u8]) -> Option<usize> {
+    let room = room.first_chunk_mut::<{ TEXT_BYTES + 2 }>()?;
+    room[0] = b'"';
+    room[1..=TEXT_BYTES].copy_from_slice(text);
+    *room.get_mut(len + 1)? = b'"';
+    Some(len + 2)
 }
 
 /// Writes a string in quotes.
