@@ -161,7 +161,8 @@ impl Walk {
                 levels.go_on(&self.low)?;
             }
             let Some((entry, begins)) = levels.found(self.is_reverse) else { return Ok(false) };
-            if entry < self.low.as_slice() || entry >= self.high.as_slice() {
+            let is_left = if self.is_reverse { *entry >= *self.low } else { *entry < *self.high };
+            if !is_left {
                 return Ok(false);
             }
             self.visited += 1;

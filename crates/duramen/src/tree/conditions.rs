@@ -415,22 +415,16 @@ impl<T: ColumnTest> Visitor for Judge<'_, T> {
     }
 
     fn born(&mut self, first: u16, births: &Births<'_>) {
-        let text = self.test.text();
-        let integers = self.integers.as_ref();
-        let verdict = |birth: Packed| match (births.text(birth), birth.integer()) {
-            (Some(text_of_birth), _) => text.map(|text| text_of_birth == text),
-            (_, Some(integer)) => integers.map(|integers| integers.accept(integer)),
-            (None, None) => None,
+        let of = (first, births);
+        let others = match (self.test.text(), &self.integers) {
+            (Some(wanted), _) => fill_known(&mut self.holds, of, |birth| {
+                births.text(birth).map(|text| text == wanted)
+            }),
+            (None, Some(integers)) => fill_known(&mut self.holds, of, |birth| {
+                birth.integer().map(|value| integers.accept(value))
+            }),
+            (None, None) => (0..births.states.len()).collect(),
         };
-        let mut others = Vec::new();
-        let verdicts = births.states.iter().enumerate().map(|(index, &birth)| {
-            let known = verdict(birth).filter(|_| birth.revision <= births.revision);
-            if known.is_none() {
-                others.push(index);
-            }
-            known == Some(true)
-        });
-        self.holds.fill(first, verdicts);
         for index in others {
             if let Some(slot) = u16::try_from(index).ok().and_then(|index| first.checked_add(index))
             {
@@ -447,6 +441,26 @@ impl<T: ColumnTest> Visitor for Judge<'_, T> {
             self.is_unsure.fill(first, codes.iter().map(|code| verdict(code).is_none()));
         }
     }
+}
+
+/// Fills in for which first states a test holds, as far as `verdict` tells; the indexes of those
+/// of which it does not.
+#[inline]
+fn fill_known(
+    holds: &mut Bits,
+    (first, births): (u16, &Births<'_>),
+    verdict: impl Fn(Packed) -> Option<bool>,
+) -> Vec<usize> {
+    let mut others = Vec::new();
+    let verdicts = births.states.iter().enumerate().map(|(index, &birth)| {
+        let known = verdict(birth).filter(|_| birth.revision <= births.revision);
+        if known.is_none() {
+            others.push(index);
+        }
+        known == Some(true)
+    });
+    holds.fill(first, verdicts);
+    others
 }
 
 impl Bits {

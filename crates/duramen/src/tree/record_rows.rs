@@ -27,6 +27,9 @@ const WINDOW_MIN: usize = 64;
 const WINDOW_GROWTH: usize = 4;
 /// Records of a window at most: their states fit the processor's nearest cache.
 const WINDOW_MAX: usize = 128;
+/// Records lie close together if they are one of so many or more: then the processor reads their
+/// texts ahead by itself.
+const CLOSE_SLOTS: usize = 4;
 /// Bytes of one record that are printed by columns.
 const RECORD_BYTES_MAX: usize = 16 << 10;
 
@@ -293,14 +296,18 @@ fn gather_packed(
         let index = |slot: u16| usize::from(slot).wrapping_sub(usize::from(born));
         // The slots rise.
         let Some(births) = births.get(index(*first)..=index(*last)) else { return false };
+        let born = |birth: &Packed| {
+            if birth.revision <= revision { *birth } else { Packed::ABSENT }
+        };
         if births.len() == slots.len() {
-            states.extend_from_slice(births);
+            states.extend(births.iter().map(born));
         } else {
-            states.extend(slots.iter().map(|slot| births[usize::from(slot - first)]));
+            let birth = |slot: &u16| births.get(usize::from(slot - first));
+            states.extend(slots.iter().map(|slot| birth(slot).map_or(Packed::ABSENT, born)));
         }
-        states.iter_mut().filter(|state| state.revision > revision).for_each(|state| {
-            *state = Packed::ABSENT;
-        });
+        if births.len() <= CLOSE_SLOTS * slots.len() {
+            return true;
+        }
     } else {
         for &slot in slots {
             let Some(found) = young.at(slot, revision) else { return false };

@@ -61,6 +61,8 @@ pub(crate) struct RecordBatch {
     /// The next one asked for.
     at: usize,
     has_keys: bool,
+    /// Whether texts are asked for in another order than they lie in.
+    is_apart: bool,
 }
 
 /// What is known of a record.
@@ -102,30 +104,37 @@ impl RecordBatch {
 
     /// The next record that is there at a revision, and its place among those asked for: records
     /// that are not, or were purged, are passed over. None at the end, and after an error.
+    #[inline]
     pub(crate) fn next(&mut self, of: (&Tree, u32)) -> Result<Option<(usize, StoredRecord<'_>)>> {
-        while let Some(&next) = self.read.get(self.at) {
-            match next {
-                Read::NotYet | Read::Part(_) => {
-                    let filled = self.fill(of);
-                    if filled.is_err() {
-                        self.read.clear();
-                    }
-                    filled?;
-                }
-                Read::Nothing => self.at += 1,
-                Read::There(Place { version, key, json, end }) => {
-                    let at = self.at;
-                    if at.is_multiple_of(TOUCHED_RECORDS) {
-                        self.touch();
-                    }
-                    self.at += 1;
-                    let part = |range| self.text.get(range).ok_or_else(not_utf8);
-                    let (key, json) = (part(key..json)?, part(json..end)?);
-                    return Ok(Some((at, StoredRecord { key, version, json })));
-                }
+        while let Some(next) = self.read.get(self.at) {
+            let &Read::There(Place { version, key, json, end }) = next else {
+                self.go_on(of)?;
+                continue;
+            };
+            let at = self.at;
+            if self.is_apart && at.is_multiple_of(TOUCHED_RECORDS) {
+                self.touch();
             }
+            self.at += 1;
+            let part = |range| self.text.get(range).ok_or_else(not_utf8);
+            let (key, json) = (part(key..json)?, part(json..end)?);
+            return Ok(Some((at, StoredRecord { key, version, json })));
         }
         Ok(None)
+    }
+
+    /// Goes past a record that is not there, or reads one that was not read yet.
+    #[inline(never)]
+    fn go_on(&mut self, of: (&Tree, u32)) -> Result<()> {
+        if let Some(Read::Nothing) = self.read.get(self.at) {
+            self.at += 1;
+            return Ok(());
+        }
+        let filled = self.fill(of);
+        if filled.is_err() {
+            self.read.clear();
+        }
+        filled
     }
 
     /// Reads a little of the next records, which lie apart, so that they are waited for together.
@@ -154,6 +163,7 @@ impl RecordBatch {
         text.reserve(left.min(RECORD_BYTES * places.len()));
         // The one asked for comes first, so that it is among those there is room for.
         let next = places.first().copied().unwrap_or(0);
+        self.is_apart = !places.is_sorted();
         places.sort_unstable();
         let before = places.partition_point(|&place| place < next);
         places.rotate_left(before);

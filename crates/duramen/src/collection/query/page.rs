@@ -36,7 +36,8 @@ struct Part {
 #[derive(Default)]
 struct Found {
     ordinals: Vec<u64>,
-    /// The keys of the first and the last of them in the order of the query.
+    /// The keys of the first and, if there are as many as the page has room for, the last of them
+    /// in the order of the query.
     first: Vec<u8>,
     last: Vec<u8>,
     /// Whether there is another one behind them.
@@ -136,8 +137,12 @@ impl Part {
         found.has_more = found.ordinals.len() == self.size;
         if !found.has_more {
             found.ordinals.push(ordinal);
-            key(&mut found.last);
-            if found.ordinals.len() == 1 {
+            let count = found.ordinals.len();
+            // Of the others no cursor tells: of the last one only where another is behind it.
+            if count == 1 || count == self.size {
+                key(&mut found.last);
+            }
+            if count == 1 {
                 found.first.clone_from(&found.last);
             }
         }

@@ -89,6 +89,7 @@ impl RecordView {
     }
 
     /// A record that was read.
+    #[inline]
     pub(super) fn record(&self, stored: StoredRecord<'_>) -> Result<Record> {
         Ok(Record::of(self.keys.key_of(stored.key.as_bytes())?, stored))
     }
