@@ -10,6 +10,8 @@
     clippy::arithmetic_side_effects
 )]
 
+use std::ops::Range;
+
 use crate::error::Result;
 use crate::limits::{
     INDEX_CELL_ENTRIES_MAX, INDEX_ENTRY_BYTES_MAX, INDEX_PATHS_MAX, INDEX_VALUE_BYTES_MAX,
@@ -139,6 +141,17 @@ impl Entries {
     pub(crate) fn push(&mut self, (entry, begins): (&[u8], bool)) {
         self.heap.extend_from_slice(entry);
         self.close(begins);
+    }
+
+    /// Adds some of other entries, one behind the other.
+    pub(crate) fn append(&mut self, others: &Self, range: Range<usize>) {
+        let ends = others.ends.get(range.clone()).unwrap_or_default();
+        let (Some(start), Some(end)) = (others.start(range.start), ends.last()) else { return };
+        let before = self.heap.len();
+        self.heap.extend_from_slice(others.heap.get(start..end >> 1).unwrap_or_default());
+        let moved =
+            |end: &usize| (end >> 1).wrapping_sub(start).wrapping_add(before) << 1 | end & 1;
+        self.ends.extend(ends.iter().map(moved));
     }
 
     /// How many there are.

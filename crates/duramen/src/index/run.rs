@@ -22,21 +22,29 @@ impl Entries {
     /// All entries of several runs, the newest of those last: of entries that are the same it
     /// counts.
     pub(super) fn merged(runs: &[Arc<Self>]) -> Self {
-        let count = runs.iter().map(|run| run.len()).sum();
-        let bytes = runs.iter().map(|run| run.bytes()).sum();
-        let mut merged = Self::with_capacity(count, bytes);
-        let mut heads: Vec<_> = runs.iter().rev().map(|run| (run.get(0), 0, run)).collect();
-        while let Some(least) =
-            heads.iter().filter_map(|(head, ..)| *head).min_by_key(|head| head.0)
-        {
-            merged.push(least);
-            for (head, index, run) in &mut heads {
-                if head.is_some_and(|(entry, _)| entry == least.0) {
-                    *index += 1;
-                    *head = run.get(*index);
-                }
-            }
+        let mut merged = Self::default();
+        for older in runs.iter().rev() {
+            merged = merged.merged_into(older);
         }
+        merged
+    }
+
+    /// These and older ones: stretches that no entry of the other run is in are copied as they
+    /// are, since what came one after the other often stays together.
+    fn merged_into(&self, older: &Self) -> Self {
+        let mut merged =
+            Self::with_capacity(self.len() + older.len(), self.bytes() + older.bytes());
+        let (mut own, mut old) = (0, 0);
+        while let Some((entry, _)) = self.get(own) {
+            let end = older.at_or_after(entry, old);
+            merged.append(older, old..end);
+            old = end + usize::from(older.get(end).is_some_and(|(same, _)| same == entry));
+            let next = older.get(old).map(|(next, _)| self.at_or_after(next, own));
+            let next = next.unwrap_or(self.len());
+            merged.append(self, own..next);
+            own = next;
+        }
+        merged.append(older, old..older.len());
         merged
     }
 }
@@ -81,5 +89,22 @@ mod tests {
         let runs = runs(&[(&[9, 1, 4], true), (&[], true), (&[4, 5], false)]);
         let merged = Entries::merged(&runs);
         assert_eq!(ordinals(&merged), [(1, true), (4, false), (5, false), (9, true)]);
+    }
+
+    #[test]
+    fn runs_have_the_same_entries_merged_however_they_lie_between_each_other() {
+        let parts: [&[u64]; 5] =
+            [&[0, 1, 2, 3, 4, 5, 6, 7], &[2, 3, 8, 9], &[], &[1, 3, 5, 7, 9, 11], &[12, 13]];
+        for picked in 0..1 << parts.len() {
+            let is_picked = |index: &usize| picked >> index & 1 == 1;
+            let picked: Vec<usize> = (0..parts.len()).filter(is_picked).collect();
+            // Every other run says that records lost the key.
+            let runs = runs(&picked.iter().map(|&at| (parts[at], at % 2 == 0)).collect::<Vec<_>>());
+            let mut expected = std::collections::BTreeMap::new();
+            for &at in &picked {
+                expected.extend(parts[at].iter().map(|&ordinal| (ordinal, at % 2 == 0)));
+            }
+            assert_eq!(ordinals(&Entries::merged(&runs)), expected.into_iter().collect::<Vec<_>>());
+        }
     }
 }
