@@ -91,13 +91,11 @@ impl Integers {
         Ok(Self { base, step, at: reader.skip(bytes)?, len: count, bits })
     }
 
-    /// The values of the vector of `len` that bytes begin with, and the bytes behind it.
-    pub(crate) fn split(bytes: &[u8], len: usize) -> Option<(Vec<i64>, &[u8])> {
-        let mut reader = Reader::new(bytes).ok()?;
+    /// The vector of `len` that stands at a place in bytes, and the place behind it.
+    pub(crate) fn parse_at(bytes: &[u8], at: usize, len: usize) -> Option<(Self, usize)> {
+        let mut reader = Reader::resume(bytes, u32::try_from(at).ok()?);
         let vector = Self::parse(&mut reader, len).ok()?;
-        let mut values = Vec::new();
-        vector.decode_into(bytes, &mut values);
-        Some((values, bytes.get(reader.position()..)?))
+        Some((vector, reader.position()))
     }
 
     /// The value of an encoded vector of one, and the bytes behind it; none if it is kept as one
@@ -163,7 +161,7 @@ impl Integers {
     }
 
     /// The last value, or 0 if there is none: the total, where the values are ends.
-    pub(super) fn total(&self, cell: &[u8]) -> Option<usize> {
+    pub(crate) fn total(&self, cell: &[u8]) -> Option<usize> {
         match self.len().checked_sub(1) {
             Some(last) => self.get_index(cell, last),
             None => Some(0),
@@ -172,7 +170,7 @@ impl Integers {
 
     /// What value `index` spans where the values are ends: from the end before to its own.
     #[inline]
-    pub(super) fn span(&self, cell: &[u8], index: usize) -> Option<Range<usize>> {
+    pub(crate) fn span(&self, cell: &[u8], index: usize) -> Option<Range<usize>> {
         let start = match index.checked_sub(1) {
             Some(before) => self.get_index(cell, before)?,
             None => 0,

@@ -17,7 +17,7 @@ use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::compression::{self, PACKED, PLAIN, SHORTENED, ZSTD};
-use super::shortening;
+use super::shortening::ShortCells;
 use crate::damage::corrupt;
 use crate::{Error, Result};
 
@@ -85,6 +85,15 @@ pub(crate) struct Record {
     pub(crate) key_len: U16,
 }
 
+/// A block whose header and checksum hold, its body as it is kept.
+#[derive(Debug, Clone)]
+pub(crate) struct KeptBlock {
+    items: u32,
+    /// How the body is compressed.
+    way: u8,
+    body: Bytes,
+}
+
 /// A block whose header and checksum hold.
 #[derive(Debug, Clone)]
 pub(crate) struct Block {
@@ -99,7 +108,7 @@ pub(crate) struct Origin<'a> {
     pub(crate) segment: u64,
 }
 
-impl Block {
+impl KeptBlock {
     /// Takes `bytes`, read at `address`, as a block of `kind` if they verify.
     pub(crate) fn verify(
         bytes: &Bytes,
@@ -132,18 +141,50 @@ impl Block {
         }
         let body = bytes.get(HEADER_BYTES..).map(|body| bytes.slice_ref(body)).unwrap_or_default();
         let items = header.items.get();
-        let (body, expected) = match header.compression {
-            PLAIN => (Some(body), "a body"),
+        Ok(Self { items, way: header.compression, body })
+    }
+
+    /// Its cells as they are kept, if they are shortened.
+    pub(super) fn short_cells(&self) -> Option<ShortCells> {
+        if self.way != SHORTENED {
+            return None;
+        }
+        ShortCells::parse(self.body.clone(), self.items as usize)
+    }
+
+    /// The block with its body as it was written.
+    pub(crate) fn open(self, origin: Origin<'_>, address: &BlockAddress) -> Result<Block> {
+        let (offset, items) = (address.offset.get(), self.items);
+        let (body, expected) = match self.way {
+            PLAIN => (Some(self.body), "a body"),
             way @ (ZSTD | PACKED) => {
-                (compression::decompress(way, &body, items as usize), "a Zstandard frame")
+                (compression::decompress(way, &self.body, items as usize), "a Zstandard frame")
             }
-            SHORTENED => (shortening::lengthen(&body, items as usize), "shortened cells"),
-            other => return damage("compression of the block", SHORTENED.into(), other.into()),
+            SHORTENED => {
+                let short = ShortCells::parse(self.body, items as usize);
+                (short.and_then(|short| short.lengthen()), "shortened cells")
+            }
+            other => {
+                let what = "compression of the block";
+                return Err(corrupt(origin.path, offset, what, SHORTENED, other));
+            }
         };
         let Some(body) = body else {
             return Err(corrupt(origin.path, offset, "body", expected, "something else"));
         };
-        Ok(Self { items, body })
+        Ok(Block { items, body })
+    }
+}
+
+impl Block {
+    /// Takes `bytes`, read at `address`, as a block of `kind` if they verify.
+    pub(crate) fn verify(
+        bytes: &Bytes,
+        origin: Origin<'_>,
+        address: &BlockAddress,
+        kind: BlockKind,
+    ) -> Result<Self> {
+        KeptBlock::verify(bytes, origin, address, kind)?.open(origin, address)
     }
 }
 
@@ -201,7 +242,12 @@ impl CellBlock {
 
     /// The key of a cell.
     pub(crate) fn key(&self, slot: usize) -> Bytes {
-        self.body.slice_ref(self.slices(slot).0)
+        self.body.slice_ref(self.key_bytes(slot))
+    }
+
+    /// The bytes of the key of a cell.
+    pub(crate) fn key_bytes(&self, slot: usize) -> &[u8] {
+        self.slices(slot).0
     }
 
     /// The content of a cell.

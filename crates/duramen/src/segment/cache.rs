@@ -4,6 +4,7 @@ use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
 use super::block::CellBlock;
+use super::shortening::ShortCells;
 use crate::Result;
 use crate::limits::BLOCK_BYTES_MAX;
 
@@ -14,18 +15,30 @@ pub(crate) struct BlockKey {
     pub(crate) block: usize,
 }
 
+/// A block of cells in memory.
+#[derive(Debug, Clone)]
+pub(super) enum CachedBlock {
+    Cells(CellBlock),
+    /// As it is in the file: one key was looked up in it, and nothing read in order.
+    Short(ShortCells),
+}
+
 /// Blocks of cells of all segments of a database, within a budget of bytes.
 #[derive(Debug)]
 pub(crate) struct BlockCache {
-    blocks: Cache<BlockKey, CellBlock, BlockBytes>,
+    blocks: Cache<BlockKey, CachedBlock, BlockBytes>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct BlockBytes;
 
-impl Weighter<BlockKey, CellBlock> for BlockBytes {
-    fn weight(&self, _: &BlockKey, block: &CellBlock) -> u64 {
-        block.bytes() as u64
+impl Weighter<BlockKey, CachedBlock> for BlockBytes {
+    fn weight(&self, _: &BlockKey, block: &CachedBlock) -> u64 {
+        let bytes = match block {
+            CachedBlock::Cells(cells) => cells.bytes(),
+            CachedBlock::Short(cells) => cells.bytes(),
+        };
+        bytes as u64
     }
 }
 
@@ -38,11 +51,16 @@ impl BlockCache {
 
     /// The block, read with `read` if it is not here. Of several that ask for a missing block at
     /// once one reads and the others wait for it.
-    pub(crate) fn get_or_insert_with(
+    pub(super) fn get_or_insert_with(
         &self,
         key: &BlockKey,
-        read: impl FnOnce() -> Result<CellBlock>,
-    ) -> Result<CellBlock> {
+        read: impl FnOnce() -> Result<CachedBlock>,
+    ) -> Result<CachedBlock> {
         self.blocks.get_or_insert_with(key, read)
+    }
+
+    /// Puts a block in the place of what is here of it.
+    pub(super) fn replace(&self, key: BlockKey, cells: &CellBlock) {
+        self.blocks.insert(key, CachedBlock::Cells(cells.clone()));
     }
 }

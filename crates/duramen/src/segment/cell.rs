@@ -15,15 +15,20 @@ pub(crate) struct CellHandle(Content);
 #[derive(Debug, Clone)]
 enum Content {
     /// Its block was read to find its key.
-    Read(Bytes),
+    Read { cell: Bytes, is_among_its_own: bool },
     /// It is alone in its block, whose fence told its key.
     Apart { segment: Arc<Segment>, cache: Arc<BlockCache>, block: usize },
 }
 
 impl CellHandle {
     /// The cell with this content.
-    pub(crate) fn read(content: Bytes) -> Self {
-        Self(Content::Read(content))
+    pub(crate) fn read(cell: Bytes) -> Self {
+        Self(Content::Read { cell, is_among_its_own: false })
+    }
+
+    /// The same in a block that has nothing but cells that were asked for together.
+    pub(crate) fn read_among_its_own(cell: Bytes) -> Self {
+        Self(Content::Read { cell, is_among_its_own: true })
     }
 
     /// The only cell of a block.
@@ -35,7 +40,7 @@ impl CellHandle {
     /// Bytes of the content, or of its block if that has not been read.
     pub(crate) fn bytes(&self) -> Result<usize> {
         Ok(match &self.0 {
-            Content::Read(content) => content.len(),
+            Content::Read { cell, .. } => cell.len(),
             Content::Apart { segment, block, .. } => {
                 let entry = segment.entry(*block)?;
                 entry.map_or(0, |(entry, _)| entry.block.length.get() as usize)
@@ -45,7 +50,13 @@ impl CellHandle {
 
     /// Whether loading the content reads nothing.
     pub(crate) fn is_read(&self) -> bool {
-        matches!(self.0, Content::Read(_))
+        matches!(self.0, Content::Read { .. })
+    }
+
+    /// Whether it was read in a block that has nothing but cells that were asked for together: who
+    /// keeps its content keeps nothing else.
+    pub(crate) fn is_among_its_own(&self) -> bool {
+        matches!(self.0, Content::Read { is_among_its_own: true, .. })
     }
 
     /// The content: a part of its block, not a copy.
@@ -56,7 +67,7 @@ impl CellHandle {
     /// The content, in place of the handle.
     pub(crate) fn into_content(self) -> Result<Bytes> {
         match self.0 {
-            Content::Read(content) => Ok(content),
+            Content::Read { cell, .. } => Ok(cell),
             Content::Apart { segment, cache, block } => Ok(segment.block(&cache, block)?.cell(0)),
         }
     }
@@ -64,7 +75,7 @@ impl CellHandle {
     /// What `look` finds in the content.
     pub(crate) fn look<T>(&self, look: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
         match &self.0 {
-            Content::Read(content) => look(content),
+            Content::Read { cell, .. } => look(cell),
             Content::Apart { .. } => look(&self.load()?),
         }
     }

@@ -11,7 +11,7 @@ use super::footer::Footer;
 use super::index::{Index, IndexEntry};
 use super::packing::{pack, unpack};
 use super::salvage::DamagedSegment;
-use super::shortening::{lengthen, shorten};
+use super::shortening::{ShortCells, shorten};
 use super::{MAGIC, Segment, path};
 use crate::io::{Access, Device, MemoryDevice, write_all_at};
 use crate::limits::BLOCK_BYTES_MAX;
@@ -36,8 +36,10 @@ pub(crate) fn cells(data: &[u8]) {
     let (body, how_many) = (block.body.clone(), usize::from(count));
     let unpacked = unpack(&body, (how_many, body.len()));
     assert!(unpacked.is_none_or(|unpacked| unpacked.len() == body.len()));
-    let lengthened = lengthen(&body, how_many);
+    let short = ShortCells::parse(body.clone(), how_many);
+    let lengthened = short.as_ref().and_then(ShortCells::lengthen);
     assert!(lengthened.is_none_or(|body| body.len() <= BLOCK_BYTES_MAX));
+    let _ = short.map(|short| short.find(data));
     let Ok(cells) = CellBlock::decode(block, ORIGIN, &address, count) else { return };
     for slot in 0..cells.len() {
         let key = cells.key(slot);
@@ -56,7 +58,11 @@ pub(crate) fn cells(data: &[u8]) {
             && keys.is_sorted()
             && let Some(shortened) = shorten(records, data)
         {
-            assert_eq!(lengthen(&shortened, how_many).as_deref(), Some(&body[..]));
+            let short = ShortCells::parse(shortened.into(), how_many);
+            assert_eq!(short.as_ref().and_then(ShortCells::lengthen).as_deref(), Some(&body[..]));
+            let cell =
+                |key: &Bytes| short.as_ref().and_then(|short| short.find(key).ok()).flatten();
+            assert!(keys.iter().all(|key| cell(key).is_some()));
         }
     }
 }

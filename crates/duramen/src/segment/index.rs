@@ -1,7 +1,9 @@
 //! The index of a segment: for each block of cells its address, its fence and its count of cells.
 //!
 //! It is searched as it was read: a table of fixed entries, then the fences one after the other,
-//! then the last key of the segment.
+//! then the last key of the segment. Beside it stand the beginnings of some fences, which are
+//! little enough to stay in the processor's caches: they lead to the few entries that are looked
+//! at (benchmark K).
 #![deny(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -47,11 +49,19 @@ impl IndexEntry {
     }
 }
 
+/// The beginning of the fence of each so manieth block is a landmark.
+const LANDMARK_BLOCKS: usize = 16;
+
+/// The first 32 bytes of a fence, with zeros behind a shorter one, as numbers that compare as they
+/// do.
+type Beginning = [u64; 4];
+
 /// An index as read from its block.
 #[derive(Debug)]
 pub(crate) struct Index {
     body: Bytes,
     blocks: usize,
+    landmarks: Vec<Beginning>,
 }
 
 impl Index {
@@ -71,7 +81,8 @@ impl Index {
         let mut next_fence = 0;
         let mut cells: u64 = 0;
         let mut last_fence: &[u8] = &[];
-        for entry in entries {
+        let mut landmarks = Vec::with_capacity(blocks.div_ceil(LANDMARK_BLOCKS));
+        for (number, entry) in entries.iter().enumerate() {
             if entry.block.offset.get() != next_block {
                 return Err(damage("offset of a block", next_block, entry.block.offset.get()));
             }
@@ -94,6 +105,9 @@ impl Index {
                     format!("{fence:02x?}"),
                 ));
             }
+            if number.is_multiple_of(LANDMARK_BLOCKS) {
+                landmarks.push(beginning(fence));
+            }
             last_fence = fence;
             next_block = entry.block.end().unwrap_or(u64::MAX);
             next_fence = next_fence.saturating_add(entry.fence_len.get().into());
@@ -105,7 +119,7 @@ impl Index {
         if cells != footer.cells.get() || cells == 0 {
             return Err(damage("cells in the index", footer.cells.get(), cells));
         }
-        Ok(Self { body: block.body, blocks })
+        Ok(Self { body: block.body, blocks, landmarks })
     }
 
     /// Blocks of cells in the segment.
@@ -123,7 +137,15 @@ impl Index {
     /// The one block that may have `key`: the last whose fence is not above it.
     pub(crate) fn block_for(&self, key: &[u8]) -> Option<usize> {
         let (entries, keys) = self.parts();
-        entries.partition_point(|entry| entry.fence(keys) <= key).checked_sub(1)
+        let wanted = beginning(key);
+        // A fence with a lesser beginning is below the key, one with a greater beginning above it.
+        let below = self.landmarks.partition_point(|landmark| *landmark < wanted);
+        let above = self.landmarks.partition_point(|landmark| *landmark <= wanted);
+        let first = below.saturating_sub(1).saturating_mul(LANDMARK_BLOCKS);
+        let end = above.saturating_mul(LANDMARK_BLOCKS).min(entries.len());
+        let near = entries.get(first..end).unwrap_or_default();
+        let passed = near.partition_point(|entry| entry.fence(keys) <= key);
+        first.saturating_add(passed).checked_sub(1)
     }
 
     /// The greatest key of the segment.
@@ -135,5 +157,76 @@ impl Index {
     fn parts(&self) -> (&[IndexEntry], &[u8]) {
         // `decode` found the table inside the body, so there is no other case.
         <[IndexEntry]>::ref_from_prefix_with_elems(&self.body, self.blocks).unwrap_or_default()
+    }
+}
+
+/// The beginning of a key or a fence.
+fn beginning(key: &[u8]) -> Beginning {
+    let mut bytes = [0; size_of::<Beginning>()];
+    for (byte, of_key) in bytes.iter_mut().zip(key) {
+        *byte = *of_key;
+    }
+    let (numbers, _) = bytes.as_chunks();
+    let mut numbers = numbers.iter().copied().map(u64::from_be_bytes);
+    std::array::from_fn(|_| numbers.next().unwrap_or_default())
+}
+
+#[cfg(test)]
+#[expect(
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    reason = "a test may fail by panicking"
+)]
+mod tests {
+    use zerocopy::FromZeros;
+
+    use super::super::tests::Random;
+    use super::*;
+
+    /// An index of blocks with these fences, which rise.
+    fn index(fences: &[Vec<u8>]) -> Index {
+        let (mut table, mut keys) = (Vec::new(), Vec::new());
+        let mut offset = MAGIC.len() as u64;
+        for fence in fences {
+            let block =
+                BlockAddress { offset: offset.into(), length: 64.into(), checksum: 0.into() };
+            let fence_at = u32::try_from(keys.len()).unwrap().into();
+            let fence_len = u16::try_from(fence.len()).unwrap().into();
+            table.push(IndexEntry { block, fence_at, fence_len, cells: 2.into() });
+            keys.extend_from_slice(fence);
+            offset += 64;
+        }
+        let mut footer = Footer::new_zeroed();
+        footer.filter.offset = offset.into();
+        footer.cells = (2 * fences.len() as u64).into();
+        let items = u32::try_from(fences.len()).unwrap();
+        let body = [table.as_bytes(), &keys].concat().into();
+        Index::decode(Block { items, body }, Origin { path: "segment", segment: 1 }, &footer)
+            .unwrap()
+    }
+
+    #[test]
+    fn the_block_that_may_have_a_key_is_found_whatever_fences_begin_with() {
+        let mut random = Random(7);
+        for _ in 0..200 {
+            let like = vec![1; random.below(48)];
+            let mut fence = || {
+                let length = 1 + random.below(3);
+                [like[..random.below(like.len() as u64 + 1)].to_vec(), random.bytes(length)]
+                    .concat()
+            };
+            let mut fences: Vec<_> = (0..200).map(|_| fence()).collect();
+            fences.sort_unstable();
+            fences.dedup();
+            fences.truncate(1 + random.below(fences.len() as u64));
+            let index = index(&fences);
+            let zeros = fences.iter().map(|fence| [fence.as_slice(), &[0, 0]].concat());
+            let shorter = fences.iter().map(|fence| fence[..fence.len() - 1].to_vec());
+            let keys: Vec<_> = zeros.chain(shorter).chain(fences.clone()).collect();
+            for key in &keys {
+                let expected = fences.iter().rposition(|fence| fence <= key);
+                assert_eq!(index.block_for(key), expected, "{key:?}");
+            }
+        }
     }
 }

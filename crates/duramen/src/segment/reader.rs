@@ -11,8 +11,8 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
-use super::block::{Block, BlockAddress, BlockKind, CellBlock, Origin};
-use super::cache::{BlockCache, BlockKey};
+use super::block::{Block, BlockAddress, BlockKind, CellBlock, KeptBlock, Origin};
+use super::cache::{BlockCache, BlockKey, CachedBlock};
 use super::filter::{Filter, KeyHash};
 use super::footer::{FOOTER_BYTES, Footer};
 use super::index::{Index, IndexEntry};
@@ -130,8 +130,21 @@ impl Segment {
         if entry.is_single() && fence != key {
             return Ok(None);
         }
-        let cells = self.block(cache, block)?;
-        Ok(cells.find(key).map(|slot| cells.cell(slot)))
+        let key_of_block = BlockKey { segment: self.info.number, block };
+        let found = cache.get_or_insert_with(&key_of_block, || {
+            let kept = self.read_kept(&entry.block, BlockKind::Cells)?;
+            Ok(match kept.short_cells() {
+                Some(short) => CachedBlock::Short(short),
+                None => CachedBlock::Cells(self.cells_of(kept, &entry)?),
+            })
+        })?;
+        match found {
+            CachedBlock::Cells(cells) => Ok(cells.find(key).map(|slot| cells.cell(slot))),
+            CachedBlock::Short(short) => {
+                let found = short.find(key).map_err(|_| self.not_shortened(&entry))?;
+                Ok(found.map(|cell| Bytes::copy_from_slice(&cell)))
+            }
+        }
     }
 
     /// Where the cell with the greatest key at or before `key` is.
@@ -188,26 +201,54 @@ impl Segment {
     /// A block of cells, from the cache if it is there.
     pub(crate) fn block(&self, cache: &BlockCache, block: usize) -> Result<CellBlock> {
         let key = BlockKey { segment: self.info.number, block };
-        cache.get_or_insert_with(&key, || {
-            let Some((entry, _)) = self.entry(block)? else {
-                let expected = format!("fewer than {}", self.blocks()?);
-                let offset = self.footer.index.offset.get();
-                return Err(corrupt(&self.path, offset, "number of a block", expected, block));
-            };
-            self.read_cells(&entry)
-        })
+        let found = cache.get_or_insert_with(&key, || {
+            self.read_cells(&self.entry_of(block)?).map(CachedBlock::Cells)
+        })?;
+        let short = match found {
+            CachedBlock::Cells(cells) => return Ok(cells),
+            CachedBlock::Short(short) => short,
+        };
+        let entry = self.entry_of(block)?;
+        let body = short.lengthen().ok_or_else(|| self.not_shortened(&entry))?;
+        let block = Block { items: u32::from(entry.cells.get()), body };
+        let cells = CellBlock::decode(block, self.origin(), &entry.block, entry.cells.get())?;
+        cache.replace(key, &cells);
+        Ok(cells)
+    }
+
+    fn entry_of(&self, block: usize) -> Result<IndexEntry> {
+        let Some((entry, _)) = self.entry(block)? else {
+            let expected = format!("fewer than {}", self.blocks()?);
+            let offset = self.footer.index.offset.get();
+            return Err(corrupt(&self.path, offset, "number of a block", expected, block));
+        };
+        Ok(entry)
     }
 
     /// Reads and verifies a block of cells, past the cache.
     pub(super) fn read_cells(&self, entry: &IndexEntry) -> Result<CellBlock> {
-        let block = self.read_block(&entry.block, BlockKind::Cells)?;
+        self.cells_of(self.read_kept(&entry.block, BlockKind::Cells)?, entry)
+    }
+
+    fn cells_of(&self, kept: KeptBlock, entry: &IndexEntry) -> Result<CellBlock> {
+        let block = kept.open(self.origin(), &entry.block)?;
         CellBlock::decode(block, self.origin(), &entry.block, entry.cells.get())
     }
 
+    #[cold]
+    fn not_shortened(&self, entry: &IndexEntry) -> Error {
+        let offset = entry.block.offset.get();
+        corrupt(&self.path, offset, "body", "shortened cells", "something else")
+    }
+
     fn read_block(&self, address: &BlockAddress, kind: BlockKind) -> Result<Block> {
+        self.read_kept(address, kind)?.open(self.origin(), address)
+    }
+
+    fn read_kept(&self, address: &BlockAddress, kind: BlockKind) -> Result<KeptBlock> {
         // The footer's decoding found its blocks to end before it, the index's found its own to
         // end before the filter; so no length is more than the file has.
-        let block = read_block(self.file.as_ref(), self.origin(), address, kind);
+        let block = read_kept(self.file.as_ref(), self.origin(), address, kind);
         block.map_err(|error| if self.is_overwritten() { self.overwritten() } else { error })
     }
 
@@ -250,16 +291,16 @@ pub(super) fn read_footer(file: &dyn File, path: &str, info: &SegmentInfo) -> Re
         ));
     }
     let origin = Origin { path, segment: info.number };
-    let block = read_block(file, origin, address, BlockKind::Footer)?;
+    let block = read_kept(file, origin, address, BlockKind::Footer)?.open(origin, address)?;
     Footer::decode(&block, origin, address)
 }
 
-fn read_block(
+fn read_kept(
     file: &dyn File,
     origin: Origin<'_>,
     address: &BlockAddress,
     kind: BlockKind,
-) -> Result<Block> {
+) -> Result<KeptBlock> {
     let length = address.length.get() as usize;
     let mut bytes = vec![0; length];
     let offset = address.offset.get();
@@ -270,5 +311,5 @@ fn read_block(
         }
         _ => Error::io(format!("cannot read {} at {offset}", origin.path), error),
     })?;
-    Block::verify(&bytes.into(), origin, address, kind)
+    KeptBlock::verify(&bytes.into(), origin, address, kind)
 }

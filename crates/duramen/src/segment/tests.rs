@@ -109,6 +109,31 @@ fn get_all(segment: &Segment, cells: &Cells) -> Vec<Result<Option<Bytes>>> {
 }
 
 #[test]
+fn entries_are_found_in_blocks_that_were_read_in_order_and_in_others() {
+    let entry = |n: u64| ([&[7; 21], format!("{n:06}").as_bytes()].concat(), n.to_le_bytes());
+    let cells: Cells = (0..5_000).map(|n| (entry(2 * n).0, entry(n).1.to_vec())).collect();
+    let device: Arc<dyn Device> = Arc::new(TestDevice::default());
+    let info = write(&device, 1, &cells);
+    let segment = Segment::open(device.as_ref(), &info).unwrap();
+    assert!(info.file_bytes() < 24 * 5_000, "the blocks are shortened");
+    let cache = cache();
+    for is_read_in_order in [false, true] {
+        for (key, cell) in &cells {
+            let found = segment.get(&cache, key).unwrap();
+            assert_eq!(found.as_deref(), Some(cell.as_slice()), "{is_read_in_order}");
+            let absent = [key, b"0".as_slice()].concat();
+            assert_eq!(segment.get(&cache, &absent).unwrap(), None, "{is_read_in_order}");
+        }
+        let mut keys = cells.keys();
+        for block in 0..segment.blocks().unwrap() {
+            let block = segment.block(&cache, block).unwrap();
+            assert!((0..block.len()).all(|slot| Some(&block.key(slot).to_vec()) == keys.next()));
+        }
+        assert_eq!(keys.next(), None);
+    }
+}
+
+#[test]
 fn cells_of_every_size_come_back() {
     for seed in 0..12 {
         let mut random = Random(seed);

@@ -36,6 +36,8 @@ enum OpenBlock {
     /// Its only key is its fence, so it was not read.
     Single(Bytes),
     Cells(CellBlock),
+    /// All keys of the block have the prefix.
+    OwnCells(CellBlock),
 }
 
 impl Scan {
@@ -128,6 +130,10 @@ impl Cursor {
                     let (key, cell) = cells.key_and_cell(slot);
                     (key, CellHandle::read(cell))
                 }
+                OpenBlock::OwnCells(cells) => {
+                    let (key, cell) = cells.key_and_cell(slot);
+                    (key, CellHandle::read_among_its_own(cell))
+                }
             };
             self.at.slot += 1;
             if key.starts_with(prefix) {
@@ -153,13 +159,16 @@ impl OpenBlock {
         if entry.is_single() {
             return Ok(Some(Self::Single(fence)));
         }
-        segment.block(cache, block).map(|cells| Some(Self::Cells(cells)))
+        let cells = segment.block(cache, block)?;
+        let has_prefix = |slot: usize| cells.key_bytes(slot).starts_with(prefix);
+        let is_own = has_prefix(0) && has_prefix(cells.len() - 1);
+        Ok(Some(if is_own { Self::OwnCells(cells) } else { Self::Cells(cells) }))
     }
 
     fn len(&self) -> usize {
         match self {
             Self::Single(_) => 1,
-            Self::Cells(cells) => cells.len(),
+            Self::Cells(cells) | Self::OwnCells(cells) => cells.len(),
         }
     }
 }

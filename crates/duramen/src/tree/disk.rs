@@ -45,7 +45,7 @@ pub(crate) enum Load {
     /// The directory of a row group, whatever its size.
     Directory(GroupId),
     /// A cell of first states.
-    Base(Arc<Directory>, usize),
+    Base(Arc<Directory>, u32),
     /// A run piece of a column.
     Run(Arc<Directory>, u32, Wanted),
 }
@@ -352,12 +352,16 @@ impl Place {
 
     /// The slots of a cell of first states.
     fn slots(&self, column: &Column) -> Result<Range<u16>> {
+        self.slots_of(column.len())
+    }
+
+    /// The slots of a cell of so many first states.
+    fn slots_of(&self, states: usize) -> Result<Range<u16>> {
         let first = self.first_slot()?;
-        let end = u16::try_from(usize::from(first) + column.len()).ok();
+        let end = u16::try_from(usize::from(first) + states).ok();
         let end = end.filter(|&end| u64::from(end) <= ROW_GROUP_SLOTS);
-        let end = end.ok_or_else(|| {
-            corrupt(format!("{} first states begin at slot {first}", column.len()))
-        })?;
+        let end =
+            end.ok_or_else(|| corrupt(format!("{states} first states begin at slot {first}")))?;
         Ok(first..end)
     }
 }

@@ -18,6 +18,10 @@ use crate::tree::stored_records::{RecordBatch, utf8};
 /// Bytes that a record's text is given room for at first.
 const TEXT_BYTES: usize = 192;
 
+/// Bytes of a record's text up to which what is missing of it is loaded and it is looked at again,
+/// from its beginning.
+const LOOKED_BYTES_MAX: usize = 16 << 10;
+
 /// A record that was asked for by itself.
 #[derive(Debug)]
 pub(crate) struct OneRecord {
@@ -62,9 +66,14 @@ impl Tree {
                         return Ok(Some(recent));
                     }
                     match self.look_again(node(path, ordinal), revision)? {
-                        Looked::Nothing => return Ok(None),
-                        Looked::There(record) => return Ok(Some(record)),
-                        Looked::Unsure => ordinal,
+                        (Looked::Nothing, _) => return Ok(None),
+                        (Looked::There(record), is_loaded) => {
+                            if is_loaded {
+                                self.remember(ordinal, &record, (revision, disk));
+                            }
+                            return Ok(Some(record));
+                        }
+                        (Looked::Unsure, _) => ordinal,
                     }
                 }
             },
@@ -117,10 +126,15 @@ impl Tree {
         Some(OneRecord { version, json })
     }
 
-    fn look_again(&self, record: NodeId, revision: u32) -> Result<Looked> {
-        let data = self.data.read();
-        data.kept.check(revision)?;
-        look(&data, record, revision)
+    /// Looks at a record, and loads what is not in memory; whether there was any such thing.
+    fn look_again(&self, record: NodeId, revision: u32) -> Result<(Looked, bool)> {
+        let mut looks = 0;
+        let looked = self.read(|data| {
+            looks += 1;
+            data.kept.check(revision)?;
+            try_look(data, (record, revision), LOOKED_BYTES_MAX)
+        })?;
+        Ok((looked, looks > 1))
     }
 
     /// Remembers a record that was read of segments at the newest revision.
@@ -139,14 +153,18 @@ impl Tree {
 
 /// Looks at a record as far as it is in memory.
 fn look(data: &TreeData, record: NodeId, revision: u32) -> Result<Looked> {
-    match try_look(data, record, revision) {
+    match try_look(data, (record, revision), usize::MAX) {
         Ok(looked) => Ok(looked),
         Err(Fault::Load(_)) => Ok(Looked::Unsure),
         Err(Fault::Error(error)) => Err(error),
     }
 }
 
-fn try_look(data: &TreeData, record: NodeId, revision: u32) -> Result<Looked, Fault> {
+fn try_look(
+    data: &TreeData,
+    (record, revision): (NodeId, u32),
+    most: usize,
+) -> Result<Looked, Fault> {
     let space = data.schema.path(record.path()).space;
     let (group, slot) = locate(record.ordinal().0);
     let Some(group) = data.group(space, group)? else { return Ok(Looked::Nothing) };
@@ -165,7 +183,7 @@ fn try_look(data: &TreeData, record: NodeId, revision: u32) -> Result<Looked, Fa
     let mut json = Vec::with_capacity(TEXT_BYTES);
     let format = Format::default();
     let mut serializer = Serializer::new(record, &format);
-    match serializer.run(data, revision, &mut json, usize::MAX)? {
+    match serializer.run(data, revision, &mut json, most)? {
         Stop::Done => {
             let json = utf8(json)?;
             Ok(Looked::There(OneRecord { version, json }))

@@ -6,6 +6,7 @@
 use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
 
+use bytes::Bytes;
 use smallvec::SmallVec;
 
 use crate::encoding::{Column, RunPiece};
@@ -21,6 +22,9 @@ use crate::tree::disk::{Load, Place, TreeCells, corrupt, of_its_own, revision_of
 use crate::tree::group::{ColumnId, Fault, GroupId};
 use crate::tree::schema::{Schema, SchemaExtent};
 use crate::tree::serialize::print_scalar;
+
+/// About as many bytes as a cell that is kept with its block has of its key.
+const KEY_BYTES: usize = 40;
 
 mod pick;
 mod strip;
@@ -65,16 +69,23 @@ pub(super) struct Listing {
 #[derive(Debug)]
 struct BaseCell {
     place: Place,
-    /// None if it was decoded at once.
-    handle: Option<CellHandle>,
+    content: Content,
     decoded: OnceLock<Box<Column>>,
+}
+
+/// What a cell of first states is decoded from.
+#[derive(Debug)]
+enum Content {
+    /// It was read with the block that it shares with others.
+    Read(Bytes),
+    Apart(CellHandle),
 }
 
 /// First states of consecutive slots.
 #[derive(Debug, Clone, Copy)]
 struct Base {
     first_slot: u16,
-    cell: usize,
+    cell: u32,
 }
 
 /// The cells of one column.
@@ -82,7 +93,7 @@ struct Base {
 struct ColumnCells {
     path: PathId,
     /// Rising.
-    bases: Vec<Base>,
+    bases: SmallVec<[Base; 4]>,
     /// The first revision of the oldest run piece.
     oldest_run: Option<u32>,
 }
@@ -94,33 +105,64 @@ impl Directory {
         (id, schema): (GroupId, &Schema),
         resident: Arc<Resident>,
     ) -> Result<Self> {
-        let Listing { live, seen, mut scan } = listing;
+        let Listing { live, mut seen, mut scan } = listing;
+        while let Some(found) = scan.next() {
+            let (key, handle) = found?;
+            let place = Place::parse(&key, id, schema)?;
+            seen.push((place, handle));
+            if place.kind == GroupCell::Run {
+                scan.seek(&cell_key::group_path(cells.tree, id, PathId(place.path.0 + 1)))?;
+            }
+        }
         let mut directory = Self {
             tree: cells.tree,
             id,
             live,
             resident,
             known: schema.extent(),
-            cells: Vec::new(),
+            cells: Vec::with_capacity(seen.len()),
             values: Vec::new(),
             parent: Vec::new(),
             born: Vec::new(),
             key: Vec::new(),
         };
-        for (place, handle) in seen {
-            directory.add(place, handle)?;
-        }
-        while let Some(found) = scan.next() {
-            let (key, handle) = found?;
-            let place = Place::parse(&key, id, schema)?;
-            directory.add(place, handle)?;
-            if place.kind == GroupCell::Run {
-                scan.seek(&cell_key::group_path(cells.tree, id, PathId(place.path.0 + 1)))?;
-            }
-        }
+        directory.list(seen)?;
         let columns = directory.values.len() * size_of::<(ColumnCells, KnownRuns)>();
         directory.resident.add(columns + directory.cells.len() * size_of::<BaseCell>());
         Ok(directory)
+    }
+
+    /// Puts cells in key order into the directory: all first states, and of run pieces where the
+    /// oldest begins. Those that share blocks with what is not in the directory were read with
+    /// that, and are copied together: nothing else of the blocks is to be kept.
+    fn list(&mut self, found: Vec<(Place, CellHandle)>) -> Result<()> {
+        let has_runs = found.iter().any(|(place, _)| place.kind == GroupCell::Run);
+        let is_kept = |handle: &CellHandle| !has_runs && handle.is_among_its_own();
+        let is_copied = |(place, handle): &&(Place, CellHandle)| {
+            place.kind != GroupCell::Run && handle.is_read() && !is_kept(handle)
+        };
+        let read = found.iter().filter(is_copied).map(|(_, handle)| handle.bytes());
+        let mut copy = Vec::with_capacity(read.sum::<Result<usize>>()?);
+        for (_, handle) in found.iter().filter(is_copied) {
+            handle.look(|cell| {
+                copy.extend_from_slice(cell);
+                Ok(())
+            })?;
+        }
+        let mut copies = Bytes::from(copy);
+        for (place, handle) in found {
+            if place.kind == GroupCell::Run {
+                self.column_mut(place).oldest_run.get_or_insert(place.number);
+                continue;
+            }
+            let content = match () {
+                () if !handle.is_read() => Content::Apart(handle),
+                () if is_kept(&handle) => Content::Read(handle.into_content()?),
+                () => Content::Read(copies.split_to(handle.bytes()?)),
+            };
+            self.add(place, content)?;
+        }
+        Ok(())
     }
 
     fn column_mut(&mut self, place: Place) -> &mut ColumnCells {
@@ -132,14 +174,12 @@ impl Directory {
         &mut self.values[column]
     }
 
-    /// Puts a cell, the next in key order, into the directory: all first states, and of run pieces
-    /// where the oldest begins.
-    fn add(&mut self, place: Place, handle: CellHandle) -> Result<()> {
-        if place.kind == GroupCell::Run {
-            self.column_mut(place).oldest_run.get_or_insert(place.number);
-            return Ok(());
+    fn add(&mut self, place: Place, content: Content) -> Result<()> {
+        if let Content::Read(cell) = &content {
+            place.slots_of(Column::count(cell)?)?;
+            self.resident.add(cell.len() + KEY_BYTES);
         }
-        let cell = self.cells.len();
+        let cell = u32::try_from(self.cells.len()).unwrap_or(u32::MAX);
         let base = Base { first_slot: place.first_slot()?, cell };
         match place.kind {
             GroupCell::Base => self.column_mut(place).bases.push(base),
@@ -148,41 +188,42 @@ impl Directory {
             GroupCell::Key => self.key.push(base),
             GroupCell::Run => unreachable!("runs are not listed"),
         }
-        let decoded = OnceLock::new();
-        // What shares a block with others has been read with them. Keys of records may be a hundred
-        // times as long decoded, and most reads want none of them (benchmark A, first).
-        let handle = match place.kind {
-            GroupCell::Key if handle.is_read() => {
-                Some(CellHandle::read(of_its_own(handle.into_content()?)))
-            }
-            _ if handle.is_read() => {
-                let _ = decoded.set(self.decode(place, &handle)?);
-                None
-            }
-            _ => Some(handle),
-        };
-        self.cells.push(BaseCell { place, handle, decoded });
+        self.cells.push(BaseCell { place, content, decoded: OnceLock::new() });
         Ok(())
     }
 
-    fn decode(&self, place: Place, handle: &CellHandle) -> Result<Box<Column>> {
-        let cell = handle.load()?;
-        // A read one shares its block with others, of which nothing else is to be kept.
-        let cell = if handle.is_read() { of_its_own(cell) } else { cell };
-        let column = Column::parse(cell)?;
-        self.resident.add(column.cell_bytes() + size_of::<Column>());
-        place.slots(&column)?;
-        Ok(Box::new(column))
+    /// The first states of a cell; none if they have to be [loaded](Self::load) first.
+    #[inline]
+    fn column(&self, cell: u32) -> Result<Option<&Column>> {
+        let cell = &self.cells[cell as usize];
+        if let Some(column) = cell.decoded.get() {
+            return Ok(Some(column));
+        }
+        // Keys of records may be a hundred times as long decoded: not under the tree's lock.
+        match cell.content {
+            Content::Read(_) if cell.place.kind != GroupCell::Key => self.decode(cell).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    #[cold]
+    fn decode<'c>(&self, cell: &'c BaseCell) -> Result<&'c Column> {
+        let (content, counted) = match &cell.content {
+            Content::Read(content) => (content.clone(), content.len()),
+            Content::Apart(handle) => (handle.load()?, 0),
+        };
+        let column = Box::new(Column::parse(content)?);
+        cell.place.slots_of(column.len())?;
+        self.resident.add(column.cell_bytes().saturating_sub(counted) + size_of::<Column>());
+        // Another reader may have been first; both decoded the same.
+        Ok(cell.decoded.get_or_init(|| column))
     }
 
     /// Reads and decodes a cell, once.
-    pub(crate) fn load(&self, cell: usize) -> Result<()> {
-        let cell = &self.cells[cell];
-        if let Some(handle) = &cell.handle
-            && cell.decoded.get().is_none()
-        {
-            // Another reader may have been first; both decoded the same.
-            let _ = cell.decoded.set(self.decode(cell.place, handle)?);
+    pub(crate) fn load(&self, cell: u32) -> Result<()> {
+        let cell = &self.cells[cell as usize];
+        if cell.decoded.get().is_none() {
+            self.decode(cell)?;
         }
         Ok(())
     }
@@ -237,7 +278,7 @@ impl Directory {
     fn first_state(self: &Arc<Self>, bases: &[Base], slot: u16) -> Result<Datum<'_>, Fault> {
         let after = bases.partition_point(|base| base.first_slot <= slot);
         let Some(base) = bases[..after].last() else { return Ok(Datum::Absent) };
-        let Some(column) = self.cells[base.cell].decoded.get() else {
+        let Some(column) = self.column(base.cell)? else {
             return Err(Fault::load(Load::Base(Arc::clone(self), base.cell)));
         };
         let index = usize::from(slot - base.first_slot);
@@ -315,13 +356,12 @@ impl LargeGroup {
     /// The first slot and the first states of each cell of a column.
     pub(crate) fn bases(&self, column: ColumnId) -> Result<SmallVec<[(u16, &Column); 1]>, Fault> {
         let bases = self.disk.bases(column).iter();
-        bases.map(|base| Ok((base.first_slot, self.decoded(base)?))).collect()
+        bases.map(|base| Ok((base.first_slot, self.decoded(*base)?))).collect()
     }
 
-    fn decoded(&self, base: &Base) -> Result<&Column, Fault> {
-        let decoded = self.disk.cells[base.cell].decoded.get();
+    fn decoded(&self, base: Base) -> Result<&Column, Fault> {
         let missing = || Fault::load(Load::Base(Arc::clone(&self.disk), base.cell));
-        decoded.map(|column| &**column).ok_or_else(missing)
+        self.disk.column(base.cell)?.ok_or_else(missing)
     }
 
     /// The run pieces of a column that say its states at a revision, newest first: back to a
@@ -377,7 +417,7 @@ impl LargeGroup {
         }
         let after = cells.bases.partition_point(|base| base.first_slot <= slot);
         let Some(base) = cells.bases[..after].last() else { return false };
-        let Some(column) = self.disk.cells[base.cell].decoded.get() else { return false };
+        let Ok(Some(column)) = self.disk.column(base.cell) else { return false };
         let index = usize::from(slot - base.first_slot);
         column.get(index).is_ok_and(|state| print_scalar(state, out))
     }

@@ -7,6 +7,8 @@
 //! A read goes back from piece to piece until one has the slot or is complete: over those written
 //! since the slot last changed, which is none where the slot is the only one that changes.
 
+use smallvec::{SmallVec, smallvec};
+
 use crate::encoding::RunPiece;
 
 /// The known run pieces of one column.
@@ -14,7 +16,8 @@ use crate::encoding::RunPiece;
 /// Invariant: spans rise and do not overlap; the first begins at 0 and has no piece.
 #[derive(Debug)]
 pub(crate) struct KnownRuns {
-    spans: Vec<Span>,
+    /// One where a column has no pieces.
+    spans: SmallVec<[Span; 1]>,
     /// The last revision that the disk has.
     newest: u32,
 }
@@ -41,7 +44,7 @@ impl KnownRuns {
     /// Knows nothing but that no piece begins before `oldest`; none that there is no piece.
     pub(crate) fn new(oldest: Option<u32>, newest: u32) -> Self {
         let until = oldest.map_or(newest, |oldest| oldest.saturating_sub(1));
-        Self { spans: vec![Span { first: 0, until, piece: None }], newest }
+        Self { spans: smallvec![Span { first: 0, until, piece: None }], newest }
     }
 
     fn index(&self, revision: u32) -> usize {

@@ -44,7 +44,7 @@ impl LargeGroup {
             if here.is_empty() {
                 continue;
             }
-            let column = self.decoded(base)?;
+            let column = self.decoded(*base)?;
             let (len, view) = (column.len(), column.view());
             let may_be_container = view.may_be_container();
             for &place in here {

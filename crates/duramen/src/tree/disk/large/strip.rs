@@ -44,7 +44,7 @@ impl LargeGroup {
                 break;
             }
             let end = bases.get(index + 1).map_or(SLOTS, |next| next.first_slot);
-            let column = self.decoded(base)?;
+            let column = self.decoded(*base)?;
             self.gather_first((base.first_slot, column), end, &mut gathered)?;
         }
         Ok(())
