@@ -52,9 +52,9 @@ impl IndexEntry {
 /// The beginning of the fence of each so manieth block is a landmark.
 const LANDMARK_BLOCKS: usize = 16;
 
-/// The first 32 bytes of a fence, with zeros behind a shorter one, as numbers that compare as they
-/// do.
-type Beginning = [u64; 4];
+/// The first 48 bytes of a fence, with zeros behind a shorter one, as numbers that compare as they
+/// do. The keys of records differ within them: 21 bytes say which tree and what, numbers have 20.
+type Beginning = [u64; 6];
 
 /// An index as read from its block.
 #[derive(Debug)]
@@ -209,7 +209,7 @@ mod tests {
     fn the_block_that_may_have_a_key_is_found_whatever_fences_begin_with() {
         let mut random = Random(7);
         for _ in 0..200 {
-            let like = vec![1; random.below(48)];
+            let like = vec![1; random.below(64)];
             let mut fence = || {
                 let length = 1 + random.below(3);
                 [like[..random.below(like.len() as u64 + 1)].to_vec(), random.bytes(length)]
