@@ -38,6 +38,7 @@ pub use moved::MovedFrom;
 pub use serialize::Format;
 
 mod ahead;
+mod births;
 pub(crate) mod blobs;
 pub(crate) mod cell_key;
 pub(crate) mod changes;

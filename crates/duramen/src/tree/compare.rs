@@ -5,7 +5,10 @@
 //! up by position in place. A change of type at a place is a change of the same node. A value
 //! that was removed and comes back is compared with what it last was: same nodes, with a gap.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
 use twox_hash::XxHash3_64;
 
 use crate::alignment::{Pairing, align};
@@ -28,6 +31,9 @@ struct Field<'t> {
     plain: bool,
     value: TapeIndex,
 }
+
+/// The fields of an object: most have few.
+type Fields<'t> = SmallVec<[Field<'t>; 8]>;
 
 /// An array, the path of its elements, and the value that it is to be.
 #[derive(Debug, Clone, Copy)]
@@ -65,14 +71,16 @@ impl Writer {
             let names = fields.iter().map(|field| field.name);
             let Some(shape) = data.shape_of_names(new.path(), names) else { return Ok(None) };
             let mut rest = Vec::new();
-            for (index, field) in fields.iter().enumerate() {
-                let path = data.schema.shape(shape)[index].path;
-                match inline(&tape.item(field.value)) {
-                    Some(state) => data.stage(node(path, ordinal), state)?,
-                    None => rest.push((path, field.value)),
+            let schema = Arc::clone(&data.schema);
+            let members = schema.shape(shape).iter().map(|member| member.path);
+            let states = members.zip(&fields).filter_map(|(path, field)| {
+                let state = inline(&tape.item(field.value));
+                if state.is_none() {
+                    rest.push((path, field.value));
                 }
-            }
-            data.stage(new, Datum::Object(shape))?;
+                Some((path, state?))
+            });
+            data.stage_new(new, states.chain([(new.path(), Datum::Object(shape))]))?;
             Ok(Some(rest))
         })?;
         let Some(rest) = rest else { return self.put(new, tape, at) };
@@ -496,13 +504,14 @@ pub(crate) fn check_member_name(name: &[u8]) -> Result<()> {
 }
 
 /// The fields of an object, their names checked.
-fn fields_of<'t>(tape: &'t Tape<'_>, at: TapeIndex) -> Result<Vec<Field<'t>>> {
-    let field = |(name, value)| {
+fn fields_of<'t>(tape: &'t Tape<'_>, at: TapeIndex) -> Result<Fields<'t>> {
+    let mut fields = Fields::new();
+    for (name, value) in tape.fields(at) {
         let (name, plain) = name_of(name);
         check_member_name(name)?;
-        Ok(Field { name, plain, value })
-    };
-    tape.fields(at).map(field).collect()
+        fields.push(Field { name, plain, value });
+    }
+    Ok(fields)
 }
 
 /// The state of a value that stands in a column: of no array or object, and of no long text.

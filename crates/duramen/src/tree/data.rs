@@ -555,7 +555,7 @@ impl TreeData {
         ordinal: u64,
         (datum, revision): (Datum<'_>, u32),
     ) -> Result<()> {
-        self.young_bytes += BIRTH_BYTES + text_bytes(&datum);
+        self.young_bytes += birth_bytes(&datum);
         let (group, slot) = locate(ordinal);
         self.group_mut(space, group).set_birth(column, slot, datum, revision)
     }
@@ -654,7 +654,7 @@ impl TreeData {
         self.group_mut(space, group).pop_change(column, slot, revision);
     }
 
-    fn group_mut(&mut self, space: SpaceId, group: usize) -> &mut RowGroup {
+    pub(super) fn group_mut(&mut self, space: SpaceId, group: usize) -> &mut RowGroup {
         let data = &mut self.spaces[space.0 as usize];
         if group >= data.groups.len() {
             data.groups.resize_with(group + 1, || None);
@@ -773,6 +773,11 @@ impl SpaceData {
 /// The node of a path and an ordinal.
 pub(crate) fn node(path: PathId, ordinal: u64) -> NodeId {
     NodeId::new(path, Ordinal(ordinal))
+}
+
+/// Approximate bytes of a first state in memory.
+pub(super) fn birth_bytes(datum: &Datum<'_>) -> usize {
+    BIRTH_BYTES + text_bytes(datum)
 }
 
 fn text_bytes(datum: &Datum<'_>) -> usize {
