@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use duramen::io::MemoryDevice;
 use duramen::{
-    Collection, CommitOptions, Database, Document, ErrorKind, JsonPointer, Key, KeyKind, LogQuery,
-    Options, Retention, Revision,
+    Collection, CollectionSnapshot, CommitOptions, Database, Document, ErrorKind, JsonPointer, Key,
+    KeyKind, LogQuery, Options, Retention, Revision, ScanOptions,
 };
 use serde_json::{Value, json};
 
@@ -328,6 +328,47 @@ fn delete_both(db: &Database) {
         let why = CommitOptions { message: Some("not needed".to_owned()), ..plain() };
         db.delete_document(name, &why).unwrap();
     }
+}
+
+/// Of a field that was set twice only the later value takes space: with it, and with the one that
+/// a tag keeps.
+#[test]
+fn values_that_no_kept_revision_has_give_their_space_back() {
+    let device = Arc::new(MemoryDevice::new());
+    let db = open(&device);
+    let records = db.create_collection("records", KeyKind::U64).unwrap();
+    let mut random = Random(11);
+    let mut put_all = || {
+        let all = (0..400_u64).map(|number| (number, noise(number, &mut random)));
+        let all: Vec<_> = all.collect();
+        records.put_many(all.clone(), &plain()).unwrap();
+        db.checkpoint().unwrap();
+        all
+    };
+    let scan = |snapshot: CollectionSnapshot| -> Vec<(u64, String)> {
+        let records = snapshot.scan(&ScanOptions::default()).unwrap().map(|found| found.unwrap());
+        (0..).zip(records.map(|record| record.json)).collect()
+    };
+    let first = put_all();
+    compact(&db);
+    let one = segment_bytes(&db);
+    let second = put_all();
+    records.document().tag("second", Some(Revision(2)), &plain()).unwrap();
+    let third = put_all();
+    records.document().retain(Retention::Head, &plain()).unwrap();
+    compact(&db);
+    let two = segment_bytes(&db);
+    assert!((18 * one..22 * one).contains(&(10 * two)), "{two} bytes, {one} with one of each");
+    assert_eq!(scan(records.at(Revision(2)).unwrap()), second);
+    records.document().untag("second", &plain()).unwrap();
+    put_all();
+    let fifth = put_all();
+    compact(&db);
+    let left = segment_bytes(&db);
+    assert!((9 * one..11 * one).contains(&(10 * left)), "{left} bytes, {one} with one of each");
+    assert_ne!(first, third);
+    assert_eq!(scan(records.head().unwrap()), fifth);
+    assert_clean(&db);
 }
 
 /// Only the tombstones and the names of what there was are left.
