@@ -49,7 +49,7 @@ impl IndexEntry {
     }
 }
 
-/// The beginning of the fence of each so manieth block is a landmark.
+/// Blocks from one landmark, the beginning of a fence, to the next.
 const LANDMARK_BLOCKS: usize = 16;
 
 /// The first 48 bytes of a fence, with zeros behind a shorter one, as numbers that compare as they
