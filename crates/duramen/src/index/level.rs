@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::index::cell::Entries;
+use crate::index::cell::{self, Entries};
 use crate::segment::{BlockCache, CellPosition, Segment};
 
 /// A place that moves through the entries of a slab.
@@ -64,6 +64,21 @@ impl Level {
     #[inline]
     pub(super) fn found(&self) -> Option<(&[u8], bool)> {
         self.entries.get(self.found?)
+    }
+
+    /// Whether there is surely no other entry of the group of one, the last before the place that
+    /// was looked for in all levels.
+    pub(super) fn has_no_other(&self, entry: &[u8]) -> bool {
+        let Some((last, _)) = self.found() else { return true };
+        let is_of_group = |other| cell::group(other) == cell::group(entry);
+        if last != entry {
+            return !is_of_group(last);
+        }
+        match self.index.checked_sub(2).and_then(|before| self.entries.get(before)) {
+            Some((before, _)) => !is_of_group(before),
+            // The cell before may end with one.
+            None => self.cells.is_none(),
+        }
     }
 
     /// Finds the first entry at or after a place that is not before the one of the last search,

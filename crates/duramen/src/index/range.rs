@@ -169,8 +169,11 @@ impl Walk {
             let is_there = if self.is_reverse {
                 self.high.clear();
                 self.high.extend_from_slice(cell::group(entry));
-                // Its oldest entry is what was found first.
-                cell::revision(entry) <= revision && self.is_begun(levels, revision)?
+                // Its oldest entry is what was found first, and most often the only one.
+                let is_only = levels.opened.iter().all(|level| level.has_no_other(entry));
+                self.visited += u64::from(cell::revision(entry) <= revision);
+                cell::revision(entry) <= revision
+                    && if is_only { begins } else { self.is_begun(levels, revision)? }
             } else if cell::revision(entry) > revision {
                 // However much happened to it since, what was so then is one look-up away.
                 cell::set_place(&mut self.low, cell::group(entry), revision);
@@ -190,7 +193,6 @@ impl Walk {
 
     /// Whether the record of the group that a reverse walk came to has the key at a revision.
     fn is_begun(&mut self, levels: &mut Levels, revision: u32) -> Result<bool> {
-        self.visited += 1;
         let mut place = Vec::with_capacity(self.high.len() + size_of::<u32>());
         cell::set_place(&mut place, &self.high, revision);
         levels.find(&place, false)?;
