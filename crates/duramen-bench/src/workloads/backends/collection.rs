@@ -13,8 +13,6 @@ use super::player::Player;
 use super::{PAGE, PlayerStore};
 
 const INDEXES: [&str; 5] = ["name", "score", "world", "active", "created_at"];
-/// Records of a page on the way to the place that is asked for.
-const STRIDE: u64 = 1_000;
 
 /// A collection, and the database that has it.
 #[derive(Clone)]
@@ -124,7 +122,7 @@ impl PlayerStore for PlayerCollection {
         self.cursor = None;
         let mut left = offset;
         while left > 0 {
-            let size = left.min(STRIDE);
+            let size = left.min(PAGE as u64);
             let query = Self::best(score);
             let cursor = self.cursor.as_deref();
             self.cursor = self.players.page(&query, cursor, usize::try_from(size)?)?.next;

@@ -187,6 +187,8 @@ impl PlayerStore for PlayerTable {
         let rows = self.rows(rest, [score.cast_signed(), before.cast_signed()])?;
         let row = rows.first().context("a player before the page")?;
         self.place = (row.player.score, row.player.uuid.clone());
+        // The statement is prepared, as it is for whoever came there page by page.
+        self.keyset_page(score)?;
         Ok(())
     }
 
