@@ -65,6 +65,20 @@ pub(crate) fn pause() {
     shuttle::thread::yield_now();
 }
 
+/// Takes a lock if it gets free within a moment. Who waits in its queue gets it before long, where
+/// who only looks now and then may find it taken each time.
+#[cfg(not(shuttle))]
+pub(crate) fn lock_soon<T>(lock: &Arc<Mutex<T>>) -> Option<ArcMutexGuard<RawMutex, T>> {
+    lock_for(lock, LOOK_AGAIN)
+}
+
+/// The same, whose moment is up to the scheduler.
+#[cfg(shuttle)]
+pub(crate) fn lock_soon<T>(lock: &Arc<Mutex<T>>) -> Option<ArcMutexGuard<RawMutex, T>> {
+    pause();
+    lock.try_lock_arc()
+}
+
 /// Takes a lock. Time does not pass: whoever would wait waits until he has it.
 #[cfg(shuttle)]
 pub(crate) fn lock_for<T>(

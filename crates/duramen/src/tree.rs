@@ -212,7 +212,9 @@ impl Tree {
             if turn.is_some() || self.passing.load(Ordering::SeqCst) == passed {
                 return turn;
             }
-            sync::pause();
+            if let Some(guard) = sync::lock_soon(&self.turn) {
+                return Some(Turn { _guard: guard });
+            }
         }
         None
     }
