@@ -38,7 +38,10 @@ impl Entries {
         while let Some((entry, _)) = self.get(own) {
             let end = older.at_or_after(entry, old);
             merged.append(older, old..end);
-            old = end + usize::from(older.get(end).is_some_and(|(same, _)| same == entry));
+            old = end;
+            while older.get(old).is_some_and(|(same, _)| same == entry) {
+                old += 1;
+            }
             let next = older.get(old).map(|(next, _)| self.at_or_after(next, own));
             let next = next.unwrap_or(self.len());
             merged.append(self, own..next);

@@ -111,6 +111,9 @@ impl Index {
             last_fence = fence;
             next_block = entry.block.end().unwrap_or(u64::MAX);
             next_fence = next_fence.saturating_add(entry.fence_len.get().into());
+            if entry.cells.get() == 0 {
+                return Err(damage("cells of a block", 1, 0));
+            }
             cells = cells.saturating_add(entry.cells.get().into());
         }
         if next_block != footer.filter.offset.get() {

@@ -133,7 +133,8 @@ impl Segment {
         let key_of_block = BlockKey { segment: self.info.number, block };
         let found = cache.get_or_insert_with(&key_of_block, || {
             let kept = self.read_kept(&entry.block, BlockKind::Cells)?;
-            Ok(match kept.short_cells() {
+            let short = kept.short_cells();
+            Ok(match short.filter(|short| short.len() == usize::from(entry.cells.get())) {
                 Some(short) => CachedBlock::Short(short),
                 None => CachedBlock::Cells(self.cells_of(kept, &entry)?),
             })

@@ -98,6 +98,11 @@ impl ShortCells {
         (is_whole && parsed.long_bytes()? <= most).then_some(parsed)
     }
 
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.cells
+    }
+
     /// Bytes it takes in memory.
     pub(super) fn bytes(&self) -> usize {
         self.body.len().saturating_add(size_of::<Self>())

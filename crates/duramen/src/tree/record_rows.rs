@@ -299,7 +299,9 @@ fn gather_packed(
         let born = |birth: &Packed| {
             if birth.revision <= revision { *birth } else { Packed::ABSENT }
         };
-        if births.len() == slots.len() {
+        // A record may be asked for more than once.
+        let is_stretch = births.len() == slots.len() && slots.is_sorted_by(|a, b| a < b);
+        if is_stretch {
             states.extend(births.iter().map(born));
         } else {
             let birth = |slot: &u16| births.get(usize::from(slot - first));

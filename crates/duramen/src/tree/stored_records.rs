@@ -397,4 +397,22 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn records_that_are_asked_for_again_and_again_are_found_each_time() {
+        let db = Database::memory().unwrap();
+        let records = db.create_collection("records", KeyKind::U64).unwrap();
+        let put = (0..5_u64).map(|key| (key, format!("{{\"n\":{key}}}")));
+        records.put_many(put, &CommitOptions::default()).unwrap();
+        for asked in 0..5_u64.pow(4) {
+            let keys: Vec<_> = (0..4).map(|at| asked / 5_u64.pow(at) % 5).collect();
+            let asked: Vec<_> = keys.iter().copied().map(Key::U64).collect();
+            let found = records.get_many(&asked).unwrap();
+            let found: Vec<_> = found.into_iter().map(|record| record.unwrap().json).collect();
+            assert_eq!(
+                found,
+                keys.iter().map(|key| format!("{{\"n\":{key}}}")).collect::<Vec<_>>()
+            );
+        }
+    }
 }

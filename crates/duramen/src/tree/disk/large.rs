@@ -177,7 +177,7 @@ impl Directory {
     fn add(&mut self, place: Place, content: Content) -> Result<()> {
         if let Content::Read(cell) = &content {
             place.slots_of(Column::count(cell)?)?;
-            self.resident.add(cell.len() + KEY_BYTES);
+            self.resident.add(cell.len() + KEY_BYTES + size_of::<Column>());
         }
         let cell = u32::try_from(self.cells.len()).unwrap_or(u32::MAX);
         let base = Base { first_slot: place.first_slot()?, cell };
@@ -208,15 +208,23 @@ impl Directory {
 
     #[cold]
     fn decode<'c>(&self, cell: &'c BaseCell) -> Result<&'c Column> {
-        let (content, counted) = match &cell.content {
-            Content::Read(content) => (content.clone(), content.len()),
-            Content::Apart(handle) => (handle.load()?, 0),
+        let content = match &cell.content {
+            Content::Read(content) => content.clone(),
+            Content::Apart(handle) => handle.load()?,
         };
         let column = Box::new(Column::parse(content)?);
         cell.place.slots_of(column.len())?;
-        self.resident.add(column.cell_bytes().saturating_sub(counted) + size_of::<Column>());
+        let bytes = match (&cell.content, column.cell_bytes()) {
+            (Content::Apart(_), bytes) => bytes + size_of::<Column>(),
+            (Content::Read(content), bytes) if bytes == content.len() => 0,
+            // What was packed is there as it was read too.
+            (Content::Read(_), bytes) => bytes,
+        };
         // Another reader may have been first; both decoded the same.
-        Ok(cell.decoded.get_or_init(|| column))
+        Ok(cell.decoded.get_or_init(|| {
+            self.resident.add(bytes);
+            column
+        }))
     }
 
     /// Reads and decodes a cell, once.
