@@ -332,7 +332,9 @@ impl Repair {
         let revisions =
             if keys.is_empty() { self.take_over(name, tree, step)? } else { Revision(0) };
         let last = Revision(tree.data.read().rows.last());
-        if revisions < last {
+        // A history that was cut is numbered from 1 on, as in an export.
+        let there = last.0 - (tree.first_revision() - 1).min(last.0);
+        if revisions.0 < there {
             if self.may_lack(&cell_key::meta(tree.id())) {
                 let what = format!("revisions after {last}, if there were any");
                 self.lose(Some(name), NO_REVISIONS, what);
@@ -344,7 +346,7 @@ impl Repair {
             rewrite.run(step, &mut self.report.lost)?;
         }
         self.report.documents += 1;
-        self.report.revisions += last.0;
+        self.report.revisions += there;
         self.tags(&document, tree)?;
         self.purges(&document, tree)
     }

@@ -149,7 +149,7 @@ impl Losses {
     pub(crate) fn find(tree: &Tree, keys: Vec<LostKeys>) -> Result<Self> {
         let mut losses = Self { keys, ..Self::default() };
         let last = tree.data.read().rows.last();
-        for revision in (1..=last).map(Revision) {
+        for revision in (tree.first_revision()..=last).map(Revision) {
             let changed = tree.row(revision).and_then(|_| tree.changed(revision));
             match readable(changed)? {
                 None => losses.rows.push(revision),
@@ -180,7 +180,9 @@ impl Losses {
         }
         let next = self.rows.partition_point(|row| row.0 <= u64::from(set));
         let has_no_row = self.rows.get(next).is_some_and(|row| row.0 <= u64::from(revision));
-        has_no_row && self.may_lack_changes(tree, node)
+        // Nothing tells what changed before the history begins.
+        let is_untold = u64::from(set) < tree.first_revision();
+        (has_no_row || is_untold) && self.may_lack_changes(tree, node)
     }
 
     /// Whether a cell of changes of the node's column may be lost.

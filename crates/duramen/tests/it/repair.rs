@@ -5,10 +5,12 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use duramen::io::{Access, Device, MemoryDevice, read_exact_at};
-use duramen::{CommitOptions, Database, ErrorKind, Options, RepairReport, Revision};
+use duramen::{CommitOptions, Database, ErrorKind, Options, RepairReport, Retention, Revision};
 use serde_json::Value;
 
-use crate::damage::{Files, Random, TAIL_COMMITS, Texts, damage, database, device_of, open};
+use crate::damage::{
+    Files, Random, TAIL_COMMITS, Texts, damage, database, device_of, files_of, open,
+};
 
 /// How many damaged databases are repaired.
 const TRIES: u64 = if cfg!(debug_assertions) { 40 } else { 600 };
@@ -101,6 +103,70 @@ fn a_whole_database_is_copied_whole() {
     assert!(report.damage.is_empty() && report.is_complete(), "{report:?}");
     assert_eq!((report.documents, report.revisions), (2, revisions(&texts) as u64));
     assert_eq!(verify(&report, &new, &texts), revisions(&texts));
+}
+
+/// A document of which the first revisions were dropped, with what is left of it.
+fn cut() -> (Files, Vec<String>) {
+    let device = MemoryDevice::new();
+    let db = open(&device, false).unwrap();
+    let document = db.create_document("cut").unwrap();
+    let row = |n: u64, round: u64| match (n + round) % 5 {
+        0 => format!("{{\"n\":{n}}}"),
+        _ => format!("{{\"n\":{n},\"text\":\"{}\"}}", "set ".repeat((n % 7 * round) as usize)),
+    };
+    let mut texts = Vec::new();
+    for round in 1..=9 {
+        let rows: Vec<String> =
+            (0..900).map(|n| row(n, if n % 9 < round { round } else { 0 })).collect();
+        let text = format!("[{}]", rows.join(","));
+        document.put(&text, &CommitOptions::default()).unwrap();
+        texts.push(text);
+        if round == 6 {
+            document.retain(Retention::Last(3), &CommitOptions::default()).unwrap();
+            db.compact(&mut |_, _| ControlFlow::Continue(())).unwrap();
+            texts.drain(..document.first_revision().unwrap().0 as usize - 1);
+        }
+        db.checkpoint().unwrap();
+    }
+    assert_eq!(texts.len(), 6);
+    drop(document);
+    db.close().unwrap();
+    (files_of(&device), texts)
+}
+
+#[test]
+fn what_is_left_of_a_history_that_was_cut_comes_through() {
+    let (files, texts) = cut();
+    let check = |report: &RepairReport, new: &MemoryDevice| {
+        let db = open(new, true).unwrap();
+        assert!(db.check().unwrap().is_clean());
+        let Ok(document) = db.document("cut") else { return 0 };
+        let found = document.head_revision().map_or(0, |head| head.0);
+        assert!(found <= texts.len() as u64, "{found} revisions");
+        let mut whole = 0;
+        for (revision, text) in (1..=found).map(Revision).zip(&texts) {
+            let found = document.at(revision).unwrap().to_json().unwrap();
+            let parse = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+            let is_told = !report.lost.is_empty() && is_part(&parse(&found), &parse(text));
+            assert!(found == *text || is_told, "{revision}: {report:?}");
+            whole += usize::from(found == *text);
+        }
+        whole
+    };
+    let (report, new) = repaired(&files, "", &[]);
+    assert!(report.damage.is_empty() && report.is_complete(), "{report:?}");
+    assert_eq!((report.revisions, check(&report, &new)), (6, 6));
+    let mut whole = 0;
+    for path in segments(&files) {
+        let bytes = &files[&path];
+        for at in (100..bytes.len()).step_by(1_500) {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 0x55;
+            let (report, new) = repaired(&files, &path, &damaged);
+            whole += check(&report, &new);
+        }
+    }
+    assert!(whole > 0);
 }
 
 #[test]
