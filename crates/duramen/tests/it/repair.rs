@@ -110,9 +110,9 @@ fn cut() -> (Files, Vec<String>) {
     let device = MemoryDevice::new();
     let db = open(&device, false).unwrap();
     let document = db.create_document("cut").unwrap();
-    let row = |n: u64, round: u64| match (n + round) % 5 {
+    let row = |n: usize, round: usize| match (n + round) % 5 {
         0 => format!("{{\"n\":{n}}}"),
-        _ => format!("{{\"n\":{n},\"text\":\"{}\"}}", "set ".repeat((n % 7 * round) as usize)),
+        _ => format!("{{\"n\":{n},\"text\":\"{}\"}}", "set ".repeat(n % 7 * round)),
     };
     let mut texts = Vec::new();
     for round in 1..=9 {
@@ -124,7 +124,8 @@ fn cut() -> (Files, Vec<String>) {
         if round == 6 {
             document.retain(Retention::Last(3), &CommitOptions::default()).unwrap();
             db.compact(&mut |_, _| ControlFlow::Continue(())).unwrap();
-            texts.drain(..document.first_revision().unwrap().0 as usize - 1);
+            let dropped = document.first_revision().unwrap().0 - 1;
+            texts.drain(..usize::try_from(dropped).unwrap());
         }
         db.checkpoint().unwrap();
     }
