@@ -296,7 +296,7 @@ impl Trim {
             }
             let newest = newest_of(now, &mut self.dropped);
             if until == Some(kept.oldest()) {
-                // One that is left of a slot has a state: nothing is removed twice in a row.
+                // A removal alone was of the first state: what another one removed is beside it.
                 let states = newest.iter().filter(|change| !change.2.is_absent());
                 self.held.superseded.extend(states.map(|change| change.0));
             }

@@ -80,7 +80,7 @@ impl FlatLines {
 
     /// How many records, from one on, are printed.
     #[inline]
-    pub(super) fn from(&self, row: usize) -> usize {
+    pub(in crate::tree) fn from(&self, row: usize) -> usize {
         let ends = self.ends.get(row.wrapping_sub(self.first)..).unwrap_or_default();
         ends.iter().take_while(|end| end.is_some()).count()
     }

@@ -91,19 +91,15 @@ impl<'a> ItemPrinter<'a> {
         if self.lines_path != Some(path) || !self.lines.has(row) {
             self.print_lines(path, (ordinal, row))?;
         }
-        if self.lines_path.is_none() {
-            return Ok(0);
-        }
-        let mut printed = 0;
-        for row in row.. {
-            let Some(text) = self.lines.get(row).filter(|_| printed < wanted) else { break };
-            if printed > 0 {
+        let flat = if self.lines_path.is_some() { self.lines.from(row) } else { 0 };
+        let count = wanted.min(u32::try_from(flat).unwrap_or(u32::MAX));
+        for (index, row) in (0..count).zip(row..) {
+            if index > 0 {
                 out.push(b',');
             }
-            out.extend_from_slice(text);
-            printed += 1;
+            out.extend_from_slice(self.lines.get(row).unwrap_or_default());
         }
-        Ok(printed)
+        Ok(count)
     }
 
     /// Prints an item, and those behind it that have its shape, as far as they are flat.
