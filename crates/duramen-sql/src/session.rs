@@ -302,7 +302,11 @@ fn config(memory_bytes: usize) -> SessionConfig {
         .with_information_schema(true)
         .with_default_catalog_and_schema("duramen", COLLECTIONS)
         .with_create_default_catalog_and_schema(false)
-        .with_target_partitions(threads());
+        .with_target_partitions(threads())
+        // A file for each batch that is spilled on its way to another partition: of files that two
+        // partitions go on writing, who reads can wait for the wrong one for ever
+        // (apache/datafusion#24883).
+        .set_usize("datafusion.execution.max_spill_file_size_bytes", 1);
     // Names of collections and fields are found as they are written.
     config.options_mut().sql_parser.enable_ident_normalization = false;
     config
