@@ -135,6 +135,9 @@ impl Columns {
         })?;
         let cached = self.views.of(plan, self.parts(), erasures);
         for part in parts.start..parts.end.min(self.parts()) {
+            if found.is_full() {
+                break;
+            }
             found.work.parts += 1;
             self.aggregate_part((part, plan), &cached, found)?;
         }

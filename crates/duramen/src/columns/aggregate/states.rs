@@ -257,7 +257,7 @@ impl Aggregates {
     }
 
     /// Whether groups and distinct values take more memory than they may: then what was found is
-    /// not all there is.
+    /// not all there is, and no values are added.
     pub fn is_full(&self) -> bool {
         self.bytes > AGGREGATE_BYTES_MAX
     }
@@ -265,10 +265,13 @@ impl Aggregates {
     /// The code of a value in a column that rows are grouped by.
     #[inline]
     pub(super) fn key_code(&mut self, key: usize, term: Option<Term<'_>>, value: Value<'_>) -> u32 {
-        let Some(distinct) = self.keys.get_mut(key) else { return 0 };
-        if let Some(code) = distinct.known(term) {
+        if let Some(code) = self.keys.get(key).and_then(|distinct| distinct.known(term)) {
             return code;
         }
+        if self.is_full() {
+            return 0;
+        }
+        let Some(distinct) = self.keys.get_mut(key) else { return 0 };
         let (code, added) = distinct.code(term, value);
         self.bytes += added.unwrap_or(0);
         code
@@ -329,6 +332,9 @@ impl Aggregates {
     }
 
     pub(super) fn add_bound(&mut self, measure: usize, group: usize, value: Value<'_>) {
+        if self.is_full() {
+            return;
+        }
         let wanted = match self.measures[measure] {
             Measure::Least(_) => Ordering::Less,
             _ => Ordering::Greater,
@@ -350,7 +356,7 @@ impl Aggregates {
         group: usize,
         (term, value): (Option<Term<'_>>, Value<'_>),
     ) {
-        if value.is_missing() {
+        if value.is_missing() || self.is_full() {
             return;
         }
         if let Some(Measured::Distinct(sets)) = self.measured.get_mut(measure) {
@@ -366,8 +372,13 @@ impl Aggregates {
         }
     }
 
-    /// Adds what was found of other parts by the same plan.
+    /// Adds what was found of other parts by the same plan; if one of them is full so is this.
     pub fn merge(&mut self, other: Self) {
+        self.work.add(&other.work);
+        if other.is_full() {
+            self.bytes = other.bytes;
+            return;
+        }
         let groups: Vec<_> = (0..other.groups())
             .map(|group| {
                 let mut codes = [0; KEYS_MAX];
@@ -405,7 +416,6 @@ impl Aggregates {
                 }
             }
         }
-        self.work.add(&other.work);
     }
 }
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::limits::AGGREGATE_BYTES_MAX;
 use crate::memory::Evict;
 use crate::tree::group::GroupId;
 use crate::tree::schema::SpaceId;
@@ -419,4 +420,47 @@ fn numbers_of_any_form_are_bounded_and_added_up_alike() {
     plan.filter = compared(0, Comparison::Less, 1.8e18);
     let holds = |row: &[AggregateValue]| float(&row[0]) < Some(1.8e18);
     assert_eq!(texts(&answer(&columns, &plan)), expected(&rows, holds, &[], &plan));
+}
+
+#[test]
+fn what_is_found_takes_no_more_memory_than_it_may() {
+    const TEXT_BYTES: usize = 4_000;
+    let db = Database::memory().unwrap();
+    let records = db.create_collection("r", KeyKind::I64).unwrap();
+    let mut transaction = db.transaction();
+    for key in 0..4_096 {
+        let json = format!("{{\"t\":\"{}\"}}", format!("{key:08}").repeat(TEXT_BYTES / 8));
+        transaction.put_record("r", &key.into(), json.as_bytes()).unwrap();
+    }
+    transaction.commit(&CommitOptions::default()).unwrap();
+    let columns = records.head().unwrap().columns().unwrap();
+    let fields = columns.root().unwrap().fields;
+    let mut plan = AggregatePlan {
+        columns: vec![AggregateColumn { path: path(&fields, "t"), kind: ValueKind::Text }],
+        filter: RowFilter::All(Vec::new()),
+        keys: vec![0],
+        measures: vec![Measure::Rows, Measure::Least(0)],
+    };
+    let text_bytes = |found: &Aggregates| -> usize {
+        let Measured::Bound(bounds) = &found.measured()[1] else { unreachable!() };
+        let keys = (0..found.groups()).flat_map(|group| found.keys(group));
+        keys.chain(bounds).map(AggregateValue::text_bytes).sum()
+    };
+    let mut found = plan.start();
+    columns.aggregate(0..columns.parts(), &plan, &mut found).unwrap();
+    assert!(found.is_full());
+    let bytes = text_bytes(&found);
+    assert!((1..=AGGREGATE_BYTES_MAX + TEXT_BYTES).contains(&bytes), "{bytes}");
+    found.merge(answer(&columns, &plan));
+    assert_eq!(text_bytes(&found), bytes);
+
+    // A part of what is there fits in, and is not found again where another does not.
+    plan.filter = RowFilter::Column(0, ValueTest::Text(Comparison::Less, "00000100".into()));
+    let mut few = answer(&columns, &plan);
+    assert!(!few.is_full() && few.groups() == 100);
+    few.merge(found);
+    assert!(few.is_full() && text_bytes(&few) == 200 * TEXT_BYTES);
+    plan = AggregatePlan { keys: Vec::new(), measures: vec![Measure::Distinct(0)], ..plan };
+    plan.filter = RowFilter::All(Vec::new());
+    assert!(answer(&columns, &plan).is_full());
 }
