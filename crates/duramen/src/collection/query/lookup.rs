@@ -56,7 +56,7 @@ fn named_up_to(
 ) -> Result<Option<Vec<u64>>> {
     match access {
         Access::Lookup(lookup) => read(collection, lookup, most, counts),
-        Access::Either(parts) => {
+        Access::Either(parts, _) => {
             let mut all = Vec::new();
             for part in parts {
                 let left = most.saturating_sub(all.len());

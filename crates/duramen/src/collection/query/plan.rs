@@ -33,7 +33,8 @@ pub(super) struct EntryRange {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Access {
     Lookup(Lookup),
-    Either(Vec<Self>),
+    /// What any of them names, and whether the filter asks for nothing else.
+    Either(Vec<Self>, bool),
     /// The second is worth reading only if the first gives many.
     Both(Box<[Self; 2]>),
 }
@@ -83,27 +84,28 @@ fn behind(mut prefix: Vec<u8>) -> Vec<u8> {
 impl Access {
     /// How the records of which an expression is true can be found, if indexes tell.
     pub(super) fn of(expression: &Expression, indexes: &[(&str, &Declared)]) -> Option<Self> {
-        let Expression::Any(parts) = expression else {
-            let parts = conjuncts(expression);
-            let lookups = indexes.iter().filter_map(|&index| Lookup::of(index, parts));
-            let mut found: Vec<_> = lookups.map(Self::Lookup).collect();
-            let alternatives = parts.iter().filter(|part| matches!(part, Expression::Any(_)));
-            found.extend(alternatives.filter_map(|part| Self::of(part, indexes)));
-            found.sort_by_key(|access| std::cmp::Reverse(access.strength()));
-            let mut found = found.into_iter();
-            return match (found.next()?, found.next()) {
-                (first, Some(second)) => Some(Self::Both(Box::new([first, second]))),
-                (only, None) => Some(only),
-            };
-        };
-        parts.iter().map(|part| Self::of(part, indexes)).collect::<Option<_>>().map(Self::Either)
+        let parts = conjuncts(expression);
+        let lookups = indexes.iter().filter_map(|&index| Lookup::of(index, parts));
+        let mut found: Vec<_> = lookups.map(Self::Lookup).collect();
+        let is_all = parts.len() == 1;
+        found.extend(parts.iter().filter_map(|part| {
+            let Expression::Any(parts) = part else { return None };
+            let either = parts.iter().map(|part| Self::of(part, indexes)).collect::<Option<_>>()?;
+            Some(Self::Either(either, is_all))
+        }));
+        found.sort_by_key(|access| std::cmp::Reverse(access.strength()));
+        let mut found = found.into_iter();
+        match (found.next()?, found.next()) {
+            (first, Some(second)) => Some(Self::Both(Box::new([first, second]))),
+            (only, None) => Some(only),
+        }
     }
 
     /// Whether the filter is true of all records that it names.
     pub(super) fn is_exact(&self) -> bool {
         match self {
             Self::Lookup(lookup) => lookup.is_exact,
-            Self::Either(parts) => parts.iter().all(Self::is_exact),
+            Self::Either(parts, is_all) => *is_all && parts.iter().all(Self::is_exact),
             // What the second would have left out may have been left in.
             Self::Both(_) => false,
         }
@@ -112,7 +114,7 @@ impl Access {
     pub(super) fn strength(&self) -> usize {
         match self {
             Self::Lookup(lookup) => lookup.strength,
-            Self::Either(parts) => parts.iter().map(Self::strength).min().unwrap_or(0),
+            Self::Either(parts, _) => parts.iter().map(Self::strength).min().unwrap_or(0),
             Self::Both(parts) => parts[0].strength(),
         }
     }
@@ -131,7 +133,7 @@ impl fmt::Display for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Lookup(lookup) => write!(f, "index {}", lookup.index),
-            Self::Either(parts) => {
+            Self::Either(parts, _) => {
                 let parts: Vec<_> = parts.iter().map(ToString::to_string).collect();
                 f.write_str(&parts.join(" and "))
             }

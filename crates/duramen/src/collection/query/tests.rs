@@ -93,7 +93,7 @@ fn scalar(spread: &mut Spread) -> &'static str {
 
 fn filter(spread: &mut Spread, depth: usize) -> String {
     let path = spread.of(&PATHS);
-    match spread.next(if depth == 0 { 9 } else { 12 }) {
+    match spread.next(if depth == 0 { 9 } else { 13 }) {
         0 | 1 => format!("{path} {} {}", spread.of(&["=", "!="]), literal(spread)),
         2 | 3 => format!("{path} {} {}", spread.of(&["<", "<=", ">", ">="]), scalar(spread)),
         4 => format!(
@@ -109,6 +109,11 @@ fn filter(spread: &mut Spread, depth: usize) -> String {
         7 => format!("{path} prefix {}", spread.of(&["\"\"", "\"a\"", "\"a\\u0000\""])),
         8 => format!("{path} contains {}", literal(spread)),
         9 => format!("not ({})", filter(spread, depth - 1)),
+        10 => {
+            let (one, other) = (literal(spread), literal(spread));
+            let either = format!("({path} = {one} or {path} = {other})");
+            format!("({}) and {either}", filter(spread, depth - 1))
+        }
         _ => {
             let word = spread.of(&["and", "or"]);
             format!("({}) {word} ({})", filter(spread, depth - 1), filter(spread, depth - 1))
@@ -752,6 +757,7 @@ fn an_index_is_read_where_it_names_few_records() {
         ("rank is missing", 0, "index by_rank"),
         ("rank is null and w = 12", 0, "index by_rank"),
         ("t[*] prefix \"x99\" and not (w = 0)", 100, "index by_tag"),
+        ("not (w = 3) and (rank = 77 or rank = 78)", 2, "index by_rank and index by_rank"),
     ];
     for (text, found, indexes) in cases {
         let query = Query::new().filter(text.parse().unwrap());
