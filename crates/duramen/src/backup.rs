@@ -169,6 +169,7 @@ fn lock(destination: &dyn Destination) -> Result<Box<dyn Lock>> {
             let message = "another backup is being made there: wait for it to end";
             Error::new(ErrorKind::Busy, message)
         }
+        std::io::ErrorKind::InvalidInput => Error::new(ErrorKind::Invalid, error.to_string()),
         _ => Error::io("cannot lock the backup folder", error),
     })
 }

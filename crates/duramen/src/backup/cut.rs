@@ -14,6 +14,7 @@ use rustc_hash::FxHashMap;
 
 use super::RestorePoint;
 use super::pieces::{self, Extent};
+use crate::engine::CATALOGUE;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::Device;
 use crate::journal::JournalPoint;
@@ -80,7 +81,10 @@ pub(super) fn cut(
         facts.push(&cell_key::meta(*tree), &extent.encode())?;
     }
     let segments = [facts.finish(sequence)?, cells.finish(sequence)?];
+    // A purge may have been under way then: who compacts or purges next looks, and goes on with it.
+    let purging = manifest.purging || cutter.facts.iter().any(|(tree, _)| *tree == CATALOGUE);
     Ok(Manifest {
+        purging,
         next_segment: manifest.next_segment + 2,
         checkpoint: JournalPoint { sequence, timestamp: cutter.newest.1, ..JournalPoint::START },
         segments: segments.into_iter().flatten().collect(),

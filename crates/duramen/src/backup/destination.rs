@@ -3,11 +3,12 @@
 
 use std::fmt;
 use std::io::{self, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::record;
 use crate::io::{Access, Device, DirectoryDevice, File, Lock, split_path, write_all_at};
+use crate::manifest::Manifest;
 
 /// Bytes that are copied at once.
 pub(super) const COPY_BYTES: usize = 1 << 20;
@@ -29,7 +30,8 @@ pub trait Destination: Send + Sync + fmt::Debug {
     fn list(&self, folder: &str) -> io::Result<Vec<String>>;
     /// Removes an object, durably; nothing if there is none of that name.
     fn remove(&self, name: &str) -> io::Result<()>;
-    /// Keeps other backups away until the answer is dropped; `WouldBlock` if one is being made.
+    /// Keeps other backups away until the answer is dropped; `WouldBlock` if one is being made,
+    /// `InvalidInput` if no backups can be kept there.
     fn lock(&self) -> io::Result<Box<dyn Lock>>;
 }
 
@@ -57,17 +59,34 @@ pub trait Destination: Send + Sync + fmt::Debug {
 #[derive(Debug, Clone)]
 pub struct BackupFolder {
     device: Arc<dyn Device>,
+    /// The folders around it.
+    around: Vec<Arc<dyn Device>>,
 }
 
 impl BackupFolder {
     /// Backups in a folder of the operating system, which the first one makes.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self::on_device(Arc::new(DirectoryDevice::new(path)))
+        let path = path.into();
+        let absolute = std::path::absolute(&path).unwrap_or_default();
+        let device = |path: &Path| Arc::new(DirectoryDevice::new(path)) as Arc<dyn Device>;
+        let around = absolute.ancestors().skip(1).map(device).collect();
+        Self { device: device(&path), around }
     }
 
     /// Backups among the files of a device.
     pub fn on_device(device: Arc<dyn Device>) -> Self {
-        Self { device }
+        Self { device, around: Vec::new() }
+    }
+
+    /// Refuses to mix what is kept here with the files of a database.
+    fn check_place(&self) -> io::Result<()> {
+        let mut devices = std::iter::once(&self.device).chain(&self.around);
+        if devices.any(|device| matches!(Manifest::load(device.as_ref()), Ok(Some(_)))) {
+            let message = "the folder of the backup is that of a database, or lies in it: give one \
+                           of its own";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+        Ok(())
     }
 
     fn remove_file(&self, path: &str) -> io::Result<()> {
@@ -134,6 +153,7 @@ impl Destination for BackupFolder {
     }
 
     fn lock(&self) -> io::Result<Box<dyn Lock>> {
+        self.check_place()?;
         self.device.create_dir("")?;
         let lock = self.device.lock(LOCK, &std::process::id().to_string())?;
         self.remove_partial()?;

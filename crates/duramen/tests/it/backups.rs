@@ -602,3 +602,23 @@ fn a_destination_that_fails_is_told_with_the_object() {
     assert_eq!(error.kind(), ErrorKind::Io);
     assert!(error.message().contains("cannot write segments/00000001-"), "{error}");
 }
+
+#[test]
+fn backups_are_not_kept_among_the_files_of_a_database() {
+    let home = tempfile::tempdir().unwrap();
+    let place = home.path().join("db");
+    let db = Database::open(&place, options()).unwrap();
+    db.create_document("d").unwrap().put("[1]", &by("a")).unwrap();
+    db.checkpoint().unwrap();
+    for inside in ["", "segments", "a/b"] {
+        let folder = BackupFolder::new(place.join(inside));
+        let refused = db.backup(&folder, BackupOptions::default(), &mut go_on).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Invalid, "{refused}");
+        assert!(refused.to_string().contains("one of its own"), "{refused}");
+        let refused = Backup::prune(&folder, keep(1)).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Invalid, "{refused}");
+    }
+    assert!(!place.join("a").exists() && db.check().unwrap().findings.is_empty());
+    let beside = BackupFolder::new(home.path().join("backup"));
+    db.backup(&beside, BackupOptions::default(), &mut go_on).unwrap();
+}
