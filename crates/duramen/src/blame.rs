@@ -12,6 +12,7 @@ use crate::revision::{Micros, Revision};
 use crate::snapshot::{Node, Snapshot};
 use crate::target::Target;
 use crate::tree::Tree;
+use crate::tree::history::short;
 use crate::tree::moved::{self, MovedFrom};
 
 /// How far down blame looks at each value by itself, and whether past moves.
@@ -61,6 +62,8 @@ pub struct BlameEntry {
 #[derive(Debug)]
 pub struct Blame {
     tree: Arc<Tree>,
+    /// As of which it is.
+    at: u32,
     start: Option<Cursor>,
     rest: Descendants,
     deepest: Option<usize>,
@@ -108,6 +111,7 @@ impl Snapshot {
         let deepest = options.depth.map(|depth| start.depth().saturating_add(depth));
         Ok(Blame {
             tree: Arc::clone(&self.tree),
+            at: short(self.revision),
             rest: start.descendants(options.depth),
             start: Some(start),
             deepest,
@@ -170,7 +174,7 @@ impl Blame {
             self.origins.clear();
         }
         let is_older = self.tree.check_kept(revision).is_err();
-        let known = if is_older { Revision(self.tree.first_revision()) } else { revision };
+        let known = Revision(self.tree.kept().told(short(revision), self.at).into());
         let row = self.tree.row(known)?;
         let told = |text: Option<Box<str>>| text.filter(|_| !is_older).map(Into::into);
         let origin = Origin {

@@ -503,7 +503,7 @@ impl Columns {
                     Some((set, Datum::Int(_))) => set,
                     _ => data.born(space, ordinal)?.unwrap_or(first),
                 };
-                changed.push(Revision(set.max(first).into()));
+                changed.push(Revision(data.kept.told(set, self.revision).into()));
             }
             Ok(changed)
         })?;

@@ -93,6 +93,11 @@ impl Document {
         self.engine.id
     }
 
+    /// The newest commit that can be read.
+    pub(crate) fn published(&self) -> CommitSequence {
+        self.engine.published()
+    }
+
     pub(crate) fn tree(&self) -> &Tree {
         &self.tree
     }

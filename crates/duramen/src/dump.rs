@@ -183,8 +183,9 @@ impl Dump {
         let tree = self.engine.view().tree(found.tree)?;
         let head = tree.head_at(self.sequence)?;
         let document = Document::new(Arc::clone(&self.engine), tree, &name);
-        let facts = document.facts_at(self.sequence)?;
-        self.history = Some(document.export_to(head)?);
+        let history = document.export_to(head);
+        let facts = history.facts_at(self.sequence)?;
+        self.history = Some(history);
         Ok(Some(DumpItem::Document { name, facts }))
     }
 }

@@ -1,6 +1,7 @@
 //! The whole history of a document, revision by revision, for another database to take over.
 //!
 //! Invariants:
+//! - revisions that are not kept are not told of, and those that are have the numbers from 1 on;
 //! - a revision is a JSON Patch to the one before it, and the members that then go to other places
 //!   among their siblings; at first, and where such moves make it longer than the value, it is the
 //!   value;
@@ -18,6 +19,7 @@ use crate::position::Position;
 use crate::revision::{Micros, Revision};
 use crate::transaction::Transaction;
 use crate::tree::MemberMove;
+use crate::tree::kept::Kept;
 
 pub use facts::ExportedFacts;
 
@@ -66,10 +68,11 @@ pub enum ExportedContent {
 #[derive(Debug)]
 pub struct HistoryExport {
     document: Document,
-    next: Revision,
-    last: Revision,
-    /// Revisions that were dropped: the history is exported as if it began with the next one.
-    dropped: u64,
+    /// The revisions that there are.
+    kept: Kept,
+    /// The numbers of the next one and of the last one, among them.
+    next: u64,
+    last: u64,
     /// Something of the document was purged.
     is_purged: bool,
 }
@@ -90,13 +93,14 @@ pub struct HistoryImport {
     head: Revision,
     /// The last revision that was taken.
     taken: Revision,
-    /// Revisions that the document dropped before those of the history.
+    /// How many revisions the document had that are not kept: its numbers are higher by so many.
     dropped: u64,
 }
 
 impl Document {
     /// Its history up to now, to be taken over by [`Database::import_history`]. If revisions were
-    /// dropped by its [retention](Document::retain), those that are left are numbered from 1 on.
+    /// dropped by its [retention](Document::retain), those that are left, tagged ones before the
+    /// others among them, are numbered from 1 on.
     ///
     /// ```
     /// use duramen::{CommitOptions, Database, Revision};
@@ -116,27 +120,28 @@ impl Document {
     /// ```
     pub fn export(&self) -> Result<HistoryExport> {
         let last = self.head_revision()?;
-        self.export_to(last)
+        Ok(self.export_to(last))
     }
 
     /// Its history up to a revision.
-    pub(crate) fn export_to(&self, last: Revision) -> Result<HistoryExport> {
-        let next = self.first_revision()?;
+    pub(crate) fn export_to(&self, last: Revision) -> HistoryExport {
+        let kept = self.tree().kept();
+        let last = kept.count_up_to(last.0);
         // What does not say whether anything was purged is looked at as if it was.
         let is_purged = self.purges().ok().is_none_or(|purges| !purges.is_empty());
-        Ok(HistoryExport { document: self.clone(), next, last, dropped: next.0 - 1, is_purged })
+        HistoryExport { document: self.clone(), kept, next: 1, last, is_purged }
     }
 
-    fn exported(&self, (revision, dropped): (Revision, u64)) -> Result<ExportedRevision> {
+    /// A revision, which follows another one.
+    fn exported(&self, revision: Revision, before: Option<Revision>) -> Result<ExportedRevision> {
         let LogEntry { timestamp, committed, author, message, deleted, .. } =
             self.log_entry(revision)?;
         let (content, hash) = if deleted {
             (ExportedContent::Deleted, None)
         } else {
-            let (content, hash) = self.exported_content((revision, dropped))?;
+            let (content, hash) = self.exported_content(revision, before)?;
             (content, Some(hash))
         };
-        let revision = Revision(revision.0 - dropped);
         let counted = Vec::new();
         Ok(ExportedRevision {
             revision,
@@ -161,15 +166,18 @@ impl Document {
 
     fn exported_content(
         &self,
-        (revision, dropped): (Revision, u64),
+        revision: Revision,
+        before: Option<Revision>,
     ) -> Result<(ExportedContent, ContentHash)> {
-        let before = Revision(revision.0 - 1);
         let snapshot = self.at(revision)?;
-        if before.0 == dropped || self.log_entry(before)?.deleted {
-            let value = snapshot.to_json()?;
-            let hash = ContentHash::of_json(value.as_bytes());
-            return Ok((ExportedContent::Value(value), hash));
-        }
+        let before = match before {
+            Some(before) if !self.log_entry(before)?.deleted => before,
+            _ => {
+                let value = snapshot.to_json()?;
+                let hash = ContentHash::of_json(value.as_bytes());
+                return Ok((ExportedContent::Value(value), hash));
+            }
+        };
         let diff = self.diff(before, revision)?;
         let patch = diff.to_json_patch();
         if diff.moves.is_empty() {
@@ -196,7 +204,17 @@ fn bytes_of(moved: &MemberMove) -> usize {
 impl HistoryExport {
     /// How many revisions are left.
     pub fn remaining(&self) -> u64 {
-        (self.last.0 + 1).saturating_sub(self.next.0)
+        (self.last + 1).saturating_sub(self.next)
+    }
+
+    fn exported(&self, number: u64) -> Result<ExportedRevision> {
+        let revision = Revision(self.kept.numbered(number));
+        let before = (number > 1).then(|| Revision(self.kept.numbered(number - 1)));
+        let follows = before.is_some_and(|before| before.next() == revision);
+        let exported = self.document.exported(revision, before)?;
+        let counted =
+            if self.is_purged && follows { self.document.counted(revision)? } else { Vec::new() };
+        Ok(ExportedRevision { revision: Revision(number), counted, ..exported })
     }
 }
 
@@ -207,18 +225,8 @@ impl Iterator for HistoryExport {
         if self.next > self.last {
             return None;
         }
-        let revision = self.next;
-        self.next = revision.next();
-        let is_first = revision.0 == self.dropped + 1;
-        let exported = self.document.exported((revision, self.dropped)).and_then(|exported| {
-            let counted = if self.is_purged && !is_first {
-                self.document.counted(revision)?
-            } else {
-                Vec::new()
-            };
-            Ok(ExportedRevision { counted, ..exported })
-        });
-        Some(exported)
+        self.next += 1;
+        Some(self.exported(self.next - 1))
     }
 }
 
@@ -237,9 +245,11 @@ impl Database {
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         };
-        let dropped = present.as_ref().map_or(0, |present| present.dropped);
-        let head =
-            present.as_ref().map_or(Revision(0), |present| Revision(present.last.0 - dropped));
+        let head = present.as_ref().map_or(Revision(0), |present| Revision(present.last));
+        let dropped = match &present {
+            Some(present) => present.document.head_revision()?.0 - present.last,
+            None => 0,
+        };
         let (database, name) = (self.clone(), name.to_owned());
         let (is_missing, taken) = (present.is_none(), Revision(0));
         let facts = ExportedFacts::default();

@@ -168,8 +168,9 @@ impl Log {
             return Ok(None);
         }
         let changed = self.tree.changed(revision)?;
-        // Deleting changes the root, which is the first of the nodes that a revision lists.
-        let deleted = changed.first() == Some(&node(ROOT, 0))
+        // Deleting changes the root, which is the first of the nodes that a revision lists, but for
+        // the revision that makes it.
+        let deleted = (revision.0 == 1 || changed.first() == Some(&node(ROOT, 0)))
             && self.tree.deleted_in(short(revision))?.is_some();
         let hash = (self.hash && !deleted).then(|| self.tree.content_hash(short(revision)));
         Ok(Some(LogEntry {

@@ -12,6 +12,9 @@ use crate::tree::writer::Writer;
 
 pub(crate) mod merge;
 
+/// The array of operations and an operation, around a value.
+const WRAPPING: usize = 2;
+
 const NAMES: [&str; 6] = ["add", "remove", "replace", "move", "copy", "test"];
 
 /// One operation of a patch.
@@ -35,7 +38,7 @@ enum Action<'t> {
 /// Applies a patch to the value at `base`, operation by operation. An error names the operation,
 /// counted from 1, and why it failed.
 pub(crate) fn apply(writer: &Writer, base: &JsonPointer, patch: &[u8]) -> Result<()> {
-    let tape = Tape::parse(patch, ParseOptions { strict: true })?;
+    let tape = Tape::parse_wrapped(patch, ParseOptions { strict: true }, WRAPPING)?;
     let operations = read(&tape, base)?;
     let count = operations.len();
     for (number, operation) in (1..).zip(&operations) {

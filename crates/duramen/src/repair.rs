@@ -25,12 +25,12 @@ use std::sync::Arc;
 use crate::check::Finding;
 use crate::database::Database;
 use crate::document::Document;
+use crate::engine::catalogue::purges::OPEN_HASH;
 use crate::engine::catalogue::{facts, salvage as catalogue};
 use crate::engine::options::{CommitOptions, Options};
 use crate::engine::salvage::{self, Salvaged};
 use crate::engine::{CATALOGUE, Engine};
 use crate::error::{Error, ErrorKind, Result};
-use crate::export::ExportedContent;
 use crate::io::{Device, DirectoryDevice};
 use crate::repair::rewrite::Rewrite;
 use crate::revision::{Micros, Revision};
@@ -333,7 +333,7 @@ impl Repair {
             if keys.is_empty() { self.take_over(name, tree, step)? } else { Revision(0) };
         let last = Revision(tree.data.read().rows.last());
         // A history that was cut is numbered from 1 on, as in an export.
-        let there = last.0 - (tree.first_revision() - 1).min(last.0);
+        let there = tree.kept().count_up_to(last.0);
         if revisions.0 < there {
             if self.may_lack(&cell_key::meta(tree.id())) {
                 let what = format!("revisions after {last}, if there were any");
@@ -380,9 +380,6 @@ impl Repair {
         let mut taken = Revision(0);
         for revision in history {
             let Some(revision) = readable(revision)? else { break };
-            if taken.0 == 0 && revision.content == ExportedContent::Deleted {
-                break;
-            }
             import.push(&revision)?;
             taken = revision.revision;
             step()?;
@@ -398,11 +395,12 @@ impl Repair {
             self.lose(Some(name), NO_REVISIONS, "its tags");
             return Ok(());
         };
-        let dropped = tree.first_revision() - 1;
+        let kept = tree.kept();
         for tag in tags {
-            let made = Revision(tag.revision.0.saturating_sub(dropped));
+            let made = Revision(kept.count_up_to(tag.revision.0));
             let found = document.at(made).and_then(|at| at.content_hash());
-            if found.ok() != Some(tag.hash) {
+            let is_known = tag.hash != OPEN_HASH;
+            if found.is_err() || is_known && found.ok() != Some(tag.hash) {
                 let revisions = (tag.revision, tag.revision);
                 self.lose(Some(name), revisions, format!("the value of the tag {:?}", tag.name));
                 continue;

@@ -491,6 +491,11 @@ impl Tree {
         self.data.read().kept.first().into()
     }
 
+    /// Which revisions are kept.
+    pub(crate) fn kept(&self) -> kept::Kept {
+        self.data.read().kept.clone()
+    }
+
     /// Refuses a revision that was dropped.
     pub(crate) fn check_kept(&self, revision: Revision) -> Result<()> {
         self.data.read().kept.check(history::short(revision))

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::content_hash::ContentHash;
 use crate::document::Document;
+use crate::engine::catalogue::purges::OPEN_HASH;
 use crate::engine::catalogue::{check_name, facts};
 use crate::engine::options::CommitOptions;
 use crate::error::{Error, ErrorKind, Result};
@@ -109,10 +110,15 @@ impl Document {
         let tags = facts::tags(&catalogue, self.tree.id(), head)?;
         let tag = |tag: facts::TagFacts| {
             let row = catalogue.row(tag.set)?;
+            // A purge leaves the hash open until it is done, and in what is older for ever.
+            let hash = match tag.hash {
+                OPEN_HASH => self.at(tag.revision).and_then(|at| at.content_hash())?,
+                known => known,
+            };
             Ok(Tag {
                 name: tag.name,
                 revision: tag.revision,
-                hash: tag.hash,
+                hash,
                 timestamp: row.timestamp,
                 author: row.author.map(Into::into),
                 message: row.message.map(Into::into),

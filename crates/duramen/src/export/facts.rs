@@ -8,6 +8,7 @@ use crate::export::{HistoryExport, HistoryImport};
 use crate::options::DocumentOptions;
 use crate::purge::Purge;
 use crate::revision::{CommitSequence, Revision};
+use crate::tree::history::short;
 
 /// What is said of a document beside its revisions.
 ///
@@ -46,28 +47,23 @@ impl ExportedFacts {
     }
 }
 
-impl Document {
-    /// What is to be said of it as of a commit.
-    pub(crate) fn facts_at(&self, at: CommitSequence) -> Result<ExportedFacts> {
-        Ok(ExportedFacts {
-            options: told(self.options_at(at)?),
-            tags: self.tags_at(at)?,
-            purges: done(self.purges_at(at)?),
-        })
-    }
-}
-
 impl HistoryExport {
     /// What is to be said of the document before its revisions: its options, the tags of these
     /// revisions, and what was purged.
     pub fn facts(&self) -> Result<ExportedFacts> {
-        let mut tags = self.document.tags()?;
-        tags.retain(|tag| tag.revision.0 > self.dropped && tag.revision <= self.last);
+        self.facts_at(self.document.published())
+    }
+
+    /// The same as of a commit.
+    pub(crate) fn facts_at(&self, at: CommitSequence) -> Result<ExportedFacts> {
+        let mut tags = self.document.tags_at(at)?;
+        tags.retain(|tag| self.kept.has(short(tag.revision)));
         for tag in &mut tags {
-            tag.revision.0 -= self.dropped;
+            tag.revision.0 = self.kept.count_up_to(tag.revision.0);
         }
-        let purges = done(self.document.purges()?);
-        Ok(ExportedFacts { options: told(self.document.options()?), tags, purges })
+        tags.retain(|tag| tag.revision.0 <= self.last);
+        let purges = done(self.document.purges_at(at)?);
+        Ok(ExportedFacts { options: told(self.document.options_at(at)?), tags, purges })
     }
 }
 

@@ -27,8 +27,9 @@ pub struct ParseOptions {
     pub strict: bool,
 }
 
-/// Reads one JSON value; a byte order mark in front of it is skipped.
-pub(super) fn read(text: &[u8], options: ParseOptions) -> Result<Tape<'_>> {
+/// Reads one JSON value, the outermost `wrapping` levels of which do not count; a byte order mark in
+/// front of it is skipped.
+pub(super) fn read(text: &[u8], options: ParseOptions, wrapping: usize) -> Result<Tape<'_>> {
     if text.len() > COMMIT_BYTES_MAX {
         let message =
             format!("JSON text of {} bytes: at most {COMMIT_BYTES_MAX} are taken", text.len());
@@ -36,7 +37,11 @@ pub(super) fn read(text: &[u8], options: ParseOptions) -> Result<Tape<'_>> {
     }
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     let scanned = match std::str::from_utf8(text) {
-        Ok(_) => Scanner::new(text, options).document(),
+        Ok(_) => {
+            let mut scanner = Scanner::new(text, options);
+            scanner.depth_max = JSON_DEPTH_MAX.saturating_add(wrapping);
+            scanner.document()
+        }
         Err(error) => Fault::fail(error.valid_up_to(), Reason::NotUtf8),
     };
     scanned.map_err(|fault| fault.locate(text))
@@ -71,7 +76,7 @@ pub(super) fn begin(
     room: TapeRoom,
 ) -> Scanned<Begun<'_>> {
     let mut scanner = Scanner::of(Tape::with_room(text, room), text, options);
-    scanner.depth = depth;
+    scanner.depth_max = JSON_DEPTH_MAX.saturating_sub(depth);
     let outcome = scanner.values();
     let read = scanner.place();
     let is_number = scanner.tape.node(0).kind() == Kind::Number;
@@ -106,8 +111,8 @@ struct Scanner<'t> {
     rest: &'t [u8],
     tape: Tape<'t>,
     open: Vec<Open>,
-    /// How many containers the value is inside of.
-    depth: usize,
+    /// So many containers may be inside each other.
+    depth_max: usize,
     names: NameCheck,
     strict: bool,
     /// Only for strict reading: where names with escapes lie unescaped, and where in the text.
@@ -128,7 +133,7 @@ impl<'t> Scanner<'t> {
             rest: text,
             tape,
             open: Vec::new(),
-            depth: 0,
+            depth_max: JSON_DEPTH_MAX,
             names: NameCheck::default(),
             strict: options.strict,
             escaped_names: Vec::new(),
@@ -213,7 +218,7 @@ impl<'t> Scanner<'t> {
     }
 
     fn open(&mut self, kind: Kind, tail: &'t [u8]) -> Scanned<()> {
-        if self.open.len().saturating_add(self.depth) >= JSON_DEPTH_MAX {
+        if self.open.len() >= self.depth_max {
             return self.fail(Reason::TooDeep);
         }
         self.rest = tail;

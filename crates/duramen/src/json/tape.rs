@@ -141,7 +141,17 @@ impl<'t> Tape<'t> {
     ///
     /// An error is [`Invalid`](crate::ErrorKind::Invalid) and tells line, column and reason.
     pub(crate) fn parse(text: &'t [u8], options: ParseOptions) -> Result<Self> {
-        parse::read(text, options)
+        parse::read(text, options, 0)
+    }
+
+    /// Reads one JSON value, the outermost levels of which hold values of their own: these may be
+    /// as deep as any.
+    pub(crate) fn parse_wrapped(
+        text: &'t [u8],
+        options: ParseOptions,
+        levels: usize,
+    ) -> Result<Self> {
+        parse::read(text, options, levels)
     }
 
     /// A tape of `text` without nodes yet.

@@ -13,7 +13,6 @@ use crate::error::Result;
 use crate::repair::Lost;
 use crate::repair::print::{Printer, Root};
 use crate::revision::{Micros, Revision};
-use crate::transaction::Transaction;
 use crate::tree::history::short;
 use crate::tree::records::version_path;
 use crate::tree::rows::Row;
@@ -43,17 +42,19 @@ impl Rewrite<'_> {
         step: &mut dyn FnMut() -> Result<()>,
         lost: &mut Vec<Lost>,
     ) -> Result<u64> {
-        let revisions = self.tree.data.read().rows.last();
+        let newest = self.tree.data.read().rows.last();
         // What is left of a history that was cut is numbered from 1 on, as in an export.
-        let dropped = self.tree.first_revision() - 1;
-        let times = self.times(dropped, revisions)?;
+        let kept_revisions = self.tree.kept();
+        let count = kept_revisions.count_up_to(newest);
+        let revisions: Vec<_> =
+            (1..=count).map(|number| Revision(kept_revisions.numbered(number))).collect();
+        let times = self.times(&revisions)?;
         let mut printer = Printer::new(&self.tree, &self.losses);
         let kept = self.kept_hashes()?;
         let mut gone = Vec::new();
         let mut is_deleted = self.is_deleted_before()?;
         let mut text = Vec::new();
-        for (revision, &timestamp) in (dropped + 1..=revisions).map(Revision).zip(&times) {
-            let made = Revision(revision.0 - dropped);
+        for ((made, &revision), &timestamp) in (1..).map(Revision).zip(&revisions).zip(&times) {
             if made < self.first {
                 continue;
             }
@@ -76,8 +77,8 @@ impl Rewrite<'_> {
             transaction.keep_unchanged();
             transaction.repeat();
             match root {
-                Root::Deleted if is_deleted || made.0 == 1 => {
-                    self.repeat(&mut transaction, made)?;
+                Root::Deleted if is_deleted => {
+                    transaction.expect(self.name, Revision(made.0 - 1))?;
                 }
                 Root::Deleted => transaction.delete_document(self.name)?,
                 _ => {
@@ -90,7 +91,7 @@ impl Rewrite<'_> {
             step()?;
         }
         self.tell(&printer, &gone, lost);
-        Ok(revisions - dropped)
+        Ok(count)
     }
 
     /// The content hashes that checkpoints kept, as far as they are left.
@@ -129,14 +130,6 @@ impl Rewrite<'_> {
         document.is_deleted()
     }
 
-    /// A revision that leaves everything as it is; a document that begins so begins with null.
-    fn repeat(&self, transaction: &mut Transaction, revision: Revision) -> Result<()> {
-        if revision.0 == 1 {
-            return transaction.put(self.name, b"null");
-        }
-        transaction.expect(self.name, Revision(revision.0 - 1))
-    }
-
     fn tell(&self, printer: &Printer<'_>, gone: &[Revision], lost: &mut Vec<Lost>) {
         let document = Some(self.name.to_owned());
         let mut tell = |path: Option<String>, (first, last), values, what: &str| {
@@ -158,9 +151,9 @@ impl Rewrite<'_> {
     }
 
     /// The timestamps of the revisions. One that is lost is the least after the one before it.
-    fn times(&self, dropped: u64, last: u64) -> Result<Vec<Micros>> {
+    fn times(&self, revisions: &[Revision]) -> Result<Vec<Micros>> {
         let mut known = Vec::new();
-        for revision in (dropped + 1..=last).map(Revision) {
+        for &revision in revisions {
             known.push(readable(self.tree.row(revision))?.map(|row| row.timestamp.0));
         }
         let first = known.iter().position(Option::is_some).unwrap_or(known.len());

@@ -68,13 +68,18 @@ impl Transaction {
     pub fn delete_document(&mut self, name: &str) -> Result<()> {
         self.find(name)?.ok_or_else(|| self.missing(name))?;
         self.catalogue()?;
-        let writer = self.writer(name)?;
-        if writer.is_new() {
+        let is_new = self.writer(name)?.is_new();
+        if is_new && !self.repeats {
             let message =
                 format!("document {name:?} has no revision yet: there is nothing to delete");
             return Err(Error::new(ErrorKind::NotFound, message));
         }
-        let deleted = writer.delete();
+        if is_new {
+            // What is left of a history may begin so: something has to be there to be deleted.
+            self.put(name, b"null")?;
+            self.keep_unchanged();
+        }
+        let deleted = self.writer(name)?.delete();
         self.aim.let_go();
         self.note(deleted)
     }
@@ -376,7 +381,7 @@ impl Tree {
                 return Ok(None);
             }
             Ok(match data.version(root, revision)? {
-                Some((set, state)) if state.is_absent() && set > 1 => Some(Revision(set.into())),
+                Some((set, state)) if state.is_absent() && set > 0 => Some(Revision(set.into())),
                 _ => None,
             })
         })

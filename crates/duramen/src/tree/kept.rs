@@ -64,6 +64,21 @@ impl Kept {
         revision >= self.first || self.pinned.binary_search(&revision).is_ok()
     }
 
+    /// How many of the revisions up to one are kept: its number where only these are counted.
+    pub(crate) fn count_up_to(&self, revision: u64) -> u64 {
+        let earlier = self.pinned.partition_point(|&pinned| u64::from(pinned) <= revision) as u64;
+        let from = u64::from(self.first());
+        earlier.saturating_add(revision.saturating_add(1).saturating_sub(from))
+    }
+
+    /// The kept revision of a number, from 1 on.
+    pub(crate) fn numbered(&self, number: u64) -> u64 {
+        let index = number.saturating_sub(1);
+        let pinned = usize::try_from(index).ok().and_then(|index| self.pinned.get(index));
+        let later = index.saturating_sub(self.pinned.len() as u64);
+        pinned.map_or(later.saturating_add(self.first().into()), |&pinned| pinned.into())
+    }
+
     /// The newest kept revision up to one; 0 if there is none.
     pub(crate) fn at_or_before(&self, revision: u64) -> u64 {
         if revision >= u64::from(self.first) {
@@ -81,6 +96,15 @@ impl Kept {
         }
         let later = self.pinned.iter().find(|&&pinned| pinned >= revision);
         Some(later.copied().unwrap_or(self.first))
+    }
+
+    /// The revision that is told of a change to who reads at another one: the first kept one that
+    /// has it, or that the history begins with.
+    pub(crate) fn told(&self, revision: u32, at: u32) -> u32 {
+        match self.boundary(revision) {
+            Some(kept) if at < self.first => kept,
+            _ => revision.max(self.first),
+        }
     }
 
     /// Refuses a revision that was dropped.
@@ -143,6 +167,14 @@ mod tests {
         assert_eq!(has, [3, 7, 10, 11, 12, 13]);
         let before: Vec<u64> = (0..12).map(|revision| kept.at_or_before(revision)).collect();
         assert_eq!(before, [0, 0, 0, 3, 3, 3, 3, 7, 7, 7, 10, 11]);
+        let counts: Vec<u64> = (0..12).map(|revision| kept.count_up_to(revision)).collect();
+        assert_eq!(counts, [0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 3, 4]);
+        let numbered: Vec<u64> = (1..6).map(|number| kept.numbered(number)).collect();
+        assert_eq!(numbered, [3, 7, 10, 11, 12]);
+        assert_eq!([1, 3, 4, 7].map(|revision| kept.told(revision, 7)), [3, 3, 7, 7]);
+        assert_eq!([1, 7, 8, 10, 11].map(|revision| kept.told(revision, 12)), [10, 10, 10, 10, 11]);
+        let all = Kept::default();
+        assert_eq!((all.count_up_to(0), all.count_up_to(5), all.numbered(5)), (0, 5, 5));
         let boundaries: Vec<_> = (1..12).map(|revision| kept.boundary(revision)).collect();
         let [third, seventh, tenth] = [Some(3), Some(7), Some(10)];
         assert_eq!(boundaries.get(..3).unwrap(), [third; 3]);

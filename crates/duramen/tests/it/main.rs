@@ -6,6 +6,7 @@ mod backups;
 mod collections;
 mod concurrency;
 mod copies;
+mod cut_histories;
 mod damage;
 mod declared;
 mod documents;

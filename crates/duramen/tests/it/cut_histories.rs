@@ -1,0 +1,207 @@
+//! What is left of histories that were cut, whatever it begins with, is dumped, exported, loaded and
+//! repaired whole.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use duramen::io::{Device, MemoryDevice};
+use duramen::{
+    BackupFolder, BackupOptions, CommitOptions, CommitSequence, Database, Document, DumpLoad,
+    JsonPointer, KeyKind, LogQuery, Options, PurgeOptions, RestorePoint, Retention, Revision,
+    Target,
+};
+
+use crate::damage::Random;
+
+fn options() -> Options {
+    Options { background: false, ..Options::default() }
+}
+
+fn how() -> CommitOptions {
+    CommitOptions::default()
+}
+
+/// What a document has, oldest first: values, none where it was deleted, and the names of tags.
+fn story(document: &Document) -> Vec<(Option<String>, Vec<String>)> {
+    let tags = document.tags().unwrap();
+    let log = document.log(&LogQuery::default()).unwrap();
+    let mut story: Vec<_> = log
+        .map(|entry| {
+            let entry = entry.unwrap();
+            let value = (!entry.deleted).then(|| document.at(entry.revision).unwrap());
+            let of = |tag: &&duramen::Tag| tag.revision == entry.revision;
+            let names = tags.iter().filter(of).map(|tag| tag.name.clone()).collect();
+            (value.map(|at| at.to_json().unwrap()), names)
+        })
+        .collect();
+    story.reverse();
+    story
+}
+
+fn loaded(db: &Database) -> Database {
+    let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
+    let mut load = DumpLoad::into_new(Arc::clone(&device), options()).unwrap();
+    let mut dump = db.snapshot().dump().unwrap();
+    for item in &mut dump {
+        load.push(item.unwrap()).unwrap();
+    }
+    load.finish(Some(dump.summary().hash)).unwrap();
+    Database::open_device(device, options()).unwrap()
+}
+
+fn imported(document: &Document) -> Document {
+    let (db, history) = (Database::memory().unwrap(), document.export().unwrap());
+    let mut import = db.import_history("d", None).unwrap();
+    import.set_facts(history.facts().unwrap()).unwrap();
+    for revision in history {
+        import.push(&revision.unwrap()).unwrap();
+    }
+    import.finish().unwrap();
+    // What is there already is compared.
+    let again = document.export().unwrap();
+    let mut import = db.import_history("d", None).unwrap();
+    again.for_each(|revision| assert!(!import.push(&revision.unwrap()).unwrap()));
+    import.finish().unwrap();
+    db.document("d").unwrap()
+}
+
+/// A repaired database; `lost` is asked whether all that is told as lost may be.
+fn repaired(device: &Arc<dyn Device>, lost: fn(&str) -> bool) -> Database {
+    let to: Arc<dyn Device> = Arc::new(MemoryDevice::new());
+    let devices = (Arc::clone(device), Arc::clone(&to));
+    let report =
+        Database::repair_device(devices, &options(), &mut |_| ControlFlow::Continue(())).unwrap();
+    assert!(report.lost.iter().all(|told| lost(&told.what)), "{:?}", report.lost);
+    Database::open_device(to, options()).unwrap()
+}
+
+/// A document that is put, changed, deleted and tagged, whose history is cut then.
+fn cut(random: &mut Random, device: &Arc<dyn Device>) -> Database {
+    let db = Database::open_device(Arc::clone(device), options()).unwrap();
+    let document = db.create_document("d").unwrap();
+    for step in 0..=random.below(12) {
+        let value = format!(r#"{{"n":{step},"list":[{}]}}"#, random.below(3));
+        match random.below(5) {
+            0 if document.head().is_ok() => drop(db.delete_document("d", &how()).unwrap()),
+            1 if document.head().is_ok() => {
+                let place = JsonPointer::parse("/n").unwrap();
+                document.set(&place, format!("[{step}]"), &how()).unwrap();
+            }
+            _ => drop(document.put(value, &how()).unwrap()),
+        }
+        if random.below(3) == 0 && document.head().is_ok() {
+            document.tag(&format!("t{step}"), None, &how()).unwrap();
+        }
+        if random.below(4) == 0 {
+            db.checkpoint().unwrap();
+        }
+    }
+    let keep = match random.below(3) {
+        0 => Retention::Head,
+        most => Retention::Last(most as u64),
+    };
+    document.retain(keep, &how()).unwrap();
+    db.compact(&mut |_, _| ControlFlow::Continue(())).unwrap();
+    db
+}
+
+#[test]
+fn what_is_left_is_the_same_dumped_exported_and_repaired() {
+    let (mut tagged, mut deleted) = (0, 0);
+    for seed in 0..60 {
+        let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
+        let db = cut(&mut Random(seed), &device);
+        let document = db.document("d").unwrap();
+        let story = story(&document);
+        tagged += usize::from(
+            document
+                .tags()
+                .unwrap()
+                .iter()
+                .any(|tag| tag.revision < document.first_revision().unwrap()),
+        );
+        deleted += usize::from(story[0].0.is_none());
+        let copy = loaded(&db);
+        assert!(copy.check().unwrap().is_clean(), "seed {seed}");
+        let hash = db.snapshot().hash().unwrap();
+        assert_eq!(copy.snapshot().hash().unwrap(), hash, "seed {seed}");
+        assert_eq!(self::story(&copy.document("d").unwrap()), story, "seed {seed}");
+        assert_eq!(copy.deleted_documents().unwrap().len(), db.deleted_documents().unwrap().len());
+        assert_eq!(self::story(&imported(&document)), story, "seed {seed}");
+        drop(document);
+        db.close().unwrap();
+        let repaired = repaired(&device, |_| false);
+        assert_eq!(repaired.snapshot().hash().unwrap(), hash, "seed {seed}");
+        assert_eq!(self::story(&repaired.document("d").unwrap()), story, "seed {seed}");
+    }
+    assert!(tagged > 5 && deleted > 2, "{tagged} {deleted}");
+}
+
+#[test]
+fn tags_whose_hashes_a_purge_forgot_are_restored_checked_and_dumped() {
+    let db = Database::memory().unwrap();
+    let document = db.create_document("d").unwrap();
+    document.put(r#"{"a":"S1","b":1}"#, &how()).unwrap();
+    document.tag("t", None, &how()).unwrap();
+    document.set(&JsonPointer::parse("/b").unwrap(), "2", &how()).unwrap();
+    let before = db.snapshot().sequence();
+    let go_on = &mut |_, _| ControlFlow::Continue(());
+    let purge = PurgeOptions { at: None, commit: how() };
+    document.purge(&Target::parse("/a").unwrap(), &purge, go_on).unwrap();
+    let folder = BackupFolder::on_device(Arc::new(MemoryDevice::new()));
+    db.backup(&folder, BackupOptions::default(), go_on).unwrap();
+    let newest = db.snapshot().sequence();
+    for commit in before.0..=newest.0 {
+        let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
+        let point = RestorePoint::Commit(CommitSequence(commit));
+        Database::restore_device(&folder, &device, point, go_on).unwrap();
+        let restored = Database::open_device(Arc::clone(&device), options()).unwrap();
+        let check = restored.check().unwrap();
+        assert!(check.is_clean(), "commit {commit}: {check:?}");
+        let there = restored.document("d").unwrap();
+        let tag = there.tags().unwrap().remove(0);
+        assert_eq!(tag.hash, there.at(Revision(1)).unwrap().content_hash().unwrap());
+        assert_eq!(story(&loaded(&restored).document("d").unwrap()), story(&there));
+        let copy = repaired(&device, |what| what.contains("which was under way"));
+        assert_eq!(copy.document("d").unwrap().tags().unwrap().len(), 1);
+        // A purge that was under way goes on.
+        restored.compact(go_on).unwrap();
+        let purges = there.purges().unwrap();
+        assert!(purges.iter().all(|purge| !purge.is_pending), "{purges:?}");
+        assert_eq!(purges.len(), usize::from(commit > before.0));
+        // What was purged is in no later backup, as of no commit.
+        let value = there.at(Revision(1)).unwrap().to_json().unwrap();
+        assert_eq!(value, r#"{"a":null,"b":1}"#, "commit {commit}");
+    }
+}
+
+#[test]
+fn a_history_of_the_deepest_values_is_loaded() {
+    let db = Database::memory().unwrap();
+    let document = db.create_document("d").unwrap();
+    document.put(r#"{"a":1}"#, &how()).unwrap();
+    let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+    let place = JsonPointer::parse("/a").unwrap();
+    document.set(&place, deep(511), &how()).unwrap();
+    assert!(document.set(&place, deep(512), &how()).is_err());
+    assert_eq!(story(&loaded(&db).document("d").unwrap()), story(&document));
+    let patch = format!(r#"[{{"op":"add","path":"/b","value":{}}}]"#, deep(512));
+    assert!(document.patch(&patch, &how()).is_err());
+}
+
+#[test]
+fn records_of_a_tagged_revision_tell_when_they_were_changed_then() {
+    let db = Database::memory().unwrap();
+    let records = db.create_collection("r", KeyKind::Text).unwrap();
+    for n in 1..=5 {
+        records.put("k", format!("{{\"n\":{n}}}"), &how()).unwrap();
+    }
+    records.document().tag("t", Some(Revision(2)), &how()).unwrap();
+    records.document().retain(Retention::Head, &how()).unwrap();
+    db.compact(&mut |_, _| ControlFlow::Continue(())).unwrap();
+    for revision in [2, 5].map(Revision) {
+        let columns = records.at(revision).unwrap().columns().unwrap();
+        let rows = columns.rows(0).unwrap();
+        assert_eq!(columns.changed(&rows).unwrap(), [revision]);
+    }
+}
