@@ -24,6 +24,7 @@ mod packing;
 mod runs;
 mod strings;
 mod summary;
+mod sums;
 
 use std::ops::Range;
 

@@ -350,22 +350,30 @@ fn windows_of(block: &Block, width: i64) -> Result<(Vec<i64>, Vec<usize>)> {
     if step.is_none() {
         block.decode_times(0..block.len(), &mut times)?;
     }
-    let mut place = 0;
+    // Where windows are of whole steps, all but the outermost have as many points.
+    let each = step.filter(|step| width % step == 0).map(|step| (width / step).unsigned_abs());
+    let (mut place, mut next) = (0, None);
     while place < block.len() {
-        let time = match step {
-            Some(step) => first.wrapping_add(step.wrapping_mul((place as u64).cast_signed())),
-            None => times[place],
-        };
-        let number = time.div_euclid(width);
-        let end = number.saturating_add(1).saturating_mul(width);
-        let count = match step {
-            Some(step) => end.abs_diff(time).div_ceil(step.unsigned_abs()),
-            None => count_before(&times[place..], end) as u64,
+        let (start, end, count) = if let (Some(start), Some(each)) = (next, each) {
+            (start, width.saturating_add(start), each)
+        } else {
+            let time = match step {
+                Some(step) => first.wrapping_add(step.wrapping_mul((place as u64).cast_signed())),
+                None => times[place],
+            };
+            let number = time.div_euclid(width);
+            let end = number.saturating_add(1).saturating_mul(width);
+            let count = match step {
+                Some(step) => end.abs_diff(time).div_ceil(step.unsigned_abs()),
+                None => count_before(&times[place..], end) as u64,
+            };
+            (number.saturating_mul(width), end, count)
         };
         // The last microsecond of time is behind every window's end.
         place += usize::try_from(count.max(1)).unwrap_or(usize::MAX).min(block.len() - place);
-        starts.push(number.saturating_mul(width));
+        starts.push(start);
         ends.push(place);
+        next = Some(end);
     }
     Ok((starts, ends))
 }

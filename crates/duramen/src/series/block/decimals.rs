@@ -15,7 +15,6 @@ use std::ops::Range;
 use super::floats::Float;
 use super::{Density, integers};
 use crate::error::Result;
-use crate::limits::SERIES_BLOCK_POINTS_MAX;
 use crate::wire::{Reader, put_varint};
 
 /// The powers of ten by which integers are divided.
@@ -194,55 +193,8 @@ pub(super) fn sums(
     if !head.exceptions.is_empty() {
         return Ok(None);
     }
-    let mut runs = RunSums::new(ends);
-    let mut all = 0;
-    integers::decode(reader, len, 0..len, &mut |some| {
-        all |= magnitudes(some);
-        runs.add(some);
-    })?;
-    if all >> SUMMED_BITS != 0 {
-        return Ok(None);
-    }
-    Ok(Some(runs.sums.iter().map(|sum| float_of(*sum) / head.power).collect()))
-}
-
-/// Integers of a smaller magnitude, as many as a block has, add up without an overflow.
-const SUMMED_BITS: u32 = 63 - SERIES_BLOCK_POINTS_MAX.ilog2();
-
-/// Adds integers up run by run.
-struct RunSums<'a> {
-    /// Where each run ends that is not at its end.
-    ends: &'a [usize],
-    /// How many integers were added.
-    place: usize,
-    sums: Vec<i64>,
-}
-
-impl<'a> RunSums<'a> {
-    fn new(ends: &'a [usize]) -> Self {
-        let mut sums = Vec::with_capacity(ends.len());
-        sums.push(0);
-        Self { ends, place: 0, sums }
-    }
-
-    fn add(&mut self, mut some: &[i64]) {
-        while let [end, rest @ ..] = self.ends
-            && !some.is_empty()
-        {
-            let left = end.saturating_sub(self.place).min(some.len());
-            let (these, after) = some.split_at_checked(left).unwrap_or_default();
-            let sum = these.iter().fold(0_i64, |sum, integer| sum.wrapping_add(*integer));
-            if let Some(last) = self.sums.last_mut() {
-                *last = last.wrapping_add(sum);
-            }
-            self.place = self.place.saturating_add(left);
-            if self.place >= *end && !rest.is_empty() {
-                self.ends = rest;
-                self.sums.push(0);
-            }
-            some = after;
-        }
-    }
+    let sums = integers::sums(reader, len, ends)?;
+    Ok(sums.map(|sums| sums.iter().map(|sum| float_of(*sum) / head.power).collect()))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "the nearest float is what is asked for")]

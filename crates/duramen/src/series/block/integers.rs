@@ -15,6 +15,7 @@ use super::Density;
 use super::dense;
 use super::packing::{self, LANES, Lanes};
 use super::runs;
+use super::sums::{Narrow, RunSums, Take};
 use crate::error::Result;
 use crate::wire::{Reader, put_signed, put_varint};
 
@@ -85,7 +86,7 @@ pub(super) fn decode(
             Ok(())
         }
         PACKED => unpack(reader, len, range, sink),
-        DENSE => decompress(reader, len, range, sink),
+        DENSE => decompress(reader, len, range, &mut Raised(sink)),
         RUNS => {
             let runs = runs::read_count(reader, len)?;
             let lengths = decode_apart(reader, runs)?;
@@ -97,6 +98,23 @@ pub(super) fn decode(
         }
         _ => Err(reader.corrupt("there is no such form of integers")),
     }
+}
+
+/// The sums of `len` integers run by run, each of which ends where `ends` says, the last with the
+/// last integer: none where they may be too large.
+pub(super) fn sums(
+    reader: &mut Reader<'_>,
+    len: usize,
+    ends: &[usize],
+) -> Result<Option<Vec<i64>>> {
+    let mut runs = RunSums::new(ends);
+    if reader.clone().byte()? == DENSE {
+        reader.byte()?;
+        decompress(reader, len, 0..len, &mut runs)?;
+    } else {
+        decode(reader, len, 0..len, &mut |some| runs.add(0, some))?;
+    }
+    Ok(runs.finish())
 }
 
 /// Decodes `len` integers that are not runs: they are inside runs, which do not nest.
@@ -259,31 +277,29 @@ fn decompress(
     reader: &mut Reader<'_>,
     len: usize,
     range: Range<usize>,
-    sink: Sink<'_>,
+    to: &mut impl Take,
 ) -> Result<()> {
     let least = reader.signed()?;
     match reader.byte()? {
-        2 => dense::decompress::<u16>(reader, len, range, &mut |some| {
-            raise(some.iter().map(|value| i64::from(*value)), least, sink);
-        }),
-        4 => dense::decompress::<u32>(reader, len, range, &mut |some| {
-            raise(some.iter().map(|value| i64::from(*value)), least, sink);
-        }),
-        8 => dense::decompress::<u64>(reader, len, range, &mut |some| {
-            raise(some.iter().map(|value| value.cast_signed()), least, sink);
-        }),
+        2 => dense::decompress::<u16>(reader, len, range, &mut |some| to.take(least, some)),
+        4 => dense::decompress::<u32>(reader, len, range, &mut |some| to.take(least, some)),
+        8 => dense::decompress::<u64>(reader, len, range, &mut |some| to.take(least, some)),
         _ => Err(reader.corrupt("compressed integers have 2, 4 or 8 bytes")),
     }
 }
 
-#[inline]
-fn raise(values: impl ExactSizeIterator<Item = i64>, least: i64, sink: Sink<'_>) {
-    let mut raised = [0_i64; dense::READ];
-    let len = values.len();
-    for (to, value) in raised.iter_mut().zip(values) {
-        *to = least.wrapping_add(value);
+/// Takes differences from the least as the integers that they stand for.
+struct Raised<'a>(Sink<'a>);
+
+impl Take for Raised<'_> {
+    #[inline]
+    fn take<T: Narrow>(&mut self, least: i64, some: &[T]) {
+        let mut raised = [0_i64; dense::READ];
+        for (to, value) in raised.iter_mut().zip(some) {
+            *to = least.wrapping_add(value.widen());
+        }
+        (self.0)(raised.get(..some.len()).unwrap_or_default());
     }
-    sink(raised.get(..len).unwrap_or_default());
 }
 
 #[inline]
