@@ -2,6 +2,7 @@
 //!
 //! Invariants:
 //! - every byte decoded and kept is counted by a [`Resident`], for as long as it is kept;
+//! - what points take that are staged is counted by a [`StagedBytes`] for each of their files;
 //! - over the budget, what was not used since it was last looked at is dropped, the longest in
 //!   memory first (the clock algorithm, Corbato 1968);
 //! - a reader that misses one part after the other can hold evictions off until it is done, so
@@ -49,6 +50,8 @@ pub(crate) struct Memory {
     budget: usize,
     /// Approximate bytes of what no checkpoint has written.
     young: AtomicUsize,
+    /// Bytes of points that are staged, and of the room for more of them.
+    staged: AtomicUsize,
     decoded: AtomicUsize,
     /// Readers that hold evictions off.
     holds: AtomicUsize,
@@ -70,6 +73,13 @@ pub(crate) struct Resident {
     owner: Weak<dyn Evict>,
     part: GroupId,
     bytes: AtomicUsize,
+}
+
+/// What the points take that are staged in one file, counted while it lives.
+#[derive(Debug)]
+pub(crate) struct StagedBytes {
+    memory: Arc<Memory>,
+    bytes: usize,
 }
 
 /// While it lives nothing is evicted.
@@ -101,6 +111,7 @@ impl Memory {
         Arc::new(Self {
             budget,
             young: AtomicUsize::new(0),
+            staged: AtomicUsize::new(0),
             decoded: AtomicUsize::new(0),
             holds: AtomicUsize::new(0),
             residents: Mutex::default(),
@@ -173,6 +184,12 @@ impl Memory {
         self.young.fetch_add(bytes, Ordering::Relaxed);
     }
 
+    /// Bytes of points that are staged, and of the room for more of them.
+    #[cfg(test)]
+    pub(crate) fn staged(&self) -> usize {
+        self.staged.load(Ordering::Relaxed)
+    }
+
     /// A checkpoint has written so many bytes of what was young.
     pub(crate) fn remove_young(&self, bytes: usize) {
         self.young.fetch_sub(bytes, Ordering::Relaxed);
@@ -188,9 +205,10 @@ impl Memory {
         self.young() >= self.budget / 4 * 3
     }
 
-    /// What is decoded may take what is young leaves of a half, and at least an eighth.
+    /// What is decoded may take what is young and staged leaves of a half, and at least an eighth.
     fn decoded_max(&self) -> usize {
-        (self.budget / 2).saturating_sub(self.young()).max(self.budget / 8)
+        let taken = self.young().saturating_add(self.staged.load(Ordering::Relaxed));
+        (self.budget / 2).saturating_sub(taken).max(self.budget / 8)
     }
 
     /// Keeps everything decoded until the hold is dropped.
@@ -246,6 +264,27 @@ impl Resident {
         if residents.len() > 2 * self.memory.living.load(Ordering::Relaxed) + GONE_MIN {
             residents.retain(|resident| resident.strong_count() > 0);
         }
+    }
+}
+
+impl StagedBytes {
+    /// Nothing yet.
+    pub(crate) fn new(memory: &Arc<Memory>) -> Self {
+        Self { memory: Arc::clone(memory), bytes: 0 }
+    }
+
+    /// Counts what was `before` as it is now.
+    pub(crate) fn change(&mut self, before: usize, now: usize) {
+        let all = (self.bytes + now).saturating_sub(before);
+        self.memory.staged.fetch_add(all, Ordering::Relaxed);
+        self.memory.staged.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.bytes = all;
+    }
+}
+
+impl Drop for StagedBytes {
+    fn drop(&mut self) {
+        self.memory.staged.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 

@@ -26,6 +26,7 @@ use crate::io::{Access, Device, zeros};
 use crate::limits::{
     STAGING_BANK_BYTES_MAX, STAGING_BANK_BYTES_MIN, STAGING_JOURNAL_SHARE, STAGING_STRIPES_MAX,
 };
+use crate::memory::Memory;
 use crate::revision::{CommitSequence, Micros};
 use crate::sync::{Mutex, MutexGuard};
 use crate::tree::cell_key::TreeId;
@@ -279,7 +280,11 @@ fn places(journal_bytes: usize) -> usize {
 
 /// Makes a file with room for two banks. The room is there when this returns, so that no write to
 /// it finds the device full.
-pub(crate) fn make(device: &dyn Device, database: u128, journal_bytes: usize) -> Result<Stripe> {
+pub(crate) fn make(
+    device: &dyn Device,
+    (database, journal_bytes): (u128, usize),
+    memory: &Arc<Memory>,
+) -> Result<Stripe> {
     // The low half of a number that is drawn for this alone.
     let id = u64::try_from(device.entropy() & u128::from(u64::MAX)).unwrap_or_default();
     let (path, places) = (path(id), places(journal_bytes));
@@ -294,7 +299,7 @@ pub(crate) fn make(device: &dyn Device, database: u128, journal_bytes: usize) ->
         device.map(&path, bytes)
     };
     match make() {
-        Ok(mapping) => Ok(Stripe::new((database, id), mapping, places)),
+        Ok(mapping) => Ok(Stripe::new((database, id), (mapping, places), memory)),
         Err(error) => {
             // Room that half a file takes may be what the rest of the database needs.
             let _ = device.remove(&path);

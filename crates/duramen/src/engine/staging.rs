@@ -77,7 +77,7 @@ impl Engine {
     fn make_stripe(&self) -> Result<Stripe> {
         self.enable(Feature::Staging)?;
         let journal_bytes = self.options.checkpoint_journal_bytes;
-        staging::make(self.device.as_ref(), self.id, journal_bytes)
+        staging::make(self.device.as_ref(), (self.id, journal_bytes), &self.memory)
     }
 
     /// Seals what is due, where no thread does so.
@@ -114,6 +114,7 @@ impl Engine {
             sealed = self.seal_once();
         }
         self.work_if_due();
+        self.memory.settle();
         sealed
     }
 

@@ -149,3 +149,17 @@ fn what_is_young_leaves_less_room_to_what_is_decoded() {
     memory.remove_young(BUDGET / 2);
     assert_eq!(memory.young(), 0);
 }
+
+#[test]
+fn what_is_staged_leaves_less_room_to_what_is_decoded() {
+    let memory = Memory::new(BUDGET);
+    let owners = owners(&memory);
+    let mut staged = StagedBytes::new(&memory);
+    staged.change(0, BUDGET / 2);
+    memory.settle();
+    assert_eq!(kept(&owners).into_iter().filter(|kept| *kept).count(), 2);
+    staged.change(BUDGET / 2, BUDGET / 4);
+    assert_eq!(memory.staged(), BUDGET / 4);
+    drop(staged);
+    assert_eq!(memory.staged(), 0);
+}

@@ -19,6 +19,8 @@ pub(crate) struct Columns {
     all: Vec<Column>,
     used: usize,
     points: usize,
+    /// Bytes that all of them take, with their room.
+    bytes: usize,
 }
 
 /// The points of one series.
@@ -50,6 +52,12 @@ impl Columns {
         self.points
     }
 
+    /// Bytes that they take, with the room for more, about.
+    #[inline]
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Of how many series there are any.
     #[inline]
     pub(crate) fn series(&self) -> usize {
@@ -62,12 +70,12 @@ impl Columns {
         self.used += 1;
         let qualities = Qualities::All(Quality(point.quality));
         let (series, value_type) = (point.series, point.value_type);
-        match self.all.get_mut(number) {
-            Some(left) => {
-                let points = std::mem::take(&mut left.points);
-                *left = Column { series, value_type, qualities, points };
-            }
-            None => self.all.push(Column { series, value_type, qualities, points: Vec::new() }),
+        if let Some(left) = self.all.get_mut(number) {
+            let points = std::mem::take(&mut left.points);
+            *left = Column { series, value_type, qualities, points };
+        } else {
+            self.bytes += size_of::<Column>();
+            self.all.push(Column { series, value_type, qualities, points: Vec::new() });
         }
         number
     }
@@ -77,6 +85,9 @@ impl Columns {
     pub(crate) fn push(&mut self, column: usize, point: &StagedPoint) {
         let column = &mut self.all[column];
         column.qualities.extend(column.points.len(), Quality(point.quality), 1);
+        if column.points.len() == column.points.capacity() {
+            self.bytes += column.grow();
+        }
         column.points.push((point.time, point.bits));
         self.points += 1;
     }
@@ -88,6 +99,8 @@ impl Columns {
             column.points.shrink_to(2 * column.points.len());
             column.points.clear();
         }
+        let bytes = |column: &Column| size_of::<Column>() + column.room_bytes();
+        self.bytes = self.all.iter().map(bytes).sum();
         (self.used, self.points) = (0, 0);
     }
 
@@ -110,6 +123,18 @@ impl Columns {
 }
 
 impl Column {
+    /// Makes room for more points; the bytes that this takes.
+    #[cold]
+    fn grow(&mut self) -> usize {
+        let before = self.room_bytes();
+        self.points.reserve(1);
+        self.room_bytes() - before
+    }
+
+    fn room_bytes(&self) -> usize {
+        self.points.capacity() * size_of::<(i64, u64)>()
+    }
+
     fn points(&self) -> Result<Points> {
         let times = self.points.iter().map(|point| point.0).collect();
         let values = values(self.value_type, self.points.iter().map(|point| point.1));

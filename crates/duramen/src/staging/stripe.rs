@@ -7,10 +7,12 @@
 //! - generations are sealed in the order of their numbers, all that have points at once.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::io::Mapping;
 use crate::limits::STAGING_BANK_SERIES_MAX;
+use crate::memory::{Memory, StagedBytes};
 use crate::revision::CommitSequence;
 use crate::staging::layout::{
     BANKS, HEADERS, StagedPoint, bank_header, generation_seed, place_at, stripe_seed,
@@ -44,6 +46,8 @@ struct Banks {
     last_generation: u64,
     /// How long the first point that is not sealed may wait for that.
     interval_ms: u32,
+    /// What the columns of all banks take, those that are being sealed included.
+    bytes: StagedBytes,
 }
 
 #[derive(Debug, Default)]
@@ -110,8 +114,8 @@ impl Stripe {
     /// A stripe in a file of zeros that has its header.
     pub(crate) fn new(
         (database, id): (u128, u64),
-        mapping: Box<dyn Mapping>,
-        places: usize,
+        (mapping, places): (Box<dyn Mapping>, usize),
+        memory: &Arc<Memory>,
     ) -> Self {
         let banks = Banks {
             mapping,
@@ -121,6 +125,7 @@ impl Stripe {
             open: 0,
             last_generation: 0,
             interval_ms: u32::MAX,
+            bytes: StagedBytes::new(memory),
         };
         let (staged, sealed) = (AtomicU64::new(0), AtomicU64::new(0));
         Self { id, staged, sealed, banks: Mutex::new(banks) }
@@ -203,8 +208,11 @@ impl Stripe {
 
     /// What was taken is a commit that readers see: its banks are free.
     pub(crate) fn sealed(&self, mut taken: Taken) {
+        let bytes = |taken: &Taken| taken.banks.iter().map(|(_, columns)| columns.bytes()).sum();
+        let before = bytes(&taken);
         taken.banks.iter_mut().for_each(|(_, columns)| columns.clear());
         let mut banks = self.banks.lock();
+        banks.bytes.change(before, bytes(&taken));
         for (at, columns) in taken.banks {
             let bank = &mut banks.both[at];
             (bank.state, bank.columns) = (State::Free, columns);
@@ -281,12 +289,16 @@ impl Banks {
         let place = HEADERS + bank.columns.len();
         let record = point.record(bank.seed, place);
         self.mapping.write(record, place_at(self.places, self.open, place))?;
+        let bytes = bank.columns.bytes();
         // Not at each point: beside it in memory may be what another thread stages points by.
         if binding.generation.load(Ordering::Relaxed) != bank.generation {
             binding.generation.store(bank.generation, Ordering::Relaxed);
             binding.column.store(bank.columns.begin(point), Ordering::Relaxed);
         }
         bank.columns.push(binding.column.load(Ordering::Relaxed), point);
+        if bank.columns.bytes() != bytes {
+            self.bytes.change(bytes, bank.columns.bytes());
+        }
         Ok(())
     }
 
@@ -315,8 +327,6 @@ impl Banks {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::io::{Access, Device, File, MemoryDevice};
     use crate::series::ValueType;
@@ -330,7 +340,8 @@ mod tests {
     #[test]
     fn a_bank_is_full_with_so_many_series() {
         let file: Arc<dyn File> = MemoryDevice::new().open("stripe", Access::Create).unwrap();
-        let stripe = Stripe::new((7, 9), Box::new(file), 2 * STAGING_BANK_SERIES_MAX);
+        let places = 2 * STAGING_BANK_SERIES_MAX;
+        let stripe = Stripe::new((7, 9), (Box::new(file), places), &Memory::new(1 << 20));
         let after = AtomicU64::new(0);
         let place = Place { number: 0, own: 0, after: &after, interval_ms: 100 };
         let stage = |binding: &Binding, number| {
@@ -352,5 +363,36 @@ mod tests {
         let taken = stripe.take();
         let points: Vec<_> = taken.banks.iter().map(|(_, columns)| columns.len()).collect();
         assert_eq!(points, [STAGING_BANK_SERIES_MAX + 1, 1]);
+    }
+
+    #[test]
+    fn points_and_the_room_for_more_are_counted_while_they_are_in_memory() {
+        const POINTS: usize = 1_000;
+        let file: Arc<dyn File> = MemoryDevice::new().open("stripe", Access::Create).unwrap();
+        let memory = Memory::new(1 << 20);
+        let stripe = Stripe::new((7, 9), (Box::new(file), 2 * POINTS), &memory);
+        let after = AtomicU64::new(0);
+        let place = Place { number: 0, own: 0, after: &after, interval_ms: 100 };
+        let (one, other) = (Binding::new(), Binding::new());
+        for binding in [&one, &other] {
+            binding.stripe.store(0, Ordering::Relaxed);
+        }
+        for (binding, number, count) in [(&one, 1, POINTS), (&other, 2, 4)] {
+            for _ in 0..count {
+                stripe.stage(binding, &point(number), place).unwrap();
+            }
+        }
+        let staged = memory.staged();
+        assert!((16 * POINTS..48 * POINTS).contains(&staged), "{staged} bytes");
+        let taken = stripe.take();
+        assert_eq!(memory.staged(), staged, "they are in memory while they are sealed");
+        stripe.sealed(taken);
+        assert_eq!(memory.staged(), staged, "the room stays");
+        // A bank that had few points keeps room for few.
+        stripe.stage(&one, &point(1), place).unwrap();
+        stripe.sealed(stripe.take());
+        assert!(memory.staged() < staged / 4, "{} bytes", memory.staged());
+        drop(stripe);
+        assert_eq!(memory.staged(), 0);
     }
 }
