@@ -42,6 +42,13 @@ impl SeriesFilter {
         glob.split(['*', '?']).next().unwrap_or_default()
     }
 
+    /// The longest text behind that which every name has that it takes.
+    pub(crate) fn literal_part(&self) -> &str {
+        let glob = self.glob.as_deref().unwrap_or_default();
+        let behind = glob.get(self.literal_prefix().len()..).unwrap_or_default();
+        behind.split(['*', '?']).max_by_key(|part| part.len()).unwrap_or_default()
+    }
+
     pub(crate) fn takes_name(&self, name: &str) -> bool {
         self.glob.as_ref().is_none_or(|glob| is_like(glob.as_bytes(), name.as_bytes()))
     }

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Bound, Range};
 use std::sync::Arc;
 
+use memchr::memmem;
 use parking_lot::Mutex;
 
 use crate::error::Result;
@@ -92,14 +93,12 @@ impl LastNames {
 
 impl Names {
     fn read(tags: &Tree, revision: u32) -> Result<Self> {
-        let mut all: Vec<(Box<str>, NodeId)> = Vec::new();
+        let mut all = Sorted::default();
         tags::each(tags, revision, &mut |name, entry| {
-            all.push((name.into(), entry));
+            all.push(name, entry);
             Ok(())
         })?;
-        all.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-        let sorted = all.iter().map(|(name, entry)| (name.as_ref(), *entry)).collect();
-        Ok(Self::of(revision, tags::entries(tags, revision)?, sorted))
+        Ok(Self::of(revision, tags::entries(tags, revision)?, all.sorted()))
     }
 
     fn of(revision: u32, entries: Option<(NodeId, Sequence)>, sorted: Sorted) -> Self {
@@ -132,7 +131,7 @@ impl Names {
             })?;
         }
         if names.added.len() + names.removed.len() > CHANGES_MAX {
-            let sorted = names.begun_with("").collect();
+            let sorted = names.with("", "").collect();
             names = Self::of(revision, entries, sorted);
         }
         Ok(names)
@@ -143,12 +142,18 @@ impl Names {
         &'n self,
         filter: &'n SeriesFilter,
     ) -> impl Iterator<Item = (&'n str, NodeId)> {
-        self.begun_with(filter.literal_prefix()).filter(|(name, _)| filter.takes_name(name))
+        let (prefix, part) = (filter.literal_prefix(), filter.literal_part());
+        self.with(prefix, part).filter(|(name, _)| filter.takes_name(name))
     }
 
-    /// The names that begin with a text, rising.
-    fn begun_with<'n>(&'n self, prefix: &'n str) -> impl Iterator<Item = (&'n str, NodeId)> {
-        let sorted = self.sorted.begun_with(prefix).map(|at| self.sorted.get(at));
+    /// The names that begin with a text, rising: of the sorted ones those that have another one.
+    fn with<'n>(
+        &'n self,
+        prefix: &'n str,
+        part: &'n str,
+    ) -> impl Iterator<Item = (&'n str, NodeId)> {
+        let sorted = self.sorted.with(self.sorted.begun_with(prefix), part);
+        let sorted = sorted.map(|at| self.sorted.get(at));
         let mut sorted = sorted.filter(|(name, _)| !self.removed.contains(*name)).peekable();
         let from = (Bound::Included(prefix), Bound::Unbounded);
         let added = self.added.range::<str, _>(from).map(|(name, entry)| (name.as_ref(), *entry));
@@ -164,29 +169,80 @@ impl Names {
 impl<'n> FromIterator<(&'n str, NodeId)> for Sorted {
     fn from_iter<I: IntoIterator<Item = (&'n str, NodeId)>>(all: I) -> Self {
         let mut sorted = Self::default();
-        for (name, entry) in all {
-            sorted.text.push_str(name);
-            sorted.ends.push(sorted.text.len());
-            sorted.entries.push(entry);
-        }
+        all.into_iter().for_each(|(name, entry)| sorted.push(name, entry));
         sorted
     }
 }
 
 impl Sorted {
+    /// Adds a name behind all others.
+    fn push(&mut self, name: &str, entry: NodeId) {
+        self.text.push_str(name);
+        self.ends.push(self.text.len());
+        self.entries.push(entry);
+    }
+
+    /// The same names where they came in any order. They come in that in which they were made,
+    /// which rises for long stretches.
+    fn sorted(self) -> Self {
+        let mut order: Vec<usize> = (0..self.ends.len()).collect();
+        order.sort_by(|one, other| self.name(*one).cmp(self.name(*other)));
+        let mut sorted: Self = order.into_iter().map(|at| self.get(at)).collect();
+        // They stay, as many as there are.
+        sorted.text.shrink_to_fit();
+        sorted.ends.shrink_to_fit();
+        sorted.entries.shrink_to_fit();
+        sorted
+    }
+
     fn get(&self, at: usize) -> (&str, NodeId) {
         (self.name(at), self.entries[at])
     }
 
     fn name(&self, at: usize) -> &str {
-        let begin = at.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.text[begin..self.ends[at]]
+        &self.text[self.begin(at)..self.ends[at]]
+    }
+
+    /// Where a name begins in the text.
+    fn begin(&self, at: usize) -> usize {
+        at.checked_sub(1).map_or(0, |before| self.ends[before])
     }
 
     /// The places of the names that begin with a text.
     fn begun_with(&self, prefix: &str) -> Range<usize> {
         let first = self.first_where(|name| name >= prefix);
         first..self.first_where(|name| name >= prefix && !name.starts_with(prefix)).max(first)
+    }
+
+    /// Those of some names that have a text, which is looked for in all of them at once.
+    fn with<'n>(&'n self, places: Range<usize>, part: &'n str) -> impl Iterator<Item = usize> {
+        let finder = memmem::Finder::new(part);
+        let mut at = places.start;
+        std::iter::from_fn(move || {
+            while at < places.end {
+                let (begin, end) = (self.begin(at), self.ends[places.end - 1]);
+                let found = begin + finder.find(&self.text.as_bytes()[begin..end])?;
+                at = self.place_of(found, at);
+                let is_inside = found + part.len() <= self.ends[at];
+                at += 1;
+                if is_inside {
+                    return Some(at - 1);
+                }
+            }
+            None
+        })
+    }
+
+    /// The place of the name that has a byte of the text; no name before `at` has it, and most
+    /// often one soon behind it.
+    fn place_of(&self, byte: usize, at: usize) -> usize {
+        let is_before = |end: &usize| *end <= byte;
+        let mut reach = 1;
+        while self.ends.get(at + reach).is_some_and(is_before) {
+            reach *= 2;
+        }
+        let near = &self.ends[at..self.ends.len().min(at + reach + 1)];
+        at + near.partition_point(is_before)
     }
 
     /// The first name from which on all are so.
@@ -230,6 +286,7 @@ mod tests {
 
     use proptest::prelude::*;
 
+    use crate::node::NodeId;
     use crate::series::tags;
     use crate::{
         CommitOptions, Database, DatabaseSnapshot, SeriesDefinition, SeriesFilter, ValueType,
@@ -291,13 +348,30 @@ mod tests {
             assert!(expected.is_empty() || fewer.unwrap().is_none());
         }
         // Those of a few names come first, while the others are not known.
-        for glob in ["site/1/tag/1*", "nowhere/*", "site/1/**", "site/?/tag/1*", "**"] {
+        for glob in
+            ["site/1/tag/1*", "nowhere/*", "site/1/**", "site/?/tag/1*", "**", "**e/1**", "**1s**"]
+        {
             let filter = SeriesFilter::glob(glob);
             let all: BTreeSet<String> = names.iter().map(|number| name(*number)).collect();
             let expected: Vec<&String> =
                 all.iter().filter(|name| filter.takes_name(name)).collect();
             let found = snapshot.find_series(&filter).unwrap();
             assert_eq!(found.iter().map(|info| &info.name).collect::<Vec<_>>(), expected);
+        }
+    }
+
+    /// What two names have together where they meet is in none of them.
+    #[test]
+    fn a_text_is_found_in_names_and_not_across_them() {
+        let node = NodeId::default();
+        let names = ["ab", "aba", "b", "ba", "bab", "cab"];
+        let sorted: super::Sorted = names.iter().map(|name| (*name, node)).collect();
+        for part in ["a", "ab", "ba", "bab", "aa", "bb", "c", "", "cabx"] {
+            for places in [0..names.len(), 1..4, 2..2, 5..6] {
+                let expected: Vec<_> =
+                    places.clone().filter(|at| names[*at].contains(part)).collect();
+                assert_eq!(sorted.with(places, part).collect::<Vec<_>>(), expected, "{part}");
+            }
         }
     }
 

@@ -130,16 +130,19 @@ pub(crate) fn each_of(
     let mut cursor = OrderCursor::new(order);
     cursor.seek(&&tags.orders, places.start)?;
     let mut left = places.end.saturating_sub(places.start);
+    let mut name = String::new();
     while left > 0
         && let Some(extent) = cursor.next(&&tags.orders)?
     {
         let items = extent.items().min(left);
         for index in 0..items {
-            let (name, entry) = tags.read(|data| {
+            let entry = tags.read(|data| {
                 let entry = data.item_node(map, true, extent.item(index))?;
                 match data.key(data.address(entry).space, entry.ordinal().0)? {
                     Datum::Text { bytes, .. } => {
-                        Ok((String::from_utf8_lossy(bytes).into_owned(), entry))
+                        name.clear();
+                        name.push_str(&String::from_utf8_lossy(bytes));
+                        Ok(entry)
                     }
                     other => Err(wrong(&format!("{other:?} as a name")).into()),
                 }
