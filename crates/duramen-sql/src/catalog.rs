@@ -19,11 +19,15 @@ use crate::change::CHANGED_KEYS;
 use crate::failure::{external, nearest};
 use crate::function;
 use crate::function::points::PointsTable;
+use crate::information::{INFORMATION, Information};
 use crate::moment;
 use crate::statement::Places;
 use crate::system_time::{Period, TableName};
 use crate::table::{Table, TablePlace, Wanted};
 use crate::view;
+
+/// What the database is called in names of several parts.
+pub(crate) const DATABASE: &str = "duramen";
 
 /// The schema that collections are in.
 pub(crate) const COLLECTIONS: &str = "public";
@@ -49,6 +53,8 @@ pub(crate) struct Tables {
     wanted: Wanted,
     /// The views that are being made tables of, each within the one before.
     views: Vec<String>,
+    /// Whether all tables are looked at, and not those that a query names.
+    is_listing: bool,
 }
 
 /// A document or collection with its past up to a revision.
@@ -110,7 +116,13 @@ impl Tables {
     pub(crate) fn new(db: &Database, known: &Arc<KnownTables>, places: Places) -> Self {
         let (db, snapshot, known) = (db.clone(), db.snapshot(), Arc::clone(known));
         let wanted = places.wanted.clone();
-        Self { db, snapshot, known, places, keys: None, wanted, views: Vec::new() }
+        let views = Vec::new();
+        Self { db, snapshot, known, places, keys: None, wanted, views, is_listing: false }
+    }
+
+    /// The same tables to tell of all there are.
+    pub(crate) fn for_listing(&self) -> Self {
+        Self { is_listing: true, ..self.clone() }
     }
 
     /// The same tables with those columns only that are wanted.
@@ -317,6 +329,7 @@ impl CatalogProvider for Catalog {
     fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
         Some(match name {
             COLLECTIONS => Arc::new(Collections(Arc::clone(&self.0))),
+            INFORMATION => Arc::new(Information::new(&self.0)),
             document => Arc::new(Arrays(Arc::clone(&self.0), document.to_owned())),
         })
     }
@@ -336,7 +349,12 @@ impl SchemaProvider for Collections {
             return Ok(Some(Arc::new(table)));
         }
         if let Some(query) = self.0.view(name).map_err(external)? {
-            return Ok(Some(view::table(&self.0, (name, query)).await.map_err(external)?));
+            let table = view::table(&self.0, (name, query.clone())).await;
+            // What a view reads may be gone since, which hides no other table.
+            return match table {
+                Err(_) if self.0.is_listing => Ok(Some(view::without_columns(query)?)),
+                table => Ok(Some(table.map_err(external)?)),
+            };
         }
         // The names of functions are asked for as well.
         if function::is_known(name) && !self.table_exist(name) {

@@ -16,7 +16,7 @@ use crate::json_function;
 use crate::system_time::{Period, TableName};
 
 pub(crate) mod points;
-mod rows;
+pub(crate) mod rows;
 mod told;
 
 /// Which function.
@@ -56,6 +56,48 @@ impl Kind {
             Self::Series => "series('boiler/*') or series('**', 'site=north')",
         }
     }
+
+    /// The names of its arguments; what ends with `...` may be there any number of times.
+    fn parameters(self) -> &'static [&'static str] {
+        match self {
+            Self::Revisions => &["tree"],
+            Self::History => &["tree", "path"],
+            Self::Diff => &["tree", "a", "b"],
+            Self::Changes => &["tree", "from"],
+            Self::JsonTable => &["document", "path"],
+            Self::Series => &["pattern", "label..."],
+        }
+    }
+
+    /// What it gives a row for.
+    fn description(self) -> &'static str {
+        match self {
+            Self::Revisions => "Each revision of a document or collection, newest first.",
+            Self::History => "Each value that a place had, newest first.",
+            Self::Diff => "Each difference of two moments: revisions, times or tags.",
+            Self::Changes => "Each change in the revisions after a moment, oldest first.",
+            Self::JsonTable => "Each element of the arrays at a path of a document.",
+            Self::Series => "Each point of the series of a pattern and labels, by tag and time.",
+        }
+    }
+}
+
+/// What is told of a function.
+pub(crate) struct Described {
+    pub(crate) name: &'static str,
+    pub(crate) usage: &'static str,
+    pub(crate) parameters: &'static [&'static str],
+    pub(crate) description: &'static str,
+}
+
+/// What is told of the functions that stand where tables stand.
+pub(crate) fn described() -> impl Iterator<Item = Described> + Send {
+    Kind::ALL.into_iter().map(|kind| Described {
+        name: kind.name(),
+        usage: kind.usage(),
+        parameters: kind.parameters(),
+        description: kind.description(),
+    })
 }
 
 /// A function over the tables of one query.

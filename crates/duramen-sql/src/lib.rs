@@ -30,6 +30,7 @@ mod failure;
 mod fast;
 mod format;
 mod function;
+mod information;
 mod json_function;
 mod moment;
 mod outfile;

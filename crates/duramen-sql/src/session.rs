@@ -24,7 +24,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use crate::answer::{Answer, Source};
-use crate::catalog::{COLLECTIONS, Catalog, KnownTables, Tables};
+use crate::catalog::{COLLECTIONS, Catalog, DATABASE, KnownTables, Tables};
 use crate::parameter::Parameter;
 use crate::statement::{Places, Request};
 use crate::table::Wanted;
@@ -299,8 +299,7 @@ fn config(memory_bytes: usize) -> SessionConfig {
     let mut config = SessionConfig::new()
         .with_batch_size(batch_rows)
         .with_sort_spill_reservation_bytes(for_merges)
-        .with_information_schema(true)
-        .with_default_catalog_and_schema("duramen", COLLECTIONS)
+        .with_default_catalog_and_schema(DATABASE, COLLECTIONS)
         .with_create_default_catalog_and_schema(false)
         .with_target_partitions(threads())
         // A file for each batch that is spilled on its way to another partition: of files that two
@@ -327,7 +326,7 @@ fn context_in(
     as_of_join::register(&context);
     json_function::register(&context);
     function::register(&context, &tables);
-    context.register_catalog("duramen", Arc::new(Catalog(tables)));
+    context.register_catalog(DATABASE, Arc::new(Catalog(tables)));
     context
 }
 

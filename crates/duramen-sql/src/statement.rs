@@ -172,6 +172,7 @@ fn is_reading(statement: &Parsed) -> bool {
             | Parsed::ExplainTable { .. }
             | Parsed::ShowTables { .. }
             | Parsed::ShowColumns { .. }
+            | Parsed::ShowFunctions { .. }
     )
 }
 

@@ -6,7 +6,9 @@
 use std::sync::Arc;
 
 use datafusion::catalog::TableProvider;
+use datafusion::common::Result as DataFusionResult;
 use datafusion::datasource::ViewTable;
+use datafusion::logical_expr::LogicalPlanBuilder;
 use datafusion::sql::sqlparser::ast::{CreateView, ObjectName};
 use duramen::{CommitOptions, DatabaseSnapshot, Error, ErrorKind, Key, KeyKind, Result};
 use serde_json::{Value, json};
@@ -68,6 +70,12 @@ pub(crate) async fn table(
     let context = session::planning_context(Arc::new(tables));
     let plan = context.state().statement_to_plan(statement).await;
     let plan = plan.map_err(|error| in_view(failure::query(error, &Places::default())))?;
+    Ok(Arc::new(ViewTable::new(plan, Some(query))))
+}
+
+/// A view of which no more than its query is known.
+pub(crate) fn without_columns(query: String) -> DataFusionResult<Arc<dyn TableProvider>> {
+    let plan = LogicalPlanBuilder::empty(false).build()?;
     Ok(Arc::new(ViewTable::new(plan, Some(query))))
 }
 

@@ -39,6 +39,7 @@ Examples:
 Each collection is a table: its columns are _key, _version, _revision, _timestamp and the fields of
 its records, as they are written. So is each array in a document, by the document and a path. Fields
 of mixed type are JSON text. FOR SYSTEM_TIME AS OF takes a revision, or a time or tag in quotes.
+SHOW TABLES lists the tables, SHOW FUNCTIONS what can be called, information_schema all of it.
 
 INSERT, UPDATE and DELETE change the records of a collection, each in one commit, and answer with
 how many there were and in which revision. Only for them the database is opened for writing.

@@ -24,10 +24,10 @@ const ROWS_AT_ONCE: usize = 1_024;
 const TEXT_AT_ONCE: usize = 1 << 20;
 
 /// The values of a row.
-pub(super) type Row = Vec<ScalarValue>;
+pub(crate) type Row = Vec<ScalarValue>;
 
 /// Rows as they are told.
-pub(super) type Rows = Box<dyn Iterator<Item = duramen::Result<Row>> + Send>;
+pub(crate) type Rows = Box<dyn Iterator<Item = duramen::Result<Row>> + Send>;
 
 /// Batches as they are made.
 pub(super) type Batches = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
@@ -72,7 +72,7 @@ impl PartitionStream for Source {
 }
 
 /// A table of what is told row by row, in an order.
-pub(super) fn table(
+pub(crate) fn table(
     schema: SchemaRef,
     order: Vec<SortExpr>,
     begin: impl Fn() -> duramen::Result<Rows> + Send + Sync + 'static,
