@@ -176,6 +176,15 @@ impl Transaction {
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
 
+    /// About how many bytes of memory take what is staged. A commit takes as much again while it
+    /// is written.
+    pub fn staged_bytes(&self) -> usize {
+        let of_tree = |writer: &Writer| {
+            writer.tree.data.read().young_bytes + writer.tree.blobs.staged_bytes()
+        };
+        self.writers.values().map(of_tree).sum::<usize>() + self.points.young_bytes()
+    }
+
     /// Commits everything staged as one commit: each changed document gets one revision.
     pub fn commit(mut self, options: &CommitOptions) -> Result<Committed> {
         if self.is_broken {

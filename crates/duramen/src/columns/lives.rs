@@ -2,7 +2,7 @@
 //! of, as they have no count of versions as records have.
 
 use std::collections::BTreeMap;
-use std::ops::{Range, RangeInclusive};
+use std::ops::{ControlFlow, Range, RangeInclusive};
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -90,6 +90,17 @@ impl Snapshot {
         path: &LabelPath,
         revisions: RangeInclusive<Revision>,
     ) -> Result<Columns> {
+        self.version_columns_while(path, revisions, &mut || ControlFlow::Continue(()))
+    }
+
+    /// The same, asking before each revision that is gone through whether to go on; `Cancelled` if
+    /// not.
+    pub fn version_columns_while(
+        &self,
+        path: &LabelPath,
+        revisions: RangeInclusive<Revision>,
+        go_on: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Result<Columns> {
         let (first, last) = (*revisions.start(), *revisions.end());
         for revision in [first, last] {
             if revision.0 == 0 || revision > self.revision {
@@ -107,7 +118,7 @@ impl Snapshot {
         };
         let (first, last) = (short(first), short(last));
         let mut walk = Walk::new(&self.tree, (elements, &arrays), first);
-        walk.go(short(self.revision))?;
+        walk.go(short(self.revision), go_on)?;
         let lives = walk.end();
         let mut columns = Columns::new(Arc::clone(&self.tree), last, None);
         columns.path = Some(elements);
@@ -140,7 +151,7 @@ impl<'t> Walk<'t> {
     }
 
     /// Takes all revisions up to one.
-    fn go(&mut self, head: u32) -> Result<()> {
+    fn go(&mut self, head: u32, go_on: &mut dyn FnMut() -> ControlFlow<()>) -> Result<()> {
         let begin = {
             let data = self.tree.data.read();
             if self.first < data.kept.first() {
@@ -153,6 +164,9 @@ impl<'t> Walk<'t> {
             self.meet(begin)?;
         }
         for revision in begin.saturating_add(1)..=head {
+            if go_on().is_break() {
+                return Err(stopped());
+            }
             let changed = self.tree.changed(Revision(revision.into()))?;
             if changed.iter().any(|node| self.above.contains(&node.path())) {
                 self.meet(revision)?;
@@ -336,6 +350,11 @@ fn cut_before(ordinals: &mut Range<u64>, until: u64) -> Option<Range<u64>> {
         ordinals.start = cut.end;
         cut
     })
+}
+
+fn stopped() -> Error {
+    let message = "the versions of the elements were not looked for to the end: ask again";
+    Error::new(ErrorKind::Cancelled, message)
 }
 
 fn too_many() -> Error {

@@ -632,6 +632,7 @@ impl TreeData {
             space.truncate_births();
         }
         self.truncate_schema();
+        self.young_bytes = 0;
     }
 
     fn truncate_schema(&mut self) {

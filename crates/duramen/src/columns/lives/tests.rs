@@ -131,6 +131,25 @@ fn versions_of_elements_are_what_they_were_revision_by_revision() {
     assert_eq!(error.kind(), ErrorKind::NotFound);
 }
 
+/// It went on to the end, however long that took.
+#[test]
+fn versions_of_elements_are_looked_for_as_long_as_they_are_waited_for() {
+    let db = Database::memory().unwrap();
+    let document = db.create_document("d").unwrap();
+    for number in 0..20 {
+        document.put(format!("[{number}]"), &how()).unwrap();
+    }
+    let (path, mut asked) = ("$[*]".parse().unwrap(), 0);
+    let mut go_on = || {
+        asked += 1;
+        if asked < 7 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    };
+    let all = Revision(1)..=Revision(20);
+    let found = document.head().unwrap().version_columns_while(&path, all, &mut go_on);
+    assert_eq!(found.unwrap_err().kind(), ErrorKind::Cancelled);
+    assert_eq!(asked, 7);
+}
+
 #[test]
 fn versions_of_many_elements_are_cut_at_row_groups() {
     let db = Database::memory().unwrap();
