@@ -1,6 +1,7 @@
 //! What a query has to say.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::pin::pin;
 
 use datafusion::arrow::array::RecordBatch;
@@ -8,17 +9,18 @@ use datafusion::arrow::datatypes::SchemaRef;
 use duramen::Result;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
 
-use crate::session::Session;
+use crate::allowance::Allowance;
+use crate::session::{self, Session};
 
 /// The rows that a query finds, a few thousand at a time. It ends after the first error; dropping
 /// it ends the query.
 pub struct Answer<'s> {
-    pub(crate) session: &'s Session,
+    /// Its threads run as long as the session is there.
+    pub(crate) session: PhantomData<&'s Session>,
     pub(crate) schema: SchemaRef,
     pub(crate) source: Source,
-    pub(crate) deadline: Option<Instant>,
+    pub(crate) allowance: Allowance,
     pub(crate) is_over: bool,
     /// Rows that were taken.
     pub(crate) rows: usize,
@@ -56,7 +58,7 @@ impl Iterator for Answer<'_> {
         }
         let next = match &mut self.source {
             Source::Query { batches, .. } => {
-                let next = self.session.wait(self.deadline, pin!(batches.recv()));
+                let next = session::wait(&self.allowance, pin!(batches.recv()));
                 next.unwrap_or_else(|error| Some(Err(error)))
             }
             Source::Ready(batch) => batch.take().map(Ok),
@@ -72,6 +74,7 @@ impl Iterator for Answer<'_> {
 impl Drop for Answer<'_> {
     fn drop(&mut self) {
         if let Source::Query { task, .. } = &self.source {
+            self.allowance.end();
             task.abort();
         }
     }

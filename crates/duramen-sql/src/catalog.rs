@@ -1,6 +1,7 @@
 //! The tables that a query finds by name: collections, and the arrays of documents.
 
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -15,6 +16,7 @@ use duramen::{
 };
 use tokio::runtime::Handle;
 
+use crate::allowance::Allowance;
 use crate::change::CHANGED_KEYS;
 use crate::failure::{external, nearest};
 use crate::function;
@@ -47,6 +49,7 @@ pub(crate) struct Tables {
     snapshot: DatabaseSnapshot,
     known: Arc<KnownTables>,
     pub(crate) places: Places,
+    pub(crate) allowance: Allowance,
     /// Keys of the records that a statement changed.
     keys: Option<RecordBatch>,
     /// The columns that the query may need.
@@ -78,6 +81,12 @@ impl KnownTables {
     /// None yet, to be looked through by these threads.
     pub(crate) fn new(threads: Option<Handle>) -> Arc<Self> {
         Arc::new(Self { found: Mutex::default(), threads })
+    }
+
+    /// How many tables are known.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner).1.len()
     }
 
     fn table(
@@ -113,11 +122,22 @@ impl KnownTables {
 }
 
 impl Tables {
-    pub(crate) fn new(db: &Database, known: &Arc<KnownTables>, places: Places) -> Self {
-        let (db, snapshot, known) = (db.clone(), db.snapshot(), Arc::clone(known));
-        let wanted = places.wanted.clone();
-        let views = Vec::new();
-        Self { db, snapshot, known, places, keys: None, wanted, views, is_listing: false }
+    pub(crate) fn new(
+        db: &Database,
+        known: &Arc<KnownTables>,
+        (places, allowance): (Places, Allowance),
+    ) -> Self {
+        Self {
+            db: db.clone(),
+            snapshot: db.snapshot(),
+            known: Arc::clone(known),
+            wanted: places.wanted.clone(),
+            places,
+            allowance,
+            keys: None,
+            views: Vec::new(),
+            is_listing: false,
+        }
     }
 
     /// The same tables to tell of all there are.
@@ -221,7 +241,17 @@ impl Tables {
                 Some(period) => {
                     let snapshot = self.snapshot.document(document)?;
                     let revisions = moment::revisions(&found, period, snapshot.revision())?;
-                    return snapshot.version_columns(&label, revisions);
+                    let mut ended = Ok(());
+                    let mut go_on = || {
+                        ended = self.allowance.check();
+                        if ended.is_ok() {
+                            ControlFlow::Continue(())
+                        } else {
+                            ControlFlow::Break(())
+                        }
+                    };
+                    let found = snapshot.version_columns_while(&label, revisions, &mut go_on);
+                    return ended.and(found);
                 }
                 None => self.snapshot.document(document)?,
             };
@@ -357,7 +387,7 @@ impl SchemaProvider for Collections {
             };
         }
         // The names of functions are asked for as well.
-        if function::is_known(name) && !self.table_exist(name) {
+        if !self.table_exist(name) && (function::is_known(name) || function::is_of_others(name)) {
             return Ok(None);
         }
         Ok(Some(self.0.collection(name).map_err(external)?))

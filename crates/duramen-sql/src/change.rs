@@ -41,12 +41,30 @@ pub(crate) const CHANGED_KEYS: &str = "\u{1f}changed";
 /// How often a statement is begun again that another commit came before.
 const ATTEMPTS_MAX: u32 = 8;
 
+/// About how many bytes a change of a record takes beside its text.
+const CHANGE_BYTES: usize = 64;
+
+/// Bytes of changes after which it is looked at how much memory they take.
+const LOOK_BYTES: usize = 1 << 20;
+
+/// The share of memory that changes may take before they are committed, which takes as much again.
+const STAGED_SHARE: usize = 2;
+
 /// The collection that a statement changes, and what it knows of its columns.
 pub(crate) struct Target {
     pub(crate) collection: Collection,
     pub(crate) table: Arc<Table>,
     /// Before the statement; 0 if it has none.
     revision: Revision,
+}
+
+/// Looks now and then at how much memory the changes of a statement take.
+pub(crate) struct Staged {
+    bytes_max: usize,
+    /// How many rows were changed.
+    pub(crate) rows: usize,
+    /// About how many bytes came since it looked.
+    unseen_bytes: usize,
 }
 
 /// What a statement did.
@@ -195,6 +213,40 @@ impl Session {
         ];
         let batch = RecordBatch::try_new(Arc::new(schema), columns).map_err(failure::arrow)?;
         Ok(self.answer(batch))
+    }
+}
+
+impl Staged {
+    /// Of a statement that begins.
+    pub(crate) fn new(session: &Session) -> Self {
+        Self { bytes_max: session.options.memory_bytes / STAGED_SHARE, rows: 0, unseen_bytes: 0 }
+    }
+
+    /// Some more rows were changed, by texts of so many bytes; `Full` once all of them take more
+    /// memory than they may.
+    pub(crate) fn add(
+        &mut self,
+        transaction: &Transaction,
+        rows: usize,
+        bytes: usize,
+    ) -> Result<()> {
+        self.rows += rows;
+        self.unseen_bytes += rows * CHANGE_BYTES + bytes;
+        if self.unseen_bytes < LOOK_BYTES {
+            return Ok(());
+        }
+        self.unseen_bytes = 0;
+        if transaction.staged_bytes() <= self.bytes_max {
+            return Ok(());
+        }
+        let message = format!(
+            "the statement takes more memory than it may: {} rows of it have {} MiB before they \
+             are committed; give it more (--memory, memory_bytes), or change fewer at a time, as \
+             \"duramen records import\" does with files",
+            self.rows,
+            self.bytes_max >> 20
+        );
+        Err(Error::new(ErrorKind::Full, message))
     }
 }
 

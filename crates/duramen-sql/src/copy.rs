@@ -1,18 +1,23 @@
 //! `COPY`: an answer into a file, and the records of a file into a collection.
 
-use std::fs::File;
-use std::io::BufReader;
+use std::fs::{self, File};
+use std::io::{self, BufReader, Read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
-use duramen::{BulkOptions, Commit, CommitOptions, Error, ErrorKind, KeyKind, Result};
+use duramen::{
+    BulkOptions, BulkProgress, Commit, CommitOptions, Error, ErrorKind, KeyKind, Result,
+};
 
+use crate::allowance::Allowance;
 use crate::answer::Answer;
-use crate::change::{KEY, OF_ENGINE, collection_name, quoted, unsupported};
+use crate::change::{KEY, OF_ENGINE, Staged, collection_name, quoted, unsupported};
 use crate::format::Format;
 use crate::outfile::replace_file;
 use crate::record_file::RecordFile;
@@ -22,6 +27,9 @@ use crate::statement::Places;
 
 /// Bytes of a file that are read at once.
 const READ_BYTES: usize = 1 << 20;
+
+/// Rows after which it is told how far a copy is.
+const ROWS_TOLD: usize = 1_024;
 
 /// What is copied, and where.
 #[derive(Debug)]
@@ -44,6 +52,23 @@ enum Subject {
 pub(crate) enum Direction {
     To,
     From,
+}
+
+/// How far a `COPY ... FROM` is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CopyProgress {
+    /// Bytes of the file that were read; 0 of Parquet, which is not read in order.
+    pub bytes: u64,
+    /// Bytes of the file; none of Parquet, and if it has no length.
+    pub bytes_all: Option<u64>,
+    /// Records that were taken.
+    pub records: u64,
+}
+
+/// A file, and how much of it was read.
+struct Metered {
+    file: File,
+    read: Arc<AtomicU64>,
 }
 
 type Parsed<T> = std::result::Result<T, ParserError>;
@@ -129,16 +154,56 @@ impl Copy {
         }
     }
 
-    fn records(&self) -> Result<RecordFile> {
+    /// The records of the file, of which is counted how much was read.
+    fn records(&self, read: &Arc<AtomicU64>) -> Result<RecordFile> {
         let (format, file) = (self.format()?, open(&self.file)?);
         let key = self.key.as_deref().unwrap_or(KEY);
-        let lines = |file| Box::new(BufReader::with_capacity(READ_BYTES, file));
+        let lines = |file| {
+            let metered = Metered { file, read: Arc::clone(read) };
+            Box::new(BufReader::with_capacity(READ_BYTES, metered))
+        };
         let records = match format {
             Format::Csv => RecordFile::csv(lines(file), key),
             Format::Parquet => RecordFile::parquet(file, key),
             _ => Ok(RecordFile::ndjson(lines(file), key)),
         };
         records.map_err(|error| error.in_context(self.file.display()))
+    }
+
+    /// Bytes of the file; none if it has no length.
+    #[expect(clippy::disallowed_methods, reason = "these are the user's files, not the engine's")]
+    fn bytes(&self) -> Option<u64> {
+        let metadata = fs::metadata(&self.file).ok();
+        metadata.filter(fs::Metadata::is_file).map(|metadata| metadata.len())
+    }
+
+    /// Bytes of the file, if it is read from front to end.
+    fn bytes_all(&self) -> Result<Option<u64>> {
+        Ok(if self.format()? == Format::Parquet { None } else { self.bytes() })
+    }
+}
+
+/// Tells how far the copy of a file is.
+struct Meter<'s> {
+    session: &'s Session,
+    read: Arc<AtomicU64>,
+    bytes_all: Option<u64>,
+}
+
+impl Meter<'_> {
+    fn tell(&self, records: u64) {
+        if let Some(tell) = &self.session.tell {
+            let bytes = self.read.load(Ordering::Relaxed);
+            tell(CopyProgress { bytes, bytes_all: self.bytes_all, records });
+        }
+    }
+}
+
+impl Read for Metered {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let bytes = self.file.read(buffer)?;
+        self.read.fetch_add(bytes as u64, Ordering::Relaxed);
+        Ok(bytes)
     }
 }
 
@@ -185,47 +250,57 @@ impl Session {
         };
         let target = self.target(table, places)?;
         let in_file = |error: Error| error.in_context(copy.file.display());
-        let mut records = copy.records()?;
+        let meter = Meter { session: self, read: Arc::default(), bytes_all: copy.bytes_all()? };
         let (name, keys) = (target.collection.name(), target.collection.key_kind());
-        if let Some((commit, rows)) = self.load(copy, (name, keys)).map_err(in_file)? {
+        let allowance = Allowance::begin(&self.options);
+        let loaded = self.load(copy, (name, keys), (&allowance, &meter)).map_err(in_file)?;
+        if let Some((commit, rows)) = loaded {
             return self.counted(rows, Some(commit.revision));
         }
+        meter.read.store(0, Ordering::Relaxed);
+        let mut records = copy.records(&meter.read)?;
         let mut transaction = self.db().transaction();
-        let mut rows = 0;
+        let mut staged = Staged::new(self);
         let mut json = Vec::new();
         while let Some((key, line)) = records.next(keys, &mut json).map_err(in_file)? {
             let in_line = |error: Error| in_file(error.in_context(format!("line {line}")));
             transaction.insert_record(name, &key, &json).map_err(in_line)?;
+            staged.add(&transaction, 1, json.len())?;
             json.clear();
-            rows += 1;
-            if rows % 1_024 == 0 {
-                self.go_on()?;
+            allowance.check()?;
+            if staged.rows.is_multiple_of(ROWS_TOLD) {
+                meter.tell(staged.rows as u64);
             }
         }
         let committed = transaction.commit(&CommitOptions::default())?;
-        self.counted(rows, committed.revisions.first().map(|(_, revision)| *revision))
+        self.counted(staged.rows, committed.revisions.first().map(|(_, revision)| *revision))
     }
 
     /// Loads a file in bulk: how many rows it had; none if they have to be inserted.
-    fn load(&self, copy: &Copy, (name, keys): (&str, KeyKind)) -> Result<Option<(Commit, usize)>> {
+    fn load(
+        &self,
+        copy: &Copy,
+        (name, keys): (&str, KeyKind),
+        (allowance, meter): (&Allowance, &Meter<'_>),
+    ) -> Result<Option<(Commit, usize)>> {
         let load = RecordLoad { name, keys, options: BulkOptions::default() };
-        let metadata = open(&copy.file)?.metadata();
-        let bytes =
-            metadata.map_or(0, |metadata| if metadata.is_file() { metadata.len() } else { 0 });
-        if !load.suits(self.db(), bytes)? {
+        if !load.suits(self.db(), copy.bytes().unwrap_or(0))? {
             return Ok(None);
         }
-        let mut go_on = |_| match self.go_on() {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(_) => ControlFlow::Break(()),
+        let mut go_on = |progress: BulkProgress| {
+            meter.tell(progress.values);
+            match allowance.check() {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(_) => ControlFlow::Break(()),
+            }
         };
-        match load.run(self.db(), copy.records()?, &mut go_on) {
+        match load.run(self.db(), copy.records(&meter.read)?, &mut go_on) {
             Ok((commit, progress)) => {
                 Ok(Some((commit, usize::try_from(progress.values).unwrap_or(usize::MAX))))
             }
             Err(error) => match error.kind() {
                 ErrorKind::Conflict | ErrorKind::Unsupported => Ok(None),
-                ErrorKind::Cancelled => self.go_on().map(|()| None),
+                ErrorKind::Cancelled => allowance.check().map(|()| None),
                 _ => Err(error),
             },
         }

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use datafusion::catalog::{TableFunctionArgs, TableFunctionImpl, TableProvider};
+use datafusion::catalog::{TableFunction, TableFunctionArgs, TableFunctionImpl, TableProvider};
 use datafusion::common::{Result, ScalarValue};
+use datafusion::execution::SessionStateDefaults;
 use datafusion::logical_expr::Expr;
 use datafusion::prelude::SessionContext;
 use datafusion::sql::sqlparser::keywords::Keyword;
@@ -118,6 +119,16 @@ pub(crate) fn register(context: &SessionContext, tables: &Arc<Tables>) {
 /// Whether there is a function of a name.
 pub(crate) fn is_known(name: &str) -> bool {
     names().any(|known| known == name)
+}
+
+/// The functions of DataFusion that stand where tables stand.
+pub(crate) fn of_others() -> impl Iterator<Item = Arc<TableFunction>> {
+    SessionStateDefaults::default_table_functions().into_iter()
+}
+
+/// Whether one of them has a name.
+pub(crate) fn is_of_others(name: &str) -> bool {
+    of_others().any(|function| function.name() == name)
 }
 
 /// Lets a name be one of a function where the parser knows a word of its own.

@@ -11,7 +11,6 @@ use datafusion::catalog::{
 };
 use datafusion::common::{Result, ScalarValue};
 use datafusion::datasource::{ViewTable, provider_as_source};
-use datafusion::execution::SessionStateDefaults;
 use datafusion::logical_expr::LogicalPlanBuilder;
 
 use crate::catalog::{COLLECTIONS, Catalog, DATABASE, Tables};
@@ -31,8 +30,7 @@ impl Information {
         let catalogs = MemoryCatalogProviderList::new();
         let catalog = Catalog(Arc::new(tables.for_listing()));
         catalogs.register_catalog(DATABASE.to_owned(), Arc::new(catalog));
-        let others = SessionStateDefaults::default_table_functions().into_iter();
-        let others = others.map(|function| (function.name().to_owned(), function));
+        let others = function::of_others().map(|function| (function.name().to_owned(), function));
         let provider = InformationSchemaProvider::new(Arc::new(catalogs));
         Self(provider.with_table_functions(others.collect::<HashMap<_, _>>()))
     }

@@ -20,6 +20,7 @@
 //! # Ok::<(), duramen::Error>(())
 //! ```
 
+mod allowance;
 mod answer;
 mod as_of_join;
 mod catalog;
@@ -50,6 +51,7 @@ mod values;
 mod view;
 
 pub use answer::Answer;
+pub use copy::CopyProgress;
 pub use datafusion::arrow;
 pub use format::Format;
 pub use function::functions;
@@ -59,4 +61,4 @@ pub use record_file::RecordFile;
 pub use record_load::RecordLoad;
 pub use script::{ScriptStatement, statements};
 pub use session::{Session, SessionOptions};
-pub use statement::writes;
+pub use statement::{makes_table, writes};

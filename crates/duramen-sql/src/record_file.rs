@@ -5,17 +5,18 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::fs::File;
 use std::io::{BufRead, Read};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::parquet::arrow::arrow_reader::{
     ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
 };
+use datafusion::parquet::errors::ParquetError;
 use duramen::{Error, ErrorKind, Key, KeyKind, Result};
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::change::{KEY, OF_ENGINE, wrong};
-use crate::failure;
 use crate::record_json::{Cells, Fit, string};
 
 /// Bytes of a line of NDJSON that is read: as much as a value may have.
@@ -64,11 +65,11 @@ impl RecordFile {
 
     /// Records of Parquet; `Invalid` if no column is called as the key.
     pub fn parquet(file: File, key: &str) -> Result<Self> {
-        let reader = ParquetRecordBatchReaderBuilder::try_new(file).map_err(failure::parquet)?;
+        let reader = guarded(|| ParquetRecordBatchReaderBuilder::try_new(file))?;
         let schema = reader.schema();
         let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
         check_key(&names, key)?;
-        let reader = Box::new(reader.build().map_err(failure::parquet)?);
+        let reader = Box::new(guarded(|| reader.build())?);
         let rows = Rows::Parquet { reader, read: VecDeque::new(), row: 0 };
         Ok(Self { rows, key: key.to_owned() })
     }
@@ -106,8 +107,9 @@ impl RecordFile {
             }
             Rows::Parquet { reader, read, row } => {
                 while read.is_empty() {
-                    let Some(batch) = reader.next() else { return Ok(None) };
-                    *read = texts(&batch.map_err(failure::arrow)?, *row)?;
+                    let batch = guarded(|| Ok(reader.next().transpose()?))?;
+                    let Some(batch) = batch else { return Ok(None) };
+                    *read = texts(&batch, *row)?;
                 }
                 *row += 1;
                 json.extend_from_slice(read.pop_front().unwrap_or_default().as_bytes());
@@ -116,6 +118,18 @@ impl RecordFile {
         };
         let key = take_key((json, start), (&self.key, line), keys)?;
         Ok(Some((key, line)))
+    }
+}
+
+/// What the library reads of a file of Parquet. Files come from outside: that it panics at one is
+/// an error, too.
+fn guarded<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T> {
+    let damaged = |why: String| {
+        Error::new(ErrorKind::Invalid, format!("it cannot be read as Parquet, {why}"))
+    };
+    match catch_unwind(AssertUnwindSafe(read)) {
+        Ok(read) => read.map_err(|error| damaged(error.to_string()).with_source(error)),
+        Err(_) => Err(damaged("which is damaged".to_owned())),
     }
 }
 

@@ -2,10 +2,11 @@
 
 use std::fmt;
 use std::future::Future;
+use std::marker::PhantomData;
 use std::path::PathBuf;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread, available_parallelism};
 use std::time::Duration;
@@ -21,10 +22,11 @@ use duramen::{Database, Error, ErrorKind, Result};
 use futures::StreamExt;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::Instant;
 
+use crate::allowance::Allowance;
 use crate::answer::{Answer, Source};
 use crate::catalog::{COLLECTIONS, Catalog, DATABASE, KnownTables, Tables};
+use crate::copy::CopyProgress;
 use crate::parameter::Parameter;
 use crate::statement::{Places, Request};
 use crate::table::Wanted;
@@ -83,8 +85,12 @@ pub struct Session {
     pub(crate) options: SessionOptions,
     pub(crate) known: Arc<KnownTables>,
     pub(crate) prepared: fast::Prepared,
+    pub(crate) tell: Option<Box<Tell>>,
     runtime: Option<Runtime>,
 }
+
+/// Takes how far a copy is.
+pub(crate) type Tell = dyn Fn(CopyProgress) + Send + Sync;
 
 impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -97,7 +103,15 @@ impl Session {
     pub fn new(db: Database, options: SessionOptions) -> Self {
         let runtime = start().ok();
         let known = KnownTables::new(runtime.as_ref().map(|runtime| runtime.handle().clone()));
-        Self { db, options, known, prepared: fast::Prepared::default(), runtime }
+        Self { db, options, known, prepared: fast::Prepared::default(), tell: None, runtime }
+    }
+
+    /// The same session, which tells how far it is with a `COPY ... FROM`, about every mebibyte or
+    /// thousand records, on the thread that asks.
+    #[must_use]
+    pub fn telling(mut self, tell: impl Fn(CopyProgress) + Send + Sync + 'static) -> Self {
+        self.tell = Some(Box::new(tell));
+        self
     }
 
     /// Answers a query. What it has to say comes as it is asked for.
@@ -160,19 +174,22 @@ impl Session {
     /// Rows that are there already, as an answer.
     pub(crate) fn answer(&self, batch: RecordBatch) -> Answer<'_> {
         let (schema, source) = (batch.schema(), Source::Ready(Some(batch)));
-        Answer { session: self, schema, source, deadline: None, is_over: false, rows: 0 }
+        let allowance = Allowance::default();
+        Answer { session: PhantomData, schema, source, allowance, is_over: false, rows: 0 }
     }
 
     pub(crate) fn db(&self) -> &Database {
         &self.db
     }
 
-    /// The tables as of the last commit.
+    /// The tables as of the last commit, for a query that begins now.
     pub(crate) fn tables(&self, places: &Places) -> Tables {
-        Tables::new(&self.db, &self.known, places.clone())
+        let allowance = Allowance::begin(&self.options);
+        Tables::new(&self.db, &self.known, (places.clone(), allowance))
     }
 
     fn read(&self, statement: Statement, places: &Places, tables: Tables) -> Result<Answer<'_>> {
+        let allowance = tables.allowance.clone();
         let context = self.context(Arc::new(tables))?;
         let places = places.clone();
         let (schema_to, schema) = oneshot::channel();
@@ -198,16 +215,24 @@ impl Session {
             }
         };
         let task = self.runtime()?.spawn(run);
-        let limit = self.options.timeout_ms.map(Duration::from_millis);
-        let deadline = limit.map(|limit| Instant::now() + limit);
-        let found = match self.wait(deadline, pin!(schema)) {
+        let found = match wait(&allowance, pin!(schema)) {
             Ok(found) => found.unwrap_or_else(|_| Err(defect())),
-            Err(error) => Err(error),
+            Err(error) => {
+                allowance.end();
+                Err(error)
+            }
         };
         match found {
             Ok(schema) => {
                 let source = Source::Query { batches, task };
-                Ok(Answer { session: self, schema, source, deadline, is_over: false, rows: 0 })
+                Ok(Answer {
+                    session: PhantomData,
+                    schema,
+                    source,
+                    allowance,
+                    is_over: false,
+                    rows: 0,
+                })
             }
             Err(error) => {
                 task.abort();
@@ -216,48 +241,9 @@ impl Session {
         }
     }
 
-    /// `Cancelled` once it is to end.
-    pub(crate) fn go_on(&self) -> Result<()> {
-        if self.options.cancelled.load(Ordering::Relaxed) {
-            return Err(Error::new(ErrorKind::Cancelled, "the query was cancelled"));
-        }
-        Ok(())
-    }
-
     /// How many plans of queries are kept for when they are asked again, with other literals too.
     pub fn plans_kept(&self) -> usize {
         self.prepared.len()
-    }
-
-    /// Waits for what a query makes, unless it is to end.
-    pub(crate) fn wait<T>(
-        &self,
-        deadline: Option<Instant>,
-        mut what: Pin<&mut dyn Future<Output = T>>,
-    ) -> Result<T> {
-        // Not by a timer of the runtime, which stands still while all its threads compute.
-        let waker = Waker::from(Arc::new(Unpark(thread::current())));
-        let mut context = Context::from_waker(&waker);
-        loop {
-            self.check(deadline)?;
-            if let Poll::Ready(made) = what.as_mut().poll(&mut context) {
-                return Ok(made);
-            }
-            thread::park_timeout(STEP);
-        }
-    }
-
-    /// Whether a query may go on.
-    pub(crate) fn check(&self, deadline: Option<Instant>) -> Result<()> {
-        self.go_on()?;
-        if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
-            let message = format!(
-                "the query took more than {} ms: give it more time (--timeout, timeout_ms)",
-                self.options.timeout_ms.unwrap_or_default()
-            );
-            return Err(Error::new(ErrorKind::TimedOut, message));
-        }
-        Ok(())
     }
 
     pub(crate) fn runtime(&self) -> Result<&Runtime> {
@@ -282,6 +268,23 @@ impl Session {
         }
         let made = builder.build_arc();
         made.map_err(|error| failure::query(error, &Places::default()))
+    }
+}
+
+/// Waits for what a query makes, unless it is to end.
+pub(crate) fn wait<T>(
+    allowance: &Allowance,
+    mut what: Pin<&mut dyn Future<Output = T>>,
+) -> Result<T> {
+    // Not by a timer of the runtime, which stands still while all its threads compute.
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut context = Context::from_waker(&waker);
+    loop {
+        allowance.check()?;
+        if let Poll::Ready(made) = what.as_mut().poll(&mut context) {
+            return Ok(made);
+        }
+        thread::park_timeout(STEP);
     }
 }
 
@@ -377,13 +380,17 @@ fn defect() -> Error {
 #[cfg(test)]
 mod tests {
     use std::future::pending;
+    use std::sync::atomic::Ordering;
+
+    use duramen::CommitOptions;
 
     use super::*;
 
     /// A query whose threads all computed once kept whoever waited from looking at the clock.
     #[test]
     fn waiting_ends_while_all_threads_compute() {
-        let session = Session::new(Database::memory().unwrap(), SessionOptions::default());
+        let options = SessionOptions { timeout_ms: Some(10), ..SessionOptions::default() };
+        let session = Session::new(Database::memory().unwrap(), options);
         let is_over = Arc::new(AtomicBool::new(false));
         for _ in 0..2 * threads() {
             let is_over = Arc::clone(&is_over);
@@ -393,8 +400,29 @@ mod tests {
                 }
             });
         }
-        let waited = session.wait(Some(Instant::now() + STEP), pin!(pending::<()>()));
+        let waited = wait(&Allowance::begin(&session.options), pin!(pending::<()>()));
         is_over.store(true, Ordering::Relaxed);
         assert_eq!(waited.unwrap_err().kind(), ErrorKind::TimedOut);
+    }
+
+    /// A query that was asked before is planned by who asks, which looked for all versions once.
+    #[test]
+    fn versions_that_nobody_waits_for_are_not_looked_for() {
+        let db = Database::memory().unwrap();
+        let items = db.create_document("items").unwrap();
+        for n in 0..9 {
+            items.put(format!("[{{\"n\":{n}}}]"), &CommitOptions::default()).unwrap();
+        }
+        let options = SessionOptions::default();
+        options.cancelled.store(true, Ordering::Relaxed);
+        let session = Session::new(db, options);
+        let sql = "SELECT count(*) FROM items.\"$[*]\" FOR SYSTEM_TIME ALL WHERE n > 3";
+        for _ in 0..3 {
+            assert_eq!(session.query(sql).unwrap_err().kind(), ErrorKind::Cancelled);
+            assert_eq!(session.known.len(), 0);
+        }
+        session.options.cancelled.store(false, Ordering::Relaxed);
+        let rows: usize = session.query(sql).unwrap().map(|batch| batch.unwrap().num_rows()).sum();
+        assert_eq!((rows, session.known.len()), (1, 1));
     }
 }

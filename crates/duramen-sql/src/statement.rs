@@ -103,6 +103,17 @@ pub fn writes(sql: &str, values: &[Parameter]) -> Result<bool> {
     })
 }
 
+/// Whether a statement makes a collection, so that it is of use where there is no database yet.
+///
+/// # Errors
+/// `Invalid` for what is no SQL, or takes other values than it is given.
+pub fn makes_table(sql: &str, values: &[Parameter]) -> Result<bool> {
+    Ok(match parse(sql, values)?.0 {
+        Request::Change(statement) => matches!(*statement, Parsed::CreateTable(_)),
+        Request::Read(_) | Request::Copy(_) => false,
+    })
+}
+
 /// Reads a text that is one statement, with values for its placeholders.
 pub(crate) fn parse(sql: &str, values: &[Parameter]) -> Result<(Request, Places)> {
     let dialect = GenericDialect {};

@@ -2,10 +2,12 @@
 
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 
 use clap::Args;
 use duramen::{Error, ErrorKind};
-use duramen_sql::{Answer, Format, Parameter, SessionOptions};
+use duramen_sql::{Answer, CopyProgress, Format, Parameter, SessionOptions};
+use indicatif::ProgressBar;
 use serde_json::Value;
 
 use self::prompt::Prompt;
@@ -16,7 +18,7 @@ use crate::exit::{Failure, Success};
 use crate::interruption::Interruption;
 use crate::output::Output;
 use crate::session::Session;
-use crate::{Result, outfile};
+use crate::{Result, outfile, progress};
 
 mod completion;
 mod plot;
@@ -161,13 +163,34 @@ impl Sql {
             ..SessionOptions::default()
         };
         let parameters: Vec<_> = self.parameters.iter().map(|text| parameter(text)).collect();
-        let database = if duramen_sql::writes(statement, &parameters)? {
+        let database = if duramen_sql::makes_table(statement, &parameters)? {
+            self.database.open_or_create(session)?
+        } else if duramen_sql::writes(statement, &parameters)? {
             self.database.open(session)?
         } else {
             self.database.read(session)?
         };
-        let queries = duramen_sql::Session::new(database, options);
-        write(queries.query_with(statement, &parameters).map_err(stopped)?)
+        let bar = Arc::new(OnceLock::new());
+        let tell = teller(Arc::clone(&bar));
+        let queries = duramen_sql::Session::new(database, options).telling(tell);
+        let answer = queries.query_with(statement, &parameters);
+        if let Some(bar) = bar.get() {
+            bar.finish_and_clear();
+        }
+        write(answer.map_err(stopped)?)
+    }
+}
+
+/// Shows how far a copy is, from when there is something to show.
+fn teller(bar: Arc<OnceLock<ProgressBar>>) -> impl Fn(CopyProgress) {
+    move |CopyProgress { bytes, bytes_all, records }| {
+        if bytes == 0 {
+            bar.get_or_init(|| progress::bar("copying", None)).set_position(records);
+            return;
+        }
+        let bar = bar.get_or_init(|| progress::text("copying", bytes_all));
+        bar.set_position(bytes);
+        bar.set_message(format!("{records} records"));
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use datafusion::sql::sqlparser::ast::{Delete, FromTable, Ident, ObjectName, TableWithJoins};
 use duramen::{Result, Transaction};
 
-use super::{Changed, KEY, Target, Told, factor, unsupported};
+use super::{Changed, KEY, Staged, Target, Told, factor, unsupported};
 use crate::record_json::Cells;
 use crate::session::Session;
 use crate::statement::Places;
@@ -51,8 +51,10 @@ pub(super) fn run(
             keys.push(target.key(&cells, row, row as u64 + 1)?);
         }
     }
+    let mut staged = Staged::new(session);
     for some in keys.chunks(KEYS_AT_ONCE) {
         transaction.delete_records(target.collection.name(), some)?;
+        staged.add(transaction, some.len(), 0)?;
     }
     Ok(Changed { keys, told_at: Told::Before })
 }

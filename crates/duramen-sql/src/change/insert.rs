@@ -5,7 +5,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use duramen::{Error, ErrorKind, Result, Transaction};
 
-use super::{Changed, KEY, OF_ENGINE, Target, Told, check_filled, unsupported};
+use super::{Changed, KEY, OF_ENGINE, Staged, Target, Told, check_filled, unsupported};
 use crate::record_json::RecordWriter;
 use crate::session::Session;
 use crate::statement::Places;
@@ -41,6 +41,7 @@ pub(super) fn run(
     let columns = columns(insert, source, &found)?;
     let writer = RecordWriter::new(target, &columns);
     let (name, mut keys, mut row) = (target.collection.name(), Vec::new(), 0);
+    let mut staged = Staged::new(session);
     for batch in answer {
         let batch = batch?;
         let mut records = writer.records(&batch)?;
@@ -60,6 +61,7 @@ pub(super) fn run(
                     transaction.insert_record(name, &key, &json).map_err(in_row)?;
                 }
             }
+            staged.add(transaction, 1, json.len())?;
             keys.push(key);
         }
     }

@@ -9,7 +9,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use duramen::{Error, ErrorKind, Key, Result, Transaction};
 
-use super::{Changed, KEY, Target, Told, check_filled, factor, member, unsupported, wrong};
+use super::{Changed, KEY, Staged, Target, Told, check_filled, factor, member, unsupported, wrong};
 use crate::record_json::{Cells, Fit, string};
 use crate::session::Session;
 use crate::statement::Places;
@@ -28,6 +28,7 @@ pub(super) fn run(
     check(&fields)?;
     let mut keys = Vec::new();
     let mut seen = HashSet::new();
+    let mut staged = Staged::new(session);
     for batch in session.read_with(&query(update)?, places, session.tables(places))? {
         let batch = batch?;
         for (row, key) in self::keys(&batch, target, keys.len() as u64)?.into_iter().enumerate() {
@@ -41,6 +42,7 @@ pub(super) fn run(
             let number = keys.len() as u64 + 1;
             let change = Change::of((&fields, target), (&batch, row, number))?;
             change.stage(target.collection.name(), &key, transaction)?;
+            staged.add(transaction, 1, change.bytes())?;
             keys.push(key);
         }
     }
@@ -159,6 +161,11 @@ impl Change {
             }
         }
         Ok(change)
+    }
+
+    /// Bytes of its texts.
+    fn bytes(&self) -> usize {
+        self.merged.iter().chain(&self.patched).map(String::len).sum()
     }
 
     fn stage(&self, name: &str, key: &Key, transaction: &mut Transaction) -> Result<()> {

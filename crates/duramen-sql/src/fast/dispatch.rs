@@ -1,5 +1,6 @@
 //! The short way from the text of a query that was asked before to its answer.
 
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use super::literals::Shape;
 use super::output;
 use super::prepared::{Known, PreparedPlan};
 use super::run::Run;
+use crate::allowance::Allowance;
 use crate::answer::{Answer, Source};
 use crate::failure;
 use crate::parameter::Parameter;
@@ -39,8 +41,6 @@ impl Session {
             },
             Some(Known::Plain) | None => return Ok(None),
         };
-        let limit = self.options.timeout_ms.map(Duration::from_millis);
-        let deadline = limit.map(|limit| Instant::now() + limit);
         let tables = self.tables(&Places::default()).with_columns(prepared.wanted.clone());
         // What is wrong with a table is told with its place in the text.
         let Ok(table) = tables.find(&prepared.place) else { return Ok(None) };
@@ -50,15 +50,16 @@ impl Session {
         }
         let template = &prepared.template;
         let Some(bound) = template.bind(&shape.literals) else { return Ok(None) };
-        let found = self.aggregate(table.rows.clone(), bound, deadline)?;
+        let allowance = tables.allowance.clone();
+        let found = self.aggregate(table.rows.clone(), bound, &allowance)?;
         let batch = output::batch(&found, &template.outputs, &template.schema);
         let batch = batch.map_err(|error| failure::query(error, &Places::default()))?;
         let Some(batch) = batch else { return Ok(None) };
         Ok(Some(Answer {
-            session: self,
+            session: PhantomData,
             schema: Arc::clone(&template.schema),
             source: Source::Ready(Some(batch)),
-            deadline,
+            allowance,
             is_over: false,
             rows: 0,
         }))
@@ -79,6 +80,11 @@ impl Session {
                 let planned = planned.map_err(|error| failure::query(error, &places))?;
                 Ok((planned, places.wanted))
             });
+        // A plan that was not waited for may be made the next time.
+        let ended = [ErrorKind::Cancelled, ErrorKind::TimedOut];
+        if planned.as_ref().is_err_and(|error| ended.contains(&error.kind())) {
+            return None;
+        }
         let prepared = planned
             .ok()
             .and_then(|(plan, wanted)| PreparedPlan::of(&plan, (shape.literals.len(), wanted)));
@@ -92,7 +98,7 @@ impl Session {
         &self,
         rows: Columns,
         plan: AggregatePlan,
-        deadline: Option<Instant>,
+        allowance: &Allowance,
     ) -> Result<Aggregates> {
         let run = Arc::new(Run::new(rows, plan));
         let (runtime, begun) = (self.runtime()?, Instant::now());
@@ -104,7 +110,7 @@ impl Session {
                     runtime.spawn_blocking(move || run.work(|| Ok(())))
                 }));
             }
-            self.check(deadline)
+            allowance.check()
         });
         if own.is_err() {
             run.end();

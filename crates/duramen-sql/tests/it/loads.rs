@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 
-use duramen::{Database, ErrorKind, KeyKind, Revision};
-use duramen_sql::{Session, SessionOptions};
+use duramen::{CommitOptions, Database, ErrorKind, KeyKind, Revision};
+use duramen_sql::{CopyProgress, Session, SessionOptions};
 use tempfile::TempDir;
 
 const RECORDS: i64 = 30_000;
@@ -57,4 +57,29 @@ fn a_long_file_is_copied_into_a_collection_without_revisions_in_bulk() {
     let (records, stopped) = copied("", true);
     assert_eq!(stopped.unwrap_err().kind(), ErrorKind::Cancelled);
     assert_eq!(records.count().unwrap(), 0);
+}
+
+/// How far a copy is was not told at all.
+#[test]
+fn a_copy_tells_how_far_it_is() {
+    let (_folder, path) = file("");
+    let db = Database::memory().unwrap();
+    for (name, is_new) in [("new", true), ("old", false)] {
+        let records = db.create_collection(name, KeyKind::I64).unwrap();
+        if !is_new {
+            records.put(-1, "{}", &CommitOptions::default()).unwrap();
+        }
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let tell = {
+            let told = Arc::clone(&told);
+            move |progress: CopyProgress| told.lock().unwrap().push(progress)
+        };
+        let session = Session::new(db.clone(), SessionOptions::default()).telling(tell);
+        session.query(&format!("COPY {name} FROM '{}' (KEY id)", path.display())).unwrap();
+        let told = told.lock().unwrap();
+        assert!(told.is_sorted_by_key(|progress| (progress.bytes, progress.records)), "{told:?}");
+        let last = told.last().unwrap();
+        assert!(last.bytes > 0 && last.records > 0, "{name}: {last:?}");
+        assert!(told.iter().all(|told| told.bytes_all.is_some_and(|all| told.bytes <= all)));
+    }
 }
