@@ -59,7 +59,7 @@ impl Failure {
         match self {
             Self::Engine(error) => code_of(error.kind()),
             Self::Usage(_) => 2,
-            Self::Output(_) => code_of(ErrorKind::Io),
+            Self::Output(error) => code_of(output_kind(error)),
             Self::Interrupted(_) => 130,
         }
     }
@@ -69,12 +69,17 @@ impl Failure {
             Self::Engine(error) => (error.kind().name(), error.message().to_owned()),
             Self::Usage(message) => ("Usage", message.clone()),
             Self::Output(error) => {
-                (ErrorKind::Io.name(), format!("cannot write to standard output: {error}"))
+                (output_kind(error).name(), format!("cannot write to standard output: {error}"))
             }
             Self::Interrupted(message) => ("Interrupted", message.clone()),
         };
         Report { kind, message }
     }
+}
+
+/// What a write to standard output failed of: the device behind it may be full too.
+fn output_kind(error: &io::Error) -> ErrorKind {
+    Error::io("standard output", error.kind().into()).kind()
 }
 
 #[derive(Serialize)]
@@ -163,6 +168,13 @@ mod tests {
         assert!(Failure::Output(gone()).is_broken_pipe());
         assert!(Failure::Engine(Error::io("writing", gone())).is_broken_pipe());
         assert!(!Failure::Engine(Error::new(ErrorKind::Io, "else")).is_broken_pipe());
+    }
+
+    #[test]
+    fn a_full_device_behind_standard_output_is_full() {
+        let code = |kind: io::ErrorKind| Failure::Output(kind.into()).code();
+        assert_eq!(code(io::ErrorKind::StorageFull), code_of(ErrorKind::Full));
+        assert_eq!(code(io::ErrorKind::TimedOut), code_of(ErrorKind::Io));
     }
 
     #[test]

@@ -31,9 +31,11 @@ pub fn replace_file<T, E: From<Error>>(
     folder.metadata().map_err(failed)?;
     let mut builder = Builder::new();
     let builder = permit(builder.prefix(".duramen-"));
-    let mut out = BufWriter::with_capacity(1 << 16, builder.tempfile_in(folder).map_err(failed)?);
+    let file = builder.tempfile_in(folder).map_err(failed)?;
+    // Not the named file itself: its errors name it.
+    let mut out = BufWriter::with_capacity(1 << 16, file.as_file());
     let written = write(&mut out)?;
-    let file = out.into_inner().map_err(|error| failed(error.into_error()))?;
+    out.into_inner().map_err(|error| failed(error.into_error()))?;
     file.as_file().sync_all().map_err(failed)?;
     file.persist(path).map_err(|error| failed(error.error))?;
     Ok(written)

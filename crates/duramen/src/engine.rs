@@ -41,6 +41,7 @@ mod following;
 mod indexing;
 pub(crate) mod options;
 pub(crate) mod pin;
+mod place;
 pub(crate) mod purge;
 pub(crate) mod recent;
 pub(crate) mod record;

@@ -72,7 +72,8 @@ pub enum WatchFrom {
     Token(ResumeToken),
     /// After a commit of this database, whichever has this number now.
     After(CommitSequence),
-    /// With the first commit at this time or after it.
+    /// With the first commit at this time or after it. Of a document that dropped old revisions
+    /// that may be the first that it kept, in which it is new.
     Time(Micros),
 }
 
@@ -138,7 +139,7 @@ impl Database {
         let trees = options.documents.iter().map(named).collect::<Result<Vec<_>>>()?;
         let trees = (!trees.is_empty()).then_some(trees);
         let begins = match options.from {
-            WatchFrom::Beginning => published,
+            WatchFrom::Beginning | WatchFrom::Time(_) => published,
             _ => CommitSequence(0),
         };
         let WatchOptions { keys, path, values, .. } = options.clone();

@@ -39,6 +39,15 @@ pub trait Device: Send + Sync + fmt::Debug {
     /// What the present or last holder of the lock wrote into the file.
     fn lock_holder(&self, path: &str) -> io::Result<String>;
 
+    /// Takes the lock of a file without changing it; none if there is no such file. `WouldBlock`
+    /// as for [`lock`](Self::lock).
+    fn hold(&self, path: &str) -> io::Result<Option<Box<dyn Lock>>> {
+        match self.lock_holder(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            holder => self.lock(path, &holder?).map(Some),
+        }
+    }
+
     /// The first `len` bytes of a file that is there, to be written one small piece after the other
     /// at little cost. `UnexpectedEof` if the file is shorter.
     fn map(&self, path: &str, len: u64) -> io::Result<Box<dyn Mapping>> {

@@ -153,6 +153,14 @@ pub(crate) fn read_tail(
     Ok(found.report)
 }
 
+/// The path of a journal file that has been written to, if there is one.
+pub(crate) fn written(device: Arc<dyn Device>) -> Result<Option<String>> {
+    match Directory::new(device, Access::Read).written() {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        found => found,
+    }
+}
+
 /// Whether the journal goes on after a place, beside a running writer. It may be said that it does
 /// where that cannot be told, such as of a file that is used for something else now.
 pub(crate) fn goes_on(device: Arc<dyn Device>, database: u128, end: JournalPoint) -> bool {
@@ -195,9 +203,15 @@ impl Journal {
         if found.report.clean {
             for (number, expected) in later.iter().zip(end.position.file + 1..) {
                 // Ready files are used in order: one that does not continue the numbers is not.
-                if *number == expected {
-                    ready.push_back(Arc::new(directory.open(*number)?));
+                if *number != expected {
+                    break;
                 }
+                let file = directory.open_as_found(*number)?;
+                // One that was cut, and those after it, are made anew when they are needed.
+                if !file.is_whole() {
+                    break;
+                }
+                ready.push_back(Arc::new(file));
             }
         } else {
             found.repair(&directory, settings.database, &later)?;

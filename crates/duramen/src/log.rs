@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
+use jiff::fmt::temporal::Pieces;
 use jiff::tz::TimeZone;
 
 use crate::content_hash::ContentHash;
@@ -48,7 +49,7 @@ pub enum Moment {
 }
 
 /// Digits alone are a revision. A time is in RFC 3339 form; it is UTC if it names no zone, and
-/// 00:00 if it is a date alone.
+/// 00:00 if it is a date alone. The last hours of the year 9999 are the last time there is.
 ///
 /// ```
 /// use duramen::{Micros, Moment, Revision};
@@ -65,7 +66,11 @@ impl FromStr for Moment {
             return Ok(Self::Revision(Revision(text.parse().unwrap_or(u64::MAX))));
         }
         let zoned = || text.parse::<DateTime>().ok()?.to_zoned(TimeZone::UTC).ok();
-        let timestamp = text.parse().ok().or_else(|| zoned().map(|zoned| zoned.timestamp()));
+        let timestamp = text
+            .parse()
+            .ok()
+            .or_else(|| zoned().map(|zoned| zoned.timestamp()))
+            .or_else(|| is_beyond(text).then_some(Timestamp::MAX));
         let time = timestamp.map(|time: Timestamp| Self::Time(Micros(time.as_microsecond())));
         time.ok_or_else(|| {
             let message = format!(
@@ -75,6 +80,13 @@ impl FromStr for Moment {
             Error::new(ErrorKind::Invalid, message)
         })
     }
+}
+
+/// Whether a text is a time of the last hours of the year 9999, which have no timestamp so that
+/// every timestamp has a local time in every zone.
+fn is_beyond(text: &str) -> bool {
+    let date = Pieces::parse(text).map(|pieces| pieces.date());
+    date.is_ok_and(|date| date >= Timestamp::MAX.to_zoned(TimeZone::UTC).date())
 }
 
 /// One revision.
@@ -120,13 +132,14 @@ impl Log {
             None => 1,
             Some(Moment::Revision(revision)) => revision.0.max(1),
             // The first revision at or after the time.
-            Some(Moment::Time(time)) => tree.first_after(Micros(time.0.saturating_sub(1)), head)?.0,
+            Some(Moment::Time(time)) => first_after(&tree, time.0.saturating_sub(1), head)?,
         };
         let mut last = match query.to {
             None => head.0,
             Some(Moment::Revision(revision)) => revision.0.min(head.0),
-            Some(Moment::Time(time)) => tree.first_after(time, head)?.0 - 1,
+            Some(Moment::Time(time)) => first_after(&tree, time.0, head)? - 1,
         };
+        last = tree.data.read().kept.at_or_before(last);
         let mut search = None;
         if let Some(path) = &query.path
             && last > 0
@@ -187,6 +200,25 @@ impl Log {
     }
 }
 
+/// The first revision up to `head` after a time, of those that are kept; the one after `head` if
+/// none is.
+fn first_after(tree: &Tree, time: i64, head: Revision) -> Result<u64> {
+    let after = tree.first_after(Micros(time), head)?.0;
+    let kept = tree.data.read().kept.clone();
+    if after > u64::from(kept.first()) {
+        return Ok(after);
+    }
+    // All of the history is after it, and so may be tagged revisions before that.
+    let pinned = kept.pinned();
+    let (mut low, mut high) = (0, pinned.len());
+    while low < high {
+        let middle = low.midpoint(high);
+        let is_after = tree.row(Revision(pinned[middle].into()))?.timestamp.0 > time;
+        (low, high) = if is_after { (low, middle) } else { (middle + 1, high) };
+    }
+    Ok(pinned.get(low).map_or(after, |&revision| revision.into()))
+}
+
 impl Iterator for Log {
     type Item = Result<LogEntry>;
 
@@ -208,6 +240,27 @@ impl Iterator for Log {
                     return Some(Err(error));
                 }
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_of_the_last_hours_there_are_the_last_timestamp() {
+        let micros = |text: &str| match text.parse() {
+            Ok(Moment::Time(time)) => time.0,
+            other => panic!("{text}: {other:?}"),
+        };
+        let last = Timestamp::MAX.as_microsecond();
+        for text in ["9999-12-31", "9999-12-31T23:59:59Z", "9999-12-31T23:59:59.9+00:00"] {
+            assert_eq!(micros(text), last, "{text}");
+        }
+        assert!(micros("9999-12-30") < last);
+        for text in ["9999-12-32", "10000-01-01", "9999-12-31T25:00:00Z", "9999"] {
+            assert!(!matches!(text.parse(), Ok(Moment::Time(_))), "{text}");
         }
     }
 }

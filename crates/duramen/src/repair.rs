@@ -28,6 +28,7 @@ use crate::document::Document;
 use crate::engine::catalogue::purges::OPEN_HASH;
 use crate::engine::catalogue::{facts, salvage as catalogue};
 use crate::engine::options::{CommitOptions, Options};
+use crate::engine::recovery::keep_writers_out;
 use crate::engine::salvage::{self, Salvaged};
 use crate::engine::{CATALOGUE, Engine};
 use crate::error::{Error, ErrorKind, Result};
@@ -94,8 +95,8 @@ impl Database {
     /// element is `null`, a whole document at a revision too. [`RepairReport::lost`] names all of
     /// it.
     ///
-    /// `Corrupt` if nothing verifies, `Invalid` if there is something in `to`, `Cancelled` if
-    /// `progress` says so.
+    /// `Corrupt` if nothing verifies, `Invalid` if there is something in `to`, `Busy` if a process
+    /// writes `from`, `Cancelled` if `progress` says so.
     ///
     /// ```
     /// use std::ops::ControlFlow;
@@ -133,6 +134,7 @@ impl Database {
         progress: &mut Progress<'_>,
     ) -> Result<RepairReport> {
         check_empty(to.as_ref())?;
+        let _no_writer = keep_writers_out(from.as_ref())?;
         let repaired = repair((&from, &to), options, progress);
         if repaired.is_err() {
             discard(to.as_ref());
@@ -186,7 +188,7 @@ fn repair(
     progress: &mut Progress<'_>,
 ) -> Result<RepairReport> {
     let reading = Options { read_only: true, background: false, ..options.clone() };
-    let Salvaged { engine, damage, keys, trees, unfounded, newest } =
+    let Salvaged { engine, damage, keys, trees, unfounded, commits, newest } =
         salvage::open(from, to, reading)?;
     let writing = Options {
         create: true,
@@ -223,6 +225,9 @@ fn repair(
                 "revisions of which the ones before are lost",
             );
         }
+    }
+    for commits in commits {
+        repair.lose(None, NO_REVISIONS, format!("whatever was changed by {commits}"));
     }
     if unfounded.contains_key(&CATALOGUE) {
         repair.lose(None, NO_REVISIONS, "the last changes of names, tags and options");

@@ -62,7 +62,7 @@ impl Snapshot {
         if let Some(deleted) = tree.deleted_in(short(revision))? {
             let before = Revision(deleted.0 - 1);
             let earlier = match tree.check_kept(before) {
-                Ok(()) => format!("read an earlier one (--at {before}, at()), or"),
+                Ok(()) => format!("read an earlier one (--at {before}), or"),
                 Err(_) => "its retention keeps none before;".to_owned(),
             };
             let message = format!(

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use duramen::{Database, Document, Options};
+use duramen::{Database, Document, ErrorKind, Finding, Options};
 
 use crate::Result;
+use crate::exit::Failure;
 use crate::session::Session;
 
 /// A database that is read.
@@ -25,6 +26,18 @@ impl ReadDatabase {
     /// Its folder.
     pub(crate) fn folder(&self) -> &Path {
         &self.database
+    }
+
+    /// The finding that a failure is to who looks for damage: that of a database which is too
+    /// damaged to be opened.
+    pub(crate) fn damage(&self, failure: Failure) -> Result<Vec<Finding>> {
+        match failure {
+            Failure::Engine(error) if error.kind() == ErrorKind::Corrupt => {
+                let place = self.database.display().to_string();
+                Ok(vec![Finding { place, message: error.message().to_owned() }])
+            }
+            failure => Err(failure),
+        }
     }
 }
 

@@ -1,14 +1,12 @@
 //! `duramen check`: whether all that is stored verifies.
 
-use std::io::{self, Write};
-
 use clap::Args;
-use duramen::{ErrorKind, Finding};
-use serde::Serialize;
+use duramen::Finding;
 
+use super::scrub::Line;
 use crate::arguments::ReadDatabase;
-use crate::exit::{Failure, Success};
-use crate::output::{Output, Palette, Record, one_line};
+use crate::exit::Success;
+use crate::output::Output;
 use crate::session::Session;
 use crate::{Result, progress};
 
@@ -34,7 +32,7 @@ impl Check {
         spinner.finish_and_clear();
         let findings = checked?;
         for finding in &findings {
-            output.record(finding)?;
+            output.record(&Line::from(finding))?;
         }
         let count = findings.len();
         if !output.style.json {
@@ -48,35 +46,9 @@ impl Check {
         Ok(if count == 0 { Success::Done } else { Success::Found })
     }
 
-    /// What is damaged. A database too damaged to open is a finding too.
-    fn check(&self, session: &Session) -> Result<Vec<Line>> {
+    /// What is damaged.
+    fn check(&self, session: &Session) -> Result<Vec<Finding>> {
         let checked = self.database.open(session).and_then(|database| Ok(database.check()?));
-        match checked {
-            Ok(report) => Ok(report.findings.into_iter().map(Line::from).collect()),
-            Err(Failure::Engine(error)) if error.kind() == ErrorKind::Corrupt => {
-                let message = error.message().to_owned();
-                Ok(vec![Line { place: self.database.folder().display().to_string(), message }])
-            }
-            Err(failure) => Err(failure),
-        }
-    }
-}
-
-#[derive(Debug, Serialize)]
-struct Line {
-    place: String,
-    message: String,
-}
-
-impl From<Finding> for Line {
-    fn from(finding: Finding) -> Self {
-        Self { place: finding.place, message: finding.message }
-    }
-}
-
-impl Record for Line {
-    fn print(&self, palette: &Palette, out: &mut dyn Write) -> io::Result<()> {
-        let color = palette.removed;
-        writeln!(out, "{color}{}{color:#}: {}", one_line(&self.place), one_line(&self.message))
+        checked.map(|report| report.findings).or_else(|failure| self.database.damage(failure))
     }
 }

@@ -105,6 +105,14 @@ pub(super) enum Unit {
     Us,
 }
 
+/// How much was loaded, of which there may be more.
+fn safe(done: u64, unit: &str) -> String {
+    match done {
+        1 => format!("the first of the {unit} is safe"),
+        _ => format!("the first {done} {unit} are safe"),
+    }
+}
+
 /// How loading ended before its end.
 enum Ended {
     AtTheEnd,
@@ -136,7 +144,7 @@ impl Import {
         // Whatever the end, what was loaded is made safe before anything is said about it.
         let flushed = database.flush();
         let (done, unit) = (source.position(), source.unit());
-        let safe = format!("the first {done} {unit} are safe; go on with --skip {done}");
+        let safe = format!("{}; go on with --skip {done}", safe(done, unit));
         match (ended, flushed) {
             (Ok(Ended::AtTheEnd), Ok(())) => {}
             (Ok(Ended::ByInterruption), Ok(())) => {

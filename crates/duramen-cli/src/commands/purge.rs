@@ -4,11 +4,11 @@ use std::io::{self, Write};
 use std::ops::ControlFlow;
 
 use clap::Args;
-use duramen::{NodeId, Purge as Purged, PurgeOptions};
+use duramen::{NodeId, Purge as Purged, PurgeOptions, Target};
 use serde::Serialize;
 
 use crate::arguments::edit::Note;
-use crate::arguments::{Place, WriteDatabase, moment};
+use crate::arguments::{WriteDatabase, moment};
 use crate::exit::{Failure, Success};
 use crate::interruption::Interruption;
 use crate::output::{Output, Palette, Record};
@@ -47,8 +47,10 @@ pub(crate) struct Purge {
     /// The document's name
     #[arg(value_name = "DOC")]
     document: String,
-    #[command(flatten)]
-    place: Place,
+    /// A JSON Pointer, such as /players/3/name, # and a value's id, or a JSONPath that finds one
+    /// value, such as '$.players[-1]'
+    #[arg(value_name = "POINTER")]
+    place: String,
     /// Name the value as of this revision, time or tag
     #[arg(long, value_name = "REVISION|TIME|TAG")]
     at: Option<String>,
@@ -58,7 +60,7 @@ pub(crate) struct Purge {
 
 impl Purge {
     pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
-        let target = self.place.target()?;
+        let target = Target::parse(&self.place)?;
         let interruption = Interruption::watch()?;
         let database = self.database.open(session)?;
         let document = database.document(&self.document)?;

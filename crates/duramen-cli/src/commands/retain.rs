@@ -103,7 +103,8 @@ pub(super) fn format_span(span: Duration) -> String {
     if span.subsec_nanos() != 0 {
         return format!("{span:?}");
     }
-    let found = UNITS.iter().find(|unit| seconds.is_multiple_of(unit.1));
+    let is_whole = |length: u64| seconds >= length && seconds.is_multiple_of(length);
+    let found = UNITS.iter().find(|unit| is_whole(unit.1));
     let (unit, length) = found.copied().unwrap_or(("s", 1));
     format!("{}{unit}", seconds / length)
 }
@@ -134,6 +135,7 @@ impl Line {
 impl Record for Line {
     fn print(&self, _palette: &Palette, out: &mut dyn Write) -> io::Result<()> {
         match (self.revisions, self.seconds) {
+            (Some(1), _) => write!(out, "keeps the last revision")?,
             (Some(count), _) => write!(out, "keeps the last {count} revisions")?,
             (None, Some(seconds)) => {
                 let span = format_span(Duration::from_secs(seconds));
@@ -162,6 +164,9 @@ mod tests {
         );
         for text in ["", "d", "90", "-1d", "1.5h", "90 d", "99999999999999999999w"] {
             parse_span(text).unwrap_err();
+        }
+        for text in ["0s", "7s", "90m", "36h", "8d", "2w"] {
+            assert_eq!(format_span(parse_span(text).unwrap()), text);
         }
     }
 }

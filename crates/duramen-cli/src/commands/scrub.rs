@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::ops::ControlFlow;
 
 use clap::Args;
-use duramen::{Finding, ScrubOptions, ScrubPosition};
+use duramen::{Finding, ScrubOptions, ScrubPosition, ScrubProgress, ScrubReport};
 use serde::Serialize;
 
 use crate::arguments::ReadDatabase;
@@ -45,18 +45,24 @@ pub(crate) struct Scrub {
 impl Scrub {
     pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
         let interruption = Interruption::watch()?;
-        let database = self.database.open(session)?;
         let rate = self.rate.saturating_mul(MEGABYTE);
         let options =
             ScrubOptions { bytes_per_second: Some(rate).filter(|&rate| rate > 0), from: self.from };
         let bar = progress::bar("scrubbing", Some(0));
-        let scrubbed = database.scrub(&options, &mut |at| {
+        let mut progress = |at: ScrubProgress| {
             bar.set_length(at.total);
             bar.set_position(at.bytes);
             if interruption.is_asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        });
+        };
+        let opened = self.database.open(session);
+        let scrubbed = opened.and_then(|database| Ok(database.scrub(&options, &mut progress)?));
         bar.finish_and_clear();
-        let report = scrubbed?;
+        let report = match scrubbed {
+            Ok(report) => report,
+            Err(failure) => {
+                ScrubReport { findings: self.database.damage(failure)?, ..ScrubReport::default() }
+            }
+        };
         for finding in &report.findings {
             output.record(&Line::from(finding))?;
         }

@@ -41,7 +41,8 @@ impl Show {
             Some(text) => moment::revision(&document, text)?,
         };
         let changes = changes(&document, revision)?;
-        let diff = changes.iter().map(ChangeLine::try_from).collect::<Result<_>>()?;
+        let lines = |changes: &'_ Vec<Change>| changes.iter().map(ChangeLine::try_from).collect();
+        let diff = changes.as_ref().map(lines).transpose()?;
         output.record(&Shown { entry: entry(&document, revision)?.into(), diff })?;
         Ok(Success::Done)
     }
@@ -65,23 +66,38 @@ fn missing(revision: Revision) -> Error {
     Error::new(ErrorKind::Internal, format!("revision {revision} is not in the log"))
 }
 
-/// What a revision changed; the first one added the whole document.
-fn changes(document: &Document, revision: Revision) -> duramen::Result<Vec<Change>> {
+/// What a revision changed; the first one added the whole document. None if the one before it was
+/// dropped.
+fn changes(document: &Document, revision: Revision) -> duramen::Result<Option<Vec<Change>>> {
     if revision.0 > 1 {
-        return Ok(document.diff(Revision(revision.0 - 1), revision)?.changes);
+        let before = Revision(revision.0 - 1);
+        let is_early = revision <= document.first_revision()?;
+        if is_early && is_kept(document, revision)? && !is_kept(document, before)? {
+            return Ok(None);
+        }
+        return Ok(Some(document.diff(before, revision)?.changes));
     }
     let first = document.at(revision)?;
     let pointer = JsonPointer::root();
     let node = first.node(&pointer)?.id;
     let after = Some(first.to_json()?);
-    Ok(vec![Change { kind: ChangeKind::Added, pointer, node, before: None, after }])
+    Ok(Some(vec![Change { kind: ChangeKind::Added, pointer, node, before: None, after }]))
+}
+
+/// Whether the log has a revision: of those before the beginning of the history some may be kept.
+fn is_kept(document: &Document, revision: Revision) -> duramen::Result<bool> {
+    let before = Some(revision.next());
+    let query = LogQuery { limit: Some(1), before, ..LogQuery::default() };
+    let newest = document.log(&query)?.next().transpose()?;
+    Ok(newest.is_some_and(|entry| entry.revision == revision))
 }
 
 #[derive(Debug, Serialize)]
 struct Shown<'a> {
     #[serde(flatten)]
     entry: log::Line,
-    diff: Vec<ChangeLine<'a>>,
+    /// None if what was before was dropped, so that it is not known.
+    diff: Option<Vec<ChangeLine<'a>>>,
 }
 
 impl Record for Shown<'_> {
@@ -107,6 +123,11 @@ impl Record for Shown<'_> {
             writeln!(out, "deleted")?;
         }
         writeln!(out)?;
-        self.diff.iter().try_for_each(|change| change.print(palette, out))
+        match &self.diff {
+            Some(diff) => diff.iter().try_for_each(|change| change.print(palette, out)),
+            None => {
+                writeln!(out, "what it changed is not known: the revision before it is not kept")
+            }
+        }
     }
 }

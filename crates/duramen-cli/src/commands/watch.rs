@@ -54,8 +54,8 @@ pub(crate) struct Watch {
     /// Print the values of documents before and after too
     #[arg(long)]
     values: bool,
-    /// Begin now, at the beginning, after the commit of a token, or at a time
-    #[arg(long, value_name = "now|beginning|TOKEN|TIME", default_value = "now")]
+    /// Begin now, at the beginning, after a commit such as c1042 or that of a token, or at a time
+    #[arg(long, value_name = "now|beginning|COMMIT|TOKEN|TIME", default_value = "now")]
     from: String,
     /// End after this many commits
     #[arg(long, value_name = "COUNT")]

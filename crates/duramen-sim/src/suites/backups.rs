@@ -228,7 +228,13 @@ impl Shelf {
         let target: Arc<dyn Device> = Arc::new(disk.power_loss(loss, &mut self.random));
         let options = Options { create: false, ..self.life.options() };
         match Database::open_device(Arc::clone(&target), options) {
-            Err(error) if restored.is_err() && error.kind() == ErrorKind::NotFound => Ok(()),
+            // Segments without a manifest may be of a database that lost it.
+            Err(error)
+                if restored.is_err()
+                    && matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Corrupt) =>
+            {
+                Ok(())
+            }
             Err(error) => Err(format!("open after {restored:?} and a power loss: {error}")),
             Ok(db) => {
                 let commit = db.snapshot().sequence().0;

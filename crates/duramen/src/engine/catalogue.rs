@@ -65,7 +65,10 @@ pub(crate) fn check_name(name: &str) -> Result<()> {
         _ if name.chars().any(char::is_control) => "has a control character",
         _ => return Ok(()),
     };
-    let message = format!("the name {name:?} {why}: use 1 to 255 bytes of UTF-8 without any");
+    let message = format!(
+        "the name {name:?} {why}: use 1 to 255 bytes of UTF-8 without \
+         control characters"
+    );
     Err(Error::new(ErrorKind::Invalid, message))
 }
 

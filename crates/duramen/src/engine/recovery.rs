@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicU64;
 use crate::engine::background::Worker;
 use crate::engine::compaction::progress::Progress;
 use crate::engine::options::Options;
+use crate::engine::place::{absence, check_place, check_remains};
 use crate::engine::room::Room;
 use crate::engine::sealing::Sealer;
 use crate::engine::{Engine, Owner, Shared, View, record, staging};
@@ -33,7 +34,7 @@ impl Engine {
         }
         let is_there = Manifest::load(device.as_ref())?.is_some();
         if !is_there {
-            check_place(device.as_ref(), options.create)?;
+            check_place(&device, options.create)?;
             let made = device.create_dir("");
             made.map_err(|error| Error::io("cannot make the database folder", error))?;
         }
@@ -46,6 +47,8 @@ impl Engine {
     }
 
     fn create(device: Arc<dyn Device>, options: Options, lock: Box<dyn Lock>) -> Result<Self> {
+        // What is removed below was never named by a manifest.
+        check_remains(&device)?;
         let manifest = Manifest::new(device.entropy(), options.clock.now());
         store::create_directory(device.as_ref())?;
         store::remove_unnamed(device.as_ref(), &manifest, &[])?;
@@ -186,7 +189,8 @@ impl Engine {
     /// something that was durable does not verify.
     pub(crate) fn verify_journal(&self) -> Result<()> {
         for _ in 0..READ_TRIES {
-            let load = || Manifest::load(self.device.as_ref())?.ok_or_else(nothing_there);
+            let load =
+                || Manifest::load(self.device.as_ref())?.ok_or_else(|| absence(&self.device));
             let (manifest, device) = (load()?, Arc::clone(&self.device));
             let (id, start) = (manifest.database_id, manifest.checkpoint);
             let tail = journal::read_tail(device, id, start, &mut |_, _, _| Ok(()));
@@ -205,7 +209,7 @@ impl Engine {
 fn read(device: &Arc<dyn Device>, options: &Options) -> Result<(View, Manifest)> {
     for _ in 0..READ_TRIES {
         let Some(manifest) = Manifest::load(device.as_ref())? else {
-            return Err(nothing_there());
+            return Err(absence(device));
         };
         let store = match Store::open(device, &manifest, &Memory::new(options.memory_bytes)) {
             // Segments that a compaction replaced meanwhile are gone.
@@ -252,32 +256,6 @@ fn settings(device: &Arc<dyn Device>, options: &Options, manifest: &Manifest) ->
     }
 }
 
-fn nothing_there() -> Error {
-    let message = "there is no Duramen database here: create one with \"duramen init\", or check \
-                   the path";
-    Error::new(ErrorKind::NotFound, message)
-}
-
-/// Refuses to make a database where something else is, or if it should not be made.
-fn check_place(device: &dyn Device, create: bool) -> Result<()> {
-    let names = match device.list("") {
-        Ok(names) => names,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
-        Err(error) => return Err(Error::io("cannot look into the database folder", error)),
-    };
-    if !create {
-        return Err(nothing_there());
-    }
-    let ours = [LOCK, "MANIFEST.new", "journal", "segments", staging_files::DIRECTORY];
-    if let Some(other) = names.iter().find(|name| !ours.contains(&name.as_str())) {
-        let message = format!(
-            "the folder is not a Duramen database: it has \"{other}\"; name an empty or a new one"
-        );
-        return Err(Error::new(ErrorKind::Invalid, message));
-    }
-    Ok(())
-}
-
 /// Takes the write lock, waiting for another process if asked to.
 pub(crate) fn take_lock(device: &dyn Device, wait_ms: u64) -> Result<Box<dyn Lock>> {
     let holder = std::process::id().to_string();
@@ -293,17 +271,31 @@ pub(crate) fn take_lock(device: &dyn Device, wait_ms: u64) -> Result<Box<dyn Loc
                 waited_ms += LOCK_RETRY_MS;
             }
             Err(_) => {
-                // It is empty for the moment between the first lock of a database and its text.
-                let holder = match device.lock_holder(LOCK).unwrap_or_default().trim() {
-                    "" => "another process".to_owned(),
-                    id => format!("process {id}"),
-                };
-                let message = format!(
-                    "the database is being written by {holder}: wait for it to end, or for a \
-                     while (--wait SECONDS); reading goes on beside it"
-                );
-                return Err(Error::new(ErrorKind::Busy, message));
+                let advice = "wait for it to end, or for a while (--wait SECONDS); reading goes \
+                              on beside it";
+                return Err(written_by_another(device, advice));
             }
         }
     }
+}
+
+/// Keeps writers out without writing anything. Where the lock cannot be taken though nobody has it,
+/// as on a file system without locks, that there is a writer cannot be told.
+pub(crate) fn keep_writers_out(device: &dyn Device) -> Result<Option<Box<dyn Lock>>> {
+    match device.hold(LOCK) {
+        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+            Err(written_by_another(device, "what it writes would be missed: let it end first"))
+        }
+        held => Ok(held.ok().flatten()),
+    }
+}
+
+fn written_by_another(device: &dyn Device, advice: &str) -> Error {
+    // It is empty for the moment between the first lock of a database and its text.
+    let holder = match device.lock_holder(LOCK).unwrap_or_default().trim() {
+        "" => "another process".to_owned(),
+        id => format!("process {id}"),
+    };
+    let message = format!("the database is being written by {holder}: {advice}");
+    Error::new(ErrorKind::Busy, message)
 }

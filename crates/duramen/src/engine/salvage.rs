@@ -18,7 +18,7 @@ use crate::engine::{Engine, View};
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Access, Device, read_exact_at};
 use crate::journal::identity;
-use crate::journal::salvage::SalvagedJournal;
+use crate::journal::salvage::{Cut, SalvagedJournal};
 use crate::manifest::{self, Manifest};
 use crate::memory::Memory;
 use crate::repair::device::SalvageDevice;
@@ -34,7 +34,7 @@ use crate::tree::salvage::{Extents, readable, trees};
 use crate::wire::Reader;
 
 /// The number of the first segment of copied cells, far above those of a database.
-const COPIES: u64 = 1 << 63;
+pub(super) const COPIES: u64 = 1 << 63;
 
 /// Where the id of the database stands in a manifest.
 const ID_OFFSET: u64 = 40;
@@ -51,6 +51,8 @@ pub(crate) struct Salvaged {
     pub(crate) trees: BTreeSet<TreeId>,
     /// Revisions of trees that the journal has, but not what they were made from.
     pub(crate) unfounded: BTreeMap<TreeId, (Revision, Revision)>,
+    /// What is lost of the journal: which commits, in words.
+    pub(crate) commits: Vec<String>,
     /// The timestamp of the newest commit.
     pub(crate) newest: Micros,
 }
@@ -88,6 +90,8 @@ pub(crate) fn open(
     let manifest = search.manifest()?;
     search.segments(manifest.as_ref())?;
     let journal = search.journal()?;
+    let begins = manifest.as_ref().map(|manifest| manifest.checkpoint.position.file);
+    let cut = journal.cut(begins);
     let mut manifest =
         manifest.unwrap_or_else(|| Manifest::new(search.database.unwrap_or(0), Micros(0)));
     if search.infos.is_empty() && journal.is_empty() {
@@ -98,7 +102,7 @@ pub(crate) fn open(
     let store = search.store(&mut manifest, &memory)?;
     search.complete(&store)?;
     let store = search.store(&mut manifest, &memory)?;
-    search.replay(&journal, (manifest, store), options)
+    search.replay((&journal, cut), (manifest, store), options)
 }
 
 impl Search {
@@ -277,7 +281,7 @@ impl Search {
 
     fn replay(
         mut self,
-        journal: &SalvagedJournal,
+        (journal, cut): (&SalvagedJournal, Option<Cut>),
         (manifest, store): (Manifest, Arc<Store>),
         options: Options,
     ) -> Result<Salvaged> {
@@ -287,31 +291,38 @@ impl Search {
         let known = manifest.checkpoint.sequence.max(in_segments.unwrap_or_default());
         let mut replay = Replay {
             view: &view,
-            closed: self.incomplete,
+            closed: std::mem::take(&mut self.incomplete),
             unfounded: BTreeMap::new(),
             newest: manifest.checkpoint.timestamp,
+            last: known,
             undecoded: Vec::new(),
             touched: BTreeSet::new(),
         };
         let missing = journal.replay(known, &mut |sequence, committed, body| {
             replay.commit((sequence, committed), body)
         })?;
-        let Replay { unfounded, newest, undecoded, touched, .. } = replay;
+        let Replay { unfounded, newest, last, undecoded, touched, .. } = replay;
         trees.extend(touched);
+        let mut commits = Vec::new();
         for gap in missing {
-            let (first, last, offset) = (gap.first, gap.last, gap.position.offset);
-            let message = format!("offset {offset}: commits {first} to {last} do not verify");
-            self.damage.push(Finding { place: gap.file(), message });
+            let (of, offset) = (gap.commits(), gap.position.offset);
+            let message = format!("offset {offset}: expected {of}, found nothing that verifies");
+            self.add(gap.file(), message);
+            commits.push(of);
         }
         for sequence in undecoded {
-            let message = format!("commit {sequence} cannot be decoded");
-            self.damage.push(Finding { place: "journal".to_owned(), message });
+            self.add("journal", format!("commit {sequence} cannot be decoded"));
+            commits.push(format!("commit {sequence}"));
+        }
+        if let Some(Cut { file, found }) = cut {
+            self.add(file, found);
+            commits.push(format!("commits after {last}, if there were any"));
         }
         view.fixed = Some(CommitSequence(u64::MAX));
         let engine =
             Engine::assemble((self.device, options), (None, None), (view, manifest), false);
         let (damage, keys) = (self.damage, self.keys);
-        Ok(Salvaged { engine, damage, keys, trees, unfounded, newest })
+        Ok(Salvaged { engine, damage, keys, trees, unfounded, commits, newest })
     }
 }
 
@@ -322,6 +333,8 @@ struct Replay<'v> {
     closed: BTreeSet<TreeId>,
     unfounded: BTreeMap<TreeId, (Revision, Revision)>,
     newest: Micros,
+    /// The last commit that is there.
+    last: CommitSequence,
     undecoded: Vec<CommitSequence>,
     touched: BTreeSet<TreeId>,
 }
@@ -329,6 +342,7 @@ struct Replay<'v> {
 impl Replay<'_> {
     fn commit(&mut self, at: (CommitSequence, Micros), body: &[u8]) -> Result<()> {
         self.newest = self.newest.max(at.1);
+        self.last = self.last.max(at.0);
         if readable(self.apply(at, body))?.is_none() {
             self.undecoded.push(at.0);
         }

@@ -13,7 +13,7 @@ use crate::manifest;
 use crate::segment;
 
 /// Where the manifest stands until the database is finished.
-const MANIFEST: &str = "MANIFEST.unfinished";
+pub(crate) const MANIFEST: &str = "MANIFEST.unfinished";
 
 /// The device of a database in the making.
 #[derive(Debug)]

@@ -129,7 +129,8 @@ pub(super) fn dropped(
     let name = name.unwrap_or_default();
     let message = format!(
         "the history of document {name:?} begins at revision {first}, what it was before was \
-         dropped by its retention: read it as of that revision, then watch from commit {begins} on"
+         dropped by its retention: read it as of that revision, then watch what came after its \
+         commit (--from c{begins}), or begin at the beginning, or at a time"
     );
     Error::new(ErrorKind::NotFound, message)
 }

@@ -133,11 +133,7 @@ impl Device for DirectoryDevice {
         // Not cut when opened: until the lock is ours the text in it is the other holder's.
         let file =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(full)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(io::ErrorKind::WouldBlock.into()),
-            Err(TryLockError::Error(error)) => return Err(error),
-        }
+        try_lock(&file)?;
         let mut old = Vec::new();
         (&file).read_to_end(&mut old)?;
         let file = DirectoryFile(file);
@@ -154,6 +150,23 @@ impl Device for DirectoryDevice {
         let bytes = fs::read(self.file_path(path)?)?;
         Ok(String::from_utf8_lossy(&bytes).trim_end_matches(' ').to_owned())
     }
+
+    fn hold(&self, path: &str) -> io::Result<Option<Box<dyn Lock>>> {
+        // For reading alone, so that it can be held where nothing can be written.
+        let file = match fs::File::open(self.file_path(path)?) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened?,
+        };
+        try_lock(&file)?;
+        Ok(Some(Box::new(DirectoryLock(DirectoryFile(file)))))
+    }
+}
+
+fn try_lock(file: &fs::File) -> io::Result<()> {
+    file.try_lock().map_err(|error| match error {
+        TryLockError::WouldBlock => io::ErrorKind::WouldBlock.into(),
+        TryLockError::Error(error) => error,
+    })
 }
 
 fn sync_directory(path: &Path) -> io::Result<()> {
@@ -249,6 +262,28 @@ mod tests {
         drop(DirectoryLock(DirectoryFile(file)));
         drop(device.lock("LOCK", "7").unwrap());
         drop(copy);
+    }
+
+    #[test]
+    fn a_lock_is_held_without_writing_and_keeps_others_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let device = DirectoryDevice::new(folder.path());
+        assert!(device.hold("LOCK").unwrap().is_none());
+        assert!(device.list("").unwrap().is_empty());
+        let locked = device.lock("LOCK", "7").unwrap();
+        let refused = device.hold("LOCK").unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::WouldBlock);
+        drop(locked);
+        let mut permissions = fs::metadata(folder.path().join("LOCK")).unwrap().permissions();
+        permissions.set_readonly(true);
+        fs::set_permissions(folder.path().join("LOCK"), permissions).unwrap();
+        let held = device.hold("LOCK").unwrap();
+        assert!(held.is_some());
+        let refused = device.hold("LOCK").unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::WouldBlock);
+        drop(held);
+        assert_eq!(device.lock_holder("LOCK").unwrap(), "7");
+        drop(device.hold("LOCK").unwrap());
     }
 
     #[test]

@@ -66,6 +66,22 @@ pub(super) fn next_length(previous: u64, journal_bytes: u64) -> u64 {
 }
 
 impl JournalFile {
+    /// Whether its length is one that a file is made with; any other was cut.
+    pub(super) fn is_whole(&self) -> bool {
+        let length = self.length;
+        length > 0 && length.is_multiple_of(LENGTH_UNIT) && length <= u64::from(u32::MAX)
+    }
+
+    /// Refuses a file that was cut.
+    pub(super) fn check_whole(&self) -> Result<()> {
+        if self.is_whole() {
+            return Ok(());
+        }
+        let expected = format!("a multiple of {LENGTH_UNIT} bytes");
+        let (path, length) = (path(self.number), self.length);
+        Err(corrupt(&path, length, "length of the file", expected, length))
+    }
+
     /// Overwrites all of the file with zeros, durably.
     pub(super) fn erase(&self) -> Result<(), Failure> {
         let path = path(self.number);
@@ -93,19 +109,27 @@ impl Directory {
     /// Makes the directory of a new database, or takes over what an unfinished creation left.
     pub(super) fn create(&self) -> Result<()> {
         self.device.create_dir(DIRECTORY).map_err(|e| Error::io(DIRECTORY, e))?;
+        if let Some(path) = self.written()? {
+            let message = format!(
+                "{path} holds commits although the database is being created: the MANIFEST is \
+                 missing; restore it from a backup, or remove the directory"
+            );
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
         for number in self.numbers()? {
-            let left = self.open(number)?;
-            if super::recovery::starts_with_data(&left)? {
-                let message = format!(
-                    "{} holds commits although the database is being created: the MANIFEST is \
-                     missing; restore it from a backup, or remove the directory",
-                    path(number)
-                );
-                return Err(Error::new(ErrorKind::Invalid, message));
-            }
             self.remove(number)?;
         }
         self.device.sync_dir("").map_err(|e| Error::io("sync of the database directory", e))
+    }
+
+    /// The path of a file that has been written to, if there is one.
+    pub(super) fn written(&self) -> Result<Option<String>> {
+        for number in self.numbers()? {
+            if super::recovery::starts_with_data(&self.open_as_found(number)?)? {
+                return Ok(Some(path(number)));
+            }
+        }
+        Ok(None)
     }
 
     /// The numbers of the files, rising.
@@ -117,15 +141,18 @@ impl Directory {
         Ok(numbers)
     }
 
-    /// Opens file `number`.
+    /// Opens file `number`, which has to be whole.
     pub(super) fn open(&self, number: u64) -> Result<JournalFile> {
+        let file = self.open_as_found(number)?;
+        file.check_whole()?;
+        Ok(file)
+    }
+
+    /// Opens file `number`, whatever length it has: one that nothing was written to may be cut.
+    pub(super) fn open_as_found(&self, number: u64) -> Result<JournalFile> {
         let path = path(number);
         let file = self.device.open(&path, self.access).map_err(|e| Error::io(&path, e))?;
         let length = file.len().map_err(|e| Error::io(&path, e))?;
-        if length == 0 || !length.is_multiple_of(LENGTH_UNIT) || length > u64::from(u32::MAX) {
-            let expected = format!("a multiple of {LENGTH_UNIT} bytes");
-            return Err(corrupt(&path, length, "length of the file", expected, length));
-        }
         Ok(JournalFile { number, length, file })
     }
 

@@ -175,10 +175,9 @@ impl Found {
 
     /// Whether the sequence goes on at the start of file `number`.
     fn continues_in(&mut self, directory: &Directory, number: u64, database: u128) -> Result<bool> {
-        let file = match directory.open(number) {
-            Ok(file) => file,
+        let file = match directory.open_as_found(number) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
-            Err(error) => return Err(error),
+            opened => opened?,
         };
         let place = Place { database, position: JournalPosition { file: number, offset: 0 } };
         let continues = match Window::new(&file).group(place)? {
@@ -186,6 +185,7 @@ impl Found {
             Reading::Nothing(_) => false,
         };
         if continues {
+            file.check_whole()?;
             self.files.push(Arc::new(file));
         }
         Ok(continues)
@@ -204,7 +204,7 @@ impl Found {
         let Some(last) = self.files.last() else { return Ok(()) };
         let mut torn_end = self.search(last, u64::MAX, database)?;
         for number in later {
-            self.search(&directory.open(*number)?, u64::MAX, database)?;
+            self.search(&directory.open_as_found(*number)?, u64::MAX, database)?;
         }
         // Groups behind a torn one may have reached the device whole. They would verify once
         // new groups lead up to them, so their files go, and here they become zeros.
@@ -225,7 +225,7 @@ impl Found {
     fn search_near(&self, directory: &Directory, database: u128) -> Result<()> {
         let Some(last) = self.files.last().filter(|_| !self.report.clean) else { return Ok(()) };
         self.search(last, NEAR_BYTES, database)?;
-        match directory.open(last.number.saturating_add(1)) {
+        match directory.open_as_found(last.number.saturating_add(1)) {
             Ok(next) => self.search(&next, NEAR_BYTES, database).map(drop),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
             Err(error) => Err(error),

@@ -38,7 +38,23 @@ pub(crate) struct MissingCommits {
     pub(crate) last: CommitSequence,
 }
 
+/// A file of the journal that lacks bytes, or all of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Cut {
+    pub(crate) file: String,
+    /// What is there of it.
+    pub(crate) found: String,
+}
+
 impl MissingCommits {
+    /// Which they are.
+    pub(crate) fn commits(&self) -> String {
+        match (self.first, self.last) {
+            (first, last) if first == last => format!("commit {first}"),
+            (first, last) => format!("commits {first} to {last}"),
+        }
+    }
+
     /// The file they should be in.
     pub(crate) fn file(&self) -> String {
         files::path(self.position.file)
@@ -69,6 +85,26 @@ impl SalvagedJournal {
     /// Whether nothing in it verifies.
     pub(crate) fn is_empty(&self) -> bool {
         self.groups.is_empty()
+    }
+
+    /// A file that has not all of its bytes, so that the last commits may be gone unseen: of those
+    /// from number `begins` on, or of all if that is not known.
+    pub(crate) fn cut(&self, begins: Option<u64>) -> Option<Cut> {
+        let Some(begins) = begins.or_else(|| Some(self.files.first()?.number)) else {
+            let (file, found) = (files::DIRECTORY.to_owned(), "there is no file in it".to_owned());
+            return Some(Cut { file, found });
+        };
+        if self.files.iter().all(|file| file.number != begins) {
+            let found = "the journal goes on in this file, which is not there".to_owned();
+            return Some(Cut { file: files::path(begins), found });
+        }
+        // The mark says that there is nothing behind it.
+        if self.groups.last().is_some_and(|(_, header)| header.is_end_mark()) {
+            return None;
+        }
+        let cut = self.files.iter().find(|file| file.number >= begins && !file.is_whole())?;
+        let found = format!("it was cut: it has {} bytes", cut.length);
+        Some(Cut { file: files::path(cut.number), found })
     }
 
     /// Whether more than one group verifies: that of one alone may be by chance.

@@ -7,6 +7,7 @@
     clippy::arithmetic_side_effects
 )]
 
+use std::io::ErrorKind as Os;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
@@ -52,9 +53,18 @@ impl Segment {
     /// Opens a segment and reads its footer.
     pub(crate) fn open(device: &dyn Device, info: &SegmentInfo) -> Result<Arc<Self>> {
         let path = info.path();
-        let file = device
-            .open(&path, Access::Read)
-            .map_err(|error| Error::io(format!("cannot open {path}"), error))?;
+        let file = match device.open(&path, Access::Read) {
+            Err(error) if error.kind() == Os::NotFound => {
+                return Err(corrupt(
+                    &path,
+                    0,
+                    "segment",
+                    "the file that the manifest names",
+                    "none",
+                ));
+            }
+            opened => opened.map_err(|error| Error::io(format!("cannot open {path}"), error))?,
+        };
         let bytes = file
             .len()
             .map_err(|error| Error::io(format!("cannot get the size of {path}"), error))?;

@@ -23,6 +23,7 @@ mod lifecycle;
 mod limits;
 mod lives;
 mod memory;
+mod missing;
 mod navigation;
 mod patches;
 mod regressions;

@@ -275,6 +275,69 @@ fn commits_behind_a_damaged_group_are_lost_and_told() {
     assert!(is_told);
 }
 
+/// What only a commit that is gone changed was once counted as nothing.
+#[test]
+fn commits_that_are_gone_are_told_though_nothing_was_built_on_them() {
+    let device = MemoryDevice::new();
+    let db = open(&device, false).unwrap();
+    let put = |name: &str, text: &str| {
+        db.document(name).unwrap().put(text, &CommitOptions::default()).unwrap();
+    };
+    let names = ["a", "b"];
+    for name in names {
+        db.create_document(name).unwrap();
+        put(name, "\"first\"");
+    }
+    db.checkpoint().unwrap();
+    put("a", "\"the second\"");
+    names.into_iter().for_each(|name| put(name, "\"later\""));
+    db.close().unwrap();
+    let files = files_of(&device);
+    let (path, bytes) = files.iter().find(|(path, _)| path.starts_with("journal/")).unwrap();
+    let at = |text: &str| bytes.windows(text.len()).rposition(|part| part == text.as_bytes());
+    let (second, last) = (at("the second").unwrap(), at("later").unwrap());
+    let told = |files: &Files, bytes: &[u8]| {
+        let (report, new) = repaired(files, path, bytes);
+        assert!(!report.damage.is_empty(), "{report:?}");
+        let tells = |lost: &duramen::Lost| lost.what.starts_with("whatever was changed by commit");
+        let what = report.lost.iter().find(|lost| tells(lost)).unwrap().what.clone();
+        (what, open(&new, true).unwrap().document("b").unwrap().head_revision().unwrap())
+    };
+    let flipped = |at: usize| {
+        let mut bytes = bytes.clone();
+        bytes[at] ^= 1;
+        bytes
+    };
+    // The last commit is followed by the mark that it was there.
+    for (at, rest) in [(second, 2), (last, 1)] {
+        let (what, head) = told(&files, &flipped(at));
+        assert!(!what.contains("if there were any") && head == Revision(rest), "{what} {head}");
+    }
+    for cut in [second, last] {
+        let (what, head) = told(&files, &bytes[..cut]);
+        assert!(what.ends_with("if there were any") && head == Revision(1), "{what} {head}");
+    }
+    let mut without = files.clone();
+    without.remove(path);
+    assert!(told(&without, &[]).0.ends_with("if there were any"));
+    let no_journal: Files =
+        files.clone().into_iter().filter(|(path, _)| path.starts_with("segments/")).collect();
+    assert!(told(&no_journal, &[]).0.ends_with("if there were any"));
+}
+
+#[test]
+fn a_database_that_is_being_written_is_not_repaired() {
+    let device = MemoryDevice::new();
+    let db = open(&device, false).unwrap();
+    db.create_document("a").unwrap().put("1", &CommitOptions::default()).unwrap();
+    let error = repair(&device).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Busy);
+    let own = std::process::id().to_string();
+    assert!(error.message().contains(&own), "{error}");
+    db.close().unwrap();
+    assert!(repair(&device).unwrap().0.is_complete());
+}
+
 #[test]
 fn damaged_databases_are_repaired_or_refused_and_never_written() {
     let (files, texts) = database();

@@ -456,3 +456,35 @@ fn the_history_that_is_left_is_exported_and_taken_over_from_1_on() {
     assert_eq!(copy.at_tag("old").unwrap().revision(), Revision(1));
     assert_eq!(copy.at_tag("new").unwrap().revision(), Revision(6));
 }
+
+/// Times once bounded the log as if nothing before the beginning of the history were kept.
+#[test]
+fn a_log_between_times_has_the_tagged_revisions_of_that_time() {
+    let (device, clock) = (Arc::default(), Arc::default());
+    let db = open(&device, &clock);
+    let document = db.create_document("d").unwrap();
+    let at = |revision: u64| Micros(i64::try_from(revision).unwrap() * 1_000);
+    for revision in 1..=8 {
+        let options = CommitOptions { timestamp: Some(at(revision)), ..plain() };
+        document.put(format!("{{\"n\":{revision}}}"), &options).unwrap();
+    }
+    for tagged in [2, 3, 5] {
+        document.tag(&format!("t{tagged}"), Some(Revision(tagged)), &plain()).unwrap();
+    }
+    document.retain(Retention::Last(2), &plain()).unwrap();
+    compact(&db);
+    let kept = [2, 3, 5, 7, 8];
+    for (from, to) in (0..10).flat_map(|from| (0..10).map(move |to| (from, to))) {
+        let time = |revision| Some(duramen::Moment::Time(at(revision)));
+        let mut query = LogQuery { from: time(from), to: time(to), ..LogQuery::default() };
+        let listed = |query: &LogQuery| -> Vec<u64> {
+            let rows = document.log(query).unwrap();
+            rows.map(|row| row.unwrap().revision.0).collect()
+        };
+        let wanted: Vec<u64> =
+            kept.into_iter().filter(|kept| (from..=to).contains(kept)).rev().collect();
+        assert_eq!(listed(&query), wanted, "{query:?}");
+        query.path = Some(JsonPointer::parse("/n").unwrap().into());
+        assert!(listed(&query).iter().all(|revision| wanted.contains(revision)), "{query:?}");
+    }
+}

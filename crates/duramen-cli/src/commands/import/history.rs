@@ -6,6 +6,7 @@ use std::path::Path;
 use duramen::{Database, HistoryImport, Result as EngineResult};
 use serde::Serialize;
 
+use super::safe;
 use crate::exit::{Failure, Success};
 use crate::history_line::HistoryLine;
 use crate::interruption::Interruption;
@@ -24,13 +25,11 @@ pub(super) fn run(
     // Whatever the end, what was loaded is made safe before anything is said about it.
     database.flush()?;
     if loaded.is_err() && counts.made > 0 {
-        eprintln!("the first {} revisions are safe; the same command goes on", counts.read);
+        eprintln!("{}; the same command goes on", safe(counts.read, "revisions"));
     }
     if !loaded? {
-        let message = format!(
-            "interrupted: the first {} revisions are safe; the same command goes on",
-            counts.read
-        );
+        let safe = safe(counts.read, "revisions");
+        let message = format!("interrupted: {safe}; the same command goes on");
         return Err(Failure::Interrupted(message));
     }
     let revision = import.finish()?.0;

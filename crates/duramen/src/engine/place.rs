@@ -1,0 +1,72 @@
+//! Whether a place without a manifest may become a database, and what to say where there is none.
+//!
+//! Invariant: what a lost manifest leaves is never overwritten.
+
+use std::io::ErrorKind as Os;
+use std::sync::Arc;
+
+use crate::engine::recovery::LOCK;
+use crate::engine::salvage::COPIES;
+use crate::engine::unfinished;
+use crate::error::{Error, ErrorKind, Result};
+use crate::io::{Access, Device};
+use crate::segment::salvage::numbers;
+use crate::{journal, manifest, staging};
+
+/// The error for a place without a manifest.
+pub(super) fn absence(device: &Arc<dyn Device>) -> Error {
+    check_remains(device).err().unwrap_or_else(|| {
+        let message = "there is no Duramen database here: create one with \"duramen init\", or \
+                       check the path";
+        Error::new(ErrorKind::NotFound, message)
+    })
+}
+
+/// Refuses a place that has what only a database with a manifest has, or one in the making.
+pub(super) fn check_remains(device: &Arc<dyn Device>) -> Result<()> {
+    if device.open(unfinished::MANIFEST, Access::Read).is_ok() {
+        let message = format!(
+            "there is no Duramen database here: {} is of a load that has not ended or was \
+             interrupted; if none is running, remove the folder and load again",
+            unfinished::MANIFEST
+        );
+        return Err(Error::new(ErrorKind::NotFound, message));
+    }
+    // Cells that a repair copied are made for a new database, and of no use to another.
+    let number = numbers(device.as_ref())?.into_iter().find(|&number| number < COPIES);
+    let segment = number.map(crate::segment::path);
+    let Some(file) =
+        segment.map_or_else(|| journal::written(Arc::clone(device)), |path| Ok(Some(path)))?
+    else {
+        return Ok(());
+    };
+    let message = format!(
+        "{}: it is missing, though {file} of a database is there: restore a backup, or salvage \
+         what is there with \"duramen repair\"; if it was left by a restore that was interrupted, \
+         remove the folder",
+        manifest::PATH
+    );
+    Err(Error::new(ErrorKind::Corrupt, message))
+}
+
+/// Refuses to make a database where something else is, or if it should not be made.
+pub(super) fn check_place(device: &Arc<dyn Device>, create: bool) -> Result<()> {
+    if !create {
+        return Err(absence(device));
+    }
+    check_remains(device)?;
+    let names = match device.list("") {
+        Err(error) if error.kind() == Os::NotFound => Vec::new(),
+        listed => {
+            listed.map_err(|error| Error::io("cannot look into the database folder", error))?
+        }
+    };
+    let ours = [LOCK, "MANIFEST.new", "journal", "segments", staging::DIRECTORY];
+    if let Some(other) = names.iter().find(|name| !ours.contains(&name.as_str())) {
+        let message = format!(
+            "the folder is not a Duramen database: it has \"{other}\"; name an empty or a new one"
+        );
+        return Err(Error::new(ErrorKind::Invalid, message));
+    }
+    Ok(())
+}
