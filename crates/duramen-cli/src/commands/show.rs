@@ -41,8 +41,10 @@ impl Show {
             Some(text) => moment::revision(&document, text)?,
         };
         let changes = changes(&document, revision)?;
-        let lines = |changes: &'_ Vec<Change>| changes.iter().map(ChangeLine::try_from).collect();
-        let diff = changes.as_ref().map(lines).transpose()?;
+        let diff = match &changes {
+            Some(changes) => Some(changes.iter().map(ChangeLine::try_from).collect::<Result<_>>()?),
+            None => None,
+        };
         output.record(&Shown { entry: entry(&document, revision)?.into(), diff })?;
         Ok(Success::Done)
     }
