@@ -70,6 +70,7 @@ fn a_spare_journal_file_that_was_cut_is_made_anew() {
     let device = MemoryDevice::new();
     let db = open(&device, false).unwrap();
     let document = db.create_document("d").unwrap();
+    db.checkpoint().unwrap();
     document.put("1", &CommitOptions::default()).unwrap();
     let unclean = files_of(&device);
     drop(document);

@@ -290,7 +290,9 @@ fn commits_that_are_gone_are_told_though_nothing_was_built_on_them() {
     }
     db.checkpoint().unwrap();
     put("a", "\"the second\"");
-    names.into_iter().for_each(|name| put(name, "\"later\""));
+    for name in names {
+        put(name, "\"later\"");
+    }
     db.close().unwrap();
     let files = files_of(&device);
     let (path, bytes) = files.iter().find(|(path, _)| path.starts_with("journal/")).unwrap();
