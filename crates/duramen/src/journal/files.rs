@@ -69,7 +69,7 @@ impl JournalFile {
     /// Whether its length is one that a file is made with; any other was cut.
     pub(super) fn is_whole(&self) -> bool {
         let length = self.length;
-        length > 0 && length.is_multiple_of(LENGTH_UNIT) && length <= u64::from(u32::MAX)
+        length > 0 && length.is_multiple_of(LENGTH_UNIT) && u32::try_from(length).is_ok()
     }
 
     /// Refuses a file that was cut.
