@@ -162,10 +162,14 @@ fn tags_whose_hashes_a_purge_forgot_are_restored_checked_and_dumped() {
         let tag = there.tags().unwrap().remove(0);
         assert_eq!(tag.hash, there.at(Revision(1)).unwrap().content_hash().unwrap());
         assert_eq!(story(&loaded(&restored).document("d").unwrap()), story(&there));
+        drop(there);
+        restored.close().unwrap();
         let copy = repaired(&device, |what| what.contains("which was under way"));
         assert_eq!(copy.document("d").unwrap().tags().unwrap().len(), 1);
         // A purge that was under way goes on.
+        let restored = Database::open_device(device, options()).unwrap();
         restored.compact(go_on).unwrap();
+        let there = restored.document("d").unwrap();
         let purges = there.purges().unwrap();
         assert!(purges.iter().all(|purge| !purge.is_pending), "{purges:?}");
         assert_eq!(purges.len(), usize::from(commit > before.0));
