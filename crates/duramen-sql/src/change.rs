@@ -156,7 +156,7 @@ impl Session {
             let committed = transaction.commit(&CommitOptions::default())?;
             let revision = committed.revisions.first().map(|(_, revision)| *revision);
             let Some(returning) = returning else {
-                return self.counted(changed.keys.len(), revision);
+                return Self::counted(changed.keys.len(), revision);
             };
             let after = revision.unwrap_or(target.revision);
             let at = if changed.told_at == Told::After { after } else { target.revision };
@@ -195,15 +195,15 @@ impl Session {
     }
 
     /// The answer of a statement that has no rows to count.
-    pub(crate) fn done(&self, what: &str) -> Result<Answer<'_>> {
+    pub(crate) fn done<'s>(what: &str) -> Result<Answer<'s>> {
         let schema = Schema::new(vec![Field::new("done", DataType::Utf8, false)]);
         let column: ArrayRef = Arc::new(StringArray::from(vec![what]));
         let batch = RecordBatch::try_new(Arc::new(schema), vec![column]);
-        Ok(self.answer(batch.map_err(failure::arrow)?))
+        Ok(Self::answer(batch.map_err(failure::arrow)?))
     }
 
     /// The answer of a statement without `RETURNING`.
-    pub(crate) fn counted(&self, rows: usize, revision: Option<Revision>) -> Result<Answer<'_>> {
+    pub(crate) fn counted<'s>(rows: usize, revision: Option<Revision>) -> Result<Answer<'s>> {
         let column = |name: &str, is_nullable| Field::new(name, DataType::Int64, is_nullable);
         let schema = Schema::new(vec![column("rows", false), column("revision", true)]);
         let rows = i64::try_from(rows).unwrap_or(i64::MAX);
@@ -212,7 +212,7 @@ impl Session {
             Arc::new(Int64Array::from(vec![revision.map(|revision| revision.0.cast_signed())])),
         ];
         let batch = RecordBatch::try_new(Arc::new(schema), columns).map_err(failure::arrow)?;
-        Ok(self.answer(batch))
+        Ok(Self::answer(batch))
     }
 }
 

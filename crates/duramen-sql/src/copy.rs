@@ -171,7 +171,6 @@ impl Copy {
     }
 
     /// Bytes of the file; none if it has no length.
-    #[expect(clippy::disallowed_methods, reason = "these are the user's files, not the engine's")]
     fn bytes(&self) -> Option<u64> {
         let metadata = fs::metadata(&self.file).ok();
         metadata.filter(fs::Metadata::is_file).map(|metadata| metadata.len())
@@ -240,7 +239,7 @@ impl Session {
         let (format, answer) =
             (copy.format()?, self.read_with(&query, places, self.tables(places))?);
         let rows = replace_file(&copy.file, |out| answer.write_counted(format, out))?;
-        self.counted(rows, None)
+        Self::counted(rows, None)
     }
 
     fn copy_from(&self, copy: &Copy, places: &Places) -> Result<Answer<'_>> {
@@ -255,7 +254,7 @@ impl Session {
         let allowance = Allowance::begin(&self.options);
         let loaded = self.load(copy, (name, keys), (&allowance, &meter)).map_err(in_file)?;
         if let Some((commit, rows)) = loaded {
-            return self.counted(rows, Some(commit.revision));
+            return Self::counted(rows, Some(commit.revision));
         }
         meter.read.store(0, Ordering::Relaxed);
         let mut records = copy.records(&meter.read)?;
@@ -273,7 +272,7 @@ impl Session {
             }
         }
         let committed = transaction.commit(&CommitOptions::default())?;
-        self.counted(staged.rows, committed.revisions.first().map(|(_, revision)| *revision))
+        Self::counted(staged.rows, committed.revisions.first().map(|(_, revision)| *revision))
     }
 
     /// Loads a file in bulk: how many rows it had; none if they have to be inserted.

@@ -121,7 +121,7 @@ pub(crate) fn is_known(name: &str) -> bool {
     names().any(|known| known == name)
 }
 
-/// The functions of DataFusion that stand where tables stand.
+/// The functions of `DataFusion` that stand where tables stand.
 pub(crate) fn of_others() -> impl Iterator<Item = Arc<TableFunction>> {
     SessionStateDefaults::default_table_functions().into_iter()
 }

@@ -1,4 +1,4 @@
-//! `information_schema`: what DataFusion tells of tables, columns, views and functions, and our
+//! `information_schema`: what `DataFusion` tells of tables, columns, views and functions, and our
 //! functions that stand where tables stand, of which it knows the names only.
 
 use std::collections::HashMap;

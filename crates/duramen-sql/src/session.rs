@@ -172,7 +172,7 @@ impl Session {
     }
 
     /// Rows that are there already, as an answer.
-    pub(crate) fn answer(&self, batch: RecordBatch) -> Answer<'_> {
+    pub(crate) fn answer<'s>(batch: RecordBatch) -> Answer<'s> {
         let (schema, source) = (batch.schema(), Source::Ready(Some(batch)));
         let allowance = Allowance::default();
         Answer { session: PhantomData, schema, source, allowance, is_over: false, rows: 0 }

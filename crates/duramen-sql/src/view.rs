@@ -104,7 +104,7 @@ impl Session {
         if is_there && !view.or_replace {
             let message = format!("there is a view {name:?} already");
             if view.if_not_exists {
-                return self.done(&message);
+                return Self::done(&message);
             }
             let message = format!("{message}: CREATE OR REPLACE VIEW");
             return Err(Error::new(ErrorKind::Conflict, message));
@@ -122,7 +122,7 @@ impl Session {
         let record = json!({ QUERY: query }).to_string();
         transaction.put_record(VIEWS, &Key::from(name.as_str()), record.as_bytes())?;
         transaction.commit(&CommitOptions::default())?;
-        self.done(&format!("made the view {name:?}"))
+        Self::done(&format!("made the view {name:?}"))
     }
 
     pub(crate) fn drop_view(&self, name: &ObjectName) -> Result<String> {

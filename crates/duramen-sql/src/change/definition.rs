@@ -24,11 +24,11 @@ impl Session {
         }
         match self.db().create_collection(&name, keys) {
             Err(error) if error.kind() == ErrorKind::Conflict && table.if_not_exists => {
-                self.done(&format!("there is {name:?} already"))
+                Self::done(&format!("there is {name:?} already"))
             }
             made => {
                 made?;
-                self.done(&format!("made the collection {name:?} with keys of the type {keys}"))
+                Self::done(&format!("made the collection {name:?} with keys of the type {keys}"))
             }
         }
     }
@@ -51,7 +51,7 @@ impl Session {
         let collection = &target.collection;
         let is_there = collection.indexes()?.iter().any(|known| known.name == name);
         if index.if_not_exists && is_there {
-            return self.done(&format!("there is an index {name:?} already"));
+            return Self::done(&format!("there is an index {name:?} already"));
         }
         let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
         let mut definition = IndexDefinition::new(&name, &paths)?;
@@ -59,7 +59,7 @@ impl Session {
             definition = definition.unique();
         }
         collection.create_index(&definition)?;
-        self.done(&format!("made the index {name:?} of {:?}", collection.name()))
+        Self::done(&format!("made the index {name:?} of {:?}", collection.name()))
     }
 
     /// Drops what a statement names, one after the other.
@@ -78,9 +78,9 @@ impl Session {
         };
         match dropped {
             Err(error) if error.kind() == ErrorKind::NotFound && *if_exists => {
-                self.done(&format!("there is no {name} to drop"))
+                Self::done(&format!("there is no {name} to drop"))
             }
-            dropped => self.done(&dropped?),
+            dropped => Self::done(&dropped?),
         }
     }
 
