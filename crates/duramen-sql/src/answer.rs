@@ -57,9 +57,12 @@ impl Iterator for Answer<'_> {
             return None;
         }
         let next = match &mut self.source {
-            Source::Query { batches, .. } => {
-                let next = session::wait(&self.allowance, pin!(batches.recv()));
-                next.unwrap_or_else(|error| Some(Err(error)))
+            Source::Query { batches, task } => {
+                match session::wait(&self.allowance, pin!(batches.recv())) {
+                    Ok(None) => session::ended(&self.allowance, task).err().map(Err),
+                    Ok(next) => next,
+                    Err(error) => Some(Err(error)),
+                }
             }
             Source::Ready(batch) => batch.take().map(Ok),
         };

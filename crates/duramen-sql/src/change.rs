@@ -188,9 +188,17 @@ impl Session {
             let what = format!("a change of the view {name:?}: change what it reads");
             return Err(unsupported(&what));
         }
-        let table = tables.collection(&name)?;
         let collection = self.db().collection(&name)?;
-        let revision = collection.head()?.revision();
+        let revision = match collection.head() {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let message = format!(
+                    "the table {name:?} was dropped: CREATE TABLE of its name goes on with it"
+                );
+                return Err(Error::new(ErrorKind::NotFound, message));
+            }
+            head => head?.revision(),
+        };
+        let table = tables.collection(&name)?;
         Ok(Target { collection, table, revision })
     }
 

@@ -43,7 +43,7 @@ impl SchemaProvider for Information {
     }
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-        let rows: fn(&Described) -> Vec<Row> = match name {
+        let rows: fn(&Described) -> Vec<Row> = match name.to_ascii_lowercase().as_str() {
             "routines" => |function| vec![routine(function)],
             "parameters" => parameters,
             _ => return self.0.table(name).await,

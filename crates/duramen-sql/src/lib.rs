@@ -38,6 +38,7 @@ mod outfile;
 mod parameter;
 mod portion;
 mod pruning;
+mod read_once;
 mod record_file;
 mod record_json;
 mod record_load;

@@ -74,7 +74,11 @@ impl RecordLoad<'_> {
             return Ok(false);
         }
         match db.collection(self.name) {
-            Ok(collection) => Ok(collection.head()?.revision().0 == 0),
+            // One that is deleted has revisions.
+            Ok(collection) => match collection.head() {
+                Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+                head => Ok(head?.revision().0 == 0),
+            },
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(true),
             Err(error) => Err(error),
         }

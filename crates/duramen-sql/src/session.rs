@@ -22,6 +22,7 @@ use duramen::{Database, Error, ErrorKind, Result};
 use futures::StreamExt;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
 
 use crate::allowance::Allowance;
 use crate::answer::{Answer, Source};
@@ -30,7 +31,7 @@ use crate::copy::CopyProgress;
 use crate::parameter::Parameter;
 use crate::statement::{Places, Request};
 use crate::table::Wanted;
-use crate::{as_of_join, failure, fast, function, json_function, statement};
+use crate::{as_of_join, failure, fast, function, json_function, read_once, statement};
 
 /// How often a query that is waited for is asked whether to go on.
 const STEP: Duration = Duration::from_millis(10);
@@ -288,6 +289,11 @@ pub(crate) fn wait<T>(
     }
 }
 
+/// Whether a query that has no more to say came to its end: one that panics says no more either.
+pub(crate) fn ended(allowance: &Allowance, task: &mut JoinHandle<()>) -> Result<()> {
+    wait(allowance, pin!(task))?.map_err(|error| defect().with_source(error))
+}
+
 /// Where queries are planned that are a part of others.
 pub(crate) fn planning_context(tables: Arc<Tables>) -> SessionContext {
     let config = config(SessionOptions::default().memory_bytes);
@@ -324,6 +330,7 @@ fn context_in(
         .with_default_features()
         .with_optimizer_rules(fast::with_rule())
         .with_query_planner(Arc::new(as_of_join::Planner))
+        .with_physical_optimizer_rule(Arc::new(read_once::Rule))
         .build();
     let context = SessionContext::new_with_state(state);
     as_of_join::register(&context);
@@ -385,6 +392,23 @@ mod tests {
     use duramen::CommitOptions;
 
     use super::*;
+
+    /// A query that panicked once ended as one that finds nothing.
+    #[test]
+    fn panicking_query_is_no_empty_answer() {
+        let session = Session::new(Database::memory().unwrap(), SessionOptions::default());
+        let (batches_to, batches) = mpsc::channel(BATCHES_AHEAD);
+        let task = session.runtime().unwrap().spawn(async move {
+            let _batches_to = batches_to;
+            panic!("as tests want it");
+        });
+        let schema = Arc::new(datafusion::arrow::datatypes::Schema::empty());
+        let source = Source::Query { batches, task };
+        let (session, allowance) = (PhantomData, Allowance::default());
+        let mut answer = Answer { session, schema, source, allowance, is_over: false, rows: 0 };
+        assert_eq!(answer.next().unwrap().unwrap_err().kind(), ErrorKind::Internal);
+        assert!(answer.next().is_none());
+    }
 
     /// A query whose threads all computed once kept whoever waited from looking at the clock.
     #[test]

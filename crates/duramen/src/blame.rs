@@ -174,7 +174,11 @@ impl Blame {
             self.origins.clear();
         }
         let is_older = self.tree.check_kept(revision).is_err();
-        let known = Revision(self.tree.kept().told(short(revision), self.at).into());
+        let known = if is_older {
+            Revision(self.tree.kept().told(short(revision), self.at).into())
+        } else {
+            revision
+        };
         let row = self.tree.row(known)?;
         let told = |text: Option<Box<str>>| text.filter(|_| !is_older).map(Into::into);
         let origin = Origin {

@@ -247,8 +247,8 @@ impl Database {
         };
         let head = present.as_ref().map_or(Revision(0), |present| Revision(present.last));
         let dropped = match &present {
-            Some(present) => present.document.head_revision()?.0 - present.last,
-            None => 0,
+            Some(present) if head.0 > 0 => present.kept.numbered(head.0) - head.0,
+            _ => 0,
         };
         let (database, name) = (self.clone(), name.to_owned());
         let (is_missing, taken) = (present.is_none(), Revision(0));
@@ -310,6 +310,16 @@ impl HistoryImport {
         Err(Error::new(ErrorKind::Conflict, message))
     }
 
+    /// The revision that the document has of a number in the history.
+    fn revision_of(&self, number: Revision) -> Revision {
+        match &self.present {
+            Some(present) if number.0 > 0 && number <= self.head => {
+                Revision(present.kept.numbered(number.0))
+            }
+            _ => Revision(number.0 + self.dropped),
+        }
+    }
+
     fn compare(&self, present: &ExportedRevision, given: &ExportedRevision) -> Result<()> {
         let what = if present.timestamp != given.timestamp {
             "timestamp"
@@ -343,7 +353,7 @@ impl HistoryImport {
             transaction.create_document(name)?;
             transaction.declare(name, &self.facts.options)?;
         } else {
-            transaction.expect(name, Revision(self.taken.0 + self.dropped))?;
+            transaction.expect(name, self.revision_of(self.taken))?;
         }
         // What a purge took may have been all that a revision changed.
         if let ExportedContent::Patch { patch, moves } = &given.content
@@ -361,7 +371,7 @@ impl HistoryImport {
             durability: self.durability,
             ..CommitOptions::default()
         })?;
-        let expected = Revision(given.revision.0 + self.dropped);
+        let expected = self.revision_of(given.revision);
         if committed.revisions.iter().any(|(_, revision)| *revision == expected) {
             return Ok(());
         }

@@ -15,6 +15,7 @@ use std::io;
 use std::sync::Arc;
 
 pub use directory::DirectoryDevice;
+pub(crate) use directory::directories_around;
 pub use memory::MemoryDevice;
 pub use path::{check_path, split_path};
 

@@ -60,10 +60,9 @@ impl Snapshot {
         tree.check_kept(revision)
             .map_err(|error| error.in_context(format!("document {name:?}")))?;
         if let Some(deleted) = tree.deleted_in(short(revision))? {
-            let before = Revision(deleted.0 - 1);
-            let earlier = match tree.check_kept(before) {
-                Ok(()) => format!("read an earlier one (--at {before}), or"),
-                Err(_) => "its retention keeps none before;".to_owned(),
+            let earlier = match tree.kept().at_or_before(deleted.0 - 1) {
+                0 => "its retention keeps none before;".to_owned(),
+                before => format!("read an earlier one (--at {before}), or"),
             };
             let message = format!(
                 "document {name:?} was deleted in revision {deleted}: {earlier} put a value to go \

@@ -22,15 +22,48 @@ impl Session {
                 "this CREATE TABLE: give the name and the column _key, then INSERT",
             ));
         }
+        if self.tables(&Places::default()).view(&name)?.is_some() {
+            let message = format!(
+                "there is a view {name:?} already: drop it, or give the table another name"
+            );
+            return Err(Error::new(ErrorKind::Conflict, message));
+        }
         match self.db().create_collection(&name, keys) {
-            Err(error) if error.kind() == ErrorKind::Conflict && table.if_not_exists => {
-                Self::done(&format!("there is {name:?} already"))
+            Err(error) if error.kind() == ErrorKind::Conflict => {
+                if self.revive(&name, keys)? {
+                    return Self::done(&format!("the collection {name:?} goes on, empty"));
+                }
+                if table.if_not_exists {
+                    return Self::done(&format!("there is {name:?} already"));
+                }
+                Err(error)
             }
             made => {
                 made?;
                 Self::done(&format!("made the collection {name:?} with keys of the type {keys}"))
             }
         }
+    }
+
+    /// Has a deleted collection go on without records; whether it was deleted.
+    fn revive(&self, name: &str, keys: KeyKind) -> Result<bool> {
+        let Ok(collection) = self.db().collection(name) else { return Ok(false) };
+        match collection.head() {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            head => return head.map(|_| false),
+        }
+        let found = collection.key_kind();
+        if found != keys {
+            let message = format!(
+                "the deleted collection {name:?} has keys of the type {found}: create the table \
+                 with these, or rename the collection to free the name"
+            );
+            return Err(Error::new(ErrorKind::Conflict, message));
+        }
+        let mut transaction = self.db().transaction();
+        transaction.put(name, b"{}")?;
+        transaction.commit(&CommitOptions::default())?;
+        Ok(true)
     }
 
     pub(super) fn create_index(&self, index: &CreateIndex, places: &Places) -> Result<Answer<'_>> {

@@ -81,7 +81,7 @@ pub(super) fn cut(
         facts.push(&cell_key::meta(*tree), &extent.encode())?;
     }
     let segments = [facts.finish(sequence)?, cells.finish(sequence)?];
-    // A purge may have been under way then: who compacts or purges next looks, and goes on with it.
+    // A purge may have been under way then: who opens it for writing looks, and goes on with it.
     let purging = manifest.purging || cutter.facts.iter().any(|(tree, _)| *tree == CATALOGUE);
     Ok(Manifest {
         purging,

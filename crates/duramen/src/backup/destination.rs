@@ -3,11 +3,13 @@
 
 use std::fmt;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::record;
-use crate::io::{Access, Device, DirectoryDevice, File, Lock, split_path, write_all_at};
+use crate::io::{
+    Access, Device, DirectoryDevice, File, Lock, directories_around, split_path, write_all_at,
+};
 use crate::manifest::Manifest;
 
 /// Bytes that are copied at once.
@@ -67,10 +69,9 @@ impl BackupFolder {
     /// Backups in a folder of the operating system, which the first one makes.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
-        let absolute = std::path::absolute(&path).unwrap_or_default();
-        let device = |path: &Path| Arc::new(DirectoryDevice::new(path)) as Arc<dyn Device>;
-        let around = absolute.ancestors().skip(1).map(device).collect();
-        Self { device: device(&path), around }
+        let device = |path: PathBuf| Arc::new(DirectoryDevice::new(path)) as Arc<dyn Device>;
+        let around = directories_around(&path).into_iter().map(device).collect();
+        Self { device: device(path), around }
     }
 
     /// Backups among the files of a device.

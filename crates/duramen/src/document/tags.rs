@@ -112,7 +112,9 @@ impl Document {
             let row = catalogue.row(tag.set)?;
             // A purge leaves the hash open until it is done, and in what is older for ever.
             let hash = match tag.hash {
-                OPEN_HASH => self.at(tag.revision).and_then(|at| at.content_hash())?,
+                OPEN_HASH => {
+                    self.at(tag.revision).and_then(|at| at.content_hash()).unwrap_or(tag.hash)
+                }
                 known => known,
             };
             Ok(Tag {

@@ -40,6 +40,10 @@ pub(super) fn check_remains(device: &Arc<dyn Device>) -> Result<()> {
     else {
         return Ok(());
     };
+    if device.open(manifest::PATH, Access::Read).is_ok() {
+        let message = "another process has just made the database: try again";
+        return Err(Error::new(ErrorKind::Busy, message));
+    }
     let message = format!(
         "{}: it is missing, though {file} of a database is there: restore a backup, or salvage \
          what is there with \"duramen repair\"; if it was left by a restore that was interrupted, \

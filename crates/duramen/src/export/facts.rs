@@ -108,7 +108,7 @@ impl HistoryImport {
                 durability: self.durability,
                 ..CommitOptions::default()
             };
-            document.tag(name, Some(*revision), &options)?;
+            document.tag(name, Some(self.revision_of(*revision)), &options)?;
         }
         let mut purges = self.facts.purges.iter();
         purges.try_for_each(|purge| document.remember_purge(purge, self.durability))
@@ -125,7 +125,7 @@ impl HistoryImport {
                 return Err(Error::new(ErrorKind::Invalid, message));
             }
             if let Some(other) = present.iter().find(|other| other.name == *name)
-                && other.revision != *revision
+                && other.revision != self.revision_of(*revision)
             {
                 let message = format!(
                     "the tag {name:?} of document {:?} is at revision {} already, in the history \
@@ -134,7 +134,7 @@ impl HistoryImport {
                 );
                 return Err(Error::new(ErrorKind::Conflict, message));
             }
-            let found = document.at(*revision)?.content_hash()?;
+            let found = document.at(self.revision_of(*revision))?.content_hash()?;
             if found != *expected {
                 return Err(wrong_hash(name, *revision, (*expected, found)));
             }

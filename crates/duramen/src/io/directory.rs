@@ -15,6 +15,13 @@ use super::{
     Access, Device, File, Lock, Mapped, Mapping, check_path, mapped_bytes, split_path, write_all_at,
 };
 
+/// A path as far as it is there, by no links, and all directories that it is in.
+pub(crate) fn directories_around(path: &Path) -> Vec<PathBuf> {
+    let absolute = std::path::absolute(path).unwrap_or_default();
+    let real = absolute.ancestors().find_map(|path| fs::canonicalize(path).ok());
+    real.map_or_else(Vec::new, |real| real.ancestors().map(Path::to_owned).collect())
+}
+
 /// Files in a directory of the operating system.
 ///
 /// ```

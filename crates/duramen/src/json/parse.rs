@@ -27,8 +27,8 @@ pub struct ParseOptions {
     pub strict: bool,
 }
 
-/// Reads one JSON value, the outermost `wrapping` levels of which do not count; a byte order mark in
-/// front of it is skipped.
+/// Reads one JSON value, the outermost `wrapping` levels of which do not count; a byte order mark
+/// in front of it is skipped.
 pub(super) fn read(text: &[u8], options: ParseOptions, wrapping: usize) -> Result<Tape<'_>> {
     if text.len() > COMMIT_BYTES_MAX {
         let message =

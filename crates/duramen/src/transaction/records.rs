@@ -7,6 +7,7 @@ use crate::document::Document;
 use crate::engine::catalogue::no_document;
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::{Item, JsonPointer, ParseOptions, Tape};
+use crate::node::NodeId;
 use crate::patch;
 use crate::transaction::Transaction;
 use crate::tree::Tree;
@@ -25,18 +26,20 @@ impl Transaction {
         if let Some(records) = self.read_records(name, Some(key))? {
             return Ok(records.get(key)?.map(|record| record.json));
         }
-        let text = self.key_kind(name)?.text_of(key)?;
-        let writer = self.writer(name)?;
-        let Some(record) = writer.record(&text)? else { return Ok(None) };
+        let text = self.put_kind(name)?.text_of(key)?;
+        let writer = self.any_writer(name)?;
+        let Some(record) = present(writer, &text)? else { return Ok(None) };
         let mut json = Vec::new();
         writer.tree.append_json((record, writer.revision), &Format::default(), &mut json)?;
         Ok(Some(String::from_utf8_lossy(&json).into_owned()))
     }
 
-    /// Adds a record; `Conflict` if there is one with that key.
+    /// Adds a record; `Conflict` if there is one with that key. A deleted collection lives again,
+    /// with this record.
     pub fn insert_record(&mut self, name: &str, key: &Key, json: &[u8]) -> Result<()> {
-        self.change_record(name, key, |writer, text| {
-            if writer.record(text)?.is_some() {
+        let text = &*self.put_kind(name)?.text_of(key)?;
+        self.change_collection(name, |writer| {
+            if present(writer, text)?.is_some() {
                 let message = format!(
                     "there is a record {key} in collection {name:?} already: put or update it, or \
                      choose another key"
@@ -47,9 +50,11 @@ impl Transaction {
         })
     }
 
-    /// Adds a record or saves another value of it.
+    /// Adds a record or saves another value of it. A deleted collection lives again, with this
+    /// record.
     pub fn put_record(&mut self, name: &str, key: &Key, json: &[u8]) -> Result<()> {
-        self.change_record(name, key, |writer, text| put(writer, (key, text), json))
+        let text = self.put_kind(name)?.text_of(key)?;
+        self.change_collection(name, |writer| put(writer, (key, &text), json))
     }
 
     /// Adds any number of records or saves other values of them.
@@ -62,7 +67,7 @@ impl Transaction {
         if records.peek().is_none() {
             return Ok(());
         }
-        let kind = self.key_kind(name)?;
+        let kind = self.put_kind(name)?;
         self.change_collection(name, |writer| {
             let mut puts = None;
             for (key, json) in records {
@@ -133,7 +138,13 @@ impl Transaction {
 
     /// The type of a collection's keys.
     pub(crate) fn key_kind(&mut self, name: &str) -> Result<KeyKind> {
-        let keys = self.writer(name)?.options.as_ref().and_then(|options| options.collection);
+        self.writer(name)?;
+        self.put_kind(name)
+    }
+
+    /// The same where the collection may be deleted.
+    fn put_kind(&mut self, name: &str) -> Result<KeyKind> {
+        let keys = self.any_writer(name)?.options.as_ref().and_then(|options| options.collection);
         keys.ok_or_else(|| no_collection(name))
     }
 
@@ -182,9 +193,20 @@ fn put_next<'w>(
     }
     let puts = match puts {
         Some(puts) => puts,
-        none => none.insert(RecordPuts::of(writer)?),
+        none => {
+            if writer.deleted()?.is_some() {
+                // What it had would else be taken for there.
+                writer.put_root(&Tape::parse(b"{}", ParseOptions::default())?)?;
+            }
+            none.insert(RecordPuts::of(writer)?)
+        }
     };
     puts.put(text, &tape, tape.root())
+}
+
+/// A record that is there: in a deleted collection none is.
+fn present(writer: &Writer, key: &str) -> Result<Option<NodeId>> {
+    if writer.deleted()?.is_some() { Ok(None) } else { writer.record(key) }
 }
 
 /// The place of a record that is there.
@@ -199,7 +221,7 @@ fn place(writer: &Writer, (name, key): (&str, &Key), text: &str) -> Result<JsonP
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CommitOptions, Database};
+    use crate::{CommitOptions, Database, Filter, IndexDefinition, Revision};
 
     /// A record of a shape that is that of its neighbours, or not.
     fn json(key: u64, turn: u64) -> String {
@@ -208,6 +230,35 @@ mod tests {
             1 => "{}".to_owned(),
             _ => format!(r#"{{"a":{key},"b":"{turn}"}}"#),
         }
+    }
+
+    /// A deleted collection was refused all records, and told to put one.
+    #[test]
+    fn deleted_collection_goes_on_with_a_record() {
+        let db = Database::memory().unwrap();
+        let options = CommitOptions::default();
+        let records = db.create_collection("r", KeyKind::Text).unwrap();
+        for key in ["a", "b"] {
+            records.put(key, format!(r#"{{"n":"{key}"}}"#), &options).unwrap();
+        }
+        records.create_index(&IndexDefinition::new("n", &["n"]).unwrap()).unwrap();
+        let mut transaction = db.transaction();
+        transaction.delete_document("r").unwrap();
+        transaction.commit(&options).unwrap();
+        assert_eq!(records.delete("a", &options).unwrap_err().kind(), ErrorKind::NotFound);
+        let mut transaction = db.transaction();
+        assert_eq!(transaction.get_record("r", &"a".into()).unwrap(), None);
+        assert!(transaction.put_record("r", &"a".into(), b"1").is_err());
+        transaction.insert_record("r", &"a".into(), br#"{"n":"c"}"#).unwrap();
+        transaction.put_record("r", &"d".into(), br#"{"n":"b"}"#).unwrap();
+        transaction.commit(&options).unwrap();
+        assert_eq!(records.count().unwrap(), 2);
+        assert_eq!(records.get("a").unwrap().unwrap().version, 2);
+        assert!(records.get("b").unwrap().is_none());
+        let filter = Filter::eq("n", "b");
+        assert_eq!(db.transaction().find_records("r", &filter).unwrap(), [Key::from("d")]);
+        assert_eq!(records.at(Revision(2)).unwrap().count().unwrap(), 2);
+        assert!(records.at(Revision(3)).is_err());
     }
 
     #[test]

@@ -84,8 +84,9 @@ impl Kept {
         if revision >= u64::from(self.first) {
             return revision;
         }
-        let earlier = self.pinned.iter().rev().map(|&pinned| u64::from(pinned));
-        earlier.into_iter().find(|&pinned| pinned <= revision).unwrap_or(0)
+        let end = self.pinned.partition_point(|&pinned| u64::from(pinned) <= revision);
+        let earlier = end.checked_sub(1).and_then(|index| self.pinned.get(index));
+        earlier.copied().map_or(0, u64::from)
     }
 
     /// The first of the revisions up to which the changes of a revision count as one, from
@@ -94,17 +95,17 @@ impl Kept {
         if revision > self.first {
             return None;
         }
-        let later = self.pinned.iter().find(|&&pinned| pinned >= revision);
-        Some(later.copied().unwrap_or(self.first))
+        let later = self.pinned.partition_point(|&pinned| pinned < revision);
+        Some(self.pinned.get(later).copied().unwrap_or(self.first))
     }
 
     /// The revision that is told of a change to who reads at another one: the first kept one that
     /// has it, or that the history begins with.
     pub(crate) fn told(&self, revision: u32, at: u32) -> u32 {
-        match self.boundary(revision) {
-            Some(kept) if at < self.first => kept,
-            _ => revision.max(self.first),
+        if at >= self.first {
+            return revision.max(self.first);
         }
+        self.boundary(revision).unwrap_or(revision)
     }
 
     /// Refuses a revision that was dropped.

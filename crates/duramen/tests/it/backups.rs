@@ -619,6 +619,12 @@ fn backups_are_not_kept_among_the_files_of_a_database() {
         assert_eq!(refused.kind(), ErrorKind::Invalid, "{refused}");
     }
     assert!(!place.join("a").exists() && db.check().unwrap().findings.is_empty());
-    let beside = BackupFolder::new(home.path().join("backup"));
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink(place.join("journal"), home.path().join("link")).unwrap();
+        let folder = BackupFolder::new(home.path().join("link/backup"));
+        assert!(db.backup(&folder, BackupOptions::default(), &mut go_on).is_err());
+    }
+    let beside = BackupFolder::new(place.join("../backup"));
     db.backup(&beside, BackupOptions::default(), &mut go_on).unwrap();
 }

@@ -1,14 +1,14 @@
-//! What is left of histories that were cut, whatever it begins with, is dumped, exported, loaded and
-//! repaired whole.
+//! What is left of histories that were cut, whatever it begins with, is dumped, exported, loaded
+//! and repaired whole.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use duramen::io::{Device, MemoryDevice};
 use duramen::{
-    BackupFolder, BackupOptions, CommitOptions, CommitSequence, Database, Document, DumpLoad,
-    JsonPointer, KeyKind, LogQuery, Options, PurgeOptions, RestorePoint, Retention, Revision,
-    Target,
+    BackupFolder, BackupOptions, BlameOptions, CommitOptions, CommitSequence, Database, Document,
+    DumpLoad, JsonPointer, KeyKind, LogQuery, Options, PurgeOptions, RestorePoint, Retention,
+    Revision, Target,
 };
 
 use crate::damage::Random;
@@ -128,6 +128,13 @@ fn what_is_left_is_the_same_dumped_exported_and_repaired() {
         assert_eq!(self::story(&copy.document("d").unwrap()), story, "seed {seed}");
         assert_eq!(copy.deleted_documents().unwrap().len(), db.deleted_documents().unwrap().len());
         assert_eq!(self::story(&imported(&document)), story, "seed {seed}");
+        // It has all of its own history already.
+        let history = document.export().unwrap();
+        let mut import = db.import_history("d", None).unwrap();
+        import.set_facts(history.facts().unwrap()).unwrap();
+        history.for_each(|revision| assert!(!import.push(&revision.unwrap()).unwrap()));
+        import.finish().unwrap();
+        assert_eq!(self::story(&document), story, "seed {seed}");
         drop(document);
         db.close().unwrap();
         let repaired = repaired(&device, |_| false);
@@ -150,11 +157,20 @@ fn tags_whose_hashes_a_purge_forgot_are_restored_checked_and_dumped() {
     document.purge(&Target::parse("/a").unwrap(), &purge, go_on).unwrap();
     let folder = BackupFolder::on_device(Arc::new(MemoryDevice::new()));
     db.backup(&folder, BackupOptions::default(), go_on).unwrap();
-    let newest = db.snapshot().sequence();
+    let (newest, mut under_way) = (db.snapshot().sequence(), 0);
     for commit in before.0..=newest.0 {
         let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
         let point = RestorePoint::Commit(CommitSequence(commit));
         Database::restore_device(&folder, &device, point, go_on).unwrap();
+        let copy = repaired(&device, |what| what.contains("which was under way"));
+        assert_eq!(copy.document("d").unwrap().tags().unwrap().len(), 1);
+        let read_only = Options { read_only: true, create: false, ..options() };
+        let reader = Database::open_device(Arc::clone(&device), read_only).unwrap();
+        let there = reader.document("d").unwrap();
+        under_way += usize::from(there.purges().unwrap().iter().any(|purge| purge.is_pending));
+        assert_eq!(story(&loaded(&reader).document("d").unwrap()), story(&there));
+        drop((there, reader));
+        // A purge that was under way goes on.
         let restored = Database::open_device(Arc::clone(&device), options()).unwrap();
         let check = restored.check().unwrap();
         assert!(check.is_clean(), "commit {commit}: {check:?}");
@@ -162,14 +178,6 @@ fn tags_whose_hashes_a_purge_forgot_are_restored_checked_and_dumped() {
         let tag = there.tags().unwrap().remove(0);
         assert_eq!(tag.hash, there.at(Revision(1)).unwrap().content_hash().unwrap());
         assert_eq!(story(&loaded(&restored).document("d").unwrap()), story(&there));
-        drop(there);
-        restored.close().unwrap();
-        let copy = repaired(&device, |what| what.contains("which was under way"));
-        assert_eq!(copy.document("d").unwrap().tags().unwrap().len(), 1);
-        // A purge that was under way goes on.
-        let restored = Database::open_device(device, options()).unwrap();
-        restored.compact(go_on).unwrap();
-        let there = restored.document("d").unwrap();
         let purges = there.purges().unwrap();
         assert!(purges.iter().all(|purge| !purge.is_pending), "{purges:?}");
         assert_eq!(purges.len(), usize::from(commit > before.0));
@@ -177,6 +185,7 @@ fn tags_whose_hashes_a_purge_forgot_are_restored_checked_and_dumped() {
         let value = there.at(Revision(1)).unwrap().to_json().unwrap();
         assert_eq!(value, r#"{"a":null,"b":1}"#, "commit {commit}");
     }
+    assert_eq!(under_way, 1);
 }
 
 #[test]
@@ -191,6 +200,31 @@ fn a_history_of_the_deepest_values_is_loaded() {
     assert_eq!(story(&loaded(&db).document("d").unwrap()), story(&document));
     let patch = format!(r#"[{{"op":"add","path":"/b","value":{}}}]"#, deep(512));
     assert!(document.patch(&patch, &how()).is_err());
+}
+
+#[test]
+fn blame_tells_of_the_revision_that_a_tag_keeps() {
+    let db = Database::memory().unwrap();
+    let document = db.create_document("d").unwrap();
+    for (author, value) in ["a", "b", "c", "e"].into_iter().zip(1..) {
+        let options = CommitOptions { author: Some(author.into()), ..how() };
+        document.put(format!(r#"{{"x":{},"y":{value}}}"#, value.min(2)), &options).unwrap();
+    }
+    document.tag("t", Some(Revision(2)), &how()).unwrap();
+    document.retain(Retention::Head, &how()).unwrap();
+    db.compact(&mut |_, _| ControlFlow::Continue(())).unwrap();
+    let blamed = |at| {
+        let there = document.at(Revision(at)).unwrap();
+        let all = there.blame(&Target::parse("").unwrap(), &BlameOptions::default()).unwrap();
+        let all = all.map(|entry| entry.unwrap()).filter(|entry| !entry.pointer.is_root());
+        all.map(|entry| (entry.author.as_deref().map(str::to_owned), entry.is_older)).collect()
+    };
+    let expected: Vec<_> =
+        [("b", false), ("e", false)].map(|(a, is)| (Some(a.to_owned()), is)).into();
+    let found: Vec<_> = blamed(4);
+    assert_eq!(found, expected);
+    let found: Vec<_> = blamed(2);
+    assert_eq!(found, [expected[0].clone(), expected[0].clone()]);
 }
 
 #[test]

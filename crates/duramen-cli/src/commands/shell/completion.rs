@@ -12,7 +12,7 @@ use rustyline::{Context, Helper};
 use serde_json::Value;
 
 use super::BUILT_IN;
-use super::setting::{Setting, is};
+use super::setting::{Setting, innermost, is};
 use super::words::{quoted, split};
 use crate::arguments::Arguments;
 
@@ -43,8 +43,15 @@ impl Completion {
         }
         let root = Arguments::command();
         let Some(command) = root.find_subcommand(name) else { return Some(Vec::new()) };
+        let (command, names) = innermost(command, words);
+        let words = words.get(names.len() - 1..).unwrap_or_default();
         if partial.starts_with('-') {
             return Some(options(command));
+        }
+        if command.has_subcommands() {
+            return Some(
+                command.get_subcommands().map(|inner| inner.get_name().to_owned()).collect(),
+            );
         }
         let Some(argument) = self.argument(command, words) else { return Some(Vec::new()) };
         let values = argument.get_possible_values();

@@ -91,8 +91,10 @@ impl Setting {
 
     /// The whole command line that `words`, which begin with the name of `command`, stand for.
     pub(super) fn command_line(&self, command: &Command, words: &[String]) -> Vec<String> {
-        let mut line = vec!["duramen".to_owned(), command.get_name().to_owned()];
-        let rest = words.get(1..).unwrap_or_default();
+        let (command, names) = innermost(command, words);
+        let mut line = vec!["duramen".to_owned()];
+        let rest = words.get(names.len()..).unwrap_or_default();
+        line.extend(names);
         let at = self.at.borrow().clone().filter(|_| takes_moment(command) && !names_moment(rest));
         line.extend(at.map(|at| format!("--at={at}")));
         let mut positionals = command.get_positionals();
@@ -104,6 +106,17 @@ impl Setting {
         line.extend(rest.iter().cloned());
         line
     }
+}
+
+/// The command that words name with those it is in, and its names.
+pub(super) fn innermost<'c>(command: &'c Command, words: &[String]) -> (&'c Command, Vec<String>) {
+    let (mut command, mut names) = (command, vec![command.get_name().to_owned()]);
+    for word in words.iter().skip(1) {
+        let Some(inner) = command.find_subcommand(word) else { break };
+        command = inner;
+        names.push(inner.get_name().to_owned());
+    }
+    (command, names)
 }
 
 /// Whether help calls an argument's value by this name.
