@@ -188,17 +188,17 @@ impl Session {
             let what = format!("a change of the view {name:?}: change what it reads");
             return Err(unsupported(&what));
         }
-        let collection = self.db().collection(&name)?;
-        let revision = match collection.head() {
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                let message = format!(
-                    "the table {name:?} was dropped: CREATE TABLE of its name goes on with it"
-                );
-                return Err(Error::new(ErrorKind::NotFound, message));
-            }
-            head => head?.revision(),
-        };
+        let collection = self.db().collection(&name);
+        if let Ok(collection) = &collection
+            && collection.document().is_deleted()?
+        {
+            let message =
+                format!("the table {name:?} was dropped: CREATE TABLE of its name goes on with it");
+            return Err(Error::new(ErrorKind::NotFound, message));
+        }
         let table = tables.collection(&name)?;
+        let collection = collection?;
+        let revision = collection.head()?.revision();
         Ok(Target { collection, table, revision })
     }
 

@@ -54,8 +54,9 @@ fn work(folder: &Path) {
     assert!(bytes > 256 << 20, "{bytes}");
     let after: Vec<usize> = (0..PASSES).map(|pass| self::pass(&db, pass)).collect();
     db.close().unwrap();
-    let (second, last) = (after[1], after[after.len() - 1]);
-    assert!(last < second + (4 << 20), "memory grows from pass to pass: {after:?}");
+    // What steps in the background hold comes in the first passes.
+    let (warm, last) = (after[3], after[after.len() - 1]);
+    assert!(last < warm + (4 << 20), "memory grows from pass to pass: {after:?}");
     let most = process_bytes("VmHWM");
     assert!(most < MEMORY_BYTES + BESIDE_BYTES, "the process took {most} bytes, {after:?}");
 }
