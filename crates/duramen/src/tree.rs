@@ -8,7 +8,6 @@
 //! - the cost of a read follows the nodes read, never the number of revisions.
 
 use std::fmt;
-use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -21,7 +20,6 @@ use crate::node::{Move, NodeId};
 use crate::options::LastOptions;
 use crate::revision::{CommitSequence, Revision};
 use crate::sync::{self, ArcMutexGuard, Mutex, RawMutex, RwLock};
-use crate::tree::ahead::Pace;
 use crate::tree::blobs::Blobs;
 use crate::tree::cell_key::TreeId;
 use crate::tree::data::TreeData;
@@ -29,7 +27,6 @@ use crate::tree::disk::{Load, Loaded, TreeCells};
 use crate::tree::group::{Fault, GroupId};
 use crate::tree::orders::Orders;
 use crate::tree::rows::Row;
-use crate::tree::serialize::{Serializer, Stop};
 
 pub use changes::{NodeChange, Scope};
 pub use difference::{Change, ChangeKind, Diff, DiffCounts, DiffOptions, DiffStat, MemberMove};
@@ -37,7 +34,6 @@ pub use history::{Value, ValueRun};
 pub use moved::MovedFrom;
 pub use serialize::Format;
 
-mod ahead;
 mod births;
 pub(crate) mod blobs;
 pub(crate) mod cell_key;
@@ -68,6 +64,7 @@ pub(crate) mod moments;
 pub(crate) mod moved;
 pub(crate) mod orders;
 pub(crate) mod persist;
+mod print;
 mod record_get;
 pub(crate) mod record_keys;
 mod record_rows;
@@ -91,9 +88,6 @@ pub(crate) const TREE_BYTES: usize = 1 << 10;
 
 /// Parts that one read may miss one after the other before what it has loaded is held.
 const FAULTS_MAX: usize = 8;
-
-/// Bytes printed before they are handed to the caller's writer.
-const PRINT_BYTES: usize = 64 << 10;
 
 /// A tree.
 #[derive(Debug)]
@@ -308,104 +302,9 @@ impl Tree {
         }
     }
 
-    /// Prints a subtree at a revision.
-    pub(crate) fn write_json(
-        &self,
-        (root, revision): (NodeId, u32),
-        format: &Format,
-        out: &mut dyn Write,
-    ) -> Result<()> {
-        let erasures = self.erasures();
-        let mut buffer = Vec::new();
-        let mut serializer = Serializer::new(root, format);
-        let printed = ahead::led((self, revision), |pace| {
-            loop {
-                let printed =
-                    self.print(&mut serializer, revision, (&mut buffer, PRINT_BYTES), pace);
-                if self.erasures() != erasures {
-                    return Err(erased());
-                }
-                let Some(is_done) = printed? else { return Ok(None) };
-                write_out(&mut buffer, out)?;
-                if is_done {
-                    return Ok(Some(()));
-                }
-            }
-        });
-        printed.map(drop)
-    }
-
-    /// The whole value at a revision.
-    pub(crate) fn to_json(&self, revision: u32) -> Result<Vec<u8>> {
-        let bytes = self.printed_bytes.load(Ordering::Relaxed);
-        let mut text = Vec::with_capacity(bytes + bytes / 16);
-        let root = data::node(schema::ROOT, 0);
-        self.append_json((root, revision), &Format::default(), &mut text)?;
-        self.printed_bytes.store(text.len(), Ordering::Relaxed);
-        Ok(text)
-    }
-
-    /// Appends a subtree at a revision to `out`.
-    pub(crate) fn append_json(
-        &self,
-        (root, revision): (NodeId, u32),
-        format: &Format,
-        out: &mut Vec<u8>,
-    ) -> Result<()> {
-        let start = out.len();
-        loop {
-            let erasures = self.erasures();
-            let mut serializer = Serializer::new(root, format);
-            let printed = ahead::led((self, revision), |pace| {
-                self.print(&mut serializer, revision, (out, usize::MAX), pace)
-            });
-            // What began before something was erased may have parts of it.
-            if self.erasures() == erasures {
-                return printed.map(drop);
-            }
-            out.truncate(start);
-        }
-    }
-
     /// How often something was erased on disk since the tree was opened.
     pub(crate) fn erasures(&self) -> u64 {
         self.data.read().disk_state().erasures
-    }
-
-    /// Prints until the end (true), until `out` has `limit` bytes (false), or until what is next
-    /// should be loaded ahead (none).
-    fn print(
-        &self,
-        serializer: &mut Serializer<'_>,
-        revision: u32,
-        (out, limit): (&mut Vec<u8>, usize),
-        pace: &mut Pace<'_>,
-    ) -> Result<Option<bool>> {
-        let (mut faults, mut printed) = (Faults::default(), out.len());
-        loop {
-            let stop = {
-                let data = self.data.read();
-                pace.reach(serializer.place(&data));
-                let enough = limit.min(out.len().saturating_add(PRINT_BYTES));
-                serializer.run(&data, revision, out, enough)
-            };
-            if out.len() > printed {
-                (faults, printed) = (Faults::default(), out.len());
-            }
-            match stop {
-                Ok(Stop::Done) => return Ok(Some(true)),
-                Ok(Stop::Full) if out.len() < limit => {}
-                Ok(Stop::Full) => return Ok(Some(false)),
-                Ok(Stop::Order) => serializer.advance(&self.orders)?,
-                Ok(Stop::Measure(sequence)) => serializer.measure(sequence, &self.orders)?,
-                Ok(Stop::Apart(blob, kind)) => {
-                    serializer.write_apart((blob, kind), &self.blobs, out)?;
-                }
-                Err(Fault::Load(load)) if pace.miss(&load) => return Ok(None),
-                Err(Fault::Load(load)) => faults.load(self, *load)?,
-                Err(Fault::Error(error)) => return Err(error),
-            }
-        }
     }
 
     /// The newest revision of a commit at or before `sequence`; 0 if there is none.
@@ -538,16 +437,4 @@ impl Tree {
         }
         Ok(())
     }
-}
-
-#[cold]
-fn erased() -> Error {
-    let message = "a value was purged while the document was read: read it again";
-    Error::new(ErrorKind::Busy, message)
-}
-
-fn write_out(buffer: &mut Vec<u8>, out: &mut dyn Write) -> Result<()> {
-    out.write_all(buffer).map_err(|error| Error::io("cannot write the output", error))?;
-    buffer.clear();
-    Ok(())
 }

@@ -50,16 +50,6 @@ pub(crate) enum Load {
     Run(Arc<Directory>, u32, Wanted),
 }
 
-impl Load {
-    /// Of which row group it is.
-    pub(crate) fn group(&self) -> GroupId {
-        match self {
-            Self::Group(id) | Self::Directory(id) => *id,
-            Self::Base(directory, _) | Self::Run(directory, ..) => directory.id,
-        }
-    }
-}
-
 /// The cells of one tree.
 #[derive(Debug, Clone)]
 pub(crate) struct TreeCells {

@@ -7,13 +7,13 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::{escape, number};
-use crate::limits::{ORDINALS_MAX, ROW_GROUP_SLOTS};
+use crate::limits::ORDINALS_MAX;
 use crate::node::{NodeId, NodeKind, PathId};
 use crate::order::OrderCursor;
 use crate::state::{ApartKind, BlobId, Datum, Extent, Sequence, ShapeId};
 use crate::tree::blobs::Blobs;
 use crate::tree::data::{TreeData, node};
-use crate::tree::group::{ColumnId, Fault, GroupId, RowGroup, locate};
+use crate::tree::group::{ColumnId, Fault, RowGroup, SLOTS, locate};
 use crate::tree::orders::Orders;
 use crate::tree::schema::{ShapeField, SpaceId, index_u32};
 
@@ -25,6 +25,8 @@ mod tests;
 pub(crate) use columns::{States, print_member, print_value};
 use items::ItemPrinter;
 
+/// Fewer items are not worth a thread.
+const SHARED_ITEMS_MIN: u32 = 2 * SLOTS as u32;
 /// Fewer items are not worth gathering their states first (benchmark V2).
 const ITEMS_MIN: u32 = 64;
 /// Of so many items, as a power of two, the item printer is tried with one at least.
@@ -57,6 +59,18 @@ pub(crate) enum Stop {
     Apart(BlobId, ApartKind),
     /// Call [`Serializer::measure`] without the tree's lock.
     Measure(Sequence),
+    /// Print them, and call [`Serializer::pass`].
+    Many(ManyItems),
+}
+
+/// Items of an array or a map that lie side by side, so many that threads share them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ManyItems {
+    path: PathId,
+    is_map: bool,
+    pub(crate) extent: Extent,
+    /// Whether none stands before them.
+    pub(crate) is_first: bool,
 }
 
 /// An open container.
@@ -113,6 +127,10 @@ pub(crate) struct Serializer<'f> {
     root: Option<NodeId>,
     stack: Vec<Frame>,
     measured: Option<(Sequence, u64)>,
+    /// Whether it leaves many items to threads.
+    shares: bool,
+    /// Whether it prints nothing but items.
+    is_part: bool,
 }
 
 /// Why a child could not be looked at.
@@ -129,8 +147,14 @@ impl From<Fault> for Hindrance {
 
 impl<'f> Serializer<'f> {
     pub(crate) fn new(root: NodeId, format: &'f Format) -> Self {
-        let is_plain = *format == Format::default();
-        Self { format, is_plain, root: Some(root), stack: Vec::new(), measured: None }
+        let (is_plain, stack) = (*format == Format::default(), Vec::new());
+        let (root, measured) = (Some(root), None);
+        Self { format, is_plain, root, stack, measured, shares: false, is_part: false }
+    }
+
+    /// Stops for each [`ManyItems`] from here on.
+    pub(crate) fn share(&mut self) {
+        self.shares = self.is_plain;
     }
 
     /// Prints on until there is a reason to stop; `out` gets little more than `limit` bytes.
@@ -175,7 +199,10 @@ impl<'f> Serializer<'f> {
                 &Children::Fields { shape, space, ordinal } => {
                     self.fields(data, (shape, space, ordinal), revision, (out, limit))?
                 }
-                Children::Items(_) => {
+                Children::Items(items) => {
+                    if let Some(many) = self.many(items, frame.written) {
+                        return Ok(Stop::Many(many));
+                    }
                     self.print_ahead(&mut printer, (out, limit))?;
                     self.items(data, revision, out, limit)?
                 }
@@ -262,6 +289,9 @@ impl<'f> Serializer<'f> {
                 if items.cursor.is_some() && !enough {
                     return Ok(Some(Stop::Order));
                 }
+                if self.is_part && top == 0 {
+                    return Ok(Some(Stop::Done));
+                }
                 self.end(if is_map { b'}' } else { b']' }, out);
                 return Ok(None);
             }
@@ -333,15 +363,20 @@ impl<'f> Serializer<'f> {
         Ok(())
     }
 
-    /// Where the next of many items of an array or a map is.
-    pub(crate) fn place(&self, data: &TreeData) -> Option<GroupId> {
-        self.stack.iter().rev().find_map(|frame| {
-            let Children::Items(items) = &frame.children else { return None };
-            let is_long = !items.is_field && u64::from(items.extent.count) >= ROW_GROUP_SLOTS;
-            let group = is_long.then_some(items.extent.first / ROW_GROUP_SLOTS)?;
-            let space = data.schema.path(items.path).space;
-            Some(GroupId { space, group: u32::try_from(group).ok()? })
-        })
+    /// The items of an array or a map that are to be shared, if they are.
+    fn many(&self, items: &Items, written: u64) -> Option<ManyItems> {
+        let &Items { path, is_map, extent, is_field, .. } = items;
+        let is_shared = self.shares && !is_field && extent.count >= SHARED_ITEMS_MIN;
+        is_shared.then_some(ManyItems { path, is_map, extent, is_first: written == 0 })
+    }
+
+    /// Goes past items that were printed by others.
+    pub(crate) fn pass(&mut self, many: &ManyItems) {
+        if let Some(Frame { written, children: Children::Items(items) }) = self.stack.last_mut() {
+            items.extent.first += u64::from(many.extent.count);
+            items.extent.count -= many.extent.count;
+            *written += u64::from(many.extent.count);
+        }
     }
 
     /// Goes past an item of the innermost array or map.
@@ -489,6 +524,20 @@ impl<'f> Serializer<'f> {
         if self.format.metadata {
             out.push(b'}');
         }
+    }
+}
+
+impl Serializer<'static> {
+    /// Prints some of many items, with nothing before or behind them.
+    pub(crate) fn of_items(many: &ManyItems, extent: Extent) -> Self {
+        static PLAIN: Format =
+            Format { pretty: false, max_level: None, max_children: None, metadata: false };
+        let &ManyItems { path, is_map, .. } = many;
+        let (is_field, cursor, misses) = (false, None, Some(0));
+        let items = Items { path, ordinal: 0, is_map, extent, is_field, cursor, misses };
+        let stack = vec![Frame { written: 0, children: Children::Items(items) }];
+        let (root, measured) = (None, None);
+        Self { format: &PLAIN, is_plain: true, root, stack, measured, shares: false, is_part: true }
     }
 }
 
