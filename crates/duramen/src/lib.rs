@@ -74,6 +74,7 @@ mod sync;
 mod target;
 #[cfg(duramen_teeth)]
 mod teeth;
+mod threads;
 mod timeline;
 mod transaction;
 mod tree;

@@ -4,18 +4,13 @@ use std::ops::Bound;
 
 use super::{CollectionSnapshot, Key, KeyKind, Record};
 use crate::error::{Error, ErrorKind, Result};
-use crate::tree::record_keys::{KeyPage, KeyRange};
-use crate::tree::stored_records::RecordBatch;
+use crate::tree::record_keys::KeyRange;
 
-/// Keys of the first page; many want no more.
-const FIRST_KEYS: usize = 8;
+mod ahead;
+mod pages;
 
-/// How many times as long the next page is.
-const PAGE_GROWTH: usize = 4;
-
-/// Keys of a page at most. Records that follow each other by their keys stand anywhere: of many
-/// that are read together more lie side by side (benchmark B).
-const PAGE_KEYS_MAX: usize = 16_384;
+use ahead::Ahead;
+use pages::{Page, Pages};
 
 /// Which records are scanned, and in which order.
 ///
@@ -53,67 +48,71 @@ impl Default for ScanOptions {
     }
 }
 
-/// The records of a range of keys, read page by page. It ends after the first error.
+/// The records of a range of keys, read page by page: of many, a thread of its own reads the next
+/// pages ahead. It ends after the first error.
 #[derive(Debug)]
 pub struct Scan {
     collection: CollectionSnapshot,
-    range: KeyRange,
-    is_reverse: bool,
     left: u64,
-    /// Keys that follow each other.
-    page: KeyPage,
-    /// Their records.
-    records: RecordBatch,
-    /// Keys of the next page.
-    page_keys: usize,
-    is_at_end: bool,
+    page: Page,
+    source: Source,
+}
+
+/// Where pages come from.
+#[derive(Debug)]
+enum Source {
+    Alone(Pages),
+    Ahead(Ahead),
+    AtEnd,
 }
 
 impl Scan {
     pub(super) fn new(collection: CollectionSnapshot, options: &ScanOptions) -> Result<Self> {
         let range = range_of(collection.keys, options)?;
         let left = options.limit.unwrap_or(u64::MAX);
-        Ok(Self {
-            range,
-            is_reverse: options.reverse,
-            left,
-            page: KeyPage::default(),
-            records: RecordBatch::default(),
-            page_keys: FIRST_KEYS,
-            is_at_end: collection.snapshot.is_none(),
-            collection,
-        })
+        let source = match &collection.snapshot {
+            Some(snapshot) => Source::Alone(Pages::new(snapshot.clone(), range, options.reverse)),
+            None => Source::AtEnd,
+        };
+        Ok(Self { collection, left, page: Page::default(), source })
     }
 
     fn step(&mut self) -> Result<Option<Record>> {
         while self.left > 0 {
             let Some(snapshot) = &self.collection.snapshot else { break };
-            if let Some((at, stored)) = self.records.next(snapshot.place())? {
-                let name = self.page.get(at).map_or(&[][..], |(name, _)| name);
+            if let Some((at, stored)) = self.page.records.next(snapshot.place())? {
+                let name = self.page.keys.get(at).map_or(&[][..], |(name, _)| name);
                 let key = self.collection.keys.key_of(name)?;
                 self.left -= 1;
                 return Ok(Some(Record::of(key, stored)));
             }
-            if self.is_at_end {
+            if !self.turn_page()? {
                 break;
             }
-            self.turn_page()?;
         }
         Ok(None)
     }
 
-    /// Reads the next keys.
-    fn turn_page(&mut self) -> Result<()> {
-        let Some(snapshot) = &self.collection.snapshot else { return Ok(()) };
-        let wanted = usize::try_from(self.left).unwrap_or(usize::MAX).min(self.page_keys);
-        self.page = snapshot.tree.record_keys(&self.range, self.is_reverse, wanted)?;
-        self.is_at_end = self.page.len() < wanted;
-        if let Some((last, _)) = self.page.last() {
-            self.range.pass(last, self.is_reverse);
+    /// Goes to the next page, if there is one.
+    fn turn_page(&mut self) -> Result<bool> {
+        if let Source::Alone(pages) = &self.source
+            && pages.are_worth_a_thread(self.left)
+            && let Source::Alone(pages) = std::mem::replace(&mut self.source, Source::AtEnd)
+        {
+            self.source = Source::Ahead(Ahead::new(pages));
         }
-        self.records.begin(self.page.ordinals());
-        self.page_keys = (PAGE_GROWTH * self.page_keys).min(PAGE_KEYS_MAX);
-        Ok(())
+        let old = std::mem::take(&mut self.page);
+        let next = match &mut self.source {
+            Source::Alone(pages) => pages.turn(old, self.left)?,
+            Source::Ahead(ahead) => ahead.next(old)?,
+            Source::AtEnd => None,
+        };
+        let is_there = next.is_some();
+        match next {
+            Some(page) => self.page = page,
+            None => self.source = Source::AtEnd,
+        }
+        Ok(is_there)
     }
 }
 
@@ -123,7 +122,7 @@ impl Iterator for Scan {
     fn next(&mut self) -> Option<Self::Item> {
         let next = self.step();
         if next.is_err() {
-            self.left = 0;
+            (self.left, self.source) = (0, Source::AtEnd);
         }
         next.transpose()
     }

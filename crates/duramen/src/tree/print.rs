@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::node::NodeId;
+use crate::threads;
 use crate::tree::data;
 use crate::tree::group::Fault;
 use crate::tree::schema;
@@ -105,7 +106,7 @@ impl Tree {
         revision: u32,
         output: &mut Output<'_>,
     ) -> Result<()> {
-        if pieces::threads() > 1 {
+        if threads::count() > 1 {
             serializer.share();
         }
         while let Some(many) = self.print_alone(serializer, revision, output)? {

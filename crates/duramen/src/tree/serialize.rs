@@ -366,7 +366,8 @@ impl<'f> Serializer<'f> {
     /// The items of an array or a map that are to be shared, if they are.
     fn many(&self, items: &Items, written: u64) -> Option<ManyItems> {
         let &Items { path, is_map, extent, is_field, .. } = items;
-        let is_shared = self.shares && !is_field && extent.count >= SHARED_ITEMS_MIN;
+        let is_long = extent.count >= SHARED_ITEMS_MIN && extent.first < ORDINALS_MAX;
+        let is_shared = self.shares && !is_field && is_long;
         is_shared.then_some(ManyItems { path, is_map, extent, is_first: written == 0 })
     }
 

@@ -102,6 +102,11 @@ impl RecordBatch {
         (self.ordinals, self.at) = (ordinals, 0);
     }
 
+    /// Reads as many of them as there is room for, before they are asked for.
+    pub(crate) fn read_ahead(&mut self, of: (&Tree, u32)) -> Result<()> {
+        if self.read.is_empty() { Ok(()) } else { self.fill(of) }
+    }
+
     /// The next record that is there at a revision, and its place among those asked for: records
     /// that are not, or were purged, are passed over. None at the end, and after an error.
     #[inline]
