@@ -209,38 +209,47 @@ mod tests {
         assert!(matches!(parts.next(), Next::End));
     }
 
+    /// Makes the next part, which is its number.
+    fn make(parts: &Parts<u64>, count: u64) -> bool {
+        let Some(share) = parts.begin(count) else { return false };
+        let number = share.number();
+        share.put(Ok(number));
+        true
+    }
+
+    /// Takes all parts, and makes some.
+    fn read(parts: &Parts<u64>, count: u64) -> Vec<u64> {
+        let mut all = Vec::new();
+        loop {
+            match parts.next() {
+                Next::Part(part) => all.push(part.unwrap()),
+                Next::Room if all.len() % 2 == 0 => {
+                    make(parts, count);
+                }
+                Next::Room => match parts.begin(count) {
+                    Some(share) if share.is_next() => {
+                        all.push(share.number());
+                        share.skip();
+                    }
+                    Some(share) => {
+                        let number = share.number();
+                        share.put(Ok(number));
+                    }
+                    None => {}
+                },
+                Next::End => break all,
+            }
+        }
+    }
+
     #[test]
     fn threads_and_a_reader_make_all_parts_once() {
         for count in [0, 1, 2, 7, 200] {
             let parts = Parts::new(4);
+            let help = || while parts.wait_for_room() && make(&parts, count) {};
             let all = std::thread::scope(|scope| {
-                for _ in 0..3 {
-                    scope.spawn(|| {
-                        while parts.wait_for_room()
-                            && let Some(share) = parts.begin(count)
-                        {
-                            let number = share.number();
-                            share.put(Ok(number));
-                        }
-                    });
-                }
-                let mut all = Vec::new();
-                loop {
-                    match parts.next() {
-                        Next::Part(part) => all.push(part.unwrap()),
-                        Next::Room => {
-                            let Some(share) = parts.begin(count) else { continue };
-                            let number = share.number();
-                            if share.is_next() {
-                                all.push(number);
-                                share.skip();
-                            } else {
-                                share.put(Ok(number));
-                            }
-                        }
-                        Next::End => break all,
-                    }
-                }
+                (0..3).map(|_| scope.spawn(help)).for_each(drop);
+                read(&parts, count)
             });
             assert_eq!(all, (0..count).collect::<Vec<_>>());
         }
