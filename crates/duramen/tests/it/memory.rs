@@ -14,6 +14,7 @@ const BESIDE_BYTES: usize = 64 << 20;
 const DOCUMENTS: u64 = 64;
 const RECORDS: u64 = 10_000;
 const PASSES: u64 = 10;
+const WARM_PASSES: usize = 3;
 const FOLDER: &str = "DURAMEN_TEST_MEMORY_FOLDER";
 
 fn record(document: u64, index: u64) -> String {
@@ -54,9 +55,11 @@ fn work(folder: &Path) {
     assert!(bytes > 256 << 20, "{bytes}");
     let after: Vec<usize> = (0..PASSES).map(|pass| self::pass(&db, pass)).collect();
     db.close().unwrap();
-    // What steps in the background hold comes in the first passes.
-    let (warm, last) = (after[3], after[after.len() - 1]);
-    assert!(last < warm + (4 << 20), "memory grows from pass to pass: {after:?}");
+    // Threads that print and steps in the background meet in some pass first, and the allocator
+    // keeps what they took; what is lost is lost in every pass.
+    let grows = |pair: &&[usize]| pair[1] > pair[0] + (64 << 10);
+    let grown = after.windows(2).skip(WARM_PASSES).filter(grows).count();
+    assert!(2 * grown <= after.len() - WARM_PASSES, "memory grows from pass to pass: {after:?}");
     let most = process_bytes("VmHWM");
     assert!(most < MEMORY_BYTES + BESIDE_BYTES, "the process took {most} bytes, {after:?}");
 }
