@@ -1,6 +1,6 @@
-//! Prints records of one row group by their columns.
+//! Prints records by their columns, those of one row group after those of another.
 //!
-//! Records that are read together are sorted by their slots. A *window* is the states of some of
+//! Records that are read together are sorted by their ordinals. A *window* is the states of some of
 //! them in one column, gathered at once: so the memory of a column is gone through in its order,
 //! and what is found out of a column is found out once for many records (benchmark B). Windows are
 //! short where a column is read for few records, and grow where one follows the other.
@@ -33,7 +33,7 @@ const CLOSE_SLOTS: usize = 4;
 /// Bytes of one record that are printed by columns.
 const RECORD_BYTES_MAX: usize = 16 << 10;
 
-/// Records of one row group at one revision.
+/// Records of one row group at one revision, and then of others.
 pub(crate) struct RecordRows<'a> {
     data: &'a TreeData,
     group: &'a RowGroup,
@@ -64,13 +64,22 @@ impl<'a> RecordRows<'a> {
     /// Reads as of a revision that can be read.
     pub(crate) fn new(
         data: &'a TreeData,
-        group: &'a RowGroup,
-        slots: Vec<u16>,
+        (group, slots): (&'a RowGroup, Vec<u16>),
         revision: u32,
     ) -> Self {
         let (values, keys) = (Vec::new(), Window::default());
         let (strips, lines) = (Strips::new(data, revision), FlatLines::new());
         Self { data, group, slots, revision, values, keys, strips, lines }
+    }
+
+    /// Goes on with records of another row group.
+    pub(crate) fn go_to(&mut self, group: &'a RowGroup, slots: impl Iterator<Item = u16>) {
+        self.group = group;
+        self.slots.clear();
+        self.slots.extend(slots);
+        self.values.iter_mut().for_each(Window::clear);
+        self.keys.clear();
+        self.lines.clear();
     }
 
     /// The state of a record, or of a field of it.
@@ -219,6 +228,11 @@ fn from_row<'w>(
 impl<'a> Window<'a> {
     fn len(&self) -> usize {
         self.packed.len() + self.unpacked.len()
+    }
+
+    fn clear(&mut self) {
+        self.packed.clear();
+        self.unpacked.clear();
     }
 
     #[inline]

@@ -1,7 +1,7 @@
 //! Records that are read together, in whatever order they are asked for.
 //!
-//! A batch is read row group by row group, each under the lock once, and the records of a row group
-//! by column ([`RecordRows`]). What it holds in memory is bounded: records that do not fit are read
+//! A batch is read row group by row group, some hundreds of records under the lock at once, and the
+//! records of a row group by column ([`RecordRows`]). What it holds in memory is bounded: records that do not fit are read
 //! when they are asked for.
 
 use std::cell::RefCell;
@@ -9,10 +9,11 @@ use std::cell::RefCell;
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::ORDINALS_MAX;
 use crate::node::PathId;
+use crate::state::Datum;
 use crate::tree::Tree;
 use crate::tree::data::{TreeData, node};
 use crate::tree::group::{Fault, locate};
-use crate::tree::record_rows::RecordRows;
+use crate::tree::record_rows::{self as rows, RecordRows};
 use crate::tree::records::{VERSION_FIELD, version_of};
 use crate::tree::schema::ROOT;
 use crate::tree::serialize::Format;
@@ -20,7 +21,7 @@ use crate::tree::serialize::Format;
 /// Records that are read together at most, unless they are read in the order of their keys.
 pub(crate) const BATCH_RECORDS_MAX: usize = 4_096;
 
-/// Records of one row group that are read under the lock at once.
+/// Records that are read under the lock at once.
 const LOCKED_RECORDS_MAX: usize = 512;
 
 /// Bytes of records that a batch has at hand: the one behind which it is reached is the last.
@@ -172,9 +173,8 @@ impl RecordBatch {
         places.sort_unstable();
         let before = places.partition_point(|&place| place < next);
         places.rotate_left(before);
-        let is_together =
-            |&a: &u64, &b: &u64| a <= b && locate(a >> PLACE_BITS).0 == locate(b >> PLACE_BITS).0;
-        let together = places.chunk_by(is_together);
+        // Where they begin anew, others are locked.
+        let together = places.chunk_by(|a, b| a <= b);
         for places in together.flat_map(|together| together.chunks(LOCKED_RECORDS_MAX)) {
             let of = Locked { tree, places, revision, has_keys: self.has_keys };
             text = of.read((text, &mut left), &mut self.read[at..])?;
@@ -216,7 +216,7 @@ fn place_of(number: u64) -> usize {
     usize::try_from(number & ((1 << PLACE_BITS) - 1)).expect("24 bits")
 }
 
-/// Records of one row group, their ordinals rising.
+/// Some records, their ordinals rising.
 struct Locked<'t> {
     tree: &'t Tree,
     /// Their ordinals, each with its place.
@@ -271,26 +271,30 @@ impl Locked<'_> {
         data.kept.check(self.revision).map_err(Fault::Error)?;
         let Some(path) = data.schema.path(ROOT).entry else { return Ok(None) };
         let space = data.schema.path(path).space;
-        let places = &self.places[seen.count..];
-        let Some(&first) = places.first() else { return Ok(Some(path)) };
-        let Some(group) = data.group(space, locate(split(first).0).0)? else { return Ok(None) };
-        let slots = places.iter().map(|&place| locate(split(place).0).1).collect();
-        let rows = RecordRows::new(data, group, slots, self.revision);
         let version = data.schema.field(path, VERSION_FIELD);
-        let mut reader = Reader { rows, path, version, has_keys: self.has_keys };
-        let mut row = 0;
-        while row < places.len() && seen.left > 0 {
-            let flat = reader.rows.print_flat(path, row)?;
-            let count = flat.max(1);
-            for (row, &number) in (row..).zip(&places[row..row + count]) {
-                let looked = reader.record((row, flat > 0), &mut seen.text)?;
-                if let Read::There(Place { json, end, .. }) = looked {
-                    seen.left = seen.left.saturating_sub(end - json);
+        let row_of = |place: u64| locate(split(place).0);
+        let mut reader: Option<Reader<'_>> = None;
+        let places = &self.places[seen.count..];
+        for places in places.chunk_by(|&a, &b| row_of(a).0 == row_of(b).0) {
+            let Some(group) = data.group(space, row_of(places[0]).0)? else {
+                places.iter().for_each(|&place| seen.read[place_of(place)] = Read::Nothing);
+                seen.count += places.len();
+                continue;
+            };
+            let slots = places.iter().map(|&place| row_of(place).1);
+            match &mut reader {
+                Some(reader) => reader.rows.go_to(group, slots),
+                None => {
+                    let rows = RecordRows::new(data, (group, slots.collect()), self.revision);
+                    reader = Some(Reader { rows, path, version, has_keys: self.has_keys });
                 }
-                seen.read[place_of(number)] = looked;
-                seen.count += 1;
             }
-            row += count;
+            if let Some(reader) = &mut reader {
+                reader.records(places, seen)?;
+            }
+            if seen.left == 0 {
+                break;
+            }
         }
         Ok(Some(path))
     }
@@ -309,6 +313,25 @@ struct Reader<'a> {
 type IsFlat = bool;
 
 impl Reader<'_> {
+    /// Reads records of one row group as far as there is room.
+    fn records(&mut self, places: &[u64], seen: &mut Seen<'_>) -> Result<(), Fault> {
+        let mut row = 0;
+        while row < places.len() && seen.left > 0 {
+            let flat = self.rows.print_flat(self.path, row)?;
+            let count = flat.max(1);
+            for (row, &number) in (row..).zip(&places[row..row + count]) {
+                let looked = self.record((row, flat > 0), &mut seen.text)?;
+                if let Read::There(Place { json, end, .. }) = looked {
+                    seen.left = seen.left.saturating_sub(end - json);
+                }
+                seen.read[place_of(number)] = looked;
+                seen.count += 1;
+            }
+            row += count;
+        }
+        Ok(())
+    }
+
     #[inline]
     fn record(
         &mut self,

@@ -72,6 +72,11 @@ impl FlatLines {
         Self { shape: None, members, lines, first: 0, ends }
     }
 
+    /// Has no records printed.
+    pub(in crate::tree) fn clear(&mut self) {
+        self.ends.clear();
+    }
+
     /// Whether a record is among those that were printed last.
     #[inline]
     pub(in crate::tree) fn has(&self, row: usize) -> bool {
