@@ -31,6 +31,11 @@ impl Allowance {
         }
     }
 
+    /// That of a part of the query, which may end before.
+    pub(crate) fn of_part(&self) -> Self {
+        Self { is_over: Arc::default(), ..self.clone() }
+    }
+
     /// Ends it for all who ask.
     pub(crate) fn end(&self) {
         self.is_over.store(true, Ordering::Relaxed);

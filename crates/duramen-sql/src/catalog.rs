@@ -11,13 +11,14 @@ use datafusion::common::Result;
 use datafusion::datasource::MemTable;
 use datafusion::logical_expr::TableType;
 use duramen::{
-    Columns, CommitSequence, Database, DatabaseSnapshot, Document, Error, ErrorKind, LabelPath,
-    Moment, Revision, SeriesFilter,
+    CollectionSnapshot, Columns, CommitSequence, Database, DatabaseSnapshot, Document, Error,
+    ErrorKind, LabelPath, Moment, Revision, SeriesFilter,
 };
 use tokio::runtime::Handle;
 
 use crate::allowance::Allowance;
 use crate::change::CHANGED_KEYS;
+use crate::depth;
 use crate::failure::{external, nearest};
 use crate::function;
 use crate::function::points::PointsTable;
@@ -56,6 +57,8 @@ pub(crate) struct Tables {
     wanted: Wanted,
     /// The views that are being made tables of, each within the one before.
     views: Vec<String>,
+    /// How many operators stand inside each other in the query and the views that it is made of.
+    operators: usize,
     /// Whether all tables are looked at, and not those that a query names.
     is_listing: bool,
 }
@@ -122,18 +125,15 @@ impl KnownTables {
 }
 
 impl Tables {
-    pub(crate) fn new(
-        db: &Database,
-        known: &Arc<KnownTables>,
-        (places, allowance): (Places, Allowance),
-    ) -> Self {
+    pub(crate) fn new(db: &Database, known: &Arc<KnownTables>, places: Places) -> Self {
         Self {
             db: db.clone(),
             snapshot: db.snapshot(),
             known: Arc::clone(known),
             wanted: places.wanted.clone(),
+            operators: places.operators,
+            allowance: places.allowance.of_part(),
             places,
-            allowance,
             keys: None,
             views: Vec::new(),
             is_listing: false,
@@ -166,10 +166,31 @@ impl Tables {
             let message = format!("the view {name:?} is made of itself: replace or drop it");
             return Err(Error::new(ErrorKind::Invalid, message));
         }
+        if self.views.len() >= depth::VIEWS_MAX {
+            let message = format!(
+                "the view {name:?} is inside of {} others: make it of tables",
+                depth::VIEWS_MAX
+            );
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
         // Its query has words of its own.
         let mut within = self.clone().with_columns(Wanted::All);
         within.views.push(name.to_owned());
         Ok(within)
+    }
+
+    /// The same tables for a query with so many more operators inside each other.
+    pub(crate) fn deeper_by(mut self, operators: usize) -> duramen::Result<Self> {
+        self.operators += operators;
+        if self.operators > depth::OPERATORS_MAX {
+            let message = format!(
+                "it and what it is used in have more than {} operators and keywords inside each \
+                 other: store what it finds in a table",
+                depth::OPERATORS_MAX
+            );
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
+        Ok(self)
     }
 
     /// The query of a view; none for other tables.
@@ -212,21 +233,28 @@ impl Tables {
         let make = || {
             let collection = self.db.collection(name).map_err(|error| self.missing(name, error))?;
             match period {
-                Some(Period::AsOf(text)) => match moment::of(collection.document(), text)? {
-                    Moment::Revision(revision) => collection.at(revision)?.columns(),
-                    Moment::Time(time) => collection.at_time(time)?.columns(),
-                },
+                Some(Period::AsOf(_)) | None => self.records(text)?.columns(),
                 Some(period) => {
                     let snapshot = self.snapshot.collection(name)?;
                     let head = snapshot.revision();
                     let revisions = moment::revisions(collection.document(), period, head)?;
                     snapshot.version_columns(revisions)
                 }
-                None => self.snapshot.collection(name)?.columns(),
             }
         };
         let place = TablePlace { document: None, name: text.to_owned() };
         self.known.table(self.snapshot.sequence(), (place, &self.wanted), make)
+    }
+
+    /// The records of a collection, as of the moment that is in its name, if there is one.
+    pub(crate) fn records(&self, text: &str) -> duramen::Result<CollectionSnapshot> {
+        let TableName { name, period } = TableName::of(text);
+        let Some(Period::AsOf(text)) = period else { return self.snapshot.collection(name) };
+        let collection = self.db.collection(name).map_err(|error| self.missing(name, error))?;
+        match moment::of(collection.document(), text)? {
+            Moment::Revision(revision) => collection.at(revision),
+            Moment::Time(time) => collection.at_time(time),
+        }
     }
 
     /// The array of a document at a path, as of the moment that is in its name, if there is one.

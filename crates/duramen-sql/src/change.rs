@@ -24,7 +24,7 @@ use crate::statement::Places;
 use crate::system_time::TableName;
 use crate::table::Table;
 
-mod definition;
+pub(crate) mod definition;
 mod delete;
 mod insert;
 mod update;
@@ -65,6 +65,8 @@ pub(crate) struct Staged {
     pub(crate) rows: usize,
     /// About how many bytes came since it looked.
     unseen_bytes: usize,
+    /// About how many bytes of keys the statement keeps beside its changes.
+    kept_bytes: usize,
 }
 
 /// What a statement did.
@@ -207,7 +209,7 @@ impl Session {
         let schema = Schema::new(vec![Field::new("done", DataType::Utf8, false)]);
         let column: ArrayRef = Arc::new(StringArray::from(vec![what]));
         let batch = RecordBatch::try_new(Arc::new(schema), vec![column]);
-        Ok(Self::answer(batch.map_err(failure::arrow)?))
+        Ok(Self::ready(batch.map_err(failure::arrow)?))
     }
 
     /// The answer of a statement without `RETURNING`.
@@ -220,14 +222,15 @@ impl Session {
             Arc::new(Int64Array::from(vec![revision.map(|revision| revision.0.cast_signed())])),
         ];
         let batch = RecordBatch::try_new(Arc::new(schema), columns).map_err(failure::arrow)?;
-        Ok(Self::answer(batch))
+        Ok(Self::ready(batch))
     }
 }
 
 impl Staged {
     /// Of a statement that begins.
     pub(crate) fn new(session: &Session) -> Self {
-        Self { bytes_max: session.options.memory_bytes / STAGED_SHARE, rows: 0, unseen_bytes: 0 }
+        let bytes_max = session.options.memory_bytes / STAGED_SHARE;
+        Self { bytes_max, rows: 0, unseen_bytes: 0, kept_bytes: 0 }
     }
 
     /// Some more rows were changed, by texts of so many bytes; `Full` once all of them take more
@@ -239,12 +242,29 @@ impl Staged {
         bytes: usize,
     ) -> Result<()> {
         self.rows += rows;
-        self.unseen_bytes += rows * CHANGE_BYTES + bytes;
+        self.look(transaction, rows * CHANGE_BYTES + bytes)
+    }
+
+    /// The statement keeps a key in so many places; `Full` as above.
+    pub(crate) fn keep(
+        &mut self,
+        transaction: &Transaction,
+        key: &Key,
+        places: usize,
+    ) -> Result<()> {
+        let text = if let Key::Text(text) = key { text.len() } else { 0 };
+        let bytes = places * (size_of::<Key>() + text);
+        self.kept_bytes += bytes;
+        self.look(transaction, bytes)
+    }
+
+    fn look(&mut self, transaction: &Transaction, bytes: usize) -> Result<()> {
+        self.unseen_bytes += bytes;
         if self.unseen_bytes < LOOK_BYTES {
             return Ok(());
         }
         self.unseen_bytes = 0;
-        if transaction.staged_bytes() <= self.bytes_max {
+        if transaction.staged_bytes() + self.kept_bytes <= self.bytes_max {
             return Ok(());
         }
         let message = format!(
@@ -361,5 +381,27 @@ fn integer(key: &Key) -> Option<i64> {
         Key::I64(key) => Some(*key),
         Key::U64(key) => Some(key.cast_signed()),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use duramen::Database;
+
+    use super::*;
+    use crate::session::SessionOptions;
+
+    /// Keys once were kept without being counted.
+    #[test]
+    fn keys_that_are_kept_are_counted() {
+        let db = Database::memory().unwrap();
+        let options = SessionOptions { memory_bytes: 8 << 20, ..SessionOptions::default() };
+        let session = Session::new(db.clone(), options);
+        let (transaction, mut staged) = (db.transaction(), Staged::new(&session));
+        let key = Key::from("k".repeat(1_000).as_str());
+        let kept = (0..9_000).map_while(|_| staged.keep(&transaction, &key, 1).ok()).count();
+        assert!((3_000..5_000).contains(&kept), "{kept} keys");
+        let error = staged.keep(&transaction, &key, 2_000).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Full);
     }
 }

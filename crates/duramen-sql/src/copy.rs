@@ -1,7 +1,7 @@
 //! `COPY`: an answer into a file, and the records of a file into a collection.
 
 use std::fs::{self, File};
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader, Read, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,18 +12,22 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
 use duramen::{
-    BulkOptions, BulkProgress, Commit, CommitOptions, Error, ErrorKind, KeyKind, Result,
+    BulkOptions, BulkProgress, CollectionSnapshot, Commit, CommitOptions, Error, ErrorKind, Key,
+    KeyKind, Result, ScanOptions,
 };
 
 use crate::allowance::Allowance;
 use crate::answer::Answer;
 use crate::change::{KEY, OF_ENGINE, Staged, collection_name, quoted, unsupported};
+use crate::failure;
 use crate::format::Format;
 use crate::outfile::replace_file;
 use crate::record_file::RecordFile;
+use crate::record_json::string;
 use crate::record_load::RecordLoad;
 use crate::session::Session;
 use crate::statement::Places;
+use crate::system_time::{Period, TableName};
 
 /// Bytes of a file that are read at once.
 const READ_BYTES: usize = 1 << 20;
@@ -219,6 +223,11 @@ impl Session {
         if copy.key.is_some() {
             return Err(unsupported("KEY in COPY TO: it names a field of a file that is read"));
         }
+        if let Some(records) = self.whole_records(copy, places)? {
+            let allowance = places.allowance.of_part();
+            let rows = replace_file(&copy.file, |out| write_lines(&records, out, &allowance))?;
+            return Self::counted(rows, None);
+        }
         let query = match &copy.subject {
             Subject::Query(query) => query.clone(),
             Subject::Table(table, columns) if columns.is_empty() => {
@@ -242,6 +251,22 @@ impl Session {
         Self::counted(rows, None)
     }
 
+    /// The records of the collection that is copied, if NDJSON takes them as they are: a table has
+    /// NULL for what is missing, and one type for a column.
+    fn whole_records(&self, copy: &Copy, places: &Places) -> Result<Option<CollectionSnapshot>> {
+        let (Subject::Table(table, columns), Format::Ndjson) = (&copy.subject, copy.format()?)
+        else {
+            return Ok(None);
+        };
+        let Ok(name) = collection_name(table) else { return Ok(None) };
+        let TableName { name: collection, period } = TableName::of(&name);
+        let is_state = matches!(period, None | Some(Period::AsOf(_)));
+        if !columns.is_empty() || !is_state || self.db().collection(collection).is_err() {
+            return Ok(None);
+        }
+        self.tables(places).records(&name).map(Some)
+    }
+
     fn copy_from(&self, copy: &Copy, places: &Places) -> Result<Answer<'_>> {
         let table = match &copy.subject {
             Subject::Table(table, columns) if columns.is_empty() => table,
@@ -251,7 +276,7 @@ impl Session {
         let in_file = |error: Error| error.in_context(copy.file.display());
         let meter = Meter { session: self, read: Arc::default(), bytes_all: copy.bytes_all()? };
         let (name, keys) = (target.collection.name(), target.collection.key_kind());
-        let allowance = Allowance::begin(&self.options);
+        let allowance = places.allowance.of_part();
         let loaded = self.load(copy, (name, keys), (&allowance, &meter)).map_err(in_file)?;
         if let Some((commit, rows)) = loaded {
             return Self::counted(rows, Some(commit.revision));
@@ -304,6 +329,28 @@ impl Session {
             },
         }
     }
+}
+
+/// Writes records as lines, each with its key; how many they are.
+fn write_lines(
+    records: &CollectionSnapshot,
+    out: &mut dyn Write,
+    allowance: &Allowance,
+) -> Result<usize> {
+    let mut rows = 0;
+    for record in records.scan(&ScanOptions::default())? {
+        allowance.check()?;
+        let record = record?;
+        let key = match &record.key {
+            Key::I64(_) | Key::U64(_) => record.key.to_string(),
+            Key::Text(_) | Key::Uuid(_) => string(&record.key.to_string()),
+        };
+        let json = record.json.strip_prefix('{').unwrap_or(&record.json);
+        let comma = if json == "}" { "" } else { "," };
+        writeln!(out, "{{\"{KEY}\":{key}{comma}{json}").map_err(failure::output)?;
+        rows += 1;
+    }
+    Ok(rows)
 }
 
 #[expect(clippy::disallowed_methods, reason = "these are the user's files, not the engine's")]

@@ -11,7 +11,7 @@ use datafusion::catalog::{
 };
 use datafusion::common::{Result, ScalarValue};
 use datafusion::datasource::{ViewTable, provider_as_source};
-use datafusion::logical_expr::LogicalPlanBuilder;
+use datafusion::logical_expr::{LogicalPlanBuilder, ident};
 
 use crate::catalog::{COLLECTIONS, Catalog, DATABASE, Tables};
 use crate::failure::external;
@@ -46,6 +46,7 @@ impl SchemaProvider for Information {
         let rows: fn(&Described) -> Vec<Row> = match name.to_ascii_lowercase().as_str() {
             "routines" => |function| vec![routine(function)],
             "parameters" => parameters,
+            "views" => return self.views(name).await,
             _ => return self.0.table(name).await,
         };
         let Some(others) = self.0.table(name).await? else { return Ok(None) };
@@ -60,6 +61,16 @@ impl SchemaProvider for Information {
 
     fn table_exist(&self, name: &str) -> bool {
         self.0.table_exist(name)
+    }
+}
+
+impl Information {
+    /// `DataFusion` tells of all tables here, and of those that are no view without a definition.
+    async fn views(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        let Some(tables) = self.0.table(name).await? else { return Ok(None) };
+        let tables = LogicalPlanBuilder::scan(name, provider_as_source(tables), None)?;
+        let views = tables.filter(ident("definition").is_not_null())?.build()?;
+        Ok(Some(Arc::new(ViewTable::new(views, None))))
     }
 }
 

@@ -61,7 +61,7 @@ static FORMAT: FormatOptions<'static> = FormatOptions::new();
 
 /// What a JSON value is, and what a column has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(crate) enum Kind {
     Bool,
     Number,
     Text,
@@ -201,7 +201,8 @@ fn read(text: &str) -> Result<String, String> {
     }
 }
 
-fn kind(json: &str) -> Kind {
+/// What the value of a JSON text is.
+pub(crate) fn kind(json: &str) -> Kind {
     match json.as_bytes().first() {
         Some(b'"') => Kind::Text,
         Some(b'{') => Kind::Object,

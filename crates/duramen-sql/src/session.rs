@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::execution::SessionStateBuilder;
+use datafusion::execution::disk_manager::DiskManagerBuilder;
 use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
@@ -29,9 +30,10 @@ use crate::answer::{Answer, Source};
 use crate::catalog::{COLLECTIONS, Catalog, DATABASE, KnownTables, Tables};
 use crate::copy::CopyProgress;
 use crate::parameter::Parameter;
+use crate::spill::SpillFolder;
 use crate::statement::{Places, Request};
 use crate::table::Wanted;
-use crate::{as_of_join, failure, fast, function, json_function, read_once, statement};
+use crate::{as_of_join, depth, failure, fast, function, json_function, read_once, statement};
 
 /// How often a query that is waited for is asked whether to go on.
 const STEP: Duration = Duration::from_millis(10);
@@ -135,11 +137,22 @@ impl Session {
     /// # Errors
     /// As [`query`](Self::query), and `Invalid` if it takes other values than it is given.
     pub fn query_with(&self, sql: &str, values: &[Parameter]) -> Result<Answer<'_>> {
-        if let Some(answer) = self.answer_prepared(sql, values)? {
+        let allowance = Allowance::begin(&self.options);
+        if let Some(answer) = self.answer_prepared((sql, values), &allowance)? {
             return Ok(answer);
         }
-        match statement::parse(sql, values)? {
-            (Request::Read(statement), places) => {
+        depth::with_stack(sql, || self.answer_planned((sql, values), allowance))
+    }
+
+    fn answer_planned(
+        &self,
+        (sql, values): (&str, &[Parameter]),
+        allowance: Allowance,
+    ) -> Result<Answer<'_>> {
+        let (request, places) = statement::parse(sql, values)?;
+        let places = places.with_allowance(allowance);
+        match request {
+            Request::Read(statement) => {
                 let tables = self.tables(&places);
                 if *tables.wanted() == Wanted::All {
                     return self.read(statement, &places, tables);
@@ -154,8 +167,8 @@ impl Session {
                     answer => answer,
                 }
             }
-            (Request::Copy(copy), places) => self.copy(&copy, &places),
-            (Request::Change(statement), places) => self.change(&statement, (sql, &places)),
+            Request::Copy(copy) => self.copy(&copy, &places),
+            Request::Change(statement) => self.change(&statement, (sql, &places)),
         }
     }
 
@@ -173,7 +186,7 @@ impl Session {
     }
 
     /// Rows that are there already, as an answer.
-    pub(crate) fn answer<'s>(batch: RecordBatch) -> Answer<'s> {
+    pub(crate) fn ready<'s>(batch: RecordBatch) -> Answer<'s> {
         let (schema, source) = (batch.schema(), Source::Ready(Some(batch)));
         let allowance = Allowance::default();
         Answer { session: PhantomData, schema, source, allowance, is_over: false, rows: 0 }
@@ -183,10 +196,9 @@ impl Session {
         &self.db
     }
 
-    /// The tables as of the last commit, for a query that begins now.
+    /// The tables as of the last commit, for a query or a part of one.
     pub(crate) fn tables(&self, places: &Places) -> Tables {
-        let allowance = Allowance::begin(&self.options);
-        Tables::new(&self.db, &self.known, (places.clone(), allowance))
+        Tables::new(&self.db, &self.known, places.clone())
     }
 
     fn read(&self, statement: Statement, places: &Places, tables: Tables) -> Result<Answer<'_>> {
@@ -262,12 +274,12 @@ impl Session {
     fn environment(&self) -> Result<Arc<RuntimeEnv>> {
         let pool = FairSpillPool::new(self.options.memory_bytes);
         let named = CONSUMERS_NAMED.try_into().unwrap_or(std::num::NonZeroUsize::MIN);
-        let mut builder = RuntimeEnvBuilder::new()
+        let builder = RuntimeEnvBuilder::new()
             .with_memory_pool(Arc::new(TrackConsumersPool::new(pool, named)));
-        if let Some(folder) = &self.options.spill_folder {
-            builder = builder.with_temp_file_path(folder);
-        }
-        let made = builder.build_arc();
+        let folder = self.options.spill_folder.clone().unwrap_or_else(std::env::temp_dir);
+        let files =
+            DiskManagerBuilder::default().with_temp_file_factory(Arc::new(SpillFolder(folder)));
+        let made = builder.with_disk_manager_builder(files).build_arc();
         made.map_err(|error| failure::query(error, &Places::default()))
     }
 }
@@ -373,7 +385,12 @@ pub(crate) async fn plan(
 }
 
 fn start() -> std::io::Result<Runtime> {
-    Builder::new_multi_thread().worker_threads(threads()).thread_name("sql").enable_time().build()
+    Builder::new_multi_thread()
+        .worker_threads(threads())
+        .thread_name("sql")
+        .thread_stack_size(depth::STACK_BYTES)
+        .enable_time()
+        .build()
 }
 
 pub(crate) fn threads() -> usize {

@@ -11,11 +11,12 @@ use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Word};
 use duramen::{Error, ErrorKind, Result};
 
+use crate::allowance::Allowance;
 use crate::copy::{Copy, Direction};
 use crate::parameter::Parameter;
 use crate::script::Lines;
 use crate::table::Wanted;
-use crate::{as_of_join, change, copy, function, parameter, system_time};
+use crate::{as_of_join, change, copy, depth, function, parameter, system_time};
 
 /// Words with which a query may need columns that it does not name, if only of other queries.
 const WITH_OTHER_COLUMNS: [&str; 7] =
@@ -27,6 +28,10 @@ pub(crate) struct Places {
     first: HashMap<String, Location>,
     /// The columns that the query may need.
     pub(crate) wanted: Wanted,
+    /// How many operators and keywords of it stand inside each other at most.
+    pub(crate) operators: usize,
+    /// For how long the query goes on.
+    pub(crate) allowance: Allowance,
 }
 
 impl Places {
@@ -39,7 +44,12 @@ impl Places {
             };
             places.entry(value.clone()).or_insert(token.span.start);
         }
-        Self { first: places, wanted: wanted(tokens) }
+        Self { first: places, wanted: wanted(tokens), ..Self::default() }
+    }
+
+    /// The same places of a query that goes on for so long.
+    pub(crate) fn with_allowance(self, allowance: Allowance) -> Self {
+        Self { allowance, ..self }
     }
 
     /// Where a keyword is, for people.
@@ -96,30 +106,40 @@ pub(crate) enum Request {
 /// # Errors
 /// `Invalid` for what is no SQL, or takes other values than it is given.
 pub fn writes(sql: &str, values: &[Parameter]) -> Result<bool> {
-    Ok(match parse(sql, values)?.0 {
-        Request::Read(_) => false,
-        Request::Change(_) => true,
-        Request::Copy(copy) => copy.direction == Direction::From,
+    depth::with_stack(sql, || {
+        Ok(match parse(sql, values)?.0 {
+            Request::Read(_) => false,
+            Request::Change(_) => true,
+            Request::Copy(copy) => copy.direction == Direction::From,
+        })
     })
 }
 
 /// Whether a statement makes a collection, so that it is of use where there is no database yet.
 ///
 /// # Errors
-/// `Invalid` for what is no SQL, or takes other values than it is given.
+/// `Invalid` for what is no SQL, or takes other values than it is given; whatever else is wrong
+/// with the collection that it is to make.
 pub fn makes_table(sql: &str, values: &[Parameter]) -> Result<bool> {
-    Ok(match parse(sql, values)?.0 {
-        Request::Change(statement) => matches!(*statement, Parsed::CreateTable(_)),
-        Request::Read(_) | Request::Copy(_) => false,
+    depth::with_stack(sql, || {
+        Ok(match parse(sql, values)?.0 {
+            Request::Change(statement) => match &*statement {
+                Parsed::CreateTable(table) => change::definition::check(table).map(|()| true)?,
+                _ => false,
+            },
+            Request::Read(_) | Request::Copy(_) => false,
+        })
     })
 }
 
-/// Reads a text that is one statement, with values for its placeholders.
+/// Reads a text that is one statement, with values for its placeholders. It needs stack for the
+/// operators in it.
 pub(crate) fn parse(sql: &str, values: &[Parameter]) -> Result<(Request, Places)> {
     let dialect = GenericDialect {};
     let tokens = Tokenizer::new(&dialect, sql).tokenize_with_location();
     let tokens = tokens.map_err(|error| wrong(&ParserError::from(error), None))?;
-    let places = Places::new(&tokens);
+    let mut places = Places::new(&tokens);
+    places.operators = depth::operators(&tokens)?;
     let end = tokens.last().map(|token| token.span.end);
     let mut tokens = system_time::rewrite(parameter::bind(tokens, values)?)?;
     function::rename(&mut tokens);

@@ -63,7 +63,9 @@ pub(crate) async fn table(
 ) -> Result<Arc<dyn TableProvider>> {
     let tables = tables.within_view(name)?;
     let in_view = |error: Error| error.in_context(format!("view {name:?}"));
-    let Request::Read(statement) = statement::parse(&query, &[]).map_err(in_view)?.0 else {
+    let (request, places) = statement::parse(&query, &[]).map_err(in_view)?;
+    let tables = tables.deeper_by(places.operators).map_err(in_view)?;
+    let Request::Read(statement) = request else {
         let message = format!("view {name:?}: it is no query");
         return Err(Error::new(ErrorKind::Invalid, message));
     };

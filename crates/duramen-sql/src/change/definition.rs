@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 use datafusion::sql::sqlparser::ast::{
     CreateIndex, CreateTable, DataType, Expr, ObjectName, ObjectType, Statement,
 };
-use duramen::{Collection, CommitOptions, Error, ErrorKind, IndexDefinition, KeyKind, Result};
+use duramen::{
+    Collection, CommitOptions, Database, Error, ErrorKind, IndexDefinition, KeyKind, Result,
+};
 
 use super::{KEY, collection_name, unsupported};
 use crate::answer::Answer;
@@ -15,13 +17,7 @@ use crate::statement::Places;
 
 impl Session {
     pub(super) fn create_table(&self, table: &CreateTable) -> Result<Answer<'_>> {
-        let name = collection_name(&table.name)?;
-        let keys = key_kind(table)?;
-        if table.or_replace || table.query.is_some() || table.temporary || table.external {
-            return Err(unsupported(
-                "this CREATE TABLE: give the name and the column _key, then INSERT",
-            ));
-        }
+        let (name, keys) = declared(table)?;
         if self.tables(&Places::default()).view(&name)?.is_some() {
             let message = format!(
                 "there is a view {name:?} already: drop it, or give the table another name"
@@ -202,6 +198,21 @@ fn index_name(name: &ObjectName) -> Result<String> {
         [name] => Ok(name.as_ident().map_or_else(String::new, |name| name.value.clone())),
         _ => Err(unsupported("a name of an index with dots: name it in quotes")),
     }
+}
+
+/// Refuses a table that cannot be made in any database.
+pub(crate) fn check(table: &CreateTable) -> Result<()> {
+    let (name, keys) = declared(table)?;
+    Database::memory()?.create_collection(&name, keys).map(drop)
+}
+
+/// The name of a table and the type of its keys.
+fn declared(table: &CreateTable) -> Result<(String, KeyKind)> {
+    if table.or_replace || table.query.is_some() || table.temporary || table.external {
+        let what = "this CREATE TABLE: give the name and the column _key, then INSERT";
+        return Err(unsupported(what));
+    }
+    Ok((collection_name(&table.name)?, key_kind(table)?))
 }
 
 /// The type of the keys that a table is declared with.

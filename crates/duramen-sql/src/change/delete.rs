@@ -44,14 +44,18 @@ pub(super) fn run(
         let _ = write!(sql, " WHERE {selection}");
     }
     let mut keys = Vec::new();
+    let mut staged = Staged::new(session);
     for batch in session.read_with(&sql, places, session.tables(places))? {
         let batch = batch?;
         let cells = Cells::new(batch.column(0), &batch.schema_ref().fields()[0])?;
         for row in 0..batch.num_rows() {
-            keys.push(target.key(&cells, row, row as u64 + 1)?);
+            let key = target.key(&cells, row, row as u64 + 1)?;
+            staged.keep(transaction, &key, 1)?;
+            staged.rows += 1;
+            keys.push(key);
         }
     }
-    let mut staged = Staged::new(session);
+    staged.rows = 0;
     for some in keys.chunks(KEYS_AT_ONCE) {
         transaction.delete_records(target.collection.name(), some)?;
         staged.add(transaction, some.len(), 0)?;

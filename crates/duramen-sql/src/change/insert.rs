@@ -62,6 +62,7 @@ pub(super) fn run(
                 }
             }
             staged.add(transaction, 1, json.len())?;
+            staged.keep(transaction, &key, 1)?;
             keys.push(key);
         }
     }

@@ -1,16 +1,17 @@
 //! `UPDATE`: other values of fields of records; all others stay as they are.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::sql::sqlparser::ast::{
-    Assignment, AssignmentTarget, TableWithJoins, Update, UpdateTableFromKind,
+    Assignment, AssignmentTarget, Expr, TableWithJoins, Update, UpdateTableFromKind,
 };
 use duramen::{Error, ErrorKind, Key, Result, Transaction};
+use serde_json::value::RawValue;
 
 use super::{Changed, KEY, Staged, Target, Told, check_filled, factor, member, unsupported, wrong};
-use crate::record_json::{Cells, Fit, string};
+use crate::record_json::{Cells, Fit, kind, string};
 use crate::session::Session;
 use crate::statement::Places;
 
@@ -26,13 +27,17 @@ pub(super) fn run(
     let fields = update.assignments.iter().map(|assignment| field(assignment, update, target));
     let fields = fields.collect::<Result<Vec<_>>>()?;
     check(&fields)?;
+    let copied = |assignment| copied(assignment, update, target);
+    let copied: Vec<Option<Members>> = update.assignments.iter().map(copied).collect();
+    let name = target.collection.name();
     let mut keys = Vec::new();
     let mut seen = HashSet::new();
     let mut staged = Staged::new(session);
     for batch in session.read_with(&query(update)?, places, session.tables(places))? {
         let batch = batch?;
         for (row, key) in self::keys(&batch, target, keys.len() as u64)?.into_iter().enumerate() {
-            if !seen.insert(key.to_string()) {
+            staged.keep(transaction, &key, 2)?;
+            if !seen.insert(key.clone()) {
                 let message = format!(
                     "record {key} is found several times, so that it is not clear which value it \
                      is to have: have FROM and WHERE find it once"
@@ -40,8 +45,15 @@ pub(super) fn run(
                 return Err(Error::new(ErrorKind::Invalid, message));
             }
             let number = keys.len() as u64 + 1;
-            let change = Change::of((&fields, target), (&batch, row, number))?;
-            change.stage(target.collection.name(), &key, transaction)?;
+            let record = if copied.iter().any(Option::is_some) {
+                transaction.get_record(name, &key)?
+            } else {
+                None
+            };
+            let written = |path: &Option<Members>| written(record.as_deref()?, path.as_ref()?);
+            let written = copied.iter().map(written).collect();
+            let change = Change::of((&fields, target), (&batch, row, number), written)?;
+            change.stage(name, &key, transaction)?;
             staged.add(transaction, 1, change.bytes())?;
             keys.push(key);
         }
@@ -85,16 +97,45 @@ fn field(assignment: &Assignment, update: &Update, target: &Target) -> Result<Me
     let parts = name.0.iter().map(|part| part.as_ident().map(|ident| ident.value.clone()));
     let names: Option<Vec<String>> = parts.collect();
     let names = names.ok_or_else(|| unsupported("a computed column: name the one to set"))?;
+    Ok(in_record(&names, update, target)?.to_vec())
+}
+
+/// What leads to a field within a record: the name of the table may stand before it.
+fn in_record<'n>(names: &'n [String], update: &Update, target: &Target) -> Result<&'n [String]> {
     let (_, alias) = factor(&update.table.relation)?;
     let table = alias.map_or(target.collection.name(), |alias| alias.value.as_str());
-    match names.split_first() {
+    Ok(match names.split_first() {
         Some((first, rest))
             if first == table && !rest.is_empty() && target.column_type(first).is_none() =>
         {
-            Ok(rest.to_vec())
+            rest
         }
-        _ => Ok(names),
+        _ => names,
+    })
+}
+
+/// The field of the same record whose value is set, if it is nothing but that. A table has some
+/// values otherwise than they are written, such as decimals, which are copied as they are.
+fn copied(assignment: &Assignment, update: &Update, target: &Target) -> Option<Members> {
+    let names: Vec<String> = match &assignment.value {
+        Expr::Identifier(name) => vec![name.value.clone()],
+        Expr::CompoundIdentifier(names) => names.iter().map(|name| name.value.clone()).collect(),
+        _ => return None,
+    };
+    let field = in_record(&names, update, target).ok()?;
+    // A name alone may be that of another table's column.
+    let is_ours = others(update).is_empty() && update.table.joins.is_empty();
+    (is_ours && target.column_type(&field[0]).is_some()).then(|| field.to_vec())
+}
+
+/// The value of a field of a record as it is written.
+fn written(record: &str, path: &[String]) -> Option<String> {
+    let mut value = record;
+    for name in path {
+        let mut members: HashMap<String, &RawValue> = serde_json::from_str(value).ok()?;
+        value = members.remove(member(name))?.get();
     }
+    Some(value.to_owned())
 }
 
 fn check(fields: &[Members]) -> Result<()> {
@@ -133,17 +174,18 @@ impl Change {
     fn of(
         (fields, target): (&[Members], &Target),
         (batch, row, number): (&RecordBatch, usize, u64),
+        written: Vec<Option<String>>,
     ) -> Result<Self> {
         let mut change = Self::default();
         let values = batch.columns().iter().zip(batch.schema_ref().fields()).skip(1);
-        for (field, (array, of)) in fields.iter().zip(values) {
+        for ((field, (array, of)), written) in fields.iter().zip(values).zip(written) {
             let fit = Fit::new(match field.as_slice() {
                 [name] => target.column_type(name),
                 _ => None,
             });
             let json = Cells::new(array, of)?.json(fit, row);
             let json = json.map_err(|why| wrong(number, &field.join("."), why))?;
-            match json {
+            match as_written(json, written) {
                 Some(json) if json.starts_with('{') || json == "null" => {
                     let pointer: String = field.iter().map(|name| step(member(name))).collect();
                     let path = string(&pointer);
@@ -178,6 +220,12 @@ impl Change {
         }
         Ok(())
     }
+}
+
+/// A value as it is written where it is copied, unless it became one of another kind.
+fn as_written(json: Option<String>, written: Option<String>) -> Option<String> {
+    let is_same = |written: &String| kind(json.as_deref().unwrap_or("null")) == kind(written);
+    written.filter(is_same).or(json)
 }
 
 /// A step of a JSON Pointer.

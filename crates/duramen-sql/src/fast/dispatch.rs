@@ -13,6 +13,7 @@ use super::prepared::{Known, PreparedPlan};
 use super::run::Run;
 use crate::allowance::Allowance;
 use crate::answer::{Answer, Source};
+use crate::depth;
 use crate::failure;
 use crate::parameter::Parameter;
 use crate::session::{Session, plan, threads};
@@ -29,21 +30,28 @@ impl Session {
     /// The answer by a plan that is known; none if the query has to be planned.
     pub(crate) fn answer_prepared(
         &self,
-        sql: &str,
-        values: &[Parameter],
+        (sql, values): (&str, &[Parameter]),
+        allowance: &Allowance,
     ) -> Result<Option<Answer<'_>>> {
         let Some(shape) = Shape::of(sql, values) else { return Ok(None) };
         let prepared = match self.prepared.get(&shape.text) {
             Some(Known::Fast(prepared)) => prepared,
-            Some(Known::Asked) => match self.prepare(&shape) {
-                Some(prepared) => prepared,
-                None => return Ok(None),
-            },
+            Some(Known::Asked) => {
+                match depth::with_stack(sql, || self.prepare(&shape, allowance))? {
+                    Some(prepared) => prepared,
+                    None => return Ok(None),
+                }
+            }
             Some(Known::Plain) | None => return Ok(None),
         };
-        let tables = self.tables(&Places::default()).with_columns(prepared.wanted.clone());
-        // What is wrong with a table is told with its place in the text.
-        let Ok(table) = tables.find(&prepared.place) else { return Ok(None) };
+        let places = Places::default().with_allowance(allowance.clone());
+        let tables = self.tables(&places).with_columns(prepared.wanted.clone());
+        let table = match tables.find(&prepared.place) {
+            Ok(table) => table,
+            Err(error) if is_ended(&error) => return Err(error),
+            // What is wrong with a table is told with its place in the text.
+            Err(_) => return Ok(None),
+        };
         if !prepared.is_of(&table.columns) {
             self.prepared.set(&shape.text, Known::Asked);
             return Ok(None);
@@ -66,9 +74,10 @@ impl Session {
     }
 
     /// Plans a query with literals that stand in for others, and keeps what comes of it.
-    fn prepare(&self, shape: &Shape) -> Option<Arc<PreparedPlan>> {
+    fn prepare(&self, shape: &Shape, allowance: &Allowance) -> Result<Option<Arc<PreparedPlan>>> {
         let planned =
             statement::parse(&shape.with_stand_ins(), &[]).and_then(|(request, places)| {
+                let places = places.with_allowance(allowance.clone());
                 let tables = Arc::new(self.tables(&places));
                 let statement = match request {
                     // What a view is made of may be another query the next time.
@@ -81,17 +90,16 @@ impl Session {
                 Ok((planned, places.wanted))
             });
         // A plan that was not waited for may be made the next time.
-        let ended = [ErrorKind::Cancelled, ErrorKind::TimedOut];
-        if planned.as_ref().is_err_and(|error| ended.contains(&error.kind())) {
-            return None;
-        }
+        let planned = match planned {
+            Err(error) if is_ended(&error) => return Err(error),
+            planned => planned.ok(),
+        };
         let prepared = planned
-            .ok()
             .and_then(|(plan, wanted)| PreparedPlan::of(&plan, (shape.literals.len(), wanted)));
         let prepared = prepared.map(Arc::new);
         let known = prepared.clone().map_or(Known::Plain, Known::Fast);
         self.prepared.set(&shape.text, known);
-        prepared
+        Ok(prepared)
     }
 
     fn aggregate(
@@ -136,5 +144,39 @@ impl Session {
             }
         }
         Ok(all)
+    }
+}
+
+/// Whether nobody waits for a query any more.
+fn is_ended(error: &Error) -> bool {
+    [ErrorKind::Cancelled, ErrorKind::TimedOut].contains(&error.kind())
+}
+
+#[cfg(test)]
+mod tests {
+    use duramen::{CommitOptions, Database};
+
+    use super::*;
+    use crate::session::SessionOptions;
+
+    /// A query that was asked before once had its time twice: for its plan, and to be planned anew.
+    #[test]
+    fn query_without_time_for_its_plan_is_not_planned_anew() {
+        let db = Database::memory().unwrap();
+        let items = db.create_document("items").unwrap();
+        for n in 0..9 {
+            items.put(format!("[{{\"n\":{n}}}]"), &CommitOptions::default()).unwrap();
+        }
+        let session = Session::new(db, SessionOptions::default());
+        let sql = "SELECT count(*) FROM items.\"$[*]\" FOR SYSTEM_TIME ALL WHERE n > 3";
+        let answer = |timeout_ms| {
+            let options = SessionOptions { timeout_ms, ..SessionOptions::default() };
+            session.answer_prepared((sql, &[]), &Allowance::begin(&options))
+        };
+        assert!(answer(None).unwrap().is_none());
+        for _ in 0..2 {
+            assert_eq!(answer(Some(0)).unwrap_err().kind(), ErrorKind::TimedOut);
+        }
+        assert!(answer(None).is_ok());
     }
 }

@@ -9,6 +9,9 @@ const STEP: i64 = 1_000;
 const FIRST: i64 = 1_125_899_906_000_000;
 /// What texts that stand in for others begin with.
 const MARK: char = '\u{1e}';
+/// Bytes of a text that is looked into: plans of longer ones may be too deep for other threads than
+/// those of queries.
+const TEXT_BYTES_MAX: usize = 16 << 10;
 
 /// A literal of a query.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,6 +32,9 @@ impl Shape {
     /// Of a query and the values for its placeholders; none if the text has what is not looked
     /// into, such as comments.
     pub(super) fn of(sql: &str, values: &[Parameter]) -> Option<Self> {
+        if sql.len() > TEXT_BYTES_MAX {
+            return None;
+        }
         let mut placeholders = Placeholders::default();
         let mut shape = Self { text: String::with_capacity(sql.len()), literals: Vec::new() };
         let mut rest = sql;

@@ -216,6 +216,23 @@ fn a_statement_says_whether_it_writes() {
     assert!(!writes("EXPLAIN DELETE FROM players"));
 }
 
+/// A table that cannot be made once left an empty database behind.
+#[test]
+fn a_statement_says_whether_it_makes_a_table() {
+    let makes = |sql| duramen_sql::makes_table(sql, &[]);
+    assert!(makes("CREATE TABLE players (_key BIGINT)").unwrap());
+    assert!(!makes("CREATE INDEX n ON players (n)").unwrap());
+    for (sql, kind) in [
+        ("CREATE TABLE players (_key BIGINT, n BIGINT)", ErrorKind::Unsupported),
+        ("CREATE TABLE players (_key DATE)", ErrorKind::Unsupported),
+        ("CREATE TABLE players AS SELECT 1", ErrorKind::Unsupported),
+        ("CREATE TABLE a.b.c.d", ErrorKind::Unsupported),
+        ("CREATE TABLE \"\"", ErrorKind::Invalid),
+    ] {
+        assert_eq!(makes(sql).unwrap_err().kind(), kind, "{sql}");
+    }
+}
+
 #[test]
 fn an_answer_is_a_stream_that_arrow_reads() {
     let session = Session::new(database(), SessionOptions::default());
@@ -229,4 +246,27 @@ fn an_answer_is_a_stream_that_arrow_reads() {
     let expected = session.query(query).unwrap().collect::<Result<Vec<_>, _>>().unwrap();
     let whole = |batches: &[_]| concat_batches(&schema, batches).unwrap();
     assert_eq!(whole(&batches), whole(&expected));
+}
+
+/// Numbers that a table has as floats once were written as these.
+#[test]
+fn values_that_are_copied_stay_as_they_are_written() {
+    let db = Database::memory().unwrap();
+    let t = db.create_collection("t", KeyKind::U64).unwrap();
+    let json =
+        r#"{"a":{"n":0.1000000000000000055511151231257827},"n":12345678901234567890.25,"x":1.5}"#;
+    t.put(1, json, &CommitOptions::default()).unwrap();
+    t.put(2, r#"{"n":null,"x":2.5}"#, &CommitOptions::default()).unwrap();
+    let session = Session::new(db, SessionOptions::default());
+    session.query("UPDATE t SET n = n, m = a.n, o = t.a, x = x + 1").unwrap();
+    let record = |key: u64| t.get(key).unwrap().unwrap().json;
+    for written in [
+        r#""n":12345678901234567890.25"#,
+        r#""m":0.1000000000000000055511151231257827"#,
+        r#""o":{"n":0.1000000000000000055511151231257827}"#,
+        r#""x":2.5"#,
+    ] {
+        assert!(record(1).contains(written), "{written} in {}", record(1));
+    }
+    assert_eq!(record(2), r#"{"n":null,"x":3.5}"#);
 }

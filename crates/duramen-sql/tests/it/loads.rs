@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-use duramen::{CommitOptions, Database, ErrorKind, KeyKind, Revision};
-use duramen_sql::{CopyProgress, Session, SessionOptions};
+use duramen::{
+    Collection, CommitOptions, Database, ErrorKind, Key, KeyKind, Revision, ScanOptions,
+};
+use duramen_sql::{CopyProgress, RecordFile, Session, SessionOptions};
 use tempfile::TempDir;
 
 const RECORDS: i64 = 30_000;
@@ -82,4 +84,58 @@ fn a_copy_tells_how_far_it_is() {
         assert!(last.bytes > 0 && last.records > 0, "{name}: {last:?}");
         assert!(told.iter().all(|told| told.bytes_all.is_some_and(|all| told.bytes <= all)));
     }
+}
+
+/// Values of several kinds once came back as texts, and members that were missing as null.
+#[test]
+fn records_come_back_from_lines_as_they_were() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("records.ndjson");
+    let db = Database::memory().unwrap();
+    let put = [
+        r#"{"a":1,"b":null}"#,
+        r#"{"a":"1","c":{"x":[]}}"#,
+        r#"{"b":"","c":[1,"2",{}],"a":1.50}"#,
+        "{}",
+    ];
+    let session = Session::new(db.clone(), SessionOptions::default());
+    for keys in [KeyKind::Text, KeyKind::I64, KeyKind::U64, KeyKind::Uuid] {
+        let (from, to) = (format!("from_{keys}"), format!("to_{keys}"));
+        let records = db.create_collection(&from, keys).unwrap();
+        for (n, json) in put.iter().enumerate() {
+            let key = match keys {
+                KeyKind::Uuid => Key::Uuid(n as u128),
+                keys => keys.parse(&n.to_string()).unwrap(),
+            };
+            records.put(key, json, &CommitOptions::default()).unwrap();
+        }
+        let copied = db.create_collection(&to, keys).unwrap();
+        session.query(&format!("COPY {from} TO '{}'", path.display())).unwrap();
+        session.query(&format!("COPY {to} FROM '{}'", path.display())).unwrap();
+        let all = |records: &Collection| {
+            let found = records.head().unwrap();
+            let found = found.scan(&ScanOptions::default()).unwrap();
+            found
+                .map(|record| record.map(|found| (found.key, found.json)).unwrap())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(all(&copied), all(&records));
+        session.query(&format!("DELETE FROM {from}")).unwrap();
+        let past = format!("COPY {from} FOR SYSTEM_TIME AS OF 4 TO '{}'", path.display());
+        let count = session.query(&past).map(|_| ());
+        assert!(count.is_ok(), "{count:?}");
+        assert_eq!(
+            RecordFile::ndjson(lines(&path), "_key")
+                .next(keys, &mut Vec::new())
+                .unwrap()
+                .unwrap()
+                .1,
+            1
+        );
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a file that the statement wrote")]
+fn lines(path: &std::path::Path) -> Box<dyn std::io::BufRead + Send> {
+    Box::new(std::io::BufReader::new(std::fs::File::open(path).unwrap()))
 }
