@@ -27,6 +27,7 @@ mod catalog;
 mod change;
 mod column_type;
 mod copy;
+mod csv_file;
 mod depth;
 mod failure;
 mod fast;
@@ -55,6 +56,7 @@ mod view;
 
 pub use answer::Answer;
 pub use copy::CopyProgress;
+pub use csv_file::{CsvFile, CsvLine};
 pub use datafusion::arrow;
 pub use format::Format;
 pub use function::functions;

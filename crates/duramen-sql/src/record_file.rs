@@ -17,6 +17,7 @@ use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAcces
 use serde_json::value::RawValue;
 
 use crate::change::{KEY, OF_ENGINE, wrong};
+use crate::csv_file::CsvFile;
 use crate::record_json::{Cells, Fit, string};
 
 /// Bytes of a line of NDJSON that is read: as much as a value may have.
@@ -35,7 +36,7 @@ pub struct RecordFile {
 
 enum Rows {
     Ndjson { reader: Box<dyn BufRead + Send>, line: u64 },
-    Csv { reader: Box<csv::Reader<Box<dyn BufRead + Send>>>, names: Vec<String> },
+    Csv(Box<CsvFile>),
     Parquet { reader: Box<ParquetRecordBatchReader>, read: VecDeque<String>, row: u64 },
 }
 
@@ -54,13 +55,12 @@ impl RecordFile {
         Self { rows: Rows::Ndjson { reader, line: 0 }, key: key.to_owned() }
     }
 
-    /// Records of CSV; `Invalid` if no field is called as the key.
+    /// Records of CSV; `Invalid` if no field is called as the key, or two are called the same.
     pub fn csv(reader: Box<dyn BufRead + Send>, key: &str) -> Result<Self> {
-        let mut reader = Box::new(csv::Reader::from_reader(reader));
-        let header = reader.headers().map_err(|error| invalid(1, error))?;
-        let names: Vec<String> = header.iter().map(str::to_owned).collect();
+        let file = CsvFile::new(reader)?;
+        let names: Vec<String> = file.header().iter().map(str::to_owned).collect();
         check_key(&names, key).map_err(|error| invalid(1, error.message()))?;
-        Ok(Self { rows: Rows::Csv { reader, names }, key: key.to_owned() })
+        Ok(Self { rows: Rows::Csv(Box::new(file)), key: key.to_owned() })
     }
 
     /// Records of Parquet; `Invalid` if no column is called as the key.
@@ -96,14 +96,14 @@ impl RecordFile {
                 }
                 *line
             }
-            Rows::Csv { reader, names } => {
+            Rows::Csv(file) => {
                 let mut row = csv::StringRecord::new();
-                let line = reader.position().line();
-                if !reader.read_record(&mut row).map_err(|error| invalid(line, error))? {
-                    return Ok(None);
-                }
-                json.extend_from_slice(json_of_row(names, &row).as_bytes());
-                row.position().map_or(line, csv::Position::line)
+                let next = file.next_row(&mut row);
+                let next = next.map_err(|error| Error::io("cannot read the records", error))?;
+                let Some((line, read)) = next else { return Ok(None) };
+                read.map_err(|error| invalid(line, error.message()))?;
+                json.extend_from_slice(json_of_row(file.header(), &row).as_bytes());
+                line
             }
             Rows::Parquet { reader, read, row } => {
                 while read.is_empty() {
@@ -232,7 +232,7 @@ fn key_of(written: Option<&RawValue>, (name, line): (&str, u64), keys: KeyKind) 
     read.map_err(|error| invalid(line, error.message()))
 }
 
-fn json_of_row(names: &[String], row: &csv::StringRecord) -> String {
+fn json_of_row(names: &csv::StringRecord, row: &csv::StringRecord) -> String {
     let cells = names.iter().zip(row.iter()).filter(|(_, cell)| !cell.is_empty());
     let members: Vec<String> = cells
         .map(|(name, cell)| {

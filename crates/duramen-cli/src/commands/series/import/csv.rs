@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::io::{self, BufRead};
 
-use csv::{Position, Reader, ReaderBuilder, StringRecord};
+use csv::StringRecord;
 use duramen::{Quality, Result};
+use duramen_sql::CsvFile;
 
 use super::source::{Line, Lines, Row, read_quality};
 use super::{Layout, TimeUnit, invalid};
@@ -19,7 +20,7 @@ const QUALITY: &str = "quality";
 
 /// A CSV whose header was read.
 pub(super) struct CsvLines<'l> {
-    reader: Reader<Box<dyn BufRead>>,
+    file: CsvFile,
     prefix: &'l str,
     unit: TimeUnit,
     /// The column of times.
@@ -38,24 +39,24 @@ enum Shape {
 }
 
 impl<'l> CsvLines<'l> {
-    pub(super) fn new(reader: Box<dyn BufRead>, layout: &'l Layout) -> Result<Self> {
-        let mut reader = ReaderBuilder::new().from_reader(reader);
-        let header = reader.headers().map_err(invalid)?.clone();
+    pub(super) fn new(reader: Box<dyn BufRead + Send>, layout: &'l Layout) -> Result<Self> {
+        let file = CsvFile::new(reader)?;
+        let header = file.header();
         let column =
             |wanted: &str| header.iter().position(|name| name.eq_ignore_ascii_case(wanted));
         let first_of = |wanted: &[&str]| wanted.iter().find_map(|name| column(name));
         let named = |given: &Option<String>, others: &[&str]| match given {
             None => Ok(first_of(others)),
-            Some(name) => column(name).map(Some).ok_or_else(|| no_column(name, &header)),
+            Some(name) => column(name).map(Some).ok_or_else(|| no_column(name, header)),
         };
         let time = named(&layout.time, &TIMES)?;
-        let time = time.ok_or_else(|| no_column("time", &header))?;
+        let time = time.ok_or_else(|| no_column("time", header))?;
         let value = named(&layout.value, &[VALUE])?;
         let name = named(&layout.name, &NAMES)?;
         let shape = match (name, value) {
             (Some(name), Some(value)) => Shape::Long { name, value, quality: column(QUALITY) },
             (None, Some(_)) if layout.value.is_some() => {
-                return Err(no_column("name", &header));
+                return Err(no_column("name", header));
             }
             (name, _) => {
                 let is_series = |at: &usize| *at != time && Some(*at) != name;
@@ -65,7 +66,7 @@ impl<'l> CsvLines<'l> {
             }
         };
         let (prefix, unit) = (layout.prefix.as_str(), layout.time_unit.unwrap_or(TimeUnit::Us));
-        Ok(Self { reader, prefix, unit, time, shape, row: StringRecord::new() })
+        Ok(Self { file, prefix, unit, time, shape, row: StringRecord::new() })
     }
 
     fn rows(&self) -> Result<Vec<Row>> {
@@ -95,16 +96,8 @@ impl<'l> CsvLines<'l> {
 
 impl Lines for CsvLines<'_> {
     fn next_line(&mut self) -> io::Result<Option<Line>> {
-        let before = self.reader.position().line();
-        match self.reader.read_record(&mut self.row) {
-            Ok(false) => Ok(None),
-            Ok(true) => {
-                let line = self.row.position().map_or(before, Position::line);
-                Ok(Some((line, self.rows())))
-            }
-            Err(error) if error.is_io_error() => Err(error.into()),
-            Err(error) => Ok(Some((before, Err(invalid(error))))),
-        }
+        let next = self.file.next_row(&mut self.row)?;
+        Ok(next.map(|(line, read)| (line, read.and_then(|()| self.rows()))))
     }
 }
 

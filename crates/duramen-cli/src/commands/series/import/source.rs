@@ -43,7 +43,7 @@ pub(super) enum Source<'l> {
 
 impl<'l> Source<'l> {
     pub(super) fn new(
-        reader: Box<dyn BufRead>,
+        reader: Box<dyn BufRead + Send>,
         format: Format,
         layout: &'l Layout,
     ) -> Result<Self> {
