@@ -94,9 +94,14 @@ impl Summary {
 impl Record for Summary {
     fn print(&self, _palette: &Palette, out: &mut dyn Write) -> io::Result<()> {
         let Self { documents, revisions, series, points, sha256 } = self;
-        write!(out, "{sha256}  {documents} documents, {revisions} revisions")?;
+        let end = |count: &u64| if *count == 1 { "" } else { "s" };
+        let (of_documents, of_revisions) = (end(documents), end(revisions));
+        write!(
+            out,
+            "{sha256}  {documents} document{of_documents}, {revisions} revision{of_revisions}"
+        )?;
         if *series > 0 {
-            write!(out, ", {series} series, {points} points")?;
+            write!(out, ", {series} series, {points} point{}", end(points))?;
         }
         writeln!(out)
     }

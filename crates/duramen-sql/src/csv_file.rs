@@ -91,11 +91,10 @@ impl CsvFile {
 
 /// What is wrong with a row, and its line; that of the file itself is the error.
 fn wrong(error: csv::Error, before: u64) -> io::Result<(u64, Error)> {
-    if !error.is_io_error() {
-        let line = error.position().map_or(before, Position::line);
-        return Ok((line, Error::new(ErrorKind::Invalid, error.to_string())));
-    }
-    let error = io::Error::from(error);
+    let (line, what) = (error.position().map_or(before, Position::line), error.to_string());
+    let csv::ErrorKind::Io(error) = error.into_kind() else {
+        return Ok((line, Error::new(ErrorKind::Invalid, what)));
+    };
     match error.get_ref().and_then(|inner| inner.downcast_ref::<BadRow>()) {
         Some(BadRow { line, what }) => Ok((*line, Error::new(ErrorKind::Invalid, what.clone()))),
         None => Err(error),

@@ -3,7 +3,7 @@
 mod stat;
 
 use clap::Args;
-use duramen::{DiffOptions, Target};
+use duramen::{DiffOptions, Error, ErrorKind, Target};
 
 use crate::Result;
 use crate::arguments::ReadDocument;
@@ -22,6 +22,9 @@ Examples:
   duramen diff shop.duramen config 1 8 --stat
   duramen diff shop.duramen config 7 8 --path /opening --depth 1
   duramen diff shop.duramen config 7 8 --exit-code && echo 'the same'";
+
+/// What a patch of a deletion would be: RFC 6902 removes no whole document.
+const REMOVES_ALL: &str = r#"[{"op":"remove","path":""}]"#;
 
 /// Show what changed from one revision, time or tag to another
 #[derive(Debug, Args)]
@@ -59,7 +62,16 @@ impl Diff {
         let start = self.path.as_deref().map(Target::parse).transpose()?;
         let diff = document.diff_with(from, to, &DiffOptions { start, depth: self.depth })?;
         if self.patch {
-            output.line(diff.to_json_patch())?;
+            let patch = diff.to_json_patch();
+            if patch == REMOVES_ALL {
+                let message = format!(
+                    "{} is deleted at {}, which no JSON Patch can say: \"duramen delete\" does it",
+                    document.name(),
+                    self.to
+                );
+                return Err(Error::new(ErrorKind::Invalid, message).into());
+            }
+            output.line(patch)?;
         } else if self.stat {
             stat::print(&diff, output)?;
         } else {

@@ -12,6 +12,8 @@ use crate::output::Output;
 use crate::session::Session;
 use crate::{Result, moment};
 
+use self::point::time_text;
+
 mod aggregate;
 mod append;
 mod create;
@@ -116,6 +118,13 @@ impl Span {
             Some(text) => Excluded(time(text)?),
             None => Unbounded,
         };
+        if let (Included(from), Excluded(to)) = (from, to)
+            && from > to
+        {
+            let (from, to) = (time_text(from), time_text(to));
+            let message = format!("the span ends at {to}, before it begins at {from}");
+            return Err(Error::new(ErrorKind::Invalid, message).into());
+        }
         Ok((from, to))
     }
 }
@@ -162,7 +171,10 @@ impl SeriesMoment {
     fn of(&self, database: &Database) -> Result<DatabaseSnapshot> {
         Ok(match self.at {
             None => database.snapshot(),
-            Some(When::Commit(sequence)) => database.snapshot_at(sequence),
+            Some(When::Commit(sequence)) => {
+                check_commit(database, sequence)?;
+                database.snapshot_at(sequence)
+            }
             Some(When::Time(time)) => database.series_at_time(time)?,
         })
     }
@@ -170,10 +182,14 @@ impl SeriesMoment {
 
 impl SeriesAt {
     fn open(&self, session: &Session) -> Result<SeriesSnapshot> {
-        let series = self.database.open(session)?.series(&self.name)?;
+        let database = self.database.open(session)?;
+        let series = database.series(&self.name)?;
         Ok(match self.at.at {
             None => series.snapshot(),
-            Some(When::Commit(sequence)) => series.at(sequence),
+            Some(When::Commit(sequence)) => {
+                check_commit(&database, sequence)?;
+                series.at(sequence)
+            }
             Some(When::Time(time)) => series.at_time(time)?,
         })
     }
@@ -187,6 +203,16 @@ impl SeriesAt {
     fn open_at(&self, session: &Session, sequence: CommitSequence) -> Result<SeriesSnapshot> {
         Ok(self.database.open(session)?.series(&self.name)?.at(sequence))
     }
+}
+
+/// Refuses a commit that is not there yet.
+fn check_commit(database: &Database, sequence: CommitSequence) -> duramen::Result<()> {
+    let last = database.snapshot().sequence();
+    if sequence <= last {
+        return Ok(());
+    }
+    let message = format!("there is no commit c{sequence}: there are c1 to c{last}");
+    Err(Error::new(ErrorKind::NotFound, message))
 }
 
 fn parse_moment(text: &str) -> Result<When, String> {

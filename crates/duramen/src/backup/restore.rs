@@ -14,7 +14,8 @@ use super::record::BackupRecord;
 use super::transfer::Transfer;
 use super::{Backup, Records, Report, again, bytes_of, cut};
 use crate::database::Database;
-use crate::engine::{recovery, unfinished};
+use crate::engine::recovery;
+use crate::engine::unfinished::{self, Unfinished};
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Access, Device, DirectoryDevice, File, write_all_at};
 use crate::journal::{Journal, JournalPoint, JournalSettings};
@@ -77,13 +78,13 @@ impl Database {
         let made = device.create_dir("");
         made.map_err(|error| Error::io("cannot make the database folder", error))?;
         let _lock = recovery::take_lock(device.as_ref(), 0)?;
-        unfinished::check_empty(device.as_ref())?;
+        let place = Unfinished::begin(Arc::clone(device))?;
+        place.announce()?;
+        let making: Arc<dyn Device> = Arc::<Unfinished>::clone(&place);
         let mut transfer = Transfer::new(report, bytes_of(record));
-        let restored = restore((destination, record), device, point, &mut transfer);
-        if restored.is_err() {
-            unfinished::remove_files(device.as_ref());
-        }
-        let JournalPoint { sequence: commit, timestamp, .. } = restored?;
+        let restored = restore((destination, record), &making, point, &mut transfer)?;
+        place.finish()?;
+        let JournalPoint { sequence: commit, timestamp, .. } = restored;
         Ok(Restored { backup: Backup::of(record), commit, timestamp })
     }
 }

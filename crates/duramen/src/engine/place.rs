@@ -26,8 +26,8 @@ pub(super) fn absence(device: &Arc<dyn Device>) -> Error {
 pub(super) fn check_remains(device: &Arc<dyn Device>) -> Result<()> {
     if device.open(unfinished::MANIFEST, Access::Read).is_ok() {
         let message = format!(
-            "there is no Duramen database here: {} is of a load that has not ended or was \
-             interrupted; if none is running, remove the folder and load again",
+            "there is no Duramen database here: {} is of a load or restore that has not ended or \
+             was interrupted; if none is running, remove the folder and run it again",
             unfinished::MANIFEST
         );
         return Err(Error::new(ErrorKind::NotFound, message));
@@ -46,8 +46,7 @@ pub(super) fn check_remains(device: &Arc<dyn Device>) -> Result<()> {
     }
     let message = format!(
         "{}: it is missing, though {file} of a database is there: restore a backup, or salvage \
-         what is there with \"duramen repair\"; if it was left by a restore that was interrupted, \
-         remove the folder",
+         what is there with \"duramen repair\"",
         manifest::PATH
     );
     Err(Error::new(ErrorKind::Corrupt, message))

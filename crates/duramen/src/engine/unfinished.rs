@@ -29,6 +29,14 @@ impl Unfinished {
         Ok(Arc::new(Self { device, is_finished: AtomicBool::new(false) }))
     }
 
+    /// Makes a manifest that has nothing in it yet, so that what is written from now on is seen to
+    /// be in the making.
+    pub(crate) fn announce(&self) -> Result<()> {
+        let failed = |error| Error::io(format_args!("cannot make {MANIFEST}"), error);
+        self.device.open(MANIFEST, Access::Create).and_then(|file| file.sync()).map_err(failed)?;
+        self.device.sync_dir("").map_err(failed)
+    }
+
     /// Makes it a database, durably. It was closed before.
     pub(crate) fn finish(&self) -> Result<()> {
         let failed = |error| Error::io("cannot name the new MANIFEST", error);

@@ -467,6 +467,29 @@ fn a_stopped_backup_or_restore_leaves_nothing_and_can_be_made_again() {
     }
 }
 
+/// What a killed restore left was once taken for a database that lost its manifest.
+#[test]
+fn what_a_restore_has_made_so_far_is_said_to_be_that() {
+    let db = Database::memory().unwrap();
+    db.create_document("d").unwrap().put("[1,2,3]", &by("ann")).unwrap();
+    let (folder, _) = folder();
+    back_up(&db, &folder, FULL);
+    let target: Arc<dyn Device> = Arc::new(MemoryDevice::new());
+    let mut looks = 0;
+    let mut look = |_, _| {
+        let options = Options { create: false, read_only: true, ..options() };
+        let error = Database::open_device(Arc::clone(&target), options).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+        assert!(error.message().contains("restore that has not ended"), "{error}");
+        looks += 1;
+        ControlFlow::Continue(())
+    };
+    Database::restore_device(&folder, &target, RestorePoint::Newest, &mut look).unwrap();
+    assert!(looks > 0);
+    assert_eq!(target.list("").unwrap().iter().filter(|name| name.contains("MANIFEST")).count(), 1);
+    Database::open_device(target, options()).unwrap();
+}
+
 /// Backups 1 to 4, a full one after two incremental ones, with what was committed before each.
 fn four_backups(db: &Database, folder: &BackupFolder) {
     let doc = db.create_document("d").unwrap();

@@ -9,7 +9,7 @@ use duramen::{CollectionSnapshot, Error, Record, ScanOptions};
 use serde_json::value::RawValue;
 
 use super::CollectionAt;
-use super::import::{Format, KEY_MEMBER};
+use super::import::{self, KEY_MEMBER};
 use crate::exit::{Failure, Success};
 use crate::interruption::Interruption;
 use crate::output::Output;
@@ -42,6 +42,15 @@ pub(super) struct Export {
     no_key: bool,
 }
 
+/// How records are written to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// One JSON object a line
+    Ndjson,
+    /// Comma-separated values, the names of the fields in the first line
+    Csv,
+}
+
 impl Export {
     pub(super) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
         let records = self.collection.open(session)?;
@@ -54,7 +63,7 @@ impl Export {
     }
 
     fn write(&self, records: &CollectionSnapshot, out: &mut dyn Write) -> Result<()> {
-        match Format::of(self.format, &self.file) {
+        match self.format()? {
             Format::Ndjson => each(records, |record| {
                 let json = record.json.strip_prefix('{').unwrap_or(&record.json);
                 if self.no_key {
@@ -65,7 +74,18 @@ impl Export {
                 Ok(writeln!(out, "{{\"{KEY_MEMBER}\":{key}{comma}{json}")?)
             }),
             Format::Csv => self.write_csv(records, out),
-            Format::Parquet => {
+        }
+    }
+
+    /// The format that is given, or as the name of the file ends.
+    fn format(&self) -> Result<Format> {
+        if let Some(given) = self.format {
+            return Ok(given);
+        }
+        match import::Format::of(None, &self.file) {
+            import::Format::Ndjson => Ok(Format::Ndjson),
+            import::Format::Csv => Ok(Format::Csv),
+            import::Format::Parquet => {
                 let message = format!(
                     "SQL writes parquet: duramen sql DB \"COPY {} TO 'FILE.parquet'\"",
                     self.collection.name()

@@ -88,7 +88,12 @@ impl Append {
         match transaction.series_info(&self.name) {
             Ok(info) => Ok((info.definition.value_type, false)),
             Err(error) if error.kind() == ErrorKind::NotFound && self.create => {
-                let value_type = self.value_type.unwrap_or_else(|| value.likely_type());
+                let value_type = match self.value_type {
+                    Some(value_type) => value_type,
+                    None => value.likely_type().map_err(|error| {
+                        error.in_context(format_args!("series {:?}", self.name))
+                    })?,
+                };
                 transaction.create_series(&self.name, &SeriesDefinition::new(value_type))?;
                 Ok((value_type, true))
             }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueHint};
 use duramen::{DatabaseSnapshot, Error, ErrorKind, Points, SeriesInfo, SeriesRange};
 
-use super::import::Format;
+use super::import;
 use super::point::{self, Line};
 use super::{Span, Which};
 use crate::arguments::ReadDatabase;
@@ -22,8 +22,9 @@ Examples:
   duramen series export plant.duramen boiler.csv 'boiler/**' --from 2024-05-01 --wide
   duramen series export plant.duramen - boiler/7/temp --format csv
 
-Each line is a point with its name, time, value and quality, as an import takes it, series after
-series. A wide CSV has a column of times and one for each series; it leaves the qualities out.";
+Each line is a point with its name, time, value, quality and type of value, series after series: an
+import of it makes the same series. A wide CSV has a column of times and one for each series; it
+leaves qualities and types out.";
 
 /// Write the points of series to a file
 #[derive(Debug, Args)]
@@ -44,6 +45,32 @@ pub(super) struct Export {
     /// A CSV with a column for each series
     #[arg(long)]
     wide: bool,
+}
+
+/// How points are written to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// One JSON object a line
+    Ndjson,
+    /// Comma-separated values, the names of the columns in the first line
+    Csv,
+}
+
+impl Format {
+    /// The format of a file, given or as its name ends.
+    fn of(given: Option<Self>, file: &Path) -> Result<Self> {
+        if let Some(given) = given {
+            return Ok(given);
+        }
+        match import::Format::of(None, file) {
+            import::Format::Ndjson => Ok(Self::Ndjson),
+            import::Format::Csv => Ok(Self::Csv),
+            import::Format::LineProtocol => {
+                let message = "points are exported as csv or ndjson: name one with --format";
+                Err(Error::new(ErrorKind::Unsupported, message).into())
+            }
+        }
+    }
 }
 
 impl Export {
@@ -70,28 +97,27 @@ impl Export {
         if self.wide {
             return wide(found, ranges.collect::<duramen::Result<_>>()?, out);
         }
-        match Format::of(self.format, &self.file) {
+        match Format::of(self.format, &self.file)? {
             Format::Ndjson => each(found, ranges, |name, points| {
                 for point in points.iter() {
-                    serde_json::to_writer(&mut *out, &Line::new(Some(name), point))
+                    serde_json::to_writer(&mut *out, &Line::typed(name, point))
                         .map_err(std::io::Error::from)?;
                     out.write_all(b"\n")?;
                 }
                 Ok(())
             }),
-            Format::LineProtocol => {
-                let message = "points are exported as csv or ndjson: name one with --format";
-                Err(Error::new(ErrorKind::Unsupported, message).into())
-            }
             Format::Csv => {
                 let mut csv = csv::Writer::from_writer(out);
-                csv.write_record(["name", "time", "value", "quality"]).map_err(failed)?;
+                let header = ["name", "time", "value", "quality", "value_type"];
+                csv.write_record(header).map_err(failed)?;
                 each(found, ranges, |name, points| {
                     for found in points.iter() {
                         let time = point::time_text(found.time);
                         let (value, quality) =
                             (point::text(&found.value), found.quality.0.to_string());
-                        csv.write_record([name, &time, &value, &quality]).map_err(failed)?;
+                        let value_type = found.value.value_type().to_string();
+                        let cells = [name, &time, &value, &quality, &value_type];
+                        csv.write_record(cells).map_err(failed)?;
                     }
                     Ok(())
                 })?;

@@ -35,14 +35,15 @@ Examples:
 A wide CSV has a column of times and one for each series, which is named by its header; with --name
 it is the cell of that column, a / and the header. A long CSV has a point in each line: columns of
 times, names and values (time, name and value, unless --time, --name and --value say others), and
-maybe quality. A line of NDJSON has the same members. An empty cell of a wide CSV is no point.
+maybe quality and value_type. A line of NDJSON has the same members. An empty cell of a wide CSV is no point.
 
 Of the line protocol measurement and field make the name, as in cpu/load, and tags are labels; with
 other labels than a series of that name has, they become a part of it: cpu/load,host=b.
 
 All points of the file are one commit. What is wrong is told with its line, and nothing is written,
-unless --skip-bad is given. A series that is made gets the type of its first value: f64 for any
-number, bool for true and false, else string.";
+unless --skip-bad is given. A series that is made gets the type that --type says, else the
+value_type of its first point, else what the first value looks like: f64 for any number, bool for
+true and false, else string.";
 
 /// Lines between two looks at Ctrl-C and the progress bar.
 const LINES_PER_LOOK: u64 = 4_096;

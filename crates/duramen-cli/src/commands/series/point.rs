@@ -20,13 +20,22 @@ pub(super) struct Line<'a> {
     /// None if it is good and no more is said.
     #[serde(skip_serializing_if = "Option::is_none")]
     quality: Option<u8>,
+    /// Said where an import is to make the same series.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "serialize_type")]
+    value_type: Option<ValueType>,
 }
 
 impl<'a> Line<'a> {
+    /// One that says the type of the value.
+    pub(super) fn typed(name: &'a str, point: Point) -> Self {
+        let value_type = Some(point.value.value_type());
+        Self { value_type, ..Self::new(Some(name), point) }
+    }
+
     pub(super) fn new(name: Option<&'a str>, point: Point) -> Self {
         let Point { time, value, quality } = point;
         let quality = (quality != Quality::GOOD).then_some(quality.0);
-        Self { name, time, value, quality }
+        Self { name, time, value, quality, value_type: None }
     }
 }
 
@@ -50,6 +59,17 @@ fn serialize_time<S: Serializer>(time: &Micros, serializer: S) -> Result<S::Ok, 
     match jiff::Timestamp::from_microsecond(time.0) {
         Ok(timestamp) => serializer.collect_str(&timestamp),
         Err(_) => serializer.serialize_i64(time.0),
+    }
+}
+
+#[expect(clippy::ref_option, reason = "serde passes references")]
+fn serialize_type<S: Serializer>(
+    value_type: &Option<ValueType>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match value_type {
+        Some(value_type) => serializer.collect_str(value_type),
+        None => serializer.serialize_none(),
     }
 }
 
@@ -94,8 +114,15 @@ pub(super) enum Written {
 
 impl Written {
     /// The type of a series that is made for it: f64 for any number, bool or string.
-    pub(super) fn likely_type(&self) -> ValueType {
-        match self {
+    ///
+    /// # Errors
+    /// `Invalid` if it is empty, which may be a missing number as well as a text.
+    pub(super) fn likely_type(&self) -> duramen::Result<ValueType> {
+        Ok(match self {
+            Self::Text(text) if text.is_empty() => {
+                let message = "the first value is empty, which tells no type: give --type";
+                return Err(Error::new(ErrorKind::Invalid, message));
+            }
             Self::Typed(value) => value.value_type(),
             Self::Text(text) if text.parse::<f64>().is_ok() => ValueType::F64,
             Self::Text(text) if text.parse::<bool>().is_ok() => ValueType::Bool,
@@ -104,7 +131,7 @@ impl Written {
                 ValueType::F64
             }
             Self::Text(_) | Self::Quoted(_) => ValueType::String,
-        }
+        })
     }
 
     /// The value, if it is of a type.
@@ -120,8 +147,16 @@ impl Written {
             Self::Text(text) | Self::Quoted(text) => text,
         };
         let parsed = match value_type {
-            ValueType::F64 => text.parse().ok().map(SeriesValue::F64),
-            ValueType::F32 => text.parse().ok().map(SeriesValue::F32),
+            ValueType::F64 => text
+                .parse()
+                .ok()
+                .filter(|float: &f64| is_as_written(float.is_infinite(), text))
+                .map(SeriesValue::F64),
+            ValueType::F32 => text
+                .parse()
+                .ok()
+                .filter(|float: &f32| is_as_written(float.is_infinite(), text))
+                .map(SeriesValue::F32),
             ValueType::I64 => text.parse().ok().map(SeriesValue::I64),
             ValueType::Bool => text.parse().ok().map(SeriesValue::Bool),
             ValueType::String => Some(SeriesValue::String(text.clone())),
@@ -132,6 +167,11 @@ impl Written {
             Error::new(ErrorKind::Invalid, message)
         })
     }
+}
+
+/// Whether a number is what its text says, and not infinite because the type ends before it.
+fn is_as_written(is_infinite: bool, text: &str) -> bool {
+    !is_infinite || !text.contains(|c: char| c.is_ascii_digit())
 }
 
 /// A quality as people write it: a byte, or `good`, `uncertain`, `bad` or `invalid`.
@@ -170,15 +210,19 @@ mod tests {
         let half = Written::Text("1.5".to_owned());
         assert_eq!(half.of_type(ValueType::I64).unwrap_err().kind(), ErrorKind::Invalid);
         assert!(Written::Typed(1.into()).of_type(ValueType::F64).is_err());
+        let huge = Written::Text("1e999".to_owned());
+        assert!(huge.of_type(ValueType::F64).is_err() && huge.of_type(ValueType::F32).is_err());
     }
 
     #[test]
     fn numbers_are_floats_unless_a_type_is_given() {
         use ValueType::{Bool, F64, String};
-        let text = |text: &str| Written::Text(text.to_owned()).likely_type();
-        let types = ["7", "-1e3", "NaN", "true", "drizzle", ""].map(text);
-        assert_eq!(types, [F64, F64, F64, Bool, String, String]);
-        let quoted = |text: &str| Written::Quoted(text.to_owned()).likely_type();
-        assert_eq!(["7", "NaN"].map(quoted), [String, F64]);
+        let text = |text: &str| Written::Text(text.to_owned()).likely_type().unwrap();
+        let types = ["7", "-1e3", "NaN", "true", "drizzle"].map(text);
+        assert_eq!(types, [F64, F64, F64, Bool, String]);
+        let quoted = |text: &str| Written::Quoted(text.to_owned()).likely_type().unwrap();
+        assert_eq!(["7", "NaN", ""].map(quoted), [String, F64, String]);
+        let empty = Written::Text(std::string::String::new()).likely_type();
+        assert_eq!(empty.unwrap_err().kind(), ErrorKind::Invalid);
     }
 }

@@ -249,7 +249,9 @@ impl<'a> Stream<'a> {
     /// Writes the row of the open window.
     fn close(&mut self) {
         let window = &self.window;
-        if window.has_any() || self.options.fill != Fill::None {
+        // A day that a zone skipped is a window in which there is no time.
+        let is_skipped = window.start == window.end;
+        if !is_skipped && (window.has_any() || self.options.fill != Fill::None) {
             let mut state = 0;
             let row = self.options.aggregates.iter().map(|aggregate| {
                 let value = window.value((aggregate, state), self.before);

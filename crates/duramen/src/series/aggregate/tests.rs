@@ -104,6 +104,21 @@ fn windows_are_what_they_come_to_by_hand() {
     }
 }
 
+/// Samoa had no 30th of December 2011.
+#[test]
+fn a_day_that_a_zone_skipped_is_no_gap() {
+    let hour = |text: &str| text.parse::<jiff::Timestamp>().unwrap().as_microsecond();
+    let span = (hour("2011-12-29T10:00:00Z"), hour("2012-01-01T10:00:00Z"));
+    let points = points(&[(span.0, 1.0), (span.1 - 1, 2.0)]);
+    let windows = Windows::parse("1d", "Pacific/Apia").unwrap();
+    let fill = Fill::Value(0.0);
+    let options = AggregateOptions { fill, ..AggregateOptions::new(vec![Aggregate::Max], windows) };
+    let table = run((&points, span), &options, 1).unwrap();
+    let days = ["2011-12-29T10:00:00Z", "2011-12-30T10:00:00Z", "2011-12-31T10:00:00Z"];
+    assert_eq!(table.starts, days.map(hour));
+    assert_eq!(column(&table, 0), [Some(1.0), Some(0.0), Some(2.0)]);
+}
+
 #[test]
 fn gaps_are_filled_as_it_is_asked_for() {
     let points = points(&[(15, 10.0), (45, 40.0)]);

@@ -13,7 +13,8 @@ pub(super) struct Columns<'d> {
     database: &'d Database,
     /// Whether series that are missing are made.
     create: bool,
-    /// The type of those that are made; each that of its first value if none is said.
+    /// The type of those that are made; each the one that its first
+    /// line says, else that of its first value, if none is given.
     value_type: Option<ValueType>,
     places: HashMap<String, usize>,
     gathered: Vec<Column>,
@@ -65,7 +66,13 @@ impl<'d> Columns<'d> {
         let (definition, is_new) = match self.database.series(name) {
             Ok(series) => (series.info().definition.clone(), false),
             Err(error) if error.kind() == ErrorKind::NotFound && self.create => {
-                let value_type = self.value_type.unwrap_or_else(|| row.value.likely_type());
+                let value_type = match self.value_type.or(row.value_type) {
+                    Some(value_type) => value_type,
+                    None => row
+                        .value
+                        .likely_type()
+                        .map_err(|error| error.in_context(format_args!("series {name:?}")))?,
+                };
                 let labels = row.labels.clone();
                 (SeriesDefinition { labels, ..SeriesDefinition::new(value_type) }, true)
             }

@@ -7,7 +7,7 @@ use csv::StringRecord;
 use duramen::{Quality, Result};
 use duramen_sql::CsvFile;
 
-use super::source::{Line, Lines, Row, read_quality};
+use super::source::{Line, Lines, Row, read_quality, read_type};
 use super::{Layout, TimeUnit, invalid};
 use crate::commands::series::point::Written;
 
@@ -17,6 +17,7 @@ const TIMES: [&str; 5] = ["time", "timestamp", "date", "datetime", "ts"];
 const NAMES: [&str; 3] = ["name", "series", "tag"];
 const VALUE: &str = "value";
 const QUALITY: &str = "quality";
+const VALUE_TYPE: &str = "value_type";
 
 /// A CSV whose header was read.
 pub(super) struct CsvLines<'l> {
@@ -32,7 +33,7 @@ pub(super) struct CsvLines<'l> {
 /// What the other columns are.
 enum Shape {
     /// A point in each line.
-    Long { name: usize, value: usize, quality: Option<usize> },
+    Long { name: usize, value: usize, quality: Option<usize>, value_type: Option<usize> },
     /// A series in each of these columns, by its header; and in each name of a column, if one is
     /// said.
     Wide { name: Option<usize>, series: Vec<(usize, String)> },
@@ -54,7 +55,10 @@ impl<'l> CsvLines<'l> {
         let value = named(&layout.value, &[VALUE])?;
         let name = named(&layout.name, &NAMES)?;
         let shape = match (name, value) {
-            (Some(name), Some(value)) => Shape::Long { name, value, quality: column(QUALITY) },
+            (Some(name), Some(value)) => {
+                let (quality, value_type) = (column(QUALITY), column(VALUE_TYPE));
+                Shape::Long { name, value, quality, value_type }
+            }
             (None, Some(_)) if layout.value.is_some() => {
                 return Err(no_column("name", header));
             }
@@ -75,12 +79,14 @@ impl<'l> CsvLines<'l> {
         let prefix = self.prefix;
         let row = |series: String, value: &str, quality: Quality| {
             let (labels, value) = (BTreeMap::new(), Written::Text(value.to_owned()));
-            Row { series, labels, time, value, quality }
+            Row { series, labels, time, value, quality, value_type: None }
         };
         Ok(match &self.shape {
-            Shape::Long { name, value, quality } => {
+            Shape::Long { name, value, quality, value_type } => {
                 let quality = read_quality(quality.map_or("", cell).trim())?;
-                vec![row(format!("{prefix}{}", cell(*name)), cell(*value), quality)]
+                let value_type = read_type(value_type.map_or("", cell).trim())?;
+                let row = row(format!("{prefix}{}", cell(*name)), cell(*value), quality);
+                vec![Row { value_type, ..row }]
             }
             Shape::Wide { name, series } => {
                 let within = name.map_or(String::new(), |name| format!("{}/", cell(name)));

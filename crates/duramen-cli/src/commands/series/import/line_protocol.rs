@@ -102,6 +102,7 @@ fn parse(line: &str, rules: Rules) -> Result<(Vec<Row>, bool)> {
         time,
         value: Written::Typed(value),
         quality: Quality::GOOD,
+        value_type: None,
     };
     Ok((fields.into_iter().map(row).collect(), is_rounded))
 }

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead};
 
 use duramen::Result;
-use serde_json::{Map, Value};
+use serde_json::value::RawValue;
 
-use super::source::{Line, Lines, Row, check_length, read_line, read_quality};
+use super::source::{Line, Lines, Row, check_length, read_line, read_quality, read_type};
 use super::{Layout, TimeUnit, invalid};
 use crate::commands::series::point::Written;
 
@@ -26,11 +26,11 @@ impl<'l> NdjsonLines<'l> {
 
     fn rows(&self) -> Result<Vec<Row>> {
         check_length(&self.text)?;
-        let members: Map<String, Value> = serde_json::from_slice(&self.text)
+        let members: BTreeMap<String, &RawValue> = serde_json::from_slice(&self.text)
             .map_err(|error| invalid(format_args!("it is no JSON object: {error}")))?;
         let member = |given: &Option<String>, name: &str| {
             let name = given.as_deref().unwrap_or(name);
-            members.get(name).ok_or_else(|| {
+            members.get(name).copied().ok_or_else(|| {
                 invalid(format_args!(
                     "the member {name:?} is missing: --time, --name and --value name \
                                       those that are meant"
@@ -45,11 +45,14 @@ impl<'l> NdjsonLines<'l> {
             Some(quality) => read_quality(&text_of(quality)?)?,
             None => duramen::Quality::GOOD,
         };
-        let value = match value {
-            Value::String(text) => Written::Quoted(text.clone()),
-            other => Written::Text(text_of(other)?.into_owned()),
+        let value_type = match members.get("value_type") {
+            Some(value_type) => read_type(&text_of(value_type)?)?,
+            None => None,
         };
-        Ok(vec![Row { series, labels: BTreeMap::new(), time, value, quality }])
+        let text = text_of(value)?.into_owned();
+        let is_quoted = value.get().starts_with('"');
+        let value = if is_quoted { Written::Quoted(text) } else { Written::Text(text) };
+        Ok(vec![Row { series, labels: BTreeMap::new(), time, value, quality, value_type }])
     }
 }
 
@@ -67,13 +70,15 @@ impl Lines for NdjsonLines<'_> {
     }
 }
 
-/// A string, number or truth value as text.
-fn text_of(value: &Value) -> Result<Cow<'_, str>> {
-    match value {
-        Value::String(text) => Ok(Cow::Borrowed(text)),
-        Value::Number(number) => Ok(Cow::Owned(number.to_string())),
-        Value::Bool(flag) => Ok(Cow::Owned(flag.to_string())),
-        other => Err(invalid(format_args!("{other} is no string, number or truth value"))),
+/// A string, number or truth value as text: a number as it is written, which keeps all its digits.
+fn text_of(value: &RawValue) -> Result<Cow<'_, str>> {
+    let text = value.get();
+    match text.as_bytes().first() {
+        Some(b'"') => serde_json::from_str(text).map(Cow::Owned).map_err(invalid),
+        Some(b'{' | b'[' | b'n') | None => {
+            Err(invalid(format_args!("{text} is no string, number or truth value")))
+        }
+        Some(_) => Ok(Cow::Borrowed(text)),
     }
 }
 
@@ -94,10 +99,13 @@ mod tests {
         let mut next = || lines.next_line().unwrap().unwrap();
         let (line, rows) = next();
         let row = &rows.unwrap()[0];
-        assert_eq!((line, row.value.likely_type(), row.quality.0), (1, ValueType::F64, 64));
+        assert_eq!(
+            (line, row.value.likely_type().unwrap(), row.quality.0),
+            (1, ValueType::F64, 64)
+        );
         let (line, rows) = next();
         let row = &rows.unwrap()[0];
-        assert_eq!((line, row.value.likely_type(), row.time.0), (3, ValueType::String, 0));
+        assert_eq!((line, row.value.likely_type().unwrap(), row.time.0), (3, ValueType::String, 0));
         assert!(next().1.unwrap_err().message().contains("\"time\" is missing"));
         assert!(next().1.is_err());
         assert!(lines.next_line().unwrap().is_none());

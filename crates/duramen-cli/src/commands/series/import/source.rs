@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read};
 
-use duramen::{Micros, Quality, Result};
+use duramen::{Micros, Quality, Result, ValueType};
 
 use super::csv::CsvLines;
 use super::line_protocol::LineProtocol;
@@ -24,6 +24,8 @@ pub(super) struct Row {
     pub(super) time: Micros,
     pub(super) value: Written,
     pub(super) quality: Quality,
+    /// That of the series, if the file says it.
+    pub(super) value_type: Option<ValueType>,
 }
 
 /// The number of a line and its points, or what is wrong with it.
@@ -112,6 +114,11 @@ pub(super) fn read_quality(text: &str) -> Result<Quality> {
         return Ok(Quality::GOOD);
     }
     point::parse_quality(text).map_err(invalid)
+}
+
+/// The type that a cell means; none if it is empty.
+pub(super) fn read_type(text: &str) -> Result<Option<ValueType>> {
+    if text.is_empty() { Ok(None) } else { ValueType::parse(text).map(Some) }
 }
 
 #[cfg(test)]
