@@ -157,10 +157,8 @@ impl Watched {
             self.bytes += 1;
             self.line += u64::from(byte == b'\n');
             self.row.1 += 1;
-            if at < 3
-                && self.place == Place::Start
-                && BYTE_ORDER_MARK.get(at as usize) == Some(&byte)
-            {
+            let mark = usize::try_from(at).ok().and_then(|at| BYTE_ORDER_MARK.get(at));
+            if self.place == Place::Start && mark == Some(&byte) {
                 continue;
             }
             self.place = match (self.place, byte) {

@@ -1,19 +1,18 @@
 //! Records that are read together, in whatever order they are asked for.
 //!
 //! A batch is read row group by row group, some hundreds of records under the lock at once, and the
-//! records of a row group by column ([`RecordRows`]). What it holds in memory is bounded: records that do not fit are read
-//! when they are asked for.
+//! records of a row group by column ([`RecordRows`]). What it holds in memory is bounded: records
+//! that do not fit are read when they are asked for.
 
 use std::cell::RefCell;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::ORDINALS_MAX;
 use crate::node::PathId;
-use crate::state::Datum;
 use crate::tree::Tree;
 use crate::tree::data::{TreeData, node};
 use crate::tree::group::{Fault, locate};
-use crate::tree::record_rows::{self as rows, RecordRows};
+use crate::tree::record_rows::RecordRows;
 use crate::tree::records::{VERSION_FIELD, version_of};
 use crate::tree::schema::ROOT;
 use crate::tree::serialize::Format;
@@ -277,17 +276,18 @@ impl Locked<'_> {
         let places = &self.places[seen.count..];
         for places in places.chunk_by(|&a, &b| row_of(a).0 == row_of(b).0) {
             let Some(group) = data.group(space, row_of(places[0]).0)? else {
-                places.iter().for_each(|&place| seen.read[place_of(place)] = Read::Nothing);
+                for &place in places {
+                    seen.read[place_of(place)] = Read::Nothing;
+                }
                 seen.count += places.len();
                 continue;
             };
             let slots = places.iter().map(|&place| row_of(place).1);
-            match &mut reader {
-                Some(reader) => reader.rows.go_to(group, slots),
-                None => {
-                    let rows = RecordRows::new(data, (group, slots.collect()), self.revision);
-                    reader = Some(Reader { rows, path, version, has_keys: self.has_keys });
-                }
+            if let Some(reader) = &mut reader {
+                reader.rows.go_to(group, slots);
+            } else {
+                let rows = RecordRows::new(data, (group, slots.collect()), self.revision);
+                reader = Some(Reader { rows, path, version, has_keys: self.has_keys });
             }
             if let Some(reader) = &mut reader {
                 reader.records(places, seen)?;

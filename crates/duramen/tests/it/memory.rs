@@ -57,8 +57,8 @@ fn work(folder: &Path) {
     db.close().unwrap();
     // Threads that print and steps in the background meet in some pass first, and the allocator
     // keeps what they took; what is lost is lost in every pass.
-    let grows = |pair: &&[usize]| pair[1] > pair[0] + (64 << 10);
-    let grown = after.windows(2).skip(WARM_PASSES).filter(grows).count();
+    let is_growth = |pair: &&[usize]| pair[1] > pair[0] + (64 << 10);
+    let grown = after.windows(2).skip(WARM_PASSES).filter(is_growth).count();
     assert!(2 * grown <= after.len() - WARM_PASSES, "memory grows from pass to pass: {after:?}");
     let most = process_bytes("VmHWM");
     assert!(most < MEMORY_BYTES + BESIDE_BYTES, "the process took {most} bytes, {after:?}");

@@ -35,7 +35,8 @@ Examples:
 A wide CSV has a column of times and one for each series, which is named by its header; with --name
 it is the cell of that column, a / and the header. A long CSV has a point in each line: columns of
 times, names and values (time, name and value, unless --time, --name and --value say others), and
-maybe quality and value_type. A line of NDJSON has the same members. An empty cell of a wide CSV is no point.
+maybe quality and value_type. A line of NDJSON has the same members. An empty cell of a wide CSV is
+no point.
 
 Of the line protocol measurement and field make the name, as in cpu/load, and tags are labels; with
 other labels than a series of that name has, they become a part of it: cpu/load,host=b.
