@@ -8,7 +8,7 @@ use duramen::{CommitOptions, Database, Error, ErrorKind, ValueType};
 use serde::Serialize;
 
 use self::columns::Columns;
-use self::source::{Lines, Source};
+use self::source::Lines;
 use super::parse_type;
 use crate::arguments::WriteDatabase;
 use crate::arguments::edit::Note;
@@ -139,8 +139,8 @@ impl Format {
 
 impl Import {
     pub(in super::super) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
-        let lines = input::lines(&self.file)?;
-        let mut source = Source::new(lines, Format::of(self.format, &self.file), &self.layout)
+        let format = Format::of(self.format, &self.file);
+        let mut lines = source::lines(input::lines(&self.file)?, format, &self.layout)
             .map_err(|error| error.in_context(input::name(&self.file)))?;
         let database = if self.create {
             self.database.open_or_create(session)?
@@ -148,19 +148,19 @@ impl Import {
             self.database.open(session)?
         };
         let mut columns = Columns::new(&database, self.create, self.value_type);
-        let bad = self.read(&mut source, &mut columns)?;
+        let bad = self.read(&mut *lines, &mut columns)?;
         let imported = commit(&database, &columns, (&self.note.options(), bad))?;
         output.record(&imported)?;
         Ok(Success::Done)
     }
 
     /// Reads all lines; how many were bad.
-    fn read(&self, source: &mut Source<'_>, columns: &mut Columns<'_>) -> Result<u64> {
+    fn read(&self, lines: &mut dyn Lines, columns: &mut Columns<'_>) -> Result<u64> {
         let interruption = Interruption::watch()?;
         let bar = progress::bar("reading lines", None);
         let (name, mut bad) = (input::name(&self.file), 0);
         while let Some((line, rows)) =
-            source.next_line().map_err(|error| input::failure(&self.file, error))?
+            lines.next_line().map_err(|error| input::failure(&self.file, error))?
         {
             if let Err(error) = rows.and_then(|rows| columns.add(&rows)) {
                 let error = error.in_context(format_args!("{name}: line {line}"));

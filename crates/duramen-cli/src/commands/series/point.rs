@@ -21,14 +21,14 @@ pub(super) struct Line<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     quality: Option<u8>,
     /// Said where an import is to make the same series.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "serialize_type")]
-    value_type: Option<ValueType>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value_type: Option<&'static str>,
 }
 
 impl<'a> Line<'a> {
     /// One that says the type of the value.
     pub(super) fn typed(name: &'a str, point: Point) -> Self {
-        let value_type = Some(point.value.value_type());
+        let value_type = Some(point.value.value_type().name());
         Self { value_type, ..Self::new(Some(name), point) }
     }
 
@@ -59,17 +59,6 @@ fn serialize_time<S: Serializer>(time: &Micros, serializer: S) -> Result<S::Ok, 
     match jiff::Timestamp::from_microsecond(time.0) {
         Ok(timestamp) => serializer.collect_str(&timestamp),
         Err(_) => serializer.serialize_i64(time.0),
-    }
-}
-
-#[expect(clippy::ref_option, reason = "serde passes references")]
-fn serialize_type<S: Serializer>(
-    value_type: &Option<ValueType>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    match value_type {
-        Some(value_type) => serializer.collect_str(value_type),
-        None => serializer.serialize_none(),
     }
 }
 

@@ -36,35 +36,17 @@ pub(super) trait Lines {
     fn next_line(&mut self) -> io::Result<Option<Line>>;
 }
 
-/// A file of points of some format.
-pub(super) enum Source<'l> {
-    Csv(CsvLines<'l>),
-    Ndjson(NdjsonLines<'l>),
-    LineProtocol(LineProtocol<'l>),
-}
-
-impl<'l> Source<'l> {
-    pub(super) fn new(
-        reader: Box<dyn BufRead + Send>,
-        format: Format,
-        layout: &'l Layout,
-    ) -> Result<Self> {
-        Ok(match format {
-            Format::Csv => Self::Csv(CsvLines::new(reader, layout)?),
-            Format::Ndjson => Self::Ndjson(NdjsonLines::new(reader, layout)),
-            Format::LineProtocol => Self::LineProtocol(LineProtocol::new(reader, layout)),
-        })
-    }
-}
-
-impl Lines for Source<'_> {
-    fn next_line(&mut self) -> io::Result<Option<Line>> {
-        match self {
-            Self::Csv(lines) => lines.next_line(),
-            Self::Ndjson(lines) => lines.next_line(),
-            Self::LineProtocol(lines) => lines.next_line(),
-        }
-    }
+/// Goes through a file of points of some format.
+pub(super) fn lines<'l>(
+    reader: Box<dyn BufRead + Send>,
+    format: Format,
+    layout: &'l Layout,
+) -> Result<Box<dyn Lines + 'l>> {
+    Ok(match format {
+        Format::Csv => Box::new(CsvLines::new(reader, layout)?),
+        Format::Ndjson => Box::new(NdjsonLines::new(reader, layout)),
+        Format::LineProtocol => Box::new(LineProtocol::new(reader, layout)),
+    })
 }
 
 impl TimeUnit {
