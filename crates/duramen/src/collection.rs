@@ -16,6 +16,7 @@ use crate::tree::history::short;
 use crate::tree::serialize::Format;
 use crate::tree::stored_records::{BATCH_RECORDS_MAX, RecordBatch, StoredRecord};
 
+mod ahead;
 mod compare;
 mod history;
 mod indexes;

@@ -6,9 +6,10 @@ pub(crate) fn in_order<'b>(indexes: &[usize], bytes: impl Fn(usize) -> &'b [u8])
     let shared = shared(indexes, &bytes);
     let lead = |index| leading(bytes(index).get(shared..).unwrap_or_default());
     let mut order: Vec<(u64, usize)> = indexes.iter().map(|&index| (lead(index), index)).collect();
-    order.sort_unstable_by(|&(lead, index), &(other_lead, other)| {
-        lead.cmp(&other_lead).then_with(|| bytes(index).cmp(bytes(other)))
-    });
+    order.sort_unstable_by_key(|&(lead, _)| lead);
+    for alike in order.chunk_by_mut(|(lead, _), (other, _)| lead == other) {
+        alike.sort_unstable_by(|&(_, index), &(_, other)| bytes(index).cmp(bytes(other)));
+    }
     order.into_iter().map(|(_, index)| index).collect()
 }
 

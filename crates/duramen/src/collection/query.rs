@@ -8,12 +8,15 @@
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
+use super::ahead::{Ahead, PageSource};
 use super::indexes::with_indexes;
 use super::record_path::RecordPath;
 use super::{Collection, CollectionSnapshot, Record};
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::SORT_BYTES_MAX;
+use crate::threads;
 use crate::tree::stored_records::{BATCH_RECORDS_MAX, RecordBatch};
 
 mod candidates;
@@ -85,10 +88,13 @@ pub struct Query {
     offset: u64,
 }
 
-/// The records that a query finds, one at a time. It ends after the first error.
+/// The records that a query finds, one at a time: of many, a thread of its own reads the next ones
+/// ahead. It ends after the first error.
 #[derive(Debug)]
 pub struct Records {
-    found: Found,
+    /// None where there never was a record, and after an error.
+    view: Option<RecordView>,
+    source: Source,
     projection: Option<Projection>,
     /// Records that are read together with the last one.
     batch: RecordBatch,
@@ -98,8 +104,15 @@ pub struct Records {
     batch_len: usize,
 }
 
-/// The ordinals of the records that a query finds.
+/// Where the records that a query finds come from.
 #[derive(Debug)]
+enum Source {
+    Alone(Box<Found>),
+    Ahead(Ahead<Found>),
+}
+
+/// The ordinals of the records that a query finds.
+#[derive(Debug, Default)]
 struct Found {
     /// None where there never was a record.
     view: Option<RecordView>,
@@ -123,7 +136,7 @@ enum Way {
     Ordered(Ordered),
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 enum Walk {
     /// In the order of the ordinals.
     Scan(Box<Candidates>),
@@ -131,6 +144,7 @@ enum Walk {
     Sorted(Sorted, IsReverse),
     /// By an index that has them in the order.
     Index(Box<IndexWalk>),
+    #[default]
     End,
 }
 
@@ -222,8 +236,9 @@ impl CollectionSnapshot {
     pub fn query(&self, query: &Query) -> Result<Records> {
         let projection = query.projection()?;
         let (found, parts) = (Found::new(self, query)?, Vec::new().into_iter());
+        let (view, source) = (found.view.clone(), Source::Alone(Box::new(found)));
         let (batch, batch_len) = (RecordBatch::new(Vec::new(), true), FIRST_RECORDS);
-        Ok(Records { found, projection, batch, parts, batch_len })
+        Ok(Records { view, source, projection, batch, parts, batch_len })
     }
 
     /// How many records a query finds.
@@ -359,6 +374,17 @@ impl Found {
         Ok(found)
     }
 
+    /// Whether many may be left, and one that is left early does not go on for long.
+    fn may_be_long(&self) -> bool {
+        let most = match &self.walk {
+            Walk::Scan(candidates) => candidates.most_left(),
+            Walk::Sorted(..) => u64::MAX,
+            Walk::Index(_) if self.expression.is_none() => u64::MAX,
+            Walk::Index(_) | Walk::End => 0,
+        };
+        most.min(self.left) >= 2 * BATCH_RECORDS_MAX as u64
+    }
+
     /// The next record's ordinal.
     fn next(&mut self) -> Result<Option<u64>> {
         let Some(view) = &self.view else { return Ok(None) };
@@ -406,15 +432,42 @@ impl Found {
     }
 }
 
+impl PageSource for Found {
+    type Page = RecordBatch;
+
+    fn next_page(&mut self, room: Option<RecordBatch>) -> Result<Option<RecordBatch>> {
+        let ordinals = self.next_many(BATCH_RECORDS_MAX)?;
+        if ordinals.is_empty() {
+            return Ok(None);
+        }
+        let mut batch = room.unwrap_or_else(|| RecordBatch::new(Vec::new(), true));
+        batch.begin(ordinals);
+        Ok(Some(batch))
+    }
+
+    fn records(page: &mut RecordBatch) -> &mut RecordBatch {
+        page
+    }
+
+    fn end_by(&mut self, is_left: &Arc<AtomicBool>) {
+        if let Walk::Scan(candidates) = &mut self.walk {
+            candidates.end_by(is_left);
+        }
+    }
+}
+
 impl Records {
     /// What was read to find those that came so far, and those that were read together with them.
     pub fn counts(&self) -> QueryCounts {
-        self.found.counts
+        match &self.source {
+            Source::Alone(found) => found.counts,
+            Source::Ahead(ahead) => ahead.source(|found| found.counts),
+        }
     }
 
     fn step(&mut self) -> Result<Option<Record>> {
         loop {
-            let Some(view) = &self.found.view else { return Ok(None) };
+            let Some(view) = &self.view else { return Ok(None) };
             if let Some(parts) = &self.projection {
                 if let Some(ordinal) = self.parts.next() {
                     return view.part(ordinal, parts).map(Some);
@@ -422,15 +475,46 @@ impl Records {
             } else if let Some((_, stored)) = self.batch.next(view.place())? {
                 return view.record(stored).map(Some);
             }
-            let ordinals = self.found.next_many(self.batch_len)?;
-            if ordinals.is_empty() {
+            if !self.turn_page()? {
                 return Ok(None);
             }
-            self.batch_len = (BATCH_GROWTH * self.batch_len).min(BATCH_RECORDS_MAX);
-            match self.projection {
-                Some(_) => self.parts = ordinals.into_iter(),
-                None => self.batch.begin(ordinals),
+        }
+    }
+
+    /// Goes to the next records, if there are some.
+    fn turn_page(&mut self) -> Result<bool> {
+        self.read_ahead_if_long();
+        match &mut self.source {
+            Source::Ahead(ahead) => {
+                let next = ahead.next(std::mem::take(&mut self.batch))?;
+                let is_there = next.is_some();
+                self.batch = next.unwrap_or_default();
+                Ok(is_there)
             }
+            Source::Alone(found) => {
+                let ordinals = found.next_many(self.batch_len)?;
+                let is_there = !ordinals.is_empty();
+                self.batch_len = (BATCH_GROWTH * self.batch_len).min(BATCH_RECORDS_MAX);
+                match self.projection {
+                    Some(_) => self.parts = ordinals.into_iter(),
+                    None => self.batch.begin(ordinals),
+                }
+                Ok(is_there)
+            }
+        }
+    }
+
+    /// Lets a thread read the rest, where it is worth one.
+    fn read_ahead_if_long(&mut self) {
+        let is_long = self.batch_len == BATCH_RECORDS_MAX && self.projection.is_none();
+        if let Source::Alone(found) = &mut self.source
+            && is_long
+            && threads::count() > 1
+            && found.may_be_long()
+            && let Some(view) = &self.view
+        {
+            let found = std::mem::take(&mut **found);
+            self.source = Source::Ahead(Ahead::new(view.snapshot().clone(), found));
         }
     }
 }
@@ -441,7 +525,7 @@ impl Iterator for Records {
     fn next(&mut self) -> Option<Self::Item> {
         let next = self.step();
         if next.is_err() {
-            self.found.walk = Walk::End;
+            self.view = None;
         }
         next.transpose()
     }

@@ -2,14 +2,13 @@
 
 use std::ops::Bound;
 
+use super::ahead::Ahead;
 use super::{CollectionSnapshot, Key, KeyKind, Record};
 use crate::error::{Error, ErrorKind, Result};
 use crate::tree::record_keys::KeyRange;
 
-mod ahead;
 mod pages;
 
-use ahead::Ahead;
 use pages::{Page, Pages};
 
 /// Which records are scanned, and in which order.
@@ -62,7 +61,7 @@ pub struct Scan {
 #[derive(Debug)]
 enum Source {
     Alone(Pages),
-    Ahead(Ahead),
+    Ahead(Ahead<Pages>),
     AtEnd,
 }
 
@@ -97,9 +96,10 @@ impl Scan {
     fn turn_page(&mut self) -> Result<bool> {
         if let Source::Alone(pages) = &self.source
             && pages.are_worth_a_thread(self.left)
+            && let Some(snapshot) = &self.collection.snapshot
             && let Source::Alone(pages) = std::mem::replace(&mut self.source, Source::AtEnd)
         {
-            self.source = Source::Ahead(Ahead::new(pages));
+            self.source = Source::Ahead(Ahead::new(snapshot.clone(), pages));
         }
         let old = std::mem::take(&mut self.page);
         let next = match &mut self.source {

@@ -162,7 +162,10 @@ impl YoungKeys {
 
     /// The entries of two orders in one.
     fn merged(&self, settled: &Settled, new: Vec<usize>) -> Settled {
-        let mut merged = Settled::with_room_for(settled, new.len());
+        let mut merged = Settled {
+            names: Vec::with_capacity(self.names.len()),
+            places: Vec::with_capacity(settled.places.len() + new.len()),
+        };
         let mut settled = settled.iter().peekable();
         for at in new {
             let name = self.name(at);
@@ -225,11 +228,6 @@ impl Order {
 }
 
 impl Settled {
-    /// Room for some entries, and so many others.
-    fn with_room_for(some: &Self, others: usize) -> Self {
-        Self { names: Vec::new(), places: Vec::with_capacity(some.places.len() + others) }
-    }
-
     fn push(&mut self, name: &[u8], ordinal: u64, at: usize) {
         self.names.extend_from_slice(name);
         self.places.push(SettledPlace { end: self.names.len(), ordinal, at });

@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::filter::{Expression, FieldTest};
 use super::{QueryCounts, RecordView};
@@ -26,6 +27,8 @@ pub(super) struct Candidates {
     /// What is left of it.
     chosen: std::vec::IntoIter<u16>,
     is_unsure: Bits,
+    /// Whether nobody wants them any more, if somebody else may know.
+    is_left: Option<Arc<AtomicBool>>,
 }
 
 impl Candidates {
@@ -57,8 +60,17 @@ impl Candidates {
             Some(expression) => expression.condition(),
             None => Condition::Always(true),
         };
-        let (chosen, is_unsure) = (Vec::new().into_iter(), Bits::none());
-        Self { expression, condition, is_reverse, named: None, ahead, first: 0, chosen, is_unsure }
+        Self {
+            expression,
+            condition,
+            is_reverse,
+            named: None,
+            ahead,
+            first: 0,
+            chosen: Vec::new().into_iter(),
+            is_unsure: Bits::none(),
+            is_left: None,
+        }
     }
 
     /// The next record's ordinal.
@@ -67,7 +79,9 @@ impl Candidates {
         view: &RecordView,
         counts: &mut QueryCounts,
     ) -> Result<Option<u64>> {
-        while let Some(named) = &mut self.named {
+        while !self.is_left()
+            && let Some(named) = &mut self.named
+        {
             let Some(ordinal) = next(named, self.is_reverse) else { return Ok(None) };
             if self.is_chosen(view, ordinal, counts)? {
                 return Ok(Some(ordinal));
@@ -80,7 +94,7 @@ impl Candidates {
                     return Ok(Some(ordinal));
                 }
             }
-            if self.ahead.is_empty() {
+            if self.ahead.is_empty() || self.is_left() {
                 return Ok(None);
             }
             self.look(view, counts)?;
@@ -102,6 +116,22 @@ impl Candidates {
             ordinals.extend(self.chosen.by_ref().take(most).map(|slot| first + u64::from(slot)));
         }
         (ordinals.len() - before) as u64
+    }
+
+    /// How many there are at most.
+    pub(super) fn most_left(&self) -> u64 {
+        let chosen = self.chosen.len() as u64;
+        let ahead = self.ahead.end.saturating_sub(self.ahead.start);
+        self.named.as_ref().map_or(chosen + ahead, |named| named.len() as u64)
+    }
+
+    /// Ends early once this is set.
+    pub(super) fn end_by(&mut self, is_left: &Arc<AtomicBool>) {
+        self.is_left = Some(Arc::clone(is_left));
+    }
+
+    fn is_left(&self) -> bool {
+        self.is_left.as_ref().is_some_and(|is_left| is_left.load(Ordering::Relaxed))
     }
 
     fn is_chosen(&self, view: &RecordView, ordinal: u64, counts: &mut QueryCounts) -> Result<bool> {

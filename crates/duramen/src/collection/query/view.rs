@@ -36,6 +36,10 @@ impl RecordView {
         Some(Self { snapshot, keys, path })
     }
 
+    pub(super) fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
     pub(crate) fn tree(&self) -> &Arc<Tree> {
         &self.snapshot.tree
     }

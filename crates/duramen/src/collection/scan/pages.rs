@@ -1,5 +1,6 @@
 //! Pages of records that follow each other by their keys.
 
+use crate::collection::ahead::PageSource;
 use crate::error::Result;
 use crate::snapshot::Snapshot;
 use crate::threads;
@@ -17,7 +18,7 @@ const PAGE_GROWTH: usize = 4;
 const PAGE_KEYS_MAX: usize = 16_384;
 
 /// Keys of a page that is worth a thread that reads it ahead.
-const THREAD_KEYS: usize = 2_048;
+const THREAD_KEYS: usize = 8_192;
 
 /// Some records.
 #[derive(Debug, Default)]
@@ -43,10 +44,6 @@ impl Pages {
         Self { snapshot, range, is_reverse, page_keys: FIRST_KEYS, is_at_end: false }
     }
 
-    pub(super) fn snapshot(&self) -> &Snapshot {
-        &self.snapshot
-    }
-
     /// Whether a thread is to read the rest, of which so many records are wanted.
     pub(super) fn are_worth_a_thread(&self, wanted: u64) -> bool {
         let is_long = self.page_keys >= THREAD_KEYS && wanted >= 2 * PAGE_KEYS_MAX as u64;
@@ -69,5 +66,17 @@ impl Pages {
         old.records.begin(old.keys.ordinals());
         self.page_keys = (PAGE_GROWTH * self.page_keys).min(PAGE_KEYS_MAX);
         Ok(Some(old))
+    }
+}
+
+impl PageSource for Pages {
+    type Page = Page;
+
+    fn next_page(&mut self, room: Option<Page>) -> Result<Option<Page>> {
+        self.turn(room.unwrap_or_default(), u64::MAX)
+    }
+
+    fn records(page: &mut Page) -> &mut RecordBatch {
+        &mut page.records
     }
 }
