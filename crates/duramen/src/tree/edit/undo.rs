@@ -12,7 +12,7 @@ use crate::json::JsonPointer;
 use crate::node::{Move, NodeId};
 use crate::order::Item;
 use crate::revision::Revision;
-use crate::state::Datum;
+use crate::state::{Datum, Sequence};
 use crate::tree::compare::Extents;
 use crate::tree::difference::{Change, ChangeKind};
 use crate::tree::history::short;
@@ -148,9 +148,21 @@ impl Writer {
             Owned::Text { bytes, plain } => Datum::Text { bytes, plain: *plain },
             Owned::Digits(bytes) => Datum::Digits(bytes),
             Owned::Opaque(bytes) => Datum::Opaque(bytes),
+            Owned::Other(Datum::Array(order)) => Datum::Array(self.order_of_its_own(*order)?),
+            Owned::Other(Datum::Map(order)) => Datum::Map(self.order_of_its_own(*order)?),
             Owned::Other(state) => *state,
         };
         self.stage(node, state)
+    }
+
+    /// The same order in other blocks, as retention drops those that only dropped revisions name.
+    fn order_of_its_own(&self, order: Sequence) -> Result<Sequence> {
+        if let Sequence::Extent(_) = order {
+            return Ok(order);
+        }
+        let mut extents = Extents::default();
+        self.items(order)?.into_iter().for_each(|item| extents.push_item(item));
+        self.splice_items(Sequence::EMPTY, (0, 0), &extents.0)
     }
 
     /// The members of an array or object in order; none of anything else.
@@ -385,7 +397,7 @@ impl<'w> Inversion<'w> {
         if !is_array && paths.len() == members.len() && writer.stage_fields(container, &paths)? {
             return Ok(());
         }
-        let sequence = writer.splice_items(crate::state::Sequence::EMPTY, (0, 0), &extents.0)?;
+        let sequence = writer.splice_items(Sequence::EMPTY, (0, 0), &extents.0)?;
         let state = if is_array { Datum::Array(sequence) } else { Datum::Map(sequence) };
         writer.stage(container, state)
     }
