@@ -451,8 +451,13 @@ fn conflict(revision: Revision, others: &[(JsonPointer, NodeId)]) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::ControlFlow;
+    use std::sync::Arc;
+
     use super::*;
+    use crate::io::{Device, MemoryDevice};
     use crate::node::{Ordinal, PathId};
+    use crate::{CommitOptions, Database, Options, Position, Retention};
 
     fn nodes(numbers: &[u64]) -> Vec<NodeId> {
         numbers.iter().map(|&number| NodeId::new(PathId(1), Ordinal(number))).collect()
@@ -471,5 +476,32 @@ mod tests {
     fn only_what_two_lists_share_has_one_order_or_not() {
         assert!(is_one_order(&nodes(&[1, 2, 3]), &nodes(&[9, 1, 3])));
         assert!(!is_one_order(&nodes(&[1, 2, 3]), &nodes(&[3, 9, 1])));
+    }
+
+    /// What is undone once named the order of the revision that it brought back.
+    #[test]
+    fn the_order_that_comes_back_stays_when_its_revision_is_let_go() {
+        let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
+        let open = || {
+            let options = Options { background: false, ..Options::default() };
+            Database::open_device(Arc::clone(&device), options).unwrap()
+        };
+        let (db, options) = (open(), CommitOptions::default());
+        let document = db.create_document("d").unwrap();
+        document.put("[0,1,2,3,4,5,6]", &options).unwrap();
+        document.retain(Retention::Last(2), &options).unwrap();
+        let place = |text| JsonPointer::parse(text).unwrap();
+        document.remove(&place("/2"), &options).unwrap();
+        let first = Position::First("".parse().unwrap());
+        document.move_to(&place("/4"), &first, None, &options).unwrap();
+        db.checkpoint().unwrap();
+        document.undo(Revision(3), &options).unwrap();
+        // As when the disk is too full for another checkpoint before.
+        db.engine.compact_all(&mut |_, _| ControlFlow::Continue(())).unwrap();
+        assert_eq!(document.first_revision().unwrap(), Revision(3));
+        drop((document, db));
+        let db = open();
+        let head = db.document("d").unwrap().head().unwrap();
+        assert_eq!(head.to_json().unwrap(), "[0,1,3,4,5,6]");
     }
 }
