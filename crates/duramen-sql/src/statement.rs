@@ -150,6 +150,7 @@ pub(crate) fn parse(sql: &str, values: &[Parameter]) -> Result<(Request, Places)
     let mut statements = parser.parse_statements().map_err(|error| wrong(&error, end))?;
     for statement in &mut statements {
         as_of_join::rewrite(statement, &places)?;
+        depth::balance(statement);
     }
     match (statements.pop(), statements.len()) {
         (Some(statement), 0) if is_reading(&statement) => {
