@@ -196,18 +196,29 @@ impl Tables {
     /// The query of a view; none for other tables.
     pub(crate) fn view(&self, text: &str) -> duramen::Result<Option<String>> {
         let TableName { name, period } = TableName::of(text);
-        if self.db.collection(name).is_ok() {
-            return Ok(None);
+        let Some(query) = view::query(&self.snapshot, name)? else { return Ok(None) };
+        if let Ok(collection) = self.db.collection(name) {
+            let is_deleted = collection.document().is_deleted()?;
+            if self.is_listing || (is_deleted && period.is_some()) {
+                return Ok(None);
+            }
+            if !is_deleted {
+                let message = format!(
+                    "{name:?}{} is both a collection and a view: DROP VIEW lets it be the \
+                     collection, and \"duramen rename-document\" gives the collection another name",
+                    self.places.of(name)
+                );
+                return Err(Error::new(ErrorKind::Conflict, message));
+            }
         }
-        let query = view::query(&self.snapshot, name)?;
-        if query.is_some() && period.is_some() {
+        if period.is_some() {
             let message = format!(
                 "{name:?} is a view, which has no past of its own: FOR SYSTEM_TIME belongs to the \
                  tables in it"
             );
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
-        Ok(query)
+        Ok(Some(query))
     }
 
     /// Whether a word of a query is the name of a view.

@@ -15,7 +15,7 @@ use duramen::{
 };
 
 use crate::answer::Answer;
-use crate::catalog::COLLECTIONS;
+use crate::catalog::{COLLECTIONS, Tables};
 use crate::column_type::{ColumnType, TableColumn};
 use crate::failure;
 use crate::record_json::Cells;
@@ -53,7 +53,8 @@ const STAGED_SHARE: usize = 2;
 /// The collection that a statement changes, and what it knows of its columns.
 pub(crate) struct Target {
     pub(crate) collection: Collection,
-    pub(crate) table: Arc<Table>,
+    /// None if it was dropped, and goes on with what is inserted.
+    table: Option<Arc<Table>>,
     /// Before the statement; 0 if it has none.
     revision: Revision,
 }
@@ -67,6 +68,15 @@ pub(crate) struct Staged {
     unseen_bytes: usize,
     /// About how many bytes of keys the statement keeps beside its changes.
     kept_bytes: usize,
+}
+
+/// The rows that a statement changes.
+struct RowsOf<'s> {
+    table: &'s ObjectName,
+    alias: Option<&'s Ident>,
+    returning: Option<&'s [SelectItem]>,
+    /// Finds the collection that the table is.
+    find: fn(&Session, &ObjectName, &Places) -> Result<Target>,
 }
 
 /// What a statement did.
@@ -107,22 +117,25 @@ impl Session {
         match statement {
             Statement::Insert(insert) => {
                 let returning = insert.returning.as_deref();
-                let table = (insert::table(insert)?, None);
-                self.change_rows((table, returning), places, &|target, transaction| {
+                let table = insert::table(insert)?;
+                let rows = RowsOf { table, alias: None, returning, find: Self::target_to_fill };
+                self.change_rows(&rows, places, &|target, transaction| {
                     insert::run(self, (insert, places), target, transaction)
                 })
             }
             Statement::Update(update) => {
                 let returning = update.returning.as_deref();
-                let table = factor(&update.table.relation)?;
-                self.change_rows((table, returning), places, &|target, transaction| {
+                let (table, alias) = factor(&update.table.relation)?;
+                let rows = RowsOf { table, alias, returning, find: Self::target };
+                self.change_rows(&rows, places, &|target, transaction| {
                     update::run(self, (update, places), target, transaction)
                 })
             }
             Statement::Delete(delete) => {
                 let returning = delete.returning.as_deref();
-                let table = delete::table(delete)?;
-                self.change_rows((table, returning), places, &|target, transaction| {
+                let (table, alias) = delete::table(delete)?;
+                let rows = RowsOf { table, alias, returning, find: Self::target };
+                self.change_rows(&rows, places, &|target, transaction| {
                     delete::run(self, (delete, places), target, transaction)
                 })
             }
@@ -137,13 +150,13 @@ impl Session {
     /// Runs a change of records until no other commit comes first.
     fn change_rows(
         &self,
-        ((table, alias), returning): ((&ObjectName, Option<&Ident>), Option<&[SelectItem]>),
+        rows: &RowsOf<'_>,
         places: &Places,
         run: &dyn Fn(&Target, &mut Transaction) -> Result<Changed>,
     ) -> Result<Answer<'_>> {
         let mut attempt = 1;
         loop {
-            let target = self.target(table, places)?;
+            let target = (rows.find)(self, rows.table, places)?;
             let name = target.collection.name();
             let mut transaction = self.db().transaction();
             let begun = transaction.expect(name, target.revision);
@@ -157,12 +170,12 @@ impl Session {
             let changed = run(&target, &mut transaction)?;
             let committed = transaction.commit(&CommitOptions::default())?;
             let revision = committed.revisions.first().map(|(_, revision)| *revision);
-            let Some(returning) = returning else {
+            let Some(returning) = rows.returning else {
                 return Self::counted(changed.keys.len(), revision);
             };
             let after = revision.unwrap_or(target.revision);
             let at = if changed.told_at == Told::After { after } else { target.revision };
-            let alias = alias.map_or_else(|| quoted(name), ToString::to_string);
+            let alias = rows.alias.map_or_else(|| quoted(name), ToString::to_string);
             // A collection without revisions has no rows to tell of, at any time.
             let name = match at {
                 Revision(0) => quoted(name),
@@ -179,8 +192,33 @@ impl Session {
         }
     }
 
-    /// The collection that a name means.
+    /// The collection that a name means, which is there.
     pub(crate) fn target(&self, name: &ObjectName, places: &Places) -> Result<Target> {
+        let (name, tables) = self.target_name(name, places)?;
+        if self.dropped(&name)?.is_some() {
+            let message = format!(
+                "the table {name:?} was dropped: CREATE TABLE or INSERT INTO goes on with it"
+            );
+            return Err(Error::new(ErrorKind::NotFound, message));
+        }
+        let table = tables.collection(&name)?;
+        let collection = self.db().collection(&name)?;
+        let revision = collection.head()?.revision();
+        Ok(Target { collection, table: Some(table), revision })
+    }
+
+    /// The collection that a name means, which goes on with what is put into it if it was dropped.
+    pub(crate) fn target_to_fill(&self, name: &ObjectName, places: &Places) -> Result<Target> {
+        match self.dropped(&self.target_name(name, places)?.0)? {
+            Some(collection) => {
+                let revision = collection.document().head_revision()?;
+                Ok(Target { collection, table: None, revision })
+            }
+            None => self.target(name, places),
+        }
+    }
+
+    fn target_name(&self, name: &ObjectName, places: &Places) -> Result<(String, Tables)> {
         let name = collection_name(name)?;
         if TableName::of(&name).period.is_some() {
             return Err(unsupported("a change of the past: leave FOR SYSTEM_TIME out"));
@@ -190,18 +228,13 @@ impl Session {
             let what = format!("a change of the view {name:?}: change what it reads");
             return Err(unsupported(&what));
         }
-        let collection = self.db().collection(&name);
-        if let Ok(collection) = &collection
-            && collection.document().is_deleted()?
-        {
-            let message =
-                format!("the table {name:?} was dropped: CREATE TABLE of its name goes on with it");
-            return Err(Error::new(ErrorKind::NotFound, message));
-        }
-        let table = tables.collection(&name)?;
-        let collection = collection?;
-        let revision = collection.head()?.revision();
-        Ok(Target { collection, table, revision })
+        Ok((name, tables))
+    }
+
+    /// The collection of a name, if it was dropped.
+    fn dropped(&self, name: &str) -> Result<Option<Collection>> {
+        let Ok(collection) = self.db().collection(name) else { return Ok(None) };
+        Ok(collection.document().is_deleted()?.then_some(collection))
     }
 
     /// The answer of a statement that has no rows to count.
@@ -281,7 +314,7 @@ impl Staged {
 impl Target {
     /// What the values of a column are, if it is known.
     pub(crate) fn column_type(&self, name: &str) -> Option<&ColumnType> {
-        self.table.columns.columns.iter().find_map(|column| match column {
+        self.table.as_ref()?.columns.columns.iter().find_map(|column| match column {
             TableColumn::Value(column) if column.field.name() == name => Some(&column.kind),
             _ => None,
         })

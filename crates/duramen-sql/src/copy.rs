@@ -272,7 +272,7 @@ impl Session {
             Subject::Table(table, columns) if columns.is_empty() => table,
             _ => return Err(unsupported("COPY FROM into anything but a collection as a whole")),
         };
-        let target = self.target(table, places)?;
+        let target = self.target_to_fill(table, places)?;
         let in_file = |error: Error| error.in_context(copy.file.display());
         let meter = Meter { session: self, read: Arc::default(), bytes_all: copy.bytes_all()? };
         let (name, keys) = (target.collection.name(), target.collection.key_kind());
