@@ -16,7 +16,7 @@ use duramen::{Error, ErrorKind, Key, KeyKind, Result};
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::change::{KEY, OF_ENGINE, wrong};
+use crate::change::{KEY, OF_ENGINE, member, wrong};
 use crate::csv_file::CsvFile;
 use crate::record_json::{Cells, Fit, string};
 
@@ -155,9 +155,9 @@ fn texts(batch: &RecordBatch, before: u64) -> Result<VecDeque<String>> {
         let mut members = Vec::with_capacity(columns.len());
         for (cells, name) in &mut columns {
             let json = cells.json(Fit::new(None), row).map_err(|why| wrong(number, name, why))?;
-            members.extend(json.map(|json| format!("{}:{json}", string(name))));
+            members.extend(json.map(|json| (name.as_str(), json)));
         }
-        rows.push_back(format!("{{{}}}", members.join(",")));
+        rows.push_back(object(members));
     }
     Ok(rows)
 }
@@ -202,10 +202,14 @@ fn take_key(
         return key_of(written, (name, line), keys);
     }
     let Members(members) = serde_json::from_slice(text).map_err(no_object)?;
-    let written = members.iter().find(|(found, _)| found == name).map(|(_, value)| *value);
-    let key = key_of(written, (name, line), keys)?;
+    // A second one is a member of the record.
+    let at = members.iter().position(|(found, _)| found == name);
+    let key = key_of(at.map(|at| members[at].1), (name, line), keys)?;
     let mut rest = vec![b'{'];
-    for (found, value) in members.iter().filter(|(found, _)| found != name) {
+    for (index, (found, value)) in members.iter().enumerate() {
+        if Some(index) == at {
+            continue;
+        }
         if rest.len() > 1 {
             rest.push(b',');
         }
@@ -234,18 +238,21 @@ fn key_of(written: Option<&RawValue>, (name, line): (&str, u64), keys: KeyKind) 
 
 fn json_of_row(names: &csv::StringRecord, row: &csv::StringRecord) -> String {
     let cells = names.iter().zip(row.iter()).filter(|(_, cell)| !cell.is_empty());
-    let members: Vec<String> = cells
-        .map(|(name, cell)| {
-            let value = match serde_json::from_str::<&RawValue>(cell) {
-                Ok(_) if !cell.starts_with(['"', '{', '[']) && cell.trim() == cell => {
-                    cell.to_owned()
-                }
-                _ => string(cell),
-            };
-            format!("{}:{value}", string(name))
-        })
-        .collect();
-    format!("{{{}}}", members.join(","))
+    let members = cells.map(|(name, cell)| {
+        let value = match serde_json::from_str::<&RawValue>(cell) {
+            Ok(_) if !cell.starts_with(['"', '{', '[']) && cell.trim() == cell => cell.to_owned(),
+            _ => string(cell),
+        };
+        (name, value)
+    });
+    object(members.collect())
+}
+
+/// The record of columns with their values; the key comes before a member of its name.
+fn object(mut columns: Vec<(&str, String)>) -> String {
+    columns.sort_by_key(|(name, _)| *name != KEY);
+    let members = columns.iter().map(|(name, value)| format!("{}:{value}", string(member(name))));
+    format!("{{{}}}", members.collect::<Vec<_>>().join(","))
 }
 
 impl<'t> Deserialize<'t> for Members<'t> {

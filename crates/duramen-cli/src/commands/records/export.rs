@@ -9,7 +9,7 @@ use duramen::{CollectionSnapshot, Error, Record, ScanOptions};
 use serde_json::value::RawValue;
 
 use super::CollectionAt;
-use super::import::{self, KEY_MEMBER};
+use super::import::{self, KEY_MEMBER, OWN_KEY_MEMBER};
 use crate::exit::{Failure, Success};
 use crate::interruption::Interruption;
 use crate::output::Output;
@@ -23,7 +23,8 @@ Examples:
   duramen records export shop.duramen players players.csv
 
 Each record comes with its key as the member _key, as an import takes it. A CSV has a column for
-each field that any record has; what is no text or number stands in it as JSON.";
+each field that any record has, $._key for one that is called as the key; what is no text or number
+stands in it as JSON.";
 
 /// Write the records of a collection to a file
 #[derive(Debug, Args)]
@@ -105,7 +106,11 @@ impl Export {
         let failed = |error: csv::Error| Error::io("cannot write the records", error.into());
         let mut csv = csv::Writer::from_writer(out);
         let key = (!self.no_key).then_some(KEY_MEMBER);
-        let header = key.into_iter().chain(columns.iter().map(String::as_str));
+        // A member that is called as the key is one of the record.
+        let is_twice = |column: &str| Some(column) == key;
+        let names = columns.iter().map(String::as_str);
+        let names = names.map(|name| if is_twice(name) { OWN_KEY_MEMBER } else { name });
+        let header = key.into_iter().chain(names);
         csv.write_record(header).map_err(failed)?;
         each(records, |record| {
             let found = members(&record)?;

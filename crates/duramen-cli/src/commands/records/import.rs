@@ -45,6 +45,9 @@ const BATCH_BYTES: usize = 8 << 20;
 /// The member that exports have the key in.
 pub(super) const KEY_MEMBER: &str = "_key";
 
+/// What a column is called that has the members of this name which records have themselves.
+pub(super) const OWN_KEY_MEMBER: &str = "$._key";
+
 /// Save the records of a file
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
