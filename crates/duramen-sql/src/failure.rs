@@ -43,9 +43,17 @@ pub(crate) fn query(error: DataFusionError, places: &Places) -> Error {
         },
         DataFusionError::Shared(shared) => Error::new(kind(&shared), text(&shared)),
         DataFusionError::ArrowError(inner, _) => of_arrow(*inner, places),
-        DataFusionError::IoError(error) => Error::io("a query cannot use its files", error),
+        DataFusionError::IoError(error) => file("a query cannot use its files", error),
         DataFusionError::SchemaError(schema, _) => of_schema(&schema, places),
         error => Error::new(kind(&error), text(&error)).with_source(error),
+    }
+}
+
+/// What a file of a query failed of.
+pub(crate) fn file(what: &str, error: io::Error) -> Error {
+    match error.downcast::<Error>() {
+        Ok(error) => error,
+        Err(error) => Error::io(what, error),
     }
 }
 
@@ -55,7 +63,7 @@ fn of_arrow(error: ArrowError, places: &Places) -> Error {
             Ok(error) => query(*error, places),
             Err(source) => query(DataFusionError::External(source), places),
         },
-        ArrowError::IoError(what, error) => Error::io(what, error),
+        ArrowError::IoError(what, error) => file(&what, error),
         error => Error::new(ErrorKind::Invalid, format!("the query cannot be answered: {error}"))
             .with_source(error),
     }

@@ -1,5 +1,6 @@
 //! How an answer is written.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::io::Write;
 use std::str::FromStr;
@@ -99,6 +100,16 @@ impl Answer<'_> {
 }
 
 fn write_json<F: JsonFormat>(answer: &mut Answer<'_>, out: &mut dyn Write) -> Result<()> {
+    let schema = answer.schema();
+    let mut names = HashSet::new();
+    if let Some(twice) = schema.fields().iter().find(|field| !names.insert(field.name())) {
+        let message = format!(
+            "two columns of the answer are called {:?}, and an object of JSON has each name once: \
+             give one another name, by AS",
+            twice.name()
+        );
+        return Err(Error::new(ErrorKind::Invalid, message));
+    }
     let mut writer = WriterBuilder::new()
         .with_explicit_nulls(true)
         .with_encoder_factory(Arc::new(JsonText))

@@ -22,6 +22,8 @@
 
 mod allowance;
 mod answer;
+mod arithmetic;
+mod array_agg;
 mod as_of_join;
 mod catalog;
 mod change;

@@ -33,7 +33,10 @@ use crate::parameter::Parameter;
 use crate::spill::SpillFolder;
 use crate::statement::{Places, Request};
 use crate::table::Wanted;
-use crate::{as_of_join, depth, failure, fast, function, json_function, read_once, statement};
+use crate::{
+    arithmetic, array_agg, as_of_join, depth, failure, fast, function, json_function, read_once,
+    statement,
+};
 
 /// How often a query that is waited for is asked whether to go on.
 const STEP: Duration = Duration::from_millis(10);
@@ -63,17 +66,20 @@ pub struct SessionOptions {
     pub timeout_ms: Option<u64>,
     /// Where files of queries go that take more memory; the system's folder for such if none.
     pub spill_folder: Option<PathBuf>,
+    /// Bytes that these files of a query may have; one that would take more ends with `Full`.
+    pub spill_bytes: u64,
     /// A query ends with `Cancelled` when this becomes true.
     pub cancelled: Arc<AtomicBool>,
 }
 
 impl Default for SessionOptions {
-    /// 256 MiB, and any time.
+    /// 256 MiB of memory, 100 GiB of files, and any time.
     fn default() -> Self {
         Self {
             memory_bytes: 256 << 20,
             timeout_ms: None,
             spill_folder: None,
+            spill_bytes: 100 << 30,
             cancelled: Arc::default(),
         }
     }
@@ -277,8 +283,8 @@ impl Session {
         let builder = RuntimeEnvBuilder::new()
             .with_memory_pool(Arc::new(TrackConsumersPool::new(pool, named)));
         let folder = self.options.spill_folder.clone().unwrap_or_else(std::env::temp_dir);
-        let files =
-            DiskManagerBuilder::default().with_temp_file_factory(Arc::new(SpillFolder(folder)));
+        let files = SpillFolder::new(folder, self.options.spill_bytes);
+        let files = DiskManagerBuilder::default().with_temp_file_factory(Arc::new(files));
         let made = builder.with_disk_manager_builder(files).build_arc();
         made.map_err(|error| failure::query(error, &Places::default()))
     }
@@ -346,6 +352,8 @@ fn context_in(
         .build();
     let context = SessionContext::new_with_state(state);
     as_of_join::register(&context);
+    arithmetic::register(&context);
+    array_agg::register(&context);
     json_function::register(&context);
     function::register(&context, &tables);
     context.register_catalog(DATABASE, Arc::new(Catalog(tables)));

@@ -73,6 +73,9 @@ pub(crate) struct Sql {
     /// Memory for sorting, grouping and joining before files are used, in MiB
     #[arg(long, value_name = "MIB", default_value_t = 256)]
     memory: u32,
+    /// Space for these files, in MiB
+    #[arg(long, value_name = "MIB", default_value_t = 102_400)]
+    spill: u32,
     /// The value of the next placeholder of the query, $1, $2 and so on or ? each: a number, true,
     /// false, null or a text in JSON; what is neither is a text as it stands
     #[arg(long = "param", value_name = "VALUE", requires = "query", allow_hyphen_values = true)]
@@ -158,6 +161,7 @@ impl Sql {
     ) -> Result<()> {
         let options = SessionOptions {
             memory_bytes: usize::try_from(u64::from(self.memory) << 20).unwrap_or(usize::MAX),
+            spill_bytes: u64::from(self.spill) << 20,
             timeout_ms: self.timeout.map(|seconds| u64::from(seconds) * 1_000),
             cancelled: Interruption::watch()?.flag(),
             ..SessionOptions::default()

@@ -9,12 +9,12 @@ use datafusion::functions::core::getfield::GetFieldFunc;
 use datafusion::functions_aggregate::average::Avg;
 use datafusion::functions_aggregate::count::Count;
 use datafusion::functions_aggregate::min_max::{Max, Min};
-use datafusion::functions_aggregate::sum::Sum;
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan};
 use duramen::{AggregateColumn, AggregatePlan, Columns, Measure, RowFilter, ValueKind};
 
 use super::output::Output;
+use crate::arithmetic::CheckedSum;
 use crate::column_type::{Column, ColumnType, TableColumn, TableColumns};
 use crate::table::{Table, TablePlace};
 
@@ -190,7 +190,7 @@ impl Lowering {
             return Some(Output::Count(add(of(column))));
         }
         is(!params.distinct)?;
-        if inner.is::<Sum>() || inner.is::<Avg>() {
+        if inner.is::<CheckedSum>() || inner.is::<Avg>() {
             let of = match of {
                 Expr::Cast(cast) if inner.is::<Avg>() => {
                     is(*cast.field.data_type() == DataType::Float64)?;

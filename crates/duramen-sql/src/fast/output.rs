@@ -62,13 +62,13 @@ fn array(found: &Aggregates, output: Output) -> Option<ArrayRef> {
         }
         Output::Sum(measure) => match measured(measure)? {
             Measured::Sum(sums) => {
-                // Sums of 64 bits wrap around.
-                #[expect(
-                    clippy::cast_possible_truncation,
-                    reason = "the low half is what is asked for"
-                )]
-                let sum = |sum: &Sum| (sum.count > 0).then_some(sum.total as i64);
-                Arc::new(sums.iter().map(sum).collect::<Int64Array>())
+                // The plain plan says of which sum it is that 64 bits have no room for it.
+                let sum = |sum: &Sum| match sum.count {
+                    0 => Some(None),
+                    _ => i64::try_from(sum.total).ok().map(Some),
+                };
+                let sums = sums.iter().map(sum).collect::<Option<Vec<_>>>()?;
+                Arc::new(Int64Array::from(sums))
             }
             Measured::FloatSum(sums) => {
                 let sum = |sum: &FloatSum| (sum.count > 0).then(|| sum.total());

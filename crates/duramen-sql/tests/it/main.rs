@@ -9,4 +9,5 @@ mod fast;
 mod files;
 mod loads;
 mod memory;
+mod names;
 mod parameters;
