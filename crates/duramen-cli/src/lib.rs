@@ -20,7 +20,9 @@ mod session;
 mod written;
 
 use std::io;
+use std::panic;
 use std::process::ExitCode;
+use std::thread;
 
 use clap::Parser;
 
@@ -35,11 +37,22 @@ pub fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return exit::refuse(&error).into(),
     };
+    hide_panics_of_queries();
     let style = Style::of_standard_output(arguments.json);
     let mut stream = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
     let mut output = Output::new(&mut stream, style);
     let result = arguments.command.run(&Session::default(), &mut output);
     exit::finish(result.and_then(|success| output.flush().map(|()| success)), arguments.json)
+}
+
+/// Prints no panic of a thread of queries, which becomes the error of the query.
+fn hide_panics_of_queries() {
+    let print = panic::take_hook();
+    panic::set_hook(Box::new(move |panic| {
+        if thread::current().name() != Some(duramen_sql::THREAD_NAME) {
+            print(panic);
+        }
+    }));
 }
 
 /// What a command gives back.

@@ -67,5 +67,5 @@ pub use parameter::Parameter;
 pub use record_file::RecordFile;
 pub use record_load::RecordLoad;
 pub use script::{ScriptStatement, statements};
-pub use session::{Session, SessionOptions};
+pub use session::{Session, SessionOptions, THREAD_NAME};
 pub use statement::{makes_table, writes};

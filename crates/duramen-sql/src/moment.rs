@@ -2,6 +2,14 @@
 
 use std::ops::RangeInclusive;
 
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Result as DataFusionResult, ScalarValue};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{Cast, Expr, LogicalPlan};
+use datafusion::optimizer::AnalyzerRule;
+use datafusion::prelude::SessionContext;
 use duramen::{Document, Error, ErrorKind, Micros, Moment, Result, Revision, Snapshot};
 
 use crate::system_time::Period;
@@ -78,4 +86,57 @@ pub(crate) fn revisions(
         return Err(Error::new(ErrorKind::Invalid, message));
     }
     Ok(first..=last)
+}
+
+/// Lets the texts of times in a query have no seconds, as moments may.
+pub(crate) fn register(context: &SessionContext) {
+    context.add_analyzer_rule(std::sync::Arc::new(Minutes));
+}
+
+/// Gives seconds to texts that become times.
+#[derive(Debug)]
+struct Minutes;
+
+impl AnalyzerRule for Minutes {
+    fn name(&self) -> &'static str {
+        "times_without_seconds"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
+        plan.transform_up_with_subqueries(|plan| {
+            let names = NamePreserver::new(&plan);
+            plan.map_expressions(|expr| {
+                let name = names.save(&expr);
+                let expr = expr.transform_up(|expr| Ok(timed(expr)))?;
+                Ok(expr.update_data(|expr| name.restore(expr)))
+            })
+        })
+        .map(|transformed| transformed.data)
+    }
+}
+
+fn timed(expr: Expr) -> Transformed<Expr> {
+    let Expr::Cast(Cast { expr: of, field }) = expr else { return Transformed::no(expr) };
+    if let DataType::Timestamp(..) = field.data_type()
+        && let Expr::Literal(ScalarValue::Utf8(Some(text)), metadata) = of.as_ref()
+        && let Some(text) = with_seconds(text)
+    {
+        let of = Expr::Literal(ScalarValue::Utf8(Some(text)), metadata.clone());
+        return Transformed::yes(Expr::Cast(Cast { expr: Box::new(of), field }));
+    }
+    Transformed::no(Expr::Cast(Cast { expr: of, field }))
+}
+
+/// A text such as `2024-05-01 12:30` or `2024-05-01T12:30Z` with seconds; none for others.
+fn with_seconds(text: &str) -> Option<String> {
+    const FORM: &str = "dddd-dd-dd dd:dd";
+    let (minutes, zone) = text.split_at_checked(FORM.len())?;
+    let fits = |(of, found): (u8, u8)| match of {
+        b'd' => found.is_ascii_digit(),
+        b' ' => matches!(found, b' ' | b'T' | b't'),
+        of => found == of,
+    };
+    let is_time = FORM.bytes().zip(minutes.bytes()).all(fits);
+    let is_zone = zone.is_empty() || zone.starts_with([' ', 'Z', 'z', '+', '-']);
+    (is_time && is_zone).then(|| format!("{minutes}:00{zone}"))
 }

@@ -34,8 +34,8 @@ use crate::spill::SpillFolder;
 use crate::statement::{Places, Request};
 use crate::table::Wanted;
 use crate::{
-    arithmetic, array_agg, as_of_join, depth, failure, fast, function, json_function, read_once,
-    statement,
+    arithmetic, array_agg, as_of_join, depth, failure, fast, function, json_function, moment,
+    read_once, statement,
 };
 
 /// How often a query that is waited for is asked whether to go on.
@@ -55,6 +55,9 @@ const BATCH_ROWS_MAX: usize = 8_192;
 /// The share of memory that each sort keeps for merging its files, and the most of it.
 const MERGE_SHARE: usize = 32;
 const MERGE_BYTES_MAX: usize = 10 << 20;
+
+/// What the threads of queries are called; a panic on one of them becomes the error of its query.
+pub const THREAD_NAME: &str = "sql";
 
 /// What queries may take.
 #[derive(Debug, Clone)]
@@ -233,9 +236,10 @@ impl Session {
                 }
             }
         };
-        let task = self.runtime()?.spawn(run);
+        let mut task = self.runtime()?.spawn(run);
         let found = match wait(&allowance, pin!(schema)) {
-            Ok(found) => found.unwrap_or_else(|_| Err(defect())),
+            Ok(Ok(found)) => found,
+            Ok(Err(_)) => Err(ended(&allowance, &mut task).err().unwrap_or_else(defect)),
             Err(error) => {
                 allowance.end();
                 Err(error)
@@ -309,7 +313,10 @@ pub(crate) fn wait<T>(
 
 /// Whether a query that has no more to say came to its end: one that panics says no more either.
 pub(crate) fn ended(allowance: &Allowance, task: &mut JoinHandle<()>) -> Result<()> {
-    wait(allowance, pin!(task))?.map_err(|error| defect().with_source(error))
+    wait(allowance, pin!(task))?.map_err(|error| {
+        let message = format!("a query ended without an answer: report it ({error})");
+        Error::new(ErrorKind::Internal, message).with_source(error)
+    })
 }
 
 /// Where queries are planned that are a part of others.
@@ -354,6 +361,7 @@ fn context_in(
     as_of_join::register(&context);
     arithmetic::register(&context);
     array_agg::register(&context);
+    moment::register(&context);
     json_function::register(&context);
     function::register(&context, &tables);
     context.register_catalog(DATABASE, Arc::new(Catalog(tables)));
@@ -395,7 +403,7 @@ pub(crate) async fn plan(
 fn start() -> std::io::Result<Runtime> {
     Builder::new_multi_thread()
         .worker_threads(threads())
-        .thread_name("sql")
+        .thread_name(THREAD_NAME)
         .thread_stack_size(depth::STACK_BYTES)
         .enable_time()
         .build()
@@ -405,7 +413,7 @@ pub(crate) fn threads() -> usize {
     available_parallelism().map_or(1, usize::from)
 }
 
-fn defect() -> Error {
+pub(crate) fn defect() -> Error {
     Error::new(ErrorKind::Internal, "a query ended without an answer: report it")
 }
 
@@ -431,7 +439,9 @@ mod tests {
         let source = Source::Query { batches, task };
         let (session, allowance) = (PhantomData, Allowance::default());
         let mut answer = Answer { session, schema, source, allowance, is_over: false, rows: 0 };
-        assert_eq!(answer.next().unwrap().unwrap_err().kind(), ErrorKind::Internal);
+        let error = answer.next().unwrap().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Internal);
+        assert!(error.to_string().contains("as tests want it"), "{error}");
         assert!(answer.next().is_none());
     }
 

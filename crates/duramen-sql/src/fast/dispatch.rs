@@ -16,7 +16,7 @@ use crate::answer::{Answer, Source};
 use crate::depth;
 use crate::failure;
 use crate::parameter::Parameter;
-use crate::session::{Session, plan, threads};
+use crate::session::{Session, defect, plan, threads};
 use crate::statement::{self, Places, Request};
 use crate::table::SHARED_PARTS_MIN;
 
@@ -85,7 +85,10 @@ impl Session {
                     _ => return Err(Error::new(ErrorKind::Unsupported, "no plan is kept of this")),
                 };
                 let context = self.context(tables)?;
-                let planned = self.runtime()?.block_on(plan(&context, statement));
+                // On a thread of queries, so that a panic ends nothing else.
+                let runtime = self.runtime()?;
+                let planned = runtime.spawn(async move { plan(&context, statement).await });
+                let planned = runtime.block_on(planned).map_err(|_| defect())?;
                 let planned = planned.map_err(|error| failure::query(error, &places))?;
                 Ok((planned, places.wanted))
             });
