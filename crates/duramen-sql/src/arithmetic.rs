@@ -3,22 +3,23 @@
 //! `DataFusion` lets them wrap around. So once types are known, functions of our own take the place
 //! of `+`, `-` and `*` of integers, and its `sum` is one that adds up with 128 bits.
 
-use std::sync::{Arc, LazyLock};
+use std::fmt::Write as _;
+use std::sync::Arc;
 
 use datafusion::arrow::compute::kernels::numeric;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue, internal_err};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, DataFusionError, Result, internal_err};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    BinaryExpr, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, ReturnFieldArgs,
+    BinaryExpr, Cast, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, ReturnFieldArgs,
     ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
-use datafusion::optimizer::AnalyzerRule;
+use datafusion::optimizer::{Analyzer, AnalyzerRule};
 use datafusion::physical_expr_common::datum::apply;
 use datafusion::prelude::SessionContext;
 use duramen::{Error, ErrorKind};
@@ -29,7 +30,12 @@ mod sum;
 
 pub(crate) use sum::CheckedSum;
 
-/// Bytes of an expression that an error names it by.
+/// Operators from which on a chain of them is one function.
+const CHAIN_OPERATORS_MIN: usize = 32;
+
+const NO_OPERAND: &str = "arithmetic has an operand";
+
+/// About how many bytes of an expression an error names it by.
 const NAME_BYTES_MAX: usize = 80;
 
 /// Makes arithmetic of a query checked.
@@ -47,24 +53,14 @@ enum Operation {
     Negate,
 }
 
-/// The function of an operation.
+/// The function of operations, each of what was computed before it and the next operand.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Checked {
-    operation: Operation,
+    operations: Vec<Operation>,
     signature: Signature,
 }
 
-static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 4]> = LazyLock::new(|| {
-    Operation::ALL.map(|operation| {
-        let operands = if operation == Operation::Negate { 1 } else { 2 };
-        let signature = Signature::any(operands, Volatility::Immutable);
-        Arc::new(ScalarUDF::from(Checked { operation, signature }))
-    })
-});
-
 impl Operation {
-    const ALL: [Self; 4] = [Self::Add, Self::Subtract, Self::Multiply, Self::Negate];
-
     fn of(operator: Operator) -> Option<Self> {
         match operator {
             Operator::Plus => Some(Self::Add),
@@ -81,11 +77,130 @@ impl Operation {
             Self::Multiply => '*',
         }
     }
+}
 
-    /// The operation of such operands, which are of one type.
-    fn call(self, args: Vec<Expr>) -> Expr {
-        let function = Arc::clone(&FUNCTIONS[self as usize]);
-        Expr::ScalarFunction(ScalarFunction::new_udf(function, args))
+/// Operations of operands, which are of one type.
+fn call(operations: Vec<Operation>, args: Vec<Expr>) -> Expr {
+    let signature = Signature::any(args.len(), Volatility::Immutable);
+    let function = Arc::new(ScalarUDF::from(Checked { operations, signature }));
+    Expr::ScalarFunction(ScalarFunction::new_udf(function, args))
+}
+
+/// The rules of `DataFusion` and the one that comes before them.
+pub(crate) fn with_rule() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
+    let mut rules = Analyzer::new().rules;
+    rules.insert(0, Arc::new(ChainRule));
+    rules
+}
+
+/// Makes one function of each long chain of operators, before types are looked at: that looks at
+/// all that is below each operator.
+#[derive(Debug)]
+struct ChainRule;
+
+impl AnalyzerRule for ChainRule {
+    fn name(&self) -> &'static str {
+        "arithmetic_chains"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        rewrite(plan, |expr, schema| expr.transform_down(|expr| Ok(chained(expr, schema))))
+    }
+}
+
+fn rewrite(
+    plan: LogicalPlan,
+    of: impl Fn(Expr, &DFSchema) -> Result<Transformed<Expr>>,
+) -> Result<LogicalPlan> {
+    plan.transform_up_with_subqueries(|plan| {
+        let schema = merge_schema(&plan.inputs());
+        let names = NamePreserver::new(&plan);
+        plan.map_expressions(|expr| {
+            let name = names.save(&expr);
+            Ok(of(expr, &schema)?.update_data(|expr| name.restore(expr)))
+        })
+    })
+    .map(|transformed| transformed.data)
+}
+
+/// The operators of a chain, the last one first, and its first operand.
+fn chain(mut expr: &Expr) -> (Vec<Operation>, &Expr) {
+    let mut operations = Vec::new();
+    while let Expr::BinaryExpr(BinaryExpr { left, op, .. }) = expr
+        && let Some(operation) = Operation::of(*op)
+    {
+        // What binds more or less is no chain.
+        let is_product = |of: &Operation| *of == Operation::Multiply;
+        if operations.last().is_some_and(|last| is_product(last) != is_product(&operation)) {
+            break;
+        }
+        operations.push(operation);
+        expr = left;
+    }
+    (operations, expr)
+}
+
+fn chained(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    let (mut operations, first) = chain(&expr);
+    if operations.len() < CHAIN_OPERATORS_MIN {
+        return Transformed::no(expr);
+    }
+    let is_known = |kind: &DataType| matches!(kind, DataType::Int64 | DataType::Float64);
+    let mut kinds = Vec::with_capacity(operations.len() + 1);
+    let mut of = &expr;
+    while let Expr::BinaryExpr(BinaryExpr { left, right, .. }) = of
+        && kinds.len() < operations.len()
+    {
+        kinds.push(right.get_type(schema));
+        of = left;
+    }
+    kinds.push(first.get_type(schema));
+    let kinds: Vec<DataType> = kinds.into_iter().flatten().filter(is_known).collect();
+    if kinds.len() <= operations.len() {
+        // Its parts are no longer chains of what is known.
+        return Transformed::new(expr, false, TreeNodeRecursion::Jump);
+    }
+    let mut operands = Vec::with_capacity(kinds.len());
+    let mut rest = expr;
+    while let Expr::BinaryExpr(BinaryExpr { left, right, .. }) = rest {
+        operands.push(*right);
+        rest = *left;
+        if operands.len() == operations.len() {
+            break;
+        }
+    }
+    operands.push(rest);
+    operations.reverse();
+    Transformed::yes(of_kinds(operations, operands.into_iter().rev(), kinds.into_iter().rev()))
+}
+
+/// A chain of integers becomes one of floats with the first of these, as by operators.
+fn of_kinds(
+    operations: Vec<Operation>,
+    operands: impl Iterator<Item = Expr>,
+    kinds: impl Iterator<Item = DataType>,
+) -> Expr {
+    let float = |expr: Expr| Expr::Cast(Cast::new(Box::new(expr), DataType::Float64));
+    let mut operations = operations.into_iter();
+    let (mut is_float, mut so_far, mut args) = (false, Vec::new(), Vec::new());
+    for (operand, kind) in operands.zip(kinds) {
+        let is_integer = kind == DataType::Int64;
+        if !args.is_empty() {
+            if !is_float && !is_integer {
+                args = vec![float(joined(&mut so_far, &mut args))];
+            }
+            so_far.extend(operations.next());
+        }
+        is_float = is_float || !is_integer;
+        args.push(if is_float && is_integer { float(operand) } else { operand });
+    }
+    joined(&mut so_far, &mut args)
+}
+
+fn joined(operations: &mut Vec<Operation>, args: &mut Vec<Expr>) -> Expr {
+    match args.len() {
+        1 => args.remove(0),
+        _ => call(std::mem::take(operations), std::mem::take(args)),
     }
 }
 
@@ -99,16 +214,7 @@ impl AnalyzerRule for Rule {
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        plan.transform_up_with_subqueries(|plan| {
-            let schema = merge_schema(&plan.inputs());
-            let names = NamePreserver::new(&plan);
-            plan.map_expressions(|expr| {
-                let name = names.save(&expr);
-                let expr = expr.transform_up(|expr| Ok(checked(expr, &schema)))?;
-                Ok(expr.update_data(|expr| name.restore(expr)))
-            })
-        })
-        .map(|transformed| transformed.data)
+        rewrite(plan, |expr, schema| expr.transform_up(|expr| Ok(checked(expr, schema))))
     }
 }
 
@@ -117,12 +223,12 @@ fn checked(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => match Operation::of(op) {
             // Beside an integer can be what is none, such as a date.
             Some(operation) if is_integer(&right, schema) && is_integer(&left, schema) => {
-                Transformed::yes(operation.call(vec![*left, *right]))
+                Transformed::yes(call(vec![operation], vec![*left, *right]))
             }
             _ => Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })),
         },
         Expr::Negative(of) if is_integer(&of, schema) => {
-            Transformed::yes(Operation::Negate.call(vec![*of]))
+            Transformed::yes(call(vec![Operation::Negate], vec![*of]))
         }
         expr => Transformed::no(expr),
     }
@@ -138,37 +244,28 @@ fn is_integer(expr: &Expr, schema: &DFSchema) -> bool {
 
 impl ScalarUDFImpl for Checked {
     fn name(&self) -> &'static str {
-        match self.operation {
-            Operation::Add => "add",
-            Operation::Subtract => "subtract",
-            Operation::Multiply => "multiply",
-            Operation::Negate => "negate",
+        match self.operations.as_slice() {
+            [Operation::Add] => "add",
+            [Operation::Subtract] => "subtract",
+            [Operation::Multiply] => "multiply",
+            [Operation::Negate] => "negate",
+            _ => "arithmetic",
         }
     }
 
-    /// The name of a column is that of the operator.
+    /// The name of a column is that of the operators.
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
-        let (mut args, mut symbol) = (args, self.operation.symbol());
-        // Of a long chain each name is written once.
-        let mut ends = Vec::new();
-        while let [left, right] = args {
-            ends.push(format!(" {symbol} {}", right.schema_name()));
-            match left {
-                Expr::ScalarFunction(function)
-                    if let Some(inner) = function.func.inner().downcast_ref::<Self>() =>
-                {
-                    (args, symbol) = (&function.args, inner.operation.symbol());
-                }
-                first => {
-                    ends.push(first.schema_name().to_string());
-                    args = &[];
-                }
-            }
-        }
         if let [of] = args {
-            ends.push(format!("({symbol} {})", of.schema_name()));
+            return Ok(format!("(- {})", of.schema_name()));
         }
-        Ok(ends.into_iter().rev().collect())
+        let mut name = String::new();
+        for (index, arg) in args.iter().enumerate() {
+            if let Some(operation) = index.checked_sub(1).and_then(|at| self.operations.get(at)) {
+                let _ = write!(name, " {} ", operation.symbol());
+            }
+            let _ = write!(name, "{}", arg.schema_name());
+        }
+        Ok(name)
     }
 
     fn signature(&self) -> &Signature {
@@ -178,30 +275,20 @@ impl ScalarUDFImpl for Checked {
     fn return_type(&self, kinds: &[DataType]) -> Result<DataType> {
         match kinds {
             [kind, ..] => Ok(kind.clone()),
-            [] => internal_err!("arithmetic has one operand or two"),
+            [] => internal_err!("{NO_OPERAND}"),
         }
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        let name = |(field, value): (&FieldRef, &Option<&ScalarValue>)| match value {
-            Some(value) => value.to_string(),
-            None if field.name().contains(' ') => format!("({})", field.name()),
-            None => field.name().clone(),
+        let name = |at: usize| match (args.scalar_arguments.get(at), args.arg_fields.get(at)) {
+            (Some(Some(value)), _) => value.to_string(),
+            (_, Some(field)) => field.name().clone(),
+            _ => String::new(),
         };
-        let names: Vec<_> = args.arg_fields.iter().zip(args.scalar_arguments).map(name).collect();
-        let symbol = self.operation.symbol();
-        let mut name = match names.as_slice() {
-            [of] => format!("{symbol} {of}"),
-            names => names.join(&format!(" {symbol} ")),
-        };
-        // What is computed last stands at the end.
-        if let Some(more) = name.len().checked_sub(NAME_BYTES_MAX).filter(|more| *more > 0) {
-            let end = (more..name.len()).find(|at| name.is_char_boundary(*at));
-            name = format!("...{}", &name[end.unwrap_or_default()..]);
-        }
-        let kinds: Vec<_> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
+        let name = self.text(self.operations.len(), name);
+        let [first, ..] = args.arg_fields else { return internal_err!("{NO_OPERAND}") };
         let is_nullable = args.arg_fields.iter().any(|field| field.is_nullable());
-        Ok(Arc::new(Field::new(name, self.return_type(&kinds)?, is_nullable)))
+        Ok(Arc::new(Field::new(name, first.data_type().clone(), is_nullable)))
     }
 
     fn is_strict(&self) -> bool {
@@ -209,23 +296,62 @@ impl ScalarUDFImpl for Checked {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let computed = match (self.operation, args.args.as_slice()) {
-            (Operation::Add, [left, right]) => apply(left, right, numeric::add),
-            (Operation::Subtract, [left, right]) => apply(left, right, numeric::sub),
-            (Operation::Multiply, [left, right]) => apply(left, right, numeric::mul),
-            (Operation::Negate, [of]) => apply(of, of, |of, _| numeric::neg(of.get().0)),
-            _ => internal_err!("arithmetic has one operand or two"),
+        let mut operands = args.args.iter();
+        let Some(mut computed) = operands.next().cloned() else {
+            return internal_err!("{NO_OPERAND}");
         };
-        computed.map_err(|error| match error {
-            DataFusionError::ArrowError(inner, _)
-                if matches!(*inner, ArrowError::ArithmeticOverflow(_)) =>
-            {
-                let ArrowError::ArithmeticOverflow(why) = *inner else { unreachable!() };
-                let why = why.trim_start_matches("Overflow happened on: ");
-                beyond(args.return_field.name(), why, args.return_type())
+        for (index, operation) in self.operations.iter().enumerate() {
+            let next = operands.next().unwrap_or(&computed);
+            let result = match operation {
+                Operation::Add => apply(&computed, next, numeric::add),
+                Operation::Subtract => apply(&computed, next, numeric::sub),
+                Operation::Multiply => apply(&computed, next, numeric::mul),
+                Operation::Negate => apply(&computed, next, |of, _| numeric::neg(of.get().0)),
+            };
+            computed = result.map_err(|error| self.failed(error, index + 1, &args))?;
+        }
+        Ok(computed)
+    }
+}
+
+impl Checked {
+    /// The last so many operations, for people; what is computed last stands at the end.
+    fn text(&self, operations: usize, operand: impl Fn(usize) -> String) -> String {
+        let named = |at: usize| match operand(at) {
+            name if name.contains(' ') => format!("({name})"),
+            name => name,
+        };
+        if self.operations == [Operation::Negate] {
+            return format!("- {}", named(0));
+        }
+        let mut text = String::new();
+        for at in (0..=operations).rev() {
+            if text.len() > NAME_BYTES_MAX {
+                return format!("...{text}");
             }
-            error => error,
-        })
+            let before = at.checked_sub(1).and_then(|before| self.operations.get(before));
+            let symbol = before.map_or_else(String::new, |of| format!(" {} ", of.symbol()));
+            text = format!("{symbol}{}{text}", named(at));
+        }
+        text
+    }
+
+    /// What an operation failed of, the last one of so many.
+    fn failed(
+        &self,
+        error: DataFusionError,
+        operations: usize,
+        args: &ScalarFunctionArgs,
+    ) -> DataFusionError {
+        let DataFusionError::ArrowError(inner, _) = &error else { return error };
+        let ArrowError::ArithmeticOverflow(why) = inner.as_ref() else { return error };
+        let name = |at: usize| match (args.args.get(at), args.arg_fields.get(at)) {
+            (Some(ColumnarValue::Scalar(value)), _) => value.to_string(),
+            (_, Some(field)) => field.name().clone(),
+            _ => String::new(),
+        };
+        let why = why.trim_start_matches("Overflow happened on: ");
+        beyond(&self.text(operations, name), why, args.return_type())
     }
 }
 

@@ -35,6 +35,7 @@ mod failure;
 mod fast;
 mod format;
 mod function;
+mod in_subquery;
 mod information;
 mod json_function;
 mod moment;

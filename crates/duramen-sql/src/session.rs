@@ -34,8 +34,8 @@ use crate::spill::SpillFolder;
 use crate::statement::{Places, Request};
 use crate::table::Wanted;
 use crate::{
-    arithmetic, array_agg, as_of_join, depth, failure, fast, function, json_function, moment,
-    read_once, statement,
+    arithmetic, array_agg, as_of_join, depth, failure, fast, function, in_subquery, json_function,
+    moment, read_once, statement,
 };
 
 /// How often a query that is waited for is asked whether to go on.
@@ -353,6 +353,7 @@ fn context_in(
         .with_config(config)
         .with_runtime_env(environment)
         .with_default_features()
+        .with_analyzer_rules(arithmetic::with_rule())
         .with_optimizer_rules(fast::with_rule())
         .with_query_planner(Arc::new(as_of_join::Planner))
         .with_physical_optimizer_rule(Arc::new(read_once::Rule))
@@ -362,6 +363,7 @@ fn context_in(
     arithmetic::register(&context);
     array_agg::register(&context);
     moment::register(&context);
+    in_subquery::register(&context);
     json_function::register(&context);
     function::register(&context, &tables);
     context.register_catalog(DATABASE, Arc::new(Catalog(tables)));

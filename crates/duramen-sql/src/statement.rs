@@ -1,10 +1,13 @@
 //! Reads the text of a query.
 
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::Statement as Parsed;
+use datafusion::sql::sqlparser::ast::{
+    Query, SetExpr, SetOperator, SetQuantifier, Statement as Parsed, Visit, Visitor,
+};
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
@@ -141,7 +144,8 @@ pub(crate) fn parse(sql: &str, values: &[Parameter]) -> Result<(Request, Places)
     let mut places = Places::new(&tokens);
     places.operators = depth::operators(&tokens)?;
     let end = tokens.last().map(|token| token.span.end);
-    let mut tokens = system_time::rewrite(parameter::bind(tokens, values)?)?;
+    let tokens = parameter::bind(tokens, values)?;
+    let mut tokens = system_time::rewrite(tokens)?;
     function::rename(&mut tokens);
     let mut parser = Parser::new(&dialect).with_tokens_with_locations(tokens);
     if let Some(copy) = copy::parse(&mut parser).map_err(|error| wrong(&error, end))? {
@@ -151,6 +155,14 @@ pub(crate) fn parse(sql: &str, values: &[Parameter]) -> Result<(Request, Places)
     for statement in &mut statements {
         as_of_join::rewrite(statement, &places)?;
         depth::balance(statement);
+        if let ControlFlow::Break(operator) = statement.visit(&mut Bags) {
+            let message = format!(
+                "this SQL is not supported: {operator} ALL{}, which counts rows that are alike: \
+                 leave ALL out, or count them by GROUP BY",
+                places.of_keyword(&operator.to_string())
+            );
+            return Err(Error::new(ErrorKind::Unsupported, message));
+        }
     }
     match (statements.pop(), statements.len()) {
         (Some(statement), 0) if is_reading(&statement) => {
@@ -173,6 +185,27 @@ pub(crate) fn parse(sql: &str, values: &[Parameter]) -> Result<(Request, Places)
             let message = format!("there are {} queries: give one at a time", more + 1);
             Err(Error::new(ErrorKind::Invalid, message))
         }
+    }
+}
+
+/// Looks for what the planner takes for joins, which do not count rows.
+struct Bags;
+
+impl Visitor for Bags {
+    type Break = SetOperator;
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<SetOperator> {
+        let mut parts = vec![&*query.body];
+        while let Some(part) = parts.pop() {
+            if let SetExpr::SetOperation { op, set_quantifier, left, right } = part {
+                let is_bag = *set_quantifier == SetQuantifier::All && *op != SetOperator::Union;
+                if is_bag {
+                    return ControlFlow::Break(*op);
+                }
+                parts.extend([&**left, &**right]);
+            }
+        }
+        ControlFlow::Continue(())
     }
 }
 

@@ -1,0 +1,86 @@
+//! `IN (SELECT ..)` that is unknown where SQL has it so.
+//!
+//! Beside other conditions the planner makes a mark of it, which is false where nothing is equal,
+//! also if NULL is compared. Where that matters, which is wherever it is negated, it becomes
+//! unknown by a condition of its own.
+
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, Result, ScalarValue};
+use datafusion::logical_expr::expr::{Exists, InSubquery};
+use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
+use datafusion::logical_expr::{
+    BinaryExpr, Expr, Filter, LogicalPlan, LogicalPlanBuilder, Operator, Subquery, lit,
+};
+use datafusion::optimizer::AnalyzerRule;
+use datafusion::prelude::SessionContext;
+
+pub(crate) fn register(context: &SessionContext) {
+    context.add_analyzer_rule(Arc::new(Rule));
+}
+
+#[derive(Debug)]
+struct Rule;
+
+impl AnalyzerRule for Rule {
+    fn name(&self) -> &'static str {
+        "unknown_in_subquery"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        plan.transform_up_with_subqueries(|plan| match plan {
+            LogicalPlan::Filter(filter) if has_subquery(&filter.predicate) => {
+                // One that is a condition by itself is a join that knows of NULL.
+                let conditions = split_conjunction_owned(filter.predicate).into_iter();
+                let conditions = conditions.map(|condition| match condition {
+                    Expr::InSubquery(_) => Ok(condition),
+                    condition => condition_of(condition),
+                });
+                let all = conjunction(conditions.collect::<Result<Vec<_>>>()?);
+                let filter = Filter::try_new(all.unwrap_or_else(|| lit(true)), filter.input)?;
+                Ok(Transformed::yes(LogicalPlan::Filter(filter)))
+            }
+            plan => Ok(Transformed::no(plan)),
+        })
+        .map(|transformed| transformed.data)
+    }
+}
+
+fn has_subquery(expr: &Expr) -> bool {
+    expr.exists(|expr| Ok(matches!(expr, Expr::InSubquery(_)))).unwrap_or(false)
+}
+
+/// A part of a filter, where unknown is as good as false.
+fn condition_of(expr: Expr) -> Result<Expr> {
+    match expr {
+        Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right }) => {
+            let (left, right) = (condition_of(*left)?, condition_of(*right)?);
+            Ok(Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op, right: Box::new(right) }))
+        }
+        Expr::InSubquery(InSubquery { negated: false, .. }) => Ok(expr),
+        expr => {
+            let known = expr.transform_down(|expr| match expr {
+                Expr::InSubquery(of) => {
+                    Ok(Transformed::new(unknown(of)?, true, TreeNodeRecursion::Jump))
+                }
+                expr => Ok(Transformed::no(expr)),
+            })?;
+            Ok(known.data)
+        }
+    }
+}
+
+/// `x IN s OR ((x IS NULL AND EXISTS s OR EXISTS (s WHERE it IS NULL)) AND NULL)`, or its opposite.
+fn unknown(of: InSubquery) -> Result<Expr> {
+    let InSubquery { expr, subquery, negated } = of;
+    let exists = |subquery: Subquery| Expr::Exists(Exists { subquery, negated: false });
+    let found = Expr::Column(Column::from(subquery.subquery.schema().qualified_field(0)));
+    let nulls = LogicalPlanBuilder::from(subquery.subquery.as_ref().clone());
+    let nulls = subquery.with_plan(Arc::new(nulls.filter(found.is_null())?.build()?));
+    let compares_null = expr.clone().is_null().and(exists(subquery.clone())).or(exists(nulls));
+    let is_equal = Expr::InSubquery(InSubquery { expr, subquery, negated: false });
+    let is_in = is_equal.or(compares_null.and(lit(ScalarValue::Boolean(None))));
+    Ok(if negated { Expr::Not(Box::new(is_in)) } else { is_in })
+}
