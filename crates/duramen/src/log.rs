@@ -35,7 +35,8 @@ pub struct LogQuery {
     /// Whether entries have the hash of the document: each costs a read of it.
     pub hash: bool,
     /// Only those that changed this value or anything below it. A pointer names what is there at
-    /// the newest revision up to `to`; an id names a value that any revision has.
+    /// the newest revision up to `to`; an id names a value that any revision has. A tagged revision
+    /// from before the history begins is listed if the value is not as in the one kept before it.
     pub path: Option<Target>,
 }
 
@@ -164,8 +165,13 @@ impl Log {
             return Ok(None);
         }
         if let Some(search) = &mut self.search {
-            let change = self.tree.change_before(search, short(Revision(self.next)))?;
-            self.next = change.map_or(0, |change| change.revision.0);
+            let until = short(Revision(self.next));
+            let change = self.tree.change_before(search, until)?.map(|change| change.revision);
+            let change = match change {
+                None => self.tree.pinned_change_before(search, until)?,
+                change => change,
+            };
+            self.next = change.map_or(0, |revision| revision.0);
             if self.next < self.first || self.next == 0 {
                 return Ok(None);
             }

@@ -109,6 +109,37 @@ impl Tree {
         self.find_change(search, from.max(search.born), Direction::Forth)
     }
 
+    /// The newest change in a revision up to `until` that is kept though the history begins after
+    /// it. What was dropped between two such revisions counts as changed in the later one.
+    pub(crate) fn pinned_change_before(
+        &self,
+        search: &ChangeSearch,
+        until: u32,
+    ) -> Result<Option<Revision>> {
+        let kept = self.data.read().kept.clone();
+        let end = kept.pinned().partition_point(|&revision| revision <= until);
+        for index in (0..end).rev() {
+            let before = index.checked_sub(1).map(|earlier| kept.pinned()[earlier]);
+            let revision = kept.pinned()[index];
+            if self.has_changed(search.node, before, revision)? {
+                return Ok(Some(Revision(revision.into())));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether a node, or anything below it, is not what it was at an earlier revision.
+    fn has_changed(&self, at: NodeId, before: Option<u32>, revision: u32) -> Result<bool> {
+        let (was, is) = self.read(|data| {
+            let was = before.map_or(Ok(false), |before| is_there(data, at, before))?;
+            Ok((was, is_there(data, at, revision)?))
+        })?;
+        match before {
+            Some(before) if was && is => self.differs(at, (before, revision)),
+            _ => Ok(was != is),
+        }
+    }
+
     fn find_change(
         &self,
         search: &mut ChangeSearch,

@@ -215,10 +215,25 @@ impl Tree {
         at: NodeId,
         revision: Revision,
     ) -> Result<Vec<JsonPointer>> {
+        let revision = short(revision);
+        let walk = self.compared(at, (revision - 1, revision))?;
+        let mut places: Vec<_> = walk.changes.into_iter().map(|change| change.pointer).collect();
+        places.dedup();
+        Ok(places)
+    }
+
+    /// Whether a node that is there at two revisions, or what is in it, differs between them. Only
+    /// states are compared, so that what lies between the revisions may have been dropped.
+    pub(crate) fn differs(&self, at: NodeId, revisions: (u32, u32)) -> Result<bool> {
+        let walk = self.compared(at, revisions)?;
+        Ok(!walk.changes.is_empty() || !walk.moves.is_empty())
+    }
+
+    fn compared(&self, at: NodeId, (before, after): (u32, u32)) -> Result<Walk<'_>> {
         let mut walk = Walk {
             tree: self,
-            before: short(revision) - 1,
-            after: short(revision),
+            before,
+            after,
             touched: None,
             pointer: JsonPointer::root(),
             deepest: usize::MAX,
@@ -227,9 +242,7 @@ impl Tree {
             moves: Vec::new(),
         };
         walk.compare(at)?;
-        let mut places: Vec<_> = walk.changes.into_iter().map(|change| change.pointer).collect();
-        places.dedup();
-        Ok(places)
+        Ok(walk)
     }
 
     /// The nodes changed after `from` up to `to`, with those they are in; none if the lists of

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use duramen::io::{Device, MemoryDevice};
 use duramen::{
     BackupFolder, BackupOptions, BlameOptions, CommitOptions, CommitSequence, Database, Document,
-    DumpLoad, JsonPointer, KeyKind, LogQuery, Options, PurgeOptions, RestorePoint, Retention,
-    Revision, Target,
+    DumpLoad, JsonPointer, KeyKind, LogQuery, Moment, Options, PurgeOptions, RestorePoint,
+    Retention, Revision, Target,
 };
 
 use crate::damage::Random;
@@ -242,4 +242,43 @@ fn records_of_a_tagged_revision_tell_when_they_were_changed_then() {
         let rows = columns.rows(0).unwrap();
         assert_eq!(columns.changed(&rows).unwrap(), [revision]);
     }
+}
+
+#[test]
+fn the_log_of_a_path_has_tagged_revisions_from_before_the_history_begins() {
+    let db = Database::open_device(Arc::new(MemoryDevice::new()), options()).unwrap();
+    let document = db.create_document("d").unwrap();
+    // `a` is changed in each second revision, `b` is there from revision 5 to 6.
+    for step in 1..=12 {
+        let b = if step == 5 || step == 6 { r#","b":[1]"# } else { "" };
+        let value = format!(r#"{{"a":{{"n":{}}},"step":{step}{b}}}"#, step / 2);
+        document.put(value, &how()).unwrap();
+    }
+    for revision in [2, 3, 5, 6, 7, 10] {
+        document.tag(&format!("t{revision}"), Some(Revision(revision)), &how()).unwrap();
+    }
+    let listed = |query: LogQuery| -> Vec<u64> {
+        document.log(&query).unwrap().map(|entry| entry.unwrap().revision.0).collect()
+    };
+    let of = |pointer: &str| LogQuery {
+        path: Some(JsonPointer::parse(pointer).unwrap().into()),
+        ..LogQuery::default()
+    };
+    let step = listed(of("/step"));
+    document.retain(Retention::Last(2), &how()).unwrap();
+    db.compact(&mut |_, _| ControlFlow::Continue(())).unwrap();
+    assert_eq!(document.first_revision().unwrap(), Revision(11));
+    assert_eq!(step, (1..=12).rev().collect::<Vec<u64>>());
+    assert_eq!(listed(of("/step")), [12, 11, 10, 7, 6, 5, 3, 2]);
+    // What revision 4 changed is first seen in revision 5, and revision 3 changed nothing of it.
+    assert_eq!(listed(of("/a")), [12, 11, 10, 6, 5, 2]);
+    assert_eq!(listed(of("/a/n")), listed(of("/a")));
+    let page = |before| LogQuery { before: Some(Revision(before)), limit: Some(2), ..of("/a") };
+    assert_eq!(listed(page(11)), [10, 6]);
+    assert_eq!(listed(page(6)), [5, 2]);
+    let to = Some(Moment::Revision(Revision(9)));
+    // It is removed in revision 7, and was added in revision 5.
+    let earlier = LogQuery { to: Some(Moment::Revision(Revision(6))), ..of("/b") };
+    assert_eq!(listed(earlier), [5]);
+    assert_eq!(listed(LogQuery { to, ..of("/a") }), [6, 5, 2]);
 }
