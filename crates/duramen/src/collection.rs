@@ -16,7 +16,6 @@ use crate::tree::history::short;
 use crate::tree::serialize::Format;
 use crate::tree::stored_records::{BATCH_RECORDS_MAX, RecordBatch, StoredRecord};
 
-mod ahead;
 mod compare;
 mod history;
 mod indexes;
@@ -26,6 +25,8 @@ mod query;
 mod record_path;
 mod scan;
 pub(crate) mod sort_key;
+#[cfg(test)]
+mod tests;
 mod write;
 
 pub use compare::RecordBlame;

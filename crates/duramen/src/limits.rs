@@ -73,6 +73,14 @@ pub const SERIES_TAIL_POINTS_MAX: usize = 4_096;
 pub const SERIES_PIECE_POINTS_MIN: usize = 512;
 /// Points of a series that are read at once.
 pub const SERIES_READ_POINTS: usize = 8_192;
+/// Points that a range gives before the parts behind them are read on several processors.
+pub const SERIES_LONG_RANGE_POINTS: usize = 1 << 18;
+/// Cells of points in a part of a long range that is read on another processor.
+pub const SERIES_PART_CELLS: usize = 4;
+/// Bytes of points of such a part that are decoded ahead of the reader.
+pub const SERIES_PART_BYTES_MAX: usize = 4 << 20;
+/// Threads of a process that read scans, queries of records and ranges ahead of their readers.
+pub const READ_AHEAD_THREADS_MAX: usize = 8;
 /// Points of all series in one commit.
 pub const SERIES_COMMIT_POINTS_MAX: usize = 1 << 26;
 /// Files that points are staged in: as many threads stage points without waiting for each other.

@@ -1,5 +1,7 @@
 //! Long reads that threads share.
 
+pub(crate) mod ahead;
+
 use std::collections::VecDeque;
 use std::sync::OnceLock;
 use std::thread::available_parallelism;

@@ -10,13 +10,14 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use super::ahead::{Ahead, PageSource};
 use super::indexes::with_indexes;
 use super::record_path::RecordPath;
 use super::{Collection, CollectionSnapshot, Record};
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::SORT_BYTES_MAX;
+use crate::snapshot::Snapshot;
 use crate::threads;
+use crate::threads::ahead::{Ahead, PartSource};
 use crate::tree::stored_records::{BATCH_RECORDS_MAX, RecordBatch};
 
 mod candidates;
@@ -432,10 +433,11 @@ impl Found {
     }
 }
 
-impl PageSource for Found {
-    type Page = RecordBatch;
+impl PartSource for Found {
+    type Part = RecordBatch;
+    type Store = Snapshot;
 
-    fn next_page(&mut self, room: Option<RecordBatch>) -> Result<Option<RecordBatch>> {
+    fn next_part(&mut self, room: Option<RecordBatch>) -> Result<Option<RecordBatch>> {
         let ordinals = self.next_many(BATCH_RECORDS_MAX)?;
         if ordinals.is_empty() {
             return Ok(None);
@@ -445,8 +447,8 @@ impl PageSource for Found {
         Ok(Some(batch))
     }
 
-    fn records(page: &mut RecordBatch) -> &mut RecordBatch {
-        page
+    fn read(snapshot: &Snapshot, batch: &mut RecordBatch) -> Result<()> {
+        batch.read_ahead(snapshot.place())
     }
 
     fn end_by(&mut self, is_left: &Arc<AtomicBool>) {
@@ -486,7 +488,7 @@ impl Records {
         self.read_ahead_if_long();
         match &mut self.source {
             Source::Ahead(ahead) => {
-                let next = ahead.next(std::mem::take(&mut self.batch))?;
+                let next = ahead.next(Some(std::mem::take(&mut self.batch)))?;
                 let is_there = next.is_some();
                 self.batch = next.unwrap_or_default();
                 Ok(is_there)

@@ -2,9 +2,9 @@
 
 use std::ops::Bound;
 
-use super::ahead::Ahead;
 use super::{CollectionSnapshot, Key, KeyKind, Record};
 use crate::error::{Error, ErrorKind, Result};
+use crate::threads::ahead::Ahead;
 use crate::tree::record_keys::KeyRange;
 
 mod pages;
@@ -104,7 +104,7 @@ impl Scan {
         let old = std::mem::take(&mut self.page);
         let next = match &mut self.source {
             Source::Alone(pages) => pages.turn(old, self.left)?,
-            Source::Ahead(ahead) => ahead.next(old)?,
+            Source::Ahead(ahead) => ahead.next(Some(old))?,
             Source::AtEnd => None,
         };
         let is_there = next.is_some();

@@ -7,6 +7,8 @@
 //! - of each source no more than some pieces are decoded at a time;
 //! - what comes out is in the order of reading, each time once.
 
+mod long;
+mod store;
 mod whole;
 mod written;
 
@@ -20,6 +22,9 @@ use crate::series::points::Points;
 use crate::series::source::{Course, Direction, Source};
 use crate::series::value::ValueType;
 use crate::series::young::Delete;
+
+pub(crate) use long::LongReading;
+pub(crate) use store::PointStore;
 
 /// Pieces that are put together at a time.
 const PIECES_MAX: usize = 8;

@@ -1,21 +1,21 @@
 //! A series as of one commit.
 
-use std::ops::{ControlFlow, Range, RangeBounds};
+use std::ops::RangeBounds;
 use std::sync::Arc;
 
 use crate::engine::View;
 use crate::error::{Error, ErrorKind, Result};
-use crate::limits::SERIES_READ_POINTS;
 use crate::revision::{CommitSequence, Micros};
 use crate::series::cursor::SeriesCursor;
 use crate::series::definition::SeriesInfo;
 use crate::series::points::{Point, Points};
-use crate::series::reading::Reading;
-use crate::series::source::{Course, Direction};
+use crate::series::range::{RangeOptions, SeriesRange};
+use crate::series::reading::{PointStore, Reading};
+use crate::series::source::Course;
 use crate::series::span::TimeSpan;
 use crate::series::value::SeriesValue;
 use crate::series::young::Delete;
-use crate::series::{deletes, source, tags};
+use crate::series::{deletes, tags};
 use crate::sync::Mutex;
 use crate::tree::cell_key::{self, TreeId};
 
@@ -38,18 +38,6 @@ struct KnownTiers {
     info: Option<Arc<SeriesInfo>>,
 }
 
-/// How a range is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct RangeOptions {
-    /// At most so many points; all of them if none is said.
-    pub limit: Option<usize>,
-    /// The greatest times first.
-    pub reverse: bool,
-    /// Also the last point before the span and the first one behind it, where there are any: what a
-    /// line through the span is drawn to.
-    pub bounding: bool,
-}
-
 /// How the value between two points is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Interpolation {
@@ -61,16 +49,6 @@ pub enum Interpolation {
     /// On the straight line between the point before and the point after. Where there is none
     /// after, and for truth values and text, as for a step.
     Linear,
-}
-
-/// Points of a span of time, as columns of some thousands at once.
-#[derive(Debug)]
-pub struct SeriesRange {
-    reading: Option<Reading>,
-    empty: Points,
-    left: usize,
-    /// What was not read yet.
-    rest: SeriesCursor,
 }
 
 impl SeriesSnapshot {
@@ -140,7 +118,6 @@ impl SeriesSnapshot {
         span: impl RangeBounds<Micros>,
         options: &RangeOptions,
     ) -> Result<SeriesRange> {
-        let direction = if options.reverse { Direction::Falling } else { Direction::Rising };
         let left = options.limit.unwrap_or(usize::MAX);
         let empty = Points::new(self.info.definition.value_type);
         let span = match TimeSpan::of(&span) {
@@ -151,10 +128,10 @@ impl SeriesSnapshot {
             Some(span) if left > 0 => self.kept(span)?,
             _ => None,
         };
-        let reading = kept.map(|span| self.read(Course { span, direction })).transpose()?;
+        let store = kept.map(|_| self.store()).transpose()?;
         let (first, last) = kept.map_or((Micros(0), Micros(0)), |kept| (kept.first(), kept.last()));
         let rest = SeriesCursor { sequence: self.sequence, first, last, reverse: options.reverse };
-        Ok(SeriesRange { reading, empty, left, rest })
+        SeriesRange::new(store, empty, rest, left)
     }
 
     /// What of a span has points that are kept; none if nothing has.
@@ -210,17 +187,24 @@ impl SeriesSnapshot {
 
     /// Reads all that is there, also what is not kept any more.
     pub(crate) fn read(&self, course: Course) -> Result<Reading> {
+        self.store()?.read(course)
+    }
+
+    /// What its points are read from.
+    fn store(&self) -> Result<PointStore> {
         let (view, series) = self.place();
         // What is young comes first: a checkpoint drops it only when segments have it.
         let young = view.series.of(series);
         let live = view.store.live();
-        let deleted = deletes::all(young.deletes, &live, series)?;
-        let memory = view.store.memory();
-        let mut sources = source::young(young.pieces, course, memory)?;
-        sources.extend(source::on_disk(&live, &cell_key::all_points(series), course, memory)?);
-        let value_type = self.info.definition.value_type;
-        let reading = Reading::new(value_type, course, sources, (self.sequence, deleted));
-        Ok(reading)
+        Ok(PointStore {
+            value_type: self.info.definition.value_type,
+            sequence: self.sequence,
+            young: young.pieces,
+            deletes: deletes::all(young.deletes, &live, series)?,
+            live,
+            column: cell_key::all_points(series),
+            memory: Arc::clone(view.store.memory()),
+        })
     }
 
     /// What was deleted of it, as of now.
@@ -310,111 +294,4 @@ fn integer_line((a, b): (i64, i64), (from, to): (Micros, Micros), at: Micros) ->
     let rise = (i128::from(b) - i128::from(a)).checked_mul(elapsed);
     let rise = rise.map_or(0, |rise| (rise + rise.signum() * (whole / 2)) / whole);
     i64::try_from(i128::from(a) + rise).unwrap_or(a)
-}
-
-impl SeriesRange {
-    /// Where to go on later, also in another process: behind the last point that was given. None if
-    /// nothing is left.
-    ///
-    /// ```
-    /// # use duramen::{CommitOptions, Database, Micros, RangeOptions, SeriesDefinition, ValueType};
-    /// # let db = Database::memory()?;
-    /// # let level = db.create_series("tank/level", &SeriesDefinition::new(ValueType::I64))?;
-    /// for time in 1..=5 {
-    ///     level.append(Micros(time), time, &CommitOptions::default())?;
-    /// }
-    /// let two = RangeOptions { limit: Some(2), ..RangeOptions::default() };
-    /// let mut page = level.range_with(.., &two)?;
-    /// assert_eq!(page.next().transpose()?.map(|points| points.len()), Some(2));
-    /// let cursor = page.cursor().expect("three are left").to_string();
-    /// let cursor: duramen::SeriesCursor = cursor.parse()?;
-    /// let rest = level.at(cursor.sequence).resume(cursor, None)?.read()?;
-    /// assert_eq!(rest.times(), [3, 4, 5]);
-    /// # Ok::<(), duramen::Error>(())
-    /// ```
-    pub fn cursor(&self) -> Option<SeriesCursor> {
-        (self.reading.is_some() && self.rest.first <= self.rest.last).then_some(self.rest)
-    }
-
-    /// Calls `visit` with the points that are left, some at once: columns, and the places in them
-    /// that are meant. They are where they were decoded, so that nothing is copied, as long as they
-    /// need not be put together. It goes on until `visit` breaks off.
-    ///
-    /// ```
-    /// # use std::ops::ControlFlow;
-    /// # use duramen::{CommitOptions, Database, Micros, SeriesDefinition, ValueType, Values};
-    /// # let db = Database::memory()?;
-    /// # let level = db.create_series("tank/level", &SeriesDefinition::new(ValueType::F64))?;
-    /// for time in 1..=5 {
-    ///     level.append(Micros(time), 0.5, &CommitOptions::default())?;
-    /// }
-    /// let mut sum = 0.0;
-    /// level.range(Micros(2)..)?.visit(|points, places| {
-    ///     if let Values::F64(values) = points.values() {
-    ///         sum += values[places].iter().sum::<f64>();
-    ///     }
-    ///     ControlFlow::Continue(())
-    /// })?;
-    /// assert_eq!(sum, 2.0);
-    /// # Ok::<(), duramen::Error>(())
-    /// ```
-    pub fn visit(
-        mut self,
-        mut visit: impl FnMut(&Points, Range<usize>) -> ControlFlow<()>,
-    ) -> Result<()> {
-        let Some(reading) = &mut self.reading else { return Ok(()) };
-        let (mut left, mut is_wanted) = (self.left, true);
-        while left > 0 && is_wanted {
-            let is_there = reading.visit(&mut self.empty, &mut |points, places| {
-                let places = places.start..places.end.min(places.start.saturating_add(left));
-                left -= places.len();
-                is_wanted = places.is_empty() || visit(points, places).is_continue();
-                Ok(())
-            })?;
-            if !is_there {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    /// All the points that are left, as one.
-    pub fn read(mut self) -> Result<Points> {
-        let mut all = std::mem::replace(&mut self.empty, Points::new(crate::ValueType::Bool));
-        self.fill(&mut all, usize::MAX)?;
-        Ok(all)
-    }
-
-    /// Appends points until there are `wanted`, or no more.
-    fn fill(&mut self, out: &mut Points, wanted: usize) -> Result<()> {
-        let Some(reading) = &mut self.reading else { return Ok(()) };
-        while out.len() < wanted && self.left > 0 {
-            let before = out.len();
-            let limit = self.left.min(wanted - before);
-            match reading.read(out, limit) {
-                Ok(true) => {
-                    self.left -= out.len() - before;
-                    self.rest.pass(out.times().last().copied());
-                }
-                done => {
-                    self.reading = None;
-                    return done.map(drop);
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Iterator for SeriesRange {
-    type Item = Result<Points>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let mut batch = self.empty.clone();
-        match self.fill(&mut batch, SERIES_READ_POINTS) {
-            Err(error) => Some(Err(error)),
-            Ok(()) if batch.is_empty() => None,
-            Ok(()) => Some(Ok(batch)),
-        }
-    }
 }

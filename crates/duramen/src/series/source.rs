@@ -95,7 +95,7 @@ enum Undecoded {
 
 /// Goes from block to block of a series in one segment.
 #[derive(Debug)]
-struct Walk {
+pub(crate) struct Walk {
     segment: Arc<Segment>,
     cache: Arc<BlockCache>,
     prefix: Vec<u8>,
@@ -140,22 +140,37 @@ pub(crate) fn on_disk(
         if !tree.map_or(Ok(true), |tree| segment.may_have(tree))? {
             continue;
         }
-        let mut walk = Walk {
-            segment: Arc::clone(segment),
-            cache: Arc::clone(live.cache()),
-            prefix: column.to_vec(),
-            at: None,
-        };
-        walk.start(course)?;
+        let walk = Walk::new((live, segment), column, course)?;
         sources.push(Source::new(course, memory, Pieces::Segment(walk))?);
     }
     Ok(sources)
 }
 
+/// What a segment has of a column in a span.
+struct Share<'l> {
+    segment: &'l Arc<Segment>,
+    /// About how many blocks, and how many cells beside those.
+    size: (usize, usize),
+}
+
 /// About how many blocks of segments the points of a span stand in.
 pub(crate) fn segment_blocks(live: &LiveSegments, column: &[u8], span: TimeSpan) -> Result<usize> {
+    Ok(shares(live, column, span)?.iter().map(|share| share.size.0).sum())
+}
+
+/// A walk over the cells of the segment that has most of them; none if no segment has any.
+pub(crate) fn longest_walk(
+    live: &LiveSegments,
+    column: &[u8],
+    course: Course,
+) -> Result<Option<Walk>> {
+    let longest = shares(live, column, course.span)?.into_iter().max_by_key(|share| share.size);
+    longest.map(|share| Walk::new((live, share.segment), column, course)).transpose()
+}
+
+fn shares<'l>(live: &'l LiveSegments, column: &[u8], span: TimeSpan) -> Result<Vec<Share<'l>>> {
     let tree = KeyHash::of_tree(column);
-    let mut blocks = 0_usize;
+    let mut all = Vec::new();
     for segment in live.segments() {
         if !tree.map_or(Ok(true), |tree| segment.may_have(tree))? {
             continue;
@@ -163,11 +178,13 @@ pub(crate) fn segment_blocks(live: &LiveSegments, column: &[u8], span: TimeSpan)
         let at = |time| {
             let key = PointsKey { first: time, sequence: CommitSequence(u64::MAX) };
             let found = segment.at_or_before(live.cache(), &cell_key::points(column, key))?;
-            Ok::<_, Error>(found.map_or(0, |at| at.block))
+            Ok::<_, Error>(found.map_or((0, 0), |at| (at.block, at.slot)))
         };
-        blocks = blocks.saturating_add(at(span.last)?.saturating_sub(at(span.first)?));
+        let (last, first) = (at(span.last)?, at(span.first)?);
+        let size = (last.0.saturating_sub(first.0), last.1.saturating_sub(first.1));
+        all.push(Share { segment, size });
     }
-    Ok(blocks)
+    Ok(all)
 }
 
 impl Source {
@@ -333,6 +350,35 @@ impl Chunk {
 }
 
 impl Walk {
+    /// Stands at the first cell of a course.
+    fn new(
+        (live, segment): (&LiveSegments, &Arc<Segment>),
+        column: &[u8],
+        course: Course,
+    ) -> Result<Self> {
+        let (segment, cache) = (Arc::clone(segment), Arc::clone(live.cache()));
+        let mut walk = Self { segment, cache, prefix: column.to_vec(), at: None };
+        walk.start(course)?;
+        Ok(walk)
+    }
+
+    /// Passes cells; the first time of the one that it stands at then, if there is one.
+    pub(crate) fn pass(&mut self, cells: usize, direction: Direction) -> Result<Option<i64>> {
+        for _ in 0..cells {
+            self.step(direction)?;
+        }
+        Ok(self.found()?.map(|(_, first)| first))
+    }
+
+    fn step(&mut self, direction: Direction) -> Result<()> {
+        self.at = match (self.at, direction) {
+            (Some(at), Direction::Rising) => Some(self.segment.after(at)?),
+            (Some(at), Direction::Falling) => self.segment.before(at)?,
+            (None, _) => None,
+        };
+        Ok(())
+    }
+
     /// Stands at the first block that is to be read.
     fn start(&mut self, course: Course) -> Result<()> {
         let time = match course.direction {
@@ -397,10 +443,7 @@ impl Walk {
             }
         };
         let Some(at) = self.at else { return Ok(None) };
-        self.at = match course.direction {
-            Direction::Rising => Some(self.segment.after(at)?),
-            Direction::Falling => self.segment.before(at)?,
-        };
+        self.step(course.direction)?;
         let id = (self.segment.info().number, at);
         Ok(Some((bounds, Undecoded::Cell(cell, id))))
     }

@@ -1,9 +1,9 @@
 //! Pages of records that follow each other by their keys.
 
-use crate::collection::ahead::PageSource;
 use crate::error::Result;
 use crate::snapshot::Snapshot;
 use crate::threads;
+use crate::threads::ahead::PartSource;
 use crate::tree::record_keys::{KeyPage, KeyRange};
 use crate::tree::stored_records::RecordBatch;
 
@@ -69,14 +69,15 @@ impl Pages {
     }
 }
 
-impl PageSource for Pages {
-    type Page = Page;
+impl PartSource for Pages {
+    type Part = Page;
+    type Store = Snapshot;
 
-    fn next_page(&mut self, room: Option<Page>) -> Result<Option<Page>> {
+    fn next_part(&mut self, room: Option<Page>) -> Result<Option<Page>> {
         self.turn(room.unwrap_or_default(), u64::MAX)
     }
 
-    fn records(page: &mut Page) -> &mut RecordBatch {
-        &mut page.records
+    fn read(snapshot: &Snapshot, page: &mut Page) -> Result<()> {
+        page.records.read_ahead(snapshot.place())
     }
 }
