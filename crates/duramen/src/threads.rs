@@ -14,8 +14,13 @@ const THREADS_MAX: usize = 4;
 
 /// How many threads share a long read, the reader included.
 pub(crate) fn count() -> usize {
+    processors().min(THREADS_MAX)
+}
+
+/// How many threads run at once; to ask the system takes it longer than a short read takes.
+pub(crate) fn processors() -> usize {
     static COUNT: OnceLock<usize> = OnceLock::new();
-    *COUNT.get_or_init(|| available_parallelism().map_or(1, usize::from).min(THREADS_MAX))
+    *COUNT.get_or_init(|| available_parallelism().map_or(1, usize::from))
 }
 
 /// Parts of what is read: they are made by whoever has nothing else to do, and one reader takes

@@ -36,21 +36,9 @@ impl SeriesFilter {
         Self { glob: Some(pattern.into()), ..Self::default() }
     }
 
-    /// What every name begins with that it takes.
-    pub(crate) fn literal_prefix(&self) -> &str {
-        let glob = self.glob.as_deref().unwrap_or_default();
-        glob.split(['*', '?']).next().unwrap_or_default()
-    }
-
-    /// The longest text behind that which every name has that it takes.
-    pub(crate) fn literal_part(&self) -> &str {
-        let glob = self.glob.as_deref().unwrap_or_default();
-        let behind = glob.get(self.literal_prefix().len()..).unwrap_or_default();
-        behind.split(['*', '?']).max_by_key(|part| part.len()).unwrap_or_default()
-    }
-
-    pub(crate) fn takes_name(&self, name: &str) -> bool {
-        self.glob.as_ref().is_none_or(|glob| is_like(glob.as_bytes(), name.as_bytes()))
+    /// The pattern of names; without one all names are taken.
+    pub(crate) fn name_pattern(&self) -> NamePattern<'_> {
+        NamePattern::new(self.glob.as_deref().unwrap_or("**"))
     }
 
     pub(crate) fn takes(&self, definition: &SeriesDefinition) -> bool {
@@ -58,6 +46,42 @@ impl SeriesFilter {
         self.value_type.is_none_or(|wanted| wanted == definition.value_type)
             && self.labels.iter().all(has)
     }
+}
+
+/// A pattern of names, with what tells quickly of most names that it does not take them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NamePattern<'g> {
+    glob: &'g str,
+    /// What every name begins with that it takes.
+    pub(crate) prefix: &'g str,
+    /// The longest text behind that which every one of them has.
+    pub(crate) part: &'g str,
+    /// What every one of them ends with.
+    suffix: &'g str,
+    /// How many `/` every one of them has, where it takes no other number.
+    slashes: Option<usize>,
+}
+
+impl<'g> NamePattern<'g> {
+    pub(crate) fn new(glob: &'g str) -> Self {
+        const WILD: [char; 2] = ['*', '?'];
+        let prefix = glob.split(WILD).next().unwrap_or_default();
+        let behind = glob.get(prefix.len()..).unwrap_or_default();
+        let part = behind.split(WILD).max_by_key(|part| part.len()).unwrap_or_default();
+        let suffix = glob.rsplit(WILD).next().unwrap_or_default();
+        let slashes = (!glob.contains("**")).then(|| slashes_of(glob));
+        Self { glob, prefix, part, suffix, slashes }
+    }
+
+    pub(crate) fn takes(&self, name: &str) -> bool {
+        name.ends_with(self.suffix)
+            && self.slashes.is_none_or(|wanted| slashes_of(name) == wanted)
+            && is_like(self.glob.as_bytes(), name.as_bytes())
+    }
+}
+
+fn slashes_of(text: &str) -> usize {
+    memchr::memchr_iter(b'/', text.as_bytes()).count()
 }
 
 /// Where a `*` began, to go on from if what follows it does not fit.
@@ -71,7 +95,7 @@ struct Star {
 
 /// Whether a name is of a pattern. Only the last star of each kind is ever tried again, so it takes
 /// no more than length by length.
-pub(super) fn is_like(pattern: &[u8], name: &[u8]) -> bool {
+fn is_like(pattern: &[u8], name: &[u8]) -> bool {
     let (mut at, mut in_name) = (0, 0);
     let (mut star, mut deep): (Option<Star>, Option<Star>) = (None, None);
     loop {
@@ -152,6 +176,7 @@ mod tests {
         ];
         for (pattern, name, expected) in cases {
             assert_eq!(is_like(pattern.as_bytes(), name.as_bytes()), expected, "{pattern} {name}");
+            assert_eq!(NamePattern::new(pattern).takes(name), expected, "{pattern} {name}");
         }
     }
 }

@@ -20,6 +20,7 @@ use crate::series::span::TimeSpan;
 use crate::series::stats::SeriesStats;
 use crate::series::value::SeriesValue;
 use crate::series::windows::Windows;
+use crate::threads;
 use crate::transaction::{Committed, Transaction};
 
 /// The windows of several series, one below the other: what each of them comes to stands at the
@@ -182,8 +183,7 @@ pub(super) fn on_all_processors<T: Sync, R: Send>(
     all: &[T],
     work: impl Fn(&T) -> Result<R> + Sync,
 ) -> Result<Vec<R>> {
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    if processors == 1 || all.len() < 2 {
+    if all.len() < 2 || threads::processors() == 1 {
         return all.iter().map(work).collect();
     }
     let next = AtomicUsize::new(0);
@@ -202,7 +202,8 @@ pub(super) fn on_all_processors<T: Sync, R: Send>(
         done
     };
     let mut done = std::thread::scope(|scope| {
-        let threads: Vec<_> = (1..processors.min(all.len())).map(|_| scope.spawn(take)).collect();
+        let threads: Vec<_> =
+            (1..threads::processors().min(all.len())).map(|_| scope.spawn(take)).collect();
         let mut done = take();
         for thread in threads {
             match thread.join() {

@@ -16,7 +16,8 @@ use parking_lot::Mutex;
 use crate::error::Result;
 use crate::node::NodeId;
 use crate::order::{self, Edit};
-use crate::series::filter::SeriesFilter;
+use crate::series::filter::{NamePattern, SeriesFilter};
+use crate::series::many::on_all_processors;
 use crate::series::tags;
 use crate::state::Sequence;
 use crate::tree::Tree;
@@ -54,6 +55,9 @@ struct Sorted {
 /// more, all are read.
 const BEGUN_MAX: usize = if cfg!(test) { 7 } else { 4_096 };
 
+/// Names that one thread goes through sooner than another one has begun.
+const PART_NAMES: usize = if cfg!(test) { 3 } else { 1 << 16 };
+
 impl LastNames {
     /// Calls `visit` with the names that a filter lets through as of a revision of their catalogue,
     /// and their entries, rising.
@@ -63,15 +67,16 @@ impl LastNames {
         filter: &SeriesFilter,
         visit: &mut dyn FnMut(&str, NodeId) -> Result<()>,
     ) -> Result<()> {
+        let pattern = filter.name_pattern();
         let is_known = self.0.lock().is_some();
         if !is_known
-            && let Some(begun) =
-                tags::begun_with(tags, filter.literal_prefix(), revision, BEGUN_MAX)?
+            && let Some(begun) = tags::begun_with(tags, pattern.prefix, revision, BEGUN_MAX)?
         {
-            let mut like = begun.iter().filter(|(name, _)| filter.takes_name(name));
+            let mut like = begun.iter().filter(|(name, _)| pattern.takes(name));
             return like.try_for_each(|(name, entry)| visit(name, *entry));
         }
-        self.at(tags, revision)?.like(filter).try_for_each(|(name, entry)| visit(name, entry))
+        let names = self.at(tags, revision)?;
+        names.like(pattern)?.try_for_each(|(name, entry)| visit(name, entry))
     }
 
     /// The names of the series as of a revision of their catalogue.
@@ -131,33 +136,39 @@ impl Names {
             })?;
         }
         if names.added.len() + names.removed.len() > CHANGES_MAX {
-            let sorted = names.with("", "").collect();
+            let sorted = names.all().collect();
             names = Self::of(revision, entries, sorted);
         }
         Ok(names)
     }
 
-    /// The names that a filter lets through, with their entries, rising.
+    /// The names of a pattern, with their entries, rising.
     pub(crate) fn like<'n>(
         &'n self,
-        filter: &'n SeriesFilter,
-    ) -> impl Iterator<Item = (&'n str, NodeId)> {
-        let (prefix, part) = (filter.literal_prefix(), filter.literal_part());
-        self.with(prefix, part).filter(|(name, _)| filter.takes_name(name))
+        pattern: NamePattern<'n>,
+    ) -> Result<impl Iterator<Item = (&'n str, NodeId)>> {
+        let sorted = self.sorted.like(pattern)?.into_iter();
+        let from = (Bound::Included(pattern.prefix), Bound::Unbounded);
+        let added = self.added.range::<str, _>(from).map(|(name, entry)| (name.as_ref(), *entry));
+        let added = added.take_while(move |(name, _)| name.starts_with(pattern.prefix));
+        Ok(self.merged(sorted, added.filter(move |(name, _)| pattern.takes(name))))
     }
 
-    /// The names that begin with a text, rising: of the sorted ones those that have another one.
-    fn with<'n>(
+    /// All names, rising.
+    fn all(&self) -> impl Iterator<Item = (&str, NodeId)> {
+        let added = self.added.iter().map(|(name, entry)| (name.as_ref(), *entry));
+        self.merged(0..self.sorted.ends.len(), added)
+    }
+
+    /// Names of some places that were not removed, and some that were added, rising.
+    fn merged<'n>(
         &'n self,
-        prefix: &'n str,
-        part: &'n str,
+        sorted: impl Iterator<Item = usize>,
+        added: impl Iterator<Item = (&'n str, NodeId)>,
     ) -> impl Iterator<Item = (&'n str, NodeId)> {
-        let sorted = self.sorted.with(self.sorted.begun_with(prefix), part);
         let sorted = sorted.map(|at| self.sorted.get(at));
         let mut sorted = sorted.filter(|(name, _)| !self.removed.contains(*name)).peekable();
-        let from = (Bound::Included(prefix), Bound::Unbounded);
-        let added = self.added.range::<str, _>(from).map(|(name, entry)| (name.as_ref(), *entry));
-        let mut added = added.take_while(move |(name, _)| name.starts_with(prefix)).peekable();
+        let mut added = added.peekable();
         std::iter::from_fn(move || match (sorted.peek(), added.peek()) {
             (Some((old, _)), Some((new, _))) if new < old => added.next(),
             (Some(_), _) => sorted.next(),
@@ -212,6 +223,18 @@ impl Sorted {
     fn begun_with(&self, prefix: &str) -> Range<usize> {
         let first = self.first_where(|name| name >= prefix);
         first..self.first_where(|name| name >= prefix && !name.starts_with(prefix)).max(first)
+    }
+
+    /// The places of the names of a pattern, rising.
+    fn like(&self, pattern: NamePattern<'_>) -> Result<Vec<usize>> {
+        let Range { start, end } = self.begun_with(pattern.prefix);
+        let part = |start: usize| start..end.min(start + PART_NAMES);
+        let parts: Vec<_> = (start..end).step_by(PART_NAMES).map(part).collect();
+        let found = on_all_processors(&parts, |part| {
+            let like = self.with(part.clone(), pattern.part);
+            Ok(like.filter(|at| pattern.takes(self.name(*at))).collect::<Vec<_>>())
+        })?;
+        Ok(found.concat())
     }
 
     /// Those of some names that have a text, which is looked for in all of them at once.

@@ -16,7 +16,7 @@ use crate::json::escape::quoted;
 use crate::json::{ParseOptions, Tape, TapeIndex};
 use crate::limits::{SERIES_NOTE_BYTES_MAX, SERIES_RULES_MAX};
 use crate::series::definition::SeriesDefinition;
-use crate::series::filter::is_like;
+use crate::series::filter::NamePattern;
 use crate::series::tiers::{self, Rollup};
 
 /// For how long the points of series are kept whose names are of a pattern, and which rollups they
@@ -80,7 +80,7 @@ impl SeriesRule {
 
     /// Whether it is for series of this name.
     pub(crate) fn takes(&self, name: &str) -> bool {
-        is_like(self.glob.as_bytes(), name.as_bytes())
+        NamePattern::new(&self.glob).takes(name)
     }
 
     /// Has a definition say what it says; whether that is something else.

@@ -66,7 +66,8 @@ fn check(snapshot: &DatabaseSnapshot, names: &BTreeSet<u8>) {
     {
         let filter = SeriesFilter::glob(glob);
         let all: BTreeSet<String> = names.iter().map(|number| name(*number)).collect();
-        let expected: Vec<&String> = all.iter().filter(|name| filter.takes_name(name)).collect();
+        let expected: Vec<&String> =
+            all.iter().filter(|name| filter.name_pattern().takes(name)).collect();
         let found = snapshot.find_series(&filter).unwrap();
         assert_eq!(found.iter().map(|info| &info.name).collect::<Vec<_>>(), expected);
     }

@@ -80,7 +80,7 @@ impl Model {
     /// The pattern that wins for a name, as the documentation says it.
     fn winner(&self, name: &str) -> Option<(&'static str, Tiers)> {
         let mut found: Vec<_> = self.rules.iter().map(|(glob, tiers)| (*glob, *tiers)).collect();
-        found.retain(|(glob, _)| SeriesFilter::glob(*glob).takes_name(name));
+        found.retain(|(glob, _)| SeriesFilter::glob(*glob).name_pattern().takes(name));
         let literals = |glob: &str| glob.replace(['*', '?'], "").len();
         found.sort_by(|(one, _), (two, _)| literals(two).cmp(&literals(one)).then(one.cmp(two)));
         found.first().copied()
