@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs what the project needs and this machine lacks; says nothing when there is nothing to do.
-# `setup.sh --bench` adds the rivals of the benchmarks: PostgreSQL, and the engines of A1 to A9
-# and T2 to T5 in a virtual environment of Python of their own.
+# `setup.sh --bench` adds the rivals of the benchmarks: PostgreSQL, the engines of A1 to A9 and T2
+# to T5 in a virtual environment of Python of their own, and a program with the storage of
+# Prometheus, which takes Go.
 set -euo pipefail
 
 # Installs Debian packages where that is possible, else tells what to install.
@@ -42,9 +43,25 @@ analytics() {
   fi
 }
 
+prometheus() {
+  local source folder="${XDG_CACHE_HOME:-$HOME/.cache}/duramen/prometheus"
+  source=$(cd "$(dirname "$0")/series-rival" && pwd)
+  local wanted
+  wanted=$(cat "$source/go.sum" "$source/main.go" | sha256sum)
+  [ "$(cat "$folder/installed" 2>/dev/null)" = "$wanted" ] && return
+  echo "installing the storage of Prometheus"
+  mkdir -p "$folder"
+  if command -v go >/dev/null && go build -C "$source" -o "$folder/series-rival" .; then
+    echo "$wanted" > "$folder/installed"
+  else
+    rm -rf "$folder"
+    echo "Prometheus is not installed (install Go): the benchmarks leave it out" >&2
+  fi
+}
+
 command -v cargo >/dev/null || { echo "install Rust first: https://rustup.rs" >&2; exit 1; }
 command -v cc >/dev/null || debian build-essential ||
   { echo "install a C compiler (Debian: build-essential; macOS: xcode-select --install)" >&2; exit 1; }
 component fmt rustfmt
 component clippy clippy
-if [ "${1:-}" = --bench ]; then postgresql; analytics; fi
+if [ "${1:-}" = --bench ]; then postgresql; analytics; prometheus; fi

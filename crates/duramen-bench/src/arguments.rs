@@ -69,7 +69,7 @@ pub(crate) struct Arguments {
     pub(crate) workers: Vec<u32>,
 
     /// Runs these subjects only: duramen, postgresql, postgresql-statements, sqlite, parsed,
-    /// duckdb, polars, chdb, datafusion.
+    /// duckdb, polars, chdb, datafusion, prometheus.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     store: Vec<String>,
 

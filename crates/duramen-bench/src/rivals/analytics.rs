@@ -1,4 +1,5 @@
-//! Engines for analytics from the Python package index, each in a process of its own.
+//! Engines for analytics and of series, each in a process of its own: those of the Python package
+//! index, and Prometheus.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -12,8 +13,10 @@ use crate::arguments::{Arguments, cache_folder};
 /// The engines that `scripts/analytics-rivals.py` knows.
 pub(crate) const ANALYTICS: [&str; 4] = ["duckdb", "polars", "chdb", "datafusion"];
 
-/// The engines that `scripts/series-rivals.py` knows.
-pub(crate) const SERIES_RIVALS: [&str; 2] = ["duckdb", "chdb"];
+/// Those that keep points: `scripts/series-rivals.py` knows the first two, and
+/// `scripts/series-rival` is made of the last one.
+pub(crate) const SERIES_RIVALS: [&str; 3] = ["duckdb", "chdb", PROMETHEUS];
+const PROMETHEUS: &str = "prometheus";
 
 /// What answers their queries.
 const SCRIPT: &str = include_str!("../../../../scripts/analytics-rivals.py");
@@ -65,22 +68,27 @@ impl AnalyticsEngine {
     /// not installed.
     pub(crate) fn start(name: &'static str, records: &Path) -> Result<Option<Self>> {
         // What it makes goes with the records.
-        Self::run(name, (SCRIPT, records), records.parent().unwrap_or(records))
+        let temporary = records.parent().unwrap_or(records);
+        script(name, SCRIPT)
+            .map(|command| Self::run(name, command, (records, temporary)))
+            .transpose()
     }
 
-    /// Starts an engine that keeps points in a folder; `None` if the engines are not installed.
+    /// Starts an engine that keeps points in a folder; `None` if it is not installed.
     pub(crate) fn start_series(name: &'static str, folder: &Path) -> Result<Option<Self>> {
-        Self::run(name, (SERIES_SCRIPT, folder), folder)
+        let command = match name {
+            PROMETHEUS => installed("prometheus/series-rival").map(Command::new),
+            name => script(name, SERIES_SCRIPT),
+        };
+        command.map(|command| Self::run(name, command, (folder, folder))).transpose()
     }
 
     fn run(
         name: &'static str,
-        (script, of): (&str, &Path),
-        temporary: &Path,
-    ) -> Result<Option<Self>> {
-        let Some(python) = python() else { return Ok(None) };
-        let mut process = Command::new(python)
-            .args(["-c", script, name])
+        mut command: Command,
+        (of, temporary): (&Path, &Path),
+    ) -> Result<Self> {
+        let mut process = command
             .arg(of)
             .env("TMPDIR", temporary)
             .stdin(Stdio::piped())
@@ -92,7 +100,7 @@ impl AnalyticsEngine {
         let mut engine = Self { name, version: String::new(), process, queries, answers };
         engine.version = engine.line()?;
         ensure!(engine.version.starts_with(name), "{name} says {:?}", engine.version);
-        Ok(Some(engine))
+        Ok(engine)
     }
 
     /// Its name in the tables.
@@ -125,8 +133,16 @@ impl Drop for AnalyticsEngine {
     }
 }
 
-/// The interpreter that has the engines.
-fn python() -> Option<PathBuf> {
-    let python = cache_folder("analytics").join("bin/python");
-    python.exists().then_some(python)
+/// A script for the interpreter that has the engines.
+fn script(name: &str, text: &str) -> Option<Command> {
+    let mut command = Command::new(installed("analytics/bin/python")?);
+    command.args(["-c", text, name]);
+    Some(command)
+}
+
+/// What `scripts/setup.sh --bench` has put into the cache.
+fn installed(path: &str) -> Option<PathBuf> {
+    let (folder, name) = path.split_once('/')?;
+    let program = cache_folder(folder).join(name);
+    program.exists().then_some(program)
 }
