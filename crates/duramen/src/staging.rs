@@ -28,6 +28,7 @@ use crate::limits::{
 };
 use crate::memory::Memory;
 use crate::revision::{CommitSequence, Micros};
+use crate::series::Lossy;
 use crate::sync::{Mutex, MutexGuard};
 use crate::tree::cell_key::TreeId;
 
@@ -72,6 +73,8 @@ pub(crate) struct Binding {
     generation: AtomicU64,
     /// The column of that generation that its points are in.
     column: AtomicUsize,
+    /// What of its points is stored, as who began to stage them last was told.
+    lossy: Mutex<Option<Lossy>>,
 }
 
 #[derive(Debug, Default)]
@@ -104,6 +107,7 @@ impl Binding {
             stripe: AtomicUsize::new(UNBOUND),
             generation: AtomicU64::new(0),
             column: AtomicUsize::new(0),
+            lossy: Mutex::default(),
         }
     }
 }
@@ -132,8 +136,9 @@ impl Staging {
         self.bindings.lock().all.get(&series).cloned()
     }
 
-    /// The binding of a series that a point is about to be staged of.
-    pub(crate) fn bind(&self, series: TreeId) -> Arc<Binding> {
+    /// The binding of a series that a point is about to be staged of, and what of its points is to
+    /// be stored.
+    pub(crate) fn bind(&self, series: TreeId, lossy: Option<Lossy>) -> Arc<Binding> {
         let mut bindings = self.bindings.lock();
         if bindings.all.len() > 2 * bindings.kept + IDLE_BINDINGS {
             bindings
@@ -141,7 +146,9 @@ impl Staging {
                 .retain(|_, binding| Arc::strong_count(binding) > 1 || self.has_staged_of(binding));
             bindings.kept = bindings.all.len();
         }
-        Arc::clone(bindings.all.entry(series).or_insert_with(|| Arc::new(Binding::new())))
+        let binding = bindings.all.entry(series).or_insert_with(|| Arc::new(Binding::new()));
+        *binding.lossy.lock() = lossy;
+        Arc::clone(binding)
     }
 
     /// Waits until nothing is on its way from the stripes into the journal.

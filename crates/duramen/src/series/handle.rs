@@ -135,7 +135,6 @@ impl Series {
         let durability = options.durability.unwrap_or(self.engine.options.durability);
         if let Durability::Interval(interval_ms) = durability
             && options.is_plain()
-            && self.info.definition.lossy.is_none()
             && value.value_type() == self.value_type()
             && let Some(bits) = staging::bits(&value)
         {
@@ -210,7 +209,7 @@ impl Series {
             self.check_is_there()?;
             self.known.catalogue.store(catalogue, Ordering::Relaxed);
         }
-        let bind = || self.engine.staging.bind(self.info.number);
+        let bind = || self.engine.staging.bind(self.info.number, self.info.definition.lossy);
         self.engine.stage(self.known.binding.get_or_init(bind), point, interval_ms)
     }
 

@@ -16,7 +16,8 @@ const STEPS_MAX: f64 = 65_535.0;
 /// were appended before stay as they are.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Lossy {
-    /// Of points that are appended together those go that the others tell within a tolerance.
+    /// Of points that are appended together, or staged and become one commit, those go that the
+    /// others tell within a tolerance.
     Thinned(Thinning),
     /// Values in a range are rounded to the next of at most 65,536 steps of equal width, 1, 2 or 5
     /// times a power of ten; so they are off by half a step at most ([`Lossy::step`]). Those out of

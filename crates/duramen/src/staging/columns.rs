@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::series::changes::SeriesChanges;
-use crate::series::{Points, Qualities, Quality, SeriesValue, ValueType, Values};
+use crate::series::{Lossy, Points, Qualities, Quality, SeriesValue, ValueType, Values};
 use crate::staging::layout::StagedPoint;
 use crate::tree::cell_key::TreeId;
 
@@ -29,6 +29,8 @@ pub(crate) struct Columns {
 struct Column {
     series: TreeId,
     value_type: ValueType,
+    /// What of the points a commit gets.
+    lossy: Option<Lossy>,
     qualities: Qualities,
     /// Times, and the bits of values.
     points: Vec<(i64, u64)>,
@@ -39,7 +41,7 @@ impl Columns {
     pub(crate) fn of(points: &[StagedPoint]) -> Result<Self> {
         let (mut columns, mut known) = (Self::default(), FxHashMap::default());
         for point in points {
-            let column = *known.entry(point.series).or_insert_with(|| columns.begin(point));
+            let column = *known.entry(point.series).or_insert_with(|| columns.begin(point, None));
             columns.check_type(column, point)?;
             columns.push(column, point);
         }
@@ -65,17 +67,18 @@ impl Columns {
     }
 
     /// Makes a column for the series of a point, which is not in it yet; its number.
-    pub(crate) fn begin(&mut self, point: &StagedPoint) -> usize {
+    pub(crate) fn begin(&mut self, point: &StagedPoint, lossy: Option<Lossy>) -> usize {
         let number = self.used;
         self.used += 1;
         let qualities = Qualities::All(Quality(point.quality));
         let (series, value_type) = (point.series, point.value_type);
         if let Some(left) = self.all.get_mut(number) {
             let points = std::mem::take(&mut left.points);
-            *left = Column { series, value_type, qualities, points };
+            *left = Column { series, value_type, lossy, qualities, points };
         } else {
             self.bytes += size_of::<Column>();
-            self.all.push(Column { series, value_type, qualities, points: Vec::new() });
+            let points = Vec::new();
+            self.all.push(Column { series, value_type, lossy, qualities, points });
         }
         number
     }
@@ -138,7 +141,9 @@ impl Column {
     fn points(&self) -> Result<Points> {
         let times = self.points.iter().map(|point| point.0).collect();
         let values = values(self.value_type, self.points.iter().map(|point| point.1));
-        Points::from_columns(times, values, self.qualities.clone())
+        let points = Points::from_columns(times, values, self.qualities.clone())?;
+        // The definition of the series was refused if this cannot be done with its values.
+        Ok(self.lossy.and_then(|lossy| lossy.of(&points).ok()).unwrap_or(points))
     }
 }
 
@@ -230,7 +235,7 @@ mod tests {
         columns.clear();
         assert_eq!(columns.len(), 0);
         let third = point(3, 64);
-        let number = columns.begin(&third);
+        let number = columns.begin(&third, None);
         columns.push(number, &third);
         let mut changes = SeriesChanges::default();
         columns.add_to(&mut changes).unwrap();

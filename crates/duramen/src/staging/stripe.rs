@@ -293,7 +293,9 @@ impl Banks {
         // Not at each point: beside it in memory may be what another thread stages points by.
         if binding.generation.load(Ordering::Relaxed) != bank.generation {
             binding.generation.store(bank.generation, Ordering::Relaxed);
-            binding.column.store(bank.columns.begin(point), Ordering::Relaxed);
+            binding
+                .column
+                .store(bank.columns.begin(point, *binding.lossy.lock()), Ordering::Relaxed);
         }
         bank.columns.push(binding.column.load(Ordering::Relaxed), point);
         if bank.columns.bytes() != bytes {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::io::{Access, Device, MemoryDevice, read_exact_at, write_all_at};
 use crate::{
-    CommitOptions, CommitSequence, Database, Durability, ErrorKind, Micros, Options, Quality,
-    Series, SeriesDefinition, SeriesValue, ValueType,
+    CommitOptions, CommitSequence, Database, Durability, ErrorKind, Lossy, Micros, Options,
+    Quality, Series, SeriesDefinition, SeriesValue, Thinning, ValueType, Values,
 };
 
 /// Points that have to be durable after a long time, so that nothing but the test has them sealed.
@@ -80,6 +80,46 @@ fn a_killed_process_loses_no_point() {
     assert!(found.check().unwrap().findings.is_empty());
     // The files of the process before are gone with their points.
     assert!(next.list("staging").unwrap().is_empty());
+}
+
+#[test]
+fn points_that_are_staged_together_are_stored_as_the_series_says() {
+    let device = MemoryDevice::new();
+    let db = open(&device);
+    let mut definition = SeriesDefinition::new(ValueType::F64);
+    let mut make = |name: &str, lossy| {
+        definition.lossy = Some(lossy);
+        db.create_series(name, &definition).unwrap()
+    };
+    let door = Thinning::SwingingDoor { tolerance: 0.25, gap_us: None };
+    let thin = make("thin", Lossy::Thinned(door));
+    let steps = make("steps", Lossy::Quantised { low: 0.0, high: 100.0 });
+    // A line with a corner, and a point of another quality on it.
+    let value = |time: i64| if time < 12 { f64::from(i32::try_from(time).unwrap()) } else { 12.0 };
+    for time in 0..20 {
+        let quality = if time == 5 { Quality::BAD } else { Quality::GOOD };
+        thin.append_with_quality((Micros(time), quality), value(time), &staged()).unwrap();
+    }
+    for time in 0..5 {
+        steps.append(Micros(time), value(time) + 0.000_4, &staged()).unwrap();
+    }
+    let found = open(&killed(&device));
+    let all = found.series("thin").unwrap().range(..).unwrap().read().unwrap();
+    assert_eq!(all.len(), 20, "a killed process leaves each of them");
+    let points = thin.range(..).unwrap().read().unwrap();
+    assert_eq!(points.times(), [0, 4, 5, 6, 12, 19]);
+    let values = steps.range(..).unwrap().read().unwrap();
+    let Values::F64(values) = values.values() else { panic!("{values:?}") };
+    assert_eq!(values[..], [0.0, 1.0, 2.0, 3.0, 4.0]);
+    // From now on all of them stay.
+    let mut transaction = db.transaction();
+    transaction.change_series("thin", &SeriesDefinition::new(ValueType::F64)).unwrap();
+    transaction.commit(&CommitOptions::default()).unwrap();
+    let exact = db.series("thin").unwrap();
+    for time in 20..30 {
+        exact.append(Micros(time), value(time), &staged()).unwrap();
+    }
+    assert_eq!(exact.range(Micros(20)..).unwrap().read().unwrap().len(), 10);
 }
 
 #[test]
