@@ -4,6 +4,7 @@
 
 mod bulk;
 mod cold_reads;
+mod failing_reads;
 mod feed;
 mod full_disk;
 mod indexes;

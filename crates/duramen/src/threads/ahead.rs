@@ -138,3 +138,74 @@ impl<S: PartSource> Shared<S> {
         share.put(read.map(|()| part));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+
+    /// Numbers from one on.
+    #[derive(Debug)]
+    struct Numbers {
+        next: u64,
+        last: u64,
+    }
+
+    /// Set by the thread when it is about to panic, which it does if it was told to.
+    type Panics = Option<AtomicBool>;
+
+    impl PartSource for Numbers {
+        type Part = u64;
+        type Store = Panics;
+
+        fn next_part(&mut self, _room: Option<u64>) -> Result<Option<u64>> {
+            self.next += 1;
+            Ok((self.next <= self.last).then_some(self.next))
+        }
+
+        fn read(panics: &Panics, _number: &mut u64) -> Result<()> {
+            let Some(is_met) = panics else { return Ok(()) };
+            if std::thread::current().name() == Some("duramen-ahead") {
+                is_met.store(true, Ordering::Release);
+                panic!("a thread that reads ahead was told to panic");
+            }
+            while !is_met.load(Ordering::Acquire) {
+                std::thread::yield_now();
+            }
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_thread_that_panics_is_an_error_in_the_place_of_its_part() {
+        let source = Numbers { next: 0, last: 1_000 };
+        let mut ahead = Ahead::new(Some(AtomicBool::new(false)), source);
+        if ahead.thread.is_none() {
+            return;
+        }
+        let mut expected = 1;
+        let error = loop {
+            match ahead.next(None) {
+                Ok(Some(number)) => assert_eq!(number, expected),
+                Ok(None) => panic!("the part that was lost is missing"),
+                Err(error) => break error,
+            }
+            expected += 1;
+        };
+        assert_eq!(error.kind(), ErrorKind::Corrupt);
+        assert!(error.message().contains("ended early"), "{error}");
+        assert_eq!(ahead.next(None).unwrap(), Some(expected + 1), "the reader goes on alone");
+    }
+
+    #[test]
+    fn more_readers_than_there_are_threads_for_read_all() {
+        let begin = |_| Ahead::new(None, Numbers { next: 0, last: 100 });
+        let mut readers: Vec<_> = (0..2 * READ_AHEAD_THREADS_MAX).map(begin).collect();
+        let with_thread = readers.iter().filter(|reader| reader.thread.is_some()).count();
+        assert!(with_thread <= READ_AHEAD_THREADS_MAX, "{with_thread} threads");
+        for reader in &mut readers {
+            let all = std::iter::from_fn(|| reader.next(None).unwrap());
+            assert!(all.eq(1..=100));
+        }
+    }
+}
