@@ -273,10 +273,8 @@ impl ScalarUDFImpl for Checked {
     }
 
     fn return_type(&self, kinds: &[DataType]) -> Result<DataType> {
-        match kinds {
-            [kind, ..] => Ok(kind.clone()),
-            [] => internal_err!("{NO_OPERAND}"),
-        }
+        let [kind, ..] = kinds else { return internal_err!("{NO_OPERAND}") };
+        Ok(kind.clone())
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {

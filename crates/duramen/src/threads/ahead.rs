@@ -1,8 +1,8 @@
 //! Parts of a long read, made ahead of who goes through them.
 //!
-//! A thread finds out what is in a part and then reads it; so does the reader while no part is ready
-//! for it. What is in a part follows from those before, so that one of them at a time finds it out;
-//! parts are read by both.
+//! A thread finds out what is in a part and then reads it; so does the reader while no part is
+//! ready for it. What is in a part follows from those before, so that one of them at a time finds
+//! it out; parts are read by both.
 
 use std::fmt::Debug;
 use std::sync::Arc;
