@@ -140,6 +140,10 @@ impl Device for CountingDevice {
         self.device.sync_dir(dir)
     }
 
+    fn free_bytes(&self) -> Option<u64> {
+        self.device.free_bytes()
+    }
+
     fn lock(&self, path: &str, holder: &str) -> io::Result<Box<dyn Lock>> {
         count(&self.tally.opens);
         count(&self.tally.writes);

@@ -209,6 +209,10 @@ impl Device for SimulatedDevice {
         self.disk.lock().sync_dir(dir)
     }
 
+    fn free_bytes(&self) -> Option<u64> {
+        self.disk.lock().free_bytes()
+    }
+
     fn lock(&self, path: &str, holder: &str) -> io::Result<Box<dyn Lock>> {
         let inode = self.disk.lock().lock(path, holder)?;
         Ok(Box::new(SimulatedLock { device: self.clone(), inode }))

@@ -59,6 +59,12 @@ pub trait Device: Send + Sync + fmt::Debug {
         Ok(Box::new(file))
     }
 
+    /// About how many bytes there is room for, where that is known: a hint, which no write may rely
+    /// on.
+    fn free_bytes(&self) -> Option<u64> {
+        None
+    }
+
     /// A number that no other database has, for the id of a new one.
     fn entropy(&self) -> u128 {
         use std::hash::{BuildHasher, RandomState};

@@ -142,6 +142,10 @@ pub const CLOSING_CHECKPOINT_JOURNAL_BYTES: usize = 64 << 10;
 pub const BACKGROUND_RETRY_MS: u64 = 1_000;
 /// Bytes that a database keeps for what gives room on a full device.
 pub const RESERVE_BYTES_MAX: u64 = 1 << 20;
+/// Of the room on a device when a database is opened, one in so many parts is for its journal.
+pub const JOURNAL_ROOM_PARTS: u64 = 8;
+/// Bytes that its journal may have however little room there is.
+pub const SMALL_JOURNAL_BYTES: usize = 512 << 10;
 /// Commits that are refused on a full device before one of them tries again to write a checkpoint.
 pub const ROOM_WAIT_COMMITS_MAX: u32 = 16;
 /// Bytes of JSON text up to which a checkpoint keeps the content hash of a document.

@@ -375,6 +375,11 @@ impl Disk {
         if strike.is_some() || is_full { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
     }
 
+    /// What is left of the capacity, if there is one.
+    pub(super) fn free_bytes(&self) -> Option<u64> {
+        self.capacity.map(|capacity| capacity.saturating_sub(self.used()))
+    }
+
     /// Bytes of all files that have a name.
     fn used(&self) -> u64 {
         let entries = self.directories.values().flat_map(|directory| directory.live.values());

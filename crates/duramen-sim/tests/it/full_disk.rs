@@ -111,6 +111,32 @@ fn a_full_device_has_room_again_when_history_is_let_go_and_compacted() {
     }
 }
 
+/// With this much memory no checkpoint is due before the journal has all of the device.
+#[test]
+fn a_small_device_full_of_journal_has_room_again_when_history_is_let_go() {
+    for (seed, mebibytes) in [(1, 6), (2, 9), (3, 16)] {
+        let device = SimulatedDevice::new(seed, Profile::CRUEL);
+        device.set_capacity(mebibytes << 20);
+        let options = Options { background: false, ..Options::default() };
+        let open = |device: &SimulatedDevice| {
+            Database::open_device(Arc::new(device.clone()), options.clone()).unwrap()
+        };
+        let db = open(&device);
+        let last = fill(&db, &device, mebibytes << 20);
+        assert!(last > 2_000, "{last} commits fill it");
+        let document = db.document("d").unwrap();
+        document.retain(Retention::Head, &CommitOptions::default()).unwrap();
+        db.compact(&mut |_, _| ControlFlow::Continue(())).unwrap();
+        assert_eq!(document.first_revision().unwrap(), Revision(last));
+        let (saved, error) = save(&db, last + 1, last + 1_000);
+        assert!(error.is_none(), "{error:?}");
+        let after = device.power_loss(PowerLoss::Clean, &mut Random::new(seed));
+        let db = open(&after);
+        assert_eq!(db.document("d").unwrap().head().unwrap().to_json().unwrap(), value(saved));
+        assert!(db.check().unwrap().is_clean());
+    }
+}
+
 /// The commit that deletes would be refused like any other, and nothing could be let go.
 #[test]
 fn a_document_is_deleted_on_a_full_device() {

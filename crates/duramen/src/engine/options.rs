@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::durability::Durability;
+use crate::limits::{JOURNAL_ROOM_PARTS, SMALL_JOURNAL_BYTES};
 use crate::{Clock, Micros, Revision, SystemClock};
 
 /// How a database is opened.
@@ -26,7 +27,9 @@ pub struct Options {
     /// Memory for what is not yet in segments and for what is read of them, in bytes. At half of
     /// it a checkpoint is written; at three quarters commits wait for that.
     pub memory_bytes: usize,
-    /// Journal since the last checkpoint, in bytes, at which the next one is written.
+    /// Journal since the last checkpoint, in bytes, at which the next one is written. Where the
+    /// device has less than eight times as much room when the database is opened, it is an eighth
+    /// of that room, 512 KiB at least.
     pub checkpoint_journal_bytes: usize,
     /// Whether threads of its own write checkpoints, make journal files and sync `Interval` commits
     /// in time. Without them the committing threads do all of it when they come by.
@@ -47,6 +50,17 @@ impl Default for Options {
             background: true,
             clock: Arc::new(SystemClock),
         }
+    }
+}
+
+impl Options {
+    /// The same for a device with so much room, where that is known: if the journal took it all
+    /// before the first checkpoint, nothing could be let go any more. What a device tells is a
+    /// hint; a wrong one costs checkpoints.
+    pub(crate) fn fitting(self, free: Option<u64>) -> Self {
+        let share = free.map_or(usize::MAX, |free| usize::try_from(free / JOURNAL_ROOM_PARTS).unwrap_or(usize::MAX));
+        let most = share.max(SMALL_JOURNAL_BYTES);
+        Self { checkpoint_journal_bytes: self.checkpoint_journal_bytes.min(most), ..self }
     }
 }
 

@@ -38,6 +38,7 @@ impl Engine {
             let made = device.create_dir("");
             made.map_err(|error| Error::io("cannot make the database folder", error))?;
         }
+        let options = options.fitting(device.free_bytes());
         let lock = take_lock(device.as_ref(), options.wait_ms)?;
         // Only now: another process may have made it, or changed it, before the lock was ours.
         match Manifest::load(device.as_ref())? {

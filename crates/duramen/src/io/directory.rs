@@ -134,6 +134,12 @@ impl Device for DirectoryDevice {
         Ok(Box::new(DirectoryMapping(duramen_mapping::Mapping::new(&file, len)?)))
     }
 
+    fn free_bytes(&self) -> Option<u64> {
+        let found = rustix::fs::statvfs(&self.root).ok()?;
+        // A file system that does not count says that it has none at all.
+        (found.f_blocks > 0).then(|| found.f_bavail.saturating_mul(found.f_frsize))
+    }
+
     fn lock(&self, path: &str, holder: &str) -> io::Result<Box<dyn Lock>> {
         let full = self.file_path(path)?;
         self.create_parent(path)?;
