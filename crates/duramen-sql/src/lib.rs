@@ -31,6 +31,7 @@ mod column_type;
 mod copy;
 mod csv_file;
 mod depth;
+mod distinct_from;
 mod failure;
 mod fast;
 mod format;

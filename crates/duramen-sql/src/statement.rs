@@ -19,7 +19,7 @@ use crate::copy::{Copy, Direction};
 use crate::parameter::Parameter;
 use crate::script::Lines;
 use crate::table::Wanted;
-use crate::{as_of_join, change, copy, depth, function, parameter, system_time};
+use crate::{as_of_join, change, copy, depth, distinct_from, function, parameter, system_time};
 
 /// Words with which a query may need columns that it does not name, if only of other queries.
 const WITH_OTHER_COLUMNS: [&str; 7] =
@@ -153,6 +153,7 @@ pub(crate) fn parse(sql: &str, values: &[Parameter]) -> Result<(Request, Places)
     }
     let mut statements = parser.parse_statements().map_err(|error| wrong(&error, end))?;
     for statement in &mut statements {
+        distinct_from::regroup(statement);
         as_of_join::rewrite(statement, &places)?;
         depth::balance(statement);
         if let ControlFlow::Break(operator) = statement.visit(&mut Bags) {

@@ -56,10 +56,20 @@ impl Backup {
         let database = self.database.open(session)?;
         let folder = BackupFolder::new(&self.folder);
         let options = BackupOptions { incremental: self.incremental, verify: self.verify };
-        let made = watched("copying", |report| database.backup(&folder, options, report))?;
+        let made = watched("copying", |report| {
+            let made = database.backup(&folder, options, report);
+            made.map_err(|error| {
+                let (from, to) = (self.database.folder().display(), self.folder.display());
+                error.in_context(format_args!("backup of {from} to {to}"))
+            })
+        })?;
         let mut line = Made::new(&made, self.verify);
         if let Some(keep) = self.keep {
-            line.removed = Some(duramen::Backup::prune(&folder, keep)?.backups);
+            let pruned = duramen::Backup::prune(&folder, keep).map_err(|error| {
+                let (made, folder) = (line.backup, self.folder.display());
+                error.in_context(format_args!("{folder}: backup {made} is made, none is removed"))
+            })?;
+            line.removed = Some(pruned.backups);
         }
         output.record(&line)?;
         Ok(Success::Done)

@@ -43,7 +43,10 @@ impl Restore {
         let point = self.at.as_deref().map_or(Ok(RestorePoint::Newest), parse)?;
         let folder = BackupFolder::new(&self.folder);
         let restored = watched("restoring", |report| {
-            Database::restore(&folder, &self.database, point, report)
+            let restored = Database::restore(&folder, &self.database, point, report);
+            restored.map_err(|error| {
+                error.in_context(format_args!("restore from {}", self.folder.display()))
+            })
         })?;
         output.record(&Made {
             database: self.database.display().to_string(),

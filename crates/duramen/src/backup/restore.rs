@@ -60,9 +60,9 @@ impl Database {
     ) -> Result<Restored> {
         let path = path.as_ref();
         let device: Arc<dyn Device> = Arc::new(DirectoryDevice::new(path));
-        let is_empty = unfinished::check_empty(device.as_ref());
-        is_empty.map_err(|error| error.in_context(path.display()))?;
-        Self::restore_device(destination, &device, point, report)
+        let restored = unfinished::check_empty(device.as_ref())
+            .and_then(|()| Self::restore_device(destination, &device, point, report));
+        restored.map_err(|error| error.in_context(path.display()))
     }
 
     /// Makes a new database on a device from a backup, as [`Database::restore`] does in a folder.

@@ -58,7 +58,9 @@ impl Options {
     /// before the first checkpoint, nothing could be let go any more. What a device tells is a
     /// hint; a wrong one costs checkpoints.
     pub(crate) fn fitting(self, free: Option<u64>) -> Self {
-        let share = free.map_or(usize::MAX, |free| usize::try_from(free / JOURNAL_ROOM_PARTS).unwrap_or(usize::MAX));
+        let share = free.map_or(usize::MAX, |free| {
+            usize::try_from(free / JOURNAL_ROOM_PARTS).unwrap_or(usize::MAX)
+        });
         let most = share.max(SMALL_JOURNAL_BYTES);
         Self { checkpoint_journal_bytes: self.checkpoint_journal_bytes.min(most), ..self }
     }
