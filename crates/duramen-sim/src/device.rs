@@ -158,6 +158,12 @@ impl SimulatedDevice {
         self.disk.lock().capacity = Some(bytes);
     }
 
+    /// The room of a file that is removed comes back only when so much growth has been refused, as
+    /// where a process that is being started has it open, or the file system is slow to free it.
+    pub fn lag_behind_removals(&self, refusals: u32) {
+        self.disk.lock().lag.refusals = refusals;
+    }
+
     /// How many operations there were that change the device or what survives on it.
     pub fn changes(&self) -> u64 {
         self.disk.lock().meter.changes

@@ -26,9 +26,10 @@ const LINE_BYTES_MAX: u64 = 256 << 20;
 /// A file of records: NDJSON, CSV or Parquet.
 ///
 /// A line of NDJSON is a record. Of CSV the first line names the fields: a cell that is a JSON
-/// number, true, false or null is one, an empty one is left out, and all others are strings. A row
-/// of Parquet is a record without what is NULL and without the columns of the engine. One member
-/// has the key; it stays a member unless it is called `_key`.
+/// number, true, false or null is one, an empty one is left out, and all others are strings, as are
+/// true, false and null where they are keys. A row of Parquet is a record without what is NULL and
+/// without the columns of the engine. One member has the key; it stays a member unless it is called
+/// `_key`.
 pub struct RecordFile {
     rows: Rows,
     key: String,
@@ -102,7 +103,7 @@ impl RecordFile {
                 let next = next.map_err(|error| Error::io("cannot read the records", error))?;
                 let Some((line, read)) = next else { return Ok(None) };
                 read.map_err(|error| invalid(line, error.message()))?;
-                json.extend_from_slice(json_of_row(file.header(), &row).as_bytes());
+                json.extend_from_slice(json_of_row((file.header(), &self.key), &row).as_bytes());
                 line
             }
             Rows::Parquet { reader, read, row } => {
@@ -193,8 +194,8 @@ fn take_key(
     (name, line): (&str, u64),
     keys: KeyKind,
 ) -> Result<Key> {
-    let text = &json[start..];
-    let no_object = |error| invalid(line, format_args!("it is no JSON object: {error}"));
+    let text = json[start..].trim_ascii_end();
+    let no_object = |error| invalid(line, format_args!("it is no JSON object: {}", told(&error)));
     if name != KEY {
         let mut reader = serde_json::Deserializer::from_slice(text);
         let written = Wanted(name).deserialize(&mut reader).map_err(no_object)?;
@@ -223,23 +224,42 @@ fn take_key(
     Ok(key)
 }
 
+/// What an error of a line's text says, whose place in it is its column.
+fn told(error: &serde_json::Error) -> String {
+    let (message, column) = (error.to_string(), error.column());
+    let place = format!(" at line {} column {column}", error.line());
+    let what = message.strip_suffix(&place);
+    what.map_or_else(|| message.clone(), |what| format!("{what} at column {column}"))
+}
+
 fn key_of(written: Option<&RawValue>, (name, line): (&str, u64), keys: KeyKind) -> Result<Key> {
     let written = written.ok_or_else(|| {
         let message = format!("the member {name:?} is missing, which is to be the key (--key)");
         invalid(line, message)
     })?;
     let written = written.get();
-    let read = match serde_json::from_str::<Cow<'_, str>>(written) {
-        Ok(text) => keys.parse(&text),
-        Err(_) => keys.parse(written),
-    };
-    read.map_err(|error| invalid(line, error.message()))
+    let no_key = |error: Error| invalid(line, format_args!("member {name:?}: {}", error.message()));
+    match written.as_bytes().first() {
+        Some(b'"') => {
+            let text = serde_json::from_str::<Cow<'_, str>>(written);
+            let text = text.map_err(|error| invalid(line, told(&error)))?;
+            keys.parse(&text).map_err(no_key)
+        }
+        Some(b'-' | b'0'..=b'9') => keys.parse(written).map_err(no_key),
+        _ => {
+            let shown: String = written.chars().take(40).collect();
+            let message = format!("{shown} is no key, which is a string or a number");
+            Err(no_key(Error::new(ErrorKind::Invalid, message)))
+        }
+    }
 }
 
-fn json_of_row(names: &csv::StringRecord, row: &csv::StringRecord) -> String {
+fn json_of_row((names, key): (&csv::StringRecord, &str), row: &csv::StringRecord) -> String {
     let cells = names.iter().zip(row.iter()).filter(|(_, cell)| !cell.is_empty());
     let members = cells.map(|(name, cell)| {
+        let is_word = name == key && cell.starts_with(['t', 'f', 'n']);
         let value = match serde_json::from_str::<&RawValue>(cell) {
+            Ok(_) if is_word => string(cell),
             Ok(_) if !cell.starts_with(['"', '{', '[']) && cell.trim() == cell => cell.to_owned(),
             _ => string(cell),
         };
@@ -303,7 +323,8 @@ impl<'t> Visitor<'t> for Wanted<'_> {
     fn visit_map<A: MapAccess<'t>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut wanted = None;
         while let Some(is_wanted) = map.next_key_seed(IsNamed(self.0))? {
-            if is_wanted && wanted.is_none() {
+            if is_wanted {
+                // Of members with the same name the record keeps the last.
                 wanted = Some(map.next_value()?);
             } else {
                 map.next_value::<IgnoredAny>()?;

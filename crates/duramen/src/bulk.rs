@@ -12,6 +12,7 @@ mod gathered;
 mod guess;
 mod lines;
 mod loader;
+mod names;
 mod records;
 mod segments;
 mod sink;
@@ -38,7 +39,7 @@ use crate::transaction::{Transaction, check_text};
 use crate::tree::schema::SpaceId;
 
 use builder::Builder;
-use gathered::Gathered;
+use gathered::Batch;
 use lines::{KeyField, RecordLines};
 use loader::Loader;
 pub(crate) use segments::Segments;
@@ -158,7 +159,7 @@ impl Database {
             let sink = Sink::new(builder, bounds, writer, progress);
             match &options.key {
                 Some(name) => {
-                    let key = KeyField { name, keys };
+                    let key = KeyField::new(name, keys);
                     RecordLines { stream, sink, key, parse: options.parse }.run()
                 }
                 None => Loader::new(stream, sink, options).run(),
@@ -176,7 +177,7 @@ impl Database {
         &self,
         (name, subject): (&str, Subject),
         options: &BulkOptions,
-        read: impl FnOnce(Builder, SyncSender<Gathered>) -> Result<Loaded>,
+        read: impl FnOnce(Builder, SyncSender<Batch>) -> Result<Loaded>,
     ) -> Result<(Commit, BulkProgress)> {
         let commit = &options.commit;
         check_text("author", commit.author.as_deref())?;

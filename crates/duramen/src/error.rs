@@ -90,6 +90,13 @@ impl Error {
         self
     }
 
+    /// The same with another message made of its own.
+    #[must_use]
+    pub(crate) fn reworded(mut self, reword: impl FnOnce(&str) -> String) -> Self {
+        self.0.message = reword(&self.0.message);
+        self
+    }
+
     /// The same with `context` in front of its message.
     #[must_use]
     pub fn in_context(mut self, context: impl fmt::Display) -> Self {

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::collection::Key;
+use crate::collection::{Key, KeyKind};
 use crate::database::Database;
 use crate::engine::Engine;
 use crate::engine::recent::TreeChange;
@@ -131,12 +131,16 @@ impl Database {
     ///
     /// # Errors
     /// `NotFound` if a document that is named is not there, or the feed is to go on after a commit
-    /// that the database does not have, or not any more.
+    /// that the database does not have, or not any more. `Invalid` for a prefix of keys where one
+    /// collection is named and its keys are no strings.
     pub fn watch(&self, options: &WatchOptions) -> Result<Feed> {
         let engine = Arc::clone(&self.engine);
         let published = engine.published();
         let named = |name: &String| engine.document(name).map(|tree| tree.id());
         let trees = options.documents.iter().map(named).collect::<Result<Vec<_>>>()?;
+        if let (KeyFilter::Prefix(_), [name]) = (&options.keys, options.documents.as_slice()) {
+            self.check_prefixes(name)?;
+        }
         let trees = (!trees.is_empty()).then_some(trees);
         let begins = match options.from {
             WatchFrom::Beginning | WatchFrom::Time(_) => published,
@@ -155,6 +159,12 @@ impl Database {
             WatchFrom::Time(time) => find::before_time(&engine, &filter, time, published)?,
         };
         Ok(Feed { engine, filter, position, pending: VecDeque::new(), known: position })
+    }
+
+    /// Refuses a collection of which no key has a prefix.
+    fn check_prefixes(&self, name: &str) -> Result<()> {
+        let keys = self.document(name)?.options()?.collection;
+        keys.map_or(Ok(()), KeyKind::check_prefixes)
     }
 }
 

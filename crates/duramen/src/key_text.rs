@@ -1,8 +1,13 @@
 //! Texts of keys that are no strings, in the order of the keys: 20 characters for an integer, the
 //! canonical 36 for a UUID.
 
+use crate::json::escape;
+
 /// Digits of an integer in its text.
 pub(crate) const DIGITS: usize = 20;
+
+/// One above the greatest number of eight digits.
+const EIGHT_DIGITS: u64 = 100_000_000;
 
 /// Where the hyphens of a UUID stand.
 const HYPHENS: [usize; 4] = [8, 13, 18, 23];
@@ -10,6 +15,34 @@ pub(crate) const UUID_LEN: usize = 36;
 
 /// Where its digits stand between them: of each eight the first four, and the others.
 const HALVES: [[usize; 2]; 4] = [[0, 4], [9, 14], [19, 24], [28, 32]];
+
+/// The text of a key.
+#[derive(Debug)]
+pub(crate) enum KeyName<'k> {
+    Text(&'k str),
+    Integer([u8; DIGITS]),
+    Uuid([u8; UUID_LEN]),
+}
+
+impl KeyName<'_> {
+    #[inline]
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        match self {
+            Self::Text(text) => text.as_bytes(),
+            Self::Integer(text) => text,
+            Self::Uuid(text) => text,
+        }
+    }
+
+    /// Whether it needs no escapes in JSON.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        match self {
+            Self::Text(text) => escape::is_plain(text.as_bytes()),
+            Self::Integer(_) | Self::Uuid(_) => true,
+        }
+    }
+}
 
 /// The same byte eight times.
 const fn repeated(byte: u8) -> u64 {
@@ -22,12 +55,17 @@ pub(crate) fn text_of_integer(key: i128) -> [u8; DIGITS] {
     let above = if is_negative { key - i128::from(i64::MIN) } else { key };
     let mut left = u64::try_from(above).unwrap_or(u64::MAX);
     let mut text = [b'0'; DIGITS];
-    for digit in text.iter_mut().rev() {
+    let (first, rest) = text.split_at_mut(DIGITS % 8);
+    for eight in rest.as_chunks_mut().0.iter_mut().rev() {
+        // Most integers are small.
         if left == 0 {
             break;
         }
-        *digit = b'0' + u8::try_from(left % 10).unwrap_or(0);
-        left /= 10;
+        *eight = eight_digits(left % EIGHT_DIGITS);
+        left /= EIGHT_DIGITS;
+    }
+    if left > 0 {
+        first.copy_from_slice(&eight_digits(left)[4..]);
     }
     if is_negative {
         // The least has 19 digits above it, so the first one is free.
@@ -36,21 +74,52 @@ pub(crate) fn text_of_integer(key: i128) -> [u8; DIGITS] {
     text
 }
 
+/// The eight digits of a number below 100,000,000, all of them at once: it is taken apart to
+/// numbers of four digits, of two, and of one.
+fn eight_digits(number: u64) -> [u8; 8] {
+    let fours = (number / 10_000) | ((number % 10_000) << 32);
+    // Exact divisions by 100 and 10 of all parts, by what comes to the same.
+    let hundreds = (fours.wrapping_mul(10_486) >> 20) & 0x0000_007f_0000_007f;
+    let twos = hundreds | ((fours - 100 * hundreds) << 16);
+    let tens = (twos.wrapping_mul(103) >> 10) & 0x000f_000f_000f_000f;
+    let ones = tens | ((twos - 10 * tens) << 8);
+    (ones | repeated(b'0')).to_le_bytes()
+}
+
 /// The integer that a text of that form is for.
 pub(crate) fn integer_of(text: &[u8]) -> Option<i128> {
-    let digits = text.strip_prefix(b"-").unwrap_or(text);
-    if text.len() != DIGITS {
-        return None;
+    let mut digits: [u8; DIGITS] = text.try_into().ok()?;
+    let is_negative = digits[0] == b'-';
+    if is_negative {
+        digits[0] = b'0';
     }
-    let add = |number: u64, digit: &u8| {
-        let digit = digit.is_ascii_digit().then(|| u64::from(digit - b'0'))?;
-        number.checked_mul(10)?.checked_add(digit)
-    };
-    let number = i128::from(digits.iter().try_fold(0, add)?);
-    if digits.len() == text.len() {
+    let (first, rest) = digits.split_first_chunk::<4>()?;
+    let mut number = 0_u64;
+    for eight in [[*b"0000", *first].as_flattened(), &rest[..8], &rest[8..]] {
+        let eight = number_of(eight.try_into().ok()?)?;
+        number = number.checked_mul(EIGHT_DIGITS)?.checked_add(eight)?;
+    }
+    let number = i128::from(number);
+    if !is_negative {
         return Some(number);
     }
     Some(number + i128::from(i64::MIN)).filter(|&key| key < 0)
+}
+
+/// The number that eight digits are, all of them at once: neighbours are put together to numbers
+/// of two digits, these to numbers of four, and these to one.
+fn number_of(digits: [u8; 8]) -> Option<u64> {
+    let word = u64::from_le_bytes(digits);
+    let high = repeated(0xf0);
+    // Adding six moves what is above nine out of its sixteen.
+    let are_digits = [word, word.wrapping_add(repeated(6))].map(|word| word & high);
+    if are_digits != [repeated(b'0'); 2] {
+        return None;
+    }
+    let ones = word & repeated(0x0f);
+    let twos = (ones.wrapping_mul((10 << 8) | 1) >> 8) & 0x00ff_00ff_00ff_00ff;
+    let fours = (twos.wrapping_mul((100 << 16) | 1) >> 16) & 0x0000_ffff_0000_ffff;
+    Some(fours.wrapping_mul((10_000 << 32) | 1) >> 32)
 }
 
 /// A UUID as people write it.
@@ -113,6 +182,50 @@ fn digits_of(number: u32) -> [u8; 8] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// As `text_of_integer` says it, digit by digit.
+    fn expected(key: i128) -> String {
+        if key < 0 {
+            return format!("-{:019}", key - i128::from(i64::MIN));
+        }
+        format!("{key:020}")
+    }
+
+    #[test]
+    fn integers_are_written_and_read_by_their_digits() {
+        let powers = (0..20).flat_map(|power| {
+            let power = 10_i128.pow(power);
+            [power - 1, power, power + 1, 7 * power + power / 3]
+        });
+        let ends = [i64::MIN, i64::MIN + 1, -1, 0, i64::MAX].map(i128::from);
+        let mixed = (1..2_000_u64).map(|n| i128::from(n.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+        for key in powers.chain(ends).chain(mixed).chain([u64::MAX.into()]) {
+            for key in [key, -key] {
+                if key < i64::MIN.into() || key > u64::MAX.into() {
+                    continue;
+                }
+                let text = text_of_integer(key);
+                assert_eq!(str::from_utf8(&text), Ok(expected(key).as_str()));
+                assert_eq!(integer_of(&text), Some(key));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_integer_is_not_read() {
+        let texts = [b"18446744073709551616", b"99999999999999999999", b"-9223372036854775808"];
+        assert_eq!(texts.map(|text| integer_of(text)), [None; 3]);
+        assert_eq!(integer_of(b"7"), None);
+        for at in 0..DIGITS {
+            for byte in 0..=u8::MAX {
+                let mut text = *b"00000000000000000007";
+                text[at] = byte;
+                let is_right = byte.is_ascii_digit() && (at > 0 || byte < b'2');
+                let is_right = is_right || (at == 0 && byte == b'-');
+                assert_eq!(integer_of(&text).is_some(), is_right, "{byte} at {at}");
+            }
+        }
+    }
 
     #[test]
     fn uuids_are_read_by_their_digits_and_nothing_else() {

@@ -146,6 +146,10 @@ pub const RESERVE_BYTES_MAX: u64 = 1 << 20;
 pub const JOURNAL_ROOM_PARTS: u64 = 8;
 /// Bytes that its journal may have however little room there is.
 pub const SMALL_JOURNAL_BYTES: usize = 512 << 10;
+/// How long a compaction waits for the room of files that it has removed.
+pub const FREED_ROOM_WAIT_MS: u64 = 1_000;
+/// How often it looks whether that is back.
+pub const FREED_ROOM_RETRY_MS: u64 = 20;
 /// Commits that are refused on a full device before one of them tries again to write a checkpoint.
 pub const ROOM_WAIT_COMMITS_MAX: u32 = 16;
 /// Bytes of JSON text up to which a checkpoint keeps the content hash of a document.

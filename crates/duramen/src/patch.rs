@@ -44,10 +44,23 @@ pub(crate) fn apply(writer: &Writer, base: &JsonPointer, patch: &[u8]) -> Result
     for (number, operation) in (1..).zip(&operations) {
         operation.apply(writer).map_err(|error| {
             let Operation { name, path, .. } = operation;
-            error.in_context(format!("operation {number} of {count} ({name} \"{path}\")"))
+            let error =
+                error.in_context(format!("operation {number} of {count} ({name} \"{path}\")"));
+            told_from(base, error)
         })?;
     }
     Ok(())
+}
+
+/// An error about a record at `base`: its pointers begin there, as those of the patch do.
+fn told_from(base: &JsonPointer, error: Error) -> Error {
+    if base.is_root() {
+        return error;
+    }
+    error.reworded(|message| {
+        let message = message.replace(&format!("\"{base}\""), "the record");
+        message.replace(&format!("\"{base}/"), "\"/")
+    })
 }
 
 fn read<'t>(tape: &'t Tape<'t>, base: &JsonPointer) -> Result<Vec<Operation<'t>>> {

@@ -307,6 +307,11 @@ impl Tree {
         self.data.read().disk_state().erasures
     }
 
+    /// The newest revision that was queued, published or not.
+    pub(crate) fn newest(&self) -> Revision {
+        Revision(u64::from(self.data.read().staged_revision()) - 1)
+    }
+
     /// The newest revision of a commit at or before `sequence`; 0 if there is none.
     pub(crate) fn head_at(&self, sequence: CommitSequence) -> Result<Revision> {
         let (before, head) = {

@@ -18,6 +18,7 @@ use crate::json::{JsonPointer, escape};
 use crate::revision::Revision;
 
 mod coding;
+mod finite;
 #[cfg(feature = "uuid")]
 mod uuid;
 
@@ -267,6 +268,9 @@ impl<R: TypedRecord> TypedCollection<R> {
     /// Saves a value that was read, or a new one, and gives it its version: `Conflict` if the
     /// record is at another version than the value, or is there already where it has none. Of a
     /// type without a field for the version this is [`put`](Self::put).
+    ///
+    /// As of all that saves values, it is `Invalid` if one has a number that JSON has not, which
+    /// are NaN and the infinities.
     pub fn save(&self, value: &mut R, options: &CommitOptions) -> Result<Saved> {
         let saved = match (R::VERSION_MEMBER, value.version()) {
             (None, _) => self.put(value, options)?,

@@ -105,10 +105,10 @@ fn with_players(session: &mut Session, count: u64) -> Result<()> {
     })?;
     let rows = samples.first().and_then(|passes| passes.first()).map_or(0, Vec::len);
     for row in 0..rows {
-        let of = |passes: &Vec<Vec<Row>>| passes.iter().map(|pass| pass[row].micros).collect();
+        let of = |passes: &Vec<Vec<Row>>| passes.iter().map(|pass| pass[row].value).collect();
         let named: Vec<_> = subjects.iter().copied().zip(samples.iter().map(of)).collect();
-        let name = samples[0][0][row].name;
-        let measure = Measure::cost("B", "time_per_operation", "us");
+        let Row { name, metric, unit, .. } = samples[0][0][row];
+        let measure = Measure::cost("B", metric, unit);
         session.figures.add(&measure.case(format!("{count}/{name}")).durability(SYNC), &named);
     }
     let once = Rounds { warmups: 0, measured: 1 };
@@ -151,12 +151,20 @@ impl Alone {
     }
 }
 
-/// What an operation took.
-#[derive(Debug, Clone)]
+/// What an operation took, or did.
+#[derive(Debug, Clone, Copy)]
 struct Row {
     name: &'static str,
-    /// Of one operation, or one record.
-    micros: f64,
+    metric: &'static str,
+    unit: &'static str,
+    value: f64,
+}
+
+impl Row {
+    /// Microseconds of one operation, or one record.
+    fn time(name: &'static str, value: f64) -> Self {
+        Self { name, metric: "time_per_operation", unit: "us", value }
+    }
 }
 
 /// All operations, in the order of the workload.
@@ -174,7 +182,7 @@ impl Pass<'_> {
     ) -> Result<T> {
         let watch = Stopwatch::start();
         let done = work()?;
-        self.rows.push(Row { name, micros: watch.micros() / operations.max(1) as f64 });
+        self.rows.push(Row::time(name, watch.micros() / operations.max(1) as f64));
         Ok(done)
     }
 
@@ -274,8 +282,9 @@ impl Pass<'_> {
                 Ok(())
             })
         })?;
-        let conflicts = conflicts.into_inner() as f64;
-        self.rows.push(Row { name: "conflicts on shared keys, in all", micros: conflicts });
+        let value = conflicts.into_inner() as f64;
+        let name = "conflicts on shared keys, in all";
+        self.rows.push(Row { name, metric: "conflicts", unit: "saves", value });
         Ok(())
     }
 }

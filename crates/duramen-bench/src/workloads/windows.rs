@@ -97,22 +97,24 @@ fn answer(grid: &SeriesGrid) -> Answer {
 /// Runs the other curves of T5: what a point takes once it is compacted.
 pub(crate) fn curves(session: &mut Session) -> Result<()> {
     let points = session.scale.points;
-    for case in ["index", "walk", "hold"] {
+    // Of a walk what a point takes depends on where it is: larger values have fewer bits below.
+    for (case, start) in [("index", 0.0), ("walk", 20.0), ("walk/from 100", 100.0), ("hold", 20.0)]
+    {
         let (folder, db, series) = plant(session, 1)?;
-        let mut value = 20.0;
+        let mut value = start;
         let (mut held, mut random) = (value, SplitMix64::new(7));
         let (mut times, mut values) = (Vec::new(), Vec::new());
         for at in 0..points {
             value += 0.05 * normal(&mut random);
             let value = match case {
                 "index" => at as f64,
-                "walk" => value,
-                _ => {
+                "hold" => {
                     if (value - held).abs() > 0.5 {
                         held = value;
                     }
                     held
                 }
+                _ => value,
             };
             times.push(SECOND + at.cast_signed() * 1_000);
             values.push(value);

@@ -31,7 +31,7 @@ pub(crate) struct History {
     #[command(flatten)]
     place: Place,
     /// At most this many
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
     limit: Option<usize>,
     #[command(flatten)]
     at: At,

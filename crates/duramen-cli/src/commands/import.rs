@@ -73,6 +73,7 @@ pub(crate) struct Import {
     history: Option<PathBuf>,
     /// Pass over this many files or lines, which an earlier import has loaded
     #[arg(long, value_name = "COUNT", default_value_t = 0, hide_default_value = true)]
+    #[arg(allow_negative_numbers = true)]
     skip: u64,
     /// Each revision was made when its file was last changed
     #[arg(long, conflicts_with_all = ["ndjson", "timestamp_field"])]

@@ -32,7 +32,7 @@ pub(crate) struct Log {
     #[command(flatten)]
     document: ReadDocument,
     /// At most this many
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
     limit: Option<usize>,
     /// Only revisions before this one: the next page
     #[arg(long, value_name = "REVISION")]

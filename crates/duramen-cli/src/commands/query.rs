@@ -35,7 +35,7 @@ pub(crate) struct Query {
     #[command(flatten)]
     at: At,
     /// At most this many
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
     limit: Option<usize>,
     /// Print the values alone, each a line of JSON
     #[arg(long)]

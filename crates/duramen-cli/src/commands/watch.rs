@@ -58,7 +58,7 @@ pub(crate) struct Watch {
     #[arg(long, value_name = "now|beginning|COMMIT|TOKEN|TIME", default_value = "now")]
     from: String,
     /// End after this many commits
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
     limit: Option<u64>,
     /// End when there is nothing more, instead of waiting for it
     #[arg(long)]

@@ -37,7 +37,7 @@ pub(crate) struct When {
     #[command(flatten)]
     at: At,
     /// At most this many
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
     limit: Option<usize>,
 }
 

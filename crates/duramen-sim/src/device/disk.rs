@@ -38,6 +38,7 @@ pub(super) struct Disk {
     pub(super) lies_one_in: Option<u64>,
     /// Bytes that fit.
     pub(super) capacity: Option<u64>,
+    pub(super) lag: Lag,
     /// The change at which the power goes.
     pub(super) crash_at: Option<u64>,
     pub(super) is_off: bool,
@@ -49,6 +50,33 @@ pub(super) struct Meter {
     pub(super) changes: u64,
     pub(super) counts: [u64; Operation::COUNT],
     pub(super) trace: u64,
+}
+
+/// Room of removed files that is not back yet.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Lag {
+    /// How many refusals after the first of these removals all of it comes back.
+    pub(super) refusals: u32,
+    left: u32,
+    bytes: u64,
+}
+
+impl Lag {
+    fn removed(&mut self, bytes: u64) {
+        if self.bytes == 0 {
+            self.left = self.refusals;
+        }
+        if self.left > 0 {
+            self.bytes += bytes;
+        }
+    }
+
+    fn refused(&mut self) {
+        self.left = self.left.saturating_sub(1);
+        if self.left == 0 {
+            self.bytes = 0;
+        }
+    }
 }
 
 /// An open file, as the disk sees it.
@@ -73,6 +101,7 @@ impl Disk {
             keeps_versions: false,
             lies_one_in: None,
             capacity: None,
+            lag: Lag::default(),
             crash_at: None,
             is_off: false,
         }
@@ -210,9 +239,11 @@ impl Disk {
 
     pub(super) fn remove(&mut self, path: &str) -> io::Result<()> {
         self.begin(Operation::Remove, path, [0; 2])?;
-        self.find_file(path)?;
+        let inode = self.find_file(path)?;
         let (dir, name) = split_path(path)?;
         let dir = self.find_dir(dir)?;
+        let bytes = self.content(inode).live.len();
+        self.lag.removed(bytes);
         self.unlink(dir, name, None);
         Ok(())
     }
@@ -372,7 +403,11 @@ impl Disk {
             self.capacity = Some(self.used());
         }
         let is_full = self.capacity.is_some_and(|capacity| self.used() + more > capacity);
-        if strike.is_some() || is_full { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+        if strike.is_some() || is_full {
+            self.lag.refused();
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        Ok(())
     }
 
     /// What is left of the capacity, if there is one.
@@ -380,7 +415,7 @@ impl Disk {
         self.capacity.map(|capacity| capacity.saturating_sub(self.used()))
     }
 
-    /// Bytes of all files that have a name.
+    /// Bytes of all files that have a name, and of those that lost it a moment ago.
     fn used(&self) -> u64 {
         let entries = self.directories.values().flat_map(|directory| directory.live.values());
         let files: BTreeSet<Inode> = entries
@@ -389,7 +424,8 @@ impl Disk {
                 Entry::Directory(_) => None,
             })
             .collect();
-        files.iter().map(|inode| self.files[inode].live.len()).sum()
+        let named: u64 = files.iter().map(|inode| self.files[inode].live.len()).sum();
+        named + self.lag.bytes
     }
 
     pub(super) fn sync(&mut self, target: Target<'_>) -> io::Result<()> {

@@ -499,6 +499,20 @@ fn a_full_disk_once_is_full_once() {
 }
 
 #[test]
+fn room_of_removed_files_comes_back_after_refusals() {
+    let (device, file) = prepared(1, Profile::CRUEL, 10);
+    device.set_capacity(20);
+    device.lag_behind_removals(2);
+    let other = device.open("other", Access::Create).unwrap();
+    other.set_len(10).unwrap();
+    device.remove("other").unwrap();
+    for _ in 0..2 {
+        assert_eq!(file.set_len(20).unwrap_err().kind(), io::ErrorKind::StorageFull);
+    }
+    file.set_len(20).unwrap();
+}
+
+#[test]
 fn loops_get_over_short_and_interrupted_operations() {
     for kind in [
         FaultKind::ShortRead,

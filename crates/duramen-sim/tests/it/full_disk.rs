@@ -111,6 +111,30 @@ fn a_full_device_has_room_again_when_history_is_let_go_and_compacted() {
     }
 }
 
+/// A compaction failed now and then while another thread started a process, which has all files
+/// open until it runs its program, those that were just removed as well.
+#[test]
+fn a_compaction_waits_for_the_room_of_files_that_it_removed() {
+    let device = SimulatedDevice::new(7, Profile::CRUEL);
+    let options = Options { background: false, ..Options::default() };
+    let db = Database::open_device(Arc::new(device.clone()), options).unwrap();
+    let document = db.create_document("d").unwrap();
+    save(&db, 1, 4_000);
+    db.checkpoint().unwrap();
+    let (last, error) = save(&db, 4_001, 6_000);
+    assert!(error.is_none(), "{error:?}");
+    document.retain(Retention::Head, &CommitOptions::default()).unwrap();
+    device.set_capacity(u64::MAX);
+    let used = u64::MAX - device.free_bytes().unwrap();
+    // Too little for what is young, even with the reserve.
+    device.set_capacity(used + (16 << 10));
+    device.lag_behind_removals(9);
+    db.compact(&mut |_, _| ControlFlow::Continue(())).unwrap();
+    assert_eq!(document.first_revision().unwrap(), Revision(last));
+    assert_eq!(document.head().unwrap().to_json().unwrap(), value(last));
+    assert!(db.check().unwrap().is_clean());
+}
+
 /// With this much memory no checkpoint is due before the journal has all of the device.
 #[test]
 fn a_small_device_full_of_journal_has_room_again_when_history_is_let_go() {

@@ -87,6 +87,14 @@ impl Session {
         if index.unique {
             definition = definition.unique();
         }
+        if let Some(path) = collection.path_without_values(&definition)? {
+            let message = format!(
+                "no record of {:?} has a value at {path}: check the name, or insert records that \
+                 have one first, or use \"duramen index add --allow-missing\"",
+                collection.name()
+            );
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
         collection.create_index(&definition)?;
         Self::done(&format!("made the index {name:?} of {:?}", collection.name()))
     }

@@ -48,7 +48,7 @@ fn a_long_file_is_copied_into_a_collection_without_revisions_in_bulk() {
         ("{\"id\":7}\n", ErrorKind::Conflict, "line 30001: there is a record 7 in collection"),
         ("\n{\"id\":-1,\"a\":}", ErrorKind::Invalid, "line 30002, column 14: expected a value"),
         ("{\"id\":-1,\"a\":\"\\ud800\"}", ErrorKind::Invalid, "line 30001"),
-        ("{\"id\":\"x\"}", ErrorKind::Invalid, "line 30001: the key \"x\" is not of"),
+        ("{\"id\":\"x\"}", ErrorKind::Invalid, r#"line 30001: member "id": the key "x" is not of"#),
     ] {
         let (records, refused) = copied(end, false);
         let error = refused.unwrap_err();

@@ -55,8 +55,7 @@ impl Builder {
         name: (&[u8], bool),
     ) -> Result<NodeId> {
         let entry = self.bear(path, map)?;
-        let schema = &self.data.schema;
-        self.columns.name(schema, (schema.path(path).space, map), name);
+        self.columns.name(self.data.schema.path(path).space, name);
         Ok(entry)
     }
 

@@ -7,8 +7,8 @@
 
 use std::sync::Arc;
 
-use crate::bulk::gathered::{Filled, Gathered};
-use crate::encoding::{ColumnBuilder, encode_order_block};
+use crate::bulk::gathered::{Batch, Filled};
+use crate::encoding::{ColumnBuilder, Sizes, encode_order_block};
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::{INLINE_BYTES_MAX, ORDINALS_MAX, ROW_GROUP_SLOTS, VALUE_BYTES_MAX};
 use crate::node::PathId;
@@ -24,7 +24,7 @@ pub(super) struct Columns {
     tree: TreeId,
     spaces: Vec<Space>,
     /// What is filled, and what else is to be written.
-    gathered: Gathered,
+    gathered: Batch,
     orders: u64,
     blobs: u64,
 }
@@ -48,6 +48,8 @@ struct Space {
 struct Filling {
     first: usize,
     states: ColumnBuilder,
+    /// Those of the row group before: the next one has as much, most often.
+    sizes: Sizes,
 }
 
 impl Filling {
@@ -61,6 +63,7 @@ impl Filling {
     fn next(&mut self, slot: usize) -> &mut ColumnBuilder {
         if self.states.len() == 0 {
             self.first = slot;
+            self.states = ColumnBuilder::with_room(self.sizes);
         }
         let before = slot - self.first;
         if before != self.states.len() {
@@ -74,7 +77,7 @@ impl Filling {
 impl Columns {
     /// The columns of a tree without any state.
     pub(super) fn new(tree: TreeId) -> Self {
-        Self { tree, spaces: Vec::new(), gathered: Gathered::default(), orders: 0, blobs: 0 }
+        Self { tree, spaces: Vec::new(), gathered: Batch::default(), orders: 0, blobs: 0 }
     }
 
     /// How many order blocks and values stored apart there are.
@@ -94,7 +97,7 @@ impl Columns {
     }
 
     /// Takes what is to be written.
-    pub(super) fn take_gathered(&mut self) -> Gathered {
+    pub(super) fn take_gathered(&mut self) -> Batch {
         std::mem::take(&mut self.gathered)
     }
 
@@ -125,17 +128,11 @@ impl Columns {
         Ok(ordinal)
     }
 
-    /// Names the entry of a map that was born last.
-    pub(super) fn name(
-        &mut self,
-        schema: &Schema,
-        (space, map): (SpaceId, u64),
-        (bytes, plain): (&[u8], bool),
-    ) {
+    /// Names the entry of a space that was born last.
+    pub(super) fn name(&mut self, space: SpaceId, (bytes, plain): (&[u8], bool)) {
         let entries = self.space_mut(space);
         let ordinal = entries.next - 1;
         entries.key.set(slot_of(ordinal), Datum::Text { bytes, plain });
-        self.gathered.names.push((schema.space(space).path, map), ordinal, bytes);
     }
 
     /// Sets the state of a node.
@@ -210,6 +207,7 @@ impl Columns {
     fn gather_column(&mut self, column: (GroupId, PathId, GroupCell), filling: &mut Filling) {
         if filling.states.len() > 0 {
             let states = std::mem::take(&mut filling.states);
+            filling.sizes = states.sizes();
             let first_slot = index_u32(filling.first);
             self.gathered.columns.push(Filled { column, first_slot, states });
         }

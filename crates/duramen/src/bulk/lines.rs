@@ -1,7 +1,5 @@
 //! Reads the lines of NDJSON as the records of a collection. A field of each has its key.
 
-use std::borrow::Cow;
-
 use crate::bulk::builder::Builder;
 use crate::bulk::guess::Token;
 use crate::bulk::records::Records;
@@ -11,12 +9,15 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::json::{Item, NextValue, ParseOptions, Tape, TextStream};
 use crate::node::PathId;
 use crate::tree::compare::name_of;
+use crate::tree::missing::shorten;
 
 /// Where a record has its key, and how it is read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KeyField<'n> {
-    pub(super) name: &'n str,
-    pub(super) keys: KeyKind,
+    name: &'n str,
+    keys: KeyKind,
+    /// Its path, once a record had it.
+    path: Option<PathId>,
 }
 
 /// The reading of one text.
@@ -49,7 +50,8 @@ impl RecordLines<'_, '_> {
             }
             let wrong = match self.stream.next_value((self.parse, 1)) {
                 Ok(NextValue::Whole(tape, bytes)) => match self.key.of_tape(&tape) {
-                    Ok(name) => {
+                    Ok(key) => {
+                        let name = self.key.keys.name_of(&key)?;
                         let record = records.bear(&mut self.sink.builder, &name)?;
                         self.sink.builder.put(record, &tape, tape.root())?;
                         let room = tape.into_room();
@@ -75,47 +77,61 @@ impl RecordLines<'_, '_> {
     fn guessed(&mut self, records: Records) -> Result<Option<usize>> {
         let (text, builder) = (self.stream.text(), &mut self.sink.builder);
         let Some(bytes) = builder.guess(records.entries, text) else { return Ok(None) };
-        let name = self.key.of_guess(builder, (records.entries, text));
-        let Some(name) = name else { return Ok(None) };
+        let Some(key) = self.key.of_guess(builder, (records.entries, text)) else {
+            return Ok(None);
+        };
+        let Ok(name) = self.key.keys.name_of(&key) else { return Ok(None) };
         let record = records.bear(builder, &name)?;
         builder.put_tokens(record, text)?;
         Ok(Some(bytes))
     }
 }
 
-impl KeyField<'_> {
-    /// The name that a map has a record under which was guessed; none if it is to be parsed.
-    fn of_guess(&self, builder: &Builder, (path, text): (PathId, &[u8])) -> Option<String> {
-        let field = builder.data.schema.field(path, self.name.as_bytes())?;
-        let key = match (self.keys, builder.guessed_field(field)?) {
-            (KeyKind::I64 | KeyKind::U64, Token::Int(key)) => Key::I64(key),
+impl<'n> KeyField<'n> {
+    pub(super) fn new(name: &'n str, keys: KeyKind) -> Self {
+        Self { name, keys, path: None }
+    }
+
+    /// The key of the record that was guessed; none if it is to be parsed.
+    fn of_guess(&mut self, builder: &Builder, (of, text): (PathId, &[u8])) -> Option<Key> {
+        let find = || builder.data.schema.field(of, self.name.as_bytes());
+        let path = self.path.or_else(find)?;
+        self.path = Some(path);
+        match (self.keys, builder.guessed_field(path)?) {
+            (KeyKind::I64 | KeyKind::U64, Token::Int(key)) => Some(Key::I64(key)),
             (_, Token::Text { at, len } | Token::Number { at, len }) => {
                 let written = text.get(at as usize..)?.get(..len as usize)?;
-                self.keys.parse(std::str::from_utf8(written).ok()?).ok()?
+                self.keys.parse(std::str::from_utf8(written).ok()?).ok()
             }
-            _ => return None,
-        };
-        self.keys.text_of(&key).ok().map(Cow::into_owned)
+            _ => None,
+        }
     }
 
     /// The same of a record that was parsed.
-    fn of_tape(&self, tape: &Tape<'_>) -> Result<String> {
+    fn of_tape(&self, tape: &Tape<'_>) -> Result<Key> {
         if !matches!(tape.item(tape.root()), Item::Object { .. }) {
             let message = "it is no JSON object: a record has fields";
             return Err(Error::new(ErrorKind::Invalid, message));
         }
-        let mut fields = tape.fields(tape.root());
-        let found = fields.find(|&(name, _)| name_of(name).0 == self.name.as_bytes());
+        // Of members with the same name the record keeps the last.
+        let fields = tape.fields(tape.root());
+        let found = fields.filter(|&(name, _)| name_of(name).0 == self.name.as_bytes()).last();
         let Some((_, at)) = found else {
             let message = format!("the member {:?} is missing, which is to be the key", self.name);
             return Err(Error::new(ErrorKind::Invalid, message));
         };
-        let mut written = Vec::new();
-        match tape.item(at) {
-            Item::Text { bytes, .. } => written.extend_from_slice(bytes),
-            _ => tape.write(at, &mut written),
-        }
-        let key = self.keys.parse(&String::from_utf8_lossy(&written))?;
-        self.keys.text_of(&key).map(Cow::into_owned)
+        let key = match tape.item(at) {
+            Item::Text { bytes, .. } | Item::Number(bytes) => {
+                self.keys.parse(&String::from_utf8_lossy(bytes))
+            }
+            _ => {
+                let mut written = Vec::new();
+                tape.write(at, &mut written);
+                let shown = shorten(&written);
+                let message = format!("{shown} is no key, which is a string or a number");
+                Err(Error::new(ErrorKind::Invalid, message))
+            }
+        };
+        key.map_err(|error| error.in_context(format!("member {:?}", self.name)))
     }
 }

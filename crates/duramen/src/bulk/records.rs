@@ -9,7 +9,8 @@ use crate::collection::{Key, KeyKind};
 use crate::database::Database;
 use crate::document::Commit;
 use crate::error::{Error, ErrorKind, Result};
-use crate::json::{Item, ParseOptions, Tape, escape};
+use crate::json::{Item, ParseOptions, Tape};
+use crate::key_text::KeyName;
 use crate::node::{NodeId, PathId};
 use crate::state::Datum;
 use crate::tree::schema::ROOT;
@@ -86,9 +87,8 @@ impl Records {
     }
 
     /// A new record under a name.
-    pub(super) fn bear(self, builder: &mut Builder, name: &str) -> Result<NodeId> {
-        let name = (name.as_bytes(), escape::is_plain(name.as_bytes()));
-        builder.bear_entry(self.entries, 0, name)
+    pub(super) fn bear(self, builder: &mut Builder, name: &KeyName<'_>) -> Result<NodeId> {
+        builder.bear_entry(self.entries, 0, (name.as_bytes(), name.is_plain()))
     }
 
     /// Ends the load of them, when so many bytes were read.
@@ -109,7 +109,7 @@ fn fill(
     let mut json = Vec::new();
     let mut bytes = 0;
     while let Some(key) = next(&mut json)? {
-        let record = records.bear(&mut sink.builder, &keys.text_of(&key)?)?;
+        let record = records.bear(&mut sink.builder, &keys.name_of(&key)?)?;
         let put = put(&mut sink.builder, record, (&json, parse));
         put.map_err(|error| error.in_context(format!("record {key}")))?;
         bytes += json.len() as u64;

@@ -1,11 +1,15 @@
 //! The segments that a load writes: named by no manifest until it is attached, and removed if it
 //! is not.
+//!
+//! Many names that come in the order of their keys are not gathered: they go to a segment of their
+//! own as they come, so that little is left to write when all is read (benchmark A0).
 
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 use crate::bulk::Subject;
-use crate::bulk::gathered::{Gathered, repeated};
+use crate::bulk::gathered::{Batch, Gathered};
+use crate::bulk::names::repeated;
 use crate::bulk::sink::LongMap;
 use crate::engine::Engine;
 use crate::error::{Error, ErrorKind, Result};
@@ -22,32 +26,66 @@ pub(crate) struct Segments {
     subject: Subject,
     /// What was gathered for the next one, and its bytes.
     gathered: (Gathered, usize),
+    /// One of names that is being written.
+    names: Option<SegmentWriter>,
     filled: Vec<FilledSegment>,
 }
 
+/// Of the bytes that are gathered for a segment, names from one in so many on have one of their
+/// own, which holds at most one in so many.
+const NAMES_SHARE: usize = 8;
+const NAMES_HELD_SHARE: usize = 4;
+
 impl Segments {
     pub(super) fn new(engine: Arc<Engine>, tree: TreeId, subject: Subject) -> Self {
-        Self { engine, tree, subject, gathered: <_>::default(), filled: Vec::new() }
+        Self { engine, tree, subject, gathered: <_>::default(), names: None, filled: Vec::new() }
     }
 
     /// Writes what is gathered, as segments of so many bytes each and something; the last is left
     /// to [`end`](Self::end).
-    pub(super) fn write_all(&mut self, gathered: Receiver<Gathered>, bytes: usize) -> Result<()> {
-        for later in gathered {
+    pub(super) fn write_all(&mut self, batches: Receiver<Batch>, bytes: usize) -> Result<()> {
+        for later in batches {
             self.gathered.1 += self.gathered.0.add(self.tree, later);
+            self.write_names(bytes)?;
             if self.gathered.1 >= bytes {
                 self.end()?;
             }
         }
+        self.end_names()
+    }
+
+    /// Writes the names that are gathered, if they come in order, and are many for a segment of
+    /// so many bytes, or follow others that were.
+    fn write_names(&mut self, bytes: usize) -> Result<()> {
+        let (gathered, gathered_bytes) = &mut self.gathered;
+        let held = gathered.names.held_bytes();
+        if held == 0 || (self.names.is_none() && held < bytes / NAMES_SHARE) {
+            return Ok(());
+        }
+        let Some(first) = gathered.names.first_in_order(self.tree) else { return self.end_names() };
+        if self.names.as_ref().is_some_and(|writer| !writer.is_before(&first)) {
+            return self.end_names();
+        }
+        *gathered_bytes -= held;
+        let names = std::mem::take(&mut gathered.names);
+        let mut writer = match self.names.take() {
+            Some(writer) => writer,
+            None => self.new_segment()?,
+        };
+        names.write((self.tree, self.subject), &mut writer)?;
+        let is_long = writer.held_bytes() >= bytes / NAMES_HELD_SHARE;
+        self.names = Some(writer);
+        if is_long { self.end_names() } else { Ok(()) }
+    }
+
+    fn end_names(&mut self) -> Result<()> {
+        if let Some(writer) = self.names.take() {
+            self.filled.push(writer.fill()?);
+        }
         Ok(())
     }
 
-    /// Writes the rest as a segment.
-    pub(super) fn end(&mut self) -> Result<()> {
-        let (gathered, _) = std::mem::take(&mut self.gathered);
-        if gathered.is_empty() {
-            return Ok(());
-        }
+    fn new_segment(&self) -> Result<SegmentWriter> {
         let (number, epoch) = self.engine.next_segment();
         let meta = SegmentMeta {
             database_id: self.engine.id,
@@ -58,7 +96,16 @@ impl Segments {
             first_sequence: CommitSequence(0),
             last_sequence: CommitSequence(0),
         };
-        let mut writer = SegmentWriter::create(&self.engine.device, number, meta)?;
+        SegmentWriter::create(&self.engine.device, number, meta)
+    }
+
+    /// Writes the rest as a segment.
+    pub(super) fn end(&mut self) -> Result<()> {
+        let (gathered, _) = std::mem::take(&mut self.gathered);
+        if gathered.is_empty() {
+            return Ok(());
+        }
+        let mut writer = self.new_segment()?;
         gathered.write((self.tree, self.subject), &mut writer)?;
         self.filled.push(writer.fill()?);
         Ok(())

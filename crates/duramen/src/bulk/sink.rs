@@ -5,7 +5,7 @@ use std::sync::mpsc::SyncSender;
 
 use crate::bulk::BulkProgress;
 use crate::bulk::builder::Builder;
-use crate::bulk::gathered::Gathered;
+use crate::bulk::gathered::Batch;
 use crate::error::{Error, ErrorKind, Result};
 use crate::node::PathId;
 
@@ -53,7 +53,7 @@ pub(super) type Progress<'a> = &'a mut dyn FnMut(BulkProgress) -> ControlFlow<()
 pub(super) struct Sink<'a> {
     pub(super) builder: Builder,
     pub(super) bounds: Bounds,
-    writer: SyncSender<Gathered>,
+    writer: SyncSender<Batch>,
     progress: Progress<'a>,
     values: u64,
     /// Bytes that were read when progress was told last.
@@ -80,7 +80,7 @@ impl<'a> Sink<'a> {
     pub(super) fn new(
         builder: Builder,
         bounds: Bounds,
-        writer: SyncSender<Gathered>,
+        writer: SyncSender<Batch>,
         progress: Progress<'a>,
     ) -> Self {
         Self { builder, bounds, writer, progress, values: 0, told: 0 }

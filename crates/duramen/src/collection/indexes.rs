@@ -4,7 +4,7 @@ use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 use std::{error, fmt};
 
-use super::{Collection, CollectionSnapshot, no_collection};
+use super::{Collection, CollectionSnapshot, Filter, Query, RecordPath, no_collection};
 use crate::engine::catalogue::facts;
 use crate::engine::options::CommitOptions;
 use crate::error::{Error, ErrorKind, Result};
@@ -82,6 +82,38 @@ impl Collection {
         made
     }
 
+    /// The first path of an index that may be a slip: there are records, but none has a value there
+    /// now. [`create_index`](Self::create_index) takes it, since records may come to have one.
+    ///
+    /// ```
+    /// use duramen::{CommitOptions, Database, IndexDefinition, KeyKind};
+    ///
+    /// let players = Database::memory()?.create_collection("players", KeyKind::Text)?;
+    /// let by_score = IndexDefinition::new("by-score", &["scrore"])?;
+    /// assert_eq!(players.path_without_values(&by_score)?, None, "there are no records yet");
+    /// players.put("ann", r#"{"score":3}"#, &CommitOptions::default())?;
+    /// let found = players.path_without_values(&by_score)?;
+    /// assert_eq!(found.map(|path| path.to_string()).as_deref(), Some("scrore"));
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    pub fn path_without_values<'d>(
+        &self,
+        definition: &'d IndexDefinition,
+    ) -> Result<Option<&'d RecordPath>> {
+        definition.check()?;
+        if self.count()? == 0 {
+            return Ok(None);
+        }
+        for path in &definition.paths {
+            let has_values = Filter::is_missing(path.to_string()).not();
+            let mut found = self.query(&Query::new().filter(has_values).limit(1))?;
+            if found.next().transpose()?.is_none() {
+                return Ok(Some(path));
+            }
+        }
+        Ok(None)
+    }
+
     /// Drops an index; `NotFound` if there is none of that name. Its cells go when segments are
     /// merged.
     pub fn drop_index(&self, name: &str) -> Result<()> {
@@ -124,13 +156,13 @@ impl Collection {
                 let _turn = tree.turn(TURN_WAIT_MS).ok_or_else(busy)?;
                 // Whoever commits from here on compares with what was committed before.
                 index.enforce(true);
-                tree.data.read().staged_revision() - 1
+                short(tree.newest())
             };
             engine.journal()?.wait_published(tree.newest_sequence()?)?;
             self.follow(&index, head, progress)?;
             let unique = match head {
                 0 => Ok(()),
-                _ => index::check_all((tree, &index), name, head, &mut || Ok(())),
+                _ => index::check_all((tree, &index), (name, self.keys), head, &mut || Ok(())),
             };
             unique.inspect_err(|_| index.enforce(false))?;
         }

@@ -6,7 +6,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::key_text::{integer_of, parse_uuid, text_of_integer, text_of_uuid, uuid_of};
+use crate::json::escape::quoted;
+use crate::key_text::{KeyName, integer_of, parse_uuid, text_of_integer, text_of_uuid, uuid_of};
 use crate::limits::RECORD_KEY_BYTES_MAX;
 
 /// The type of a collection's keys.
@@ -65,20 +66,27 @@ impl KeyKind {
 
     /// The text that the map has a key under; `Invalid` if it is of another type.
     pub(crate) fn text_of(self, key: &Key) -> Result<Cow<'_, str>> {
+        Ok(match self.name_of(key)? {
+            KeyName::Text(text) => Cow::Borrowed(text),
+            KeyName::Integer(text) => Cow::Owned(str_of(&text).to_owned()),
+            KeyName::Uuid(text) => Cow::Owned(str_of(&text).to_owned()),
+        })
+    }
+
+    /// The same where it stands.
+    pub(crate) fn name_of(self, key: &Key) -> Result<KeyName<'_>> {
         key.check_length()?;
         let integer = match (self, key) {
-            (Self::Text, Key::Text(text)) => return Ok(Cow::Borrowed(text)),
-            (Self::Uuid, Key::Uuid(uuid)) => {
-                return Ok(Cow::Owned(str_of(&text_of_uuid(*uuid)).to_owned()));
-            }
+            (Self::Text, Key::Text(text)) => return Ok(KeyName::Text(text)),
+            (Self::Uuid, Key::Uuid(uuid)) => return Ok(KeyName::Uuid(text_of_uuid(*uuid))),
             (Self::I64, Key::I64(key)) => Some(i128::from(*key)),
             (Self::U64, Key::U64(key)) => Some(i128::from(*key)),
             (Self::I64, Key::U64(key)) => i64::try_from(*key).ok().map(i128::from),
             (Self::U64, Key::I64(key)) => u64::try_from(*key).ok().map(i128::from),
             _ => None,
         };
-        let text = integer.map(|key| Cow::Owned(str_of(&text_of_integer(key)).to_owned()));
-        text.ok_or_else(|| self.mismatch(&key.to_string()))
+        let name = integer.map(|key| KeyName::Integer(text_of_integer(key)));
+        name.ok_or_else(|| self.mismatch(&key.to_string()))
     }
 
     /// The key that the map has under a text.
@@ -109,6 +117,23 @@ impl KeyKind {
     /// Refuses a text that no key has.
     pub(crate) fn check(self, text: &str) -> Result<()> {
         self.key_of(text.as_bytes()).map(drop)
+    }
+
+    /// The key that the map has under a text, as people write it.
+    pub(crate) fn shown(self, text: &str) -> String {
+        match self.key_of(text.as_bytes()) {
+            Ok(key) if self != Self::Text => key.to_string(),
+            _ => quoted(text),
+        }
+    }
+
+    /// Refuses keys that are no strings, so that none begins with another.
+    pub(crate) fn check_prefixes(self) -> Result<()> {
+        if self == Self::Text {
+            return Ok(());
+        }
+        let message = format!("keys of the type {self} have no prefixes: give a range instead");
+        Err(Error::new(ErrorKind::Invalid, message))
     }
 
     fn mismatch(self, found: &str) -> Error {

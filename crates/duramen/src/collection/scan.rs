@@ -3,7 +3,7 @@
 use std::ops::Bound;
 
 use super::{CollectionSnapshot, Key, KeyKind, Record};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::threads::ahead::Ahead;
 use crate::tree::record_keys::KeyRange;
 
@@ -139,10 +139,7 @@ fn range_of(keys: KeyKind, options: &ScanOptions) -> Result<KeyRange> {
     };
     let mut range = KeyRange { low: text(&options.from)?, high: text(&options.to)? };
     if let Some(prefix) = &options.prefix {
-        if keys != KeyKind::Text {
-            let message = format!("keys of the type {keys} have no prefixes: give a range instead");
-            return Err(Error::new(ErrorKind::Invalid, message));
-        }
+        keys.check_prefixes()?;
         let prefix = prefix.as_bytes();
         if bytes_of(&range.low).is_none_or(|low| low < prefix) {
             range.low = Bound::Included(prefix.to_vec());

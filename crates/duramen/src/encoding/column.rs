@@ -26,7 +26,7 @@ use super::tags::Tags;
 use super::texts::Texts;
 use crate::error::{Error, ErrorKind, Result};
 use crate::state::Datum;
-pub(crate) use builder::ColumnBuilder;
+pub(crate) use builder::{ColumnBuilder, Sizes};
 pub(crate) use encoded::Encoded;
 use split::{Sides, Split};
 pub(crate) use stretch::Stretch;

@@ -13,7 +13,7 @@
 
 use bytes::Bytes;
 
-use super::column::{Column, HAS_TEXTS, SLOTS_WIDTH, parse_head, put_head, tag};
+use super::column::{Column, ColumnBuilder, HAS_TEXTS, SLOTS_WIDTH, parse_head, put_head, tag};
 use super::integers::Integers;
 use super::reader::{Parsed, Reader, corrupt};
 use super::tags::Tags;
@@ -35,29 +35,38 @@ const UUID_BYTES: usize = size_of::<u128>();
 /// The cell of a column of keys, packed if all of them are of one kind that can be.
 pub(crate) fn pack_keys(cell: Vec<u8>) -> Vec<u8> {
     let cell = Bytes::from(cell);
-    let packed = Column::parse(cell.clone()).ok().and_then(|column| packed(&column));
+    let packed = Column::parse(cell.clone()).ok().and_then(|column| packed(&texts(&column)?));
     packed.unwrap_or_else(|| cell.into())
 }
 
-fn packed(column: &Column) -> Option<Vec<u8>> {
-    if column.len() < KEYS_MIN {
+/// The same cell of keys that were gathered.
+pub(crate) fn encode_keys(keys: &ColumnBuilder) -> Vec<u8> {
+    let packed = keys.plain_texts().and_then(|texts| packed(&texts));
+    packed.unwrap_or_else(|| keys.encoded())
+}
+
+/// The texts of a column that has nothing else.
+fn texts(column: &Column) -> Option<Vec<&[u8]>> {
+    let text = |state| match state {
+        Ok(Datum::Text { bytes, plain: true }) => Some(bytes),
+        _ => None,
+    };
+    column.iter().map(text).collect()
+}
+
+fn packed(texts: &[&[u8]]) -> Option<Vec<u8>> {
+    if texts.len() < KEYS_MIN {
         return None;
     }
-    let texts = || {
-        column.iter().map(|state| match state {
-            Ok(Datum::Text { bytes, plain: true }) => Some(bytes),
-            _ => None,
-        })
-    };
     let mut cell = Vec::new();
-    let integer = |text: Option<&[u8]>| i64::try_from(integer_of(text?)?).ok();
-    if let Some(integers) = texts().map(integer).collect::<Option<Vec<_>>>() {
-        put_head(PACKED | INTEGERS, column.len(), &mut cell);
+    let integer = |text: &&[u8]| i64::try_from(integer_of(text)?).ok();
+    if let Some(integers) = texts.iter().map(integer).collect::<Option<Vec<_>>>() {
+        put_head(PACKED | INTEGERS, texts.len(), &mut cell);
         Integers::encode(&integers, &mut cell);
         return Some(cell);
     }
-    let uuids = texts().map(|text| uuid_of(text?)).collect::<Option<Vec<_>>>()?;
-    put_head(PACKED | UUIDS, column.len(), &mut cell);
+    let uuids = texts.iter().map(|text| uuid_of(text)).collect::<Option<Vec<_>>>()?;
+    put_head(PACKED | UUIDS, texts.len(), &mut cell);
     cell.extend(uuids.into_iter().flat_map(u128::to_be_bytes));
     Some(cell)
 }

@@ -15,6 +15,7 @@ use std::io::ErrorKind as Os;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use crate::Durability;
 use crate::engine::Engine;
@@ -24,7 +25,9 @@ use crate::engine::record::Prepared;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Access, Device, File};
 use crate::journal::Ticket;
-use crate::limits::{RESERVE_BYTES_MAX, ROOM_WAIT_COMMITS_MAX};
+use crate::limits::{
+    FREED_ROOM_RETRY_MS, FREED_ROOM_WAIT_MS, RESERVE_BYTES_MAX, ROOM_WAIT_COMMITS_MAX,
+};
 use crate::sync::Mutex;
 
 /// The file of the reserve: room for the journal first of all, so it lies there.
@@ -239,15 +242,31 @@ impl Engine {
         if is_full(&written) {
             // The reserve is for what is in segments first: that gives the checkpoint its room,
             // and not the other way round.
+            let before = self.segment_bytes();
             let merged = self.with_reserve(&mut || self.compact_all(progress));
             if !is_full(&merged) {
                 merged?;
             }
-            self.with_reserve(&mut || self.checkpoint())?;
+            let is_freed = self.segment_bytes() < before;
+            let mut wait_ms = if is_freed { FREED_ROOM_WAIT_MS } else { 0 };
+            self.with_reserve(&mut || self.checkpoint_in_freed_room(&mut wait_ms))?;
         } else {
             written?;
         }
         self.with_reserve(&mut || self.compact_all(progress))
+    }
+
+    /// Writes a checkpoint where files were removed for it, whose room may come back a moment
+    /// later: a process that is being started has them open, and some file systems take their time.
+    fn checkpoint_in_freed_room(&self, wait_ms: &mut u64) -> Result<()> {
+        loop {
+            let written = self.checkpoint();
+            if !is_full(&written) || *wait_ms == 0 {
+                return written;
+            }
+            std::thread::sleep(Duration::from_millis(FREED_ROOM_RETRY_MS));
+            *wait_ms = wait_ms.saturating_sub(FREED_ROOM_RETRY_MS);
+        }
     }
 
     /// Does what gives room. While it finds none it gets that of the journal's spare files, and

@@ -6,6 +6,9 @@ use crate::error::Result;
 use crate::index::cell::{self, Entries};
 use crate::segment::{BlockCache, CellPosition, Segment};
 
+/// Entries of a run that are looked at to tell how many groups there are.
+const SAMPLED: usize = 64;
+
 /// A place that moves through the entries of a slab.
 #[derive(Debug)]
 pub(super) struct Level {
@@ -51,13 +54,22 @@ impl Level {
         Self { entries: Arc::default(), index: 0, found: None, cells: Some(cells) }
     }
 
-    /// How many entries of a run in memory are between two places.
+    /// About how many groups of a run in memory have entries between two places: as many as there
+    /// are entries, but for those that a sample finds to follow another one of their group.
     pub(super) fn in_memory(&self, low: &[u8], high: &[u8]) -> usize {
         if self.cells.is_some() {
             return 0;
         }
         let first = self.entries.at_or_after(low, self.index);
-        self.entries.at_or_after(high, self.entries.len()).saturating_sub(first)
+        let count = self.entries.at_or_after(high, self.entries.len()).saturating_sub(first);
+        let sampled = count.min(SAMPLED);
+        let group = |index| self.entries.get(index).map(|(entry, _)| cell::group(entry));
+        let begins = |sample: &usize| {
+            let index = first + sample * count / sampled;
+            index == first || group(index) != group(index - 1)
+        };
+        let begun = (0..sampled).filter(begins).count();
+        count * begun / sampled.max(1)
     }
 
     /// What was found last.

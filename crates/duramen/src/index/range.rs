@@ -112,8 +112,8 @@ impl IndexRange {
         Ok(())
     }
 
-    /// Entries in memory that are left to read, those included that are not of the revision.
-    /// Errors are left to reading.
+    /// About how many records have keys in memory that are left to read, those included that had
+    /// them at another revision. Errors are left to reading.
     pub(crate) fn in_memory(&mut self) -> usize {
         if self.levels.open((&self.index, &self.tree), self.revision).is_err() {
             return 0;

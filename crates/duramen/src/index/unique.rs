@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use crate::collection::{RecordPath, path_values};
+use crate::collection::{KeyKind, RecordPath, path_values};
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::keys::{Key, keys};
 use crate::index::{Index, IndexOptions, IndexRange};
@@ -27,6 +27,7 @@ impl Writer {
     /// unique. What was committed is looked up in the index, what is staged compared among itself.
     pub(crate) fn check_unique(
         &self,
+        kind: KeyKind,
         indexes: &IndexOptions,
         changed: &ChangedRecords,
     ) -> Result<()> {
@@ -49,7 +50,8 @@ impl Writer {
                     };
                     if let Some(other) = other {
                         let places = [other, (ordinal, self.revision)];
-                        return Err(collision(&self.tree, (name, &declared.paths), &key, places));
+                        let of = (&*self.tree, kind);
+                        return Err(collision(of, (name, &declared.paths), &key, places));
                     }
                 }
             }
@@ -92,7 +94,7 @@ impl Writer {
 /// Refuses values that two records have in common at a revision.
 pub(crate) fn check_all(
     (tree, index): (&Arc<Tree>, &Arc<Index>),
-    name: &str,
+    (name, kind): (&str, KeyKind),
     revision: u32,
     pause: &mut dyn FnMut() -> Result<()>,
 ) -> Result<()> {
@@ -113,7 +115,7 @@ pub(crate) fn check_all(
             let place = (ordinal, revision);
             if let Some((key, other)) = shared(tree, &index.paths, place, &same)? {
                 let places = [(other, revision), place];
-                return Err(collision(tree, (name, &index.paths), &key, places));
+                return Err(collision((tree, kind), (name, &index.paths), &key, places));
             }
             if same.0.len() >= INDEX_VALUE_BYTES_MAX {
                 same.1.push(ordinal);
@@ -153,7 +155,7 @@ fn has_whole(tree: &Tree, paths: &[RecordPath], key: &Key, place: Place) -> Resu
 
 #[cold]
 fn collision(
-    tree: &Tree,
+    (tree, kind): (&Tree, KeyKind),
     (name, paths): (&str, &[RecordPath]),
     key: &Key,
     places: [Place; 2],
@@ -161,11 +163,11 @@ fn collision(
     let record = |(ordinal, _): Place| {
         let path = tree.data.read().schema.path(ROOT).entry;
         let name = path.map(|path| tree.name_of(node(path, ordinal)));
-        name.and_then(Result::ok).flatten().unwrap_or_default()
+        kind.shown(&name.and_then(Result::ok).flatten().unwrap_or_default())
     };
     let value = shown(tree, paths, key, places[1]).unwrap_or_else(|_| "the same value".to_owned());
     let message = format!(
-        "the index {name:?} is unique, and the records {:?} and {:?} would both have {value}: \
+        "the index {name:?} is unique, and the records {} and {} would both have {value}: \
          change one of them",
         record(places[0]),
         record(places[1]),

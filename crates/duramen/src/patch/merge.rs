@@ -1,5 +1,6 @@
 //! JSON Merge Patch (RFC 7396) on the staged state of a tree.
 
+use super::told_from;
 use crate::error::Result;
 use crate::json::{Item, JsonPointer, ParseOptions, Tape, TapeIndex, escape};
 use crate::tree::compare::name_of;
@@ -8,9 +9,13 @@ use crate::tree::writer::Writer;
 
 /// Applies a merge patch to the value at `base`: members that are null are removed, objects are
 /// merged, everything else is set.
-pub(crate) fn apply(writer: &Writer, base: &JsonPointer, patch: &[u8]) -> Result<()> {
-    let tape = Tape::parse(patch, ParseOptions::default())?;
-    merge(writer, base, Given::whole(&tape))
+pub(crate) fn apply(writer: &Writer, base: &JsonPointer, patch: &Tape<'_>) -> Result<()> {
+    merge(writer, base, Given::whole(patch)).map_err(|error| told_from(base, error))
+}
+
+/// Reads a merge patch.
+pub(crate) fn read(patch: &[u8]) -> Result<Tape<'_>> {
+    Tape::parse(patch, ParseOptions::default())
 }
 
 fn merge(writer: &Writer, place: &JsonPointer, patch: Given<'_>) -> Result<()> {

@@ -228,6 +228,16 @@ impl SegmentWriter {
         fitting.last().map_or(1, |(cells, _)| cells)
     }
 
+    /// Whether all of its keys are before another one.
+    pub(crate) fn is_before(&self, key: &[u8]) -> bool {
+        self.last_key.as_slice() < key
+    }
+
+    /// Bytes that are held of the cells that were pushed.
+    pub(crate) fn held_bytes(&self) -> usize {
+        size_of_val(&*self.hashes)
+    }
+
     /// Gives the segment up: what was written is overwritten before the file is removed.
     pub(crate) fn erase(self) -> Result<()> {
         let Output { file, path, flushed, .. } = &self.out;

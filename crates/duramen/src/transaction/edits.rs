@@ -183,7 +183,10 @@ impl Transaction {
     /// Applies a JSON Merge Patch (RFC 7396): members that are `null` in it are removed, objects
     /// are merged, everything else is set.
     pub fn merge_patch(&mut self, name: &str, json: &[u8]) -> Result<()> {
-        self.change_document(name, |writer| patch::merge::apply(writer, &JsonPointer::root(), json))
+        let patch = patch::merge::read(json)?;
+        self.change_document(name, |writer| {
+            patch::merge::apply(writer, &JsonPointer::root(), &patch)
+        })
     }
 
     /// Takes back what one revision changed. `Conflict` if any of it has changed since: it names

@@ -10,10 +10,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{Committed, Transaction, busy};
+use super::{Committed, Transaction, busy, names};
 use crate::collection::{CollectionSnapshot, Key, KeyKind, ScanOptions, no_collection};
 use crate::database::Database;
 use crate::document::Document;
+use crate::engine::CATALOGUE;
 use crate::engine::catalogue::{facts, no_document};
 use crate::engine::options::CommitOptions;
 use crate::error::{Error, ErrorKind, Result};
@@ -47,10 +48,18 @@ impl Default for TransactOptions {
 #[derive(Debug)]
 pub(super) struct Base {
     sequence: CommitSequence,
-    /// What was read of trees; none if nobody asks.
-    reads: Option<BTreeMap<TreeId, Reads>>,
+    /// What was read; none if nobody asks.
+    reads: Option<ReadSet>,
     /// The tree that somebody else came to first.
     lost: Option<TreeId>,
+}
+
+/// What a transaction rests on.
+#[derive(Debug, Default)]
+struct ReadSet {
+    trees: BTreeMap<TreeId, Reads>,
+    /// The names that it came to, and what each stood for; none if no document had it.
+    names: BTreeMap<String, Option<TreeId>>,
 }
 
 /// What was read of one tree.
@@ -123,7 +132,7 @@ impl Transaction {
     /// Begins on a snapshot, with the turns of the trees that the attempt before came to: nobody
     /// comes first there any more.
     fn begin_isolated(&mut self, serializable: bool, wanted: &BTreeSet<TreeId>) -> Result<()> {
-        let reads = serializable.then(BTreeMap::new);
+        let reads = serializable.then(ReadSet::default);
         self.base = Some(Base { sequence: CommitSequence(0), reads, lost: None });
         for &id in wanted {
             let tree = Arc::clone(&self.take_turn(id)?.tree);
@@ -182,7 +191,7 @@ impl Transaction {
         let mut touched: BTreeSet<TreeId> = self.writers.keys().copied().collect();
         if let Some(base) = &self.base {
             touched.extend(base.lost);
-            touched.extend(base.reads.iter().flat_map(BTreeMap::keys));
+            touched.extend(base.reads.iter().flat_map(ReadSet::touched));
         }
         touched
     }
@@ -200,21 +209,42 @@ impl Transaction {
         }
         let sequence = base.sequence;
         let reads = base.reads.take().unwrap_or_default();
-        for (&id, read) in &reads {
+        let changed = self.changed_read(&reads, sequence);
+        if let Some(base) = &mut self.base {
+            base.reads = Some(reads);
+        }
+        changed?.map_or(Ok(()), |id| Err(self.lose(id)))
+    }
+
+    /// The first tree of which something that was read is no longer so. Nobody changes any of the
+    /// rest before the transaction ends.
+    fn changed_read(&mut self, reads: &ReadSet, seen: CommitSequence) -> Result<Option<TreeId>> {
+        let has_names = self.writers.contains_key(&CATALOGUE);
+        for id in reads.touched() {
             if self.writers.contains_key(&id) {
+                // Nobody changed it since the snapshot, or it could not be written.
                 continue;
             }
-            let writer = self.take_turn(id)?;
-            let seen = writer.tree.head_at(sequence)?;
-            let newest = Revision(u64::from(writer.revision) - 1);
-            if seen != newest && !read.is_same(&writer.tree, seen, newest)? {
-                if let Some(base) = &mut self.base {
-                    base.reads = Some(reads);
-                }
-                return Err(self.lose(id));
+            let tree = Arc::clone(&self.take_turn(id)?.tree);
+            let (seen, newest) = (tree.head_at(seen)?, tree.newest());
+            let Some(read) = reads.trees.get(&id).filter(|_| seen != newest) else { continue };
+            if !read.is_same(&tree, seen, newest)? {
+                return Ok(Some(id));
             }
         }
-        Ok(())
+        // Whoever gives a name to a document, or takes it away, has the turn of the document or,
+        // where none had it, of the catalogue: what was queued is all there is.
+        let catalogue = self.engine.view().tree(CATALOGUE)?;
+        let newest = catalogue.newest();
+        if has_names || catalogue.head_at(seen)? == newest {
+            return Ok(None);
+        }
+        for (name, &stood) in &reads.names {
+            if names::tree_of(&catalogue, name, short(newest))? != stood {
+                return Ok(Some(stood.unwrap_or(CATALOGUE)));
+            }
+        }
+        Ok(None)
     }
 
     /// What a document is in the snapshot, if the transaction has one and does not write it.
@@ -259,10 +289,9 @@ impl Transaction {
     }
 
     fn note_read(&mut self, id: TreeId, read: impl FnOnce() -> Reads) {
-        let reads = self.base.as_mut().and_then(|base| base.reads.as_mut());
-        let Some(reads) = reads else { return };
-        match (reads.get_mut(&id), read()) {
-            (None, read) => drop(reads.insert(id, read)),
+        let Some(reads) = self.reads() else { return };
+        match (reads.trees.get_mut(&id), read()) {
+            (None, read) => drop(reads.trees.insert(id, read)),
             (Some(Reads::Records(_, keys)), Reads::Records(_, more))
                 if keys.len() < TRANSACTION_READS_MAX =>
             {
@@ -270,6 +299,17 @@ impl Transaction {
             }
             (Some(known), _) => *known = Reads::All,
         }
+    }
+
+    /// Notes what a name stood for when the transaction came to it.
+    pub(super) fn note_name(&mut self, name: &str, stood: Option<TreeId>) {
+        if let Some(reads) = self.reads() {
+            reads.names.entry(name.to_owned()).or_insert(stood);
+        }
+    }
+
+    fn reads(&mut self) -> Option<&mut ReadSet> {
+        self.base.as_mut()?.reads.as_mut()
     }
 
     /// The records of a collection in the order of their keys, as this transaction has made them.
@@ -296,6 +336,15 @@ impl Transaction {
             .scan(options)?
             .map(|record| record.map(|record| (record.key, record.json)))
             .collect()
+    }
+}
+
+impl ReadSet {
+    /// The trees on which what was read rests, in their order: the catalogue where there was no
+    /// document of a name.
+    fn touched(&self) -> BTreeSet<TreeId> {
+        let named = self.names.values().map(|stood| stood.unwrap_or(CATALOGUE));
+        named.chain(self.trees.keys().copied()).collect()
     }
 }
 

@@ -18,6 +18,7 @@ use crate::tree::Tree;
 use crate::tree::cell_key::TreeId;
 use crate::tree::data::node;
 use crate::tree::edit::Given;
+use crate::tree::history::short;
 use crate::tree::schema::ROOT;
 use crate::tree::writer::Writer;
 
@@ -123,6 +124,8 @@ impl Transaction {
             return Err(Error::new(ErrorKind::Conflict, message));
         }
         self.check_no_series(to)?;
+        // Who read the document by its name commits before or after.
+        self.take(source.tree)?;
         let renamed = self.writers[&CATALOGUE].rename((from, source), to);
         if renamed.is_ok() {
             self.names.remove(from);
@@ -231,7 +234,8 @@ impl Transaction {
             return Ok(known);
         }
         let (catalogue, revision) = self.names_now()?;
-        let found = used(&catalogue, name, revision)?.map(|found| found.tree);
+        let found = tree_of(&catalogue, name, revision)?;
+        self.note_name(name, found);
         if let Some(id) = found {
             self.names.insert(name.to_owned(), id);
         }
@@ -268,7 +272,7 @@ impl Transaction {
             return Ok(facts::options(&writer.tree, id, writer.revision)?.map(Arc::new));
         }
         let catalogue = self.engine.view().tree(CATALOGUE)?;
-        let newest = catalogue.data.read().staged_revision() - 1;
+        let newest = short(catalogue.newest());
         tree.options.at(newest, || facts::options(&catalogue, id, newest))
     }
 
@@ -308,6 +312,11 @@ impl Transaction {
         self.names.insert(name.to_owned(), id);
         Ok((id, is_made))
     }
+}
+
+/// The tree of the document that has a name.
+pub(super) fn tree_of(catalogue: &Tree, name: &str, revision: u32) -> Result<Option<TreeId>> {
+    Ok(used(catalogue, name, revision)?.map(|found| found.tree))
 }
 
 /// What a name stands for if a document has it.

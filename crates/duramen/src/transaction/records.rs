@@ -107,14 +107,18 @@ impl Transaction {
     /// Changes a record by a JSON Patch whose pointers begin at the record.
     pub fn patch_record(&mut self, name: &str, key: &Key, json_patch: &[u8]) -> Result<()> {
         self.change_record(name, key, |writer, text| {
-            patch::apply(writer, &place(writer, (name, key), text)?, json_patch)
+            let applied = patch::apply(writer, &place(writer, (name, key), text)?, json_patch);
+            applied.map_err(|error| error.in_context(format!("record {key}")))
         })
     }
 
     /// Changes a record by a JSON Merge Patch.
     pub fn merge_patch_record(&mut self, name: &str, key: &Key, json: &[u8]) -> Result<()> {
+        let patch = patch::merge::read(json)?;
         self.change_record(name, key, |writer, text| {
-            patch::merge::apply(writer, &place(writer, (name, key), text)?, json)
+            let place = place(writer, (name, key), text)?;
+            let applied = patch::merge::apply(writer, &place, &patch);
+            applied.map_err(|error| error.in_context(format!("record {key}")))
         })
     }
 

@@ -9,6 +9,7 @@
 use std::collections::BTreeSet;
 use std::ops::{ControlFlow, Range};
 
+use crate::collection::KeyKind;
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::{Tape, TapeIndex};
 use crate::limits::EXTENT_ITEMS_MAX;
@@ -298,6 +299,10 @@ impl Writer {
         // From the last on, so that the places of those before stay; neighbours go at once.
         while let Some(last) = ordinals.pop() {
             let place = self.record_place(sequence, last)?;
+            if self.item_at(sequence, place)? != Some(last) {
+                let message = format!("record {last} that is to be deleted is not in its place");
+                return Err(Error::new(ErrorKind::Internal, message));
+            }
             let mut count = 1;
             while count <= place
                 && let Some(&before) = ordinals.last()
@@ -344,11 +349,7 @@ impl Writer {
     /// Gives each record that the staged transaction changed its next version, and refuses what is
     /// no record. What `repeats` a history has `null` for those that were purged. Returns those
     /// that it changed or made.
-    pub(crate) fn settle_records(
-        &self,
-        repeats: bool,
-        check_key: impl Fn(&str) -> Result<()>,
-    ) -> Result<ChangedRecords> {
+    pub(crate) fn settle_records(&self, repeats: bool, keys: KeyKind) -> Result<ChangedRecords> {
         let is_map = self.tree.read(|data| {
             let root = data.state(node(ROOT, 0), self.revision)?;
             Ok(matches!(root, Datum::Absent | Datum::Map(_)))
@@ -362,7 +363,7 @@ impl Writer {
         let touched = self.tree.data.read().touched().to_vec();
         let changed = self.tree.records_of(&touched, path)?;
         for &ordinal in &changed {
-            if self.check_record(node(path, ordinal), repeats)? {
+            if self.check_record(node(path, ordinal), (keys, repeats))? {
                 self.count_version(node(path, ordinal))?;
             }
         }
@@ -373,21 +374,16 @@ impl Writer {
         };
         for first in (born..end).step_by(BORN_AT_ONCE) {
             let some = first..end.min(first + BORN_AT_ONCE as u64);
-            for ordinal in self.doubtful(path, some, &check_key)? {
-                self.check_record(node(path, ordinal), repeats)?;
-                check_key(&self.tree.name_of(node(path, ordinal))?.unwrap_or_default())?;
+            for ordinal in self.doubtful(path, some, keys)? {
+                self.check_record(node(path, ordinal), (keys, repeats))?;
+                keys.check(&self.tree.name_of(node(path, ordinal))?.unwrap_or_default())?;
             }
         }
         Ok(ChangedRecords { old: changed, born: born..end })
     }
 
     /// Those of some new entries that do not surely have a key and an object.
-    fn doubtful(
-        &self,
-        path: PathId,
-        born: Range<u64>,
-        check_key: impl Fn(&str) -> Result<()>,
-    ) -> Result<Vec<u64>> {
+    fn doubtful(&self, path: PathId, born: Range<u64>, keys: KeyKind) -> Result<Vec<u64>> {
         self.tree.read(|data| {
             let space = data.schema.path(path).space;
             let mut doubtful = Vec::new();
@@ -396,7 +392,7 @@ impl Writer {
                 let is_object = matches!(state, Datum::Object(_) | Datum::Map(_));
                 let is_keyed = match data.key(space, ordinal)? {
                     Datum::Text { bytes, .. } => {
-                        str::from_utf8(bytes).is_ok_and(|key| check_key(key).is_ok())
+                        str::from_utf8(bytes).is_ok_and(|key| keys.check(key).is_ok())
                     }
                     _ => false,
                 };
@@ -409,7 +405,7 @@ impl Writer {
     }
 
     /// Whether a record is there; `Invalid` if it is no object.
-    fn check_record(&self, record: NodeId, repeats: bool) -> Result<bool> {
+    fn check_record(&self, record: NodeId, (keys, repeats): (KeyKind, bool)) -> Result<bool> {
         let (is_there, is_object) = self.tree.read(|data| {
             let state = data.state(record, self.revision)?;
             let is_object = matches!(state, Datum::Object(_) | Datum::Map(_))
@@ -418,7 +414,8 @@ impl Writer {
         })?;
         if is_there && !is_object && !self.is_stored_object(record)? {
             let key = self.tree.name_of(record)?.unwrap_or_default();
-            let message = format!("record {key:?} is no JSON object: a record has fields");
+            let key = keys.shown(&key);
+            let message = format!("record {key} is no JSON object: a record has fields");
             return Err(Error::new(ErrorKind::Invalid, message));
         }
         Ok(is_there)

@@ -235,11 +235,11 @@ impl Writer {
         if let Some(options) = &self.options
             && let Some(keys) = options.collection
         {
-            let changed = self.settle_records(repeats, |key| keys.check(key))?;
+            let changed = self.settle_records(repeats, keys)?;
             self.tree.data.write().settle(&[]);
             // An earlier revision may have had twice what is unique since.
             if !repeats {
-                self.check_unique(&options.indexes, &changed)?;
+                self.check_unique(keys, &options.indexes, &changed)?;
             }
         }
         let data = self.tree.data.read();

@@ -8,6 +8,7 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::TypedRecord;
+use super::finite::Finite;
 use crate::collection::Record;
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::escape::quoted;
@@ -41,13 +42,13 @@ impl<'de> Deserialize<'de> for Members<'de> {
 
 /// A value as the JSON that is stored.
 pub(super) fn encode<R: TypedRecord>(value: &R, collection: &str) -> Result<String> {
-    let refuse = |error: serde_json::Error| {
-        let key = value.key().into();
-        let message =
-            format!("record {key} of collection {collection:?} cannot be stored: {error}");
-        Error::new(ErrorKind::Invalid, message).with_source(error)
-    };
+    let refuse = |error: serde_json::Error| refused(value, collection, error);
     let json = serde_json::to_string(value).map_err(refuse)?;
+    if memchr::memmem::find(json.as_bytes(), b"null").is_some() {
+        // Numbers that JSON does not have are written so, and could not be read again.
+        let checked = serde_path_to_error::serialize(value, Finite);
+        checked.map_err(|error| refused(value, collection, error))?;
+    }
     let Some(version) = R::VERSION_MEMBER else { return Ok(json) };
     let Members(members) = serde_json::from_str(&json).map_err(refuse)?;
     let mut stored = String::with_capacity(json.len());
@@ -62,6 +63,16 @@ pub(super) fn encode<R: TypedRecord>(value: &R, collection: &str) -> Result<Stri
     }
     stored.push('}');
     Ok(stored)
+}
+
+fn refused<R, E>(value: &R, collection: &str, error: E) -> Error
+where
+    R: TypedRecord,
+    E: std::error::Error + Send + Sync + 'static,
+{
+    let key = value.key().into();
+    let message = format!("record {key} of collection {collection:?} cannot be stored: {error}");
+    Error::new(ErrorKind::Invalid, message).with_source(error)
 }
 
 /// The value of a record.

@@ -703,3 +703,16 @@ fn a_token_of_a_commit_that_was_lost_is_refused_although_another_one_has_its_num
     let refused = other.watch(&from(kept)).unwrap_err();
     assert!(refused.to_string().contains("another database"), "{refused}");
 }
+
+#[test]
+fn a_prefix_of_keys_that_are_no_strings_is_refused() {
+    let db = Database::memory().unwrap();
+    make(&db);
+    let of = |names: &[&str]| WatchOptions {
+        documents: names.iter().map(|&name| name.into()).collect(),
+        keys: KeyFilter::Prefix("1".to_owned()),
+        ..WatchOptions::default()
+    };
+    assert_eq!(db.watch(&of(&["numbers"])).unwrap_err().kind(), ErrorKind::Invalid);
+    db.watch(&of(&["numbers", "texts"])).unwrap();
+}

@@ -1,6 +1,6 @@
 //! JSON Patch (RFC 6902) and JSON Merge Patch (RFC 7396) against the examples of others.
 
-use duramen::{CommitOptions, Database, Document, ErrorKind, Revision};
+use duramen::{CommitOptions, Database, Document, ErrorKind, Filter, KeyKind, Revision};
 use serde_json::Value;
 
 fn plain() -> CommitOptions {
@@ -152,4 +152,33 @@ fn a_patch_that_fails_half_done_leaves_nothing_to_commit() {
     transaction.patch("d", br#"[{"op":"add","path":"/b","value":2}]"#).unwrap();
     transaction.commit(&plain()).unwrap();
     assert_eq!(db.document("d").unwrap().head().unwrap().to_json().unwrap(), r#"{"a":1,"b":2}"#);
+}
+
+#[test]
+fn errors_of_records_begin_at_the_record_and_have_its_key() {
+    let db = Database::memory().unwrap();
+    let records = db.create_collection("r", KeyKind::I64).unwrap();
+    let how = CommitOptions::default();
+    records.put(-9_i64, r#"{"lines":{"x":1},"n":"text"}"#, &how).unwrap();
+    let patch = |patch: &str| records.patch(-9_i64, patch, &how).unwrap_err().message().to_owned();
+    assert_eq!(
+        patch(r#"[{"op":"replace","path":"/lines/y","value":1}]"#),
+        "record -9: operation 1 of 1 (replace \"/lines/y\"): \"/lines/y\" is not there: \
+         \"/lines\" has no such member"
+    );
+    assert_eq!(
+        patch(r#"[{"op":"remove","path":"/line"}]"#),
+        "record -9: operation 1 of 1 (remove \"/line\"): \"/line\" is not there: the record has \
+         no such member; did you mean \"/lines\"?"
+    );
+    let merged = records.merge_patch(-9_i64, "[1]", &how).unwrap_err();
+    assert_eq!(merged.message(), "record -9 is no JSON object: a record has fields");
+    let filter: Filter = "n = \"other\"".parse().unwrap();
+    let refused = records.update_where(&filter, "{", &how).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Invalid, "though there is no such record");
+    assert_eq!(records.update_where(&filter, "{}", &how).unwrap(), 0);
+    // With a record around it, it is too deep.
+    let deep = format!("{{\"deep\":{}1{}}}", "[".repeat(511), "]".repeat(511));
+    let refused = records.update_where(&"n = \"text\"".parse().unwrap(), &deep, &how).unwrap_err();
+    assert!(refused.message().starts_with("record -9: "), "{refused}");
 }

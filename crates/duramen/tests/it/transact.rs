@@ -259,3 +259,64 @@ fn what_was_read_counts_by_record_and_a_scan_counts_as_all_of_them() {
         assert_eq!(runs, wanted, "record {written}");
     }
 }
+
+/// What a serializable transaction does: it looks for a document `x` and writes a record; before
+/// it has written, another one that read the record does something. Gives how often it ran.
+fn runs_beside(db: &Database, other: impl Fn(&mut Transaction) -> Result<()>) -> u32 {
+    db.create_collection("c", KeyKind::U64).unwrap();
+    db.collection("c").unwrap().put(1u64, r#"{"n":1}"#, &how()).unwrap();
+    let mut runs = 0;
+    let done = db.transact(&serializable(), |transaction| {
+        runs += 1;
+        let found = transaction.get("x", &JsonPointer::root()).ok();
+        if runs == 1 {
+            let beside = db.transact(&serializable(), |beside| {
+                get(beside, "c", 1)?;
+                other(beside)
+            });
+            beside.unwrap();
+        }
+        put(transaction, "c", 1, if found.is_some() { 10 } else { 20 })
+    });
+    done.unwrap();
+    runs
+}
+
+#[test]
+fn a_document_that_was_not_there_and_came_is_a_change_of_what_was_read() {
+    let put_x = |beside: &mut Transaction| beside.put("x", b"1");
+    assert_eq!(runs_beside(&Database::memory().unwrap(), put_x), 2);
+    let put_y = |beside: &mut Transaction| beside.put("y", b"1");
+    assert_eq!(runs_beside(&Database::memory().unwrap(), put_y), 1, "another name");
+    assert_eq!(runs_beside(&Database::memory().unwrap(), |_| Ok(())), 1);
+}
+
+#[test]
+fn a_document_that_was_renamed_is_a_change_of_what_was_read() {
+    let with_x = || {
+        let db = Database::memory().unwrap();
+        db.create_document("x").unwrap().put("1", &how()).unwrap();
+        db
+    };
+    assert_eq!(runs_beside(&with_x(), |beside| beside.rename_document("x", "y")), 2);
+    assert_eq!(runs_beside(&with_x(), |beside| beside.delete_document("x")), 2);
+    assert_eq!(runs_beside(&with_x(), |beside| beside.put("y", b"1")), 1);
+}
+
+#[test]
+fn a_document_is_not_renamed_while_it_is_written() {
+    let db = Database::memory().unwrap();
+    for name in ["x", "z"] {
+        db.create_document(name).unwrap().put("1", &how()).unwrap();
+    }
+    let mut writing = db.transaction();
+    writing.put("x", b"2").unwrap();
+    let mut renaming = db.transaction();
+    // Behind a later document, it does not wait.
+    renaming.put("z", b"2").unwrap();
+    assert_eq!(renaming.rename_document("x", "y").unwrap_err().kind(), ErrorKind::Busy);
+    writing.commit(&how()).unwrap();
+    renaming.rename_document("x", "y").unwrap();
+    renaming.commit(&how()).unwrap();
+    assert_eq!(db.document("y").unwrap().head().unwrap().to_json().unwrap(), "2");
+}

@@ -227,3 +227,26 @@ fn uuids_are_keys_without_a_type_of_ones_own() {
     parcels.collection().delete(ids[0], &how()).unwrap();
     assert_eq!(parcels.get(&ids[0]).unwrap(), None);
 }
+
+#[derive(Debug, Clone, PartialEq, Record, Serialize, Deserialize)]
+struct Reading {
+    #[record(key)]
+    id: u64,
+    value: Option<f64>,
+    more: Vec<(String, f32)>,
+}
+
+#[test]
+fn numbers_that_json_has_not_are_refused() {
+    let db = Database::memory().unwrap();
+    let readings = db.create_typed_collection::<Reading>("readings").unwrap();
+    let reading = |value, more| Reading { id: 7, value, more: vec![("null".to_owned(), more)] };
+    let refused = readings.put(&reading(Some(f64::NAN), 1.5), &how()).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Invalid);
+    assert!(refused.message().contains("record 7"), "{refused}");
+    assert!(refused.message().contains("stored: value: NaN is no number"), "{refused}");
+    let refused = readings.put(&reading(None, f32::INFINITY), &how()).unwrap_err();
+    assert!(refused.message().contains("stored: more[0][1]: inf is no number"), "{refused}");
+    readings.put(&reading(None, 1.5), &how()).unwrap();
+    assert_eq!(readings.get(&7).unwrap(), Some(reading(None, 1.5)));
+}

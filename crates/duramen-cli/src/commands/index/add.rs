@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::ops::ControlFlow;
 
 use clap::Args;
-use duramen::IndexDefinition;
+use duramen::{Error, ErrorKind, IndexDefinition};
 use serde::Serialize;
 
 use crate::arguments::WriteDatabase;
@@ -23,6 +23,9 @@ Examples:
 A PATH names values in a record: fields joined by dots, [*] for the elements of an array, and
 [\"a.b\"] for a name with other characters. With several paths the records are in the order of the
 first one, then of the next.
+
+A path at which no record has a value is taken for a slip, and refused, unless --allow-missing says
+that records will have one.
 
 With --unique no two records may have the same values; missing values and nulls are never the same.
 Ctrl-C stops it, and there is no index then.";
@@ -45,6 +48,9 @@ pub(super) struct Add {
     /// Refuse values that another record has
     #[arg(long)]
     unique: bool,
+    /// Take a path at which no record has a value yet
+    #[arg(long)]
+    allow_missing: bool,
 }
 
 impl Add {
@@ -54,6 +60,16 @@ impl Add {
         definition.is_unique = self.unique;
         let interruption = Interruption::watch()?;
         let collection = self.database.open(session)?.collection(&self.collection)?;
+        if !self.allow_missing
+            && let Some(path) = collection.path_without_values(&definition)?
+        {
+            let message = format!(
+                "no record of collection {:?} has a value at {path}: check the path, or say \
+                 --allow-missing if records will have one",
+                self.collection
+            );
+            return Err(Error::new(ErrorKind::Invalid, message).into());
+        }
         let bar = progress::bar("indexing", Some(0));
         let made = collection.create_index_with(&definition, &mut |progress| {
             bar.set_length(progress.total);

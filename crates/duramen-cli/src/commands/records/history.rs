@@ -32,7 +32,7 @@ pub(super) struct History {
     #[arg(value_name = "KEY", allow_negative_numbers = true)]
     key: String,
     /// At most this many
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
     limit: Option<usize>,
 }
 

@@ -24,12 +24,14 @@ Examples:
   duramen records export old.duramen players - | duramen records import shop.duramen players -
 
 A line of NDJSON is a record. Of CSV the first line names the fields: a cell that is a JSON number,
-true, false or null is one, an empty one is left out, and all others are strings. Of Parquet each
-row is a record, nested values and all; NULL is left out. The key is the member that --key names;
-the member _key, as an export has it, does not become part of the record.
+true, false or null is one, an empty one is left out, and all others are strings, as is a key unless
+it is a number. Of Parquet each row is a record, nested values and all; NULL is left out. The key is
+the member that --key names; the member _key, as an export has it, does not become part of the
+record.
 
 A file of more than a mebibyte is loaded in bulk, as one commit, into a collection that has no
-revision yet nor a unique index: many times faster, and all of it or nothing.
+revision yet nor a unique index: many times faster, and all of it or nothing. One in which a key
+comes twice is not loaded so.
 
 Otherwise records are committed 10,000 at a time. A file is looked through before anything of it is
 saved: if a line is wrong that is told, and the collection stays as it is. What comes by a pipe

@@ -40,7 +40,7 @@ pub(super) struct Ls {
     #[arg(long)]
     reverse: bool,
     /// At most this many
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
     limit: Option<u64>,
 }
 

@@ -42,10 +42,11 @@ pub(super) struct Query {
     #[arg(long, value_name = "PATH[:desc],...", value_delimiter = ',')]
     order: Vec<Order>,
     /// At most this many
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
     limit: Option<u64>,
     /// Without the first so many
     #[arg(long, value_name = "COUNT", default_value_t = 0, hide_default_value = true)]
+    #[arg(allow_negative_numbers = true)]
     offset: u64,
     /// Only the values at these paths
     #[arg(long, value_name = "PATH,...", value_delimiter = ',')]

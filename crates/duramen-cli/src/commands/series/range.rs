@@ -30,7 +30,7 @@ pub(super) struct Range {
     #[command(flatten)]
     span: Span,
     /// At most this many
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
     limit: Option<usize>,
     /// The latest first
     #[arg(long)]

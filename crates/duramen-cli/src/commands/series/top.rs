@@ -42,7 +42,7 @@ pub(super) struct Top {
     #[command(flatten)]
     span: Span,
     /// At most this many
-    #[arg(long, value_name = "COUNT", default_value_t = 10)]
+    #[arg(long, value_name = "COUNT", default_value_t = 10, allow_negative_numbers = true)]
     limit: usize,
     /// Those with the least values
     #[arg(long)]

@@ -80,6 +80,7 @@ proptest! {
     fn loaded_records_are_what_puts_make_and_live_on(
         records in arb_records(),
         is_reverse in any::<bool>(),
+        from in any::<prop::sample::Index>(),
         bytes in prop::option::of(1_usize..2_000),
     ) {
         let commit = CommitOptions::default();
@@ -87,6 +88,9 @@ proptest! {
         let (db, beside) = (reopened(&device), Database::memory().unwrap());
         let put = beside.create_collection("c", KeyKind::I64).unwrap();
         let mut all: Vec<_> = records.iter().map(|(key, json)| (*key, json.as_str())).collect();
+        // Keys in order go to a segment of their own, until one comes that is not.
+        let len = all.len();
+        all.rotate_left(from.index(len));
         if is_reverse {
             all.reverse();
         }
@@ -171,9 +175,11 @@ fn lines_that_are_no_records_are_told_with_their_numbers() {
     for (line, why) in [
         ("[1]", "line 5: it is no JSON object"),
         ("{\"n\":1}", "line 5: the member \"id\" is missing"),
-        ("{\"id\":\"x\",\"n\":1}", "line 5: the key \"x\" is not of"),
-        ("{\"id\":null,\"n\":1}", "line 5: the key \"null\" is not of"),
-        ("{\"id\":9223372036854775808,\"n\":1}", "line 5: the key"),
+        ("{\"id\":\"x\",\"n\":1}", "line 5: member \"id\": the key \"x\" is not of"),
+        ("{\"id\":null,\"n\":1}", "line 5: member \"id\": null is no key"),
+        ("{\"id\":[5],\"n\":1}", "line 5: member \"id\": [5] is no key"),
+        ("{\"id\":9223372036854775808,\"n\":1}", "line 5: member \"id\": the key"),
+        ("{\"id\":6,\"n\":1,\"id\":true}", "line 5: member \"id\": true is no key"),
         ("{\"id\":7,\"n\":}", "at line 5, column 13"),
         ("{\"id\":7,\"n\":1} {", "at line 5, column 16: expected the end of the line"),
         ("{\"id\":7,\n\"n\":1}", "at line 5, column 9: expected the value to end in its line"),
@@ -225,14 +231,19 @@ fn an_index_and_a_feed_see_what_is_loaded() {
 
 #[test]
 fn a_key_that_comes_twice_is_a_conflict_wherever_it_comes() {
-    for bytes in [1, 1 << 20] {
-        let db = Database::memory().unwrap();
-        let records = [(Key::I64(7), r#"{"n":1}"#), (Key::I64(8), "{}"), (Key::I64(7), "{}")];
-        let error = load(&db, ("c", KeyKind::I64), records, held(bytes)).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Conflict);
-        assert!(error.message().contains("00000000000000000007"), "{error}");
-        assert!(db.documents().unwrap().is_empty());
-        is_sound(&db);
+    let few = [7, 8, 7].map(Key::I64).to_vec();
+    // In order but for one that came before: just now, in the same segment, in one before it.
+    let among = |other: i64| (0..200).chain([other]).chain(200..300).map(Key::I64).collect();
+    for keys in [few, among(199), among(150), among(7), among(250)] {
+        for bytes in [1, 1_000, 6_000, 1 << 20] {
+            let db = Database::memory().unwrap();
+            let records = keys.iter().map(|key| (key.clone(), r#"{"n":1}"#));
+            let error = load(&db, ("c", KeyKind::I64), records, held(bytes)).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Conflict);
+            assert!(error.message().contains("two records have the key 00000"), "{error}");
+            assert!(db.documents().unwrap().is_empty());
+            is_sound(&db);
+        }
     }
 }
 

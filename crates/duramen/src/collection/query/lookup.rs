@@ -17,8 +17,8 @@ const PAGE_ENTRIES: usize = 256;
 /// Of so many records an index may name one, or it is given up for a scan.
 const RECORDS_PER_ENTRY: u64 = 8;
 
-/// Entries in memory that are taken for one record: it may have got a key and lost it.
-const ENTRIES_PER_RECORD: usize = 2;
+/// Records with keys in memory of which one is taken to have its key still.
+const RECORDS_PER_KEPT_KEY: usize = 2;
 
 /// However few records there are, so many may be named.
 const NAMED_MIN: usize = 64;
@@ -104,7 +104,7 @@ fn read(
             return Ok(Some(Vec::new()));
         };
         // Many of them would be read in vain.
-        if entries.in_memory() / ENTRIES_PER_RECORD > most {
+        if entries.in_memory() / RECORDS_PER_KEPT_KEY > most {
             return Ok(None);
         }
         loop {

@@ -549,6 +549,35 @@ fn what_is_changed_by_a_filter_is_one_commit_of_what_it_finds() {
     assert_eq!(records.head().unwrap().revision(), Revision(3));
 }
 
+/// A record that a transaction deleted was one without a value where an index was asked.
+#[test]
+fn deleted_records_are_chosen_by_no_filter() {
+    for is_indexed in [false, true] {
+        let db = Database::memory().unwrap();
+        let records = db.create_collection("records", KeyKind::U64).unwrap();
+        let how = CommitOptions::default();
+        let all = (0..100_u64).map(|key| (key, format!(r#"{{"n":{key}}}"#)));
+        records.put_many(all, &how).unwrap();
+        if is_indexed {
+            records.create_index(&IndexDefinition::new("n", &["n"]).unwrap()).unwrap();
+        }
+        let missing = Filter::is_missing("n");
+        let either = Filter::eq("n", 7).or(missing.clone());
+        let mut change = db.transaction();
+        change.delete_records("records", &[5_u64.into(), 7_u64.into()]).unwrap();
+        change.put_record("records", &200_u64.into(), b"{}").unwrap();
+        change.delete_records("records", &[200_u64.into()]).unwrap();
+        for filter in [&missing, &either] {
+            assert_eq!(change.find_records("records", filter).unwrap(), []);
+            assert_eq!(change.update_records_where("records", filter, br#"{"z":1}"#).unwrap(), 0);
+            assert_eq!(change.delete_records_where("records", filter).unwrap(), 0);
+        }
+        change.commit(&how).unwrap();
+        assert_eq!(records.count().unwrap(), 98);
+        assert_eq!(records.scan(&crate::ScanOptions::default()).unwrap().count(), 98);
+    }
+}
+
 #[test]
 fn what_is_selected_stands_at_its_place() {
     let db = Database::memory().unwrap();
@@ -792,6 +821,15 @@ fn an_index_in_memory_that_names_many_records_is_not_read() {
     assert_eq!(ask("half = \"neither\""), (0, 0, 0));
     records.put(7_u64, r#"{"half":"neither"}"#, &CommitOptions::default()).unwrap();
     assert_eq!(ask("half = \"neither\""), (1, 0, 1));
+    // However often a record got the value and lost it, it is one.
+    for turn in 0..600 {
+        let half = if turn % 2 == 0 { "hot" } else { "cold" };
+        records.put(8_u64, format!(r#"{{"half":"{half}"}}"#), &CommitOptions::default()).unwrap();
+    }
+    let (entries, scanned, found) = ask("half = \"cold\"");
+    assert_eq!((scanned, found), (0, 1));
+    assert!(entries < 10, "{entries}");
+    assert_eq!(ask("half = \"hot\"").1, 0);
 }
 
 #[test]

@@ -1,6 +1,5 @@
 //! Changes of all records of which a filter is true.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::candidates::Candidates;
@@ -10,12 +9,11 @@ use crate::collection::{Collection, CollectionSnapshot, Key};
 use crate::engine::options::CommitOptions;
 use crate::error::Result;
 use crate::json::JsonPointer;
-use crate::node::PathId;
 use crate::patch;
 use crate::revision::Revision;
 use crate::snapshot::Snapshot;
 use crate::transaction::Transaction;
-use crate::tree::Tree;
+use crate::tree::children::is_there;
 
 impl Collection {
     /// Changes the records of which a filter is true by a JSON Merge Patch (RFC 7396), in one
@@ -76,11 +74,15 @@ impl Transaction {
         filter: &Filter,
         merge_patch: &[u8],
     ) -> Result<u64> {
+        let patch = patch::merge::read(merge_patch)?;
+        let keys = self.key_kind(name)?;
         let Some(Chosen { view, ordinals }) = self.choose(name, filter)? else { return Ok(0) };
         self.change_collection(name, |writer| {
             for &ordinal in &ordinals {
-                let place = JsonPointer::root().child(view.name(ordinal)?.as_ref());
-                patch::merge::apply(writer, &place, merge_patch)?;
+                let key = view.name(ordinal)?;
+                let place = JsonPointer::root().child(key.as_ref());
+                patch::merge::apply(writer, &place, &patch)
+                    .map_err(|error| error.in_context(format!("record {}", keys.shown(&key))))?;
             }
             Ok(ordinals.len() as u64)
         })
@@ -117,8 +119,10 @@ impl Transaction {
         };
         let mut candidates = match named {
             Some(mut named) => {
-                // Indexes know of nothing that is staged.
-                named.extend(staged_records(&tree, view.path())?);
+                // Indexes know of nothing that is staged. What is gone is not one without values.
+                let staged = Staged::of(&view)?;
+                named.retain(|ordinal| staged.gone.binary_search(ordinal).is_err());
+                named.extend(staged.there);
                 named.sort_unstable();
                 named.dedup();
                 Candidates::among(named, Some(expression), &(0..u64::MAX), false)
@@ -139,14 +143,28 @@ struct Chosen {
     ordinals: Vec<u64>,
 }
 
-/// The ordinals of the records that the staged transaction changed or made.
-fn staged_records(tree: &Tree, path: PathId) -> Result<BTreeSet<u64>> {
-    let (touched, born) = {
-        let data = tree.data.read();
-        let space = &data.spaces[data.schema.path(path).space.0 as usize];
-        (data.touched().to_vec(), space.committed..space.next)
-    };
-    let mut records = tree.records_of(&touched, path)?;
-    records.extend(born);
-    Ok(records)
+/// The ordinals of the records that the staged transaction changed, made or deleted, rising.
+struct Staged {
+    there: Vec<u64>,
+    gone: Vec<u64>,
+}
+
+impl Staged {
+    fn of(view: &RecordView) -> Result<Self> {
+        let (tree, path) = (view.tree(), view.path());
+        let (touched, born) = {
+            let data = tree.data.read();
+            let space = &data.spaces[data.schema.path(path).space.0 as usize];
+            (data.touched().to_vec(), space.committed..space.next)
+        };
+        let mut records = tree.records_of(&touched, path)?;
+        records.extend(born);
+        let mut staged = Self { there: Vec::new(), gone: Vec::new() };
+        for ordinal in records {
+            let record = view.node(ordinal);
+            let is_there = tree.read(|data| is_there(data, record, view.revision()))?;
+            if is_there { &mut staged.there } else { &mut staged.gone }.push(ordinal);
+        }
+        Ok(staged)
+    }
 }

@@ -32,6 +32,16 @@ pub(crate) struct ColumnBuilder {
     bytes: Vec<u8>,
 }
 
+/// How much a builder holds.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Sizes {
+    tags: usize,
+    numbers: usize,
+    counts: usize,
+    ends: usize,
+    bytes: usize,
+}
+
 /// The tags of a column by what their slots carry.
 #[derive(Default)]
 struct Sorted<'a> {
@@ -45,6 +55,30 @@ struct Sorted<'a> {
 }
 
 impl ColumnBuilder {
+    /// How much there is of each kind of thing.
+    pub(crate) fn sizes(&self) -> Sizes {
+        Sizes {
+            tags: self.tags.len(),
+            numbers: self.numbers.len(),
+            counts: self.counts.len(),
+            ends: self.ends.len(),
+            bytes: self.bytes.len(),
+        }
+    }
+
+    /// An empty one with room for so much.
+    #[cold]
+    pub(crate) fn with_room(sizes: Sizes) -> Self {
+        Self {
+            tags: Vec::with_capacity(sizes.tags),
+            numbers: Vec::with_capacity(sizes.numbers),
+            counts: Vec::with_capacity(sizes.counts),
+            has_counts: false,
+            ends: Vec::with_capacity(sizes.ends),
+            bytes: Vec::with_capacity(sizes.bytes),
+        }
+    }
+
     /// How many slots.
     pub(crate) fn len(&self) -> usize {
         self.tags.len()
@@ -104,6 +138,16 @@ impl ColumnBuilder {
             }
             _ => (0..slots).for_each(|_| self.push(datum)),
         }
+    }
+
+    /// The encoding.
+    ///
+    /// # Panics
+    /// If there are more than 65,535 slots.
+    pub(crate) fn encoded(&self) -> Vec<u8> {
+        let mut cell = Vec::new();
+        self.encode(&mut cell);
+        cell
     }
 
     /// Appends the encoding.
@@ -169,7 +213,18 @@ impl ColumnBuilder {
         }
     }
 
-    fn texts(&self) -> Vec<&[u8]> {
+    /// The strings of all slots, if these are all that they have, and need no escapes.
+    pub(in crate::encoding) fn plain_texts(&self) -> Option<Vec<&[u8]>> {
+        self.tags.iter().all(|&tag| tag == tag::PLAIN_TEXT).then(|| self.texts())
+    }
+
+    /// The numbers that slots carry.
+    pub(crate) fn numbers(&self) -> &[i64] {
+        &self.numbers
+    }
+
+    /// The strings that slots carry.
+    pub(crate) fn texts(&self) -> Vec<&[u8]> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         let span = |(start, end): (usize, &usize)| self.bytes.get(start..*end).unwrap_or_default();
         starts.zip(&self.ends).map(span).collect()
