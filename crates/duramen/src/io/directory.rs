@@ -15,6 +15,10 @@ use super::{
     Access, Device, File, Lock, Mapped, Mapping, check_path, mapped_bytes, split_path, write_all_at,
 };
 
+/// How often the file of a lock is read until the holder in it is whole. Who writes it may be
+/// stopped in the middle for as long as the scheduler likes, so that this is bounded.
+const HOLDER_READS: usize = 1_000;
+
 /// A path as far as it is there, by no links, and all directories that it is in.
 pub(crate) fn directories_around(path: &Path) -> Vec<PathBuf> {
     let absolute = std::path::absolute(path).unwrap_or_default();
@@ -151,8 +155,8 @@ impl Device for DirectoryDevice {
         (&file).read_to_end(&mut old)?;
         let file = DirectoryFile(file);
         // One write over the last holder, with spaces for the rest of it: a file that is cut first
-        // is empty for whoever asks in between.
-        let text = format!("{holder:<width$}", width = old.len());
+        // is empty for whoever asks in between. Twice, as reads may see a part of a write.
+        let text = format!("{:<width$}", format!("{holder}\n{holder}\n"), width = old.len());
         if text.as_bytes() != old {
             write_all_at(&file, text.as_bytes(), 0)?;
         }
@@ -160,8 +164,16 @@ impl Device for DirectoryDevice {
     }
 
     fn lock_holder(&self, path: &str) -> io::Result<String> {
-        let bytes = fs::read(self.file_path(path)?)?;
-        Ok(String::from_utf8_lossy(&bytes).trim_end_matches(' ').to_owned())
+        let path = self.file_path(path)?;
+        let mut text = String::new();
+        for _ in 0..HOLDER_READS {
+            text = String::from_utf8_lossy(&fs::read(&path)?).into_owned();
+            if let Some(holder) = whole_holder(&text) {
+                return Ok(holder.to_owned());
+            }
+            std::thread::yield_now();
+        }
+        Ok(text.trim_end().to_owned())
     }
 
     fn hold(&self, path: &str) -> io::Result<Option<Box<dyn Lock>>> {
@@ -180,6 +192,12 @@ fn try_lock(file: &fs::File) -> io::Result<()> {
         TryLockError::WouldBlock => io::ErrorKind::WouldBlock.into(),
         TryLockError::Error(error) => error,
     })
+}
+
+/// The holder that stands in the file of a lock, unless it is just being written.
+fn whole_holder(text: &str) -> Option<&str> {
+    let (holder, rest) = text.split_once('\n')?;
+    rest.split_once('\n').is_some_and(|(again, _)| again == holder).then_some(holder)
 }
 
 fn sync_directory(path: &Path) -> io::Result<()> {
@@ -259,6 +277,19 @@ mod tests {
                 assert!(HOLDERS.contains(&holder.as_str()), "{holder:?}");
             }
         });
+    }
+
+    /// A read once saw the first half of a write and the rest of the holder before.
+    #[test]
+    fn a_holder_that_is_half_written_is_none() {
+        let [old, new] = ["4194303\n4194303\n", "12\n12\n          "];
+        assert_eq!(whole_holder(old), Some("4194303"));
+        assert_eq!(whole_holder(new), Some("12"));
+        for written in 1..6 {
+            let text = format!("{}{}", &new[..written], &old[written..]);
+            assert_eq!(whole_holder(&text), None, "{text:?}");
+            assert_eq!(whole_holder(&old[..written + 9]), None);
+        }
     }
 
     /// Closing the file alone once left the lock with a process that was just forked off.
