@@ -24,7 +24,9 @@ use crate::series::Points;
 
 use digest::DumpDigest;
 pub use load::DumpLoad;
+pub(crate) use load::SeriesLoad;
 use series::SeriesDump;
+pub(crate) use series::{PointItems, deletes_until};
 
 /// One thing that a dump says.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,7 +3,8 @@
 //! The new database is written by the engine itself, revision by revision, from what is left of the
 //! old one; so it is whole, whatever the old one is. Documents keep their names, options, tags
 //! and what is known of purges, revisions their numbers, timestamps, authors and messages. The ids
-//! of values, commit sequences and commit timestamps are those of the new database.
+//! of values, commit sequences and commit timestamps are those of the new database, but for series:
+//! what was written to them stays readable as of the same commits.
 //!
 //! Invariants:
 //! - nothing of the damaged database is written;
@@ -205,6 +206,7 @@ fn repair(
         report: RepairReport { damage, ..RepairReport::default() },
     };
     let documents = repair.documents(&trees)?;
+    repair.series(&trees, &documents.iter().map(|(name, _)| name.as_str()).collect())?;
     let total = documents.iter().map(|(_, tree)| tree.data.read().rows.last()).sum();
     let mut done = 0;
     let mut step = || {
@@ -235,7 +237,6 @@ fn repair(
     if unfounded.contains_key(&TreeId::SERIES) {
         repair.lose(None, NO_REVISIONS, "the last changes of what series there are");
     }
-    repair.series()?;
     repair.finish()
 }
 

@@ -25,8 +25,9 @@ verify and what is lost for it. Nothing of the damaged database is changed; no p
 writing it. Of what is lost a document lacks just that: members are left out, elements and whole
 values are null. Revisions keep their numbers, times, authors and messages, documents their names,
 options, tags and what is known of purges; ids of values are new. Exits with 1 if anything is lost.
-Of series the points there were last are taken over, in commits of their own: what was replaced or
-deleted before is not, and does not count as lost.
+Series have all that was written to them, also what was replaced or deleted since, and are read
+`--at` the same commits; how they were named and defined before is not taken over. Deleted series
+and windows of rollups whose points are not kept any more are not either, and count as lost.
 
 Restore a backup instead if there is one.";
 

@@ -15,7 +15,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::export::{ExportedFacts, ExportedRevision, HistoryImport};
 use crate::io::Device;
 
-use series::SeriesLoad;
+pub(crate) use series::SeriesLoad;
 
 /// How long the device may lag behind while loading: until the end nothing is promised.
 const SYNC_INTERVAL_MS: u32 = 1_000;

@@ -52,9 +52,9 @@ struct CommitItems {
     waiting: Vec<CommitTime>,
 }
 
-/// Points on their way into items.
+/// Points of a series on their way into items.
 #[derive(Debug)]
-struct PointItems {
+pub(crate) struct PointItems {
     series: String,
     reading: Reading,
     points: Points,
@@ -118,7 +118,7 @@ impl SeriesDump {
         loop {
             if let Some(points) = &mut self.points {
                 match points.next()? {
-                    Some(item) => return Ok(Some(item)),
+                    Some(item) => return Ok(Some(DumpItem::Points(item))),
                     None => self.points = None,
                 }
             }
@@ -144,22 +144,22 @@ impl SeriesDump {
     }
 
     fn begin(&mut self, info: SeriesInfo) -> Result<()> {
-        let (series, value_type) = (info.name.clone(), info.definition.value_type);
         let view = Arc::clone(&self.view);
         let snapshot = SeriesSnapshot::new(view, Arc::new(info), self.sequence).kept_at(self.now);
-        let mut deletes = snapshot.deletes()?;
-        deletes.retain(|delete| delete.sequence <= self.sequence);
-        // Those of one commit stay in its order.
-        deletes.sort_by_key(|delete| delete.sequence);
-        self.deletes = Some((series.clone(), deletes.into_iter()));
-        let Some(span) = snapshot.kept(TimeSpan { first: i64::MIN, last: i64::MAX })? else {
-            return Ok(());
-        };
-        let reading = snapshot.read(Course { span, direction: Direction::Rising })?;
-        let (points, sequences) = (Points::new(value_type), Sequences::All(CommitSequence(0)));
-        self.points = Some(PointItems { series, reading, points, sequences, said: 0 });
+        let deletes = deletes_until(&snapshot)?;
+        self.deletes = Some((snapshot.info().name.clone(), deletes.into_iter()));
+        self.points = PointItems::of(&snapshot)?;
         Ok(())
     }
+}
+
+/// What was deleted of a series until a snapshot of it, in the order of the commits.
+pub(crate) fn deletes_until(snapshot: &SeriesSnapshot) -> Result<Vec<Delete>> {
+    let mut deletes = snapshot.deletes()?;
+    deletes.retain(|delete| delete.sequence <= snapshot.sequence());
+    // Those of one commit stay in its order.
+    deletes.sort_by_key(|delete| delete.sequence);
+    Ok(deletes)
 }
 
 impl CommitItems {
@@ -179,7 +179,19 @@ impl CommitItems {
 }
 
 impl PointItems {
-    fn next(&mut self) -> Result<Option<DumpItem>> {
+    /// All that was written to a series until a snapshot of it and is kept; none if it keeps
+    /// nothing.
+    pub(crate) fn of(snapshot: &SeriesSnapshot) -> Result<Option<Self>> {
+        let all = TimeSpan { first: i64::MIN, last: i64::MAX };
+        let Some(span) = snapshot.kept(all)? else { return Ok(None) };
+        let reading = snapshot.read(Course { span, direction: Direction::Rising })?;
+        let SeriesInfo { name, definition, .. } = snapshot.info();
+        let (series, points) = (name.clone(), Points::new(definition.value_type));
+        let sequences = Sequences::All(CommitSequence(0));
+        Ok(Some(Self { series, reading, points, sequences, said: 0 }))
+    }
+
+    pub(crate) fn next(&mut self) -> Result<Option<DumpedPoints>> {
         while self.points.len() - self.said < ITEM_LEN {
             self.forget_said();
             if !self.reading.read_written(&mut self.points, &mut self.sequences)? {
@@ -195,7 +207,7 @@ impl PointItems {
         points.append(&self.points, places.clone());
         let commits = places.map(|at| self.sequences.get(at)).collect();
         let series = self.series.clone();
-        Ok(Some(DumpItem::Points(DumpedPoints { series, points, commits })))
+        Ok(Some(DumpedPoints { series, points, commits }))
     }
 
     fn forget_said(&mut self) {

@@ -13,7 +13,8 @@
 //! - documents and series share one namespace: who makes either has the turn of the documents'
 //!   catalogue.
 
-use std::ops::{Bound, Range};
+use std::collections::BTreeMap;
+use std::ops::{Bound, ControlFlow, Range};
 use std::sync::{Arc, LazyLock};
 
 use crate::engine::View;
@@ -101,6 +102,38 @@ pub(crate) fn begun_with(
         }
     }
     Ok(Some(found))
+}
+
+/// The last name of every series there ever was up to a state of the catalogue.
+pub(crate) fn last_names(tags: &Tree, revision: u32) -> Result<BTreeMap<TreeId, String>> {
+    let mut last: BTreeMap<TreeId, (u32, String)> = BTreeMap::new();
+    let Some(map) = map_of(tags, revision)? else { return Ok(BTreeMap::new()) };
+    let number = {
+        let schema = &tags.data.read().schema;
+        schema.path(map.path()).entry.and_then(|entries| schema.field(entries, b"number"))
+    };
+    let Some(number) = number else { return Ok(BTreeMap::new()) };
+    let all = KeyRange { low: Bound::Unbounded, high: Bound::Unbounded };
+    for (name, ordinal) in tags.entry_keys(map.path(), &all, false, usize::MAX)?.iter() {
+        let numbers = tags.read(|data| {
+            let mut numbers = Vec::new();
+            data.versions(node(number, ordinal), revision, &mut |set, state| {
+                if let Datum::Int(own) = state {
+                    numbers.push((set, own.cast_unsigned()));
+                }
+                ControlFlow::Continue(())
+            })?;
+            Ok(numbers)
+        })?;
+        for (set, own) in numbers {
+            let Some(series) = series_number(own) else { continue };
+            let known = last.entry(series).or_default();
+            if known.0 <= set {
+                *known = (set, String::from_utf8_lossy(name).into_owned());
+            }
+        }
+    }
+    Ok(last.into_iter().map(|(series, (_, name))| (series, name)).collect())
 }
 
 fn order_of(tags: &Tree, map: NodeId, revision: u32) -> Result<Option<Sequence>> {

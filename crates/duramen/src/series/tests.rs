@@ -4,6 +4,7 @@ mod blocks;
 mod dumps;
 mod lifecycle;
 mod model;
+mod repairs;
 mod rollups;
 mod rules;
 mod staging;

@@ -185,6 +185,12 @@ impl YoungSeries {
         Frozen { generations }.commits()
     }
 
+    /// The series of which anything is young, in the order of their numbers.
+    pub(crate) fn series(&self) -> Vec<TreeId> {
+        let generations = self.generations.lock().clone();
+        Frozen { generations }.series()
+    }
+
     /// Approximate bytes of what replaying the journal has staged.
     pub(crate) fn bytes(&self) -> usize {
         self.staged_bytes.load(Ordering::Relaxed)

@@ -26,7 +26,7 @@ const WRITTEN_BYTES: usize = if cfg!(test) { 1 << 10 } else { LOADED_SERIES_BYTE
 
 /// Series on their way into a new database.
 #[derive(Debug, Default)]
-pub(super) struct SeriesLoad {
+pub(crate) struct SeriesLoad {
     catalogue: Option<Catalogue>,
     /// The last commit that changed any.
     last: CommitTime,
@@ -56,7 +56,7 @@ struct Open {
 }
 
 impl SeriesLoad {
-    pub(super) fn rule(&mut self, database: &Database, text: &str) -> Result<()> {
+    pub(crate) fn rule(&mut self, database: &Database, text: &str) -> Result<()> {
         if self.is_over || self.last.0.0 > 0 || self.open.is_some() || self.catalogue.is_some() {
             return Err(misplaced("the rules of series"));
         }
@@ -69,7 +69,7 @@ impl SeriesLoad {
         catalogue.transaction.load_series_rules(&taken)
     }
 
-    pub(super) fn define(&mut self, database: &Database, name: &str, record: &str) -> Result<()> {
+    pub(crate) fn define(&mut self, database: &Database, name: &str, record: &str) -> Result<()> {
         if self.is_over || self.last.0.0 > 0 || self.open.is_some() {
             return Err(misplaced("a series"));
         }
@@ -87,7 +87,7 @@ impl SeriesLoad {
         catalogue.transaction.load_series(&info)
     }
 
-    pub(super) fn push_commits(
+    pub(crate) fn push_commits(
         &mut self,
         database: &Database,
         commits: &[(CommitSequence, Micros)],
@@ -109,7 +109,12 @@ impl SeriesLoad {
         self.write_if_much(database)
     }
 
-    pub(super) fn push_points(&mut self, database: &Database, given: &DumpedPoints) -> Result<()> {
+    /// Takes it that there was a commit that changed series, whenever that was made.
+    pub(crate) fn reach(&mut self, commit: CommitSequence) {
+        self.last.0 = self.last.0.max(commit);
+    }
+
+    pub(crate) fn push_points(&mut self, database: &Database, given: &DumpedPoints) -> Result<()> {
         let last_commit = self.last.0;
         let open = self.open(database, &given.series)?;
         if !open.deletes.is_empty() {
@@ -138,7 +143,7 @@ impl SeriesLoad {
         Ok(())
     }
 
-    pub(super) fn push_deletes(
+    pub(crate) fn push_deletes(
         &mut self,
         database: &Database,
         series: &str,
@@ -159,7 +164,7 @@ impl SeriesLoad {
     }
 
     /// Documents come, or the end.
-    pub(super) fn finish(&mut self, database: &Database) -> Result<()> {
+    pub(crate) fn finish(&mut self, database: &Database) -> Result<()> {
         if self.is_over {
             return Ok(());
         }

@@ -74,6 +74,21 @@ impl StoredRollup {
         })
     }
 
+    /// How many windows before the one that a time is in had points of good quality, as far as they
+    /// are kept.
+    pub(crate) fn windows_before(&self, time: i64, now: Micros) -> Result<u64> {
+        let start = self.rollup.start(time).unwrap_or(time);
+        let span = TimeSpan { first: self.rollup.from(now), last: start.saturating_sub(1) };
+        let mut windows = 0;
+        if span.first <= span.last {
+            self.each_row(span, &mut |row| {
+                windows += u64::from(row.summary.good > 0);
+                Ok(())
+            })?;
+        }
+        Ok(windows)
+    }
+
     fn each_of(
         &self,
         span: TimeSpan,

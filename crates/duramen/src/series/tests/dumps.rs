@@ -17,7 +17,7 @@ use crate::{
 const NAMES: [&str; 3] = ["a", "b/1", "c"];
 
 #[derive(Debug, Clone)]
-enum Step {
+pub(super) enum Step {
     /// Points of each of some series, in one commit.
     Append(Vec<(usize, i64, i64)>),
     Delete(usize, i64, i64),
@@ -30,7 +30,7 @@ enum Step {
     Reopen,
 }
 
-fn step() -> impl Strategy<Value = Step> {
+pub(super) fn step() -> impl Strategy<Value = Step> {
     let time = prop_oneof![20 => 0_i64..90, 1 => Just(i64::MAX), 1 => Just(i64::MIN)];
     let points = prop::collection::vec((0..NAMES.len(), time, any::<i64>()), 1..30);
     prop_oneof![
@@ -66,7 +66,7 @@ fn definition(of: usize) -> SeriesDefinition {
     }
 }
 
-fn play(db: &mut Reopened, step: &Step) {
+pub(super) fn play(db: &mut Reopened, step: &Step) {
     match step {
         Step::Checkpoint => return db.checkpoint().unwrap(),
         Step::Compact => return db.compact(),
@@ -111,13 +111,13 @@ fn play(db: &mut Reopened, step: &Step) {
     transaction.commit(&CommitOptions::default()).unwrap();
 }
 
-fn dumped(db: &Database) -> (Vec<DumpItem>, DumpSummary) {
+pub(super) fn dumped(db: &Database) -> (Vec<DumpItem>, DumpSummary) {
     let mut dump = db.snapshot().dump().unwrap();
     let items = dump.by_ref().collect::<Result<_, _>>().unwrap();
     (items, dump.summary())
 }
 
-fn options() -> Options {
+pub(super) fn options() -> Options {
     Options { background: false, ..Options::default() }
 }
 
@@ -138,7 +138,7 @@ fn aggregated(db: &Database, name: &str, at: CommitSequence) -> String {
     format!("{:?}", snapshot.aggregate(Micros(0)..Micros(100), &options).unwrap())
 }
 
-fn compare(before: &Database, after: &Database) {
+pub(super) fn compare(before: &Database, after: &Database) {
     let all = before.find_series(&SeriesFilter::default()).unwrap();
     assert_eq!(after.find_series(&SeriesFilter::default()).unwrap(), all);
     assert_eq!(after.series_rules().unwrap(), before.series_rules().unwrap());
