@@ -36,7 +36,8 @@ pub struct LogQuery {
     pub hash: bool,
     /// Only those that changed this value or anything below it. A pointer names what is there at
     /// the newest revision up to `to`; an id names a value that any revision has. A tagged revision
-    /// from before the history begins is listed if the value is not as in the one kept before it.
+    /// from before the history begins, and the one that it begins with, are listed if the value is
+    /// not as in the one kept before; the oldest one if it is there.
     pub path: Option<Target>,
 }
 
@@ -166,11 +167,7 @@ impl Log {
         }
         if let Some(search) = &mut self.search {
             let until = short(Revision(self.next));
-            let change = self.tree.change_before(search, until)?.map(|change| change.revision);
-            let change = match change {
-                None => self.tree.pinned_change_before(search, until)?,
-                change => change,
-            };
+            let change = self.tree.kept_change_before(search, until)?;
             self.next = change.map_or(0, |revision| revision.0);
             if self.next < self.first || self.next == 0 {
                 return Ok(None);

@@ -109,14 +109,22 @@ impl Tree {
         self.find_change(search, from.max(search.born), Direction::Forth)
     }
 
-    /// The newest change in a revision up to `until` that is kept though the history begins after
-    /// it. What was dropped between two such revisions counts as changed in the later one.
-    pub(crate) fn pinned_change_before(
+    /// The newest change in a revision up to `until`, those that are kept though the history begins
+    /// after them among them. What was dropped between two revisions counts as changed in the later
+    /// one; so the first of the history is no change where the one before it shows the same.
+    pub(crate) fn kept_change_before(
         &self,
-        search: &ChangeSearch,
+        search: &mut ChangeSearch,
         until: u32,
     ) -> Result<Option<Revision>> {
         let kept = self.data.read().kept.clone();
+        if let Some(change) = self.change_before(search, until)? {
+            let first = kept.first();
+            let before = kept.pinned().last().filter(|_| change.revision.0 == u64::from(first));
+            if before.is_none() || self.has_changed(search.node, before.copied(), first)? {
+                return Ok(Some(change.revision));
+            }
+        }
         let end = kept.pinned().partition_point(|&revision| revision <= until);
         for index in (0..end).rev() {
             let before = index.checked_sub(1).map(|earlier| kept.pinned()[earlier]);
