@@ -1,6 +1,7 @@
 //! A revision of an exported history, or what is said of the document, as a line of JSON.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use duramen::{
@@ -43,6 +44,8 @@ struct Line<'a> {
     hash: Option<Cow<'a, str>>,
     #[serde(default, skip_serializing_if = "<[String]>::is_empty")]
     counted: Cow<'a, [String]>,
+    #[serde(default, skip_serializing_if = "has_none")]
+    versions: Cow<'a, BTreeMap<String, u64>>,
 }
 
 /// Where a member of an object goes once the patch was applied.
@@ -70,6 +73,10 @@ impl<'a> Place<'a> {
 struct Kind {
     options: Option<serde::de::IgnoredAny>,
     tags: Option<serde::de::IgnoredAny>,
+}
+
+fn has_none(versions: &BTreeMap<String, u64>) -> bool {
+    versions.is_empty()
 }
 
 /// A document can be `null`, which is not the same as no value.
@@ -109,6 +116,7 @@ fn write_with(
         deleted: exported.content == ExportedContent::Deleted,
         hash: exported.hash.map(|hash| Cow::Owned(hash.to_string())),
         counted: Cow::Borrowed(&exported.counted),
+        versions: Cow::Borrowed(&exported.versions),
     };
     write_line(&line, out)
 }
@@ -171,6 +179,7 @@ fn parse_revision(text: &[u8]) -> duramen::Result<ExportedRevision> {
         content,
         hash: line.hash.map(|hash| hash.parse::<ContentHash>()).transpose()?,
         counted: line.counted.into_owned(),
+        versions: line.versions.into_owned(),
     })
 }
 
@@ -210,6 +219,7 @@ mod tests {
                 message: None,
                 hash: (content != ExportedContent::Deleted).then(|| ContentHash::of_json(b"7")),
                 counted: vec!["k\"".to_owned()],
+                versions: [("l".to_owned(), 7)].into(),
                 content,
             };
             let mut line = Vec::new();

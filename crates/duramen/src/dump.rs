@@ -90,8 +90,8 @@ pub struct DumpSummary {
     pub points: u64,
     /// The SHA-256 of all of it. Databases have the same one exactly if their documents have the
     /// same names, options, tags and purges, and the same revisions with the same timestamps,
-    /// authors, messages and values; and if their series have the same names, definitions and
-    /// rules, and the same points as of the same commits.
+    /// authors, messages, values and versions of records; and if their series have the same names,
+    /// definitions and rules, and the same points as of the same commits.
     pub hash: ContentHash,
 }
 

@@ -8,6 +8,8 @@
 //! - taking over a history gives the same revisions with the same revision timestamps, or fails
 //!   at the first that differs and takes nothing of it, so it can be begun again at any time.
 
+use std::collections::BTreeMap;
+
 use crate::content_hash::ContentHash;
 use crate::database::Database;
 use crate::document::Document;
@@ -21,6 +23,7 @@ use crate::transaction::Transaction;
 use crate::tree::MemberMove;
 use crate::tree::kept::Kept;
 
+use counted::{Counts, Differing};
 pub use facts::ExportedFacts;
 
 mod counted;
@@ -44,8 +47,11 @@ pub struct ExportedRevision {
     /// The hash of the value, which is compared with when the revision is taken over.
     pub hash: Option<ContentHash>,
     /// The keys of a collection's records that got their next version though nothing of them
-    /// differs: all that differed was purged.
+    /// differs: all that differed was purged, or was in revisions that were dropped.
     pub counted: Vec<String>,
+    /// By their keys the versions of a collection's records that have another one than counting
+    /// from the revisions before gives, because some were dropped.
+    pub versions: BTreeMap<String, u64>,
 }
 
 /// What a revision made of a document.
@@ -73,8 +79,6 @@ pub struct HistoryExport {
     /// The numbers of the next one and of the last one, among them.
     next: u64,
     last: u64,
-    /// Something of the document was purged.
-    is_purged: bool,
 }
 
 /// A history that a document takes over.
@@ -127,22 +131,25 @@ impl Document {
     pub(crate) fn export_to(&self, last: Revision) -> HistoryExport {
         let kept = self.tree().kept();
         let last = kept.count_up_to(last.0);
-        // What does not say whether anything was purged is looked at as if it was.
-        let is_purged = self.purges().ok().is_none_or(|purges| !purges.is_empty());
-        HistoryExport { document: self.clone(), kept, next: 1, last, is_purged }
+        HistoryExport { document: self.clone(), kept, next: 1, last }
     }
 
-    /// A revision, which follows another one.
-    fn exported(&self, revision: Revision, before: Option<Revision>) -> Result<ExportedRevision> {
+    /// A revision, which follows another one among those that are kept.
+    fn exported(
+        &self,
+        revision: Revision,
+        before: Option<Revision>,
+        kept: &Kept,
+    ) -> Result<ExportedRevision> {
         let LogEntry { timestamp, committed, author, message, deleted, .. } =
             self.log_entry(revision)?;
-        let (content, hash) = if deleted {
-            (ExportedContent::Deleted, None)
+        let (content, hash, Counts { counted, versions }) = if deleted {
+            (ExportedContent::Deleted, None, Counts::default())
         } else {
-            let (content, hash) = self.exported_content(revision, before)?;
-            (content, Some(hash))
+            let (content, hash, differing) = self.exported_content(revision, before)?;
+            let counts = self.counts((revision, before), kept, differing.as_ref())?;
+            (content, Some(hash), counts)
         };
-        let counted = Vec::new();
         Ok(ExportedRevision {
             revision,
             timestamp,
@@ -152,6 +159,7 @@ impl Document {
             content,
             hash,
             counted,
+            versions,
         })
     }
 
@@ -164,33 +172,35 @@ impl Document {
         })
     }
 
+    /// What a revision made of the document, the hash of that, and what differs from the revision
+    /// before, where there was a value.
     fn exported_content(
         &self,
         revision: Revision,
         before: Option<Revision>,
-    ) -> Result<(ExportedContent, ContentHash)> {
+    ) -> Result<(ExportedContent, ContentHash, Option<Differing>)> {
         let snapshot = self.at(revision)?;
         let before = match before {
             Some(before) if !self.log_entry(before)?.deleted => before,
             _ => {
                 let value = snapshot.to_json()?;
                 let hash = ContentHash::of_json(value.as_bytes());
-                return Ok((ExportedContent::Value(value), hash));
+                return Ok((ExportedContent::Value(value), hash, None));
             }
         };
         let diff = self.diff(before, revision)?;
-        let patch = diff.to_json_patch();
+        let (patch, differing) = (diff.to_json_patch(), Some(Differing::of(&diff)));
         if diff.moves.is_empty() {
             let hash = snapshot.content_hash()?;
-            return Ok((ExportedContent::Patch { patch, moves: diff.moves }, hash));
+            return Ok((ExportedContent::Patch { patch, moves: diff.moves }, hash, differing));
         }
         let value = snapshot.to_json()?;
         let hash = ContentHash::of_json(value.as_bytes());
         let bytes = diff.moves.iter().map(bytes_of).fold(patch.len(), usize::saturating_add);
         if bytes < value.len() {
-            return Ok((ExportedContent::Patch { patch, moves: diff.moves }, hash));
+            return Ok((ExportedContent::Patch { patch, moves: diff.moves }, hash, differing));
         }
-        Ok((ExportedContent::Value(value), hash))
+        Ok((ExportedContent::Value(value), hash, differing))
     }
 }
 
@@ -210,11 +220,8 @@ impl HistoryExport {
     fn exported(&self, number: u64) -> Result<ExportedRevision> {
         let revision = Revision(self.kept.numbered(number));
         let before = (number > 1).then(|| Revision(self.kept.numbered(number - 1)));
-        let follows = before.is_some_and(|before| before.next() == revision);
-        let exported = self.document.exported(revision, before)?;
-        let counted =
-            if self.is_purged && follows { self.document.counted(revision)? } else { Vec::new() };
-        Ok(ExportedRevision { revision: Revision(number), counted, ..exported })
+        let exported = self.document.exported(revision, before, &self.kept)?;
+        Ok(ExportedRevision { revision: Revision(number), ..exported })
     }
 }
 
@@ -364,6 +371,7 @@ impl HistoryImport {
         }
         given.stage(&mut transaction, name)?;
         transaction.count_records(name, &given.counted)?;
+        transaction.give_versions(name, &given.versions)?;
         let committed = transaction.commit(&CommitOptions {
             author: given.author.clone(),
             message: given.message.clone(),

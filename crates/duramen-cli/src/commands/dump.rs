@@ -25,9 +25,9 @@ The dump is of the last commit, beside processes that go on writing. The first l
 Then each document has a line with its name, one with its options, tags and purges if it has any,
 and one for each revision as `export --history` writes them. The last line counts them and has the
 SHA-256 of what they say. Databases have the same SHA-256 exactly if their documents have the same
-names, options, tags and purges, and the same revisions with the same timestamps, authors, messages
-and values; how they are stored, when they were committed and what is in one commit makes no
-difference.
+names, options, tags and purges, and the same revisions with the same timestamps, authors, messages,
+values and versions of records; how they are stored, when they were committed and what is in one
+commit makes no difference.
 
 Series stand before the documents: the rules of what is kept, what each of them is, the commits that
 changed any (number and time), then each one's points with their commits, and the spans that commits

@@ -27,8 +27,10 @@ message, hash as in `duramen log`, and one of
            order lists those that go elsewhere then, one after the other: {\"path\": \"/a/x\",
            \"before\": \"y\"}, without before to be the last
   deleted  true
-and for records of which all that the revision changed was purged
-  counted  their keys
+and of records whose versions do not follow from the revisions that are left, because what was
+changed was purged or revisions were dropped by retention,
+  counted   keys of those that got their next version though nothing of them differs
+  versions  the versions that others have, {KEY: VERSION}
 If the document has options or tags, or something of it was purged, a line before them tells that:
 {\"options\": {\"ids\": {PATH: FIELD}, \"maps\": [PATH]}, \"tags\": [{name, revision, hash,
 timestamp, author, message}], \"purges\": [{place, timestamp, author, message}]}.

@@ -1,5 +1,7 @@
 //! How operations are done in a database, and what it tells of that.
 
+use std::collections::BTreeMap;
+
 use duramen::{
     CommitOptions, Committed, ContentHash, Database, Document, ErrorKind, ExportedContent,
     ExportedRevision, JsonPointer, Micros, Outcome, Result, Revision, Transaction,
@@ -177,6 +179,7 @@ fn import(
         content,
         hash,
         counted: Vec::new(),
+        versions: BTreeMap::new(),
     })?;
     assert!(pushed, "a new revision of {name:?} was there already");
     Ok(Told::since(before, db, vec![(name.to_owned(), import.finish()?)]))

@@ -123,6 +123,11 @@ impl DumpDigest {
             self.bytes(b"counted");
             self.bytes(key.as_bytes());
         }
+        for (key, version) in &revision.versions {
+            self.bytes(b"version");
+            self.bytes(key.as_bytes());
+            self.number(*version);
+        }
     }
 
     fn number(&mut self, number: u64) {

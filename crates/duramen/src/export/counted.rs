@@ -1,47 +1,215 @@
-//! Which records got a version in a revision though nothing of them differs any more.
+//! What records count that does not follow from the values of the revisions that are told.
+//!
+//! Invariant: what is told is about these values alone, so a history that was taken over tells the
+//! same, whether revisions before it or between them were dropped here or elsewhere.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::document::Document;
 use crate::error::{Error, ErrorKind, Result};
-use crate::node::NodeId;
+use crate::node::{NodeId, PathId};
 use crate::revision::Revision;
+use crate::state::Datum;
 use crate::transaction::Transaction;
-use crate::tree::Tree;
 use crate::tree::data::node;
 use crate::tree::history::short;
+use crate::tree::kept::Kept;
 use crate::tree::records::version_path;
 use crate::tree::schema::ROOT;
 use crate::tree::serialize::Format;
+use crate::tree::{Diff, Tree};
+
+/// Records looked at under one lock.
+const RECORDS_AT_ONCE: u64 = 4_096;
+
+/// The records whose versions are not what counting gives.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    /// Those that got their next version though nothing of them differs.
+    pub(super) counted: Vec<String>,
+    /// Those that have another one.
+    pub(super) versions: BTreeMap<String, u64>,
+}
+
+/// The names of the root's members in which two values differ.
+#[derive(Debug)]
+pub(super) struct Differing(BTreeSet<String>);
+
+impl Differing {
+    pub(super) fn of(diff: &Diff) -> Self {
+        let changed = diff.changes.iter().map(|change| &change.pointer);
+        // A record that goes to another place is what it was.
+        let moved = diff.moves.iter().map(|moved| &moved.member);
+        let moved = moved.filter(|member| member.tokens().len() > 1);
+        let names = changed.chain(moved).filter_map(|pointer| pointer.tokens().next());
+        Self(names.map(str::to_owned).collect())
+    }
+}
+
+/// How a record is at a revision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Presence {
+    /// It was not born, or nothing of it is kept.
+    Never,
+    There,
+    /// Since a revision.
+    Gone(u32),
+}
+
+/// A collection of which revisions are told.
+struct Counted<'t> {
+    tree: &'t Tree,
+    kept: &'t Kept,
+    /// The paths of the records, and of what counts their versions.
+    records: PathId,
+    version: PathId,
+}
 
 impl Document {
-    /// The keys of such records, sorted; none of a document that is no collection.
-    pub(super) fn counted(&self, revision: Revision) -> Result<Vec<String>> {
+    /// What the records of a revision count, which follows another one among those that are kept;
+    /// `differing` is what differs between the two, where both have a value.
+    pub(super) fn counts(
+        &self,
+        (revision, before): (Revision, Option<Revision>),
+        kept: &Kept,
+        differing: Option<&Differing>,
+    ) -> Result<Counts> {
         let (_, tree) = self.parts();
         let (records, version) = {
             let schema = &tree.data.read().schema;
             (schema.path(ROOT).entry, version_path(schema))
         };
-        let (Some(records), Some(version)) = (records, version) else { return Ok(Vec::new()) };
-        let mut counted = Vec::new();
-        for changed in tree.changed(revision)?.into_iter().filter(|node| node.path() == version) {
-            let record = node(records, changed.ordinal().0);
-            let now = text(tree, record, short(revision))?;
-            if now.is_some() && now == text(tree, record, short(revision) - 1)? {
-                counted.extend(tree.name_of(record)?);
-            }
+        let (Some(records), Some(version)) = (records, version) else {
+            return Ok(Counts::default());
+        };
+        let counted = Counted { tree, kept, records, version };
+        let before = before.map(short);
+        let follows = before.is_some_and(|before| before + 1 == short(revision));
+        let ordinals = match differing {
+            Some(_) if follows => counted.saved(revision)?,
+            _ => counted.all(short(revision))?,
+        };
+        let mut counts = Counts::default();
+        for ordinal in ordinals {
+            counted.look((ordinal, before, short(revision)), differing, &mut counts)?;
         }
-        counted.sort_unstable();
-        Ok(counted)
+        counts.counted.sort_unstable();
+        Ok(counts)
     }
 }
 
-/// A record as it is at a revision, whatever its collection is; none if it is not there.
-fn text(tree: &Tree, record: NodeId, revision: u32) -> Result<Option<Vec<u8>>> {
-    if tree.read(|data| Ok(data.state(record, revision)?.is_absent()))? {
-        return Ok(None);
+impl Counted<'_> {
+    /// The records that a revision saved or made, as far as any has a version that is stored.
+    fn saved(&self, revision: Revision) -> Result<Vec<u64>> {
+        let at = short(revision);
+        let changed = self.tree.changed(revision)?.into_iter();
+        let changed = changed.filter(|node| node.path() == self.version);
+        let mut saved: Vec<u64> = changed.map(|node| node.ordinal().0).collect();
+        let born = self.tree.first_record_born(at)?..self.tree.first_record_born(at + 1)?;
+        saved.extend(self.versioned(born, at)?);
+        Ok(saved)
     }
-    let mut text = Vec::new();
-    tree.append_json((record, revision), &Format::default(), &mut text)?;
-    Ok(Some(text))
+
+    /// All records with a version that is stored.
+    fn all(&self, at: u32) -> Result<Vec<u64>> {
+        self.versioned(0..self.tree.first_record_born(at + 1)?, at)
+    }
+
+    /// Those of some records with a version that is stored.
+    fn versioned(&self, among: std::ops::Range<u64>, at: u32) -> Result<Vec<u64>> {
+        let mut all = Vec::new();
+        let mut first = among.start;
+        while first < among.end {
+            let some = first..among.end.min(first + RECORDS_AT_ONCE);
+            first = some.end;
+            all.extend(self.tree.read(|data| {
+                let mut found = Vec::new();
+                for ordinal in some.clone() {
+                    if matches!(data.state(node(self.version, ordinal), at)?, Datum::Int(_)) {
+                        found.push(ordinal);
+                    }
+                }
+                Ok(found)
+            })?);
+        }
+        Ok(all)
+    }
+
+    fn look(
+        &self,
+        (ordinal, before, at): (u64, Option<u32>, u32),
+        differing: Option<&Differing>,
+        counts: &mut Counts,
+    ) -> Result<()> {
+        let record = node(self.records, ordinal);
+        if self.presence(record, at)? != Presence::There {
+            return Ok(());
+        }
+        let Some(key) = self.tree.name_of(record)? else { return Ok(()) };
+        let found = self.tree.record_version(record, at)?;
+        let (known, differs) = match self.last(record, before)? {
+            None => (0, true),
+            Some((last, is_removed)) => {
+                let differs = is_removed
+                    || match differing.filter(|_| Some(last) == before) {
+                        Some(differing) => differing.0.contains(&key),
+                        None => self.text(record, last)? != self.text(record, at)?,
+                    };
+                (self.tree.record_version(record, last)?, differs)
+            }
+        };
+        if found == known + u64::from(differs) {
+            return Ok(());
+        }
+        if found == known + 1 {
+            counts.counted.push(key);
+        } else {
+            counts.versions.insert(key, found);
+        }
+        Ok(())
+    }
+
+    /// The last kept revision up to one in which a record was there, and whether it was removed
+    /// since, not only the whole document.
+    fn last(&self, record: NodeId, until: Option<u32>) -> Result<Option<(u32, bool)>> {
+        let (mut at, mut is_removed) = (until.unwrap_or(0), false);
+        while at > 0 {
+            if let Some(deleted) = self.tree.deleted_in(at)? {
+                at = self.before(short(deleted));
+                continue;
+            }
+            match self.presence(record, at)? {
+                Presence::Never => return Ok(None),
+                Presence::There => return Ok(Some((at, is_removed))),
+                Presence::Gone(since) => (at, is_removed) = (self.before(since), true),
+            }
+        }
+        Ok(None)
+    }
+
+    /// The newest kept revision before another one; 0 if there is none.
+    fn before(&self, revision: u32) -> u32 {
+        short(Revision(self.kept.at_or_before(u64::from(revision).saturating_sub(1))))
+    }
+
+    fn presence(&self, record: NodeId, at: u32) -> Result<Presence> {
+        self.tree.read(|data| {
+            let space = data.schema.path(self.records).space;
+            let is_born = data.born(space, record.ordinal().0)?.is_some_and(|born| born <= at);
+            Ok(match data.version(record, at)? {
+                Some((since, state)) if is_born && state.is_absent() => Presence::Gone(since),
+                Some(_) if is_born => Presence::There,
+                _ => Presence::Never,
+            })
+        })
+    }
+
+    /// A record as it is at a revision, whatever its collection is.
+    fn text(&self, record: NodeId, at: u32) -> Result<Vec<u8>> {
+        let mut text = Vec::new();
+        self.tree.append_json((record, at), &Format::default(), &mut text)?;
+        Ok(text)
+    }
 }
 
 impl Transaction {
@@ -52,11 +220,33 @@ impl Transaction {
         }
         self.change_collection(name, |writer| {
             for key in keys {
-                let record = writer.record(key)?.ok_or_else(|| {
-                    let message = format!("record {key:?} is counted, but is not there");
-                    Error::new(ErrorKind::Invalid, message)
-                })?;
+                let record = writer.record(key)?.ok_or_else(|| not_there(key))?;
                 writer.count_version(record)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Gives records these versions, whatever they would count.
+    pub(super) fn give_versions(
+        &mut self,
+        name: &str,
+        versions: &BTreeMap<String, u64>,
+    ) -> Result<()> {
+        if versions.is_empty() {
+            return Ok(());
+        }
+        self.change_collection(name, |writer| {
+            for (key, &given) in versions {
+                let record = writer.record(key)?.ok_or_else(|| not_there(key))?;
+                let before = writer.tree.record_version(record, writer.revision - 1)?;
+                if given <= before || i64::try_from(given).is_err() {
+                    let message = format!(
+                        "record {key:?} has version {given} behind {before}: versions rise"
+                    );
+                    return Err(Error::new(ErrorKind::Invalid, message));
+                }
+                writer.give_version(record, given)?;
             }
             Ok(())
         })
@@ -76,4 +266,9 @@ impl Transaction {
             Ok(())
         })
     }
+}
+
+fn not_there(key: &str) -> Error {
+    let message = format!("record {key:?} has a version, but is not there");
+    Error::new(ErrorKind::Invalid, message)
 }

@@ -9,7 +9,6 @@ use crate::error::Result;
 use crate::json::JsonPointer;
 use crate::node::NodeId;
 use crate::snapshot::Snapshot;
-use crate::tree::Tree;
 use crate::tree::data::{TreeData, node};
 use crate::tree::group::Fault;
 use crate::tree::history::short;
@@ -94,7 +93,7 @@ impl RecordChanges {
     fn listed(after: &Snapshot, prefix: Option<String>) -> Result<Self> {
         let (tree, revision) = after.place();
         let changed = tree.changed(after.revision)?;
-        let (mut ordinals, next) = {
+        let mut ordinals = {
             let data = tree.data.read();
             let Some(entry) = data.schema.path(ROOT).entry else {
                 return Ok(Self::some(Vec::new()));
@@ -103,13 +102,11 @@ impl RecordChanges {
             let version = data.schema.field(entry, VERSION_FIELD);
             let is_record = |node: &&NodeId| node.path() == entry || Some(node.path()) == version;
             let ordinals = changed.iter().filter(is_record).map(|node| node.ordinal().0);
-            let space = data.schema.path(entry).space.0 as usize;
-            (ordinals.collect::<Vec<_>>(), data.spaces[space].next)
+            ordinals.collect::<Vec<_>>()
         };
         ordinals.sort_unstable();
         ordinals.dedup();
-        let first = first_born(tree, next, revision)?;
-        let born = first..first_born(tree, next, revision + 1)?;
+        let born = tree.first_record_born(revision)?..tree.first_record_born(revision + 1)?;
         Ok(Self::Listed { ordinals: ordinals.into_iter(), born, prefix })
     }
 
@@ -179,26 +176,6 @@ impl Wanted {
         };
         KeyRange { low, high }
     }
-}
-
-/// The first record born in a revision or after it, by bisection: ordinals are in the order of the
-/// births.
-fn first_born(tree: &Tree, next: u64, revision: u32) -> Result<u64> {
-    let (mut low, mut high) = (0, next);
-    while low < high {
-        let middle = low + (high - low) / 2;
-        let born = tree.read(|data| {
-            let Some(entry) = data.schema.path(ROOT).entry else { return Ok(None) };
-            data.born(data.schema.path(entry).space, middle)
-        })?;
-        // What is not born yet is staged by somebody.
-        if born.is_some_and(|born| born < revision) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    Ok(low)
 }
 
 /// Whether a record is there at a revision, purged or not.

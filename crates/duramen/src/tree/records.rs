@@ -71,6 +71,29 @@ impl Tree {
         })
     }
 
+    /// The ordinal of the first record that was born in a revision or after it, by bisection:
+    /// ordinals are in the order of the births.
+    pub(crate) fn first_record_born(&self, revision: u32) -> Result<u64> {
+        let (space, mut high) = {
+            let data = self.data.read();
+            let Some(entry) = data.schema.path(ROOT).entry else { return Ok(0) };
+            let space = data.schema.path(entry).space;
+            (space, data.spaces[space.0 as usize].next)
+        };
+        let mut low = 0;
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let born = self.read(|data| data.born(space, middle))?;
+            // What is not born yet is staged by somebody.
+            if born.is_some_and(|born| born < revision) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        Ok(low)
+    }
+
     /// The records that some nodes are in; `path` is that of the records.
     pub(crate) fn records_of(&self, nodes: &[NodeId], path: PathId) -> Result<BTreeSet<u64>> {
         let mut records = BTreeSet::new();
@@ -429,18 +452,33 @@ impl Writer {
         Ok(text.starts_with(b"{"))
     }
 
-    /// Gives a record the version after that of the revision before.
+    /// Gives a record the version after that of the revision before, unless it was given one.
     pub(crate) fn count_version(&self, record: NodeId) -> Result<()> {
         self.tree.change(|data| {
-            let path = match data.schema.field(record.path(), VERSION_FIELD) {
-                Some(path) => path,
-                None if data.schema.is_full() => return Err(full().into()),
-                None => data.add_path(record.path(), Label::Field(VERSION_FIELD)),
-            };
-            let next = version(data, record, self.revision - 1)? + 1;
-            let next = Datum::Int(next.cast_signed());
-            data.stage(node(path, record.ordinal().0), next)
+            let versions = node(version_field(data, record.path())?, record.ordinal().0);
+            let before = version(data, record, self.revision - 1)?;
+            if version(data, record, self.revision)? != before {
+                return Ok(());
+            }
+            data.stage(versions, Datum::Int((before + 1).cast_signed()))
         })
+    }
+
+    /// Gives a record that is there this version, which is a later one than it had.
+    pub(crate) fn give_version(&self, record: NodeId, given: u64) -> Result<()> {
+        self.tree.change(|data| {
+            let versions = node(version_field(data, record.path())?, record.ordinal().0);
+            data.stage(versions, Datum::Int(given.cast_signed()))
+        })
+    }
+}
+
+/// The path of the field that counts the versions of the records at a path, made if it is missing.
+fn version_field(data: &mut TreeData, records: PathId) -> Result<PathId> {
+    match data.schema.field(records, VERSION_FIELD) {
+        Some(path) => Ok(path),
+        None if data.schema.is_full() => Err(full()),
+        None => Ok(data.add_path(records, Label::Field(VERSION_FIELD))),
     }
 }
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use duramen::io::{Device, MemoryDevice};
 use duramen::{
     BackupFolder, BackupOptions, BlameOptions, CommitOptions, CommitSequence, Database, Document,
-    DumpLoad, JsonPointer, KeyKind, LogQuery, Moment, Options, PurgeOptions, RestorePoint,
-    Retention, Revision, Target,
+    DumpLoad, ErrorKind, JsonPointer, KeyKind, LogQuery, Moment, Options, PurgeOptions,
+    RestorePoint, Retention, Revision, ScanOptions, Target,
 };
 
 use crate::damage::Random;
@@ -142,6 +142,143 @@ fn what_is_left_is_the_same_dumped_exported_and_repaired() {
         assert_eq!(self::story(&repaired.document("d").unwrap()), story, "seed {seed}");
     }
     assert!(tagged > 5 && deleted > 2, "{tagged} {deleted}");
+}
+
+/// What a collection has in each revision, oldest first: keys, records and their versions; and what
+/// happened to each record, newest first: versions, none where it was deleted.
+type Records = (Vec<Vec<(String, String, u64)>>, Vec<Vec<Option<u64>>>);
+
+fn records(db: &Database) -> Records {
+    let records = db.collection("d").unwrap();
+    let log = records.document().log(&LogQuery::default()).unwrap();
+    let of_revision = |entry: duramen::LogEntry| {
+        if entry.deleted {
+            return Vec::new();
+        }
+        let scan = records.at(entry.revision).unwrap().scan(&ScanOptions::default()).unwrap();
+        let of_record = |found: duramen::Record| (found.key.to_string(), found.json, found.version);
+        scan.map(|found| of_record(found.unwrap())).collect::<Vec<_>>()
+    };
+    let mut all: Vec<_> = log.map(|entry| of_revision(entry.unwrap())).collect();
+    all.reverse();
+    let of_key = |key: &str| match records.history(key) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+        history => {
+            let version = |found: duramen::RecordVersion| found.record.map(|is| is.version);
+            history.unwrap().map(|found| version(found.unwrap())).collect()
+        }
+    };
+    (all, ["a", "b", "c"].map(of_key).into())
+}
+
+/// A collection whose history is cut, and how many steps it took.
+fn cut_records(random: &mut Random, device: &Arc<dyn Device>) -> Database {
+    let db = Database::open_device(Arc::clone(device), options()).unwrap();
+    let records = db.create_collection("d", KeyKind::Text).unwrap();
+    let document = records.document();
+    for step in 0..=random.below(24) {
+        let key = ["a", "b", "c"][random.below(3)];
+        match random.below(12) {
+            0 if document.head().is_ok() => drop(db.delete_document("d", &how()).unwrap()),
+            1 | 2 if document.head().is_ok() => drop(records.delete(key, &how()).unwrap()),
+            3 | 4 => {
+                let all = [("a", r#"{"n":1}"#), ("b", r#"{"n":2}"#)];
+                records.put_many(all, &how()).unwrap();
+            }
+            _ => drop(records.put(key, format!(r#"{{"n":{}}}"#, random.below(2)), &how()).unwrap()),
+        }
+        if random.below(4) == 0 && document.head().is_ok() {
+            document.tag(&format!("t{step}"), None, &how()).unwrap();
+        }
+        if random.below(4) == 0 {
+            db.checkpoint().unwrap();
+        }
+    }
+    let keep = match random.below(4) {
+        0 => Retention::Head,
+        most => Retention::Last(most as u64),
+    };
+    document.retain(keep, &how()).unwrap();
+    db.compact(&mut |_, _| ControlFlow::Continue(())).unwrap();
+    for _ in 0..random.below(4) {
+        let key = ["a", "b", "c"][random.below(3)];
+        records.put(key, format!(r#"{{"n":{}}}"#, random.below(9)), &how()).unwrap();
+    }
+    db
+}
+
+#[test]
+fn records_keep_their_versions_where_the_revisions_that_counted_them_were_dropped() {
+    let mut told = 0;
+    for seed in 0..200 {
+        let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
+        let db = cut_records(&mut Random(seed), &device);
+        let (expected, histories) = records(&db);
+        let hash = db.snapshot().hash().unwrap();
+        let document = db.document("d").unwrap();
+        let mut log = document.log(&LogQuery::default()).unwrap().map(Result::unwrap);
+        let is_deleted = log.any(|entry| entry.deleted);
+        let check = |copy: &Database| {
+            let (found, longer) = records(copy);
+            assert_eq!(found, expected, "seed {seed}");
+            // Tagged revisions from before the history begins are among the others now.
+            for (longer, history) in longer.iter().zip(&histories).filter(|_| !is_deleted) {
+                assert!(longer.starts_with(history), "seed {seed}: {longer:?} {history:?}");
+            }
+            assert_eq!(copy.snapshot().hash().unwrap(), hash, "seed {seed}");
+            assert!(copy.check().unwrap().is_clean(), "seed {seed}");
+        };
+        let history: Vec<_> = document.export().unwrap().map(Result::unwrap).collect();
+        told += history.iter().filter(|one| !one.versions.is_empty()).count();
+        check(&loaded(&db));
+        check(&loaded(&loaded(&db)));
+        drop((imported(&document), document));
+        db.close().unwrap();
+        check(&repaired(&device, |_| false));
+    }
+    assert!(told > 100, "{told}");
+}
+
+#[test]
+fn a_history_of_records_that_never_were_dropped_says_nothing_of_versions() {
+    let db = Database::memory().unwrap();
+    let records = db.create_collection("d", KeyKind::Text).unwrap();
+    for n in 0..4 {
+        records.put("a", format!(r#"{{"n":{n}}}"#), &how()).unwrap();
+        records.delete("a", &how()).unwrap();
+        records.put("a", format!(r#"{{"n":{n},"m":[1,1]}}"#), &how()).unwrap();
+        db.delete_document("d", &how()).unwrap();
+        records.put("b", r#"{"n":1}"#, &how()).unwrap();
+    }
+    for revision in records.document().export().unwrap() {
+        let revision = revision.unwrap();
+        assert!(revision.versions.is_empty() && revision.counted.is_empty(), "{revision:?}");
+    }
+    assert_eq!(self::records(&loaded(&db)), self::records(&db));
+}
+
+#[test]
+fn versions_that_do_not_rise_are_refused() {
+    let db = Database::memory().unwrap();
+    let records = db.create_collection("d", KeyKind::Text).unwrap();
+    for n in 1..=5 {
+        records.put("a", format!(r#"{{"n":{n}}}"#), &how()).unwrap();
+    }
+    records.document().retain(Retention::Last(2), &how()).unwrap();
+    db.compact(&mut |_, _| ControlFlow::Continue(())).unwrap();
+    let told = records.document().export().unwrap().map(Result::unwrap).collect::<Vec<_>>();
+    assert_eq!(told[0].versions, [("a".to_owned(), 4)].into());
+    assert!(told[1].versions.is_empty());
+    for (at, key, version) in [(0, "a", 1), (0, "b", 4), (1, "a", 4), (1, "a", u64::MAX)] {
+        let copy = Database::memory().unwrap();
+        let mut import = copy.import_history("d", None).unwrap();
+        let facts = records.document().export().unwrap().facts().unwrap();
+        import.set_facts(facts).unwrap();
+        let mut told = told.clone();
+        told[at].versions = [(key.to_owned(), version)].into();
+        let pushed = told.iter().try_for_each(|one| import.push(one).map(drop));
+        assert_eq!(pushed.unwrap_err().kind(), ErrorKind::Invalid, "{at} {key} {version}");
+    }
 }
 
 #[test]
