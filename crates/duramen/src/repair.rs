@@ -16,6 +16,7 @@ pub(crate) mod device;
 mod print;
 mod rewrite;
 mod series;
+mod versions;
 
 use std::collections::BTreeSet;
 use std::fmt;

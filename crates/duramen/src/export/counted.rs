@@ -252,6 +252,26 @@ impl Transaction {
         })
     }
 
+    /// Gives those of the records that are there the versions that are known, as far as these are
+    /// later ones than they have.
+    pub(crate) fn give_versions_there(
+        &mut self,
+        name: &str,
+        known: &[(&str, Option<u64>)],
+    ) -> Result<()> {
+        self.change_collection(name, |writer| {
+            let later = known.iter().filter_map(|&(key, known)| Some((key, known?)));
+            for (key, known) in later.filter(|(_, known)| *known > 1) {
+                if let Some(record) = writer.record(key)?
+                    && known > writer.tree.record_version(record, writer.revision - 1)?
+                {
+                    writer.give_version(record, known)?;
+                }
+            }
+            Ok(())
+        })
+    }
+
     /// Gives those of the records that are there their next version.
     pub(crate) fn count_records_there(&mut self, name: &str, keys: &[String]) -> Result<()> {
         if keys.is_empty() {

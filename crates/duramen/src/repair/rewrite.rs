@@ -12,6 +12,7 @@ use crate::engine::options::CommitOptions;
 use crate::error::Result;
 use crate::repair::Lost;
 use crate::repair::print::{Printer, Root};
+use crate::repair::versions::Versions;
 use crate::revision::{Micros, Revision};
 use crate::tree::history::short;
 use crate::tree::records::version_path;
@@ -51,6 +52,9 @@ impl Rewrite<'_> {
         let times = self.times(&revisions)?;
         let mut printer = Printer::new(&self.tree, &self.losses);
         let kept = self.kept_hashes()?;
+        let is_collection = self.database.document(self.name)?.options()?.collection.is_some();
+        let mut versions =
+            if is_collection { Some(Versions::of(&self.tree, &self.losses)?) } else { None };
         let mut gone = Vec::new();
         let mut is_deleted = self.is_deleted_before()?;
         let mut text = Vec::new();
@@ -71,7 +75,7 @@ impl Rewrite<'_> {
             }
             if root == Root::Lost {
                 gone.push(revision);
-                text = b"null".to_vec();
+                text = if is_collection { b"{}".to_vec() } else { b"null".to_vec() };
             }
             let mut transaction = self.database.transaction();
             transaction.keep_unchanged();
@@ -83,14 +87,21 @@ impl Rewrite<'_> {
                 Root::Deleted => transaction.delete_document(self.name)?,
                 _ => {
                     transaction.put(self.name, &text)?;
-                    transaction.count_records_there(self.name, &self.counted(revision)?)?;
+                    if let Some(versions) = &versions {
+                        transaction.count_records_there(self.name, &self.counted(revision)?)?;
+                        transaction.give_versions_there(self.name, &versions.at(revision)?)?;
+                    }
                 }
             }
             is_deleted = root == Root::Deleted;
             transaction.commit(&options(timestamp, row))?;
+            if let Some(versions) = versions.as_mut().filter(|_| !is_deleted) {
+                versions.compare((self.database, self.name), (revision, made))?;
+            }
             step()?;
         }
         self.tell(&printer, &gone, lost);
+        lost.extend(versions.and_then(|versions| versions.lost(self.name)));
         Ok(count)
     }
 
@@ -103,8 +114,7 @@ impl Rewrite<'_> {
         Ok(kept)
     }
 
-    /// The keys of the records that got a version in a revision, whatever of them is left; none if
-    /// the document is no collection any more.
+    /// The keys of the records that got a version in a revision, whatever of them is left.
     fn counted(&self, revision: Revision) -> Result<Vec<String>> {
         let (records, version) = {
             let schema = &self.tree.data.read().schema;
@@ -117,10 +127,6 @@ impl Rewrite<'_> {
                 let record = data::node(records, node.ordinal().0);
                 keys.extend(readable(self.tree.name_of(record))?.flatten());
             }
-        }
-        if !keys.is_empty() {
-            let options = self.database.document(self.name)?.options()?;
-            keys.retain(|_| options.collection.is_some());
         }
         Ok(keys)
     }

@@ -174,10 +174,17 @@ impl Losses {
 
     /// Whether the state that `set` gave a node may not be that of a later revision any more.
     pub(crate) fn hide(&self, tree: &Tree, node: NodeId, set: u32, revision: u32) -> bool {
-        let is_between = |&lost: &u32| lost > set && lost <= revision;
-        if self.changes.get(&node).is_some_and(|lost| lost.iter().any(is_between)) {
-            return true;
-        }
+        self.changes_of(node, set, revision) > 0 || self.may_hide_more(tree, node, set, revision)
+    }
+
+    /// How many changes of a node behind the one that `set` its state are known to be lost.
+    pub(crate) fn changes_of(&self, node: NodeId, set: u32, revision: u32) -> u64 {
+        let lost = self.changes.get(&node).into_iter().flatten();
+        lost.filter(|&&lost| lost > set && lost <= revision).count() as u64
+    }
+
+    /// Whether others may be lost beside those that are known.
+    pub(crate) fn may_hide_more(&self, tree: &Tree, node: NodeId, set: u32, revision: u32) -> bool {
         let next = self.rows.partition_point(|row| row.0 <= u64::from(set));
         let has_no_row = self.rows.get(next).is_some_and(|row| row.0 <= u64::from(revision));
         // Nothing tells what changed before the history begins.
