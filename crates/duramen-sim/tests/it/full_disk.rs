@@ -8,6 +8,9 @@ use duramen::limits::ROOM_WAIT_COMMITS_MAX;
 use duramen::{CommitOptions, Database, ErrorKind, Options, Retention, Revision};
 use duramen_sim::{FaultKind, FaultPlan, PowerLoss, Profile, Random, SimulatedDevice};
 
+/// What writes a segment.
+type Write<'w> = &'w dyn Fn(&Database) -> duramen::Result<()>;
+
 fn open(device: &SimulatedDevice, background: bool) -> Database {
     let device: Arc<dyn Device> = Arc::new(device.clone());
     let options = Options { background, memory_bytes: 256 << 10, ..Options::default() };
@@ -131,6 +134,78 @@ fn a_compaction_waits_for_the_room_of_files_that_it_removed() {
     device.lag_behind_removals(9);
     db.compact(&mut |_, _| ControlFlow::Continue(())).unwrap();
     assert_eq!(document.first_revision().unwrap(), Revision(last));
+    assert_eq!(document.head().unwrap().to_json().unwrap(), value(last));
+    assert!(db.check().unwrap().is_clean());
+}
+
+/// The finished segment stayed when there was no room for the manifest that was to name it, and
+/// kept its room until the database was opened again.
+#[test]
+fn a_segment_that_no_manifest_names_gives_its_room_back() {
+    let device = SimulatedDevice::new(8, Profile::CRUEL);
+    let db = open(&device, false);
+    db.create_document("d").unwrap();
+    let compact = |db: &Database| db.compact(&mut |_, _| ControlFlow::Continue(()));
+    let writes: [Write<'_>; 2] = [&Database::checkpoint, &compact];
+    let mut last = 0;
+    for write in writes {
+        for nth in 1..=3 {
+            last = save(&db, last + 1, last + 20).0;
+            device.fail(FaultPlan::new(FaultKind::Full, nth).under("MANIFEST"));
+            let _ = write(&db);
+            let files = device.list("segments").unwrap();
+            assert_eq!(files.len() as u64, db.stats().unwrap().segments, "{files:?}");
+            device.repair();
+        }
+        write(&db).unwrap();
+        assert_there(&db, last);
+    }
+    assert!(db.check().unwrap().is_clean());
+}
+
+/// A checkpoint beside a compaction let the reserve grow again that the compaction had taken.
+#[test]
+fn the_reserve_does_not_grow_while_a_compaction_may_need_its_room() {
+    let device = SimulatedDevice::new(9, Profile::CRUEL);
+    let db = open(&device, false);
+    db.create_document("d").unwrap();
+    let last = save(&db, 1, 2_000).0;
+    let reserve = |device: &SimulatedDevice| {
+        device.open("journal/RESERVE", duramen::io::Access::Write).unwrap()
+    };
+    db.checkpoint().unwrap();
+    reserve(&device).set_len(0).unwrap();
+    let mut steps = 0;
+    db.compact(&mut |_, _| {
+        if steps == 0 {
+            save(&db, last + 1, last + 1);
+            db.checkpoint().unwrap();
+        }
+        steps += 1;
+        assert_eq!(reserve(&device).len().unwrap(), 0);
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    assert!(steps > 0);
+    assert!(reserve(&device).len().unwrap() > 0, "it grows once the compaction is done");
+    assert_there(&db, last + 1);
+}
+
+/// The first try to make the journal's next file took what the reserve gave for it, step by step,
+/// as long as another thread was starting a process, which has all files open until it runs its
+/// program.
+#[test]
+fn what_gives_room_passes_while_removed_files_have_theirs() {
+    let device = SimulatedDevice::new(12, Profile::CRUEL);
+    let db = open(&device, false);
+    let last = fill(&db, &device, 8 << 20);
+    let document = db.document("d").unwrap();
+    device.lag_behind_removals(24);
+    for keep in 1..1_000 {
+        document.retain(Retention::Last(keep), &CommitOptions::default()).unwrap();
+    }
+    document.retain(Retention::Head, &CommitOptions::default()).unwrap();
+    db.compact(&mut |_, _| ControlFlow::Continue(())).unwrap();
     assert_eq!(document.head().unwrap().to_json().unwrap(), value(last));
     assert!(db.check().unwrap().is_clean());
 }

@@ -106,8 +106,8 @@ impl Engine {
     /// Does what is due, one step after the other.
     pub(super) fn work(&self) -> Result<()> {
         loop {
-            if self.is_checkpoint_due() && !self.leaves_room() {
-                self.write_checkpoint()?;
+            if self.is_checkpoint_due() {
+                self.write_due_checkpoint()?;
             }
             self.follow_asked();
             // Merging takes longer than a checkpoint can wait, so it is done in steps between them.

@@ -174,7 +174,7 @@ impl Engine {
         let mut next = manifest.clone();
         next.segments.insert(0, info);
         next.checkpoint = tail;
-        next.store(self.device.as_ref())?;
+        self.store_naming(&next, info.number)?;
         *manifest = next;
         store.add(segment);
         Ok(())

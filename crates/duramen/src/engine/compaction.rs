@@ -467,7 +467,7 @@ impl Engine {
             next.segments = infos;
             next.segments.retain(|info| !inputs.contains(&info.number));
             next.segments.insert(at, info);
-            next.store(self.device.as_ref())?;
+            self.store_naming(&next, info.number)?;
             *manifest = next;
             let mut erased: Vec<_> = erased.iter().map(|tree| tree.data.write()).collect();
             view.store.replace(&inputs, Some(segment));

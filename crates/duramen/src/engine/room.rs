@@ -28,6 +28,8 @@ use crate::journal::Ticket;
 use crate::limits::{
     FREED_ROOM_RETRY_MS, FREED_ROOM_WAIT_MS, RESERVE_BYTES_MAX, ROOM_WAIT_COMMITS_MAX,
 };
+use crate::manifest::Manifest;
+use crate::segment;
 use crate::sync::Mutex;
 
 /// The file of the reserve: room for the journal first of all, so it lies there.
@@ -106,18 +108,31 @@ impl Engine {
         written
     }
 
-    /// Whether a merge was under way, or left; what it wrote is removed, and it begins anew later.
+    /// Writes the checkpoint that is due, unless it is left to a compaction on demand.
+    pub(super) fn write_due_checkpoint(&self) -> Result<()> {
+        let turn = self.checkpoint_turn();
+        // Who waited for the turn may have waited for a checkpoint of that compaction, which found
+        // no room: another one beside the merge that follows would take what this needs.
+        if self.leaves_room() { Ok(()) } else { self.checkpoint_with_room(&turn) }
+    }
+
+    /// Whether a merge was under way that nobody asked for, or left; what it wrote is removed, and
+    /// it begins anew later.
     fn give_up_compaction(&self) -> bool {
-        self.compaction.try_lock().is_some_and(|mut under_way| {
-            under_way.take().is_some() || self.remove_left().unwrap_or(false)
+        self.compaction.try_lock().is_some_and(|mut under_way| match &*under_way {
+            Some(_) if self.is_compacting_on_demand() => false,
+            _ => under_way.take().is_some() || self.remove_left().unwrap_or(false),
         })
     }
 
-    /// Lets the reserve and the journal have what room there is, unless a checkpoint needs it.
+    /// Lets the reserve and the journal have what room there is, unless a checkpoint needs it; the
+    /// reserve, unless a compaction on demand does, which may have taken it.
     fn settle_room(&self) -> Result<()> {
         if !self.is_wanting_room() {
             self.journal()?.let_grow();
-            self.keep_reserve();
+            if !self.is_compacting_on_demand() {
+                self.keep_reserve();
+            }
         }
         Ok(())
     }
@@ -230,7 +245,8 @@ impl Engine {
         let compacted = self.compact_with_room(progress);
         let is_stopped = |error: &Error| error.kind() == ErrorKind::Cancelled;
         self.room.was_stopped.store(compacted.as_ref().is_err_and(is_stopped), Ordering::Relaxed);
-        compacted
+        compacted?;
+        self.settle_room()
     }
 
     fn compact_with_room(
@@ -283,6 +299,25 @@ impl Engine {
             self.settle_room()?;
         }
         done
+    }
+
+    /// Writes the manifest that names a segment. Where that fails the segment is removed, as what
+    /// room there is is wanted, but not if the manifest may name it all the same.
+    pub(super) fn store_naming(&self, next: &Manifest, segment: u64) -> Result<()> {
+        let device = self.device.as_ref();
+        let stored = next.store(device);
+        if stored.is_err()
+            && let Ok(Some(found)) = Manifest::load(device)
+            && !found.purging
+            && found.segments.iter().all(|info| info.number != segment)
+        {
+            // It is cut first, as one that is being written; one that stays is removed by the next
+            // open.
+            let path = segment::path(segment);
+            let _ = device.open(&path, Access::Write).and_then(|file| file.set_len(0));
+            let _ = device.remove(&path);
+        }
+        stored
     }
 
     /// Makes the reserve as long as it should be, as far as the device has room.
@@ -346,4 +381,57 @@ fn extend(
         at += bytes as u64;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::MemoryDevice;
+    use crate::{Database, Options};
+
+    /// A database with commits for which a checkpoint is due.
+    fn database() -> Database {
+        let options =
+            Options { background: false, checkpoint_journal_bytes: 1, ..Options::default() };
+        let db = Database::open_device(Arc::new(MemoryDevice::new()), options).unwrap();
+        db.engine.room.patience.lock().waits = u32::MAX;
+        db.create_document("d").unwrap();
+        assert!(db.engine.is_checkpoint_due());
+        db
+    }
+
+    /// It was written beside the merge that was to make room for it, and took what that needed: so
+    /// a compaction of a full disk failed now and then.
+    #[test]
+    fn a_checkpoint_that_waited_for_its_turn_is_left_to_the_compaction_on_demand() {
+        let db = database();
+        let engine = &db.engine;
+        std::thread::scope(|scope| {
+            let turn = engine.checkpoint_turn();
+            let worker = scope.spawn(|| engine.work());
+            std::thread::sleep(Duration::from_millis(100));
+            engine.room.is_wanting.store(true, Ordering::Relaxed);
+            let _on_demand = engine.begin_on_demand();
+            drop(turn);
+            worker.join().unwrap().unwrap();
+            assert!(engine.view().store.infos().is_empty());
+        });
+        engine.work().unwrap();
+        assert_eq!(engine.view().store.infos().len(), 1);
+    }
+
+    #[test]
+    fn a_checkpoint_without_room_does_not_give_up_a_compaction_on_demand() {
+        let db = database();
+        let engine = &db.engine;
+        engine.checkpoint().unwrap();
+        let compaction = || Compaction::erasing(engine, Vec::new()).unwrap();
+        let on_demand = engine.begin_on_demand();
+        *engine.compaction.lock() = compaction();
+        assert!(!engine.give_up_compaction());
+        assert!(engine.compaction.lock().is_some());
+        drop(on_demand);
+        assert!(engine.give_up_compaction());
+        assert!(engine.compaction.lock().is_none());
+    }
 }

@@ -171,7 +171,12 @@ impl Directory {
         let refused = |e| Failure::Refused(Error::io(format!("making {path}"), e));
         self.remove_unfinished().map_err(refused)?;
         let file = self.device.open(UNFINISHED, Access::Create).map_err(refused)?;
-        zeros::write(&*file, 0, length).map_err(refused)?;
+        zeros::write(&*file, 0, length).map_err(|error| {
+            // Its room is needed for a shorter one, though somebody may have it open: a process
+            // that is being started has all files until it runs its program.
+            let _ = file.set_len(0);
+            refused(error)
+        })?;
         file.sync().map_err(|e| failed_sync(&path, e))?;
         self.device.rename(UNFINISHED, &path).map_err(refused)?;
         self.sync()?;

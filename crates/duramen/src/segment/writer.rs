@@ -369,8 +369,7 @@ impl SegmentWriter {
 impl Drop for SegmentWriter {
     fn drop(&mut self) {
         if !self.finished {
-            // A file that stays is named by no manifest, so the next open removes it.
-            let _ = self.device.remove(&self.out.path);
+            self.out.remove(self.device.as_ref());
         }
     }
 }
@@ -442,8 +441,7 @@ impl FilledSegment {
 impl Drop for FilledSegment {
     fn drop(&mut self) {
         if !self.kept {
-            // A file that stays is named by no manifest, so the next open removes it.
-            let _ = self.device.remove(&self.out.path);
+            self.out.remove(self.device.as_ref());
         }
     }
 }
@@ -521,6 +519,14 @@ impl Output {
             .map_err(|error| Error::io(format!("cannot write {}", self.path), error))?;
         self.flushed += bytes.len() as u64;
         Ok(())
+    }
+
+    /// Removes the file. It is cut first: a process that is being started has it open until it
+    /// runs its program, and keeps its room as long.
+    fn remove(&self, device: &dyn Device) {
+        let _ = self.file.set_len(0);
+        // One that stays is named by no manifest, so the next open removes it.
+        let _ = device.remove(&self.path);
     }
 
     /// Makes durable what is written.
