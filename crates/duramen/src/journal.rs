@@ -366,6 +366,11 @@ impl Journal {
         (queue.is_held, queue.refused) = (false, false);
     }
 
+    /// The bytes that it seldom exceeds from now on.
+    pub(crate) fn want(&self, bytes: u64) {
+        self.shared.queue.lock().wanted_bytes = bytes;
+    }
+
     /// Recycles or removes the files wholly before `position`, which a durable manifest names.
     pub(crate) fn checkpointed(&self, position: JournalPosition) -> Result<()> {
         self.shared.checkpointed(position)

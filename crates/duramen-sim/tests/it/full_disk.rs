@@ -191,6 +191,40 @@ fn the_reserve_does_not_grow_while_a_compaction_may_need_its_room() {
     assert_there(&db, last + 1);
 }
 
+/// The journal took all of the room, and then no commit passed that lets go of anything.
+#[test]
+fn a_database_made_on_a_device_with_little_room_has_a_reserve_before_it_has_segments() {
+    let device = SimulatedDevice::new(10, Profile::CRUEL);
+    device.set_capacity(700 << 10);
+    let options = Options { background: false, ..Options::default() };
+    let db = Database::open_device(Arc::new(device.clone()), options).unwrap();
+    let last = fill(&db, &device, 700 << 10);
+    assert_eq!(db.stats().unwrap().segments, 0);
+    let document = db.document("d").unwrap();
+    for keep in 1..100 {
+        document.retain(Retention::Last(keep), &CommitOptions::default()).unwrap();
+    }
+    assert_there(&db, last);
+}
+
+/// It was as short as when the database was opened until it was opened again.
+#[test]
+fn the_journal_gets_longer_once_a_checkpoint_finds_more_room() {
+    let device = SimulatedDevice::new(11, Profile::CRUEL);
+    device.set_capacity(4 << 20);
+    let options = Options { background: false, ..Options::default() };
+    let db = Database::open_device(Arc::new(device.clone()), options).unwrap();
+    db.create_document("d").unwrap();
+    let last = save(&db, 1, 1_500).0;
+    assert_eq!(last, 1_500);
+    assert!(db.stats().unwrap().segments > 0, "a checkpoint is due each 512 KiB");
+    device.set_capacity(1 << 30);
+    db.checkpoint().unwrap();
+    let last = save(&db, last + 1, last + 3_000).0;
+    assert!(db.stats().unwrap().journal_bytes > 3_000 * 500);
+    assert_there(&db, last);
+}
+
 /// The first try to make the journal's next file took what the reserve gave for it, step by step,
 /// as long as another thread was starting a process, which has all files open until it runs its
 /// program.

@@ -150,7 +150,7 @@ impl Engine {
             return true;
         }
         // Asking the journal takes its lock, so it is asked only now and then.
-        let journal_max = self.options.checkpoint_journal_bytes;
+        let journal_max = self.journal_bytes_max();
         if self.memory.young() < journal_max / 4 {
             return false;
         }

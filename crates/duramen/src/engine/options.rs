@@ -29,7 +29,7 @@ pub struct Options {
     pub memory_bytes: usize,
     /// Journal since the last checkpoint, in bytes, at which the next one is written. Where the
     /// device has less than eight times as much room when the database is opened, it is an eighth
-    /// of that room, 512 KiB at least.
+    /// of that room, 512 KiB at least, and more once a checkpoint finds more room.
     pub checkpoint_journal_bytes: usize,
     /// Whether threads of its own write checkpoints, make journal files and sync `Interval` commits
     /// in time. Without them the committing threads do all of it when they come by.
@@ -54,15 +54,14 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The same for a device with so much room, where that is known: if the journal took it all
-    /// before the first checkpoint, nothing could be let go any more. What a device tells is a
-    /// hint; a wrong one costs checkpoints.
-    pub(crate) fn fitting(self, free: Option<u64>) -> Self {
+    /// Journal at which a checkpoint is written on a device with so much room, where that is known:
+    /// if the journal took it all before the first checkpoint, nothing could be let go any more.
+    /// What a device tells is a hint; a wrong one costs checkpoints.
+    pub(crate) fn fitting_journal_bytes(&self, free: Option<u64>) -> usize {
         let share = free.map_or(usize::MAX, |free| {
             usize::try_from(free / JOURNAL_ROOM_PARTS).unwrap_or(usize::MAX)
         });
-        let most = share.max(SMALL_JOURNAL_BYTES);
-        Self { checkpoint_journal_bytes: self.checkpoint_journal_bytes.min(most), ..self }
+        self.checkpoint_journal_bytes.min(share.max(SMALL_JOURNAL_BYTES))
     }
 }
 

@@ -38,7 +38,6 @@ impl Engine {
             let made = device.create_dir("");
             made.map_err(|error| Error::io("cannot make the database folder", error))?;
         }
-        let options = options.fitting(device.free_bytes());
         let lock = take_lock(device.as_ref(), options.wait_ms)?;
         // Only now: another process may have made it, or changed it, before the lock was ours.
         match Manifest::load(device.as_ref())? {
@@ -120,6 +119,7 @@ impl Engine {
     ) -> Self {
         let memory = Arc::clone(view.store.memory());
         memory.add_young(view.take_young_bytes());
+        let room = Room::new(options.fitting_journal_bytes(device.free_bytes()));
         let shared = Shared {
             device,
             options,
@@ -133,7 +133,7 @@ impl Engine {
             signal: Arc::default(),
             memory,
             compaction: Mutex::new(None),
-            room: Room::default(),
+            room,
             staging: Staging::default(),
             sealing: Arc::default(),
             compactions: AtomicU64::new(0),
@@ -146,6 +146,10 @@ impl Engine {
 
     /// Starts the threads, if there are to be any.
     fn started(mut self) -> Result<Self> {
+        // What the journal has needs room for a checkpoint first.
+        if self.journal_bytes() == 0 {
+            self.settle_room()?;
+        }
         if self.has_worker() {
             let shared = Arc::clone(&self.shared);
             let handle = || Self { shared: Arc::clone(&shared), owner: Owner::Other };
@@ -251,7 +255,7 @@ fn settings(device: &Arc<dyn Device>, options: &Options, manifest: &Manifest) ->
         device: Arc::clone(device),
         clock: Arc::clone(&options.clock),
         database: manifest.database_id,
-        wanted_bytes: options.checkpoint_journal_bytes as u64,
+        wanted_bytes: options.fitting_journal_bytes(device.free_bytes()) as u64,
         background: options.background,
         erases: manifest.purging,
     }

@@ -46,12 +46,21 @@ static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 pub(super) struct Room {
     reserve: Mutex<Option<Arc<dyn File>>>,
     patience: Mutex<Patience>,
+    /// Bytes of the journal at which a checkpoint is due.
+    journal_bytes: AtomicUsize,
     /// Whether the last checkpoint found no room.
     is_wanting: AtomicBool,
     /// Compactions on demand that are under way.
     on_demand: AtomicUsize,
     /// Whether the last one was stopped.
     was_stopped: AtomicBool,
+}
+
+impl Room {
+    /// Nothing is known but the bytes of the journal at which a checkpoint is due.
+    pub(super) fn new(journal_bytes: usize) -> Self {
+        Self { journal_bytes: AtomicUsize::new(journal_bytes), ..Self::default() }
+    }
 }
 
 /// While it lives a compaction on demand is under way.
@@ -103,6 +112,7 @@ impl Engine {
         if written.is_ok() {
             self.room.is_wanting.store(false, Ordering::Relaxed);
             *self.room.patience.lock() = Patience::default();
+            self.lengthen_journal()?;
             self.settle_room()?;
         }
         written
@@ -127,12 +137,35 @@ impl Engine {
 
     /// Lets the reserve and the journal have what room there is, unless a checkpoint needs it; the
     /// reserve, unless a compaction on demand does, which may have taken it.
-    fn settle_room(&self) -> Result<()> {
+    pub(super) fn settle_room(&self) -> Result<()> {
         if !self.is_wanting_room() {
             self.journal()?.let_grow();
             if !self.is_compacting_on_demand() {
                 self.keep_reserve();
             }
+        }
+        Ok(())
+    }
+
+    /// Bytes of the journal at which a checkpoint is due.
+    pub(super) fn journal_bytes_max(&self) -> usize {
+        self.room.journal_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Whether the device has, or had when it was last asked, too little room for the journal.
+    fn is_journal_short(&self) -> bool {
+        self.journal_bytes_max() < self.options.checkpoint_journal_bytes
+    }
+
+    /// Lets the journal get longer before the next checkpoint if the device has more room by now.
+    /// It does not get shorter while the device fills: that left less room for compaction.
+    fn lengthen_journal(&self) -> Result<()> {
+        if self.is_journal_short()
+            && let free @ Some(_) = self.device.free_bytes()
+        {
+            let bytes = self.options.fitting_journal_bytes(free);
+            self.room.journal_bytes.fetch_max(bytes, Ordering::Relaxed);
+            self.journal()?.want(self.journal_bytes_max() as u64);
         }
         Ok(())
     }
@@ -322,7 +355,9 @@ impl Engine {
 
     /// Makes the reserve as long as it should be, as far as the device has room.
     fn keep_reserve(&self) {
-        let share = self.segment_bytes() / SEGMENT_SHARE;
+        // Where there is little room there may never be enough for a segment.
+        let least = if self.is_journal_short() { STEP_BYTES } else { 0 };
+        let share = (self.segment_bytes() / SEGMENT_SHARE).max(least);
         let wanted = share.next_multiple_of(STEP_BYTES).min(RESERVE_BYTES_MAX);
         let mut reserve = self.room.reserve.lock();
         // Without it commits are refused a little later, and room has to come from elsewhere.

@@ -76,7 +76,7 @@ impl Engine {
 
     fn make_stripe(&self) -> Result<Stripe> {
         self.enable(Feature::Staging)?;
-        let journal_bytes = self.options.checkpoint_journal_bytes;
+        let journal_bytes = self.journal_bytes_max();
         staging::make(self.device.as_ref(), (self.id, journal_bytes), &self.memory)
     }
 

@@ -84,7 +84,7 @@ pub(super) struct Queue {
     live: VecDeque<Live>,
     pub(super) ready: VecDeque<Arc<JournalFile>>,
     /// Bytes that the journal seldom exceeds.
-    wanted_bytes: u64,
+    pub(super) wanted_bytes: u64,
     /// Whether a thread is writing or syncing.
     pub(super) leading: bool,
     pub(super) sync_wanted: bool,

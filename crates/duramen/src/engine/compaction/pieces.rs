@@ -103,7 +103,7 @@ impl Engine {
             device: Arc::clone(&self.device),
             progress,
             is_noted,
-            piece_bytes: self.options.checkpoint_journal_bytes.max(PIECE_BYTES_MIN) as u64,
+            piece_bytes: self.journal_bytes_max().max(PIECE_BYTES_MIN) as u64,
         };
         let inputs: Vec<u64> = inputs.iter().map(|info| info.number).collect();
         if plan.resume != Resume::Never
