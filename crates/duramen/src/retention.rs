@@ -12,8 +12,8 @@ use crate::tree::Tree;
 /// [`Database::compact`](crate::Database::compact); until then it can be read. Revisions that a tag
 /// names are kept beside it. Elements, entries and records that no kept revision shows are dropped
 /// by `compact` as well; a key that comes back goes on counting its versions. Of a document that is
-/// deleted in every kept revision all values go. Of fields that were removed the first value stays
-/// stored, though no revision shows it.
+/// deleted in every kept revision all values go. A value that was removed goes; what was in a
+/// removed object or array stays stored, though no revision shows it.
 ///
 /// ```
 /// use duramen::{CommitOptions, Database, ErrorKind, Retention, Revision};

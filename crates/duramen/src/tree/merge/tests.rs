@@ -15,7 +15,7 @@ use crate::node::PathId;
 use crate::revision::{CommitSequence, Micros};
 use crate::segment::tests::device::TestDevice;
 use crate::segment::tests::{Cells, Random, write};
-use crate::state::Datum;
+use crate::state::{Datum, ShapeId};
 use crate::store::Store;
 use crate::tree::cell_key::TreeId;
 use crate::tree::group::GroupId;
@@ -271,18 +271,18 @@ fn first_states_that_no_kept_revision_reads_become_null() {
             merger.finish(&mut written).unwrap();
             assert!(written.is_sorted_by(|a, b| a.0 < b.0), "the keys do not rise");
             assert_eq!(&written[1].0[..], key(GroupCell::Born, 0));
-            let expected = [Datum::Null, first[1], Datum::Absent, first[3], Datum::Null];
+            let expected = [Datum::Null, first[1], Datum::Absent, Datum::Null, Datum::Null];
             assert_eq!(slots(&written[..1]), expected.map(|state| format!("{state:?}")));
             left = written.into_iter().map(|(key, cell)| (key.to_vec(), cell.to_vec())).collect();
         }
     }
 }
 
-#[test]
-fn a_removal_keeps_what_was_removed() {
-    let states = [(2, Datum::Int(1)), (4, Datum::Int(2)), (6, Datum::Absent), (8, Datum::Absent)];
-    let mut cells = Cells::new();
-    for (revision, state) in states {
+/// What is left of the first state of a slot and of its changes, each in a piece of its own, where
+/// only revisions from 9 on are kept.
+fn trimmed(first: Datum<'_>, changes: &[(u32, Datum<'_>)]) -> Vec<String> {
+    let mut cells = Cells::from([(key(GroupCell::Base, 0), base(&[first]))]);
+    for &(revision, state) in changes {
         let mut cell = Vec::new();
         encode_run(&[(0, revision, state)], &mut cell);
         cells.insert(key(GroupCell::Run, revision), cell);
@@ -290,13 +290,32 @@ fn a_removal_keeps_what_was_removed() {
     let mut merger = Merger::new(nothing());
     merger.keep([(TREE, Kept::new(9, Vec::new()))].into_iter().collect());
     let mut written = Vec::new();
-    for (key, cell) in &cells {
-        merger.push((key.clone().into(), cell.clone().into()), &mut written).unwrap();
+    for (key, cell) in cells {
+        merger.push((key.into(), cell.into()), &mut written).unwrap();
     }
     merger.finish(&mut written).unwrap();
-    let piece = RunPiece::parse(written[0].1.clone()).unwrap();
-    let left: Vec<_> = (0..piece.len()).map(|index| piece.entry(index).unwrap()).collect();
-    assert_eq!((written.len(), left), (1, vec![(0, 4, Datum::Int(2)), (0, 8, Datum::Absent)]));
+    let mut left = slots(&written[..1]);
+    for (_, cell) in &written[1..] {
+        let piece = RunPiece::parse(cell.clone()).unwrap();
+        let changes = (0..piece.len()).map(|index| piece.entry(index).unwrap());
+        left.extend(changes.map(|(_, revision, state)| format!("{revision}: {state:?}")));
+    }
+    left
+}
+
+/// Which members there were has to be known when it comes back; nothing else has.
+#[test]
+fn a_removal_keeps_what_had_members_and_of_anything_else_that_it_was_there() {
+    let (text, object) = (Datum::Text { bytes: b"long", plain: true }, Datum::Object(ShapeId(3)));
+    let gone = [(6, Datum::Absent), (8, Datum::Absent)];
+    let removed = "8: Absent".to_owned();
+    let [as_null, as_object] = [Datum::Null, object].map(|state| format!("{state:?}"));
+    let left = [as_null.clone(), "4: Null".to_owned(), removed.clone()];
+    assert_eq!(trimmed(Datum::Int(1), &[(4, text), gone[0], gone[1]]), left);
+    let left = [as_null.clone(), format!("4: {as_object}"), removed.clone()];
+    assert_eq!(trimmed(Datum::Int(1), &[(4, object), gone[0], gone[1]]), left);
+    assert_eq!(trimmed(text, &[(8, Datum::Absent)]), [as_null, removed.clone()]);
+    assert_eq!(trimmed(object, &[(8, Datum::Absent)]), [as_object, removed]);
 }
 
 #[test]

@@ -2,12 +2,12 @@
 //!
 //! Of the changes up to the first kept revision each slot keeps the newest, and the newest up to
 //! each pinned revision before it, with the revisions they are of; one that removed something
-//! keeps the state before it too, so that what comes back is known. Rows and content hashes of
-//! dropped revisions go, and of indexes the slabs in which only these are read. Of the values
-//! stored apart those go that only dropped states named. A first state that no kept revision reads
-//! becomes `null`, so that it is still known since when there was something. Orders stay, unless it
-//! is known what has [departed](Departed): then all states of that go, and the order blocks that no
-//! state names which is left.
+//! keeps the state before it too, so that the members of what comes back are known, or as `null`
+//! where it had none. Rows and content hashes of dropped revisions go, and of indexes the slabs in
+//! which only these are read. Of the values stored apart those go that only dropped states named. A
+//! first state that no kept revision reads becomes `null`, so that it is still known since when
+//! there was something. Orders stay, unless it is known what has [departed](Departed): then all
+//! states of that go, and the order blocks that no state names which is left.
 //!
 //! Invariant: all cells of the tree come here, in key order: nothing older is left elsewhere.
 
@@ -69,6 +69,25 @@ struct Held {
     gone: Gone,
     /// Slots whose first states no kept revision reads.
     superseded: FxHashSet<u16>,
+    /// The same where the first states may be what was removed.
+    removed: FxHashSet<u16>,
+}
+
+impl Held {
+    /// What is left of a first state.
+    fn left<'a>(&self, slot: u16, state: Datum<'a>) -> Datum<'a> {
+        if state.is_absent() {
+            state
+        } else if self.gone.has(slot, &state) {
+            Datum::Absent
+        } else if self.superseded.contains(&slot) {
+            Datum::Null
+        } else if self.removed.contains(&slot) {
+            without_value(state)
+        } else {
+            state
+        }
+    }
 }
 
 /// What goes of a column because it has departed.
@@ -186,10 +205,10 @@ impl Trim {
 
     /// Appends the cells that were held to `out`.
     fn put_held(&mut self, out: &mut Vec<Cell>) -> Result<()> {
-        let held = std::mem::take(&mut self.held);
-        for (cell, first) in held.cells {
+        let mut held = std::mem::take(&mut self.held);
+        for (cell, first) in std::mem::take(&mut held.cells) {
             match first {
-                Some(first) => self.put_base(cell, (first, &held.gone, &held.superseded), out)?,
+                Some(first) => self.put_base(cell, (first, &held), out)?,
                 None => out.push(cell),
             }
         }
@@ -199,25 +218,17 @@ impl Trim {
     fn put_base(
         &mut self,
         (key, cell): Cell,
-        (first, gone, superseded): (u32, &Gone, &FxHashSet<u16>),
+        (first, held): (u32, &Held),
         out: &mut Vec<Cell>,
     ) -> Result<()> {
         let column = Column::parse(cell.clone())?;
-        let may_change = gone.slots.is_some() || !superseded.is_empty();
+        let are_read = held.superseded.is_empty() && held.removed.is_empty();
+        let may_change = held.gone.slots.is_some() || !are_read;
         let mut states = Vec::with_capacity(if may_change { column.len() } else { 0 });
         let mut is_changed = false;
         for (slot, state) in (first..).zip(column.iter()) {
             let mut state = state?;
-            let slot = u16::try_from(slot).unwrap_or(u16::MAX);
-            let left = if state.is_absent() {
-                state
-            } else if gone.has(slot, &state) {
-                Datum::Absent
-            } else if superseded.contains(&slot) {
-                Datum::Null
-            } else {
-                state
-            };
+            let left = held.left(u16::try_from(slot).unwrap_or(u16::MAX), state);
             if left != state {
                 self.dropped.extend(blob_of(&state));
                 (state, is_changed) = (left, true);
@@ -297,8 +308,10 @@ impl Trim {
             let newest = newest_of(now, &mut self.dropped);
             if until == Some(kept.oldest()) {
                 // A removal alone was of the first state: what another one removed is beside it.
-                let states = newest.iter().filter(|change| !change.2.is_absent());
-                self.held.superseded.extend(states.map(|change| change.0));
+                for &(slot, _, state) in &newest {
+                    let Held { superseded, removed, .. } = &mut self.held;
+                    if state.is_absent() { removed } else { superseded }.insert(slot);
+                }
             }
             if rest.is_empty() && !is_end {
                 let mut left = Vec::new();
@@ -328,8 +341,15 @@ fn shortened(column: &[u8], (piece, left): (&RunPiece, &[RunChange<'_>])) -> Opt
     Some(([column, &first.to_be_bytes()].concat().into(), cell.into()))
 }
 
+/// What is to be known of a state that no kept revision reads and that something removed: which
+/// members there were, so that those are marked that do not come back with it.
+fn without_value(state: Datum<'_>) -> Datum<'_> {
+    if state.is_container() { state } else { Datum::Null }
+}
+
 /// Of changes in the order of their revisions the newest of each slot and, if that removed
-/// something, the state before. Values stored apart that the others name go to `dropped`.
+/// something, what is to be known of the state before. Values stored apart that the others name go
+/// to `dropped`.
 fn newest_of<'a>(changes: &[RunChange<'a>], dropped: &mut FxHashSet<BlobId>) -> Vec<RunChange<'a>> {
     let mut newest: BTreeMap<u16, (RunChange<'a>, Option<RunChange<'a>>)> = BTreeMap::new();
     for &change in changes {
@@ -348,8 +368,14 @@ fn newest_of<'a>(changes: &[RunChange<'a>], dropped: &mut FxHashSet<BlobId>) -> 
         };
         dropped.extend(gone.and_then(|gone| blob_of(&gone.2)));
     }
-    let mut left: Vec<_> =
-        newest.into_values().flat_map(|(last, before)| before.into_iter().chain([last])).collect();
+    let mut left = Vec::with_capacity(newest.len());
+    for (last, before) in newest.into_values() {
+        if let Some((slot, revision, state)) = before {
+            dropped.extend(blob_of(&state));
+            left.push((slot, revision, without_value(state)));
+        }
+        left.push(last);
+    }
     left.sort_unstable_by_key(|&(slot, revision, _)| (revision, slot));
     left
 }
