@@ -7,7 +7,7 @@ use std::sync::Arc;
 use duramen::io::Device;
 use duramen::{
     CommitOptions, Database, ErrorKind, JsonPointer, Micros, Options, PurgeOptions, Result,
-    Retention,
+    Retention, Revision,
 };
 use duramen_sim::{PowerLoss, Profile, Random, SimulatedClock, SimulatedDevice};
 
@@ -60,13 +60,30 @@ fn compact(db: &Database) -> Result<()> {
     db.compact(&mut |_, _| ControlFlow::Continue(()))
 }
 
-/// Everything is read as it was written, and no file is left that nothing names.
+/// The same with a retention for most documents.
+fn begin_with(keep: Retention) -> SimulatedDevice {
+    let device = begin();
+    let db = open(&device, 64 << 20);
+    for document in (0..DOCUMENTS).filter(|document| document % 5 > 0) {
+        let document = db.document(&format!("d{document}")).unwrap();
+        document.retain(keep, &CommitOptions::default()).unwrap();
+    }
+    device.kill()
+}
+
+/// Everything that is kept is read as it was written, and no file is left that nothing names.
 fn check(device: &SimulatedDevice, db: &Database) {
     for document in (0..DOCUMENTS).step_by(7) {
         let found = db.document(&format!("d{document}")).unwrap();
+        let first = found.first_revision().unwrap().0 - 1;
+        assert!(first == 0 || document % 5 > 0, "document {document} begins with {first}");
         for revision in 0..REVISIONS {
-            let snapshot = found.at(duramen::Revision(revision + 1)).unwrap();
-            assert_eq!(snapshot.to_json().unwrap(), text(document, revision));
+            let snapshot = found.at(Revision(revision + 1));
+            if revision < first {
+                assert_eq!(snapshot.unwrap_err().kind(), ErrorKind::NotFound);
+            } else {
+                assert_eq!(snapshot.unwrap().to_json().unwrap(), text(document, revision));
+            }
         }
     }
     let findings = db.check().unwrap().findings;
@@ -76,8 +93,7 @@ fn check(device: &SimulatedDevice, db: &Database) {
 }
 
 /// Interrupts what merges at each change of the device; another process then does it to its end.
-fn interrupt_everywhere(merge: &dyn Fn(&Database) -> Result<()>) {
-    let before = begin();
+fn interrupt_everywhere(before: &SimulatedDevice, merge: &dyn Fn(&Database) -> Result<()>) {
     let whole = before.kill();
     let db = open(&whole, PIECE_BYTES);
     merge(&db).unwrap();
@@ -115,12 +131,74 @@ fn interrupt_everywhere(merge: &dyn Fn(&Database) -> Result<()>) {
 
 #[test]
 fn compaction_on_demand_goes_on_wherever_the_power_went() {
-    interrupt_everywhere(&|db| compact(db));
+    interrupt_everywhere(&begin(), &|db| compact(db));
 }
 
 #[test]
 fn merge_that_is_due_goes_on_wherever_the_power_went() {
-    interrupt_everywhere(&|db| db.checkpoint());
+    interrupt_everywhere(&begin(), &|db| db.checkpoint());
+}
+
+#[test]
+fn merges_that_drop_revisions_go_on_wherever_the_power_went() {
+    interrupt_everywhere(&begin_with(Retention::Head), &|db| compact(db));
+    interrupt_everywhere(&begin_with(Retention::Last(3)), &|db| db.checkpoint());
+}
+
+/// A merge that is due, of which revisions are dropped, that lost its power in the midst; the bytes
+/// it had merged, and all that it has to.
+fn interrupted() -> (SimulatedDevice, u64, u64) {
+    let before = begin_with(Retention::Last(3));
+    let merged = |crash: Option<u64>| {
+        let device = before.kill();
+        let db = open(&device, PIECE_BYTES);
+        let first = device.changes();
+        device.crash_at(first + crash.unwrap_or(u64::MAX - first));
+        // The checkpoint is not in need of the merge, so that it does not tell its failure.
+        let _ = db.checkpoint();
+        let changes = device.changes() - first;
+        let image = device.power_loss(PowerLoss::Clean, &mut Random::new(1));
+        (image, db.counters().compacted_bytes, changes)
+    };
+    let (_, total, changes) = merged(None);
+    let (device, read, _) = merged(Some(changes * 3 / 4));
+    assert!(read > 2 * REPEATED_BYTES_MAX && read < total, "{read} bytes of {total}");
+    (device, read, total)
+}
+
+#[test]
+fn commits_do_not_keep_a_merge_that_drops_revisions_from_going_on() {
+    let (device, read, total) = interrupted();
+    let db = open(&device, 64 << 20);
+    for document in 0..DOCUMENTS {
+        let found = db.document(&format!("d{document}")).unwrap();
+        assert_eq!(found.first_revision().unwrap(), Revision(1), "all can be read again");
+        found.revert_to(Revision(2), &CommitOptions::default()).unwrap();
+    }
+    db.checkpoint().unwrap();
+    let again = db.counters().compacted_bytes;
+    assert!(read + again <= total + REPEATED_BYTES_MAX, "{read}, then {again} of {total}");
+    for document in 0..DOCUMENTS {
+        let found = db.document(&format!("d{document}")).unwrap();
+        let first = if document % 5 > 0 { REVISIONS - 2 } else { 1 };
+        assert_eq!(found.first_revision().unwrap(), Revision(first));
+        assert_eq!(found.head().unwrap().to_json().unwrap(), text(document, 1));
+    }
+    check(&device, &db);
+}
+
+#[test]
+fn what_is_to_be_kept_by_now_is_not_dropped_by_a_merge_that_was_interrupted() {
+    let (device, _, total) = interrupted();
+    let db = open(&device, PIECE_BYTES);
+    let document = db.document("d1").unwrap();
+    document.tag("two", Some(Revision(2)), &CommitOptions::default()).unwrap();
+    db.checkpoint().unwrap();
+    assert!(db.counters().compacted_bytes >= total, "all of it was merged again");
+    assert_eq!(document.first_revision().unwrap(), Revision(REVISIONS - 2));
+    let tagged = document.at(Revision(2)).unwrap();
+    assert_eq!(tagged.to_json().unwrap(), text(1, 1));
+    assert!(db.check().unwrap().findings.is_empty());
 }
 
 /// Interrupts a compaction before its end, in an orderly way.
@@ -170,15 +248,17 @@ fn purge_removes_what_a_compaction_left() {
 }
 
 #[test]
-fn compaction_that_drops_revisions_leaves_nothing_when_stopped() {
+fn readers_have_again_what_a_compaction_was_to_drop_that_was_stopped() {
     let device = begin();
     let db = open(&device, PIECE_BYTES);
     let document = db.document("d50").unwrap();
     document.retain(Retention::Head, &CommitOptions::default()).unwrap();
     stop(&db);
-    let files = device.list("segments").unwrap();
-    assert_eq!(files.len() as u64, db.stats().unwrap().segments, "{files:?}");
-    assert_eq!(document.first_revision().unwrap().0, 1, "readers have it again");
+    let read = db.counters().compacted_bytes;
+    assert_eq!(document.first_revision().unwrap().0, 1);
     compact(&db).unwrap();
+    let again = db.counters().compacted_bytes - read;
+    assert!(again <= REPEATED_BYTES_MAX, "{again} bytes were merged again of {read}");
     assert_eq!(document.first_revision().unwrap().0, REVISIONS);
+    check(&device, &db);
 }

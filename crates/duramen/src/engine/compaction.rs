@@ -246,14 +246,16 @@ impl Compaction {
             .map(|(&tree, kept)| (cell_key::kept(tree).into(), kept.encode().into()))
             .collect();
         told.sort_unstable();
+        let dropped = trimming.encode();
         merger.keep(kept);
         merger.keep_series(engine.kept_series());
         merger.drop_departed(trimming.departed());
-        let (writer, pieces) = engine.begin_pieces(plan, inputs, meta)?;
+        let (writer, pieces) = engine.begin_pieces(plan, inputs, meta, dropped)?;
         let mut cells = live.part(plan.inputs.clone(), CACHE_BYTES).scan(&[])?;
         let mut read_bytes = 0;
         if let Some((key, before)) = pieces.as_ref().and_then(Pieces::start) {
             cells.seek(key)?;
+            told.retain(|(told, _)| **told >= *key);
             read_bytes = before;
         }
         Ok(Self {
@@ -284,20 +286,17 @@ impl Compaction {
                 return Ok(true);
             };
             let (key, handle) = found?;
+            while let Some(told) = self.told.pop_front_if(|told| told.0 < key) {
+                self.merger.push(told, &mut self.merged)?;
+            }
             let is_full = self.pieces.as_ref().is_some_and(|found| found.is_full(self.read_bytes));
             if is_full && self.merger.is_between(&key) {
                 self.end_piece(&key)?;
             }
             let cell = handle.load()?;
             self.read_bytes += (key.len() + cell.len()) as u64;
-            let mut is_told = false;
-            while let Some(told) = self.told.pop_front_if(|told| told.0 <= key) {
-                is_told = told.0 == key;
-                self.merger.push(told, &mut self.merged)?;
-            }
-            if !is_told {
-                self.merger.push((key, cell), &mut self.merged)?;
-            }
+            let told = self.told.pop_front_if(|told| told.0 == key);
+            self.merger.push(told.unwrap_or((key, cell)), &mut self.merged)?;
             self.write()?;
         }
         Ok(false)
@@ -389,9 +388,9 @@ impl Engine {
         let (now, infos) = live();
         let is_whole = |plan: &Plan, infos: &[SegmentInfo]| plan.inputs.end == infos.len();
         if wish == Wish::Due
-            && let Some(plan) = self.left_plan(&infos)?
+            && let Some((plan, trimming)) = self.left_plan(&infos)?
         {
-            let mut compaction = Compaction::begin(self, &now, (&plan, Trimming::default()))?;
+            let mut compaction = Compaction::begin(self, &now, (&plan, trimming))?;
             if is_whole(&plan, &infos) {
                 compaction.merger.keep_indexes(self.index_ids()?);
             }
@@ -416,8 +415,6 @@ impl Engine {
             return Compaction::begin(self, &now, (&plan, Trimming::default())).map(Some);
         }
         trimming.find_departed(departing)?;
-        let resume = if trimming.is_empty() { plan.resume } else { Resume::Never };
-        let plan = Plan { resume, ..plan };
         let mut compaction = Compaction::begin(self, &now, (&plan, trimming))?;
         // An index is named before it has cells, so those of these segments are named now, unless
         // they were dropped.

@@ -24,6 +24,7 @@ use crate::tree::history::short;
 use crate::tree::kept::Kept;
 use crate::tree::merge::IndexIds;
 use crate::tree::{PassingTurn, Tree};
+use crate::wire::{Reader, put_bytes, put_varint};
 
 /// How often it is decided anew what to keep before nothing is dropped this time.
 const TRIES: usize = 4;
@@ -42,6 +43,13 @@ pub(super) enum Departing {
     /// What is in documents that are deleted: hardly anybody brings these back just then.
     Deleted,
     All,
+}
+
+/// What a merge that was interrupted was to drop of a tree.
+#[derive(Debug)]
+struct Noted {
+    tree: TreeId,
+    kept: Kept,
 }
 
 /// A tree that stays in memory as long as it is trimmed.
@@ -85,6 +93,34 @@ impl Trimming {
     pub(crate) fn departed(&self) -> FxHashMap<TreeId, Arc<Departed>> {
         let departed = self.trees.iter().filter_map(|trimmed| trimmed.departed.as_ref());
         departed.map(|(departed, _)| (departed.tree.id(), Arc::clone(departed))).collect()
+    }
+
+    /// What is dropped, as a merge notes it: of each tree what is kept and, if something departs,
+    /// the revision up to which it is known what does.
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut trees: Vec<_> = self.trees.iter().collect();
+        trees.sort_unstable_by_key(|trimmed| trimmed.tree.id());
+        let mut bytes = Vec::new();
+        for Trimmed { tree, kept, departed, .. } in trees {
+            put_varint(&mut bytes, tree.id().0);
+            put_bytes(&mut bytes, &kept.encode());
+            put_varint(&mut bytes, departed.as_ref().map_or(0, |(departed, _)| departed.until.0));
+        }
+        bytes
+    }
+
+    /// Keeps what was noted, and drops nothing of other trees. False if that drops anything which
+    /// is to be kept now: then it is to be given up.
+    fn keep_as_noted(&mut self, noted: &[Noted]) -> bool {
+        let noted_of = |tree: &Tree| noted.iter().find(|noted| noted.tree == tree.id());
+        self.trees.retain_mut(|Trimmed { tree, before, kept, .. }| {
+            let noted = noted_of(tree).filter(|noted| kept.is_within(&noted.kept));
+            let stays = noted.map(|noted| noted.kept.clone());
+            *kept = stays.clone().unwrap_or_else(|| before.clone());
+            tree.data.write().kept = kept.clone();
+            stays.is_some()
+        });
+        self.trees.len() == noted.len()
     }
 
     /// The turns of the trees of which something departed is dropped, so that nothing of it comes
@@ -165,6 +201,20 @@ impl Engine {
         Ok(Trimming::default())
     }
 
+    /// What a merge in the background noted that it drops, if that may still be dropped, and
+    /// nothing has come back of what departed.
+    pub(super) fn trimming_again(&self, noted: &[u8]) -> Result<Option<Trimming>> {
+        if noted.is_empty() {
+            return Ok(Some(Trimming::default()));
+        }
+        let mut trimming = self.trimming(0)?;
+        if !trimming.keep_as_noted(&decode(noted)?) {
+            return Ok(None);
+        }
+        trimming.find_departed(Departing::Deleted)?;
+        Ok((trimming.encode() == noted).then_some(trimming))
+    }
+
     /// What the options and tags as they are now let go; it is refused to readers from here on.
     fn decide(&self, catalogue: &Tree) -> Result<Trimming> {
         let (view, published) = (self.view(), self.published());
@@ -236,6 +286,18 @@ impl Engine {
         let is_less = wanted != kept || tree.let_go(&wanted)?.is_some();
         Ok(is_less.then_some(wanted))
     }
+}
+
+/// What a merge noted that it drops.
+fn decode(noted: &[u8]) -> Result<Vec<Noted>> {
+    let mut reader = Reader::new(noted);
+    let mut trees = Vec::new();
+    while reader.left() > 0 {
+        let (tree, kept) = (TreeId(reader.varint()?), Kept::decode(reader.bytes()?)?);
+        reader.varint()?;
+        trees.push(Noted { tree, kept });
+    }
+    Ok(trees)
 }
 
 /// What changes whenever somebody stages or commits something in a tree.

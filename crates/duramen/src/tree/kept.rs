@@ -64,6 +64,11 @@ impl Kept {
         revision >= self.first || self.pinned.binary_search(&revision).is_ok()
     }
 
+    /// Whether all that is kept is kept by another one too.
+    pub(crate) fn is_within(&self, other: &Self) -> bool {
+        self.first() >= other.first() && self.pinned.iter().all(|&revision| other.has(revision))
+    }
+
     /// How many of the revisions up to one are kept: its number where only these are counted.
     pub(crate) fn count_up_to(&self, revision: u64) -> u64 {
         let earlier = self.pinned.partition_point(|&pinned| u64::from(pinned) <= revision) as u64;
@@ -182,6 +187,10 @@ mod tests {
         assert_eq!(boundaries.get(3..7).unwrap(), [seventh; 4]);
         assert_eq!(boundaries.get(7..).unwrap(), [tenth, tenth, tenth, None]);
         assert_eq!(kept.check(4).unwrap_err().kind(), ErrorKind::NotFound);
+        let within = |first, pinned| Kept::new(first, pinned).is_within(&kept);
+        assert!(within(10, vec![3]) && within(30, vec![3, 11]) && !within(30, vec![4]));
+        assert!(!within(9, vec![]) && !Kept::default().is_within(&kept));
+        assert!(kept.is_within(&kept) && kept.is_within(&Kept::default()));
         assert!(Kept::new(1, vec![]).is_all());
     }
 

@@ -195,10 +195,14 @@ impl Merger {
         }
     }
 
-    /// Whether the cell with this key is of another column than the one before: then nothing of
-    /// the merged cells depends on it, but for what a tree that is trimmed has.
+    /// Whether the cell with this key is of another column than the one before, or of another tree
+    /// if that is trimmed: then nothing of the merged cells depends on it.
     pub(crate) fn is_between(&self, key: &[u8]) -> bool {
-        self.trim.is_none() && (matches!(self.pending, Pending::None) || !self.pending.takes(key))
+        let is_trimmed = self
+            .trim
+            .as_ref()
+            .is_some_and(|(tree, _)| cell_key::parse(key).is_none_or(|(next, _)| next == *tree));
+        !is_trimmed && (matches!(self.pending, Pending::None) || !self.pending.takes(key))
     }
 
     fn finish_trim(&mut self, out: &mut Vec<Cell>) -> Result<()> {

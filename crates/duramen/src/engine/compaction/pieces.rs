@@ -2,16 +2,18 @@
 //! that is interrupted, even by a power loss, goes on where it was and repeats one piece at most.
 //!
 //! Invariants:
-//! - a piece ends between two columns, where nothing of one cell depends on the next;
-//! - a merge that drops revisions or erases values begins anew: what it drops is decided anew;
-//! - what a merge left is gone on with by one of the same segments, or removed by any other.
+//! - a piece ends between two columns, or two trees of which something is dropped: there nothing of
+//!   one cell depends on the next;
+//! - what a merge left is gone on with by one of the same segments that drops the same, or removed
+//!   by any other; one that erases values begins anew.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::progress::Progress;
+use super::progress::{DROPPED_BYTES_MAX, Progress};
 use super::{Compaction, Plan, Resume};
 use crate::engine::Engine;
+use crate::engine::retention::Trimming;
 use crate::error::{Error, Result};
 use crate::io::{Device, zeros};
 use crate::segment::{self, SegmentInfo, SegmentMeta, SegmentWriter};
@@ -98,6 +100,7 @@ impl Engine {
         plan: &Plan,
         inputs: &[SegmentInfo],
         meta: SegmentMeta,
+        dropped: Vec<u8>,
     ) -> Result<(SegmentWriter, Option<Pieces>)> {
         let pieces = |progress, is_noted| Pieces {
             device: Arc::clone(&self.device),
@@ -106,10 +109,15 @@ impl Engine {
             piece_bytes: self.journal_bytes_max().max(PIECE_BYTES_MIN) as u64,
         };
         let inputs: Vec<u64> = inputs.iter().map(|info| info.number).collect();
-        if plan.resume != Resume::Never
+        let resume = match dropped.len() {
+            ..=DROPPED_BYTES_MAX => plan.resume,
+            _ => Resume::Never,
+        };
+        if resume != Resume::Never
             && let Some(left) = Progress::load(self.device.as_ref())?
             && (left.database_id, left.level) == (self.id, plan.level)
             && (left.encoding, &left.inputs) == (plan.encoding, &inputs)
+            && left.dropped == dropped
             // What cannot be gone on with is begun anew.
             && let Ok(writer) =
                 SegmentWriter::resume(&self.device, (left.segment, meta), left.written_bytes)
@@ -124,23 +132,25 @@ impl Engine {
             segment,
             level: plan.level,
             encoding: plan.encoding,
-            is_on_demand: plan.resume == Resume::OnDemand,
+            is_on_demand: resume == Resume::OnDemand,
             written_bytes: 0,
             read_bytes: 0,
             inputs,
             next_key: Vec::new(),
+            dropped,
         };
-        Ok((writer, (plan.resume != Resume::Never).then(|| pieces(progress, false))))
+        Ok((writer, (resume != Resume::Never).then(|| pieces(progress, false))))
     }
 
-    /// What is to be gone on with of the merges that nobody asked for.
-    pub(super) fn left_plan(&self, live: &[SegmentInfo]) -> Result<Option<Plan>> {
+    /// What is to be gone on with of the merges that nobody asked for, and what it drops, if that
+    /// may still be dropped.
+    pub(super) fn left_plan(&self, live: &[SegmentInfo]) -> Result<Option<(Plan, Trimming)>> {
         let left = Progress::load(self.device.as_ref())?.filter(|left| !left.is_on_demand);
-        Ok(left.and_then(|left| {
-            let inputs = place_of(&left.inputs, live)?;
-            let (level, encoding) = (left.level, left.encoding);
-            Some(Plan { inputs, level, encoding, resume: Resume::Always })
-        }))
+        let Some(left) = left else { return Ok(None) };
+        let Some(inputs) = place_of(&left.inputs, live) else { return Ok(None) };
+        let (level, encoding) = (left.level, left.encoding);
+        let plan = Plan { inputs, level, encoding, resume: Resume::Always };
+        Ok(self.trimming_again(&left.dropped)?.map(|trimming| (plan, trimming)))
     }
 
     /// Removes what a merge left that is not under way; whether there was anything.

@@ -23,6 +23,8 @@ use crate::small_file::{Prefix, SmallFile, seal, small};
 
 /// The file's name in the folder of the segments.
 const NAME: &str = "MERGE";
+/// Bytes of what a merge drops, up to which it is noted.
+pub(super) const DROPPED_BYTES_MAX: usize = 1 << 20;
 const FILE: SmallFile = SmallFile {
     path: "segments/MERGE",
     new_path: "segments/MERGE.new",
@@ -30,7 +32,10 @@ const FILE: SmallFile = SmallFile {
     directory: DIRECTORY,
     magic: *b"\x89DURMRG\n",
     format: 1,
-    bytes_max: size_of::<Head>() + SEGMENTS_MAX * size_of::<U64>() + CELL_KEY_BYTES_MAX,
+    bytes_max: size_of::<Head>()
+        + SEGMENTS_MAX * size_of::<U64>()
+        + CELL_KEY_BYTES_MAX
+        + DROPPED_BYTES_MAX,
 };
 /// Set if somebody asked for the merge.
 const FLAG_ON_DEMAND: u8 = 1;
@@ -69,6 +74,8 @@ pub(crate) struct Progress {
     pub(crate) inputs: Vec<u64>,
     /// The first key that is not merged.
     pub(crate) next_key: Vec<u8>,
+    /// What the merge drops, as the retention says it; empty if it drops nothing.
+    pub(crate) dropped: Vec<u8>,
 }
 
 impl Progress {
@@ -107,7 +114,7 @@ impl Progress {
     /// The bytes of the file.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let inputs: Vec<_> = self.inputs.iter().map(|&number| U64::new(number)).collect();
-        let rest = [inputs.as_bytes(), &self.next_key].concat();
+        let rest = [inputs.as_bytes(), &self.next_key, &self.dropped].concat();
         let head = Head {
             prefix: FILE.prefix(size_of::<Head>().saturating_add(rest.len())),
             level: self.level,
@@ -132,7 +139,8 @@ impl Progress {
         let (head, rest) = Head::ref_from_prefix(bytes).ok()?;
         let (inputs, key) =
             <[U64]>::ref_from_prefix_with_elems(rest, head.inputs.get() as usize).ok()?;
-        if key.len() != head.key.get() as usize || inputs.is_empty() {
+        let (key, dropped) = key.split_at_checked(head.key.get() as usize)?;
+        if inputs.is_empty() {
             return None;
         }
         Some(Self {
@@ -145,6 +153,7 @@ impl Progress {
             read_bytes: head.read.get(),
             inputs: inputs.iter().map(|number| number.get()).collect(),
             next_key: key.to_vec(),
+            dropped: dropped.to_vec(),
         })
     }
 }
@@ -162,6 +171,7 @@ pub(crate) fn example() -> Progress {
         read_bytes: 9_000,
         inputs: vec![11, 10, 4],
         next_key: b"key".to_vec(),
+        dropped: vec![3, 2, 9, 0, 0],
     }
 }
 
