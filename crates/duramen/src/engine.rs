@@ -38,7 +38,7 @@ pub(crate) mod catalogue;
 mod checkpoint;
 pub(crate) mod compaction;
 mod following;
-mod indexing;
+pub(crate) mod indexing;
 pub(crate) mod options;
 pub(crate) mod pin;
 mod place;

@@ -6,6 +6,7 @@ use std::{error, fmt};
 
 use super::{Collection, CollectionSnapshot, Filter, Query, RecordPath, no_collection};
 use crate::engine::catalogue::facts;
+use crate::engine::indexing::Follower;
 use crate::engine::options::CommitOptions;
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::{self, Declared, Index, IndexDefinition, IndexOptions, IndexRange};
@@ -226,17 +227,18 @@ impl CollectionSnapshot {
         Ok(usable)
     }
 
-    /// Whether an index has so much to follow before this revision can be read by it that looking
-    /// at all records costs less: then it follows beside the caller. `NotFound` as for its range.
-    pub(crate) fn is_left_behind(&self, name: &str) -> Result<bool> {
-        let Some(snapshot) = &self.snapshot else { return Ok(false) };
+    /// Who can have an index follow beside the caller, if it has so much to follow before this
+    /// revision can be read by it that looking at all records costs less. `NotFound` as for its
+    /// range.
+    pub(crate) fn left_behind(&self, name: &str) -> Result<Option<Follower>> {
+        let Some(snapshot) = &self.snapshot else { return Ok(None) };
         let (engine, tree) = self.document.parts();
         let options = self.document.declared()?;
         let declared = options.indexes.get(name).ok_or_else(|| dropped(name))?;
         let index = tree.indexes.get(tree, declared)?;
         let behind = index.behind(tree, short(snapshot.revision));
         let is_far = behind > FOLLOWED_AT_ONCE && behind > self.count()? / FOLLOWING_COST;
-        Ok(is_far && engine.follow_later(&index))
+        Ok(engine.follower(&index).filter(|_| is_far))
     }
 
     /// The keys of an index between two bounds, with the ordinals of their records. `NotFound` if

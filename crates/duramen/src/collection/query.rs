@@ -48,7 +48,7 @@ pub use page::Page;
 
 use candidates::Candidates;
 use filter::Expression;
-use lookup::IndexWalk;
+use lookup::{Behind, IndexWalk};
 use plan::{Access, Ordered};
 use projection::Projection;
 use sort::{Sorted, Sorter};
@@ -130,7 +130,7 @@ struct Found {
 #[derive(Debug)]
 enum Way {
     /// The columns of all records.
-    Scan,
+    Scan(Behind),
     /// Indexes, which name these ordinals.
     Named(Access, Vec<u64>),
     /// An index that has them in the order of the query.
@@ -282,18 +282,22 @@ impl Way {
         let options = collection.document.declared()?;
         let indexes = collection.usable(&options.indexes)?;
         if indexes.is_empty() {
-            return Ok(Self::Scan);
+            return Ok(Self::Scan(Behind::default()));
         }
         let ordered = Ordered::of(&query.order, expression, &indexes);
         let access = expression.and_then(|expression| Access::of(expression, &indexes));
         let is_better =
             |access: &Access| ordered.as_ref().is_none_or(|ordered| ordered.is_beaten_by(access));
+        let mut reader = lookup::Reader::new(collection, counts);
         if let Some(access) = access.filter(is_better)
-            && let Some(named) = lookup::named(collection, &access, counts)?
+            && let Some(named) = reader.named(&access)?
         {
             return Ok(Self::Named(access, named));
         }
-        Ok(ordered.map_or(Self::Scan, Self::Ordered))
+        Ok(match ordered {
+            Some(ordered) => Self::Ordered(ordered),
+            None => Self::Scan(reader.into_behind()),
+        })
     }
 
     /// The records in the order of their ordinals.
@@ -309,7 +313,10 @@ impl Way {
                 let expression = expression.filter(|_| !access.is_exact());
                 Ok(Candidates::among(named, expression, &range, is_reverse))
             }
-            Self::Scan | Self::Ordered(_) => Candidates::new(view, expression, range, is_reverse),
+            Self::Scan(behind) => {
+                Ok(Candidates::new(view, expression, range, is_reverse)?.instead_of(behind))
+            }
+            Self::Ordered(_) => Candidates::new(view, expression, range, is_reverse),
         }
     }
 }
@@ -318,7 +325,7 @@ impl Way {
 impl fmt::Display for Way {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Scan => Ok(()),
+            Self::Scan(_) => Ok(()),
             Self::Named(access, _) => access.fmt(f),
             Self::Ordered(ordered) => write!(f, "index {}, which has the order", ordered.index),
         }

@@ -50,6 +50,25 @@ fn an_index_with_much_to_follow_is_read_once_it_has_followed_beside_the_readers(
 }
 
 #[test]
+fn an_index_does_not_follow_for_a_query_that_finds_too_many_records_to_read_it() {
+    let db = open(true);
+    let collection = numbered(&db, 5_000);
+    let (_, tree) = collection.document().parts();
+    let declared = collection.document().declared().unwrap();
+    let index = tree.indexes.get(tree, declared.indexes.get("n").unwrap()).unwrap();
+    let before = index.behind(tree, 1);
+    for _ in 0..3 {
+        assert_eq!(collection.count_where(&Filter::lt("n", 50)).unwrap(), 2_500);
+    }
+    assert!(!index.was_asked_to_follow());
+    assert_eq!(index.behind(tree, 1), before);
+    assert_eq!(collection.count_where(&Filter::eq("n", 7)).unwrap(), 50);
+    while index.behind(tree, 1) > 0 {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
 fn an_index_follows_at_once_where_nobody_else_does_that() {
     let db = open(false);
     let collection = numbered(&db, 5_000);

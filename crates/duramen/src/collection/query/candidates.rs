@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::filter::{Expression, FieldTest};
+use super::lookup::Behind;
 use super::{QueryCounts, RecordView};
 use crate::error::Result;
 use crate::jsonpath::place::At;
@@ -27,6 +28,7 @@ pub(super) struct Candidates {
     /// What is left of it.
     chosen: std::vec::IntoIter<u16>,
     is_unsure: Bits,
+    behind: Behind,
     /// Whether nobody wants them any more, if somebody else may know.
     is_left: Option<Arc<AtomicBool>>,
 }
@@ -69,8 +71,14 @@ impl Candidates {
             first: 0,
             chosen: Vec::new().into_iter(),
             is_unsure: Bits::none(),
+            behind: Behind::default(),
             is_left: None,
         }
+    }
+
+    /// The same, in place of indexes that are behind.
+    pub(super) fn instead_of(self, behind: Behind) -> Self {
+        Self { behind, ..self }
     }
 
     /// The next record's ordinal.
@@ -90,7 +98,11 @@ impl Candidates {
         loop {
             while let Some(slot) = next(&mut self.chosen, self.is_reverse) {
                 let ordinal = self.first + u64::from(slot);
-                if !self.is_unsure.has(slot) || self.is_chosen(view, ordinal, counts)? {
+                if !self.is_unsure.has(slot) {
+                    return Ok(Some(ordinal));
+                }
+                if self.is_chosen(view, ordinal, counts)? {
+                    self.behind.count(0, 1);
                     return Ok(Some(ordinal));
                 }
             }
@@ -163,6 +175,8 @@ impl Candidates {
             counts.row_groups += 1;
             counts.scanned += u64::from(live.count());
         }
+        let sure = verdict.holds.without(&verdict.is_unsure).and(&live);
+        self.behind.count(live.count().into(), sure.count().into());
         self.chosen = verdict.candidates().and(&live).slots().collect::<Vec<_>>().into_iter();
         self.is_unsure = verdict.is_unsure;
         if self.is_reverse {

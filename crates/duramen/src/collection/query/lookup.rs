@@ -7,6 +7,7 @@ use super::filter::Expression;
 use super::plan::{Access, EntryRange, Lookup, Ordered};
 use super::{QueryCounts, RecordView, order};
 use crate::collection::CollectionSnapshot;
+use crate::engine::indexing::Follower;
 use crate::error::Result;
 use crate::index::IndexRange;
 use crate::tree::record_keys::KeyPage;
@@ -34,95 +35,130 @@ pub(super) fn named_for(
 ) -> Result<Option<Vec<u64>>> {
     let options = collection.document.declared()?;
     let access = Access::of(expression, &collection.usable(&options.indexes)?);
-    Ok(access.map(|access| named(collection, &access, counts)).transpose()?.flatten())
+    let Some(access) = access else { return Ok(None) };
+    Reader::new(collection, counts).named(&access)
 }
 
-/// The ordinals of the records that a plan names, in their order; none if a scan reads less: if
-/// they are so many, or an index has so much to follow.
-pub(super) fn named(
-    collection: &CollectionSnapshot,
-    access: &Access,
-    counts: &mut QueryCounts,
-) -> Result<Option<Vec<u64>>> {
-    let most = usize::try_from(collection.count()? / RECORDS_PER_ENTRY).unwrap_or(usize::MAX);
-    named_up_to(collection, access, most.clamp(NAMED_MIN, NAMED_MAX), counts)
+/// Reads what indexes name.
+pub(super) struct Reader<'r> {
+    collection: &'r CollectionSnapshot,
+    counts: &'r mut QueryCounts,
+    behind: Behind,
 }
 
-fn named_up_to(
-    collection: &CollectionSnapshot,
-    access: &Access,
-    most: usize,
-    counts: &mut QueryCounts,
-) -> Result<Option<Vec<u64>>> {
-    match access {
-        Access::Lookup(lookup) => read(collection, lookup, most, counts),
-        Access::Either(parts, _) => {
-            let mut all = Vec::new();
-            for part in parts {
-                let left = most.saturating_sub(all.len());
-                let Some(part) = named_up_to(collection, part, left, counts)? else {
-                    return Ok(None);
-                };
-                all.extend(part);
-            }
-            all.sort_unstable();
-            all.dedup();
-            Ok(Some(all))
-        }
-        Access::Both(parts) => {
-            let [first, second] = &**parts;
-            let found = named_up_to(collection, first, most, counts)?;
-            // Looking at a few records is cheaper than another index.
-            let most = found.as_ref().map_or(most, Vec::len);
-            if most <= NAMED_MIN {
-                return Ok(found);
-            }
-            let other = named_up_to(collection, second, most, counts)?;
-            Ok(match (found, other) {
-                (Some(mut found), Some(other)) => {
-                    found.retain(|ordinal| other.binary_search(ordinal).is_ok());
-                    Some(found)
+impl<'r> Reader<'r> {
+    pub(super) fn new(collection: &'r CollectionSnapshot, counts: &'r mut QueryCounts) -> Self {
+        Self { collection, counts, behind: Behind::default() }
+    }
+
+    /// The indexes that had too much to follow.
+    pub(super) fn into_behind(self) -> Behind {
+        self.behind
+    }
+
+    /// The ordinals of the records that a plan names, in their order; none if a scan reads less: if
+    /// they are so many, or an index has so much to follow.
+    pub(super) fn named(&mut self, access: &Access) -> Result<Option<Vec<u64>>> {
+        let most = named_max(self.collection.count()?);
+        self.named_up_to(access, most)
+    }
+
+    fn named_up_to(&mut self, access: &Access, most: usize) -> Result<Option<Vec<u64>>> {
+        match access {
+            Access::Lookup(lookup) => self.read(lookup, most),
+            Access::Either(parts, _) => {
+                let mut all = Vec::new();
+                for part in parts {
+                    let left = most.saturating_sub(all.len());
+                    let Some(part) = self.named_up_to(part, left)? else { return Ok(None) };
+                    all.extend(part);
                 }
-                (one, other) => one.or(other),
-            })
+                all.sort_unstable();
+                all.dedup();
+                Ok(Some(all))
+            }
+            Access::Both(parts) => {
+                let [first, second] = &**parts;
+                let found = self.named_up_to(first, most)?;
+                // Looking at a few records is cheaper than another index.
+                let most = found.as_ref().map_or(most, Vec::len);
+                if most <= NAMED_MIN {
+                    return Ok(found);
+                }
+                let other = self.named_up_to(second, most)?;
+                Ok(match (found, other) {
+                    (Some(mut found), Some(other)) => {
+                        found.retain(|ordinal| other.binary_search(ordinal).is_ok());
+                        Some(found)
+                    }
+                    (one, other) => one.or(other),
+                })
+            }
         }
+    }
+
+    fn read(&mut self, lookup: &Lookup, most: usize) -> Result<Option<Vec<u64>>> {
+        if let Some(index) = self.collection.left_behind(&lookup.index)? {
+            self.behind.indexes.push(index);
+            return Ok(None);
+        }
+        let mut named = Vec::new();
+        for range in &lookup.ranges {
+            let entries = open(self.collection, &lookup.index, range.clone(), false)?;
+            let Some(mut entries) = entries else { return Ok(Some(Vec::new())) };
+            // Many of them would be read in vain.
+            if entries.in_memory() / RECORDS_PER_KEPT_KEY > most {
+                return Ok(None);
+            }
+            loop {
+                let page = entries.next_ordinals(PAGE_ENTRIES)?;
+                let is_end = page.is_empty();
+                named.extend(page);
+                if is_end || named.len() > most {
+                    break;
+                }
+            }
+            self.counts.entries += entries.visited();
+            if named.len() > most {
+                return Ok(None);
+            }
+        }
+        named.sort_unstable();
+        named.dedup();
+        Ok(Some(named))
     }
 }
 
-fn read(
-    collection: &CollectionSnapshot,
-    lookup: &Lookup,
-    most: usize,
-    counts: &mut QueryCounts,
-) -> Result<Option<Vec<u64>>> {
-    if collection.is_left_behind(&lookup.index)? {
-        return Ok(None);
+/// How many records an index may name of so many, or it is given up for a scan.
+fn named_max(records: u64) -> usize {
+    let most = usize::try_from(records / RECORDS_PER_ENTRY).unwrap_or(usize::MAX);
+    most.clamp(NAMED_MIN, NAMED_MAX)
+}
+
+/// Indexes that had so much to follow that a scan takes their place. At its end they are asked to
+/// follow, unless it found so many records that they would have been given up for it: following
+/// takes longer than such a query (benchmark B).
+#[derive(Debug, Default)]
+pub(super) struct Behind {
+    indexes: Vec<Follower>,
+    scanned: u64,
+    found: u64,
+}
+
+impl Behind {
+    /// Counts records that were looked at, and those among them that the filter chose.
+    pub(super) fn count(&mut self, scanned: u64, found: u64) {
+        self.scanned += scanned;
+        self.found += found;
     }
-    let mut named = Vec::new();
-    for range in &lookup.ranges {
-        let Some(mut entries) = open(collection, &lookup.index, range.clone(), false)? else {
-            return Ok(Some(Vec::new()));
-        };
-        // Many of them would be read in vain.
-        if entries.in_memory() / RECORDS_PER_KEPT_KEY > most {
-            return Ok(None);
-        }
-        loop {
-            let page = entries.next_ordinals(PAGE_ENTRIES)?;
-            let is_end = page.is_empty();
-            named.extend(page);
-            if is_end || named.len() > most {
-                break;
-            }
-        }
-        counts.entries += entries.visited();
-        if named.len() > most {
-            return Ok(None);
+}
+
+impl Drop for Behind {
+    fn drop(&mut self) {
+        if self.found <= named_max(self.scanned) as u64 {
+            self.indexes.iter().for_each(Follower::ask);
         }
     }
-    named.sort_unstable();
-    named.dedup();
-    Ok(Some(named))
 }
 
 fn open(
