@@ -40,13 +40,24 @@ impl SeriesSnapshot {
         span: TimeSpan,
         options: &AggregateOptions,
     ) -> Result<()> {
-        let Some(plan) = self.plan(span, options)? else {
+        self.feed_narrower(stream, (span, i64::MAX), options)
+    }
+
+    /// The same out of rollups that are narrower than a width. What is beside the whole windows of
+    /// the widest one is told by the next, or by points.
+    fn feed_narrower(
+        &self,
+        stream: &mut Stream<'_>,
+        (span, than): (TimeSpan, i64),
+        options: &AggregateOptions,
+    ) -> Result<()> {
+        let Some(plan) = self.plan((span, than), options)? else {
             return self.feed_points(stream, span, options);
         };
-        let TimeSpan { first, last } = plan.windows;
+        let (TimeSpan { first, last }, width) = (plan.windows, plan.stored.rollup.micros());
         if span.first < first {
             let before = TimeSpan { first: span.first, last: first - 1 };
-            self.feed_points(stream, before, options)?;
+            self.feed_narrower(stream, (before, width), options)?;
         }
         let mut feed =
             Feed { snapshot: self, stream, options, plan: &plan, dirty: 0, done_until: i64::MIN };
@@ -54,7 +65,8 @@ impl SeriesSnapshot {
         feed.take_dirty_before(i64::MAX)?;
         match last.checked_add(1) {
             Some(after) if after <= span.last => {
-                self.feed_points(stream, TimeSpan { first: after, last: span.last }, options)
+                let after = TimeSpan { first: after, last: span.last };
+                self.feed_narrower(stream, (after, width), options)
             }
             _ => Ok(()),
         }
@@ -101,11 +113,16 @@ impl SeriesSnapshot {
 
     /// Whether a rollup answers, most of it at least.
     pub(super) fn has_plan(&self, span: TimeSpan, options: &AggregateOptions) -> Result<bool> {
-        Ok(self.plan(span, options)?.is_some())
+        Ok(self.plan((span, i64::MAX), options)?.is_some())
     }
 
-    /// The widest rollup that answers exactly; none if there is none.
-    fn plan(&self, span: TimeSpan, options: &AggregateOptions) -> Result<Option<Plan>> {
+    /// The widest rollup that answers exactly, of those that are narrower than a width; none if
+    /// there is none.
+    fn plan(
+        &self,
+        (span, than): (TimeSpan, i64),
+        options: &AggregateOptions,
+    ) -> Result<Option<Plan>> {
         if !is_of_summaries(options) {
             return Ok(None);
         }
@@ -115,6 +132,7 @@ impl SeriesSnapshot {
         let young = view.series.of(series);
         let Some(info) = self.tiers()? else { return Ok(None) };
         let mut rollups = info.definition.rollups.clone();
+        rollups.retain(|rollup| rollup.micros() < than);
         rollups.sort_unstable_by_key(|rollup| std::cmp::Reverse(rollup.width));
         for rollup in rollups {
             let stored = StoredRollup::new(&info, rollup, view);

@@ -258,6 +258,30 @@ fn points_go_with_time_and_rows_stay_longer() {
     assert!(db.check().unwrap().is_clean());
 }
 
+/// They were told by points alone once, and were missing where these had gone.
+#[test]
+fn the_ends_of_a_span_are_told_by_a_narrower_rollup() {
+    let clock = Arc::new(Seconds::default());
+    let options = Options { background: false, clock: clock.clone(), ..Options::default() };
+    let db = Database::open_device(Arc::new(MemoryDevice::new()), options).unwrap();
+    let definition = SeriesDefinition {
+        keep: Some(20 * MINUTE),
+        rollups: [1, 5, 15].map(|minutes| Rollup::new(minutes * MINUTE)).into(),
+        ..SeriesDefinition::new(ValueType::F64)
+    };
+    let series = db.create_series("a", &definition).unwrap();
+    series.append_points(&seconds(0..7_200), &CommitOptions::default()).unwrap();
+    clock.set(7_200);
+    compact(&db);
+    let windows = Windows::parse("15m", "UTC").unwrap();
+    let counts = AggregateOptions::new(vec![Aggregate::Count], windows);
+    let minute = |minute: i64| Micros(minute * 60_000_000);
+    let table = series.snapshot().aggregate(minute(22)..minute(88), &counts).unwrap();
+    let minutes: Vec<_> = (0..table.starts.len()).map(|at| table.columns[0].get(at)).collect();
+    let expected = [8, 15, 15, 15, 13].map(|minutes: i64| Some(SeriesValue::I64(60 * minutes)));
+    assert_eq!(minutes, expected);
+}
+
 #[test]
 fn nothing_goes_before_every_rollup_has_it() {
     let clock = Arc::new(Seconds::default());
