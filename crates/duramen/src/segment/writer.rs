@@ -147,18 +147,19 @@ impl SegmentWriter {
 
     /// Adds a cell; its key is above that of the cell before it.
     pub(crate) fn push(&mut self, key: &[u8], cell: &[u8]) -> Result<()> {
+        let shared = shared_bytes(key, &self.last_key);
         assert!(
-            key > self.last_key.as_slice(),
+            key.get(shared) > self.last_key.get(shared),
             "cell keys must rise: {key:02x?} came after {:02x?}",
             self.last_key
         );
         assert!(key.len() <= CELL_KEY_BYTES_MAX, "a cell key of {} bytes", key.len());
         assert!(cell.len() <= CELL_BYTES_MAX, "a cell of {} bytes", cell.len());
         let bytes = RECORD_BYTES + key.len() + cell.len();
-        let is_same_space = begin_alike(key, &self.last_key, SPACE_PREFIX_BYTES);
+        let is_same_space = shared >= SPACE_PREFIX_BYTES;
         self.space_bytes = if is_same_space { self.space_bytes + bytes } else { bytes };
-        self.make_room(bytes, begin_alike(key, &self.last_key, GROUP_PREFIX_BYTES))?;
-        self.note_key(key);
+        self.make_room(bytes, shared >= GROUP_PREFIX_BYTES)?;
+        self.note_key(key, shared >= TREE_PREFIX_BYTES);
         let record = Record { at: small(self.data.len()), key_len: small(key.len()) };
         if bytes > BLOCK_ROOM {
             let parts = [record.as_bytes(), key, cell];
@@ -172,9 +173,9 @@ impl SegmentWriter {
     }
 
     /// Counts a cell, and remembers its key for the filter.
-    fn note_key(&mut self, key: &[u8]) {
+    fn note_key(&mut self, key: &[u8], is_same_tree: bool) {
         self.hashes.push(KeyHash::of(key));
-        if !begin_alike(key, &self.last_key, TREE_PREFIX_BYTES) {
+        if !is_same_tree {
             self.hashes.extend(KeyHash::of_tree(key));
         }
         self.last_key.clear();
@@ -538,13 +539,22 @@ impl Output {
 
 /// The shortest prefix of `first_key` that is above `before`, the last key of the block before.
 fn shortest_fence<'a>(before: &[u8], first_key: &'a [u8]) -> &'a [u8] {
-    let common = before.iter().zip(first_key).take_while(|(a, b)| a == b).count();
-    &first_key[..=common]
+    &first_key[..=shared_bytes(before, first_key)]
 }
 
-/// Whether two keys have so many first bytes, and the same ones.
-fn begin_alike(a: &[u8], b: &[u8], bytes: usize) -> bool {
-    a.get(..bytes).is_some_and(|first| b.get(..bytes) == Some(first))
+/// How many bytes two keys begin with alike.
+fn shared_bytes(a: &[u8], b: &[u8]) -> usize {
+    let ((words, _), (others, _)) = (a.as_chunks(), b.as_chunks());
+    let mut shared = 0;
+    for (word, other) in words.iter().zip(others) {
+        let difference = u64::from_le_bytes(*word) ^ u64::from_le_bytes(*other);
+        if difference != 0 {
+            return shared + difference.trailing_zeros() as usize / 8;
+        }
+        shared += size_of::<u64>();
+    }
+    let (a, b) = (&a[shared..], &b[shared..]);
+    shared + a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
 fn small(number: usize) -> U16 {
@@ -553,4 +563,24 @@ fn small(number: usize) -> U16 {
 
 fn length(number: usize) -> u32 {
     u32::try_from(number).expect("a block has under 4 GiB")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_share_what_they_begin_with_whatever_their_lengths_are() {
+        let key: Vec<u8> = (0..40).collect();
+        for len in 0..key.len() {
+            for at in 0..len {
+                let mut other = key[..len].to_vec();
+                other[at] ^= 0x80;
+                assert_eq!(shared_bytes(&key, &other), at);
+                assert_eq!(shared_bytes(&other, &key), at);
+            }
+            assert_eq!(shared_bytes(&key, &key[..len]), len);
+            assert_eq!(shared_bytes(&key[..len], &key), len);
+        }
+    }
 }

@@ -13,7 +13,7 @@
 
 use std::sync::Arc;
 
-use super::{MAGIC, Output, SegmentMeta, SegmentWriter, path};
+use super::{MAGIC, Output, SegmentMeta, SegmentWriter, TREE_PREFIX_BYTES, path, shared_bytes};
 use crate::damage::corrupt;
 use crate::io::{Access, Device};
 use crate::segment::block::{BlockAddress, CellBlock};
@@ -81,7 +81,8 @@ impl SegmentWriter {
                 let at = block.offset.get();
                 return Err(corrupt(&self.out.path, at, "keys", "rising ones", "others"));
             }
-            self.note_key(&key);
+            let is_same_tree = shared_bytes(&key, &self.last_key) >= TREE_PREFIX_BYTES;
+            self.note_key(&key, is_same_tree);
         }
         self.note_block(block, (&cells.key(0), &cells.key(last)), cells.len());
         Ok(())
