@@ -41,7 +41,7 @@ mod tests;
 pub(crate) use column::{Column, ColumnBuilder, Encoded, Sizes, Stretch, encode_column};
 pub(crate) use integers::{Differences, Integers, Values, ValuesCell};
 pub(crate) use order::{decode_order_block, encode_order_block};
-pub(crate) use packed_keys::{encode_keys, pack_keys};
+pub(crate) use packed_keys::{encode_keys, pack_keys, unmixed_keys};
 pub(crate) use revision_rows::{RevisionRows, RevisionRowsBlock};
 pub(crate) use run::{RunChange, RunPiece, encode_complete_run, encode_run};
 pub(crate) use summary::Summary;

@@ -1,8 +1,6 @@
 //! Texts of keys that are no strings, in the order of the keys: 20 characters for an integer, the
 //! canonical 36 for a UUID.
 
-use crate::json::escape;
-
 /// Digits of an integer in its text.
 pub(crate) const DIGITS: usize = 20;
 
@@ -16,32 +14,12 @@ pub(crate) const UUID_LEN: usize = 36;
 /// Where its digits stand between them: of each eight the first four, and the others.
 const HALVES: [[usize; 2]; 4] = [[0, 4], [9, 14], [19, 24], [28, 32]];
 
-/// The text of a key.
+/// The text of a key, or the integer that it is for.
 #[derive(Debug)]
 pub(crate) enum KeyName<'k> {
     Text(&'k str),
-    Integer([u8; DIGITS]),
+    Integer(i128),
     Uuid([u8; UUID_LEN]),
-}
-
-impl KeyName<'_> {
-    #[inline]
-    pub(crate) fn as_bytes(&self) -> &[u8] {
-        match self {
-            Self::Text(text) => text.as_bytes(),
-            Self::Integer(text) => text,
-            Self::Uuid(text) => text,
-        }
-    }
-
-    /// Whether it needs no escapes in JSON.
-    #[inline]
-    pub(crate) fn is_plain(&self) -> bool {
-        match self {
-            Self::Text(text) => escape::is_plain(text.as_bytes()),
-            Self::Integer(_) | Self::Uuid(_) => true,
-        }
-    }
 }
 
 /// The same byte eight times.

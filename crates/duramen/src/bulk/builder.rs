@@ -47,13 +47,9 @@ impl Builder {
         Ok(node(path, ordinal))
     }
 
-    /// A new entry of a map.
-    pub(super) fn bear_entry(
-        &mut self,
-        path: PathId,
-        map: u64,
-        name: (&[u8], bool),
-    ) -> Result<NodeId> {
+    /// A new entry of a map, of a name or of the integer whose text is its name.
+    #[inline]
+    pub(super) fn bear_entry(&mut self, path: PathId, map: u64, name: Datum<'_>) -> Result<NodeId> {
         let entry = self.bear(path, map)?;
         self.columns.name(self.data.schema.path(path).space, name);
         Ok(entry)
@@ -156,7 +152,9 @@ impl Builder {
         };
         let first = self.next(path);
         for (name, value) in tape.fields(at) {
-            let entry = self.bear_entry(path, map.ordinal().0, name_of(name))?;
+            let (bytes, plain) = name_of(name);
+            let name = Datum::Text { bytes, plain };
+            let entry = self.bear_entry(path, map.ordinal().0, name)?;
             self.put(entry, tape, value)?;
         }
         let sequence = self.sequence(path, first)?;

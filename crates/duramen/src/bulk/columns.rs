@@ -128,11 +128,12 @@ impl Columns {
         Ok(ordinal)
     }
 
-    /// Names the entry of a space that was born last.
-    pub(super) fn name(&mut self, space: SpaceId, (bytes, plain): (&[u8], bool)) {
+    /// Names the entry of a space that was born last. An integer is for its text as a key.
+    #[inline]
+    pub(super) fn name(&mut self, space: SpaceId, name: Datum<'_>) {
         let entries = self.space_mut(space);
         let ordinal = entries.next - 1;
-        entries.key.set(slot_of(ordinal), Datum::Text { bytes, plain });
+        entries.key.set(slot_of(ordinal), name);
     }
 
     /// Sets the state of a node.

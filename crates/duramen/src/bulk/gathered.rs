@@ -2,8 +2,9 @@
 
 use crate::bulk::Subject;
 use crate::bulk::names::Names;
-use crate::encoding::{ColumnBuilder, encode_keys};
+use crate::encoding::{ColumnBuilder, encode_keys, unmixed_keys};
 use crate::error::Result;
+use crate::key_text::text_of_integer;
 use crate::limits::ROW_GROUP_SLOTS;
 use crate::node::PathId;
 use crate::segment::SegmentWriter;
@@ -55,6 +56,8 @@ impl Gathered {
         let mut before: Option<&Filled> = None;
         for filled in &later.columns {
             let Filled { column: (group, path, kind), first_slot, states } = filled;
+            let unmixed = (*kind == GroupCell::Key).then(|| unmixed_keys(states)).flatten();
+            let states = unmixed.as_ref().unwrap_or(states);
             let cell = match kind {
                 GroupCell::Key => encode_keys(states),
                 _ => states.encoded(),
@@ -66,7 +69,14 @@ impl Gathered {
                 let first = u64::from(group.group) * ROW_GROUP_SLOTS + u64::from(*first_slot);
                 assert_eq!(maps.states.len(), states.len(), "each entry has a map and a name");
                 let maps = maps.states.numbers().iter().map(|map| map.cast_unsigned());
-                self.names.push((*path, first), maps.zip(states.texts()));
+                let at = (*path, first);
+                match states.all_numbers() {
+                    Some(keys) => {
+                        let names = keys.iter().map(|key| text_of_integer((*key).into()));
+                        self.names.push(at, maps.zip(names));
+                    }
+                    None => self.names.push(at, maps.zip(states.texts())),
+                }
             }
             before = Some(filled);
         }

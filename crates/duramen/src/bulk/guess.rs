@@ -104,6 +104,8 @@ pub(super) struct Guesses {
     /// By path of objects: the node before the first name, counted from 1.
     roots: Vec<u32>,
     tokens: Vec<Token>,
+    /// Whether white space was passed in the last value, or it was not read.
+    may_span_lines: bool,
 }
 
 impl Guesses {
@@ -145,13 +147,21 @@ impl Guesses {
     /// Reads a value of a path at the begin of a text: its bytes, if it is as guessed.
     pub(super) fn read(&mut self, schema: &Schema, path: PathId, text: &[u8]) -> Option<usize> {
         self.tokens.clear();
+        self.may_span_lines = true;
         if u32::try_from(text.len()).is_err() || !matches!(text.first(), Some(b'{' | b'[')) {
             return None;
         }
-        let Self { nodes, roots, tokens } = self;
-        let mut reading = Reading { nodes, roots, schema, tokens, text, rest: text };
+        let Self { nodes, roots, tokens, may_span_lines } = self;
+        let mut reading =
+            Reading { nodes, roots, schema, tokens, text, rest: text, passed_space: false };
         reading.value(path)?;
+        *may_span_lines = reading.passed_space;
         Some(text.len() - reading.rest.len())
+    }
+
+    /// Whether there may be the end of a line in the value that was to be read last.
+    pub(super) fn may_span_lines(&self) -> bool {
+        self.may_span_lines
     }
 
     /// The value of a field of the object that was read last, or what it begins with.
@@ -190,6 +200,7 @@ struct Reading<'a> {
     tokens: &'a mut Vec<Token>,
     text: &'a [u8],
     rest: &'a [u8],
+    passed_space: bool,
 }
 
 impl Reading<'_> {
@@ -344,6 +355,7 @@ impl Reading<'_> {
     }
 
     fn skip_some_space(&mut self) {
+        self.passed_space = true;
         while let [b' ' | b'\n' | b'\r' | b'\t', tail @ ..] = self.rest {
             self.rest = tail;
         }

@@ -34,7 +34,9 @@ impl RecordLines<'_, '_> {
         let records = Records::begin(&mut self.sink.builder)?;
         while self.stream.skip_space()?.is_some() {
             let bytes = self.record(records)?;
-            self.stream.check_line(bytes)?;
+            if self.sink.builder.guesses.may_span_lines() {
+                self.stream.check_line(bytes)?;
+            }
             self.stream.consume(bytes);
             self.sink.end_value(self.stream.consumed())?;
             self.stream.end_line()?;

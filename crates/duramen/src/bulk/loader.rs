@@ -120,7 +120,7 @@ impl<'a, 'r> Loader<'a, 'r> {
     }
 
     fn end_value(&mut self, bytes: usize) -> Result<()> {
-        if self.is_lines {
+        if self.is_lines && self.sink.builder.guesses.may_span_lines() {
             self.stream.check_line(bytes)?;
         }
         self.stream.consume(bytes);
@@ -215,7 +215,8 @@ impl<'a, 'r> Loader<'a, 'r> {
                     self.sink.builder.data.entry_or_add(path).ok_or_else(too_many_paths)?;
                 *members.entries.insert((entries, self.sink.builder.next(entries)))
             };
-            self.sink.builder.bear_entry(entries, ordinal, (&name, plain))?
+            let name = Datum::Text { bytes: &name, plain };
+            self.sink.builder.bear_entry(entries, ordinal, name)?
         };
         self.stream.consume(bytes);
         if self.skip_space()? != Some(b':') {

@@ -1,5 +1,7 @@
 //! The names of the entries of maps, which are to be cells in the order of their keys.
 
+use std::ops::Range;
+
 use crate::bulk::Subject;
 use crate::error::{Error, ErrorKind, Result};
 use crate::lexical;
@@ -29,6 +31,8 @@ struct Run {
     start: usize,
     ordinal: u64,
     len: usize,
+    /// Whether the names are in order.
+    is_sorted: bool,
 }
 
 impl Run {
@@ -50,23 +54,25 @@ impl Run {
 impl Names {
     /// Adds the names of the entries of consecutive ordinals of a space, each with the ordinal of
     /// its map.
-    pub(super) fn push<'n>(
+    pub(super) fn push<N: AsRef<[u8]>>(
         &mut self,
         (path, first): (PathId, u64),
-        entries: impl Iterator<Item = (u64, &'n [u8])>,
+        entries: impl Iterator<Item = (u64, N)>,
     ) {
+        let mut before = self.ends.len().checked_sub(1).map_or(0..0, |last| self.span(last));
         for (ordinal, (map, name)) in (first..).zip(entries) {
-            self.add(Run { path, map, start: self.ends.len(), ordinal, len: 1 });
-            cell_key::put_entry_name(&mut self.bytes, name);
-            self.ends.push(self.bytes.len());
-        }
-    }
-
-    /// Adds a run whose names come next.
-    fn add(&mut self, run: Run) {
-        match self.runs.last_mut() {
-            Some(last) if last.goes_on(&run) => last.len += run.len,
-            _ => self.runs.push(run),
+            cell_key::put_entry_name(&mut self.bytes, name.as_ref());
+            let name = before.end..self.bytes.len();
+            let run = Run { path, map, start: self.ends.len(), ordinal, len: 1, is_sorted: true };
+            match self.runs.last_mut() {
+                Some(last) if last.goes_on(&run) => {
+                    last.len += 1;
+                    last.is_sorted &= self.bytes[before] <= self.bytes[name.clone()];
+                }
+                _ => self.runs.push(run),
+            }
+            self.ends.push(name.end);
+            before = name;
         }
     }
 
@@ -77,16 +83,22 @@ impl Names {
     /// The key of the first one, if their keys come in order.
     pub(super) fn first_in_order(&self, tree: TreeId) -> Option<Vec<u8>> {
         let first = self.runs.first()?;
-        let are_in_order = |runs: &[Run]| self.names_of(runs).is_sorted();
         let is_in_order = self.runs.is_sorted_by_key(Run::map)
-            && self.runs.chunk_by(|run, other| run.map() == other.map()).all(are_in_order);
+            && self
+                .runs
+                .chunk_by(|run, other| run.map() == other.map())
+                .all(|runs| self.are_sorted(runs));
         let mut key = cell_key::entry(tree, first.path, first.map, b"");
         key.extend_from_slice(self.get(first.start));
         is_in_order.then_some(key)
     }
 
-    fn names_of(&self, runs: &[Run]) -> impl Iterator<Item = &[u8]> {
-        runs.iter().flat_map(|run| run.entries()).map(|(at, _)| self.get(at))
+    /// Whether the names of a map are in order.
+    fn are_sorted(&self, runs: &[Run]) -> bool {
+        let go_on =
+            |run: &Run, next: &Run| self.get(run.start + run.len - 1) <= self.get(next.start);
+        runs.iter().all(|run| run.is_sorted)
+            && runs.array_windows().all(|[run, next]| go_on(run, next))
     }
 
     /// Bytes that they take, and those that sorting them will.
@@ -96,8 +108,13 @@ impl Names {
     }
 
     fn get(&self, at: usize) -> &[u8] {
+        &self.bytes[self.span(at)]
+    }
+
+    /// Where a name stands.
+    fn span(&self, at: usize) -> Range<usize> {
         let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.bytes[start..self.ends[at]]
+        start..self.ends[at]
     }
 
     /// Writes all of them in the order of their keys.
@@ -117,7 +134,7 @@ impl Names {
                 }
                 writer.push(key, &ordinal.to_le_bytes())
             };
-            if self.names_of(runs).is_sorted() {
+            if self.are_sorted(runs) {
                 entries().try_for_each(&mut push)?;
                 continue;
             }

@@ -9,8 +9,8 @@ use crate::collection::{Key, KeyKind};
 use crate::database::Database;
 use crate::document::Commit;
 use crate::error::{Error, ErrorKind, Result};
-use crate::json::{Item, ParseOptions, Tape};
-use crate::key_text::KeyName;
+use crate::json::{Item, ParseOptions, Tape, escape};
+use crate::key_text::{KeyName, text_of_integer};
 use crate::node::{NodeId, PathId};
 use crate::state::Datum;
 use crate::tree::schema::ROOT;
@@ -88,7 +88,23 @@ impl Records {
 
     /// A new record under a name.
     pub(super) fn bear(self, builder: &mut Builder, name: &KeyName<'_>) -> Result<NodeId> {
-        builder.bear_entry(self.entries, 0, (name.as_bytes(), name.is_plain()))
+        let text;
+        let name = match name {
+            KeyName::Text(text) => {
+                let bytes = text.as_bytes();
+                Datum::Text { bytes, plain: escape::is_plain(bytes) }
+            }
+            KeyName::Integer(key) => {
+                if let Ok(key) = i64::try_from(*key) {
+                    Datum::Int(key)
+                } else {
+                    text = text_of_integer(*key);
+                    Datum::Text { bytes: &text, plain: true }
+                }
+            }
+            KeyName::Uuid(text) => Datum::Text { bytes: text, plain: true },
+        };
+        builder.bear_entry(self.entries, 0, name)
     }
 
     /// Ends the load of them, when so many bytes were read.

@@ -68,12 +68,13 @@ impl KeyKind {
     pub(crate) fn text_of(self, key: &Key) -> Result<Cow<'_, str>> {
         Ok(match self.name_of(key)? {
             KeyName::Text(text) => Cow::Borrowed(text),
-            KeyName::Integer(text) => Cow::Owned(str_of(&text).to_owned()),
+            KeyName::Integer(key) => Cow::Owned(str_of(&text_of_integer(key)).to_owned()),
             KeyName::Uuid(text) => Cow::Owned(str_of(&text).to_owned()),
         })
     }
 
     /// The same where it stands.
+    #[inline]
     pub(crate) fn name_of(self, key: &Key) -> Result<KeyName<'_>> {
         key.check_length()?;
         let integer = match (self, key) {
@@ -85,8 +86,7 @@ impl KeyKind {
             (Self::U64, Key::I64(key)) => u64::try_from(*key).ok().map(i128::from),
             _ => None,
         };
-        let name = integer.map(|key| KeyName::Integer(text_of_integer(key)));
-        name.ok_or_else(|| self.mismatch(&key.to_string()))
+        integer.map(KeyName::Integer).ok_or_else(|| self.mismatch(&key.to_string()))
     }
 
     /// The key that the map has under a text.

@@ -39,10 +39,26 @@ pub(crate) fn pack_keys(cell: Vec<u8>) -> Vec<u8> {
     packed.unwrap_or_else(|| cell.into())
 }
 
-/// The same cell of keys that were gathered.
+/// The same cell of keys that were gathered: all of them are integers, or texts.
 pub(crate) fn encode_keys(keys: &ColumnBuilder) -> Vec<u8> {
-    let packed = keys.plain_texts().and_then(|texts| packed(&texts));
-    packed.unwrap_or_else(|| keys.encoded())
+    match keys.all_numbers() {
+        Some(integers) if integers.len() >= KEYS_MIN => packed_integers(integers),
+        Some(_) => spelled(keys).encoded(),
+        None => {
+            let packed = keys.plain_texts().and_then(|texts| packed(&texts));
+            packed.unwrap_or_else(|| keys.encoded())
+        }
+    }
+}
+
+/// The texts of keys that were gathered, if some but not all are integers.
+pub(crate) fn unmixed_keys(keys: &ColumnBuilder) -> Option<ColumnBuilder> {
+    let is_mixed = keys.all_numbers().is_none() && !keys.numbers().is_empty();
+    is_mixed.then(|| spelled(keys))
+}
+
+fn spelled(keys: &ColumnBuilder) -> ColumnBuilder {
+    keys.with_texts(|integer| text_of_integer(integer.into()))
 }
 
 /// The texts of a column that has nothing else.
@@ -58,17 +74,22 @@ fn packed(texts: &[&[u8]]) -> Option<Vec<u8>> {
     if texts.len() < KEYS_MIN {
         return None;
     }
-    let mut cell = Vec::new();
     let integer = |text: &&[u8]| i64::try_from(integer_of(text)?).ok();
     if let Some(integers) = texts.iter().map(integer).collect::<Option<Vec<_>>>() {
-        put_head(PACKED | INTEGERS, texts.len(), &mut cell);
-        Integers::encode(&integers, &mut cell);
-        return Some(cell);
+        return Some(packed_integers(&integers));
     }
     let uuids = texts.iter().map(|text| uuid_of(text)).collect::<Option<Vec<_>>>()?;
+    let mut cell = Vec::new();
     put_head(PACKED | UUIDS, texts.len(), &mut cell);
     cell.extend(uuids.into_iter().flat_map(u128::to_be_bytes));
     Some(cell)
+}
+
+fn packed_integers(integers: &[i64]) -> Vec<u8> {
+    let mut cell = Vec::new();
+    put_head(PACKED | INTEGERS, integers.len(), &mut cell);
+    Integers::encode(integers, &mut cell);
+    cell
 }
 
 /// The vector of integers in a packed cell, if it has one; none for a cell that is not packed.

@@ -230,6 +230,29 @@ fn an_index_and_a_feed_see_what_is_loaded() {
 }
 
 #[test]
+fn keys_that_no_signed_integer_is_stand_among_those_that_one_is() {
+    let middle = i64::MAX.cast_unsigned();
+    for keys in [vec![middle + 1, 3, u64::MAX, 1], (middle - 3_000..middle + 3_000).collect()] {
+        let device = Arc::new(MemoryDevice::new());
+        let db = reopened(&device);
+        let lines: Vec<_> = keys.iter().map(|key| format!("{{\"id\":{key}}}")).collect();
+        let text = lines.join("\n");
+        load_lines(&db, KeyKind::U64, text.as_bytes(), BulkOptions::default()).unwrap();
+        is_sound(&db);
+        drop(db);
+        let records = reopened(&device).collection("c").unwrap();
+        let scanned = records.head().unwrap().scan(&ScanOptions::default()).unwrap();
+        let found: Vec<_> = scanned.map(|record| record.unwrap().key).collect();
+        let mut expected: Vec<_> = keys.iter().copied().map(Key::U64).collect();
+        expected.sort_unstable();
+        assert_eq!(found, expected);
+        for key in [keys[0], keys[2]] {
+            assert_eq!(records.get(key).unwrap().unwrap().json, format!("{{\"id\":{key}}}"));
+        }
+    }
+}
+
+#[test]
 fn a_key_that_comes_twice_is_a_conflict_wherever_it_comes() {
     let few = [7, 8, 7].map(Key::I64).to_vec();
     // In order but for one that came before: just now, in the same segment, in one before it.

@@ -223,6 +223,26 @@ impl ColumnBuilder {
         &self.numbers
     }
 
+    /// The same where all slots carry one.
+    pub(crate) fn all_numbers(&self) -> Option<&[i64]> {
+        (self.numbers.len() == self.len()).then_some(self.numbers())
+    }
+
+    /// The same states, but for a text in place of each number.
+    pub(in crate::encoding) fn with_texts<T: AsRef<[u8]>>(&self, text: impl Fn(i64) -> T) -> Self {
+        let (mut numbers, mut texts) = (self.numbers.iter(), self.texts().into_iter());
+        let mut all = Self::default();
+        for &tag in &self.tags {
+            if tag::is_textual(tag) {
+                let bytes = texts.next().unwrap_or_default();
+                all.push(Datum::Text { bytes, plain: tag == tag::PLAIN_TEXT });
+            } else if let Some(number) = numbers.next() {
+                all.push(Datum::Text { bytes: text(*number).as_ref(), plain: true });
+            }
+        }
+        all
+    }
+
     /// The strings that slots carry.
     pub(crate) fn texts(&self) -> Vec<&[u8]> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
