@@ -201,7 +201,9 @@ impl SeriesAt {
 
     /// As of a commit.
     fn open_at(&self, session: &Session, sequence: CommitSequence) -> Result<SeriesSnapshot> {
-        Ok(self.database.open(session)?.series(&self.name)?.at(sequence))
+        let database = self.database.open(session)?;
+        check_commit(&database, sequence)?;
+        Ok(database.series(&self.name)?.at(sequence))
     }
 }
 

@@ -138,7 +138,7 @@ impl Aggregate {
             Some(if is_duration { seconds(&value) } else { value })
         };
         if !output.style.json {
-            output.line(format_args!("start,{}", names.join(",")))?;
+            print_row(output, std::iter::once("start").chain(names.iter().map(String::as_str)))?;
         }
         for (row, start) in table.starts.iter().enumerate() {
             let start = time_text(Micros(*start));
@@ -148,14 +148,18 @@ impl Aggregate {
                 output.line(serde_json::to_string(&row).map_err(std::io::Error::from)?)?;
             } else {
                 let cells = cells.map(|cell| cell.map_or(String::new(), |cell| cell.to_string()));
-                let cells: Vec<_> = std::iter::once(start).chain(cells).collect();
-                let mut row = csv::Writer::from_writer(output.stream());
-                row.write_record(&cells).map_err(std::io::Error::from)?;
-                row.flush()?;
+                print_row(output, std::iter::once(start).chain(cells))?;
             }
         }
         Ok(())
     }
+}
+
+/// Prints a line of CSV.
+fn print_row(output: &mut Output, cells: impl Iterator<Item = impl AsRef<[u8]>>) -> Result<()> {
+    let mut row = csv::Writer::from_writer(output.stream());
+    row.write_record(cells).map_err(std::io::Error::from)?;
+    Ok(row.flush()?)
 }
 
 /// One window in JSON.

@@ -19,7 +19,7 @@ const EXAMPLES: &str = "\
 Examples:
   duramen series append plant.duramen boiler/7/temp 2024-05-01T12:00:00Z 81.5 --create
   duramen series append plant.duramen boiler/7/temp 81.7
-  duramen series append plant.duramen boiler/7/temp now 0 --quality bad
+  duramen series append plant.duramen boiler/7/temp now -inf --quality bad
   duramen series append plant.duramen boiler/7/state now idle --create --type string
 
 Where there is a point of that time, the new one takes its place; as of earlier commits the old one
@@ -35,10 +35,12 @@ pub(super) struct Append {
     /// The name of the series
     #[arg(value_name = "TAG")]
     name: String,
-    /// When, and the value; now if there is a value alone
-    #[arg(value_name = "[TIME] VALUE", num_args = 1..=2, required = true,
-        allow_negative_numbers = true)]
-    point: Vec<String>,
+    /// When; or the value, if it is of now
+    #[arg(value_name = "TIME|VALUE", allow_hyphen_values = true, value_parser = no_option)]
+    first: String,
+    /// The value
+    #[arg(value_name = "VALUE", allow_hyphen_values = true, value_parser = no_option)]
+    value: Option<String>,
     /// How far the value can be trusted: good, uncertain, bad, invalid or a byte
     #[arg(long, default_value = "good", value_parser = point::parse_quality)]
     quality: Quality,
@@ -52,11 +54,19 @@ pub(super) struct Append {
     note: Note,
 }
 
+/// Takes -5 and -inf as what they are. What looks like a long option is one that was misspelled.
+fn no_option(text: &str) -> Result<String, String> {
+    if text.starts_with("--") {
+        return Err("there is no such option; text that begins so can be imported".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
 impl Append {
     pub(super) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
-        let (time, value) = match self.point.as_slice() {
-            [at, value] => (time(at)?, value),
-            rest => (time("now")?, rest.first().map_or(&self.name, |value| value)),
+        let (time, value) = match &self.value {
+            Some(value) => (time(&self.first)?, value),
+            None => (time("now")?, &self.first),
         };
         let value = Written::Text(value.clone());
         let database = if self.create {

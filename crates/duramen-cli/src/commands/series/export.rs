@@ -23,8 +23,9 @@ Examples:
   duramen series export plant.duramen - boiler/7/temp --format csv
 
 Each line is a point with its name, time, value, quality and type of value, series after series: an
-import of it makes the same series. A wide CSV has a column of times and one for each series; it
-leaves qualities and types out.";
+import of it makes series with the same points. A wide CSV has a column of times and one for each
+series; it leaves qualities and types out. Units, labels and the like, and series without points,
+are in what duramen dump and duramen backup write.";
 
 /// Write the points of series to a file
 #[derive(Debug, Args)]
