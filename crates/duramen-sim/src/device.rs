@@ -19,6 +19,7 @@ mod tests;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use duramen::io::{Access, Device, File, Lock};
 use parking_lot::Mutex;
@@ -182,7 +183,14 @@ impl SimulatedDevice {
 
     fn handle(&self, inode: Inode, path: &str, access: Access) -> Arc<dyn File> {
         let is_writable = access != Access::Read;
-        Arc::new(SimulatedFile { device: self.clone(), inode, path: path.into(), is_writable })
+        let told = AtomicU64::new(self.disk.lock().failed_syncs(inode));
+        Arc::new(SimulatedFile {
+            device: self.clone(),
+            inode,
+            path: path.into(),
+            is_writable,
+            told,
+        })
     }
 }
 
@@ -240,6 +248,8 @@ struct SimulatedFile {
     inode: Inode,
     path: Box<str>,
     is_writable: bool,
+    /// Failed syncs of the file that whoever has it open this way was told of.
+    told: AtomicU64,
 }
 
 impl SimulatedFile {
@@ -263,7 +273,7 @@ impl File for SimulatedFile {
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.device.disk.lock().sync(self.target())
+        self.device.disk.lock().sync(self.target(), &self.told)
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {

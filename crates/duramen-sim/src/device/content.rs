@@ -13,6 +13,8 @@ pub(super) struct Content {
     pub(super) live: Pages,
     pub(super) durable: Pages,
     pub(super) pending: Vec<Pending>,
+    /// How many syncs failed.
+    pub(super) failed_syncs: u64,
     /// Pages before their last write, if they are kept.
     versions: BTreeMap<usize, Option<Page>>,
 }

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use duramen::io::{check_path, split_path};
 
@@ -428,18 +429,25 @@ impl Disk {
         named + self.lag.bytes
     }
 
-    pub(super) fn sync(&mut self, target: Target<'_>) -> io::Result<()> {
+    /// Makes the content of a file durable. Who has it open is told once of each sync that failed,
+    /// his own or another one's, as by Linux: `told` counts them.
+    pub(super) fn sync(&mut self, target: Target<'_>, told: &AtomicU64) -> io::Result<()> {
         if self.begin(Operation::Sync, target.path, [0; 2])?.is_some() {
             // The kernel may have written any part before it marked the rest as clean.
             let mut losses = self.random.fork();
             let wrote_some = losses.one_in(2);
             self.content(target.inode).sync(|| wrote_some && losses.one_in(2));
-            return Err(device_error());
-        }
-        if !self.lies() {
+            self.content(target.inode).failed_syncs += 1;
+        } else if !self.lies() {
             self.content(target.inode).sync(|| true);
         }
-        Ok(())
+        let failed = self.failed_syncs(target.inode);
+        if told.swap(failed, Ordering::Relaxed) == failed { Ok(()) } else { Err(device_error()) }
+    }
+
+    /// How many syncs of a file failed.
+    pub(super) fn failed_syncs(&self, inode: Inode) -> u64 {
+        self.files.get(&inode).map_or(0, |content| content.failed_syncs)
     }
 
     fn lies(&mut self) -> bool {

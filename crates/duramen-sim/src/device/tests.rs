@@ -379,6 +379,21 @@ fn a_failed_sync_discards_what_was_pending_for_good() {
     assert!((20..50).contains(&lost), "{lost} of 50");
 }
 
+/// A reader that syncs what it reads took the only notice of a failure, and the writer went on as if
+/// all was well. Linux tells each open file of it.
+#[test]
+fn whoever_has_a_file_open_is_told_once_of_a_sync_that_failed_elsewhere() {
+    let (device, writer) = prepared(1, Profile::CRUEL, 512);
+    let reader = device.open("x", Access::Read).unwrap();
+    device.fail(FaultPlan::new(FaultKind::Fail(Operation::Sync), 1));
+    write_all_at(&*writer, &[AFTER; 512], 0).unwrap();
+    assert!(is_device_error(&reader.sync().unwrap_err()));
+    reader.sync().unwrap();
+    assert!(is_device_error(&writer.sync().unwrap_err()));
+    writer.sync().unwrap();
+    device.open("x", Access::Read).unwrap().sync().unwrap();
+}
+
 #[test]
 fn a_failed_sync_of_a_directory_may_lose_the_name_for_good() {
     let mut seen = BTreeSet::new();
