@@ -137,9 +137,15 @@ impl Segments {
         Ok(())
     }
 
-    /// Completes the segments: they hold the commit `sequence`.
+    /// Completes the segments: they hold the commit `sequence`. They are durable once they are
+    /// [synced](Self::sync), and their directory.
     pub(crate) fn seal(&mut self, sequence: CommitSequence) -> Result<Vec<SegmentInfo>> {
         self.filled.iter_mut().map(|segment| segment.seal(sequence)).collect()
+    }
+
+    /// Makes what the segments have durable.
+    pub(crate) fn sync(&self) -> Result<()> {
+        self.filled.iter().try_for_each(FilledSegment::sync)
     }
 
     /// Keeps the files, whatever comes: a manifest may name them.

@@ -51,7 +51,9 @@ impl Engine {
         let journal = self.journal()?;
         let turn = self.checkpoint_turn();
         // Before commits have to wait, so that what is left to write then is little.
-        self.checkpoint_with_room(&turn)?;
+        if self.has_much_young() {
+            self.checkpoint_with_room(&turn)?;
+        }
         let no_seals = self.staging.seal_turn();
         let _no_commits = self.gate.write();
         journal.flush()?;
@@ -96,6 +98,9 @@ impl Engine {
 
     /// Writes what is young, and the facts of the loaded document, and completes its segments.
     fn put(&self, loaded: &mut Attachment<'_>, end: &JournalPoint) -> Result<Put> {
+        // Their names are durable with those of the segments that are written after them.
+        let sealed = loaded.segments.seal(end.sequence)?;
+        loaded.segments.sync()?;
         let mut infos = Vec::new();
         let frozen = |tree: Arc<Tree>| tree.freeze().map(|frozen| (tree, frozen));
         let young: Vec<_> = self.view().open_trees().into_iter().filter_map(frozen).collect();
@@ -117,7 +122,7 @@ impl Engine {
             segment.push(key, cell)?;
         }
         infos.push(segment.finish()?);
-        infos.extend(loaded.segments.seal(end.sequence)?);
+        infos.extend(sealed);
         Ok(Put { infos, trees, series, loaded: facts })
     }
 

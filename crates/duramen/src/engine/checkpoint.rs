@@ -180,6 +180,11 @@ impl Engine {
         Ok(())
     }
 
+    /// Whether what is young is worth a checkpoint of its own.
+    pub(super) fn has_much_young(&self) -> bool {
+        self.journal_bytes().max(self.memory.young()) >= CLOSING_CHECKPOINT_JOURNAL_BYTES
+    }
+
     /// Ends the work in order: a checkpoint if there is much to replay, and everything durable.
     pub(crate) fn shut(&self) -> Result<()> {
         let Some(journal) = &self.journal else { return Ok(()) };
@@ -192,7 +197,7 @@ impl Engine {
             sealed => sealed?,
         }
         // Entries of indexes take memory, and no journal.
-        if self.journal_bytes().max(self.memory.young()) >= CLOSING_CHECKPOINT_JOURNAL_BYTES {
+        if self.has_much_young() {
             match self.write_checkpoint() {
                 // It would only spare the next open some replay, for which there is no room.
                 Err(error) if error.kind() == ErrorKind::Full => {}

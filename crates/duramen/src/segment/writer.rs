@@ -252,6 +252,11 @@ impl SegmentWriter {
         let (first, last) = (self.meta.first_sequence, self.meta.last_sequence);
         let mut filled = self.complete()?;
         let info = filled.write_footer(first, last)?;
+        filled.sync()?;
+        // The directory is synced too: a segment that no directory entry names is lost with the
+        // power.
+        let synced = filled.device.sync_dir(DIRECTORY);
+        synced.map_err(|error| Error::io(format!("cannot sync {DIRECTORY}"), error))?;
         filled.keep();
         Ok(info)
     }
@@ -259,7 +264,7 @@ impl SegmentWriter {
     /// Makes everything but the footer durable, for a segment whose commit comes later.
     pub(crate) fn fill(self) -> Result<FilledSegment> {
         let filled = self.complete()?;
-        filled.out.sync()?;
+        filled.sync()?;
         Ok(filled)
     }
 
@@ -392,9 +397,15 @@ pub(crate) struct FilledSegment {
 
 impl FilledSegment {
     /// Completes the file: its cells are those of the commit `sequence`. Until a manifest names
-    /// the segment it can be completed anew.
+    /// the segment it can be completed anew. It is durable once it is [synced](Self::sync), and its
+    /// directory.
     pub(crate) fn seal(&mut self, sequence: CommitSequence) -> Result<SegmentInfo> {
         self.write_footer(sequence, sequence)
+    }
+
+    /// Makes what the file has durable.
+    pub(crate) fn sync(&self) -> Result<()> {
+        self.out.sync()
     }
 
     /// The file stays.
@@ -422,11 +433,6 @@ impl FilledSegment {
         let footer = self.out.block(self.number, BlockKind::Footer, 1, &[footer.as_bytes()])?;
         assert_eq!(footer.length.get() as usize, FOOTER_BYTES);
         self.out.flush()?;
-        self.out.sync()?;
-        // The directory is synced too: a segment that no directory entry names is lost with the
-        // power.
-        let synced = self.device.sync_dir(DIRECTORY);
-        synced.map_err(|error| Error::io(format!("cannot sync {DIRECTORY}"), error))?;
         Ok(SegmentInfo {
             number: self.number,
             footer,
