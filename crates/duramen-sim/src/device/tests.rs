@@ -379,8 +379,8 @@ fn a_failed_sync_discards_what_was_pending_for_good() {
     assert!((20..50).contains(&lost), "{lost} of 50");
 }
 
-/// A reader that syncs what it reads took the only notice of a failure, and the writer went on as if
-/// all was well. Linux tells each open file of it.
+/// A reader that syncs what it reads took the only notice of a failure, and the writer went on as
+/// if all was well. Linux tells each open file of it.
 #[test]
 fn whoever_has_a_file_open_is_told_once_of_a_sync_that_failed_elsewhere() {
     let (device, writer) = prepared(1, Profile::CRUEL, 512);
