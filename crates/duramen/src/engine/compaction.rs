@@ -404,7 +404,8 @@ impl Engine {
             _ => {}
         }
         let wait_ms = if wish == Wish::Due { 0 } else { CATALOGUE_WAIT_MS };
-        let mut trimming = self.trimming(wait_ms)?;
+        let mut trimming = self.trimming(wait_ms, departing)?;
+        trimming.find_departed(departing)?;
         // What is dropped is of revisions that segments had before, so that these have all of it.
         let (now, infos) = live();
         let is_trimmed =
@@ -414,7 +415,6 @@ impl Engine {
         if !is_whole(&plan, &infos) {
             return Compaction::begin(self, &now, (&plan, Trimming::default())).map(Some);
         }
-        trimming.find_departed(departing)?;
         let mut compaction = Compaction::begin(self, &now, (&plan, trimming))?;
         // An index is named before it has cells, so those of these segments are named now, unless
         // they were dropped.

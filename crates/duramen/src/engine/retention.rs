@@ -73,7 +73,8 @@ impl Trimming {
         self.trees.iter().map(|trimmed| (trimmed.tree.id(), trimmed.kept.clone())).collect()
     }
 
-    /// Works out what has departed from the trees, which is dropped as well.
+    /// Works out what has departed from the trees, which is dropped as well. Trees of which nothing
+    /// is dropped after all are left alone.
     pub(super) fn find_departed(&mut self, departing: Departing) -> Result<()> {
         for Trimmed { tree, kept, departed, .. } in &mut self.trees {
             let found = match departing {
@@ -86,6 +87,9 @@ impl Trimming {
                 (Arc::new(found), until)
             });
         }
+        self.trees.retain(|Trimmed { before, kept, departed, .. }| {
+            kept != before || departed.as_ref().is_some_and(|(departed, _)| !departed.is_empty())
+        });
         Ok(())
     }
 
@@ -179,12 +183,13 @@ impl Drop for Trimming {
 
 impl Engine {
     /// What a compaction of everything that is in segments now is to drop: nothing if somebody
-    /// changes the catalogue for longer than so many milliseconds, or again and again.
-    pub(super) fn trimming(&self, wait_ms: u64) -> Result<Trimming> {
+    /// changes the catalogue for longer than so many milliseconds, or again and again. With the
+    /// trees of which only something may have departed, if all of that is to go.
+    pub(super) fn trimming(&self, wait_ms: u64, departing: Departing) -> Result<Trimming> {
         for _ in 0..TRIES {
             let catalogue = self.view().tree(CATALOGUE)?;
             let before = state_of(&catalogue);
-            let trimming = self.decide(&catalogue)?;
+            let trimming = self.decide(&catalogue, departing)?;
             if trimming.is_empty() {
                 return Ok(trimming);
             }
@@ -207,7 +212,7 @@ impl Engine {
         if noted.is_empty() {
             return Ok(Some(Trimming::default()));
         }
-        let mut trimming = self.trimming(0)?;
+        let mut trimming = self.trimming(0, Departing::Deleted)?;
         if !trimming.keep_as_noted(&decode(noted)?) {
             return Ok(None);
         }
@@ -216,7 +221,7 @@ impl Engine {
     }
 
     /// What the options and tags as they are now let go; it is refused to readers from here on.
-    fn decide(&self, catalogue: &Tree) -> Result<Trimming> {
+    fn decide(&self, catalogue: &Tree, departing: Departing) -> Result<Trimming> {
         let (view, published) = (self.view(), self.published());
         let mut trimming = Trimming::default();
         let (_, head) = view.catalogue(published)?;
@@ -229,7 +234,10 @@ impl Engine {
             let tree = view.tree(found.tree)?;
             let mut pinned = tagged(catalogue, found.tree, head)?;
             pinned.extend(tagged(catalogue, found.tree, newest)?);
-            if let Some(wanted) = self.wanted(&tree, (keep, published), pinned)? {
+            let (wanted, is_less) = self.wanted(&tree, (keep, published), pinned)?;
+            // What a merge in the background left of revisions that it dropped goes as well.
+            let may_have_departed = departing == Departing::All && wanted.first() > 1;
+            if is_less || may_have_departed {
                 trimming.add(tree, wanted);
             }
         }
@@ -261,20 +269,21 @@ impl Engine {
             }
             let tree = view.tree(found.tree)?;
             let pinned = tagged(&catalogue, found.tree, head)?;
-            if let Some(wanted) = self.wanted(&tree, (keep, published), pinned)? {
+            let (wanted, is_less) = self.wanted(&tree, (keep, published), pinned)?;
+            if is_less {
                 bytes += tree.superseded_bytes(&wanted)?;
             }
         }
         Ok(bytes)
     }
 
-    /// What is to be kept of a tree on disk, if something is to be dropped.
+    /// What is to be kept of a tree on disk, and whether something is to be dropped for that.
     fn wanted(
         &self,
         tree: &Tree,
         (keep, published): (Retention, CommitSequence),
         mut pinned: Vec<u32>,
-    ) -> Result<Option<Kept>> {
+    ) -> Result<(Kept, bool)> {
         let (before, kept) = {
             let data = tree.data.read();
             (data.rows.before(), data.kept.clone())
@@ -284,7 +293,7 @@ impl Engine {
         pinned.retain(|&revision| kept.has(revision));
         let wanted = Kept::new(first, pinned);
         let is_less = wanted != kept || tree.let_go(&wanted)?.is_some();
-        Ok(is_less.then_some(wanted))
+        Ok((wanted, is_less))
     }
 }
 

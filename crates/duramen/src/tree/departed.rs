@@ -1,5 +1,5 @@
-//! What has departed from a tree: the elements and entries that no kept revision shows, or all of
-//! a document that is deleted in every one.
+//! What has departed from a tree: the elements, the entries, and the arrays and objects removed as
+//! fields that no kept revision shows, or all of a document that is deleted in every one.
 //!
 //! A compaction that drops revisions may drop these with all that is in them. What stays says who
 //! they were: parents, keys and births, and of records how many versions they had, so that a key
@@ -10,7 +10,8 @@
 //!   nothing to be compared with, or all of it;
 //! - what comes back before the cells without it are in place is found, and they are given up: it
 //!   may have been compared with what is not in them;
-//! - a bit is kept for each slot of the row groups of which something departed, and no more.
+//! - a bit is kept for each slot of the columns of which something departed, and no more: what was
+//!   not there does not depart, so that it may come while cells are merged.
 
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ use rustc_hash::FxHashMap;
 use crate::encoding::{Column, RunPiece, decode_order_block};
 use crate::error::Result;
 use crate::limits::ROW_GROUP_SLOTS;
-use crate::node::{NodeId, PathId};
+use crate::node::{NodeId, Ordinal, PathId};
 use crate::order::OrderBlock;
 use crate::revision::Revision;
 use crate::state::{Datum, OrderId, Sequence};
@@ -55,8 +56,9 @@ pub(crate) struct Departed {
 enum Gone {
     /// All, as the document is deleted: every slot of every row group.
     All(Arc<Slots>),
-    /// Some elements and entries.
-    Items(FxHashMap<GroupId, Arc<Slots>>),
+    /// Some of it, by the row group and the path of the top. Paths below that are of the same space
+    /// have the slots of this one, or an entry of their own that has these as well.
+    Some(FxHashMap<(GroupId, PathId), Arc<Slots>>),
 }
 
 /// Some slots of a row group.
@@ -72,12 +74,17 @@ pub(crate) struct OrderMarks {
     is_settled: bool,
 }
 
-/// Since when the items of one row group are there, as their cells come in the order of their keys.
+/// Since when the nodes of a column of a row group are there, as cells come in the order of keys.
 struct Lives<'k> {
     id: GroupId,
+    path: PathId,
     kept: &'k Kept,
-    /// By slot the revision since which it is there, 0 if it is not.
+    /// By slot the revision of its birth, as far as it is known: items come before their fields.
+    births: Vec<u32>,
+    /// By slot the revision since which the node is there, 0 if it is not.
     since: Vec<u32>,
+    /// Those that were there and were removed.
+    removed: Slots,
     /// Those that a kept revision shows.
     shown: Slots,
     /// Those in something that departed.
@@ -98,9 +105,9 @@ impl Departed {
             return Ok(deleted);
         }
         let until = Revision(tree.data.read().rows.before());
-        let mut departed = Self::new(tree, Gone::Items(FxHashMap::default()), until);
-        // A space is numbered after the one that its arrays or maps are in; the root is shown.
-        for number in 1..index_u32(departed.schema.spaces().len()) {
+        let mut departed = Self::new(tree, Gone::Some(FxHashMap::default()), until);
+        // A space is numbered after the one that its arrays or maps are in.
+        for number in 0..index_u32(departed.schema.spaces().len()) {
             departed.find_in(SpaceId(number), kept)?;
         }
         Ok(departed)
@@ -111,6 +118,11 @@ impl Departed {
         Self { tree: Arc::clone(tree), version: version_path(&schema), schema, gone, until }
     }
 
+    /// Whether nothing has departed.
+    pub(crate) fn is_empty(&self) -> bool {
+        matches!(&self.gone, Gone::Some(tops) if tops.is_empty())
+    }
+
     fn find_in(&mut self, space: SpaceId, kept: &Kept) -> Result<()> {
         let items = self.schema.space(space).path;
         let mut lives: Option<Lives<'_>> = None;
@@ -119,30 +131,40 @@ impl Departed {
             let Some((_, CellKey::Group { id, path, kind, number })) = cell_key::parse(&key) else {
                 continue;
             };
-            if path != items || kind == GroupCell::Key {
+            let may_hold = path == items || self.may_have_members(path);
+            if kind == GroupCell::Key || !may_hold {
                 continue;
             }
-            if lives.as_ref().is_some_and(|lives| lives.id != id) {
-                self.add(lives.take());
-            }
-            let lives = lives.get_or_insert_with(|| Lives::new(id, kept));
+            let lives = match &mut lives {
+                Some(lives) if (lives.id, lives.path) == (id, path) => lives,
+                before => {
+                    let before = before.take();
+                    self.add(before.as_ref());
+                    lives.insert(Lives::after(before, (id, path), kept))
+                }
+            };
             let cell = handle.load()?;
             match kind {
                 GroupCell::Parent => self.find_below(lives, number, cell)?,
                 _ => lives.push((kind, number), cell)?,
             }
         }
-        self.add(lives);
+        self.add(lives.as_ref());
         Ok(())
+    }
+
+    /// Whether arrays or objects of a path have had something in them.
+    fn may_have_members(&self, path: PathId) -> bool {
+        let info = self.schema.path(path);
+        info.fields > 0 || info.element.is_some() || info.entry.is_some()
     }
 
     /// Notes the items that are in something that departed.
     fn find_below(&self, lives: &mut Lives<'_>, first: u32, cell: Bytes) -> Result<()> {
-        let items = self.schema.path(self.schema.space(lives.id.space).path);
-        let holder = self.schema.path(items.parent).space;
+        let holder = self.schema.path(self.schema.space(lives.id.space).path).parent;
         for (slot, parent) in (first..).zip(Column::parse(cell)?.iter()) {
             if let Datum::Int(parent) = parent?
-                && self.has_item(holder, parent.cast_unsigned())
+                && self.has(NodeId::new(holder, Ordinal(parent.cast_unsigned())))
             {
                 lives.below.add(slot)?;
             }
@@ -150,35 +172,46 @@ impl Departed {
         Ok(())
     }
 
-    fn add(&mut self, lives: Option<Lives<'_>>) {
-        let Some(lives) = lives else { return };
-        let id = lives.id;
-        if let Gone::Items(groups) = &mut self.gone {
-            groups.extend(lives.departed().map(|slots| (id, Arc::new(slots))));
+    fn add(&mut self, lives: Option<&Lives<'_>>) {
+        // The root departs with all, or not at all.
+        let Some(lives) = lives.filter(|lives| lives.path != ROOT) else { return };
+        let above = self.tops_of(lives.id, lives.path).cloned().unwrap_or_default();
+        let own = lives.departed();
+        if own != Slots::default()
+            && let Gone::Some(tops) = &mut self.gone
+        {
+            tops.insert((lives.id, lives.path), Arc::new(own.or(&above)));
         }
     }
 
-    fn has_item(&self, space: SpaceId, ordinal: u64) -> bool {
-        let (group, slot) = locate(ordinal);
-        let id = GroupId { space, group: index_u32(group) };
-        self.group(id).is_some_and(|slots| slots.has(slot))
-    }
-
-    fn group(&self, id: GroupId) -> Option<&Arc<Slots>> {
-        match &self.gone {
-            Gone::All(slots) => Some(slots),
-            Gone::Items(groups) => groups.get(&id),
+    /// The slots of a row group of which something departed that a path is, or is in.
+    fn tops_of(&self, id: GroupId, mut path: PathId) -> Option<&Arc<Slots>> {
+        let tops = match &self.gone {
+            Gone::All(slots) => return Some(slots),
+            Gone::Some(tops) => tops,
+        };
+        let items = self.schema.space(id.space).path;
+        loop {
+            match tops.get(&(id, path)) {
+                None if path != items => path = self.schema.path(path).parent,
+                found => return found,
+            }
         }
     }
 
     fn has(&self, node: NodeId) -> bool {
-        self.schema.has_path(node.path())
-            && self.has_item(self.schema.path(node.path()).space, node.ordinal().0)
+        if !self.schema.has_path(node.path()) {
+            return false;
+        }
+        let space = self.schema.path(node.path()).space;
+        let (group, slot) = locate(node.ordinal().0);
+        let id = GroupId { space, group: index_u32(group) };
+        self.tops_of(id, node.path()).is_some_and(|slots| slots.has(slot))
     }
 
     /// The slots of a row group of which a column's states go.
     pub(crate) fn slots(&self, id: GroupId, path: PathId) -> Option<Arc<Slots>> {
-        if Some(path) == self.version { None } else { self.group(id).cloned() }
+        if Some(path) == self.version { None } else { self.tops_of(id, path).cloned() }
     }
 
     /// Whether one of the revisions after `from` brought something back of what departed, and the
@@ -225,25 +258,43 @@ impl Tree {
 }
 
 impl<'k> Lives<'k> {
-    fn new(id: GroupId, kept: &'k Kept) -> Self {
-        Self { id, kept, since: Vec::new(), shown: Slots::default(), below: Slots::default() }
+    /// Those of a column, of which the one before is perhaps of the same row group.
+    fn after(before: Option<Self>, (id, path): (GroupId, PathId), kept: &'k Kept) -> Self {
+        let births = before.filter(|before| before.id == id).map(|before| before.births);
+        Self {
+            id,
+            path,
+            kept,
+            births: births.unwrap_or_default(),
+            since: Vec::new(),
+            removed: Slots::default(),
+            shown: Slots::default(),
+            below: Slots::default(),
+        }
     }
 
     fn push(&mut self, (kind, first): (GroupCell, u32), cell: Bytes) -> Result<()> {
         match kind {
             GroupCell::Base => {
                 for (slot, state) in (first as usize..).zip(Column::parse(cell)?.iter()) {
-                    // The revision is that of its birth, which comes.
-                    *self.slot(slot)? = u32::from(!state?.is_absent());
+                    // Of an item the birth is yet to come.
+                    let born = self.births.get(slot).copied().unwrap_or(1).max(1);
+                    *self.slot(slot)? = if state?.is_absent() { 0 } else { born };
                 }
                 Ok(())
             }
             GroupCell::Born => {
                 for (slot, born) in (first as usize..).zip(Column::parse(cell)?.iter()) {
+                    let Datum::Int(born) = born? else { continue };
+                    let born = u32::try_from(born).unwrap_or(u32::MAX);
                     let since = self.slot(slot)?;
-                    if let (1, Datum::Int(born)) = (*since, born?) {
-                        *since = u32::try_from(born).unwrap_or(u32::MAX);
+                    if *since > 0 {
+                        *since = born;
                     }
+                    if slot >= self.births.len() {
+                        self.births.resize(slot + 1, 0);
+                    }
+                    self.births[slot] = born;
                 }
                 Ok(())
             }
@@ -263,6 +314,7 @@ impl<'k> Lives<'k> {
             match (state.is_absent(), *since) {
                 (true, begun @ 1..) => {
                     *since = 0;
+                    self.removed.add(slot.into())?;
                     if self.kept.at_or_before(u64::from(revision) - 1) >= begun.into() {
                         self.shown.add(slot.into())?;
                     }
@@ -281,16 +333,17 @@ impl<'k> Lives<'k> {
         self.since.get_mut(slot).ok_or_else(|| no_slot(slot))
     }
 
-    /// Those that have departed, if any have. What is there at last is shown at the head.
-    fn departed(self) -> Option<Slots> {
+    /// Those that have departed. What is there at last is shown at the head.
+    fn departed(&self) -> Slots {
         let mut departed = Slots::default();
         for (slot, &since) in (0..).zip(&self.since) {
-            let is_shown = since > 0 || self.shown.has(slot);
-            if !is_shown || self.below.has(slot) {
+            let is_removed = self.removed.has(slot) && since == 0;
+            let was_there = since > 0 || is_removed;
+            if is_removed && !self.shown.has(slot) || was_there && self.below.has(slot) {
                 departed.0[usize::from(slot) / 64] |= 1 << (slot % 64);
             }
         }
-        (departed != Slots::default()).then_some(departed)
+        departed
     }
 }
 
@@ -308,6 +361,11 @@ impl Slots {
     pub(crate) fn has(&self, slot: u16) -> bool {
         let word = self.0.get(usize::from(slot) / 64).copied().unwrap_or(0);
         word & 1 << (slot % 64) != 0
+    }
+
+    fn or(mut self, other: &Self) -> Self {
+        self.0.iter_mut().zip(other.0.iter()).for_each(|(word, other)| *word |= other);
+        self
     }
 
     fn add(&mut self, slot: u32) -> Result<()> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use duramen::io::MemoryDevice;
+use duramen::io::{Device, MemoryDevice};
 use duramen::{
     Collection, CollectionSnapshot, CommitOptions, Database, Document, ErrorKind, JsonPointer, Key,
     KeyKind, LogQuery, Options, Retention, Revision, ScanOptions,
@@ -369,6 +369,88 @@ fn values_that_no_kept_revision_has_give_their_space_back() {
     assert_ne!(first, third);
     assert_eq!(scan(records.head().unwrap()), fifth);
     assert_clean(&db);
+}
+
+/// A document with an array and an object beside something that stays.
+fn fields(random: &mut Random) -> String {
+    let list: Vec<String> = (0..300).map(|number| noise(number % 8, random)).collect();
+    let object = format!("{{\"a\":{},\"b\":{{\"c\":[{}]}}}}", noise(7, random), noise(7, random));
+    format!("{{\"stays\":[1],\"list\":[{}],\"object\":{object}}}", list.join(","))
+}
+
+/// Elements of an array that was removed as a field once stayed for ever, and so did all that was
+/// in such an object.
+#[test]
+fn what_was_in_removed_fields_gives_its_space_back() {
+    let device = Arc::new(MemoryDevice::new());
+    let db = open(&device);
+    let document = db.create_document("d").unwrap();
+    document.retain(Retention::Head, &plain()).unwrap();
+    let value = fields(&mut Random(5));
+    document.put(value.as_str(), &plain()).unwrap();
+    compact(&db);
+    let full = segment_bytes(&db);
+    document.tag("whole", None, &plain()).unwrap();
+    document.remove(&pointer("/list"), &plain()).unwrap();
+    document.remove(&pointer("/object"), &plain()).unwrap();
+    let without = r#"{"stays":[1]}"#;
+    compact(&db);
+    assert_eq!(document.at_tag("whole").unwrap().to_json().unwrap(), value);
+    assert!(segment_bytes(&db) * 10 > full * 9, "a tag keeps all");
+    document.untag("whole", &plain()).unwrap();
+    compact(&db);
+    assert_eq!(document.head().unwrap().to_json().unwrap(), without);
+    assert_clean(&db);
+    let left = segment_bytes(&db);
+    assert!(left * 20 < full, "{left} bytes are left of {full}");
+    // What comes back in part is compared with nothing.
+    let part = r#"{"stays":[1],"object":{"b":{"c":[7]}},"list":[{"n":1}]}"#;
+    document.put(part, &plain()).unwrap();
+    for is_compacted in [false, true] {
+        if is_compacted {
+            compact(&db);
+        }
+        assert_eq!(document.head().unwrap().to_json().unwrap(), part);
+        assert_clean(&db);
+    }
+    drop((document, db));
+    let db = open(&device);
+    assert_eq!(db.document("d").unwrap().head().unwrap().to_json().unwrap(), part);
+    assert_clean(&db);
+}
+
+/// A merge in the background drops the revisions and leaves what departed: on demand it goes, and
+/// nothing is written anew once it has.
+#[test]
+fn what_the_background_leaves_goes_on_demand() {
+    let device = Arc::new(MemoryDevice::new());
+    let db = open(&device);
+    let document = db.create_document("d").unwrap();
+    document.put(fields(&mut Random(6)), &plain()).unwrap();
+    db.checkpoint().unwrap();
+    let full = segment_bytes(&db);
+    document.remove(&pointer("/list"), &plain()).unwrap();
+    document.remove(&pointer("/object"), &plain()).unwrap();
+    document.retain(Retention::Head, &plain()).unwrap();
+    let other = db.create_document("other").unwrap();
+    for round in 0..64_u64 {
+        other.put(record(round, 1), &plain()).unwrap();
+        db.checkpoint().unwrap();
+        if document.first_revision().unwrap() > Revision(1) {
+            break;
+        }
+    }
+    assert_eq!(document.first_revision().unwrap(), Revision(3));
+    assert!(segment_bytes(&db) * 2 > full);
+    compact(&db);
+    let left = segment_bytes(&db);
+    assert!(left * 10 < full, "{left} bytes are left of {full}");
+    assert_eq!(document.head().unwrap().to_json().unwrap(), r#"{"stays":[1]}"#);
+    assert_clean(&db);
+    let files = || device.list("segments").unwrap();
+    let before = files();
+    compact(&db);
+    assert_eq!(files(), before, "nothing was written anew");
 }
 
 /// Only the tombstones and the names of what there was are left.
