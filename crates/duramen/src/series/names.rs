@@ -4,30 +4,44 @@
 //!
 //! Invariants:
 //! - what is kept is of one revision, and never changes;
-//! - another revision is made of it by what differs between the two, which costs as much as that.
+//! - another revision is made of it by what differs between the two, which costs as much as that;
+//! - it is counted by the memory of the database, and goes when that is short.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Bound, Range};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use memchr::memmem;
-use parking_lot::Mutex;
 
 use crate::error::Result;
+use crate::memory::{Evict, Resident};
 use crate::node::NodeId;
 use crate::order::{self, Edit};
 use crate::series::filter::{NamePattern, SeriesFilter};
 use crate::series::many::on_all_processors;
 use crate::series::tags;
 use crate::state::Sequence;
+use crate::sync::Mutex;
 use crate::tree::Tree;
+use crate::tree::group::GroupId;
+use crate::tree::schema::SpaceId;
 
 /// Names that came or went before all are put together anew: a look-up after a change copies them.
 const CHANGES_MAX: usize = if cfg!(test) { 5 } else { 4_096 };
 
 /// The names that were last asked for.
 #[derive(Debug, Default)]
-pub(crate) struct LastNames(Mutex<Option<Arc<Names>>>);
+pub(crate) struct LastNames(Mutex<Option<Kept>>);
+
+/// Names that are kept for whoever asks next.
+#[derive(Debug)]
+struct Kept {
+    names: Arc<Names>,
+    /// Whether they were asked for since they were last asked to go.
+    is_used: bool,
+    /// Counts them.
+    _resident: Arc<Resident>,
+}
 
 /// The names of a revision.
 #[derive(Debug)]
@@ -51,6 +65,9 @@ struct Sorted {
     entries: Vec<NodeId>,
 }
 
+/// About what a name takes that came or went.
+const CHANGE_BYTES: usize = 96;
+
 /// Names of one beginning that are looked for in the catalogue while nobody asked for others: of
 /// more, all are read.
 const BEGUN_MAX: usize = if cfg!(test) { 7 } else { 4_096 };
@@ -62,7 +79,7 @@ impl LastNames {
     /// Calls `visit` with the names that a filter lets through as of a revision of their catalogue,
     /// and their entries, rising.
     pub(crate) fn each_like(
-        &self,
+        self: &Arc<Self>,
         (tags, revision): (&Tree, u32),
         filter: &SeriesFilter,
         visit: &mut dyn FnMut(&str, NodeId) -> Result<()>,
@@ -80,19 +97,47 @@ impl LastNames {
     }
 
     /// The names of the series as of a revision of their catalogue.
-    fn at(&self, tags: &Tree, revision: u32) -> Result<Arc<Names>> {
-        let last = self.0.lock().clone();
+    fn at(self: &Arc<Self>, tags: &Tree, revision: u32) -> Result<Arc<Names>> {
+        let last = self.0.lock().as_mut().map(|kept| {
+            kept.is_used = true;
+            Arc::clone(&kept.names)
+        });
         let names = match last {
             Some(names) if names.revision == revision => return Ok(names),
             Some(names) => names.at(tags, revision)?,
             None => Names::read(tags, revision)?,
         };
         let names = Arc::new(names);
-        let mut last = self.0.lock();
-        if last.as_ref().is_none_or(|last| last.revision < revision) {
-            *last = Some(Arc::clone(&names));
-        }
+        self.keep(tags, &names);
         Ok(names)
+    }
+
+    /// Keeps names for whoever asks next, unless those of a later revision are.
+    fn keep(self: &Arc<Self>, tags: &Tree, names: &Arc<Names>) {
+        let memory = tags.cells.memory();
+        let mut last = self.0.lock();
+        if last.as_ref().is_some_and(|last| last.names.revision >= names.revision) {
+            return;
+        }
+        let owner: Weak<Self> = Arc::downgrade(self);
+        let nowhere = GroupId { space: SpaceId(0), group: 0 };
+        let resident = Resident::new(memory, owner, nowhere);
+        resident.add(names.bytes());
+        resident.settle_in();
+        *last = Some(Kept { names: Arc::clone(names), is_used: true, _resident: resident });
+        drop(last);
+        memory.settle();
+    }
+}
+
+impl Evict for LastNames {
+    fn evict(&self, _: GroupId) -> bool {
+        let mut last = self.0.lock();
+        let is_used = last.as_mut().is_some_and(|kept| std::mem::take(&mut kept.is_used));
+        if !is_used {
+            *last = None;
+        }
+        !is_used
     }
 }
 
@@ -109,6 +154,12 @@ impl Names {
     fn of(revision: u32, entries: Option<(NodeId, Sequence)>, sorted: Sorted) -> Self {
         let (removed, added) = (BTreeSet::new(), BTreeMap::new());
         Self { revision, entries, sorted: Arc::new(sorted), removed, added }
+    }
+
+    /// The approximate memory that they take.
+    fn bytes(&self) -> usize {
+        let changes = self.removed.len() + self.added.len();
+        self.sorted.bytes() + CHANGE_BYTES * changes
     }
 
     /// The names of another revision, made of these.
@@ -204,6 +255,11 @@ impl Sorted {
         sorted.ends.shrink_to_fit();
         sorted.entries.shrink_to_fit();
         sorted
+    }
+
+    /// The memory that they take.
+    fn bytes(&self) -> usize {
+        self.text.capacity() + size_of::<usize>() * (self.ends.capacity() + self.entries.capacity())
     }
 
     fn get(&self, at: usize) -> (&str, NodeId) {

@@ -35,7 +35,7 @@ pub(crate) struct YoungSeries {
     /// The last generation of each stripe that replayed commits seal.
     seals: Mutex<FxHashMap<u64, u64>>,
     /// The names of all series, as they were last asked for.
-    pub(crate) names: LastNames,
+    pub(crate) names: Arc<LastNames>,
     /// The series whose rollups have something to catch up.
     pub(crate) behind: Mutex<Behind>,
 }
@@ -116,7 +116,7 @@ impl Default for YoungSeries {
             generations,
             staged_bytes: AtomicUsize::new(0),
             seals: Mutex::default(),
-            names: LastNames::default(),
+            names: Arc::default(),
             behind: Mutex::default(),
         }
     }

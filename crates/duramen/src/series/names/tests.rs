@@ -1,9 +1,13 @@
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use proptest::prelude::*;
 
+use crate::memory::Evict;
 use crate::node::NodeId;
 use crate::series::tags;
+use crate::tree::group::GroupId;
+use crate::tree::schema::SpaceId;
 use crate::{CommitOptions, Database, DatabaseSnapshot, SeriesDefinition, SeriesFilter, ValueType};
 
 #[derive(Debug, Clone)]
@@ -71,6 +75,24 @@ fn check(snapshot: &DatabaseSnapshot, names: &BTreeSet<u8>) {
         let found = snapshot.find_series(&filter).unwrap();
         assert_eq!(found.iter().map(|info| &info.name).collect::<Vec<_>>(), expected);
     }
+}
+
+/// Names were once kept beside the budget.
+#[test]
+fn names_are_counted_and_go_when_nobody_asked_for_them_since() {
+    let db = Database::memory().unwrap();
+    let mut names = BTreeSet::new();
+    play(&db, &mut names, &Step::Create((0..20).collect()));
+    let snapshot = db.snapshot();
+    check(&snapshot, &names);
+    let last = Arc::clone(&snapshot.engine.view().series.names);
+    let bytes = last.0.lock().as_ref().unwrap().names.bytes();
+    assert!(bytes > 20 * "site/1/tag/1".len(), "{bytes}");
+    let nowhere = GroupId { space: SpaceId(0), group: 0 };
+    assert!(!last.evict(nowhere), "they were just asked for");
+    assert!(last.evict(nowhere));
+    assert!(last.0.lock().is_none());
+    check(&snapshot, &names);
 }
 
 /// What two names have together where they meet is in none of them.
