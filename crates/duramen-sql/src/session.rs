@@ -30,7 +30,7 @@ use crate::answer::{Answer, Source};
 use crate::catalog::{COLLECTIONS, Catalog, DATABASE, KnownTables, Tables};
 use crate::copy::CopyProgress;
 use crate::parameter::Parameter;
-use crate::spill::SpillFolder;
+use crate::spill::{SessionFiles, SpillFolder};
 use crate::statement::{Places, Request};
 use crate::table::Wanted;
 use crate::{
@@ -98,6 +98,7 @@ pub struct Session {
     pub(crate) known: Arc<KnownTables>,
     pub(crate) prepared: fast::Prepared,
     pub(crate) tell: Option<Box<Tell>>,
+    files: Arc<SessionFiles>,
     runtime: Option<Runtime>,
 }
 
@@ -115,7 +116,9 @@ impl Session {
     pub fn new(db: Database, options: SessionOptions) -> Self {
         let runtime = start().ok();
         let known = KnownTables::new(runtime.as_ref().map(|runtime| runtime.handle().clone()));
-        Self { db, options, known, prepared: fast::Prepared::default(), tell: None, runtime }
+        let folder = options.spill_folder.clone().unwrap_or_else(std::env::temp_dir);
+        let (files, prepared) = (Arc::new(SessionFiles::new(folder)), fast::Prepared::default());
+        Self { db, options, known, prepared, tell: None, files, runtime }
     }
 
     /// The same session, which tells how far it is with a `COPY ... FROM`, about every mebibyte or
@@ -286,8 +289,7 @@ impl Session {
         let named = CONSUMERS_NAMED.try_into().unwrap_or(std::num::NonZeroUsize::MIN);
         let builder = RuntimeEnvBuilder::new()
             .with_memory_pool(Arc::new(TrackConsumersPool::new(pool, named)));
-        let folder = self.options.spill_folder.clone().unwrap_or_else(std::env::temp_dir);
-        let files = SpillFolder::new(folder, self.options.spill_bytes);
+        let files = SpillFolder::new(Arc::clone(&self.files), self.options.spill_bytes);
         let files = DiskManagerBuilder::default().with_temp_file_factory(Arc::new(files));
         let made = builder.with_disk_manager_builder(files).build_arc();
         made.map_err(|error| failure::query(error, &Places::default()))
@@ -385,6 +387,8 @@ impl Drop for Session {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
+        // Of a query that was given up, something may run for as long as the process does.
+        self.files.remove();
     }
 }
 

@@ -1,20 +1,24 @@
 //! Files that queries put on disk what takes too much memory in.
 //!
-//! They are open while they are written and read only: a query may leave thousands of them.
+//! They are open while they are written and read only: a query may leave thousands of them. So they
+//! have names, in a folder of their session, which goes with it, and with the next session that
+//! needs one if its process was killed.
+//!
+//! Invariant: who has a folder holds the lock of a file in it, for as long as the folder is needed.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::{SpillFile, SpillWriter, TempFileFactory};
 use duramen::{Error, ErrorKind};
 use futures::{Stream, stream};
-use tempfile::{Builder, TempPath};
+use tempfile::{Builder, TempDir, TempPath};
 use tokio::io::AsyncReadExt;
 
 use crate::failure::external;
@@ -22,10 +26,31 @@ use crate::failure::external;
 /// Bytes that are read at once.
 const READ_BYTES: usize = 128 << 10;
 
+/// What the names of the folders of sessions begin with.
+const FOLDER_PREFIX: &str = "duramen-queries-";
+
+/// The file in a folder whose lock its session holds.
+const LOCK: &str = "lock";
+
+/// The folder with the files of all queries of a session, made when the first of them needs it.
+#[derive(Debug)]
+pub(crate) struct SessionFiles {
+    parent: PathBuf,
+    own: Mutex<Option<LockedFolder>>,
+}
+
+/// A folder that nobody else removes.
+#[derive(Debug)]
+struct LockedFolder {
+    /// First, so that it is closed when the folder is removed: not every system removes it else.
+    _lock: File,
+    folder: TempDir,
+}
+
 /// Where the files of a query go, and how much they may take.
 #[derive(Debug)]
 pub(crate) struct SpillFolder {
-    folder: PathBuf,
+    session: Arc<SessionFiles>,
     quota: Arc<Quota>,
 }
 
@@ -51,10 +76,69 @@ struct Writer {
     spill: Arc<Spill>,
 }
 
+impl SessionFiles {
+    /// Those of a session whose folder is to be in another one.
+    pub(crate) fn new(parent: PathBuf) -> Self {
+        Self { parent, own: Mutex::default() }
+    }
+
+    /// Removes the files of queries that nobody waits for any more.
+    pub(crate) fn remove(&self) {
+        *self.own() = None;
+    }
+
+    fn own(&self) -> MutexGuard<'_, Option<LockedFolder>> {
+        self.own.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where a file of a query goes.
+    fn folder(&self) -> io::Result<PathBuf> {
+        let mut own = self.own();
+        let locked = if let Some(locked) = own.take() {
+            locked
+        } else {
+            remove_left(&self.parent);
+            LockedFolder::new_in(&self.parent)?
+        };
+        Ok(own.insert(locked).folder.path().to_owned())
+    }
+}
+
+impl LockedFolder {
+    fn new_in(parent: &Path) -> io::Result<Self> {
+        loop {
+            let folder = Builder::new().prefix(FOLDER_PREFIX).tempdir_in(parent)?;
+            let lock = File::create_new(folder.path().join(LOCK))?;
+            lock.lock()?;
+            // Whoever found it before it was locked removed it.
+            if folder.path().join(LOCK).exists() {
+                return Ok(Self { _lock: lock, folder });
+            }
+        }
+    }
+}
+
+/// Removes the folders of sessions that ended without doing so. What cannot be removed stays.
+#[expect(clippy::disallowed_methods, reason = "files of queries are none of the engine's")]
+fn remove_left(parent: &Path) {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let is_ours = entry.file_name().to_string_lossy().starts_with(FOLDER_PREFIX);
+        let lock = entry.path().join(LOCK);
+        if !is_ours || !lock.symlink_metadata().is_ok_and(|metadata| metadata.is_file()) {
+            continue;
+        }
+        if let Ok(lock) = File::open(lock)
+            && lock.try_lock().is_ok()
+        {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
 impl SpillFolder {
     /// Of a query that begins.
-    pub(crate) fn new(folder: PathBuf, bytes_max: u64) -> Self {
-        Self { folder, quota: Arc::new(Quota { used: AtomicU64::new(0), bytes_max }) }
+    pub(crate) fn new(session: Arc<SessionFiles>, bytes_max: u64) -> Self {
+        Self { session, quota: Arc::new(Quota { used: AtomicU64::new(0), bytes_max }) }
     }
 }
 
@@ -68,7 +152,7 @@ impl Spill {
             return Ok(());
         }
         self.quota.used.fetch_sub(bytes, Ordering::Relaxed);
-        let folder = self.path.parent().unwrap_or(&self.path);
+        let folder = self.path.ancestors().nth(2).unwrap_or(&self.path);
         let message = format!(
             "the query takes more than {max} bytes of files in {}: give it more (--spill, \
              spill_bytes), more memory (--memory, memory_bytes), or select less",
@@ -86,10 +170,10 @@ impl Drop for Spill {
 
 impl TempFileFactory for SpillFolder {
     fn create_temp_file(&self, _: &str) -> Result<Arc<dyn SpillFile>> {
-        let made = Builder::new().prefix("duramen-query-").tempfile_in(&self.folder);
+        let made = self.session.folder().and_then(tempfile::NamedTempFile::new_in);
         let made = made.map_err(|error| {
-            let what = format!("cannot make a file of a query in {}", self.folder.display());
-            external(Error::io(what, error))
+            let parent = self.session.parent.display();
+            external(Error::io(format!("cannot make a file of a query in {parent}"), error))
         })?;
         let (path, quota) = (made.into_temp_path(), Arc::clone(&self.quota));
         Ok(Arc::new(Spilled(Arc::new(Spill { path, bytes: AtomicU64::new(0), quota }))))
@@ -158,7 +242,8 @@ mod tests {
     #[cfg(target_os = "linux")]
     fn files_that_nobody_reads_are_not_open() {
         let folder = tempfile::tempdir().unwrap();
-        let files = SpillFolder::new(folder.path().to_owned(), u64::MAX);
+        let session = Arc::new(SessionFiles::new(folder.path().to_owned()));
+        let files = SpillFolder::new(Arc::clone(&session), u64::MAX);
         let mut spilled = Vec::new();
         for n in 0..9_u8 {
             let file = files.create_temp_file("as tests want it").unwrap();
@@ -169,21 +254,57 @@ mod tests {
         }
         let open = std::fs::read_dir("/proc/self/fd").unwrap();
         let open = open.filter_map(|entry| std::fs::read_link(entry.unwrap().path()).ok());
-        assert_eq!(open.filter(|path| path.starts_with(folder.path())).count(), 0);
+        let is_file = |path: &PathBuf| path.starts_with(folder.path()) && !path.ends_with(LOCK);
+        assert_eq!(open.filter(is_file).count(), 0);
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let read = spilled[7].read_stream().unwrap();
         let read: Vec<Bytes> = runtime.block_on(read.try_collect()).unwrap();
         assert_eq!(read.concat(), vec![7; 300_000]);
         assert_eq!(spilled[7].size(), Some(300_000));
         drop(spilled);
+        let own = session.folder().unwrap();
+        assert_eq!(own.read_dir().unwrap().count(), 1);
+        session.remove();
         assert_eq!(folder.path().read_dir().unwrap().count(), 0);
+    }
+
+    /// Once the files of a query that was given up, or killed, stayed for ever.
+    #[test]
+    fn files_go_with_their_session_and_those_of_a_killed_one_with_the_next() {
+        let folder = tempfile::tempdir().unwrap();
+        let session = || Arc::new(SessionFiles::new(folder.path().to_owned()));
+        let spill = |session: &Arc<SessionFiles>| {
+            let files = SpillFolder::new(Arc::clone(session), u64::MAX);
+            files.create_temp_file("as tests want it").unwrap()
+        };
+        let folders = || folder.path().read_dir().unwrap().count();
+
+        let given_up = session();
+        let kept = spill(&given_up);
+        given_up.remove();
+        assert_eq!(folders(), 0);
+        drop(kept);
+
+        let killed = folder.path().join(format!("{FOLDER_PREFIX}killed"));
+        fs::create_dir(&killed).unwrap();
+        for left in [LOCK, "left"] {
+            File::create_new(killed.join(left)).unwrap();
+        }
+        let other = folder.path().join("duramen-other");
+        fs::create_dir(&other).unwrap();
+        let (one, two) = (session(), session());
+        let (first, second) = (spill(&one), spill(&two));
+        assert!(!killed.exists() && other.exists());
+        assert!(first.path().unwrap().exists() && second.path().unwrap().exists());
+        assert_eq!(folders(), 3);
     }
 
     /// Files once had no bound.
     #[test]
     fn files_take_no_more_than_they_may_and_give_it_back() {
         let folder = tempfile::tempdir().unwrap();
-        let files = SpillFolder::new(folder.path().to_owned(), 10_000);
+        let session = Arc::new(SessionFiles::new(folder.path().to_owned()));
+        let files = SpillFolder::new(session, 10_000);
         let full = files.create_temp_file("as tests want it").unwrap();
         full.open_writer().unwrap().write_all(&[7; 9_000]).unwrap();
         let other = files.create_temp_file("as tests want it").unwrap();
