@@ -66,6 +66,10 @@ mod tests {
         for text in ["2024-05-01T12:30:00Z", "1969-12-31T23:59:59.999999Z"] {
             assert_eq!(format(time(text).unwrap()), text);
         }
+        for beyond in [Micros(i64::MIN), Micros(i64::MAX)] {
+            assert_eq!(time(&format(beyond)), Some(beyond));
+        }
         assert_eq!(format(Micros(i64::MAX)), "9223372036854775807 us");
+        assert_eq!(time("1.5 us").or(time("us")), None);
     }
 }

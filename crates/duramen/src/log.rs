@@ -58,12 +58,17 @@ pub enum Moment {
 ///
 /// assert_eq!("7".parse::<Moment>()?, Moment::Revision(Revision(7)));
 /// assert_eq!("1970-01-02".parse::<Moment>()?, Moment::Time(Micros(86_400_000_000)));
+/// assert_eq!("-7 us".parse::<Moment>()?, Moment::Time(Micros(-7)));
 /// # Ok::<(), duramen::Error>(())
 /// ```
 impl FromStr for Moment {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
+        // As times beyond all calendars are printed.
+        if let Some(Ok(count)) = text.strip_suffix(" us").map(str::parse) {
+            return Ok(Self::Time(Micros(count)));
+        }
         if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
             return Ok(Self::Revision(Revision(text.parse().unwrap_or(u64::MAX))));
         }

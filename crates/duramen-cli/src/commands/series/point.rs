@@ -95,6 +95,8 @@ pub(super) fn text(value: &SeriesValue) -> String {
 pub(super) enum Written {
     /// Of a type that the text tells.
     Typed(SeriesValue),
+    /// A number of f64, or of f32 if the series has these.
+    Float(String),
     /// Of the type that the series has.
     Text(String),
     /// The same in quotes, so that a new series gets text.
@@ -113,6 +115,7 @@ impl Written {
                 return Err(Error::new(ErrorKind::Invalid, message));
             }
             Self::Typed(value) => value.value_type(),
+            Self::Float(_) => ValueType::F64,
             Self::Text(text) if text.parse::<f64>().is_ok() => ValueType::F64,
             Self::Text(text) if text.parse::<bool>().is_ok() => ValueType::Bool,
             // What JSON cannot write as a number.
@@ -127,13 +130,11 @@ impl Written {
     pub(super) fn of_type(&self, value_type: ValueType) -> duramen::Result<SeriesValue> {
         let text = match self {
             Self::Typed(value) if value.value_type() == value_type => return Ok(value.clone()),
-            Self::Typed(value) => {
-                let given = value.value_type();
-                let message =
-                    format!("the value {value} is of type {given}, the series of {value_type}");
-                return Err(Error::new(ErrorKind::Invalid, message));
+            Self::Typed(value) => return Err(of_another(value, value.value_type(), value_type)),
+            Self::Float(text) if !matches!(value_type, ValueType::F64 | ValueType::F32) => {
+                return Err(of_another(text, ValueType::F64, value_type));
             }
-            Self::Text(text) | Self::Quoted(text) => text,
+            Self::Float(text) | Self::Text(text) | Self::Quoted(text) => text,
         };
         let parsed = match value_type {
             ValueType::F64 => text
@@ -156,6 +157,12 @@ impl Written {
             Error::new(ErrorKind::Invalid, message)
         })
     }
+}
+
+/// The error for a value of one type for a series of another one.
+fn of_another(value: impl std::fmt::Display, given: ValueType, wanted: ValueType) -> Error {
+    let message = format!("the value {value} is of type {given}, the series of {wanted}");
+    Error::new(ErrorKind::Invalid, message)
 }
 
 /// Whether a number is what its text says, and not infinite because the type ends before it.
@@ -199,6 +206,12 @@ mod tests {
         let half = Written::Text("1.5".to_owned());
         assert_eq!(half.of_type(ValueType::I64).unwrap_err().kind(), ErrorKind::Invalid);
         assert!(Written::Typed(1.into()).of_type(ValueType::F64).is_err());
+        let float = Written::Float("0.1".to_owned());
+        assert_eq!(float.of_type(ValueType::F32).unwrap(), SeriesValue::F32(0.1));
+        assert_eq!(float.of_type(ValueType::F64).unwrap(), SeriesValue::F64(0.1));
+        assert!(
+            float.of_type(ValueType::I64).is_err() && float.of_type(ValueType::String).is_err()
+        );
         let huge = Written::Text("1e999".to_owned());
         assert!(huge.of_type(ValueType::F64).is_err() && huge.of_type(ValueType::F32).is_err());
     }

@@ -100,7 +100,7 @@ fn parse(line: &str, rules: Rules) -> Result<(Vec<Row>, bool)> {
         series: format!("{measurement}/{field}"),
         labels: labels.clone(),
         time,
-        value: Written::Typed(value),
+        value,
         quality: Quality::GOOD,
         value_type: None,
     };
@@ -161,7 +161,7 @@ impl Scan<'_> {
         Ok(())
     }
 
-    fn value(&mut self, field: &str) -> Result<SeriesValue> {
+    fn value(&mut self, field: &str) -> Result<Written> {
         if self.takes('"') {
             let text = self.word(&['"'], &['"', '\\']);
             if !self.takes('"') {
@@ -169,12 +169,14 @@ impl Scan<'_> {
                     "the text of the field {field:?} has no end on this line"
                 )));
             }
-            return Ok(SeriesValue::String(text));
+            return Ok(Written::Typed(SeriesValue::String(text)));
         }
         let word = self.word(&[',', ' '], &[]);
         let value = match word.as_str() {
-            "t" | "T" | "true" | "True" | "TRUE" => Some(SeriesValue::Bool(true)),
-            "f" | "F" | "false" | "False" | "FALSE" => Some(SeriesValue::Bool(false)),
+            "t" | "T" | "true" | "True" | "TRUE" => Some(Written::Typed(SeriesValue::Bool(true))),
+            "f" | "F" | "false" | "False" | "FALSE" => {
+                Some(Written::Typed(SeriesValue::Bool(false)))
+            }
             number => number_of(number)?,
         };
         value
@@ -198,19 +200,21 @@ impl Scan<'_> {
 }
 
 /// An integer behind which is `i` or `u`, or a float.
-fn number_of(text: &str) -> Result<Option<SeriesValue>> {
+fn number_of(text: &str) -> Result<Option<Written>> {
+    let integer = |value| Written::Typed(SeriesValue::I64(value));
     if let Some(digits) = text.strip_suffix('i') {
-        return Ok(digits.parse().ok().map(SeriesValue::I64));
+        return Ok(digits.parse().ok().map(integer));
     }
     if let Some(digits) = text.strip_suffix('u') {
         let Ok(value) = digits.parse::<u64>() else { return Ok(None) };
         let value = i64::try_from(value);
         let value = value
             .map_err(|_| invalid(format_args!("{text} does not fit a signed integer of 64 bits")));
-        return value.map(|value| Some(SeriesValue::I64(value)));
+        return value.map(|value| Some(integer(value)));
     }
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
-    Ok(text.parse().ok().filter(|_| is_number).map(SeriesValue::F64))
+    let is_float = is_number && text.parse::<f64>().is_ok();
+    Ok(is_float.then(|| Written::Float(text.to_owned())))
 }
 
 #[cfg(test)]
@@ -221,9 +225,9 @@ mod tests {
 
     fn read(line: &str) -> Vec<(String, SeriesValue, i64)> {
         let (readings, _) = parse(line, RULES).unwrap();
-        let plain = |one: Row| match one.value {
-            Written::Typed(value) => (one.series, value, one.time.0),
-            other => panic!("{other:?} has no type"),
+        let plain = |one: Row| {
+            let value = one.value.of_type(one.value.likely_type().unwrap()).unwrap();
+            (one.series, value, one.time.0)
         };
         readings.into_iter().map(plain).collect()
     }
