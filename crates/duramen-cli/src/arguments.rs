@@ -2,6 +2,7 @@
 
 pub(crate) mod database;
 pub(crate) mod edit;
+pub(crate) mod list;
 pub(crate) mod moment;
 pub(crate) mod place;
 pub(crate) mod value;

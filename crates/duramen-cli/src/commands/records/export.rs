@@ -65,7 +65,7 @@ impl Export {
 
     fn write(&self, records: &CollectionSnapshot, out: &mut dyn Write) -> Result<()> {
         match self.format()? {
-            Format::Ndjson => each(records, |record| {
+            Format::Ndjson => self.each(records, |record| {
                 let json = record.json.strip_prefix('{').unwrap_or(&record.json);
                 if self.no_key {
                     return Ok(writeln!(out, "{{{json}")?);
@@ -99,7 +99,7 @@ impl Export {
     /// Two passes: the first finds the columns.
     fn write_csv(&self, records: &CollectionSnapshot, out: &mut dyn Write) -> Result<()> {
         let mut columns = BTreeSet::new();
-        each(records, |record| {
+        self.each(records, |record| {
             columns.extend(members(&record)?.into_iter().map(|(name, _)| name));
             Ok(())
         })?;
@@ -112,7 +112,7 @@ impl Export {
         let names = names.map(|name| if is_twice(name) { OWN_KEY_MEMBER } else { name });
         let header = key.into_iter().chain(names);
         csv.write_record(header).map_err(failed)?;
-        each(records, |record| {
+        self.each(records, |record| {
             let found = members(&record)?;
             let key = (!self.no_key).then(|| record.key.to_string());
             let cells = columns.iter().map(|column| {
@@ -124,22 +124,27 @@ impl Export {
         })?;
         Ok(csv.flush()?)
     }
-}
 
-/// Reads the records one after the other, with progress, until Ctrl-C.
-fn each(records: &CollectionSnapshot, mut write: impl FnMut(Record) -> Result<()>) -> Result<()> {
-    let interruption = Interruption::watch()?;
-    let bar = progress::bar("exporting", Some(records.count()?));
-    for record in records.scan(&ScanOptions::default())? {
-        write(record?)?;
-        bar.inc(1);
-        if interruption.is_asked() {
-            let message = "interrupted: nothing was written".to_owned();
-            return Err(Failure::Interrupted(message));
+    /// Reads the records one after the other, with progress, until Ctrl-C.
+    fn each(
+        &self,
+        records: &CollectionSnapshot,
+        mut write: impl FnMut(Record) -> Result<()>,
+    ) -> Result<()> {
+        let interruption = Interruption::watch()?;
+        let bar = progress::bar("exporting", Some(records.count()?));
+        for record in records.scan(&ScanOptions::default())? {
+            write(record?)?;
+            bar.inc(1);
+            if interruption.is_asked() {
+                let is_file = self.file != Path::new("-");
+                let left = if is_file { "nothing was written" } else { "only a part was printed" };
+                return Err(Failure::Interrupted(format!("interrupted: {left}")));
+            }
         }
+        bar.finish_and_clear();
+        Ok(())
     }
-    bar.finish_and_clear();
-    Ok(())
 }
 
 /// The members of a record, their values as JSON text.

@@ -33,11 +33,12 @@ A file of more than a mebibyte is loaded in bulk, as one commit, into a collecti
 revision yet nor a unique index: many times faster, and all of it or nothing. One in which a key
 comes twice is not loaded so.
 
-Otherwise records are committed 10,000 at a time. A file is looked through before anything of it is
-saved: if a line is wrong that is told, and the collection stays as it is. What comes by a pipe
-cannot be read twice: there the records before the 10,000 with the wrong line are in. When an import
-ends before the file does it says how many are in, and to import the file again does no harm. Of a
-key that comes twice the last record counts.";
+Otherwise records are committed 10,000 at a time, fewer where these have more than 8 MiB of JSON. A
+file is looked through before anything of it is saved: if a line is wrong that is told, and the
+collection stays as it is. What comes by a pipe cannot be read twice: there the records of the
+commits before the one with the wrong line are in. When an import ends before the file does it says
+how many are in, and to import the file again does no harm. Of a key that comes twice the last
+record counts.";
 
 /// Records of one commit.
 const BATCH_RECORDS: usize = 10_000;

@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use super::CollectionAt;
 use super::line::Line;
 use crate::Result;
+use crate::arguments::list::List;
 use crate::exit::Success;
 use crate::output::{Output, Palette, Record};
 use crate::session::Session;
@@ -39,8 +40,8 @@ pub(super) struct Query {
     #[arg(value_name = "FILTER")]
     filter: Option<Filter>,
     /// In this order, such as score:desc,name
-    #[arg(long, value_name = "PATH[:desc],...", value_delimiter = ',')]
-    order: Vec<Order>,
+    #[arg(long, value_name = "PATH[:desc],...")]
+    order: Vec<List<Order>>,
     /// At most this many
     #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
     limit: Option<u64>,
@@ -49,8 +50,8 @@ pub(super) struct Query {
     #[arg(allow_negative_numbers = true)]
     offset: u64,
     /// Only the values at these paths
-    #[arg(long, value_name = "PATH,...", value_delimiter = ',')]
-    select: Option<Vec<RecordPath>>,
+    #[arg(long, value_name = "PATH,...")]
+    select: Option<Vec<List<RecordPath>>>,
     /// Print how many there are
     #[arg(long, group = "what")]
     count: bool,
@@ -104,10 +105,13 @@ impl Query {
     fn asked(&self) -> Asked {
         let mut asked = Asked::new().offset(self.offset);
         asked = self.filter.iter().cloned().fold(asked, Asked::filter);
-        asked = self.order.iter().cloned().fold(asked, Asked::order_by);
+        asked =
+            self.order.iter().flat_map(|List(order)| order).cloned().fold(asked, Asked::order_by);
         asked = self.limit.into_iter().fold(asked, Asked::limit);
         match &self.select {
-            Some(paths) => asked.select(paths.iter().map(ToString::to_string)),
+            Some(paths) => {
+                asked.select(paths.iter().flat_map(|List(paths)| paths).map(ToString::to_string))
+            }
             None => asked,
         }
     }
