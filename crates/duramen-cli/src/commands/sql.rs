@@ -166,7 +166,8 @@ impl Sql {
             cancelled: Interruption::watch()?.flag(),
             ..SessionOptions::default()
         };
-        let parameters: Vec<_> = self.parameters.iter().map(|text| parameter(text)).collect();
+        let parameters: Vec<_> =
+            self.parameters.iter().map(|text| parameter(text)).collect::<Result<_>>()?;
         let database = if duramen_sql::makes_table(statement, &parameters)? {
             self.database.open_or_create(session)?
         } else if duramen_sql::writes(statement, &parameters)? {
@@ -198,19 +199,28 @@ fn teller(bar: Arc<OnceLock<ProgressBar>>) -> impl Fn(CopyProgress) {
     }
 }
 
-/// What a value of the command line is.
-fn parameter(text: &str) -> Parameter {
-    match serde_json::from_str(text) {
+/// What a value of the command line is. A whole number that is no i64 is refused: as a float it
+/// would be that of its neighbours too.
+fn parameter(text: &str) -> Result<Parameter> {
+    let digits = text.trim().trim_start_matches('-');
+    let is_whole = digits.bytes().all(|byte| byte.is_ascii_digit());
+    Ok(match serde_json::from_str(text) {
         Ok(Value::Null) => Parameter::Null,
         Ok(Value::Bool(value)) => value.into(),
         Ok(Value::Number(number)) => match (number.as_i64(), number.as_f64()) {
             (Some(value), _) => value.into(),
+            (None, value) if is_whole && value != Some(0.0) => {
+                let message = format!(
+                    "the value {text} is not from -2^63 to 2^63-1: write it into the query itself"
+                );
+                return Err(Error::new(ErrorKind::Invalid, message).into());
+            }
             (None, Some(value)) => value.into(),
             (None, None) => text.into(),
         },
         Ok(Value::String(value)) => value.into(),
         Ok(Value::Array(_) | Value::Object(_)) | Err(_) => text.into(),
-    }
+    })
 }
 
 fn stopped(error: Error) -> Failure {
