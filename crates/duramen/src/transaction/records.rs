@@ -11,6 +11,7 @@ use crate::node::NodeId;
 use crate::patch;
 use crate::transaction::Transaction;
 use crate::tree::Tree;
+use crate::tree::edit::{Given, check_depth};
 use crate::tree::records::RecordPuts;
 use crate::tree::serialize::Format;
 use crate::tree::writer::Writer;
@@ -195,6 +196,8 @@ fn put_next<'w>(
         let message = format!("record {key} is no JSON object: a record has fields");
         return Err(Error::new(ErrorKind::Invalid, message));
     }
+    // The collection is one level more.
+    check_depth(&JsonPointer::root().child(text), Given::whole(&tape)).map_err(context)?;
     let puts = match puts {
         Some(puts) => puts,
         none => {

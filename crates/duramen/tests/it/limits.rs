@@ -6,7 +6,7 @@ use duramen::limits::{
     COMMIT_TEXT_BYTES_MAX, INLINE_BYTES_MAX, JSON_DEPTH_MAX, NAME_BYTES_MAX, OBJECT_FIELDS_MAX,
     PATHS_MAX,
 };
-use duramen::{CommitOptions, Database, Document, ErrorKind, JsonPointer, Revision};
+use duramen::{CommitOptions, Database, Document, ErrorKind, JsonPointer, KeyKind, Revision};
 
 fn plain() -> CommitOptions {
     CommitOptions::default()
@@ -56,6 +56,21 @@ fn json_is_read_down_to_its_greatest_depth() {
     assert_eq!(head(&document), nested(JSON_DEPTH_MAX));
     let error = document.put(nested(JSON_DEPTH_MAX + 1), &plain()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
+}
+
+/// A record as deep as a document once made a collection that could neither be dumped nor repaired.
+#[test]
+fn a_record_is_a_level_less_deep_than_a_document() {
+    let db = Database::memory().unwrap();
+    let records = db.create_collection("records", KeyKind::Text).unwrap();
+    let record =
+        |levels: usize| format!("{{\"v\":{}{}}}", "[".repeat(levels - 1), "]".repeat(levels - 1));
+    records.put("a", record(JSON_DEPTH_MAX - 1), &plain()).unwrap();
+    let error = records.put("b", record(JSON_DEPTH_MAX), &plain()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    assert!(error.message().contains("record b"), "{error}");
+    let json = records.document().head().unwrap().to_json().unwrap();
+    db.create_document("copy").unwrap().put(json, &plain()).unwrap();
 }
 
 /// Setting a deep value at a deep place once made documents that could not be put again.

@@ -46,6 +46,8 @@ pub(super) struct Lookup {
     pub(super) ranges: Vec<EntryRange>,
     /// How much it narrows: two for each value that is known, one for a range.
     strength: usize,
+    /// Whether it names one record at most: all values of a unique index are known.
+    is_single: bool,
     /// Whether it names no other record.
     is_exact: bool,
 }
@@ -93,12 +95,19 @@ impl Access {
             let either = parts.iter().map(|part| Self::of(part, indexes)).collect::<Option<_>>()?;
             Some(Self::Either(either, is_all))
         }));
-        found.sort_by_key(|access| std::cmp::Reverse(access.strength()));
+        let rank = |access: &Self| (access.is_single(), access.strength(), access.is_exact());
+        found.sort_by_key(|access| std::cmp::Reverse(rank(access)));
         let mut found = found.into_iter();
         match (found.next()?, found.next()) {
+            // Another one would leave out nothing, or less than it costs.
+            (first, Some(_)) if first.is_exact() || first.is_single() => Some(first),
             (first, Some(second)) => Some(Self::Both(Box::new([first, second]))),
             (only, None) => Some(only),
         }
+    }
+
+    fn is_single(&self) -> bool {
+        matches!(self, Self::Lookup(lookup) if lookup.is_single)
     }
 
     /// Whether the filter is true of all records that it names.
@@ -149,8 +158,9 @@ impl Lookup {
         // Of several values at a path one may be found for another.
         let is_exact = matches!((index.paths.as_slice(), parts), ([path], [part])
             if !path.has_elements() && tells_all(part, path));
-        let found =
-            |ranges, strength| Some(Self { index: name.to_owned(), ranges, strength, is_exact });
+        let found = |ranges, strength, is_single| {
+            Some(Self { index: name.to_owned(), ranges, strength, is_single, is_exact })
+        };
         for path in &index.paths {
             if let Some(key) = parts.iter().find_map(|part| exact(part, path)) {
                 prefix.extend_from_slice(&key);
@@ -165,14 +175,21 @@ impl Lookup {
                 let range = |literal: &Literal| {
                     EntryRange::of([prefix.as_slice(), cut(&literal.key)].concat())
                 };
-                return found(list.iter().map(range).collect(), strength + 2);
+                return found(list.iter().map(range).collect(), strength + 2, false);
             }
             if let Some(range) = range(parts, path, &prefix) {
-                return found(vec![range], strength + 1);
+                return found(vec![range], strength + 1, false);
             }
             break;
         }
-        (strength > 0).then(|| found(vec![EntryRange::of(prefix)], strength)).flatten()
+        // Several records may have no value.
+        let is_told = |path: &RecordPath| {
+            let is_equal = |part: &Expression| matches!(part, Expression::Test(at, Test::Equal(_)) if at == path);
+            parts.iter().any(is_equal)
+        };
+        let is_single = index.is_unique && index.paths.iter().all(is_told);
+        let is_known = strength > 0;
+        is_known.then(|| found(vec![EntryRange::of(prefix)], strength, is_single)).flatten()
     }
 }
 

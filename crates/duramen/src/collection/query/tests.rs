@@ -672,6 +672,41 @@ fn a_filter_that_cannot_be_read_names_its_place() {
     assert_eq!(nots.parse::<Filter>().unwrap(), Filter::eq("a", 1));
 }
 
+/// The order of their names once decided which index was read, and a condition was once read in two.
+#[test]
+fn a_second_index_is_read_only_where_it_leaves_something_out() {
+    let db = Database::memory().unwrap();
+    let records = db.create_collection("records", KeyKind::U64).unwrap();
+    let all = (0..20_000_u64).map(|key| {
+        (
+            key,
+            format!(
+                r#"{{"active":{},"mail":"m{key}","a":{},"b":{key}}}"#,
+                key % 10 == 0,
+                key % 100
+            ),
+        )
+    });
+    records.put_many(all, &CommitOptions::default()).unwrap();
+    let add = |name: &str, paths: &[&str], is_unique| {
+        let paths = paths.iter().map(|path| path.parse().unwrap()).collect();
+        let definition = IndexDefinition { name: name.to_owned(), paths, is_unique };
+        records.create_index(&definition).unwrap();
+    };
+    add("active", &["active"], false);
+    add("mail", &["mail"], true);
+    add("ia", &["a"], false);
+    add("iab", &["a", "b"], false);
+    let explain =
+        |text: &str| records.explain(&Query::new().filter(text.parse().unwrap())).unwrap().counts;
+    for text in ["active = true and mail = \"m500\"", "active = false and mail = \"m501\""] {
+        let counts = explain(text);
+        assert_eq!((counts.entries, counts.records, counts.found), (1, 1, 1), "{text}");
+    }
+    let counts = explain("a = 5");
+    assert_eq!((counts.entries, counts.records, counts.found), (200, 0, 200));
+}
+
 #[test]
 fn records_are_judged_by_their_columns() {
     let db = Database::memory().unwrap();
