@@ -49,7 +49,28 @@ mod series;
 /// Revisions of each document that are read whole: the first, the last, and some between.
 const WHOLE_READS: u64 = 16;
 
+/// How often a check begins anew when what it reads is replaced, before it gives up.
+const TRIES: usize = 3;
+
 pub(crate) fn check(engine: &Engine) -> Result<CheckReport> {
+    for _ in 0..TRIES {
+        let segments = engine.view().store.infos();
+        let report = check_once(engine);
+        // What a purge replaced was overwritten, and is no damage.
+        let is_damaged = match &report {
+            Ok(report) => !report.is_clean(),
+            Err(error) => error.kind() == ErrorKind::Corrupt,
+        };
+        if !is_damaged || engine.are_named(&segments) {
+            return report;
+        }
+        engine.refresh()?;
+    }
+    let message = "segments were replaced while they were read, as a purge does: try again";
+    Err(Error::new(ErrorKind::Busy, message))
+}
+
+fn check_once(engine: &Engine) -> Result<CheckReport> {
     let mut report = CheckReport::default();
     let (view, published) = (engine.view(), engine.published());
     report.segments = view.store.infos().len() as u64;

@@ -107,6 +107,10 @@ impl Error {
     /// An error of the operating system while doing `what`; a full device is `Full`.
     pub fn io(what: impl fmt::Display, source: std::io::Error) -> Self {
         use std::io::ErrorKind as Os;
+        if source.kind() == Os::NotADirectory {
+            let message = format!("{what}: there is a file where a folder is expected");
+            return Self::new(ErrorKind::Invalid, message).with_source(source);
+        }
         let kind = match source.kind() {
             Os::StorageFull | Os::QuotaExceeded | Os::FileTooLarge => ErrorKind::Full,
             Os::NotFound => ErrorKind::NotFound,

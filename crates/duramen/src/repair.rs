@@ -10,7 +10,7 @@
 //! - nothing of the damaged database is written;
 //! - a value that is written is the one that was committed; what may be another one is lost, and
 //!   told;
-//! - a repair that fails or is stopped leaves no database behind.
+//! - a repair that fails, is stopped or killed leaves no database behind.
 
 pub(crate) mod device;
 mod print;
@@ -32,6 +32,7 @@ use crate::engine::catalogue::{facts, salvage as catalogue};
 use crate::engine::options::{CommitOptions, Options};
 use crate::engine::recovery::keep_writers_out;
 use crate::engine::salvage::{self, Salvaged};
+use crate::engine::unfinished::{self, Unfinished};
 use crate::engine::{CATALOGUE, Engine};
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Device, DirectoryDevice};
@@ -125,8 +126,11 @@ impl Database {
         progress: &mut Progress<'_>,
     ) -> Result<RepairReport> {
         let device = |path: &Path| -> Arc<dyn Device> { Arc::new(DirectoryDevice::new(path)) };
-        let (from, to) = (device(from.as_ref()), device(to.as_ref()));
-        Self::repair_device((from, to), &Options::default(), progress)
+        let (old, new) = (device(from.as_ref()), device(to.as_ref()));
+        unfinished::check_empty(new.as_ref())
+            .map_err(|error| error.in_context(to.as_ref().display()))?;
+        Self::repair_device((old, new), &Options::default(), progress)
+            .map_err(|error| error.in_context(from.as_ref().display()))
     }
 
     /// The same from device to device. Of the options, the memory and the clock count.
@@ -135,13 +139,12 @@ impl Database {
         options: &Options,
         progress: &mut Progress<'_>,
     ) -> Result<RepairReport> {
-        check_empty(to.as_ref())?;
+        let place = Unfinished::begin(to)?;
         let _no_writer = keep_writers_out(from.as_ref())?;
-        let repaired = repair((&from, &to), options, progress);
-        if repaired.is_err() {
-            discard(to.as_ref());
-        }
-        repaired
+        let to = Arc::clone(&place) as Arc<dyn Device>;
+        let report = repair((&from, &to), options, progress)?;
+        place.finish()?;
+        Ok(report)
     }
 }
 
@@ -387,7 +390,10 @@ impl Repair {
         let mut taken = Revision(0);
         for revision in history {
             let Some(revision) = readable(revision)? else { break };
-            import.push(&revision)?;
+            match import.push(&revision) {
+                Err(error) if error.kind() == ErrorKind::Invalid => break,
+                pushed => pushed?,
+            };
             taken = revision.revision;
             step()?;
         }
@@ -444,7 +450,7 @@ impl Repair {
         Ok(())
     }
 
-    /// Makes the new database durable and verifies it.
+    /// Makes the new database durable, verifies it and closes it.
     fn finish(self) -> Result<RepairReport> {
         self.database.flush()?;
         self.database.checkpoint()?;
@@ -456,38 +462,4 @@ impl Repair {
         self.database.close()?;
         Ok(self.report)
     }
-}
-
-/// Refuses a place that has anything of a database, or of anything else.
-fn check_empty(device: &dyn Device) -> Result<()> {
-    for folder in ["", "journal", "segments"] {
-        let names = match device.list(folder) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-            names => names.map_err(|error| Error::io("cannot list the new folder", error))?,
-        };
-        let rests = ["LOCK", "journal", "segments"];
-        let other = names.iter().find(|name| !folder.is_empty() || !rests.contains(&name.as_str()));
-        if let Some(other) = other {
-            let message = format!(
-                "the folder for the repaired database has \"{other}\" in it: name an empty or a \
-                 new one"
-            );
-            return Err(Error::new(ErrorKind::Invalid, message));
-        }
-    }
-    Ok(())
-}
-
-/// Removes what a repair that did not end has made, the manifest first.
-fn discard(device: &dyn Device) {
-    let files = |folder: &str| {
-        let names = device.list(folder).unwrap_or_default().into_iter();
-        names.map(|name| format!("{folder}/{name}")).collect::<Vec<_>>()
-    };
-    let own = ["MANIFEST", "MANIFEST.new"].map(str::to_owned);
-    for path in own.into_iter().chain(files("journal")).chain(files("segments")) {
-        // What cannot be removed is no database without its manifest.
-        let _ = device.remove(&path);
-    }
-    let _ = device.sync_dir("");
 }

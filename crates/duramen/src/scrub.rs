@@ -4,8 +4,8 @@
 //! of it has, as fast as it is allowed to, and can be stopped and gone on with. Nothing is written:
 //! the place to go on at is the caller's to keep.
 //!
-//! Segments are read in the order of their numbers. One that compaction replaces meanwhile was read
-//! and verified by that; the one that replaces it has a higher number.
+//! Segments are read in the order of their numbers. One that compaction or a purge replaces meanwhile
+//! was read and verified by that; the one that replaces it has a higher number.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -151,9 +151,8 @@ impl Scrub<'_> {
                 position = ScrubPosition { segment: number, block: 0 };
             }
             if position.block == 0 {
-                let found = segment.scrub_guide();
-                for error in &found {
-                    self.find(&segment, None, error);
+                for error in segment.scrub_guide() {
+                    self.find(&segment, None, &error);
                 }
             }
             loop {
@@ -205,6 +204,10 @@ impl Scrub<'_> {
     }
 
     fn find(&mut self, segment: &Segment, block: Option<usize>, error: &Error) {
+        // What a purge replaced was overwritten, and is no damage.
+        if !self.engine.are_named(&[*segment.info()]) {
+            return;
+        }
         let (low, high) = match block {
             Some(block) => segment.keys_of_block(block),
             None => return self.add(&segment.info().path(), error, ""),

@@ -134,6 +134,8 @@ impl Record for Line {
     fn print(&self, _palette: &Palette, out: &mut dyn Write) -> io::Result<()> {
         let place = &self.0.place;
         writeln!(out, "purged {place}: no revision and no file of the database has it any more")?;
+        let other = "what a new name, a move or a copy made of it is another value: purge that too";
+        writeln!(out, "{other}")?;
         writeln!(out, "backups and dumps made before still do: make new ones and remove those")
     }
 }

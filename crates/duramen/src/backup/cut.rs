@@ -7,6 +7,7 @@
 
 mod series;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -14,7 +15,7 @@ use rustc_hash::FxHashMap;
 
 use super::RestorePoint;
 use super::pieces::{self, Extent};
-use crate::engine::CATALOGUE;
+use crate::engine::{CATALOGUE, View};
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::Device;
 use crate::journal::JournalPoint;
@@ -24,6 +25,7 @@ use crate::memory::Memory;
 use crate::revision::{CommitSequence, Micros, Revision};
 use crate::segment::{Encoding, SegmentInfo, SegmentMeta, SegmentWriter};
 use crate::store::{LiveSegments, Store};
+use crate::tree::Tree;
 use crate::tree::cell_key::{self, CellKey, TreeId};
 use crate::tree::history::short;
 use crate::tree::persist;
@@ -61,6 +63,9 @@ pub(super) fn cut(
             kept.extend(left.map(|cell| (key, cell)));
         }
         kept.drain(..).try_for_each(|(key, cell)| cells.push(&key, &cell))?;
+    }
+    if let Some(dropped) = cutter.dropped {
+        return Err(dropped.error(manifest, store));
     }
     series.finish(&mut kept);
     kept.drain(..).try_for_each(|(key, cell)| cells.push(&key, &cell))?;
@@ -153,6 +158,37 @@ struct Cutter {
     facts: Vec<(TreeId, Extent)>,
     /// The last commit that is kept.
     newest: (CommitSequence, Micros),
+    /// The tree that forbids the point and allows the latest ones only.
+    dropped: Option<Dropped>,
+    /// The documents that were there at the point, once that was asked.
+    documents: Option<BTreeSet<TreeId>>,
+}
+
+/// A tree whose state at the point was dropped by its retention.
+struct Dropped {
+    /// The first commit from which on the tree has all of its states.
+    from: (CommitSequence, Micros),
+    tree: TreeId,
+    /// The revision that was the newest one at the point.
+    revision: Revision,
+}
+
+impl Dropped {
+    fn error(&self, manifest: &Manifest, store: Arc<Store>) -> Error {
+        // Without a name the number has to do.
+        let names = View::new(store).names(manifest.checkpoint.sequence).unwrap_or_default();
+        let document = names
+            .into_iter()
+            .find(|(_, found)| found.tree == self.tree)
+            .map_or_else(|| self.tree.0.to_string(), |(name, _)| format!("{name:?}"));
+        let (revision, (commit, committed)) = (self.revision, self.from);
+        let message = format!(
+            "the retention of document {document} has dropped its revision {revision}, the newest \
+             one by then: choose commit {commit}, of {committed}, or a later one; every document \
+             is there since then"
+        );
+        Error::new(ErrorKind::NotFound, message)
+    }
 }
 
 impl Cutter {
@@ -164,6 +200,8 @@ impl Cutter {
             tree: None,
             facts: Vec::new(),
             newest: (CommitSequence(0), Micros(i64::MIN)),
+            dropped: None,
+            documents: None,
         }
     }
 
@@ -186,6 +224,8 @@ impl Cutter {
             self.tree = Some((tree, fate));
         }
         match &mut self.tree {
+            // Only how far the other trees go back is still of interest.
+            _ if self.dropped.is_some() => Ok(None),
             Some((_, Fate::Kept)) => load().map(Some),
             Some((tree, Fate::Cut(extent))) => pieces::kept(extent, (live, *tree), key, load)
                 .map_err(|error| error.in_context(format_args!("tree {}", tree.0))),
@@ -199,6 +239,20 @@ impl Cutter {
         }
     }
 
+    /// Whether a document of which the beginning was dropped was there at the point.
+    fn was_there(&mut self, id: TreeId) -> Result<bool> {
+        if self.documents.is_none() {
+            let view = View::new(Arc::clone(&self.store));
+            let catalogue = view.tree(CATALOGUE)?;
+            let names = match newest_at(&catalogue, self.point)? {
+                0 => Vec::new(),
+                newest => view.names(catalogue.row(Revision(newest))?.sequence)?,
+            };
+            self.documents = Some(names.into_iter().map(|(_, found)| found.tree).collect());
+        }
+        Ok(self.documents.as_ref().is_some_and(|documents| documents.contains(&id)))
+    }
+
     fn fate(&mut self, id: TreeId) -> Result<Fate> {
         let known = |number| self.schemas.get(&number).cloned();
         let Some((tree, (number, schema))) = persist::open(id, &self.store, known)? else {
@@ -210,12 +264,18 @@ impl Cutter {
             let data = tree.data.read();
             (data.rows.last(), Arc::clone(&data.schema))
         };
-        let point = self.point;
-        let kept = if last == 0 || !is_after(&tree.row(Revision(last))?, point) {
-            last
-        } else {
-            tree.first_where(last, |row| is_after(row, point))?.0 - 1
-        };
+        let kept = newest_at(&tree, self.point)?;
+        let history = tree.kept();
+        if kept > 0 && !history.has(short(Revision(kept))) {
+            if !self.was_there(id)? {
+                return Ok(Fate::Dropped);
+            }
+            let first = tree.row(Revision(history.first().into()))?;
+            let (from, revision) = ((first.sequence, first.committed), Revision(kept));
+            let others = self.dropped.take().filter(|dropped| dropped.from > from);
+            self.dropped = others.or(Some(Dropped { from, tree: id, revision }));
+            return Ok(Fate::Dropped);
+        }
         if kept > 0 {
             let row = tree.row(Revision(kept))?;
             self.newest = self.newest.max((row.sequence, row.committed));
@@ -226,6 +286,15 @@ impl Cutter {
             _ => Fate::Cut(Box::new(Extent::new(schema, short(Revision(kept))))),
         })
     }
+}
+
+/// The newest revision of a tree at a point, whether it is kept or not; 0 if there was none.
+fn newest_at(tree: &Tree, point: RestorePoint) -> Result<u64> {
+    let last = tree.data.read().rows.last();
+    if last == 0 || !is_after(&tree.row(Revision(last))?, point) {
+        return Ok(last);
+    }
+    Ok(tree.first_where(last, |row| is_after(row, point))?.0 - 1)
 }
 
 fn is_after(row: &Row, point: RestorePoint) -> bool {

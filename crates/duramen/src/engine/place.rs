@@ -26,8 +26,8 @@ pub(super) fn absence(device: &Arc<dyn Device>) -> Error {
 pub(super) fn check_remains(device: &Arc<dyn Device>) -> Result<()> {
     if device.open(unfinished::MANIFEST, Access::Read).is_ok() {
         let message = format!(
-            "there is no Duramen database here: {} is of a load or restore that has not ended or \
-             was interrupted; if none is running, remove the folder and run it again",
+            "there is no Duramen database here: {} is of a load, restore or repair that has not \
+             ended or was interrupted; if none is running, remove the folder and run it again",
             unfinished::MANIFEST
         );
         return Err(Error::new(ErrorKind::NotFound, message));

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use crate::check::Finding;
 use crate::engine::compaction::progress::Progress;
 use crate::engine::options::Options;
+use crate::engine::place::absence;
 use crate::engine::record::Facts;
 use crate::engine::{Engine, View};
 use crate::error::{Error, ErrorKind, Result};
@@ -95,6 +96,10 @@ pub(crate) fn open(
     let mut manifest =
         manifest.unwrap_or_else(|| Manifest::new(search.database.unwrap_or(0), Micros(0)));
     if search.infos.is_empty() && journal.is_empty() {
+        let absence = absence(original);
+        if absence.kind() == ErrorKind::NotFound && !search.has_manifest() {
+            return Err(absence);
+        }
         let message = "nothing of a database verifies here: check the path, or restore a backup";
         return Err(Error::new(ErrorKind::Corrupt, message));
     }
@@ -108,6 +113,10 @@ pub(crate) fn open(
 impl Search {
     fn add(&mut self, place: impl Into<String>, message: impl std::fmt::Display) {
         self.damage.push(Finding { place: place.into(), message: message.to_string() });
+    }
+
+    fn has_manifest(&self) -> bool {
+        self.device.open(manifest::PATH, Access::Read).is_ok()
     }
 
     fn manifest(&mut self) -> Result<Option<Manifest>> {

@@ -78,7 +78,9 @@ pub(crate) fn check_empty(device: &dyn Device) -> Result<()> {
         listed => listed.map_err(|error| Error::io("cannot look into the database folder", error)),
     };
     let folders = [segment::DIRECTORY, journal::DIRECTORY];
-    for name in list("")? {
+    let mut names = list("")?;
+    names.sort_unstable();
+    for name in names {
         let is_left = name == LOCK || (folders.contains(&name.as_str()) && list(&name)?.is_empty());
         if !is_left {
             let message =

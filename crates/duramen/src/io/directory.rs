@@ -74,13 +74,21 @@ impl DirectoryDevice {
         let root = std::path::absolute(&self.root)?;
         let missing = root.ancestors().take_while(|ancestor| !ancestor.exists());
         let parents: Vec<_> = missing.filter_map(Path::parent).collect();
-        fs::create_dir_all(&root)?;
+        create_dir_all(&root)?;
         parents.into_iter().try_for_each(sync_directory)
     }
 
     fn create_parent(&self, path: &str) -> io::Result<()> {
         self.create_dir(split_path(path)?.0)
     }
+}
+
+/// Makes a directory and those around it; the system says of a file there that it exists.
+fn create_dir_all(path: &Path) -> io::Result<()> {
+    fs::create_dir_all(path).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => io::ErrorKind::NotADirectory.into(),
+        _ => error,
+    })
 }
 
 impl Device for DirectoryDevice {
@@ -90,7 +98,7 @@ impl Device for DirectoryDevice {
             return Ok(());
         }
         self.create_root()?;
-        fs::create_dir_all(full)
+        create_dir_all(&full)
     }
 
     fn open(&self, path: &str, access: Access) -> io::Result<Arc<dyn File>> {

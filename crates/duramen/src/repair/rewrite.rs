@@ -9,7 +9,7 @@ use crate::content_hash::ContentHash;
 use crate::database::Database;
 use crate::durability::Durability;
 use crate::engine::options::CommitOptions;
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::repair::Lost;
 use crate::repair::print::{Printer, Root};
 use crate::repair::versions::Versions;
@@ -55,6 +55,7 @@ impl Rewrite<'_> {
         let is_collection = self.database.document(self.name)?.options()?.collection.is_some();
         let mut versions =
             if is_collection { Some(Versions::of(&self.tree, &self.losses)?) } else { None };
+        let nothing: &[u8] = if is_collection { b"{}" } else { b"null" };
         let mut gone = Vec::new();
         let mut is_deleted = self.is_deleted_before()?;
         let mut text = Vec::new();
@@ -75,7 +76,7 @@ impl Rewrite<'_> {
             }
             if root == Root::Lost {
                 gone.push(revision);
-                text = if is_collection { b"{}".to_vec() } else { b"null".to_vec() };
+                text = nothing.to_vec();
             }
             let mut transaction = self.database.transaction();
             transaction.keep_unchanged();
@@ -86,7 +87,14 @@ impl Rewrite<'_> {
                 }
                 Root::Deleted => transaction.delete_document(self.name)?,
                 _ => {
-                    transaction.put(self.name, &text)?;
+                    match transaction.put(self.name, &text) {
+                        // What could be stored once may be over a limit now.
+                        Err(error) if error.kind() == ErrorKind::Invalid => {
+                            gone.push(revision);
+                            transaction.put(self.name, nothing)?;
+                        }
+                        put => put?,
+                    }
                     if let Some(versions) = &versions {
                         transaction.count_records_there(self.name, &self.counted(revision)?)?;
                         transaction.give_versions_there(self.name, &versions.at(revision)?)?;

@@ -420,3 +420,46 @@ fn the_log_of_a_path_has_tagged_revisions_from_before_the_history_begins() {
     assert_eq!(listed(earlier), [5]);
     assert_eq!(listed(LogQuery { to, ..of("/a") }), [6, 5, 2]);
 }
+
+/// A restore once failed without a word of which document, even if that came later.
+#[test]
+fn a_restore_to_what_retention_dropped_says_from_where_on_there_is_all() {
+    let db = Database::memory().unwrap();
+    let other = db.create_document("other").unwrap();
+    other.put("0", &how()).unwrap();
+    let before = db.snapshot().sequence();
+    let cut = db.create_document("cut").unwrap();
+    let mut commits = Vec::new();
+    for step in 0..9 {
+        cut.put(step.to_string(), &how()).unwrap();
+        commits.push(db.snapshot().sequence());
+        other.put(step.to_string(), &how()).unwrap();
+    }
+    cut.tag("third", Some(Revision(3)), &how()).unwrap();
+    cut.retain(Retention::Last(3), &how()).unwrap();
+    db.compact(&mut |_, _| ControlFlow::Continue(())).unwrap();
+    let folder = BackupFolder::on_device(Arc::new(MemoryDevice::new()));
+    db.backup(&folder, BackupOptions::default(), &mut |_, _| ControlFlow::Continue(())).unwrap();
+    let restore = |commit: CommitSequence| {
+        let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
+        let point = RestorePoint::Commit(commit);
+        let go_on = &mut |_, _| ControlFlow::Continue(());
+        Database::restore_device(&folder, &device, point, go_on)?;
+        Database::open_device(device, options())
+    };
+    let error = restore(commits[4]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    let earliest = format!("choose commit {}, of ", commits[6]);
+    for part in ["\"cut\"", "its revision 5", &earliest] {
+        assert!(error.message().contains(part), "{part}: {error}");
+    }
+    let there = restore(commits[6]).unwrap();
+    assert_eq!(there.document("cut").unwrap().head().unwrap().to_json().unwrap(), "6");
+    let tagged = restore(commits[2]).unwrap();
+    assert_eq!(tagged.document("cut").unwrap().head().unwrap().to_json().unwrap(), "2");
+    let early = restore(before).unwrap();
+    assert_eq!(early.documents().unwrap(), ["other"]);
+    for db in [there, tagged, early] {
+        assert_eq!(db.check().unwrap().findings, []);
+    }
+}

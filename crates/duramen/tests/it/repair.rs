@@ -501,8 +501,17 @@ fn a_repair_that_is_stopped_leaves_nothing_and_can_be_repeated() {
     let error = Database::repair_device(devices(), &options(), &mut stop).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Cancelled);
     assert!(to.open("MANIFEST", Access::Read).is_err());
+    // What a killed one leaves is no database either.
+    let beside = to.clone();
+    let mut look = |_| {
+        let opened = Database::open_device(Arc::new(beside.clone()), Options::default());
+        let error = opened.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound);
+        assert!(error.message().contains("repair that has not ended"), "{error}");
+        ControlFlow::Continue(())
+    };
+    Database::repair_device(devices(), &options(), &mut look).unwrap();
     let mut go_on = |_| ControlFlow::Continue(());
-    Database::repair_device(devices(), &options(), &mut go_on).unwrap();
     let error = Database::repair_device(devices(), &options(), &mut go_on).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid, "there is a database now");
     let same = (Arc::clone(&from), Arc::clone(&from));
@@ -511,5 +520,5 @@ fn a_repair_that_is_stopped_leaves_nothing_and_can_be_repeated() {
     let empty: (Arc<dyn Device>, Arc<dyn Device>) =
         (Arc::new(MemoryDevice::new()), Arc::new(MemoryDevice::new()));
     let error = Database::repair_device(empty, &options(), &mut go_on).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Corrupt, "nothing there");
+    assert_eq!(error.kind(), ErrorKind::NotFound, "nothing there");
 }

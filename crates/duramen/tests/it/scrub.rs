@@ -2,8 +2,11 @@
 
 use std::ops::ControlFlow;
 
-use duramen::io::{Access, Device, write_all_at};
-use duramen::{CommitOptions, Database, ErrorKind, ScrubOptions, ScrubPosition, ScrubProgress};
+use duramen::io::{Access, Device, MemoryDevice, write_all_at};
+use duramen::{
+    CommitOptions, Database, ErrorKind, PurgeOptions, ScrubOptions, ScrubPosition, ScrubProgress,
+    Target,
+};
 
 use crate::damage::{database, device_of, open};
 
@@ -96,4 +99,21 @@ fn a_scrub_that_is_stopped_goes_on_where_it_was() {
     assert_eq!((blocks, bytes), (all.blocks, all.bytes));
     let error = "12".parse::<ScrubPosition>().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
+}
+
+#[test]
+fn what_a_purge_of_another_replaces_is_no_damage() {
+    let device = MemoryDevice::new();
+    let db = open(&device, false).unwrap();
+    let document = db.create_document("config").unwrap();
+    document.put(r#"{"a":"secret","b":2}"#, &CommitOptions::default()).unwrap();
+    db.checkpoint().unwrap();
+    let readers = [open(&device, true).unwrap(), open(&device, true).unwrap()];
+    let place = Target::parse("/a").unwrap();
+    let options = PurgeOptions { at: None, commit: CommitOptions::default() };
+    document.purge(&place, &options, &mut |_, _| ControlFlow::Continue(())).unwrap();
+    let found = scrubbed(&readers[0]).findings;
+    assert!(found.is_empty(), "{found:?}");
+    let found = readers[1].check().unwrap().findings;
+    assert!(found.is_empty(), "{found:?}");
 }

@@ -184,8 +184,10 @@ impl Lookup {
         }
         // Several records may have no value.
         let is_told = |path: &RecordPath| {
-            let is_equal = |part: &Expression| matches!(part, Expression::Test(at, Test::Equal(_)) if at == path);
-            parts.iter().any(is_equal)
+            parts.iter().any(|part| match part {
+                Expression::Test(at, Test::Equal(_)) => at == path,
+                _ => false,
+            })
         };
         let is_single = index.is_unique && index.paths.iter().all(is_told);
         let is_known = strength > 0;

@@ -672,7 +672,7 @@ fn a_filter_that_cannot_be_read_names_its_place() {
     assert_eq!(nots.parse::<Filter>().unwrap(), Filter::eq("a", 1));
 }
 
-/// The order of their names once decided which index was read, and a condition was once read in two.
+/// The order of their names once decided which index was read, and a condition was read in two.
 #[test]
 fn a_second_index_is_read_only_where_it_leaves_something_out() {
     let db = Database::memory().unwrap();
