@@ -226,8 +226,7 @@ impl Document {
     ) -> Result<Diff> {
         let head = self.head_revision()?;
         for revision in [before, after] {
-            check_revision((revision, head), &self.name)?;
-            self.tree.check_kept(revision)?;
+            check_revision(&self.tree, (revision, head), &self.name)?;
         }
         let at = |revision| Snapshot { tree: Arc::clone(&self.tree), revision, head };
         Snapshot::diff(&at(before), &at(after), options)

@@ -56,9 +56,7 @@ impl Snapshot {
         (revision, head): (Revision, Revision),
         name: &str,
     ) -> Result<Self> {
-        check_revision((revision, head), name)?;
-        tree.check_kept(revision)
-            .map_err(|error| error.in_context(format!("document {name:?}")))?;
+        check_revision(&tree, (revision, head), name)?;
         if let Some(deleted) = tree.deleted_in(short(revision))? {
             let earlier = match tree.kept().at_or_before(deleted.0 - 1) {
                 0 => "its retention keeps none before;".to_owned(),
@@ -206,14 +204,22 @@ impl Snapshot {
     }
 }
 
-/// Refuses a revision that a document does not have.
-pub(crate) fn check_revision((revision, head): (Revision, Revision), name: &str) -> Result<()> {
+/// Refuses a revision that a document does not have, or not any more.
+pub(crate) fn check_revision(
+    tree: &Tree,
+    (revision, head): (Revision, Revision),
+    name: &str,
+) -> Result<()> {
     if revision.0 > 0 && revision <= head {
-        return Ok(());
+        let kept = tree.check_kept(revision);
+        return kept.map_err(|error| error.in_context(format_args!("document {name:?}")));
     }
+    let first = tree.first_revision();
     let message = match head.0 {
         0 => format!("document {name:?} has no revision yet: put a value first"),
-        _ => format!("document {name:?} has no revision {revision}: it has revisions 1 to {head}"),
+        _ => format!(
+            "document {name:?} has no revision {revision}: it has revisions {first} to {head}"
+        ),
     };
     Err(Error::new(ErrorKind::NotFound, message))
 }

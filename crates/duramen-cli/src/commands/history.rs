@@ -7,6 +7,7 @@ use duramen::{Document, ValueRun};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use super::log::Beginning;
 use crate::arguments::{At, Place, ReadDocument};
 use crate::exit::Success;
 use crate::output::{Output, Palette, Record, shortened};
@@ -43,8 +44,15 @@ impl History {
         let document = self.document.open(session)?;
         let snapshot = self.at.snapshot(&document)?;
         let runs = snapshot.history(&snapshot.resolve(&target)?)?;
+        let mut oldest = None;
         for run in runs.take(self.limit.unwrap_or(usize::MAX)) {
-            output.record(&Line::new(&run?, &document)?)?;
+            let run = run?;
+            output.record(&Line::new(&run, &document)?)?;
+            oldest = Some(run.first);
+        }
+        let first = document.first_revision()?;
+        if oldest == Some(first) {
+            Beginning::tell(first, output)?;
         }
         Ok(Success::Done)
     }

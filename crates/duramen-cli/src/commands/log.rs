@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use clap::Args;
-use duramen::{LogEntry, LogQuery, Revision, Target};
+use duramen::{LogEntry, LogQuery, Moment, Revision, Target};
 use serde::Serialize;
 
 use crate::arguments::{ReadDocument, moment};
@@ -76,10 +76,20 @@ impl Log {
             output.record(&line)?;
         }
         // Said at the end of the log, not at that of a page of it.
-        let first = document.first_revision()?.0;
-        let is_page = self.limit == Some(count) && oldest > first;
-        if first > 1 && self.from.is_none() && !is_page {
-            output.record(&Beginning { history_begins: first })?;
+        let first = document.first_revision()?;
+        let is_page = self.limit == Some(count) && oldest > first.0;
+        let is_early = match query.from {
+            None => true,
+            Some(Moment::Revision(from)) => from < first,
+            Some(Moment::Time(from)) => {
+                let (limit, before) = (Some(1), Some(first.next()));
+                let query = LogQuery { limit, before, ..LogQuery::default() };
+                let entry = document.log(&query)?.next().transpose()?;
+                entry.is_some_and(|entry| from < entry.timestamp)
+            }
+        };
+        if is_early && !is_page {
+            Beginning::tell(first, output)?;
         }
         Ok(Success::Done)
     }
@@ -122,8 +132,18 @@ impl From<LogEntry> for Line {
 
 /// That earlier revisions were dropped.
 #[derive(Debug, Serialize)]
-struct Beginning {
+pub(super) struct Beginning {
     history_begins: u64,
+}
+
+impl Beginning {
+    /// Says where a history begins if that is not its first revision.
+    pub(super) fn tell(first: Revision, output: &mut Output) -> Result<()> {
+        if first.0 > 1 {
+            output.record(&Self { history_begins: first.0 })?;
+        }
+        Ok(())
+    }
 }
 
 impl Record for Beginning {

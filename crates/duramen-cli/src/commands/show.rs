@@ -40,12 +40,13 @@ impl Show {
             None => document.head_revision()?,
             Some(text) => moment::revision(&document, text)?,
         };
+        let entry = entry(&document, revision)?;
         let changes = changes(&document, revision)?;
         let diff = match &changes {
             Some(changes) => Some(changes.iter().map(ChangeLine::try_from).collect::<Result<_>>()?),
             None => None,
         };
-        output.record(&Shown { entry: entry(&document, revision)?.into(), diff })?;
+        output.record(&Shown { entry: entry.into(), diff })?;
         Ok(Success::Done)
     }
 }
@@ -74,7 +75,7 @@ fn changes(document: &Document, revision: Revision) -> duramen::Result<Option<Ve
     if revision.0 > 1 {
         let before = Revision(revision.0 - 1);
         let is_early = revision <= document.first_revision()?;
-        if is_early && is_kept(document, revision)? && !is_kept(document, before)? {
+        if is_early && !is_kept(document, before)? {
             return Ok(None);
         }
         return Ok(Some(document.diff(before, revision)?.changes));

@@ -66,8 +66,7 @@ impl CollectionSnapshot {
             return Ok(columns);
         }
         for revision in [first, last] {
-            check_revision((revision, self.revision()), self.document().name())?;
-            columns.tree.check_kept(revision)?;
+            check_revision(&columns.tree, (revision, self.revision()), self.document().name())?;
         }
         let head = short(self.revision());
         let gaps = columns.tree.absences(Some(node(ROOT, 0)), head)?;

@@ -34,8 +34,7 @@ impl Transaction {
         let (tree, now) = (Arc::clone(&writer.tree), writer.revision);
         let revision = match at {
             Some(revision) => {
-                check_revision((revision, Revision(u64::from(now) - 1)), name)?;
-                tree.check_kept(revision)?;
+                check_revision(&tree, (revision, Revision(u64::from(now) - 1)), name)?;
                 short(revision)
             }
             None => now,

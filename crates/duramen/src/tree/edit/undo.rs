@@ -55,7 +55,15 @@ impl Writer {
                 format!("there is no revision {revision} to undo: there are revisions 1 to {last}");
             return Err(Error::new(ErrorKind::NotFound, message));
         }
+        self.tree.check_kept(revision)?;
         let before = short(revision) - 1;
+        if before > 0 && self.tree.check_kept(Revision(before.into())).is_err() {
+            let message = format!(
+                "revision {revision} cannot be undone, because what it changed is not known: the \
+                 document's retention has dropped the revision before it"
+            );
+            return Err(Error::new(ErrorKind::NotFound, message));
+        }
         // Before the first revision there is nothing, whatever is kept.
         let had_value = before > 0 && self.has_value(before)?;
         if !self.has_value(before + 1)? || !had_value {
