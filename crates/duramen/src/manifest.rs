@@ -13,6 +13,8 @@
 #[cfg(test)]
 mod tests;
 
+use std::ops::RangeInclusive;
+
 use zerocopy::little_endian::{I64, U16, U32, U64, U128};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -39,6 +41,8 @@ const FILE: SmallFile = SmallFile {
 const FLAG_CLEAN: u32 = 1;
 /// Set while a purge is under way: what is given up is overwritten first.
 const FLAG_PURGING: u32 = 1 << 1;
+/// More than anything that is counted one by one comes to.
+pub(crate) const NUMBER_MAX: u64 = 1 << 62;
 const _: () = assert!(size_of::<Header>() == 120);
 const _: () = assert!(size_of::<Entry>() == 56);
 const _: () = assert!(size_of::<EpochEntry>() == 16);
@@ -233,7 +237,7 @@ impl Manifest {
             <[Entry]>::ref_from_prefix_with_elems(rest, count).map_err(|_| wrong_length())?;
         let epochs =
             <[EpochEntry]>::ref_from_bytes_with_elems(rest, epochs).map_err(|_| wrong_length())?;
-        Ok(Self {
+        let manifest = Self {
             database_id: header.database_id.get(),
             epoch: header.epoch.get(),
             created: Micros(header.created.get()),
@@ -252,7 +256,32 @@ impl Manifest {
             },
             segments: entries.iter().enumerate().map(Entry::info).collect::<Result<_>>()?,
             epochs: epochs.iter().map(EpochEntry::start).collect(),
-        })
+        };
+        manifest.check_numbers()?;
+        Ok(manifest)
+    }
+
+    /// Refuses numbers that no database comes to, so that what counts on from them stays in range.
+    fn check_numbers(&self) -> Result<()> {
+        let in_range = |at: u64, what: &str, range: RangeInclusive<u64>, found: u64| {
+            let expected = || format!("{} to {}", range.start(), range.end());
+            if range.contains(&found) { Ok(()) } else { Err(damage(at, what, expected(), found)) }
+        };
+        let JournalPoint { position, sequence, .. } = self.checkpoint;
+        let numbers = self.segments.iter().map(|info| info.number);
+        let above_all = numbers.max().unwrap_or(0).saturating_add(1);
+        in_range(56, "epoch", 1..=NUMBER_MAX, self.epoch)?;
+        in_range(72, "next segment", above_all..=NUMBER_MAX, self.next_segment)?;
+        in_range(80, "checkpoint", 0..=NUMBER_MAX, sequence.0)?;
+        in_range(96, "journal file", 1..=NUMBER_MAX, position.file)?;
+        in_range(104, "offset in the journal file", 0..=u32::MAX.into(), position.offset)?;
+        for (index, info) in self.segments.iter().enumerate() {
+            let at = file_bytes(index, 0) as u64;
+            let last = info.last_sequence.0;
+            in_range(at, "number of a segment", 1..=NUMBER_MAX, info.number)?;
+            in_range(at.saturating_add(40), "last commit of a segment", 0..=sequence.0, last)?;
+        }
+        Ok(())
     }
 }
 

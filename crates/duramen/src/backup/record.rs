@@ -193,7 +193,8 @@ mod tests {
             first_sequence: CommitSequence(1),
             last_sequence: CommitSequence(5),
         };
-        let manifest = Manifest { segments: vec![info], ..Manifest::new(11, Micros(3)) };
+        let mut manifest = Manifest { segments: vec![info], ..Manifest::new(11, Micros(3)) };
+        (manifest.next_segment, manifest.checkpoint.sequence) = (8, CommitSequence(5));
         BackupRecord {
             number: 2,
             parent: Some(1),

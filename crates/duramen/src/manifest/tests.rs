@@ -89,6 +89,22 @@ fn decoding_sealed_bytes_never_panics() {
 }
 
 #[test]
+fn numbers_that_no_database_comes_to_are_damage() {
+    let sound = sample().encode();
+    // Epoch, next segment, checkpoint, journal file, its offset, a segment and its last commit.
+    for at in [56, 72, 80, 96, 104, 120, 176 + 40] {
+        let mut changed = sound.clone();
+        changed[at..at + 8].copy_from_slice(&(u64::MAX - 1).to_le_bytes());
+        let error = Manifest::decode(&sealed(changed)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "byte {at}: {error}");
+    }
+    let mut changed = sound;
+    changed[72] = 12;
+    let error = Manifest::decode(&sealed(changed)).unwrap_err();
+    assert!(error.message().contains("next segment: expected 13 to"), "{error}");
+}
+
+#[test]
 fn a_newer_format_or_feature_is_unsupported() {
     let sound = sample().encode();
     for at in [16, 24] {

@@ -17,7 +17,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use crate::error::Result;
 use crate::io::Device;
 use crate::limits::{CELL_KEY_BYTES_MAX, SEGMENTS_MAX};
-use crate::manifest::Manifest;
+use crate::manifest::{Manifest, NUMBER_MAX};
 use crate::segment::{DIRECTORY, Encoding, file_name};
 use crate::small_file::{Prefix, SmallFile, seal, small};
 
@@ -103,6 +103,7 @@ impl Progress {
         let left = Self::load(device)?.filter(|left| {
             !manifest.purging
                 && left.database_id == manifest.database_id
+                && left.segment < NUMBER_MAX
                 && !is_live(left.segment)
                 && left.inputs.iter().copied().all(is_live)
         });
