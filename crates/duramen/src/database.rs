@@ -74,7 +74,8 @@ pub struct DatabaseStats {
     /// Bytes of the live segments.
     pub segment_bytes: u64,
     /// Of these, about as many as compacting gives back of what documents do not
-    /// [retain](Document::retain). Counting them reads the keys of what such documents store.
+    /// [retain](Document::retain), but for what was removed from something that stays. Counting
+    /// them reads the keys of what such documents store.
     pub superseded_bytes: u64,
     /// Bytes of the journal since the last checkpoint; 0 if opened for reading.
     pub journal_bytes: u64,

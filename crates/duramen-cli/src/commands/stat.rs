@@ -22,8 +22,9 @@ Examples:
   duramen stat plant.duramen boiler/7/temp
 
 Superseded is, about, what `duramen compact` gives back of the revisions that documents do not keep
-(`duramen retain`). Of a document it also tells the values that were purged (`duramen purge`), and
-whether one still is to be: then the purge was interrupted.
+(`duramen retain`). What it gives back beyond that, of elements, entries and fields that were
+removed, and of what is not in a segment yet, is not counted. Of a document it also tells the values
+that were purged (`duramen purge`), and whether one still is to be: then the purge was interrupted.
 
 Of series it tells how many points are kept, those that snapshots from before still read included:
 late ones came when there was a point of a later time already, replaced ones were written over. To
