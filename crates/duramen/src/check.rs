@@ -59,7 +59,7 @@ pub(crate) fn check(engine: &Engine) -> Result<CheckReport> {
         // What a purge replaced was overwritten, and is no damage.
         let is_damaged = match &report {
             Ok(report) => !report.is_clean(),
-            Err(error) => error.kind() == ErrorKind::Corrupt,
+            Err(error) => matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Busy),
         };
         if !is_damaged || engine.are_named(&segments) {
             return report;

@@ -4,8 +4,8 @@
 //! of it has, as fast as it is allowed to, and can be stopped and gone on with. Nothing is written:
 //! the place to go on at is the caller's to keep.
 //!
-//! Segments are read in the order of their numbers. One that compaction or a purge replaces meanwhile
-//! was read and verified by that; the one that replaces it has a higher number.
+//! Segments are read in the order of their numbers. One that is replaced meanwhile, by compaction
+//! or a purge, was read and verified by that; the one in its place has a higher number.
 
 use std::fmt;
 use std::ops::ControlFlow;

@@ -169,8 +169,6 @@ struct Dropped {
     /// The first commit from which on the tree has all of its states.
     from: (CommitSequence, Micros),
     tree: TreeId,
-    /// The revision that was the newest one at the point.
-    revision: Revision,
 }
 
 impl Dropped {
@@ -181,11 +179,10 @@ impl Dropped {
             .into_iter()
             .find(|(_, found)| found.tree == self.tree)
             .map_or_else(|| self.tree.0.to_string(), |(name, _)| format!("{name:?}"));
-        let (revision, (commit, committed)) = (self.revision, self.from);
+        let (commit, committed) = self.from;
         let message = format!(
-            "the retention of document {document} has dropped its revision {revision}, the newest \
-             one by then: choose commit {commit}, of {committed}, or a later one; every document \
-             is there since then"
+            "the retention of document {document} has dropped what it was then: choose commit \
+             {commit}, of {committed}, or a later one; since then every document is there"
         );
         Error::new(ErrorKind::NotFound, message)
     }
@@ -271,9 +268,9 @@ impl Cutter {
                 return Ok(Fate::Dropped);
             }
             let first = tree.row(Revision(history.first().into()))?;
-            let (from, revision) = ((first.sequence, first.committed), Revision(kept));
+            let from = (first.sequence, first.committed);
             let others = self.dropped.take().filter(|dropped| dropped.from > from);
-            self.dropped = others.or(Some(Dropped { from, tree: id, revision }));
+            self.dropped = others.or(Some(Dropped { from, tree: id }));
             return Ok(Fate::Dropped);
         }
         if kept > 0 {

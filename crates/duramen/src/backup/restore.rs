@@ -50,9 +50,9 @@ impl Database {
     /// Makes a new database in a folder, which has to be empty or missing, from a backup. The new
     /// database has an id of its own.
     ///
-    /// `Corrupt` if the backup does not verify, `NotFound` if none reaches the point or a document's
-    /// retention dropped its state then, `Invalid` if the folder is not empty. Nothing but the
-    /// folder, with empty ones and `LOCK` in it, is left then.
+    /// `Corrupt` if the backup does not verify, `NotFound` if none reaches the point or the
+    /// retention of a document dropped what it was then, `Invalid` if the folder is not empty.
+    /// Nothing but the folder, with empty ones and `LOCK` in it, is left then.
     pub fn restore(
         destination: &dyn Destination,
         path: impl AsRef<Path>,

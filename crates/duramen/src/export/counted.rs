@@ -170,12 +170,12 @@ impl Counted<'_> {
     }
 
     /// The last kept revision up to one in which a record was there, and whether it was removed
-    /// since, not only the whole document.
+    /// since, alone or with the whole document.
     fn last(&self, record: NodeId, until: Option<u32>) -> Result<Option<(u32, bool)>> {
         let (mut at, mut is_removed) = (until.unwrap_or(0), false);
         while at > 0 {
             if let Some(deleted) = self.tree.deleted_in(at)? {
-                at = self.before(short(deleted));
+                (at, is_removed) = (self.before(short(deleted)), true);
                 continue;
             }
             match self.presence(record, at)? {

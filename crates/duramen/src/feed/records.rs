@@ -13,7 +13,7 @@ use crate::tree::data::{TreeData, node};
 use crate::tree::group::Fault;
 use crate::tree::history::short;
 use crate::tree::record_keys::KeyRange;
-use crate::tree::records::VERSION_FIELD;
+use crate::tree::records::{VERSION_FIELD, is_there};
 use crate::tree::schema::ROOT;
 
 /// Keys looked up at once.
@@ -176,12 +176,6 @@ impl Wanted {
         };
         KeyRange { low, high }
     }
-}
-
-/// Whether a record is there at a revision, purged or not.
-fn is_there(data: &TreeData, record: NodeId, revision: u32) -> Result<bool, Fault> {
-    let born = data.born(data.schema.path(record.path()).space, record.ordinal().0)?;
-    Ok(born.is_some_and(|born| born <= revision) && !data.state(record, revision)?.is_absent())
 }
 
 /// Whether a revision brought, changed or took a record.

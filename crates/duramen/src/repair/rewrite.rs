@@ -14,6 +14,7 @@ use crate::repair::Lost;
 use crate::repair::print::{Printer, Root};
 use crate::repair::versions::Versions;
 use crate::revision::{Micros, Revision};
+use crate::transaction::Transaction;
 use crate::tree::history::short;
 use crate::tree::records::version_path;
 use crate::tree::rows::Row;
@@ -87,13 +88,8 @@ impl Rewrite<'_> {
                 }
                 Root::Deleted => transaction.delete_document(self.name)?,
                 _ => {
-                    match transaction.put(self.name, &text) {
-                        // What could be stored once may be over a limit now.
-                        Err(error) if error.kind() == ErrorKind::Invalid => {
-                            gone.push(revision);
-                            transaction.put(self.name, nothing)?;
-                        }
-                        put => put?,
+                    if !self.put(&mut transaction, &text, nothing)? {
+                        gone.push(revision);
                     }
                     if let Some(versions) = &versions {
                         transaction.count_records_there(self.name, &self.counted(revision)?)?;
@@ -111,6 +107,17 @@ impl Rewrite<'_> {
         self.tell(&printer, &gone, lost);
         lost.extend(versions.and_then(|versions| versions.lost(self.name)));
         Ok(count)
+    }
+
+    /// Puts a value, or nothing in the place of one that may not be there: what could be stored
+    /// once may be over a limit now. Whether it is there.
+    fn put(&self, transaction: &mut Transaction, text: &[u8], nothing: &[u8]) -> Result<bool> {
+        match transaction.put(self.name, text) {
+            Err(error) if error.kind() == ErrorKind::Invalid => {
+                transaction.put(self.name, nothing).map(|()| false)
+            }
+            put => put.map(|()| true),
+        }
     }
 
     /// The content hashes that checkpoints kept, as far as they are left.

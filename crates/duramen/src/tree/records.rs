@@ -3,8 +3,9 @@
 //! Invariants:
 //! - a key keeps its ordinal for ever, and with it what it counts;
 //! - the map's order is that of the ordinals, so that a record's place is found by bisection;
-//! - a record's first version is 1 and is not stored; each later revision that changes the record
-//!   and leaves it there stores the next in a field that no JSON text can name.
+//! - a record's first version is 1 and is not stored; each later revision that changes the record,
+//!   or brings it back with the collection, and leaves it there stores the next in a field that no
+//!   JSON text can name.
 
 use std::collections::BTreeSet;
 use std::ops::{ControlFlow, Range};
@@ -114,51 +115,119 @@ impl Tree {
     }
 
     /// What happened to a record up to a revision, newest first; fewer than `limit` only at the
-    /// beginning.
+    /// beginning. It comes and goes with the whole collection too. Of revisions before the history
+    /// begins the kept ones are told, each with what is another than in the one before.
     pub(crate) fn record_events(
         &self,
         record: NodeId,
         until: u32,
         limit: usize,
     ) -> Result<Vec<(u32, RecordEvent)>> {
+        let gaps = self.absences(Some(node(ROOT, 0)), until)?;
         self.read(|data| {
-            let begin = data.kept.first();
-            let Some(created) = data.created(record)? else { return Ok(Vec::new()) };
-            let created = created.max(begin);
-            let mut events = Vec::new();
-            if let Some(path) = data.schema.field(record.path(), VERSION_FIELD) {
-                let versions = node(path, record.ordinal().0);
-                data.versions(versions, until, &mut |set, state| {
-                    if let Datum::Int(version) = state {
-                        events.push((set, RecordEvent::Saved(version.cast_unsigned())));
-                    }
-                    stop(events.len() >= limit)
-                })?;
-            }
-            let saved = events.len();
-            let is_counted = events.last().is_some_and(|&(first, _)| first <= created);
-            if created <= until && !is_counted && saved < limit {
-                events.push((created, RecordEvent::Saved(1)));
-            }
-            let saved = events.len();
-            data.versions(record, until, &mut |set, state| {
-                if state.is_absent() {
-                    events.push((set, RecordEvent::Deleted));
-                }
-                stop(events.len() >= saved + limit)
-            })?;
-            // What is known of earlier revisions is told as of the beginning of the history.
-            if !data.kept.is_all() && until >= begin {
-                let is_there = !data.state(record, begin)?.is_absent();
-                events.retain(|&(revision, event)| {
-                    revision > begin || is_there && event != RecordEvent::Deleted
-                });
-            }
+            let mut events = own_events(data, record, until, limit)?;
+            with_gaps(data, record, (&gaps, until), &mut events)?;
+            early_events(data, record, until, &mut events)?;
             events.sort_unstable_by_key(|&(revision, _)| std::cmp::Reverse(revision));
             events.truncate(limit);
             Ok(events)
         })
     }
+}
+
+/// What happened to a record itself after the revision that the history begins with.
+fn own_events(
+    data: &TreeData,
+    record: NodeId,
+    until: u32,
+    limit: usize,
+) -> Result<Vec<(u32, RecordEvent)>, Fault> {
+    let after = if data.kept.is_all() { 0 } else { data.kept.first() };
+    let mut events = Vec::new();
+    if let Some(path) = data.schema.field(record.path(), VERSION_FIELD) {
+        let versions = node(path, record.ordinal().0);
+        data.versions(versions, until, &mut |set, state| {
+            if let Datum::Int(version) = state
+                && set > after
+            {
+                events.push((set, RecordEvent::Saved(version.cast_unsigned())));
+            }
+            stop(set <= after || events.len() >= limit)
+        })?;
+    }
+    let created = data.created(record)?.filter(|&created| created > after && created <= until);
+    if let Some(created) = created {
+        let is_counted = events.last().is_some_and(|&(first, _)| first <= created);
+        if !is_counted && events.len() < limit {
+            events.push((created, RecordEvent::Saved(1)));
+        }
+    }
+    let saved = events.len();
+    data.versions(record, until, &mut |set, state| {
+        if state.is_absent() && set > after {
+            events.push((set, RecordEvent::Deleted));
+        }
+        stop(set <= after || events.len() >= saved + limit)
+    })?;
+    Ok(events)
+}
+
+/// Adds that a record went and came back with the whole collection, which was not there in some
+/// spans of revisions, to what happened to the record itself.
+fn with_gaps(
+    data: &TreeData,
+    record: NodeId,
+    (gaps, until): (&[(u32, u32)], u32),
+    events: &mut Vec<(u32, RecordEvent)>,
+) -> Result<(), Fault> {
+    for &(gone, last) in gaps {
+        let back = last + 1;
+        // It is marked as removed in a collection that comes back without it.
+        events.retain(|&(set, event)| set != back || event != RecordEvent::Deleted);
+        if gone > data.kept.first() && is_there(data, record, gone - 1)? {
+            events.push((gone, RecordEvent::Deleted));
+        }
+        let is_told = events.iter().any(|&(set, _)| set == back);
+        if back <= until && !is_told && is_there(data, record, back)? {
+            events.push((back, RecordEvent::Saved(version(data, record, back)?)));
+        }
+    }
+    Ok(())
+}
+
+/// Adds what the revision that a cut history begins with, and the kept ones before it, have of a
+/// record.
+fn early_events(
+    data: &TreeData,
+    record: NodeId,
+    until: u32,
+    events: &mut Vec<(u32, RecordEvent)>,
+) -> Result<(), Fault> {
+    if data.kept.is_all() {
+        return Ok(());
+    }
+    let mut before = None;
+    let kept = data.kept.pinned().iter().copied().chain([data.kept.first()]);
+    for revision in kept.take_while(|&revision| revision <= until) {
+        let is_there =
+            !data.state(node(ROOT, 0), revision)?.is_absent() && is_there(data, record, revision)?;
+        let now = if is_there { Some(version(data, record, revision)?) } else { None };
+        match (before, now) {
+            (before, Some(version)) if before != now => {
+                events.push((revision, RecordEvent::Saved(version)));
+            }
+            (Some(_), None) => events.push((revision, RecordEvent::Deleted)),
+            _ => {}
+        }
+        before = now;
+    }
+    Ok(())
+}
+
+/// Whether a record is there at a revision, purged or not, if its collection is.
+pub(crate) fn is_there(data: &TreeData, record: NodeId, revision: u32) -> Result<bool, Fault> {
+    let born = data.born(data.schema.path(record.path()).space, record.ordinal().0)?;
+    Ok(born.is_some_and(|born| born <= revision) && !data.state(record, revision)?.is_absent())
 }
 
 /// The path of the field that counts the versions of a collection's records, if any has one.
@@ -384,7 +453,8 @@ impl Writer {
             return Ok(ChangedRecords::default());
         };
         let touched = self.tree.data.read().touched().to_vec();
-        let changed = self.tree.records_of(&touched, path)?;
+        let mut changed = self.tree.records_of(&touched, path)?;
+        changed.extend(self.returning(path)?);
         for &ordinal in &changed {
             if self.check_record(node(path, ordinal), (keys, repeats))? {
                 self.count_version(node(path, ordinal))?;
@@ -403,6 +473,25 @@ impl Writer {
             }
         }
         Ok(ChangedRecords { old: changed, born: born..end })
+    }
+
+    /// The records that come back as they were, with the whole collection.
+    fn returning(&self, path: PathId) -> Result<Vec<u64>> {
+        self.tree.read(|data| {
+            let before = self.revision - 1;
+            let root = node(ROOT, 0);
+            let has_come = before > 0
+                && data.state(root, before)?.is_absent()
+                && !data.state(root, self.revision)?.is_absent();
+            let committed = data.spaces[data.schema.path(path).space.0 as usize].committed;
+            let mut back = Vec::new();
+            for ordinal in 0..if has_come { committed } else { 0 } {
+                if !data.state(node(path, ordinal), self.revision)?.is_absent() {
+                    back.push(ordinal);
+                }
+            }
+            Ok(back)
+        })
     }
 
     /// Those of some new entries that do not surely have a key and an object.

@@ -480,7 +480,7 @@ fn what_a_restore_has_made_so_far_is_said_to_be_that() {
         let options = Options { create: false, read_only: true, ..options() };
         let error = Database::open_device(Arc::clone(&target), options).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
-        assert!(error.message().contains("restore that has not ended"), "{error}");
+        assert!(error.message().contains("restore or repair that has not ended"), "{error}");
         looks += 1;
         ControlFlow::Continue(())
     };

@@ -1,14 +1,14 @@
 //! Collections against a naive model, and what they refuse.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 use duramen::io::{Device, MemoryDevice};
 use duramen::{
-    Collection, CommitOptions, Database, DocumentOptions, ErrorKind, Key, KeyKind, Options, Record,
-    Revision, ScanOptions,
+    Collection, ColumnValue, CommitOptions, Database, DocumentOptions, ErrorKind, Key, KeyKind,
+    Options, Record, Revision, ScanOptions,
 };
 
 fn options() -> Options {
@@ -50,6 +50,8 @@ type Event = (u64, Option<(u64, String)>);
 #[derive(Default)]
 struct Model {
     states: Vec<State>,
+    /// The revisions in which the collection was deleted.
+    deleted: BTreeSet<u64>,
     versions: BTreeMap<Key, u64>,
     events: BTreeMap<Key, Vec<Event>>,
 }
@@ -79,10 +81,56 @@ impl Model {
         for key in before.keys().filter(|key| !values.contains_key(key)) {
             self.events.entry(key.clone()).or_default().push((revision, None));
         }
-        if after != before {
+        if after != before || self.deleted.contains(&(revision - 1)) {
             self.states.push(after);
         }
     }
+
+    /// Deletes the whole collection.
+    fn delete(&mut self) {
+        let revision = self.states.len() as u64 + 1;
+        for key in self.head().keys() {
+            self.events.entry(key.clone()).or_default().push((revision, None));
+        }
+        self.states.push(State::new());
+        self.deleted.insert(revision);
+    }
+
+    /// The versions of all records: the key, the revision that made it and the one that ended it.
+    fn versions(&self) -> Vec<(String, u64, Option<u64>)> {
+        let mut versions = Vec::new();
+        for (key, events) in &self.events {
+            for (at, (revision, _)) in
+                events.iter().enumerate().filter(|(_, event)| event.1.is_some())
+            {
+                let end = events.get(at + 1).map(|(revision, _)| *revision);
+                versions.push((key.to_string(), *revision, end));
+            }
+        }
+        versions.sort();
+        versions
+    }
+}
+
+/// The versions of all records as rows of columns.
+fn version_rows(collection: &Collection) -> Vec<(String, u64, Option<u64>)> {
+    let head = collection.head().unwrap();
+    let columns = head.version_columns(Revision(1)..=head.revision()).unwrap();
+    let mut versions = Vec::new();
+    for part in 0..columns.parts() {
+        let rows = columns.rows(part).unwrap();
+        let (keys, changed) = (columns.keys(&rows).unwrap(), columns.changed(&rows).unwrap());
+        for (row, (first, end)) in changed.into_iter().zip(rows.ended()).enumerate() {
+            let key = match keys.get(row) {
+                ColumnValue::Int(key) => key.to_string(),
+                ColumnValue::Text(key) => key.to_owned(),
+                other => panic!("the key {other:?}"),
+            };
+            versions.push((key, first.0, end.map(|end| end.0)));
+        }
+    }
+    versions.sort();
+    versions
 }
 
 fn assert_same(collection: &Collection, model: &Model, random: &mut Random) {
@@ -92,6 +140,11 @@ fn assert_same(collection: &Collection, model: &Model, random: &mut Random) {
     for _ in 0..3 {
         let (revision, state) = match random.below(revisions + 1) {
             0 => (collection.head().unwrap(), &head),
+            at if model.deleted.contains(&at) => {
+                let error = collection.at(Revision(at)).unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::NotFound);
+                continue;
+            }
             at => (
                 collection.at(Revision(at)).unwrap(),
                 &model.states[usize::try_from(at).unwrap() - 1],
@@ -126,6 +179,9 @@ fn assert_same(collection: &Collection, model: &Model, random: &mut Random) {
             .map(|v| (v.revision.0, v.record.as_ref().map(|r| (r.version, r.json.clone()))))
             .collect();
         assert_eq!(&told, events, "the history of {key}");
+    }
+    if collection.key_kind() == KeyKind::Text {
+        assert_eq!(version_rows(collection), model.versions());
     }
 }
 
@@ -185,7 +241,7 @@ impl Run {
         let head = self.model.head().into_iter();
         let mut values: BTreeMap<Key, String> = head.map(|(key, (_, json))| (key, json)).collect();
         let (key, json) = (self.key(), some_record(&mut self.random));
-        match self.random.below(12) {
+        match self.random.below(13) {
             0..=4 => {
                 self.collection().put(&key, &json, &how()).unwrap();
                 values.insert(key, json);
@@ -218,11 +274,33 @@ impl Run {
                 values.retain(|key, _| !many.contains(key));
             }
             10 => self.merge(key, &mut values),
+            11 => self.leave_and_return((key, json), &mut values),
             _ => self.settle(),
         }
         self.model.commit(&values);
         let revision = self.collection().head().unwrap().revision();
         assert_eq!(revision.0, self.model.states.len() as u64);
+    }
+
+    /// Deletes the collection, and puts all of it again, or one record.
+    fn leave_and_return(&mut self, one: (Key, String), values: &mut BTreeMap<Key, String>) {
+        let (db, collection) = self.open.as_ref().unwrap();
+        let document = collection.document();
+        if document.head_revision().unwrap().0 == 0 {
+            return;
+        }
+        let text = document.head().unwrap().to_json().unwrap();
+        db.delete_document("c", &how()).unwrap();
+        self.model.delete();
+        if self.random.below(2) == 0 {
+            db.checkpoint().unwrap();
+        }
+        if self.random.below(2) == 0 {
+            document.put(text, &how()).unwrap();
+        } else {
+            collection.put(&one.0, &one.1, &how()).unwrap();
+            *values = BTreeMap::from([one]);
+        }
     }
 
     fn merge(&mut self, key: Key, values: &mut BTreeMap<Key, String>) {

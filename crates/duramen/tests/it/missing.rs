@@ -59,7 +59,8 @@ fn what_an_interrupted_load_left_is_said_to_be_that() {
     for read_only in [true, false] {
         let error = open(&device, read_only).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
-        assert!(error.message().contains("MANIFEST.unfinished is of a load, restore or repair"), "{error}");
+        let reason = "MANIFEST.unfinished is of a load, restore or repair";
+        assert!(error.message().contains(reason), "{error}");
     }
 }
 

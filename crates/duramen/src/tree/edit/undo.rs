@@ -60,7 +60,9 @@ impl Writer {
         if before > 0 && self.tree.check_kept(Revision(before.into())).is_err() {
             let message = format!(
                 "revision {revision} cannot be undone, because what it changed is not known: the \
-                 document's retention has dropped the revision before it"
+                 history begins at revision {}, earlier ones were dropped by the document's \
+                 retention",
+                self.tree.first_revision()
             );
             return Err(Error::new(ErrorKind::NotFound, message));
         }
