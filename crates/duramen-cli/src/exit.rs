@@ -138,7 +138,7 @@ pub(crate) fn report(failure: &Failure, json: bool) -> u8 {
 }
 
 /// Prints the help that was asked for, or what is wrong with the command line.
-pub(crate) fn refuse(error: &clap::Error) -> u8 {
+pub(crate) fn refuse(error: &clap::Error, json: bool) -> u8 {
     if !error.use_stderr() {
         // Nobody is left to be told when even this cannot be printed.
         let _ = error.print();
@@ -148,8 +148,13 @@ pub(crate) fn refuse(error: &clap::Error) -> u8 {
         let _ = error.print();
         return 2;
     }
-    eprint!("duramen: {}", text(error));
-    2
+    let text = text(error);
+    // A value that is none of its type is input like any other.
+    if error.kind() == clap::error::ErrorKind::ValueValidation {
+        let message = text.split("\n\n").next().unwrap_or_default();
+        return report(&Error::new(ErrorKind::Invalid, message).into(), json);
+    }
+    report(&Failure::Usage(text.trim_end().to_owned()), json)
 }
 
 /// What is wrong with the command line, as clap tells it.

@@ -90,12 +90,21 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The file's lines, to be read one after the other.
+/// What some programs begin files in UTF-8 with.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// The file's lines, to be read one after the other, without a byte order mark.
 pub(crate) fn lines(path: &Path) -> Result<Box<dyn BufRead + Send>> {
-    if is_standard_input(path) {
-        return Ok(Box::new(BufReader::new(io::stdin())));
+    let mut lines: Box<dyn BufRead + Send> = if is_standard_input(path) {
+        Box::new(BufReader::new(io::stdin()))
+    } else {
+        Box::new(BufReader::with_capacity(1 << 20, open(path)?))
+    };
+    let begin = lines.fill_buf().map_err(|error| failure(path, error))?;
+    if begin.starts_with(BYTE_ORDER_MARK) {
+        lines.consume(BYTE_ORDER_MARK.len());
     }
-    Ok(Box::new(BufReader::with_capacity(1 << 20, open(path)?)))
+    Ok(lines)
 }
 
 /// When the file was last changed.

@@ -35,7 +35,11 @@ use session::Session;
 pub fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
-        Err(error) => return exit::refuse(&error).into(),
+        Err(error) => {
+            let json =
+                std::env::args_os().take_while(|word| word != "--").any(|word| word == "--json");
+            return exit::refuse(&error, json).into();
+        }
     };
     hide_panics_of_queries();
     let style = Style::of_standard_output(arguments.json);

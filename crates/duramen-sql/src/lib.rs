@@ -36,6 +36,7 @@ mod failure;
 mod fast;
 mod format;
 mod function;
+mod ignored;
 mod in_subquery;
 mod information;
 mod json_function;

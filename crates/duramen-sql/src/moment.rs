@@ -68,7 +68,9 @@ pub(crate) fn revisions(
     let first = match of(document, from)? {
         Moment::Revision(revision) => revision,
         // A period may begin before the history does.
-        Moment::Time(time) => document.at_time(time).map_or(begin, |found| found.revision()),
+        Moment::Time(time) => {
+            document.at_time(time).map_or(begin, |found| found.revision().max(begin))
+        }
     };
     let last = match of(document, to)? {
         Moment::Revision(revision) => Revision(revision.0.saturating_sub(is_open.into())),

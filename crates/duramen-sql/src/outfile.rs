@@ -1,13 +1,16 @@
 //! Files that are written as a whole.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use duramen::Error;
 use tempfile::Builder;
 
-/// Writes a file anew: whoever reads it sees all of it or what was there before.
+/// Writes a file anew: whoever reads it sees all of it or what was there before. A file that was
+/// there keeps its permissions, and its owner as far as that is allowed; where a link leads to one
+/// it is that file. What is no file, and what a process has open by a name of the system such as
+/// `/dev/stdout`, is written to as it is.
 ///
 /// # Errors
 /// `Io` if it cannot be written, and what `write` gives; then the file is as it was.
@@ -16,14 +19,18 @@ pub fn replace_file<T, E: From<Error>>(
     write: impl FnOnce(&mut dyn Write) -> Result<T, E>,
 ) -> Result<T, E> {
     let failed = |error| Error::io(format_args!("cannot write {}", path.display()), error);
-    // A pipe or a device has nothing to replace.
-    if path.metadata().is_ok_and(|there| !there.is_file()) {
-        let mut out = BufWriter::new(open(path).map_err(failed)?);
+    let is_opened = ["/dev", "/proc"].iter().any(|folder| path.starts_with(folder));
+    if is_opened || path.metadata().is_ok_and(|there| !there.is_file()) {
+        let mut out = BufWriter::new(append(path).map_err(failed)?);
         let written = write(&mut out)?;
         out.flush().map_err(failed)?;
         return Ok(written);
     }
-    let folder = match path.parent() {
+    let target = match path.is_symlink() {
+        true => path.canonicalize().map_err(failed)?,
+        false => path.to_owned(),
+    };
+    let folder = match target.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
@@ -32,13 +39,30 @@ pub fn replace_file<T, E: From<Error>>(
     let mut builder = Builder::new();
     let builder = permit(builder.prefix(".duramen-"));
     let file = builder.tempfile_in(folder).map_err(failed)?;
+    if let Ok(there) = target.metadata() {
+        take_after(file.as_file(), &there).map_err(failed)?;
+    }
     // Not the named file itself: its errors name it.
     let mut out = BufWriter::with_capacity(1 << 16, file.as_file());
     let written = write(&mut out)?;
     out.into_inner().map_err(|error| failed(error.into_error()))?;
     file.as_file().sync_all().map_err(failed)?;
-    file.persist(path).map_err(|error| failed(error.error))?;
+    file.persist(&target).map_err(|error| failed(error.error))?;
     Ok(written)
+}
+
+/// Gives a file the permissions of another one, and its owner if that is allowed.
+#[cfg(unix)]
+fn take_after(file: &File, other: &Metadata) -> std::io::Result<()> {
+    use std::os::unix::fs::{MetadataExt, fchown};
+    // Only the administrator may give files away.
+    let _ = fchown(file, Some(other.uid()), Some(other.gid()));
+    file.set_permissions(other.permissions())
+}
+
+#[cfg(not(unix))]
+fn take_after(file: &File, other: &Metadata) -> std::io::Result<()> {
+    file.set_permissions(other.permissions())
 }
 
 /// A temporary file is its owner's alone; this one will be a file like others.
@@ -54,6 +78,37 @@ fn permit<'b, 'p, 's>(builder: &'b mut Builder<'p, 's>) -> &'b mut Builder<'p, '
 }
 
 #[expect(clippy::disallowed_methods, reason = "these are the user's files, not the engine's")]
-fn open(path: &Path) -> std::io::Result<File> {
-    File::options().write(true).open(path)
+fn append(path: &Path) -> std::io::Result<File> {
+    File::options().append(true).open(path)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    fn write(path: &Path, text: &str) -> Result<(), Error> {
+        replace_file(path, |out| {
+            out.write_all(text.as_bytes()).map_err(|error| Error::io("cannot write", error))
+        })
+    }
+
+    #[test]
+    fn a_link_leads_to_the_file_that_is_replaced_and_its_permissions_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        write(&file, "one").unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+        symlink(&file, &link).unwrap();
+        write(&link, "two").unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "two");
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        // One that leads nowhere is no place to write to.
+        let lost = folder.path().join("lost");
+        symlink(folder.path().join("nothing"), &lost).unwrap();
+        assert!(write(&lost, "three").is_err() && lost.is_symlink());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3);
+    }
 }

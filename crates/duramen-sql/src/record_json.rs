@@ -6,8 +6,8 @@
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
-use datafusion::arrow::array::{Array, ArrayRef, RecordBatch};
-use datafusion::arrow::datatypes::{DataType, FieldRef};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray as _, ListArray, RecordBatch};
+use datafusion::arrow::datatypes::{ArrowNativeType as _, DataType, FieldRef};
 use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::json::writer::{
     Encoder, EncoderFactory, EncoderOptions, NullableEncoder, make_encoder,
@@ -29,19 +29,32 @@ pub(crate) fn json_options() -> EncoderOptions {
     EncoderOptions::default().with_encoder_factory(Arc::new(JsonText))
 }
 
-/// Writes JSON text as it is.
+/// Writes JSON text as it is, also in lists: for the values of these the encoder of lists asks with
+/// the field of the list, which does not say that they are JSON.
 #[derive(Debug)]
 pub(crate) struct JsonText;
 
 struct JsonTextEncoder<'a>(ArrayFormatter<'a>);
+
+struct ListEncoder<'a> {
+    lists: &'a ListArray,
+    values: NullableEncoder<'a>,
+}
 
 impl EncoderFactory for JsonText {
     fn make_default_encoder<'a>(
         &self,
         field: &'a FieldRef,
         array: &'a dyn Array,
-        _: &'a EncoderOptions,
+        options: &'a EncoderOptions,
     ) -> Result<Option<NullableEncoder<'a>>, ArrowError> {
+        if let (DataType::List(item), Some(lists)) = (field.data_type(), array.as_list_opt())
+            && (is_json(item) || matches!(item.data_type(), DataType::List(_)))
+        {
+            let values = make_encoder(item, lists.values(), options)?;
+            let encoder = Box::new(ListEncoder { lists, values });
+            return Ok(Some(NullableEncoder::new(encoder, array.nulls().cloned())));
+        }
         if !is_json(field) {
             return Ok(None);
         }
@@ -54,6 +67,24 @@ impl EncoderFactory for JsonText {
 impl Encoder for JsonTextEncoder<'_> {
     fn encode(&mut self, index: usize, out: &mut Vec<u8>) {
         out.extend_from_slice(self.0.value(index).to_string().as_bytes());
+    }
+}
+
+impl Encoder for ListEncoder<'_> {
+    fn encode(&mut self, index: usize, out: &mut Vec<u8>) {
+        out.push(b'[');
+        if let [first, end] = self.lists.value_offsets()[index..=index + 1] {
+            for value in first.as_usize()..end.as_usize() {
+                if value > first.as_usize() {
+                    out.push(b',');
+                }
+                match self.values.is_null(value) {
+                    true => out.extend_from_slice(b"null"),
+                    false => self.values.encode(value, out),
+                }
+            }
+        }
+        out.push(b']');
     }
 }
 
@@ -92,7 +123,8 @@ impl Fit {
         Self { wanted, is_mixed: matches!(column, Some(ColumnType::Json)) }
     }
 
-    fn check(self, kind: Kind) -> Result<(), String> {
+    /// Why a value of a kind does not fit.
+    pub(crate) fn check(self, kind: Kind) -> Result<(), String> {
         match self.wanted {
             Some(wanted) if wanted != kind && kind != Kind::Null => {
                 Err(format!("{kind} does not fit: the column has {wanted:#} in all records"))

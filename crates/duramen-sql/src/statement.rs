@@ -1,13 +1,10 @@
 //! Reads the text of a query.
 
 use std::collections::HashMap;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::{
-    Query, SetExpr, SetOperator, SetQuantifier, Statement as Parsed, Visit, Visitor,
-};
+use datafusion::sql::sqlparser::ast::Statement as Parsed;
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
@@ -16,6 +13,7 @@ use duramen::{Error, ErrorKind, Result};
 
 use crate::allowance::Allowance;
 use crate::copy::{Copy, Direction};
+use crate::ignored::{self, Ignored};
 use crate::parameter::Parameter;
 use crate::script::Lines;
 use crate::table::Wanted;
@@ -156,16 +154,18 @@ pub(crate) fn parse(sql: &str, values: &[Parameter]) -> Result<(Request, Places)
         distinct_from::regroup(statement);
         as_of_join::rewrite(statement, &places)?;
         depth::balance(statement);
-        if let ControlFlow::Break(operator) = statement.visit(&mut Bags) {
-            let message = format!(
-                "this SQL is not supported: {operator} ALL{}, which counts rows that are alike: \
-                 leave ALL out, or count them by GROUP BY",
-                places.of_keyword(&operator.to_string())
-            );
+        if let Some(Ignored { keyword, what, advice }) = ignored::find(statement) {
+            let at = places.of_keyword(keyword);
+            let message = format!("this SQL is not supported: {what}{at}: {advice}");
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
     }
     match (statements.pop(), statements.len()) {
+        (Some(Parsed::Explain { statement, .. }), 0) if change::is_change(&statement) => {
+            let message = "this SQL is not supported: EXPLAIN of what changes something: explain \
+                           a SELECT with the same FROM and WHERE";
+            Err(Error::new(ErrorKind::Unsupported, message))
+        }
         (Some(statement), 0) if is_reading(&statement) => {
             Ok((Request::Read(Statement::Statement(Box::new(statement))), places))
         }
@@ -186,27 +186,6 @@ pub(crate) fn parse(sql: &str, values: &[Parameter]) -> Result<(Request, Places)
             let message = format!("there are {} queries: give one at a time", more + 1);
             Err(Error::new(ErrorKind::Invalid, message))
         }
-    }
-}
-
-/// Looks for what the planner takes for joins, which do not count rows.
-struct Bags;
-
-impl Visitor for Bags {
-    type Break = SetOperator;
-
-    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<SetOperator> {
-        let mut parts = vec![&*query.body];
-        while let Some(part) = parts.pop() {
-            if let SetExpr::SetOperation { op, set_quantifier, left, right } = part {
-                let is_bag = *set_quantifier == SetQuantifier::All && *op != SetOperator::Union;
-                if is_bag {
-                    return ControlFlow::Break(*op);
-                }
-                parts.extend([&**left, &**right]);
-            }
-        }
-        ControlFlow::Continue(())
     }
 }
 

@@ -140,7 +140,8 @@ fn run(
         Ok(arguments) => arguments,
         Err(error) => {
             output.flush()?;
-            return Ok(Obeyed::Code(exit::refuse(&error)));
+            let json = output.style.json || words.iter().any(|word| word == "--json");
+            return Ok(Obeyed::Code(exit::refuse(&error, json)));
         }
     };
     if let Command::Shell(_) = arguments.command {

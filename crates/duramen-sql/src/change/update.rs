@@ -11,7 +11,8 @@ use duramen::{Error, ErrorKind, Key, Result, Transaction};
 use serde_json::value::RawValue;
 
 use super::{Changed, KEY, Staged, Target, Told, check_filled, factor, member, unsupported, wrong};
-use crate::record_json::{Cells, Fit, kind, string};
+use crate::column_type::ColumnType;
+use crate::record_json::{Cells, Fit, Kind, kind, string};
 use crate::session::Session;
 use crate::statement::Places;
 
@@ -179,11 +180,8 @@ impl Change {
         let mut change = Self::default();
         let values = batch.columns().iter().zip(batch.schema_ref().fields()).skip(1);
         for ((field, (array, of)), written) in fields.iter().zip(values).zip(written) {
-            let fit = Fit::new(match field.as_slice() {
-                [name] => target.column_type(name),
-                _ => None,
-            });
-            let json = Cells::new(array, of)?.json(fit, row);
+            let mut cells = Cells::new(array, of)?;
+            let json = fit(field, target).and_then(|fit| cells.json(fit, row));
             let json = json.map_err(|why| wrong(number, &field.join("."), why))?;
             match as_written(json, written) {
                 Some(json) if json.starts_with('{') || json == "null" => {
@@ -220,6 +218,22 @@ impl Change {
         }
         Ok(())
     }
+}
+
+/// What the values of a field have to become, or why it can have none.
+fn fit(field: &[String], target: &Target) -> Result<Fit, String> {
+    let mut names = field.iter();
+    let mut kind = names.next().and_then(|name| target.column_type(name));
+    for name in names {
+        Fit::new(kind).check(Kind::Object)?;
+        kind = match kind {
+            Some(ColumnType::Struct(members)) => {
+                members.iter().find(|member| member.field.name() == name).map(|member| &member.kind)
+            }
+            _ => None,
+        };
+    }
+    Ok(Fit::new(kind))
 }
 
 /// A value as it is written where it is copied, unless it became one of another kind.

@@ -20,6 +20,9 @@ struct Cells(Vec<Vec<(String, bool)>>);
 /// them can follow.
 pub(super) fn write(answer: &mut Answer<'_>, out: &mut dyn Write) -> Result<()> {
     let schema = answer.schema();
+    if schema.fields().iter().map(|field| field.name()).eq(["plan_type", "plan"]) {
+        return write_plans(answer, out);
+    }
     let names = schema.fields().iter().map(|field| cut(field.name())).collect::<Vec<_>>();
     let mut widths = names.iter().map(|name| name.chars().count()).collect::<Vec<_>>();
     let first = answer.next().transpose()?;
@@ -44,6 +47,27 @@ pub(super) fn write(answer: &mut Answer<'_>, out: &mut dyn Write) -> Result<()> 
     }
     let plural = if rows == 1 { "" } else { "s" };
     writeln!(out, "({rows} row{plural})").map_err(failure::output)
+}
+
+/// Writes plans as they are, each behind what it is: a table has no room for them.
+fn write_plans(answer: &mut Answer<'_>, out: &mut dyn Write) -> Result<()> {
+    for batch in answer {
+        let batch = batch?;
+        let options = FormatOptions::default();
+        let formatters = batch
+            .columns()
+            .iter()
+            .map(|column| ArrayFormatter::try_new(column, &options).map_err(failure::arrow));
+        let formatters = formatters.collect::<Result<Vec<_>>>()?;
+        for row in 0..batch.num_rows() {
+            let mut texts = formatters.iter().map(|formatter| formatter.value(row).to_string());
+            writeln!(out, "{}:", texts.next().unwrap_or_default()).map_err(failure::output)?;
+            for line in texts.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>()) {
+                writeln!(out, "  {line}").map_err(failure::output)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 impl Cells {

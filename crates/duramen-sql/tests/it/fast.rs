@@ -172,3 +172,36 @@ fn what_is_beyond_the_engine_is_answered_by_rows() {
         assert!(error.contains("sum(t.n) is beyond BIGINT"), "{error}");
     }
 }
+
+/// Both zeros are one number, as they are where rows are read.
+#[test]
+fn zeros_are_alike_whatever_their_sign() {
+    for (values, is_plain) in
+        [(["-0.0", "0", "1.5", "-1.5"], true), (["-0.0", "0", "1e300", "-7"], false)]
+    {
+        let db = Database::memory().unwrap();
+        let table = db.create_collection("t", KeyKind::I64).unwrap();
+        for (key, value) in (0_i64..).zip(values) {
+            table.put(key, format!("{{\"f\":{value}}}"), &CommitOptions::default()).unwrap();
+        }
+        if is_plain {
+            db.checkpoint().unwrap();
+        }
+        let session = Session::new(db, SessionOptions::default());
+        for zero in ["0.0", "-0.0"] {
+            for (comparison, count) in
+                [("=", 2), ("<>", 2), ("<", 1), ("<=", 3), (">", 1), (">=", 3)]
+            {
+                let condition = format!("f {comparison} {zero}");
+                let fast = format!("SELECT count(*) AS c FROM t WHERE {condition}");
+                let rows = format!(
+                    "SELECT count(*) AS c FROM (SELECT f FROM t WHERE {condition} LIMIT 9)"
+                );
+                for sql in [fast, rows] {
+                    let found = answer(&session, &sql);
+                    assert!(found.contains(&format!("| {count} |")), "{values:?}, {sql}: {found}");
+                }
+            }
+        }
+    }
+}

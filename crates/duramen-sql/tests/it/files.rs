@@ -213,7 +213,9 @@ fn a_statement_says_whether_it_writes() {
     let writes = |sql| duramen_sql::writes(sql, &[]).unwrap();
     assert!(writes("DELETE FROM players"));
     assert!(!writes("SELECT * FROM players"));
-    assert!(!writes("EXPLAIN DELETE FROM players"));
+    assert!(!writes("EXPLAIN SELECT * FROM players"));
+    let error = duramen_sql::writes("EXPLAIN DELETE FROM players", &[]).unwrap_err();
+    assert!(error.message().contains("explain a SELECT with the same"), "{error}");
 }
 
 /// A table that cannot be made once left an empty database behind.
@@ -269,4 +271,28 @@ fn values_that_are_copied_stay_as_they_are_written() {
         assert!(record(1).contains(written), "{written} in {}", record(1));
     }
     assert_eq!(record(2), r#"{"n":null,"x":3.5}"#);
+}
+
+/// Members of lists that have several kinds were once put into quotes.
+#[test]
+fn lists_of_several_kinds_are_copied_as_they_are() {
+    let db = Database::memory().unwrap();
+    let json = r#"{"l":[1,"a",{"b":[2]},null,[true,"x"]],"deep":[[1,"b"],["c"]]}"#;
+    let from = db.create_collection("from", KeyKind::Text).unwrap();
+    from.put("k", json, &CommitOptions::default()).unwrap();
+    let into = db.create_collection("into", KeyKind::Text).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("lists.json");
+    let session = Session::new(db, SessionOptions::default());
+    let run = |sql: &str| {
+        let rows = session.query(sql).and_then(Iterator::collect::<duramen::Result<Vec<_>>>);
+        rows.unwrap_or_else(|error| panic!("{sql}: {error}"));
+    };
+    run("INSERT INTO \"into\" (_key, l, deep) SELECT _key, l, deep FROM \"from\"");
+    assert_eq!(into.get("k").unwrap().unwrap().json, json);
+    run("UPDATE \"into\" SET deep = l, l = deep");
+    let swapped = r#"{"l":[[1,"b"],["c"]],"deep":[1,"a",{"b":[2]},null,[true,"x"]]}"#;
+    assert_eq!(into.get("k").unwrap().unwrap().json, swapped);
+    run(&format!("COPY (SELECT l, deep FROM \"from\") TO '{}'", file.display()));
+    assert_eq!(std::fs::read_to_string(file).unwrap().trim_end(), json);
 }

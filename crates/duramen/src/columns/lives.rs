@@ -154,9 +154,7 @@ impl<'t> Walk<'t> {
     fn go(&mut self, head: u32, go_on: &mut dyn FnMut() -> ControlFlow<()>) -> Result<()> {
         let begin = {
             let data = self.tree.data.read();
-            if self.first < data.kept.first() {
-                return Err(data.kept.dropped(self.first.into()));
-            }
+            data.kept.check_period(self.first)?;
             data.kept.first()
         };
         let memory = self.tree.cells.memory();

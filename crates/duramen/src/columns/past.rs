@@ -68,6 +68,7 @@ impl CollectionSnapshot {
         for revision in [first, last] {
             check_revision(&columns.tree, (revision, self.revision()), self.document().name())?;
         }
+        columns.tree.kept().check_period(short(first))?;
         let head = short(self.revision());
         let gaps = columns.tree.absences(Some(node(ROOT, 0)), head)?;
         columns.past = Some(Past { first: short(first), head, gaps, lives: None });

@@ -131,6 +131,21 @@ impl Kept {
         Error::new(ErrorKind::NotFound, message)
     }
 
+    /// Refuses a period that begins before the history does: what of it a tag keeps says nothing of
+    /// what came after.
+    pub(crate) fn check_period(&self, first: u32) -> Result<()> {
+        if first >= self.first {
+            return Ok(());
+        }
+        self.check(first)?;
+        let message = format!(
+            "a tag alone keeps revision {first}, and what came after it was dropped: choose a \
+             period that begins with the history, at revision {}, or later",
+            self.first()
+        );
+        Err(Error::new(ErrorKind::NotFound, message))
+    }
+
     /// The cell that says so.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut cell = Vec::new();
@@ -192,6 +207,9 @@ mod tests {
         assert!(!within(9, vec![]) && !Kept::default().is_within(&kept));
         assert!(kept.is_within(&kept) && kept.is_within(&Kept::default()));
         assert!(Kept::new(1, vec![]).is_all());
+        assert!(kept.check_period(10).is_ok() && all.check_period(1).is_ok());
+        assert!(kept.check_period(7).unwrap_err().message().contains("a tag alone keeps"));
+        assert!(kept.check_period(8).unwrap_err().message().contains("any more"));
     }
 
     #[test]

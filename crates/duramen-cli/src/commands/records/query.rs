@@ -42,7 +42,7 @@ pub(super) struct Query {
     /// In this order, such as score:desc,name
     #[arg(long, value_name = "PATH[:desc],...")]
     order: Vec<List<Order>>,
-    /// At most this many
+    /// At most this many records, values or groups
     #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
     limit: Option<u64>,
     /// Without the first so many
@@ -79,11 +79,11 @@ impl Query {
         if self.count {
             output.record(&Count { count: records.count_query(&asked)? })?;
         } else if let Some(path) = &self.distinct {
-            for value in records.distinct(&asked, path)? {
+            for value in self.some(records.distinct(&asked, path)?) {
                 output.record(&Counted::new(Group { value: Some(value?), count: 0 })?)?;
             }
         } else if let Some(path) = &self.group {
-            for group in records.group_count(&asked, path)? {
+            for group in self.some(records.group_count(&asked, path)?) {
                 output.record(&Counted::new(group?)?)?;
             }
         } else if self.explain {
@@ -102,12 +102,24 @@ impl Query {
         Ok(Success::Done)
     }
 
+    /// The values or groups that are asked for.
+    fn some<T>(&self, all: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
+        let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        all.skip(count(self.offset)).take(self.limit.map_or(usize::MAX, count))
+    }
+
     fn asked(&self) -> Asked {
-        let mut asked = Asked::new().offset(self.offset);
+        let mut asked = Asked::new();
+        // Of values and groups these say how many, not of how many records.
+        let (limit, offset) = match self.distinct.is_some() || self.group.is_some() {
+            true => (None, 0),
+            false => (self.limit, self.offset),
+        };
+        asked = asked.offset(offset);
         asked = self.filter.iter().cloned().fold(asked, Asked::filter);
         asked =
             self.order.iter().flat_map(|List(order)| order).cloned().fold(asked, Asked::order_by);
-        asked = self.limit.into_iter().fold(asked, Asked::limit);
+        asked = limit.into_iter().fold(asked, Asked::limit);
         match &self.select {
             Some(paths) => {
                 asked.select(paths.iter().flat_map(|List(paths)| paths).map(ToString::to_string))

@@ -107,7 +107,7 @@ impl ValueTest {
                 ranges.iter().any(|range| range.range().contains(&value)) == *is_inside
             }
             (Self::Float(comparison, bits), Value::Float(value)) => {
-                comparison.holds(value.total_cmp(&f64::from_bits(*bits)))
+                comparison.holds(order(value, f64::from_bits(*bits)))
             }
             (Self::Text(comparison, other), Value::Text(text)) => {
                 comparison.holds(text.cmp(other.as_bytes()))
@@ -118,6 +118,11 @@ impl ValueTest {
             _ => false,
         }
     }
+}
+
+/// Which of two numbers is less: both zeros are one number, whatever their sign.
+pub(super) fn order(value: f64, other: f64) -> Ordering {
+    (value + 0.0).total_cmp(&(other + 0.0))
 }
 
 /// The slots of a range for which a filter holds.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::filter::{Comparison, RangeOfInt, ValueTest, bounds};
+use super::filter::{Comparison, RangeOfInt, ValueTest, bounds, order};
 use super::mask::Mask;
 use super::totals::{bounds_of, sum_of};
 use super::value::{Value, ValueKind};
@@ -225,7 +225,7 @@ impl Floats {
             ValueTest::Float(comparison, bits) => {
                 let other = f64::from_bits(bits);
                 for (slot, value) in (0..).zip(&self.values) {
-                    found.assign(slot, comparison.holds(value.total_cmp(&other)));
+                    found.assign(slot, comparison.holds(order(*value, other)));
                 }
             }
             _ => {}
@@ -245,8 +245,8 @@ pub(super) fn mantissas(
     let (least, most) = bounds(values).unwrap_or((i64::MIN, i64::MAX));
     let all = i128::from(least)..i128::from(most) + 1;
     // Floats rise with their mantissas, or stay.
-    let from = first(all.clone(), |value| scaled(value, scale).total_cmp(&other).is_ge());
-    let after = first(all.clone(), |value| scaled(value, scale).total_cmp(&other).is_gt());
+    let from = first(all.clone(), |value| order(scaled(value, scale), other).is_ge());
+    let after = first(all.clone(), |value| order(scaled(value, scale), other).is_gt());
     let range = |range: Range<i128>| {
         let low = i64::try_from(range.start).ok().filter(|_| !range.is_empty());
         let high = i64::try_from(range.end - 1).ok();

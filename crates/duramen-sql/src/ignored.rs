@@ -1,0 +1,108 @@
+//! Finds what the planner would pass over, or take for something else, so that no query is answered
+//! that was not asked.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    LockType, Query, Select, SetExpr, SetOperator, SetQuantifier, Statement, TableFactor, Visit,
+    Visitor,
+};
+
+/// A clause that is not supported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ignored {
+    /// A word of it that the text has.
+    pub(crate) keyword: &'static str,
+    /// What is not supported.
+    pub(crate) what: &'static str,
+    /// Why, and what to do.
+    pub(crate) advice: &'static str,
+}
+
+/// The first such clause of a statement.
+pub(crate) fn find(statement: &Statement) -> Option<Ignored> {
+    statement.visit(&mut Finder).break_value()
+}
+
+struct Finder;
+
+fn found(keyword: &'static str, what: &'static str, advice: &'static str) -> ControlFlow<Ignored> {
+    ControlFlow::Break(Ignored { keyword, what, advice })
+}
+
+impl Visitor for Finder {
+    type Break = Ignored;
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<Ignored> {
+        let mut parts = vec![&*query.body];
+        while let Some(part) = parts.pop() {
+            if let SetExpr::SetOperation { op, set_quantifier, left, right } = part {
+                let is_bag = *set_quantifier == SetQuantifier::All && *op != SetOperator::Union;
+                if is_bag {
+                    return bag(*op);
+                }
+                parts.extend([&**left, &**right]);
+            }
+        }
+        if let Some(lock) = query.locks.first() {
+            let (keyword, what) = match lock.lock_type {
+                LockType::Update => ("UPDATE", "FOR UPDATE"),
+                LockType::Share => ("SHARE", "FOR SHARE"),
+            };
+            return found(
+                keyword,
+                what,
+                "readers lock nothing: leave it out, and give an UPDATE \
+                the version that it expects in WHERE",
+            );
+        }
+        if query.for_clause.is_some() {
+            return found("FOR", "FOR XML, JSON or BROWSE", "ask for the form with --format");
+        }
+        if query.format_clause.is_some() {
+            return found("FORMAT", "FORMAT", "ask for the form with --format");
+        }
+        if query.settings.is_some() {
+            return found("SETTINGS", "SETTINGS", "leave it out: limits are options");
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<Ignored> {
+        if select.prewhere.is_some() {
+            return found("PREWHERE", "PREWHERE", "write its condition in WHERE");
+        }
+        if !select.connect_by.is_empty() {
+            return found("CONNECT", "CONNECT BY", "write it as WITH RECURSIVE");
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<Ignored> {
+        let sampled = || found("TABLESAMPLE", "TABLESAMPLE", "take a part by a condition or LIMIT");
+        match factor {
+            TableFactor::Table { sample: Some(_), .. }
+            | TableFactor::Derived { sample: Some(_), .. } => sampled(),
+            TableFactor::Table { with_hints, .. } if !with_hints.is_empty() => {
+                found("WITH", "WITH behind a table", "leave it out: readers lock nothing")
+            }
+            TableFactor::Table { index_hints, .. } if !index_hints.is_empty() => {
+                found("INDEX", "index hints", "leave them out: the planner chooses")
+            }
+            TableFactor::Table { partitions, .. } if !partitions.is_empty() => {
+                found("PARTITION", "PARTITION", "take a part by a condition")
+            }
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
+
+/// The planner takes these for joins, which do not count rows.
+fn bag(operator: SetOperator) -> ControlFlow<Ignored> {
+    let (keyword, what) = match operator {
+        SetOperator::Intersect => ("INTERSECT", "INTERSECT ALL"),
+        SetOperator::Minus => ("MINUS", "MINUS ALL"),
+        _ => ("EXCEPT", "EXCEPT ALL"),
+    };
+    found(keyword, what, "it counts rows that are alike: leave ALL out, or count them by GROUP BY")
+}
