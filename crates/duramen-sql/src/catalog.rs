@@ -12,7 +12,7 @@ use datafusion::datasource::MemTable;
 use datafusion::logical_expr::TableType;
 use duramen::{
     CollectionSnapshot, Columns, CommitSequence, Database, DatabaseSnapshot, Document, Error,
-    ErrorKind, LabelPath, Moment, Revision, SeriesFilter,
+    ErrorKind, LabelPath, Moment, Revision, SeriesFilter, Snapshot,
 };
 use tokio::runtime::Handle;
 
@@ -68,6 +68,18 @@ pub(crate) struct Tables {
 pub(crate) struct Tree {
     pub(crate) document: Document,
     pub(crate) head: Revision,
+}
+
+impl Tree {
+    /// What it was last; what was deleted is as it was before that.
+    pub(crate) fn last(&self) -> duramen::Result<Snapshot> {
+        self.document.at(self.head).or_else(|error| match self.head.0 {
+            2.. if error.kind() == ErrorKind::NotFound => {
+                self.document.at(Revision(self.head.0 - 1)).map_err(|_| error)
+            }
+            _ => Err(error),
+        })
+    }
 }
 
 /// The database: its collections, and for each document a schema with its arrays.
@@ -246,10 +258,9 @@ impl Tables {
             match period {
                 Some(Period::AsOf(_)) | None => self.records(text)?.columns(),
                 Some(period) => {
-                    let snapshot = self.snapshot.collection(name)?;
-                    let head = snapshot.revision();
+                    let head = self.snapshot.head_revision(name)?;
                     let revisions = moment::revisions(collection.document(), period, head)?;
-                    snapshot.version_columns(revisions)
+                    self.snapshot.version_columns(name, &revisions)
                 }
             }
         };
@@ -304,10 +315,7 @@ impl Tables {
     pub(crate) fn tree(&self, name: &str) -> duramen::Result<Tree> {
         let document = self.db.document(name).map_err(|error| self.missing(name, error))?;
         // What was deleted has a past nevertheless.
-        let head = match self.snapshot.document(name) {
-            Ok(snapshot) => snapshot.revision(),
-            Err(_) => document.head_revision()?,
-        };
+        let head = self.snapshot.head_revision(name)?;
         Ok(Tree { document, head })
     }
 

@@ -68,15 +68,13 @@ pub(crate) fn revisions(
     let first = match of(document, from)? {
         Moment::Revision(revision) => revision,
         // A period may begin before the history does.
-        Moment::Time(time) => {
-            document.at_time(time).map_or(begin, |found| found.revision().max(begin))
-        }
+        Moment::Time(time) => document.revision_at(time).map_or(begin, |found| found.max(begin)),
     };
     let last = match of(document, to)? {
         Moment::Revision(revision) => Revision(revision.0.saturating_sub(is_open.into())),
         Moment::Time(time) => {
             let time = Micros(time.0.saturating_sub(is_open.into()));
-            document.at_time(time)?.revision().min(head)
+            document.revision_at(time)?.min(head)
         }
     };
     if first > last {

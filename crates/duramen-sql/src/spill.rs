@@ -108,8 +108,13 @@ impl LockedFolder {
     fn new_in(parent: &Path) -> io::Result<Self> {
         loop {
             let folder = Builder::new().prefix(FOLDER_PREFIX).tempdir_in(parent)?;
-            let lock = File::create_new(folder.path().join(LOCK))?;
-            lock.lock()?;
+            let lock = match File::create_new(folder.path().join(LOCK)) {
+                // Another session took it for one that was left.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                made => made?,
+            };
+            // Where there are no locks, what a killed process leaves stays.
+            while lock.lock().is_err_and(|error| error.kind() == io::ErrorKind::Interrupted) {}
             // Whoever found it before it was locked removed it.
             if folder.path().join(LOCK).exists() {
                 return Ok(Self { _lock: lock, folder });
@@ -124,8 +129,17 @@ fn remove_left(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let is_ours = entry.file_name().to_string_lossy().starts_with(FOLDER_PREFIX);
         let lock = entry.path().join(LOCK);
-        if !is_ours || !lock.symlink_metadata().is_ok_and(|metadata| metadata.is_file()) {
+        if !is_ours {
             continue;
+        }
+        match lock.symlink_metadata() {
+            Ok(metadata) if metadata.is_file() => {}
+            // Its process was killed before it had made the file.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let _ = fs::remove_dir(entry.path());
+                continue;
+            }
+            _ => continue,
         }
         if let Ok(lock) = File::open(lock)
             && lock.try_lock().is_ok()
@@ -290,11 +304,13 @@ mod tests {
         for left in [LOCK, "left"] {
             File::create_new(killed.join(left)).unwrap();
         }
+        let begun = folder.path().join(format!("{FOLDER_PREFIX}begun"));
+        fs::create_dir(&begun).unwrap();
         let other = folder.path().join("duramen-other");
         fs::create_dir(&other).unwrap();
         let (one, two) = (session(), session());
         let (first, second) = (spill(&one), spill(&two));
-        assert!(!killed.exists() && other.exists());
+        assert!(!killed.exists() && !begun.exists() && other.exists());
         assert!(first.path().unwrap().exists() && second.path().unwrap().exists());
         assert_eq!(folders(), 3);
     }

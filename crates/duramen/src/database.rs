@@ -12,9 +12,10 @@ use crate::engine::options::{CommitOptions, Options};
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Device, DirectoryDevice, MemoryDevice};
 use crate::purge;
-use crate::revision::CommitSequence;
+use crate::revision::{CommitSequence, Revision};
 use crate::snapshot::Snapshot;
 use crate::transaction::Transaction;
+use crate::tree::history::short;
 
 /// An open database. Clones are handles to the same one; the last one dropped closes it.
 ///
@@ -254,14 +255,34 @@ impl DatabaseSnapshot {
         Snapshot::new(tree, (head, head), name)
     }
 
+    /// The newest revision of a document or collection as of that commit, whether it has a value
+    /// or deleted it; 0 if there was none yet.
+    pub fn head_revision(&self, name: &str) -> Result<Revision> {
+        self.engine.view().document(name, self.sequence)?.head_at(self.sequence)
+    }
+
     /// A collection as of that commit.
     pub fn collection(&self, name: &str) -> Result<CollectionSnapshot> {
+        self.collection_at(name, self.head_revision(name)?)
+    }
+
+    /// A collection as it was last by that commit, and its newest revision, which may be one that
+    /// deleted it.
+    pub(crate) fn last_of_collection(&self, name: &str) -> Result<(CollectionSnapshot, Revision)> {
         let tree = self.engine.view().document(name, self.sequence)?;
         let head = tree.head_at(self.sequence)?;
+        let deleted = if head.0 > 0 { tree.deleted_in(short(head))? } else { None };
+        let last = deleted.map_or(head, |deleted| Revision(deleted.0 - 1));
+        Ok((self.collection_at(name, last)?, head))
+    }
+
+    fn collection_at(&self, name: &str, revision: Revision) -> Result<CollectionSnapshot> {
+        let tree = self.engine.view().document(name, self.sequence)?;
         let document = Document::new(Arc::clone(&self.engine), Arc::clone(&tree), name);
         let keys = document.options()?.collection.ok_or_else(|| no_collection(name))?;
-        let snapshot = (head.0 > 0).then(|| Snapshot::new(tree, (head, head), name)).transpose()?;
-        Ok(CollectionSnapshot::of(document, snapshot, keys))
+        let head = tree.head_at(self.sequence)?;
+        let snapshot = (revision.0 > 0).then(|| Snapshot::new(tree, (revision, head), name));
+        Ok(CollectionSnapshot::of(document, snapshot.transpose()?, keys))
     }
 
     /// The names of the documents as of that commit, sorted; those deleted then left out.

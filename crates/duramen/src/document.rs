@@ -172,6 +172,13 @@ impl Document {
 
     /// The document as of a time: its last revision not after it. `NotFound` before the first.
     pub fn at_time(&self, time: Micros) -> Result<Snapshot> {
+        let revision = self.revision_at(time)?;
+        Snapshot::new(Arc::clone(&self.tree), (revision, self.head_revision()?), &self.name)
+    }
+
+    /// The last revision not after a time, whether it has a value or deleted the document.
+    /// `NotFound` before the first.
+    pub fn revision_at(&self, time: Micros) -> Result<Revision> {
         let head = self.head_revision()?;
         let after = self.tree.first_after(time, head)?;
         let before = Revision(after.0.saturating_sub(1));
@@ -184,7 +191,7 @@ impl Document {
             );
             return Err(Error::new(ErrorKind::NotFound, message));
         }
-        Snapshot::new(Arc::clone(&self.tree), (before, head), &self.name)
+        Ok(before)
     }
 
     /// The revision timestamps of revisions 1, 2, 3 ..., from the

@@ -29,9 +29,9 @@ Examples:
   echo 'get config --at 7' | duramen shop.duramen
   duramen shop.duramen < script
 
-In it commands stand without `duramen` and DB, and, after `use DOC`, without DOC. The tab key
-completes commands, documents and places, Ctrl-C cancels a line or stops what a command prints, and
-Ctrl-D ends it. `help` lists all commands.
+In it commands stand without `duramen` and DB, and, after `use DOC`, without DOC, or COLLECTION if
+it is one. The tab key completes commands, documents and places, Ctrl-C cancels a line or stops what
+a command prints, and Ctrl-D ends it. `help` lists all commands.
 
 From a pipe there is no prompt: a line that fails does not stop the lines after it, and the exit
 code is that of the last line that failed. The database is open for writing from the first command

@@ -58,7 +58,7 @@ pub(super) fn history(
     let target: Target = path.parse()?;
     let snapshot = match as_of {
         Some(text) => moment::snapshot(&tree.document, text)?,
-        None => tree.document.at(tree.head)?,
+        None => tree.last()?,
     };
     let pointer = snapshot.resolve(&target)?;
     // A place that is not there is an error before anything is read.

@@ -296,3 +296,35 @@ fn lists_of_several_kinds_are_copied_as_they_are() {
     run(&format!("COPY (SELECT l, deep FROM \"from\") TO '{}'", file.display()));
     assert_eq!(std::fs::read_to_string(file).unwrap().trim_end(), json);
 }
+
+/// What was deleted was once refused, and a time in the meantime taken for the beginning.
+#[test]
+fn a_deleted_collection_has_a_past() {
+    let db = Database::memory().unwrap();
+    let table = db.create_collection("t", KeyKind::Text).unwrap();
+    table.put("k", r#"{"n":1}"#, &on(0)).unwrap();
+    table.put("k", r#"{"n":2}"#, &on(1)).unwrap();
+    db.delete_document("t", &on(2)).unwrap();
+    let found = |sql: &str| {
+        let mut found = Vec::new();
+        let session = Session::new(db.clone(), SessionOptions::default());
+        let answer = session.query(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+        answer.write(Format::Csv, &mut found).unwrap();
+        String::from_utf8(found).unwrap().lines().skip(1).collect::<Vec<_>>().join(" ")
+    };
+    let versions = |period: &str| {
+        found(&format!(
+            "SELECT n, _valid_from, _valid_to FROM t FOR SYSTEM_TIME {period} ORDER BY 2"
+        ))
+    };
+    assert_eq!(versions("ALL"), "1,1,2 2,2,3");
+    assert_eq!(versions("FROM 2 TO 3"), "2,2,3");
+    assert_eq!(versions("BETWEEN 3 AND 3"), "");
+    assert_eq!(versions("BETWEEN '2024-01-03T12:00:00Z' AND '2024-01-04'"), "");
+    assert_eq!(found("SELECT value FROM history('t', '/k/n')"), "2 1");
+    table.put("k", r#"{"n":2}"#, &on(4)).unwrap();
+    assert_eq!(versions("ALL"), "1,1,2 2,2,3 2,4,");
+    assert_eq!(versions("FROM 3 TO 4"), "");
+    assert_eq!(versions("BETWEEN '2024-01-04' AND '2024-01-05'"), "2,4,");
+    assert_eq!(found("SELECT _version FROM t"), "3");
+}

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::lives::Lives;
 use super::{ColumnChunk, ColumnRows, Columns, group_of};
 use crate::collection::CollectionSnapshot;
+use crate::database::DatabaseSnapshot;
 use crate::error::Result;
 use crate::node::PathId;
 use crate::revision::Revision;
@@ -60,20 +61,42 @@ impl CollectionSnapshot {
     /// # Ok::<(), duramen::Error>(())
     /// ```
     pub fn version_columns(&self, revisions: RangeInclusive<Revision>) -> Result<Columns> {
+        self.versions_known(&revisions, self.revision())
+    }
+
+    /// The same, where what ended versions is known up to a later revision.
+    fn versions_known(
+        &self,
+        revisions: &RangeInclusive<Revision>,
+        head: Revision,
+    ) -> Result<Columns> {
         let (first, last) = (*revisions.start(), *revisions.end());
         let mut columns = self.columns()?;
         if columns.path.is_none() {
             return Ok(columns);
         }
         for revision in [first, last] {
-            check_revision(&columns.tree, (revision, self.revision()), self.document().name())?;
+            check_revision(&columns.tree, (revision, head), self.document().name())?;
         }
         columns.tree.kept().check_period(short(first))?;
-        let head = short(self.revision());
-        let gaps = columns.tree.absences(Some(node(ROOT, 0)), head)?;
-        columns.past = Some(Past { first: short(first), head, gaps, lives: None });
-        columns.revision = short(last);
+        let gaps = columns.tree.absences(Some(node(ROOT, 0)), short(head))?;
+        columns.past = Some(Past { first: short(first), head: short(head), gaps, lives: None });
+        columns.revision = short(last.min(self.revision()));
         Ok(columns)
+    }
+}
+
+impl DatabaseSnapshot {
+    /// The versions of the records of a collection by column, as
+    /// [`CollectionSnapshot::version_columns`] has them, as of that commit: also of a collection
+    /// that had been deleted by then.
+    pub fn version_columns(
+        &self,
+        name: &str,
+        revisions: &RangeInclusive<Revision>,
+    ) -> Result<Columns> {
+        let (collection, head) = self.last_of_collection(name)?;
+        collection.versions_known(revisions, head)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, ErrorKind};
 use crate::json::JsonPointer;
+use crate::key_text;
 use crate::node::NodeId;
 use crate::order::{self, Item, OrderCursor};
 use crate::state::{Datum, Sequence};
@@ -68,7 +69,13 @@ impl Tree {
         })?;
         let names = match found {
             There::Names(names) => names,
-            There::Map(sequence) => self.names(node, sequence)?,
+            There::Map(sequence) => match self.integer_key((node, revision), token)? {
+                Some(key) => {
+                    let place = there.child(&*key);
+                    return Ok(format!("records stand under 20 digits: the place is \"{place}\""));
+                }
+                None => self.names(node, sequence)?,
+            },
             There::Array(sequence) => {
                 let len = order::len(&&self.orders, sequence)?;
                 let elements = if len == 1 { "element" } else { "elements" };
@@ -87,6 +94,21 @@ impl Tree {
             }
             None => format!("{shown} has no such member"),
         })
+    }
+
+    /// The key under which a record is that people know by an integer.
+    fn integer_key(
+        &self,
+        (map, revision): (NodeId, u32),
+        token: &str,
+    ) -> crate::Result<Option<String>> {
+        let integers = i128::from(i64::MIN)..=u64::MAX.into();
+        let Some(number) = token.parse().ok().filter(|number| integers.contains(number)) else {
+            return Ok(None);
+        };
+        let key = key_text::text_of_integer(number);
+        let found = self.entry_node(map, &key, revision)?;
+        Ok(found.map(|_| String::from_utf8_lossy(&key).into_owned()))
     }
 
     /// The first names of a map.

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
-use duramen::{CollectionSnapshot, Error, Record, ScanOptions};
+use duramen::{CollectionSnapshot, Error, ErrorKind, Record, ScanOptions};
 use serde_json::value::RawValue;
 
 use super::CollectionAt;
@@ -106,6 +106,13 @@ impl Export {
         let failed = |error: csv::Error| Error::io("cannot write the records", error.into());
         let mut csv = csv::Writer::from_writer(out);
         let key = (!self.no_key).then_some(KEY_MEMBER);
+        if key.is_some() && columns.contains(OWN_KEY_MEMBER) {
+            let message = format!(
+                "a record has a member {OWN_KEY_MEMBER:?}, which in a CSV means one that is called \
+                 {KEY_MEMBER:?}: export NDJSON, or leave the keys out (--no-key)"
+            );
+            return Err(Error::new(ErrorKind::Invalid, message).into());
+        }
         // A member that is called as the key is one of the record.
         let is_twice = |column: &str| Some(column) == key;
         let names = columns.iter().map(String::as_str);

@@ -61,7 +61,7 @@ impl Completion {
         if is(argument, "FILE") || is(argument, "FOLDER") {
             return None;
         }
-        if is(argument, "DOC") {
+        if is(argument, "DOC") || is(argument, "COLLECTION") {
             return Some(self.documents());
         }
         if is(argument, "REVISION|TIME|TAG") || is(argument, "TAG") {
@@ -89,10 +89,9 @@ impl Completion {
                 asked = Some(option);
             }
         }
-        let has_document = self.setting.document().is_some();
         let mut positionals = command
             .get_positionals()
-            .filter(|argument| !(is(argument, "DB") || has_document && is(argument, "DOC")));
+            .filter(|argument| !is(argument, "DB") && self.setting.named_by(argument).is_none());
         asked.or_else(|| positionals.nth(count))
     }
 

@@ -63,6 +63,16 @@ impl Setting {
         Ok(self.session.reader(&self.folder)?.documents()?)
     }
 
+    /// The document in use, if an argument stands for one such as it.
+    pub(super) fn named_by(&self, argument: &Arg) -> Option<String> {
+        let is_collection = |name: &str| {
+            let database = self.session.reader(&self.folder);
+            database.is_ok_and(|database| database.collection(name).is_ok())
+        };
+        self.document()
+            .filter(|name| is(argument, "DOC") || is(argument, "COLLECTION") && is_collection(name))
+    }
+
     /// A document as commands see it by default.
     pub(super) fn snapshot(&self, name: &str) -> Result<Snapshot> {
         self.look(name, self.at.borrow().as_deref())
@@ -100,8 +110,7 @@ impl Setting {
         let mut positionals = command.get_positionals();
         if positionals.next().is_some_and(|argument| is(argument, "DB")) {
             line.push(self.folder.display().to_string());
-            let is_document = positionals.next().is_some_and(|argument| is(argument, "DOC"));
-            line.extend(self.document().filter(|_| is_document));
+            line.extend(positionals.next().and_then(|argument| self.named_by(argument)));
         }
         line.extend(rest.iter().cloned());
         line
