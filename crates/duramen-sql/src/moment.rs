@@ -1,13 +1,18 @@
 //! What revisions, times and tags in a query mean.
 
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{Result as DataFusionResult, ScalarValue};
+use datafusion::common::{DFSchema, Result as DataFusionResult, ScalarValue};
+use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::{Cast, Expr, LogicalPlan};
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{
+    Between, BinaryExpr, Cast, Expr, ExprSchemable as _, LogicalPlan, Operator,
+};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::prelude::SessionContext;
 use duramen::{Document, Error, ErrorKind, Micros, Moment, Result, Revision, Snapshot};
@@ -88,26 +93,30 @@ pub(crate) fn revisions(
     Ok(first..=last)
 }
 
-/// Lets the texts of times in a query have no seconds, as moments may.
+/// Lets the texts of times in a query have no seconds, as moments may, and be of any year.
 pub(crate) fn register(context: &SessionContext) {
-    context.add_analyzer_rule(std::sync::Arc::new(Minutes));
+    context.add_analyzer_rule(Arc::new(Times));
 }
 
-/// Gives seconds to texts that become times.
+/// Gives seconds to texts that become times, and compares times as the microseconds that they are:
+/// nanoseconds reach from the year 1677 to 2262 only.
 #[derive(Debug)]
-struct Minutes;
+struct Times;
 
-impl AnalyzerRule for Minutes {
+impl AnalyzerRule for Times {
     fn name(&self) -> &'static str {
-        "times_without_seconds"
+        "times_of_all_years"
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
         plan.transform_up_with_subqueries(|plan| {
             let names = NamePreserver::new(&plan);
+            let schema = merge_schema(&plan.inputs());
             plan.map_expressions(|expr| {
                 let name = names.save(&expr);
                 let expr = expr.transform_up(|expr| Ok(timed(expr)))?;
+                let expr = expr
+                    .transform_data(|expr| expr.transform_up(|expr| Ok(compared(expr, &schema))))?;
                 Ok(expr.update_data(|expr| name.restore(expr)))
             })
         })
@@ -125,6 +134,52 @@ fn timed(expr: Expr) -> Transformed<Expr> {
         return Transformed::yes(Expr::Cast(Cast { expr: Box::new(of), field }));
     }
     Transformed::no(Expr::Cast(Cast { expr: of, field }))
+}
+
+/// A comparison of times in microseconds, if all that is compared fits into these.
+fn compared(mut expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    let mut sides: Vec<&mut Expr> = match &mut expr {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_comparison(*op) => {
+            vec![left, right]
+        }
+        Expr::Between(Between { expr, low, high, .. }) => vec![expr, low, high],
+        Expr::InList(InList { expr, list, .. }) => {
+            std::iter::once(&mut **expr).chain(list).collect()
+        }
+        _ => return Transformed::no(expr),
+    };
+    let shorter: Option<Vec<Expr>> = sides.iter().map(|side| in_micros(side, schema)).collect();
+    let Some(shorter) = shorter else { return Transformed::no(expr) };
+    sides.iter_mut().zip(shorter).for_each(|(side, shorter)| **side = shorter);
+    Transformed::yes(expr)
+}
+
+fn is_comparison(operator: Operator) -> bool {
+    use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
+    matches!(operator, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
+}
+
+/// What becomes a time of nanoseconds as one of microseconds, if nothing is lost by that.
+fn in_micros(expr: &Expr, schema: &DFSchema) -> Option<Expr> {
+    let Expr::Cast(Cast { expr: of, field }) = expr else { return None };
+    let DataType::Timestamp(TimeUnit::Nanosecond, zone) = field.data_type() else { return None };
+    let is_exact = match of.as_ref() {
+        Expr::Literal(ScalarValue::Utf8(Some(text)), _) => fraction_digits(text) <= 6,
+        of => match of.get_type(schema).ok()? {
+            DataType::Timestamp(unit, _) => unit != TimeUnit::Nanosecond,
+            kind => matches!(kind, DataType::Date32 | DataType::Date64),
+        },
+    };
+    let of = if is_exact { of.as_ref().clone() } else { in_micros(of, schema)? };
+    let micros = DataType::Timestamp(TimeUnit::Microsecond, zone.clone());
+    let field = Arc::new(field.as_ref().clone().with_data_type(micros));
+    Some(Expr::Cast(Cast { expr: Box::new(of), field }))
+}
+
+/// How many digits of a second a text has.
+fn fraction_digits(text: &str) -> usize {
+    let fraction = text.split_once('.').map_or("", |(_, fraction)| fraction);
+    fraction.bytes().take_while(u8::is_ascii_digit).count()
 }
 
 /// A text such as `2024-05-01 12:30` or `2024-05-01T12:30Z` with seconds; none for others.

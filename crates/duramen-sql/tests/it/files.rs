@@ -328,3 +328,32 @@ fn a_deleted_collection_has_a_past() {
     assert_eq!(versions("BETWEEN '2024-01-04' AND '2024-01-05'"), "2,4,");
     assert_eq!(found("SELECT _version FROM t"), "3");
 }
+
+/// Times are microseconds, of all years: nanoseconds do not reach so far.
+#[test]
+fn times_of_all_years_are_compared() {
+    let session = Session::new(database(), SessionOptions::default());
+    for (condition, count) in [
+        ("_timestamp > '1500-01-01'", 2),
+        ("_timestamp < TIMESTAMP '2500-01-01 12:30'", 2),
+        ("_timestamp > DATE '2400-01-01'", 0),
+        ("_timestamp BETWEEN '0001-01-01' AND '9999-12-31'", 2),
+        ("_timestamp NOT BETWEEN '0001-01-01' AND DATE '9999-12-31'", 0),
+        ("_timestamp IN ('2024-01-03', '0001-01-01')", 1),
+        ("_timestamp > CAST('1500-01-01' AS TIMESTAMP)", 2),
+        ("_timestamp = '2024-01-03 00:00:00.000000001'", 0),
+        ("_timestamp >= '2024-01-03T00:00:00.000000Z'", 2),
+    ] {
+        let sql = format!("SELECT count(*) FROM (SELECT * FROM players WHERE {condition} LIMIT 9)");
+        let mut found = Vec::new();
+        let answer = session.query(&sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+        answer.write(Format::Csv, &mut found).unwrap_or_else(|error| panic!("{sql}: {error}"));
+        let found = String::from_utf8(found).unwrap();
+        assert_eq!(found.lines().nth(1), Some(&*count.to_string()), "{condition}");
+        let sql = format!("SELECT count(*) FROM players WHERE {condition}");
+        let fast = session.query(&sql).and_then(Iterator::collect::<duramen::Result<Vec<_>>>);
+        let fast = fast.unwrap_or_else(|error| panic!("{sql}: {error}"));
+        let fast = ArrayFormatter::try_new(fast[0].column(0), &FormatOptions::default()).unwrap();
+        assert_eq!(fast.value(0).to_string(), count.to_string(), "{condition}");
+    }
+}
