@@ -95,16 +95,45 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// The file's lines, to be read one after the other, without a byte order mark.
 pub(crate) fn lines(path: &Path) -> Result<Box<dyn BufRead + Send>> {
-    let mut lines: Box<dyn BufRead + Send> = if is_standard_input(path) {
-        Box::new(BufReader::new(io::stdin()))
-    } else {
-        Box::new(BufReader::with_capacity(1 << 20, open(path)?))
-    };
-    let begin = lines.fill_buf().map_err(|error| failure(path, error))?;
-    if begin.starts_with(BYTE_ORDER_MARK) {
-        lines.consume(BYTE_ORDER_MARK.len());
+    if is_standard_input(path) {
+        return Ok(Box::new(Unmarked::new(BufReader::new(io::stdin()))));
     }
-    Ok(lines)
+    Ok(Box::new(Unmarked::new(BufReader::with_capacity(1 << 20, open(path)?))))
+}
+
+/// A text without the byte order mark that it may begin with. Nothing of it is read before it is
+/// asked for: who writes to a pipe may wait for what comes of the lines before.
+struct Unmarked<R> {
+    text: R,
+    has_begun: bool,
+}
+
+impl<R: BufRead> Unmarked<R> {
+    fn new(text: R) -> Self {
+        Self { text, has_begun: false }
+    }
+}
+
+impl<R: BufRead> Read for Unmarked<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        self.fill_buf()?;
+        self.text.read(buf)
+    }
+}
+
+impl<R: BufRead> BufRead for Unmarked<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if !self.has_begun {
+            let is_marked = self.text.fill_buf()?.starts_with(BYTE_ORDER_MARK);
+            self.text.consume(if is_marked { BYTE_ORDER_MARK.len() } else { 0 });
+            self.has_begun = true;
+        }
+        self.text.fill_buf()
+    }
+
+    fn consume(&mut self, amount: usize) {
+        self.text.consume(amount);
+    }
 }
 
 /// When the file was last changed.

@@ -255,9 +255,8 @@ fn filters() -> Vec<(RowFilter, Holds)> {
         (compared(5, Comparison::NotEqual, 50.11), |row| float(&row[5]) != Some(50.11)),
         (compared(5, Comparison::Greater, 1e300), |_| false),
         (compared(5, Comparison::LessOrEqual, f64::INFINITY), |_| true),
-        (compared(6, Comparison::Less, 0.0), |row| {
-            float(&row[6]).is_some_and(|value| value.total_cmp(&0.0).is_lt())
-        }),
+        (compared(6, Comparison::Less, 0.0), |row| float(&row[6]).is_some_and(|value| value < 0.0)),
+        (compared(6, Comparison::Equal, -0.0), |row| float(&row[6]) == Some(0.0)),
         (RowFilter::Column(6, ValueTest::IsMissing), |row| row[6] == AggregateValue::Missing),
     ]
 }
