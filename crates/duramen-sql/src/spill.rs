@@ -36,7 +36,18 @@ const LOCK: &str = "lock";
 #[derive(Debug)]
 pub(crate) struct SessionFiles {
     parent: PathBuf,
-    own: Mutex<Option<LockedFolder>>,
+    own: Mutex<Own>,
+}
+
+/// What a session has of a folder.
+#[derive(Debug, Default)]
+enum Own {
+    /// No query has needed one yet.
+    #[default]
+    Nothing,
+    Folder(LockedFolder),
+    /// The session is over: a thread of a query that was given up gets no other one.
+    Over,
 }
 
 /// A folder that nobody else removes.
@@ -82,25 +93,26 @@ impl SessionFiles {
         Self { parent, own: Mutex::default() }
     }
 
-    /// Removes the files of queries that nobody waits for any more.
+    /// Removes the files of queries that nobody waits for any more, at the end of the session.
     pub(crate) fn remove(&self) {
-        *self.own() = None;
+        *self.own() = Own::Over;
     }
 
-    fn own(&self) -> MutexGuard<'_, Option<LockedFolder>> {
+    fn own(&self) -> MutexGuard<'_, Own> {
         self.own.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Where a file of a query goes.
     fn folder(&self) -> io::Result<PathBuf> {
         let mut own = self.own();
-        let locked = if let Some(locked) = own.take() {
-            locked
-        } else {
+        if let Own::Nothing = *own {
             remove_left(&self.parent);
-            LockedFolder::new_in(&self.parent)?
-        };
-        Ok(own.insert(locked).folder.path().to_owned())
+            *own = Own::Folder(LockedFolder::new_in(&self.parent)?);
+        }
+        match &*own {
+            Own::Folder(locked) => Ok(locked.folder.path().to_owned()),
+            Own::Nothing | Own::Over => Err(io::Error::other("the session of the query is over")),
+        }
     }
 }
 
@@ -296,6 +308,10 @@ mod tests {
         let given_up = session();
         let kept = spill(&given_up);
         given_up.remove();
+        assert_eq!(folders(), 0);
+        // A thread that goes on makes no other one.
+        let files = SpillFolder::new(Arc::clone(&given_up), u64::MAX);
+        assert!(files.create_temp_file("as tests want it").is_err());
         assert_eq!(folders(), 0);
         drop(kept);
 
