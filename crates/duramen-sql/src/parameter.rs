@@ -29,6 +29,8 @@ pub enum Parameter {
     Bool(bool),
     /// A whole number.
     Int(i64),
+    /// A whole number that may be beyond those, such as a key.
+    Unsigned(u64),
     /// Any other number; also those that are no number or infinite.
     Float(f64),
     /// A text; what takes times takes their texts, `2024-05-01T12:00:00Z` for one.
@@ -62,6 +64,7 @@ impl Parameter {
             Self::Bool(false) => keyword("FALSE", Keyword::FALSE),
             Self::Int(value) if *value < 0 => negative(value.unsigned_abs().to_string()),
             Self::Int(value) => vec![number(value.to_string())],
+            Self::Unsigned(value) => vec![number(value.to_string())],
             Self::Float(value) if !value.is_finite() => {
                 let mut tokens = keyword("CAST", Keyword::CAST);
                 tokens.extend([Token::LParen, Token::SingleQuotedString(value.to_string())]);

@@ -199,19 +199,22 @@ fn teller(bar: Arc<OnceLock<ProgressBar>>) -> impl Fn(CopyProgress) {
     }
 }
 
-/// What a value of the command line is. A whole number that is no i64 is refused: as a float it
-/// would be that of its neighbours too.
+/// What a value of the command line is. A whole number that is no i64 nor u64 is refused: as a float
+/// it would be that of its neighbours too.
 fn parameter(text: &str) -> Result<Parameter> {
     let digits = text.trim().trim_start_matches('-');
     let is_whole = digits.bytes().all(|byte| byte.is_ascii_digit());
     Ok(match serde_json::from_str(text) {
         Ok(Value::Null) => Parameter::Null,
         Ok(Value::Bool(value)) => value.into(),
+        Ok(Value::Number(number)) if number.is_u64() && !number.is_i64() => {
+            number.as_u64().map_or(Parameter::Null, Parameter::Unsigned)
+        }
         Ok(Value::Number(number)) => match (number.as_i64(), number.as_f64()) {
             (Some(value), _) => value.into(),
             (None, value) if is_whole && value != Some(0.0) => {
                 let message = format!(
-                    "the value {text} is not from -2^63 to 2^63-1: write it into the query itself"
+                    "the value {text} is not from -2^63 to 2^64-1: write it into the query itself"
                 );
                 return Err(Error::new(ErrorKind::Invalid, message).into());
             }

@@ -37,6 +37,10 @@ fn values_stand_where_literals_could() {
     assert_eq!(keys("score IN ($2, $1)", &[3.into(), Parameter::Int(-7)]), "ann cia");
     assert_eq!(keys("score > ? AND score < ?", &[Parameter::Int(-8), 3.into()]), "cia");
     assert_eq!(keys("ratio < $1", &[Parameter::from(-0.25)]), "cia");
+    assert_eq!(
+        keys("$1 - 1 = 18446744073709551614", &[Parameter::Unsigned(u64::MAX)]),
+        "ann ben cia"
+    );
     assert_eq!(keys("score < $1", &[f64::INFINITY.into()]), "ann ben cia");
     assert_eq!(keys("score < $1", &[None::<i64>.into()]), "");
     assert_eq!(keys("TRUE = $1", &[true.into()]), "ann ben cia");
