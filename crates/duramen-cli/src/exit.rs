@@ -149,12 +149,23 @@ pub(crate) fn refuse(error: &clap::Error, json: bool) -> u8 {
         return 2;
     }
     let text = text(error);
-    // A value that is none of its type is input like any other.
-    if error.kind() == clap::error::ErrorKind::ValueValidation {
-        let message = text.split("\n\n").next().unwrap_or_default();
+    if is_wrong_value(error) {
+        let message = text.split("\n\nFor more information").next().unwrap_or_default();
         return report(&Error::new(ErrorKind::Invalid, message).into(), json);
     }
     report(&Failure::Usage(text.trim_end().to_owned()), json)
+}
+
+/// Whether a value is none of its type, which is input like any other. One that begins as an option
+/// is an option that there is not.
+fn is_wrong_value(error: &clap::Error) -> bool {
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
+    let value = match error.get(ContextKind::InvalidValue) {
+        Some(ContextValue::String(value)) => value.as_str(),
+        _ => "",
+    };
+    let kinds = [ErrorKind::ValueValidation, ErrorKind::InvalidValue];
+    kinds.contains(&error.kind()) && !value.is_empty() && !value.starts_with("--")
 }
 
 /// What is wrong with the command line, as clap tells it.

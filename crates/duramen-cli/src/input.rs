@@ -1,5 +1,6 @@
 //! Files that the user names: the command line's door to the file system.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
@@ -104,35 +105,55 @@ pub(crate) fn lines(path: &Path) -> Result<Box<dyn BufRead + Send>> {
 /// A text without the byte order mark that it may begin with. Nothing of it is read before it is
 /// asked for: who writes to a pipe may wait for what comes of the lines before.
 struct Unmarked<R> {
+    /// What was read to see whether there is a mark, and is none; nothing before that.
+    begin: Option<VecDeque<u8>>,
     text: R,
-    has_begun: bool,
 }
 
 impl<R: BufRead> Unmarked<R> {
     fn new(text: R) -> Self {
-        Self { text, has_begun: false }
+        Self { begin: None, text }
+    }
+
+    /// Reads as many bytes as a mark has, as long as they may be one.
+    fn begin(&mut self) -> io::Result<VecDeque<u8>> {
+        let mut begin = Vec::new();
+        while begin.len() < BYTE_ORDER_MARK.len() && BYTE_ORDER_MARK.starts_with(&begin) {
+            let Some(&byte) = self.text.fill_buf()?.first() else { break };
+            begin.push(byte);
+            self.text.consume(1);
+        }
+        if begin == BYTE_ORDER_MARK {
+            begin.clear();
+        }
+        Ok(begin.into())
     }
 }
 
 impl<R: BufRead> Read for Unmarked<R> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        self.fill_buf()?;
-        self.text.read(buf)
+        let read = self.fill_buf()?.read(buf)?;
+        self.consume(read);
+        Ok(read)
     }
 }
 
 impl<R: BufRead> BufRead for Unmarked<R> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        if !self.has_begun {
-            let is_marked = self.text.fill_buf()?.starts_with(BYTE_ORDER_MARK);
-            self.text.consume(if is_marked { BYTE_ORDER_MARK.len() } else { 0 });
-            self.has_begun = true;
+        if self.begin.is_none() {
+            self.begin = Some(self.begin()?);
         }
-        self.text.fill_buf()
+        match &self.begin {
+            Some(begin) if !begin.is_empty() => Ok(begin.as_slices().0),
+            _ => self.text.fill_buf(),
+        }
     }
 
     fn consume(&mut self, amount: usize) {
-        self.text.consume(amount);
+        match &mut self.begin {
+            Some(begin) if !begin.is_empty() => drop(begin.drain(..amount)),
+            _ => self.text.consume(amount),
+        }
     }
 }
 
@@ -173,4 +194,28 @@ pub(crate) fn failure(path: &Path, error: io::Error) -> Error {
 #[expect(clippy::disallowed_methods, reason = "these are the user's files, not the engine's")]
 pub(crate) fn open(path: &Path) -> Result<File> {
     File::open(path).map_err(|error| failure(path, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_byte_order_mark_is_skipped_however_it_comes() {
+        for (text, expected) in [
+            (&b"\xef\xbb\xbfab\nc"[..], "ab\nc"),
+            (b"ab", "ab"),
+            (b"", ""),
+            (b"\xef\xbb\xbf", ""),
+            ("\u{fec0}x".as_bytes(), "\u{fec0}x"),
+            ("\u{feff}\u{feff}".as_bytes(), "\u{feff}"),
+        ] {
+            for capacity in [1, 2, 64] {
+                let mut lines = Unmarked::new(BufReader::with_capacity(capacity, text));
+                let mut read = String::new();
+                while lines.read_line(&mut read).unwrap() > 0 {}
+                assert_eq!(read, expected);
+            }
+        }
+    }
 }

@@ -89,6 +89,9 @@ impl Visitor for Finder {
             TableFactor::Table { index_hints, .. } if !index_hints.is_empty() => {
                 found("INDEX", "index hints", "leave them out: the planner chooses")
             }
+            TableFactor::Table { with_ordinality: true, .. } => {
+                found("ORDINALITY", "WITH ORDINALITY", "number rows by row_number() OVER ()")
+            }
             TableFactor::Table { partitions, .. } if !partitions.is_empty() => {
                 found("PARTITION", "PARTITION", "take a part by a condition")
             }

@@ -19,17 +19,14 @@ pub fn replace_file<T, E: From<Error>>(
     write: impl FnOnce(&mut dyn Write) -> Result<T, E>,
 ) -> Result<T, E> {
     let failed = |error| Error::io(format_args!("cannot write {}", path.display()), error);
-    let is_opened = ["/dev", "/proc"].iter().any(|folder| path.starts_with(folder));
-    if is_opened || path.metadata().is_ok_and(|there| !there.is_file()) {
+    if is_opened(path) || path.metadata().is_ok_and(|there| !there.is_file()) {
         let mut out = BufWriter::new(append(path).map_err(failed)?);
         let written = write(&mut out)?;
         out.flush().map_err(failed)?;
         return Ok(written);
     }
-    let target = match path.is_symlink() {
-        true => path.canonicalize().map_err(failed)?,
-        false => path.to_owned(),
-    };
+    let target =
+        if path.is_symlink() { path.canonicalize().map_err(failed)? } else { path.to_owned() };
     let folder = match target.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
@@ -49,6 +46,13 @@ pub fn replace_file<T, E: From<Error>>(
     file.as_file().sync_all().map_err(failed)?;
     file.persist(&target).map_err(|error| failed(error.error))?;
     Ok(written)
+}
+
+/// Whether the system calls something so that the process has open.
+fn is_opened(path: &Path) -> bool {
+    let is_stream = ["/dev/stdout", "/dev/stderr"].iter().any(|stream| path == Path::new(stream));
+    let is_number = path.starts_with("/proc") && path.parent().is_some_and(|of| of.ends_with("fd"));
+    is_stream || is_number || path.starts_with("/dev/fd")
 }
 
 /// Gives a file the permissions of another one, and its owner if that is allowed.

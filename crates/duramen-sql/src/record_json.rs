@@ -78,9 +78,10 @@ impl Encoder for ListEncoder<'_> {
                 if value > first.as_usize() {
                     out.push(b',');
                 }
-                match self.values.is_null(value) {
-                    true => out.extend_from_slice(b"null"),
-                    false => self.values.encode(value, out),
+                if self.values.is_null(value) {
+                    out.extend_from_slice(b"null");
+                } else {
+                    self.values.encode(value, out);
                 }
             }
         }

@@ -205,7 +205,7 @@ impl Scrub<'_> {
 
     fn find(&mut self, segment: &Segment, block: Option<usize>, error: &Error) {
         // What a purge replaced was overwritten, and is no damage.
-        if !self.engine.are_named(&[*segment.info()]) {
+        if error.kind() == ErrorKind::Busy {
             return;
         }
         let (low, high) = match block {

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::FieldRef;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use duramen::Result;
 
@@ -20,7 +21,10 @@ struct Cells(Vec<Vec<(String, bool)>>);
 /// them can follow.
 pub(super) fn write(answer: &mut Answer<'_>, out: &mut dyn Write) -> Result<()> {
     let schema = answer.schema();
-    if schema.fields().iter().map(|field| field.name()).eq(["plan_type", "plan"]) {
+    // Columns of tables may be NULL, those of plans are not.
+    let is_of_plan = |(field, name): (&FieldRef, _)| field.name() == name && !field.is_nullable();
+    let names = ["plan_type", "plan"];
+    if schema.fields().len() == names.len() && schema.fields().iter().zip(names).all(is_of_plan) {
         return write_plans(answer, out);
     }
     let names = schema.fields().iter().map(|field| cut(field.name())).collect::<Vec<_>>();

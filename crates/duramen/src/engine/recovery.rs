@@ -1,6 +1,5 @@
 //! Opening a database: a new one, one to write, or one to read beside its writer.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -18,7 +17,6 @@ use crate::limits::LOCK_RETRY_MS;
 use crate::manifest::Manifest;
 use crate::memory::Memory;
 use crate::revision::CommitSequence;
-use crate::segment::SegmentInfo;
 use crate::staging::{self as staging_files, Staging};
 use crate::store::{self, Store};
 use crate::sync::{Mutex, RwLock};
@@ -176,13 +174,6 @@ impl Engine {
         *self.manifest.lock() = manifest;
         *self.view.write() = Arc::new(view);
         Ok(())
-    }
-
-    /// Whether the manifest on the device names all these segments, as far as it can be read.
-    pub(crate) fn are_named(&self, segments: &[SegmentInfo]) -> bool {
-        let Ok(Some(manifest)) = Manifest::load(self.device.as_ref()) else { return true };
-        let named: BTreeSet<u64> = manifest.segments.iter().map(|info| info.number).collect();
-        segments.iter().all(|info| named.contains(&info.number))
     }
 
     /// The epoch: it rises with each open after an unclean end.

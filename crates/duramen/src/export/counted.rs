@@ -56,6 +56,14 @@ enum Presence {
     Gone(u32),
 }
 
+/// How a record was removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Gone {
+    Alone,
+    /// With the whole collection.
+    WithAll,
+}
+
 /// A collection of which revisions are told.
 struct Counted<'t> {
     tree: &'t Tree,
@@ -149,8 +157,12 @@ impl Counted<'_> {
         let found = self.tree.record_version(record, at)?;
         let (known, differs) = match self.last(record, before)? {
             None => (0, true),
-            Some((last, is_removed)) => {
-                let differs = is_removed
+            Some((last, gone)) => {
+                // It was once not counted that a record came back with its collection.
+                let is_back = gone == Some(Gone::WithAll)
+                    && found > self.tree.record_version(record, last)?;
+                let differs = gone == Some(Gone::Alone)
+                    || is_back
                     || match differing.filter(|_| Some(last) == before) {
                         Some(differing) => differing.0.contains(&key),
                         None => self.text(record, last)? != self.text(record, at)?,
@@ -169,19 +181,18 @@ impl Counted<'_> {
         Ok(())
     }
 
-    /// The last kept revision up to one in which a record was there, and whether it was removed
-    /// since, alone or with the whole document.
-    fn last(&self, record: NodeId, until: Option<u32>) -> Result<Option<(u32, bool)>> {
-        let (mut at, mut is_removed) = (until.unwrap_or(0), false);
+    /// The last kept revision up to one in which a record was there, and how it was removed since.
+    fn last(&self, record: NodeId, until: Option<u32>) -> Result<Option<(u32, Option<Gone>)>> {
+        let (mut at, mut gone) = (until.unwrap_or(0), None);
         while at > 0 {
             if let Some(deleted) = self.tree.deleted_in(at)? {
-                (at, is_removed) = (self.before(short(deleted)), true);
+                (at, gone) = (self.before(short(deleted)), gone.or(Some(Gone::WithAll)));
                 continue;
             }
             match self.presence(record, at)? {
                 Presence::Never => return Ok(None),
-                Presence::There => return Ok(Some((at, is_removed))),
-                Presence::Gone(since) => (at, is_removed) = (self.before(since), true),
+                Presence::There => return Ok(Some((at, gone))),
+                Presence::Gone(since) => (at, gone) = (self.before(since), Some(Gone::Alone)),
             }
         }
         Ok(None)

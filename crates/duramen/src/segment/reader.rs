@@ -275,6 +275,14 @@ impl Segment {
             })
     }
 
+    /// What does not verify, unless a purge overwrote it.
+    pub(super) fn unless_overwritten(&self, findings: Vec<Error>) -> Vec<Error> {
+        if !findings.is_empty() && self.is_overwritten() {
+            return vec![self.overwritten()];
+        }
+        findings
+    }
+
     #[cold]
     fn overwritten(&self) -> Error {
         let message = format!(

@@ -17,7 +17,7 @@ impl Segment {
     pub(crate) fn scrub_guide(&self) -> Vec<Error> {
         let footer = read_footer(self.file(), self.origin().path, self.info()).err();
         let found = [self.check_magic().err(), footer, self.read_guide().err()];
-        found.into_iter().flatten().collect()
+        self.unless_overwritten(found.into_iter().flatten().collect())
     }
 
     /// Reads a block of cells from the device and verifies it: its bytes; none if there is no such

@@ -123,10 +123,9 @@ impl Tree {
         until: u32,
         limit: usize,
     ) -> Result<Vec<(u32, RecordEvent)>> {
-        let gaps = self.absences(Some(node(ROOT, 0)), until)?;
         self.read(|data| {
             let mut events = own_events(data, record, until, limit)?;
-            with_gaps(data, record, (&gaps, until), &mut events)?;
+            with_all(data, record, until, &mut events)?;
             early_events(data, record, until, &mut events)?;
             events.sort_unstable_by_key(|&(revision, _)| std::cmp::Reverse(revision));
             events.truncate(limit);
@@ -172,24 +171,23 @@ fn own_events(
     Ok(events)
 }
 
-/// Adds that a record went and came back with the whole collection, which was not there in some
-/// spans of revisions, to what happened to the record itself.
-fn with_gaps(
+/// Adds that a record went with the whole collection to what happened to the record itself, which
+/// tells of each time that the collection came back: with the record, as its next version, or
+/// without it, where it is marked as removed.
+fn with_all(
     data: &TreeData,
     record: NodeId,
-    (gaps, until): (&[(u32, u32)], u32),
+    until: u32,
     events: &mut Vec<(u32, RecordEvent)>,
 ) -> Result<(), Fault> {
-    for &(gone, last) in gaps {
-        let back = last + 1;
-        // It is marked as removed in a collection that comes back without it.
-        events.retain(|&(set, event)| set != back || event != RecordEvent::Deleted);
-        if gone > data.kept.first() && is_there(data, record, gone - 1)? {
+    let begin = data.kept.first();
+    let mut ends: Vec<u32> = events.iter().map(|&(revision, _)| revision).collect();
+    ends.push(until + 1);
+    for end in ends.into_iter().filter(|&end| end > begin) {
+        let Some((gone, Datum::Absent)) = data.version(node(ROOT, 0), end - 1)? else { continue };
+        events.retain(|&(set, event)| set != end || event != RecordEvent::Deleted);
+        if gone > begin && is_there(data, record, gone - 1)? {
             events.push((gone, RecordEvent::Deleted));
-        }
-        let is_told = events.iter().any(|&(set, _)| set == back);
-        if back <= until && !is_told && is_there(data, record, back)? {
-            events.push((back, RecordEvent::Saved(version(data, record, back)?)));
         }
     }
     Ok(())

@@ -114,6 +114,9 @@ fn what_a_purge_of_another_replaces_is_no_damage() {
     document.purge(&place, &options, &mut |_, _| ControlFlow::Continue(())).unwrap();
     let found = scrubbed(&readers[0]).findings;
     assert!(found.is_empty(), "{found:?}");
-    let found = readers[1].check().unwrap().findings;
-    assert!(found.is_empty(), "{found:?}");
+    let error = readers[1].check().unwrap_err();
+    assert!(error.message().contains("refresh"), "{error}");
+    assert_eq!(error.kind(), ErrorKind::Busy);
+    readers[1].refresh().unwrap();
+    assert_eq!(readers[1].check().unwrap().findings, []);
 }

@@ -111,10 +111,8 @@ impl Query {
     fn asked(&self) -> Asked {
         let mut asked = Asked::new();
         // Of values and groups these say how many, not of how many records.
-        let (limit, offset) = match self.distinct.is_some() || self.group.is_some() {
-            true => (None, 0),
-            false => (self.limit, self.offset),
-        };
+        let is_of_records = self.distinct.is_none() && self.group.is_none();
+        let (limit, offset) = if is_of_records { (self.limit, self.offset) } else { (None, 0) };
         asked = asked.offset(offset);
         asked = self.filter.iter().cloned().fold(asked, Asked::filter);
         asked =

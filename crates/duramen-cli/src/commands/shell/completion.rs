@@ -89,9 +89,9 @@ impl Completion {
                 asked = Some(option);
             }
         }
-        let mut positionals = command
-            .get_positionals()
-            .filter(|argument| !is(argument, "DB") && self.setting.named_by(argument).is_none());
+        let mut positionals = command.get_positionals().filter(|argument| {
+            !is(argument, "DB") && self.setting.named_by(argument, None).is_none()
+        });
         asked.or_else(|| positionals.nth(count))
     }
 

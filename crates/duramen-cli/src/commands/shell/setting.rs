@@ -63,14 +63,18 @@ impl Setting {
         Ok(self.session.reader(&self.folder)?.documents()?)
     }
 
-    /// The document in use, if an argument stands for one such as it.
-    pub(super) fn named_by(&self, argument: &Arg) -> Option<String> {
-        let is_collection = |name: &str| {
-            let database = self.session.reader(&self.folder);
-            database.is_ok_and(|database| database.collection(name).is_ok())
-        };
+    fn is_collection(&self, name: &str) -> bool {
+        let database = self.session.reader(&self.folder);
+        database.is_ok_and(|database| database.collection(name).is_ok())
+    }
+
+    /// The document in use, if an argument stands for one such as it. Who names a collection as
+    /// the next word means that one.
+    pub(super) fn named_by(&self, argument: &Arg, next: Option<&String>) -> Option<String> {
+        let is_meant =
+            |name: &str| self.is_collection(name) && !next.is_some_and(|it| self.is_collection(it));
         self.document()
-            .filter(|name| is(argument, "DOC") || is(argument, "COLLECTION") && is_collection(name))
+            .filter(|name| is(argument, "DOC") || is(argument, "COLLECTION") && is_meant(name))
     }
 
     /// A document as commands see it by default.
@@ -110,7 +114,8 @@ impl Setting {
         let mut positionals = command.get_positionals();
         if positionals.next().is_some_and(|argument| is(argument, "DB")) {
             line.push(self.folder.display().to_string());
-            line.extend(positionals.next().and_then(|argument| self.named_by(argument)));
+            let next = rest.iter().find(|word| !word.starts_with('-'));
+            line.extend(positionals.next().and_then(|argument| self.named_by(argument, next)));
         }
         line.extend(rest.iter().cloned());
         line
