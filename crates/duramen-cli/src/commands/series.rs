@@ -183,14 +183,10 @@ impl SeriesMoment {
 impl SeriesAt {
     fn open(&self, session: &Session) -> Result<SeriesSnapshot> {
         let database = self.database.open(session)?;
-        let series = database.series(&self.name)?;
+        // A name of then may be that of another series now, or of none.
         Ok(match self.at.at {
-            None => series.snapshot(),
-            Some(When::Commit(sequence)) => {
-                check_commit(&database, sequence)?;
-                series.at(sequence)
-            }
-            Some(When::Time(time)) => series.at_time(time)?,
+            None => database.series(&self.name)?.snapshot(),
+            Some(_) => self.at.of(&database)?.series(&self.name)?,
         })
     }
 
@@ -203,7 +199,7 @@ impl SeriesAt {
     fn open_at(&self, session: &Session, sequence: CommitSequence) -> Result<SeriesSnapshot> {
         let database = self.database.open(session)?;
         check_commit(&database, sequence)?;
-        Ok(database.series(&self.name)?.at(sequence))
+        Ok(database.snapshot_at(sequence).series(&self.name)?)
     }
 }
 

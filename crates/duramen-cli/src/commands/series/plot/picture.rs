@@ -36,6 +36,12 @@ pub(crate) struct Shown<'a> {
 /// Draws a curve into a file, SVG or PNG as its name ends.
 pub(crate) fn write(file: &Path, size: (u32, u32), shown: &Shown<'_>) -> Result<()> {
     static FONTS: Once = Once::new();
+    let (low, high) = shown.curve.range().unwrap_or_default();
+    if !(high - low).is_finite() {
+        let message = "its values reach further than a picture can: choose a span of them (--from, \
+                       --to), or leave out --out for a chart in the terminal";
+        return Err(Error::new(ErrorKind::Invalid, message).into());
+    }
     FONTS.call_once(|| {
         // It is a font, so it is taken.
         let _ = register_font(FONT, FontStyle::Normal, epaint_default_fonts::UBUNTU_LIGHT);
