@@ -199,8 +199,8 @@ fn teller(bar: Arc<OnceLock<ProgressBar>>) -> impl Fn(CopyProgress) {
     }
 }
 
-/// What a value of the command line is. A whole number that is no i64 nor u64 is refused: as a float
-/// it would be that of its neighbours too.
+/// What a value of the command line is. A whole number that is no i64 nor u64 is refused: as a
+/// float it would be that of its neighbours too.
 fn parameter(text: &str) -> Result<Parameter> {
     let digits = text.trim().trim_start_matches('-');
     let is_whole = digits.bytes().all(|byte| byte.is_ascii_digit());
