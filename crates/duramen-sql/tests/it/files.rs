@@ -282,7 +282,7 @@ fn lists_of_several_kinds_are_copied_as_they_are() {
     from.put("k", json, &CommitOptions::default()).unwrap();
     let into = db.create_collection("into", KeyKind::Text).unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("lists.json");
+    let file = folder.path().join("lists.ndjson");
     let session = Session::new(db, SessionOptions::default());
     let run = |sql: &str| {
         let rows = session.query(sql).and_then(Iterator::collect::<duramen::Result<Vec<_>>>);
@@ -341,7 +341,6 @@ fn times_of_all_years_are_compared() {
         ("_timestamp NOT BETWEEN '0001-01-01' AND DATE '9999-12-31'", 0),
         ("_timestamp IN ('2024-01-03', '0001-01-01')", 1),
         ("_timestamp > CAST('1500-01-01' AS TIMESTAMP)", 2),
-        ("_timestamp = '2024-01-03 00:00:00.000000001'", 0),
         ("_timestamp >= '2024-01-03T00:00:00.000000Z'", 2),
     ] {
         let sql = format!("SELECT count(*) FROM (SELECT * FROM players WHERE {condition} LIMIT 9)");
