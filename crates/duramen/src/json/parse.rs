@@ -27,9 +27,8 @@ pub struct ParseOptions {
     pub strict: bool,
 }
 
-/// Reads one JSON value, the outermost `wrapping` levels of which do not count; a byte order mark
-/// in front of it is skipped.
-pub(super) fn read(text: &[u8], options: ParseOptions, wrapping: usize) -> Result<Tape<'_>> {
+/// Reads one JSON value of at most so many levels; a byte order mark in front of it is skipped.
+pub(super) fn read(text: &[u8], options: ParseOptions, depth_max: usize) -> Result<Tape<'_>> {
     if text.len() > COMMIT_BYTES_MAX {
         let message =
             format!("JSON text of {} bytes: at most {COMMIT_BYTES_MAX} are taken", text.len());
@@ -39,7 +38,7 @@ pub(super) fn read(text: &[u8], options: ParseOptions, wrapping: usize) -> Resul
     let scanned = match std::str::from_utf8(text) {
         Ok(_) => {
             let mut scanner = Scanner::new(text, options);
-            scanner.depth_max = JSON_DEPTH_MAX.saturating_add(wrapping);
+            scanner.depth_max = depth_max;
             scanner.document()
         }
         Err(error) => Fault::fail(error.valid_up_to(), Reason::NotUtf8),

@@ -20,7 +20,7 @@ use super::escape;
 use super::parse::{self, ParseOptions};
 use super::pointer::ArrayIndex;
 use crate::error::Result;
-use crate::limits::COMMIT_BYTES_MAX;
+use crate::limits::{COMMIT_BYTES_MAX, JSON_DEPTH_MAX};
 
 /// A parsed JSON text.
 #[derive(Debug)]
@@ -141,7 +141,16 @@ impl<'t> Tape<'t> {
     ///
     /// An error is [`Invalid`](crate::ErrorKind::Invalid) and tells line, column and reason.
     pub(crate) fn parse(text: &'t [u8], options: ParseOptions) -> Result<Self> {
-        parse::read(text, options, 0)
+        parse::read(text, options, JSON_DEPTH_MAX)
+    }
+
+    /// Reads one JSON value that is to be inside of so many arrays and objects.
+    pub(crate) fn parse_inside(
+        text: &'t [u8],
+        options: ParseOptions,
+        levels: usize,
+    ) -> Result<Self> {
+        parse::read(text, options, JSON_DEPTH_MAX.saturating_sub(levels))
     }
 
     /// Reads one JSON value, the outermost levels of which hold values of their own: these may be
@@ -151,7 +160,7 @@ impl<'t> Tape<'t> {
         options: ParseOptions,
         levels: usize,
     ) -> Result<Self> {
-        parse::read(text, options, levels)
+        parse::read(text, options, JSON_DEPTH_MAX.saturating_add(levels))
     }
 
     /// A tape of `text` without nodes yet.

@@ -11,7 +11,6 @@ use crate::node::NodeId;
 use crate::patch;
 use crate::transaction::Transaction;
 use crate::tree::Tree;
-use crate::tree::edit::{Given, check_depth};
 use crate::tree::records::RecordPuts;
 use crate::tree::serialize::Format;
 use crate::tree::writer::Writer;
@@ -191,13 +190,12 @@ fn put_next<'w>(
     json: &[u8],
 ) -> Result<()> {
     let context = |error: Error| error.in_context(format!("record {key}"));
-    let tape = Tape::parse(json, ParseOptions::default()).map_err(context)?;
+    // The collection is one level more.
+    let tape = Tape::parse_inside(json, ParseOptions::default(), 1).map_err(context)?;
     if !matches!(tape.item(tape.root()), Item::Object { .. }) {
         let message = format!("record {key} is no JSON object: a record has fields");
         return Err(Error::new(ErrorKind::Invalid, message));
     }
-    // The collection is one level more.
-    check_depth(&JsonPointer::root().child(text), Given::whole(&tape)).map_err(context)?;
     let puts = match puts {
         Some(puts) => puts,
         none => {

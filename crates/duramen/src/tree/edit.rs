@@ -249,7 +249,7 @@ fn no_element(pointer: &JsonPointer, len: u64) -> Error {
 }
 
 /// Refuses to nest a value so deep in a document that the document could not be read back.
-pub(crate) fn check_depth(pointer: &JsonPointer, value: Given<'_>) -> Result<()> {
+fn check_depth(pointer: &JsonPointer, value: Given<'_>) -> Result<()> {
     let depth = pointer.tokens().len() + value.tape.depth(value.at);
     if depth <= JSON_DEPTH_MAX {
         return Ok(());
