@@ -49,12 +49,9 @@ impl Visitor for Finder {
                 LockType::Update => ("UPDATE", "FOR UPDATE"),
                 LockType::Share => ("SHARE", "FOR SHARE"),
             };
-            return found(
-                keyword,
-                what,
-                "readers lock nothing: leave it out, and give an UPDATE \
-                the version that it expects in WHERE",
-            );
+            let advice = "readers lock nothing: leave it out, and give an UPDATE the version that \
+                          it expects in WHERE";
+            return found(keyword, what, advice);
         }
         if query.for_clause.is_some() {
             return found("FOR", "FOR XML, JSON or BROWSE", "ask for the form with --format");
@@ -85,9 +82,6 @@ impl Visitor for Finder {
             | TableFactor::Derived { sample: Some(_), .. } => sampled(),
             TableFactor::Table { with_hints, .. } if !with_hints.is_empty() => {
                 found("WITH", "WITH behind a table", "leave it out: readers lock nothing")
-            }
-            TableFactor::Table { index_hints, .. } if !index_hints.is_empty() => {
-                found("INDEX", "index hints", "leave them out: the planner chooses")
             }
             TableFactor::Table { with_ordinality: true, .. } => {
                 found("ORDINALITY", "WITH ORDINALITY", "number rows by row_number() OVER ()")

@@ -53,17 +53,15 @@ const WHOLE_READS: u64 = 16;
 const TRIES: usize = 3;
 
 pub(crate) fn check(engine: &Engine) -> Result<CheckReport> {
-    let mut checked = check_once(engine);
-    for _ in 1..TRIES {
-        // Who reads beside the process that purges has to refresh, and is told so.
-        let is_ours = engine.journal().is_ok();
-        match &checked {
-            Err(error) if error.kind() == ErrorKind::Busy && is_ours => {}
-            _ => break,
+    // Who reads beside the process that purges has to refresh, and is told so.
+    let tries = if engine.journal().is_ok() { TRIES } else { 1 };
+    for _ in 1..tries {
+        match check_once(engine) {
+            Err(error) if error.kind() == ErrorKind::Busy => {}
+            checked => return checked,
         }
-        checked = check_once(engine);
     }
-    checked
+    check_once(engine)
 }
 
 fn check_once(engine: &Engine) -> Result<CheckReport> {

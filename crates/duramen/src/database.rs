@@ -15,6 +15,7 @@ use crate::purge;
 use crate::revision::{CommitSequence, Revision};
 use crate::snapshot::Snapshot;
 use crate::transaction::Transaction;
+use crate::tree::Tree;
 use crate::tree::history::short;
 
 /// An open database. Clones are handles to the same one; the last one dropped closes it.
@@ -250,37 +251,46 @@ impl DatabaseSnapshot {
 
     /// A document as of that commit.
     pub fn document(&self, name: &str) -> Result<Snapshot> {
-        let tree = self.engine.view().document(name, self.sequence)?;
-        let head = tree.head_at(self.sequence)?;
+        let (tree, head) = self.tree(name)?;
         Snapshot::new(tree, (head, head), name)
     }
 
     /// The newest revision of a document or collection as of that commit, whether it has a value
     /// or deleted it; 0 if there was none yet.
     pub fn head_revision(&self, name: &str) -> Result<Revision> {
-        self.engine.view().document(name, self.sequence)?.head_at(self.sequence)
+        self.tree(name).map(|(_, head)| head)
     }
 
     /// A collection as of that commit.
     pub fn collection(&self, name: &str) -> Result<CollectionSnapshot> {
-        self.collection_at(name, self.head_revision(name)?)
+        let (tree, head) = self.tree(name)?;
+        self.collection_at(tree, (head, head), name)
     }
 
     /// A collection as it was last by that commit, and its newest revision, which may be one that
     /// deleted it.
     pub(crate) fn last_of_collection(&self, name: &str) -> Result<(CollectionSnapshot, Revision)> {
-        let tree = self.engine.view().document(name, self.sequence)?;
-        let head = tree.head_at(self.sequence)?;
+        let (tree, head) = self.tree(name)?;
         let deleted = if head.0 > 0 { tree.deleted_in(short(head))? } else { None };
         let last = deleted.map_or(head, |deleted| Revision(deleted.0 - 1));
-        Ok((self.collection_at(name, last)?, head))
+        Ok((self.collection_at(tree, (last, head), name)?, head))
     }
 
-    fn collection_at(&self, name: &str, revision: Revision) -> Result<CollectionSnapshot> {
+    /// The tree of a document, and its newest revision.
+    fn tree(&self, name: &str) -> Result<(Arc<Tree>, Revision)> {
         let tree = self.engine.view().document(name, self.sequence)?;
+        let head = tree.head_at(self.sequence)?;
+        Ok((tree, head))
+    }
+
+    fn collection_at(
+        &self,
+        tree: Arc<Tree>,
+        (revision, head): (Revision, Revision),
+        name: &str,
+    ) -> Result<CollectionSnapshot> {
         let document = Document::new(Arc::clone(&self.engine), Arc::clone(&tree), name);
         let keys = document.options()?.collection.ok_or_else(|| no_collection(name))?;
-        let head = tree.head_at(self.sequence)?;
         let snapshot = (revision.0 > 0).then(|| Snapshot::new(tree, (revision, head), name));
         Ok(CollectionSnapshot::of(document, snapshot.transpose()?, keys))
     }

@@ -27,10 +27,10 @@ Examples:
 The backup is consistent at the last commit, while other processes go on writing. All backups of a
 database go into one folder; a copy of its folder that is changed is another database, and needs one
 of its own. An incremental backup copies only what the newest one there does not have, and can be
-restored as any other. Only a backup that is complete counts: one that was cut short is
-as if it had never begun. What a retention took out of the database stays in the backups from
-before: --keep removes old ones, once the new one is there. Copying the folder of a database that no
-process writes is a backup too.";
+restored as any other. Only a backup that is complete counts: one that was cut short is as if it had
+never begun. What a retention took out of the database stays in the backups from before: --keep
+removes old ones, once the new one is there. Copying the folder of a database that no process writes
+is a backup too.";
 
 /// Copy a database into a folder of backups
 #[derive(Debug, Args)]

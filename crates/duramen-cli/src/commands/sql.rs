@@ -207,19 +207,17 @@ fn parameter(text: &str) -> Result<Parameter> {
     Ok(match serde_json::from_str(text) {
         Ok(Value::Null) => Parameter::Null,
         Ok(Value::Bool(value)) => value.into(),
-        Ok(Value::Number(number)) if number.is_u64() && !number.is_i64() => {
-            number.as_u64().map_or(Parameter::Null, Parameter::Unsigned)
-        }
-        Ok(Value::Number(number)) => match (number.as_i64(), number.as_f64()) {
-            (Some(value), _) => value.into(),
-            (None, value) if is_whole && value != Some(0.0) => {
+        Ok(Value::Number(number)) => match (number.as_i64(), number.as_u64(), number.as_f64()) {
+            (Some(value), ..) => value.into(),
+            (None, Some(value), _) => Parameter::Unsigned(value),
+            (None, None, value) if is_whole && value != Some(0.0) => {
                 let message = format!(
                     "the value {text} is not from -2^63 to 2^64-1: write it into the query itself"
                 );
                 return Err(Error::new(ErrorKind::Invalid, message).into());
             }
-            (None, Some(value)) => value.into(),
-            (None, None) => text.into(),
+            (None, None, Some(value)) => value.into(),
+            (None, None, None) => text.into(),
         },
         Ok(Value::String(value)) => value.into(),
         Ok(Value::Array(_) | Value::Object(_)) | Err(_) => text.into(),
