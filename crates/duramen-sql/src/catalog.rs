@@ -354,6 +354,13 @@ impl Tables {
 
     /// Says which series is likely meant.
     fn missing_series(&self, name: &str, snapshot: &DatabaseSnapshot) -> Error {
+        if let Ok(series) = snapshot.series(name) {
+            let labels = &series.info().definition.labels;
+            let labels: Vec<String> = labels.iter().map(|(n, v)| format!("{n}={v}")).collect();
+            let labels = if labels.is_empty() { "none".to_owned() } else { labels.join(", ") };
+            let message = format!("series {name:?} has not these labels, but {labels}");
+            return Error::new(ErrorKind::NotFound, message);
+        }
         let all = snapshot.find_series(&SeriesFilter::default()).unwrap_or_default();
         let advice = match nearest(name, all.into_iter().map(|info| info.name)) {
             Some(nearest) => format!("did you mean {nearest:?}?"),

@@ -17,8 +17,8 @@ use datafusion::parquet::arrow::ArrowWriter;
 use duramen::{Error, ErrorKind, Result};
 
 use crate::answer::Answer;
-use crate::failure;
 use crate::record_json::{JsonText, json_options};
+use crate::{failure, moment};
 
 mod text;
 
@@ -162,17 +162,25 @@ fn flat_schema(schema: &SchemaRef) -> SchemaRef {
     Arc::new(Schema::new(schema.fields().iter().map(flat).collect::<Vec<_>>()))
 }
 
-/// The same rows with nested values as JSON text.
+/// The same rows with nested values as JSON text, and times beyond the calendar as numbers.
 fn flat(batch: &RecordBatch) -> Result<RecordBatch> {
     let schema = batch.schema();
     let columns = batch.columns().iter().zip(schema.fields()).map(|(array, field)| {
-        if field.data_type().is_nested() { json_array(field, array) } else { Ok(Arc::clone(array)) }
+        if field.data_type().is_nested() {
+            json_array(field, array)
+        } else {
+            Ok(moment::with_numbers(array)?.unwrap_or_else(|| Arc::clone(array)))
+        }
     });
     let columns = columns.collect::<Result<Vec<_>>>()?;
     if columns.is_empty() {
         return Ok(batch.clone());
     }
-    RecordBatch::try_new(flat_schema(&schema), columns).map_err(failure::arrow)
+    let fields = schema.fields().iter().zip(&columns).map(|(field, array)| {
+        Arc::new(field.as_ref().clone().with_data_type(array.data_type().clone()))
+    });
+    let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+    RecordBatch::try_new(schema, columns).map_err(failure::arrow)
 }
 
 fn json_array(field: &FieldRef, array: &ArrayRef) -> Result<ArrayRef> {

@@ -3,7 +3,10 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType, TimeUnit};
+use datafusion::arrow::array::{ArrayRef, AsArray as _, StringArray};
+use datafusion::arrow::datatypes::{DataType, TimeUnit, TimestampMicrosecondType};
+use datafusion::arrow::temporal_conversions::as_datetime;
+use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result as DataFusionResult, ScalarValue};
@@ -17,6 +20,7 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::prelude::SessionContext;
 use duramen::{Document, Error, ErrorKind, Micros, Moment, Result, Revision, Snapshot};
 
+use crate::failure;
 use crate::system_time::Period;
 
 /// The moment that a text means; a tag is the revision it names.
@@ -47,6 +51,24 @@ pub(crate) fn of_series(text: &str) -> Result<Moment> {
         );
         Error::new(ErrorKind::Invalid, message)
     })
+}
+
+/// A column of times as text, if some of them are beyond the calendar: these are the microseconds
+/// since 1970. None if there are no such times.
+pub(crate) fn with_numbers(array: &ArrayRef) -> Result<Option<ArrayRef>> {
+    let Some(times) = array.as_primitive_opt::<TimestampMicrosecondType>() else { return Ok(None) };
+    let is_beyond = |micros: i64| as_datetime::<TimestampMicrosecondType>(micros).is_none();
+    if !times.iter().flatten().any(is_beyond) {
+        return Ok(None);
+    }
+    let options = FormatOptions::default();
+    let formatter = ArrayFormatter::try_new(array, &options).map_err(failure::arrow)?;
+    let text = |(row, micros): (usize, Option<i64>)| {
+        let micros = micros?;
+        let number = is_beyond(micros).then(|| micros.to_string());
+        Some(number.unwrap_or_else(|| formatter.value(row).to_string()))
+    };
+    Ok(Some(Arc::new(times.iter().enumerate().map(text).collect::<StringArray>())))
 }
 
 /// A document as of a moment.

@@ -4,10 +4,15 @@
 //! one, and JSON text is JSON again. What does not fit is refused.
 
 use std::fmt;
+use std::io::Write as _;
 use std::sync::{Arc, LazyLock};
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray as _, ListArray, RecordBatch};
-use datafusion::arrow::datatypes::{ArrowNativeType as _, DataType, FieldRef};
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray as _, ListArray, RecordBatch, TimestampMicrosecondArray,
+};
+use datafusion::arrow::datatypes::{
+    ArrowNativeType as _, DataType, FieldRef, TimestampMicrosecondType,
+};
 use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::json::writer::{
     Encoder, EncoderFactory, EncoderOptions, NullableEncoder, make_encoder,
@@ -36,6 +41,11 @@ pub(crate) struct JsonText;
 
 struct JsonTextEncoder<'a>(ArrayFormatter<'a>);
 
+struct TimeEncoder<'a> {
+    times: &'a TimestampMicrosecondArray,
+    formatter: ArrayFormatter<'a>,
+}
+
 struct ListEncoder<'a> {
     lists: &'a ListArray,
     values: NullableEncoder<'a>,
@@ -55,6 +65,11 @@ impl EncoderFactory for JsonText {
             let encoder = Box::new(ListEncoder { lists, values });
             return Ok(Some(NullableEncoder::new(encoder, array.nulls().cloned())));
         }
+        if let Some(times) = array.as_primitive_opt::<TimestampMicrosecondType>() {
+            let formatter = ArrayFormatter::try_new(array, &FORMAT)?;
+            let encoder = Box::new(TimeEncoder { times, formatter });
+            return Ok(Some(NullableEncoder::new(encoder, array.nulls().cloned())));
+        }
         if !is_json(field) {
             return Ok(None);
         }
@@ -67,6 +82,17 @@ impl EncoderFactory for JsonText {
 impl Encoder for JsonTextEncoder<'_> {
     fn encode(&mut self, index: usize, out: &mut Vec<u8>) {
         out.extend_from_slice(self.0.value(index).to_string().as_bytes());
+    }
+}
+
+/// Beyond the calendar it is the microseconds, as a number.
+impl Encoder for TimeEncoder<'_> {
+    fn encode(&mut self, index: usize, out: &mut Vec<u8>) {
+        // Both write to memory, which does not fail.
+        let _ = match self.formatter.value(index).try_to_string() {
+            Ok(text) => write!(out, "\"{text}\""),
+            Err(_) => write!(out, "{}", self.times.value(index)),
+        };
     }
 }
 

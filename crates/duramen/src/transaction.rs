@@ -231,6 +231,7 @@ impl Transaction {
         }
         self.check_timestamp(options.timestamp)?;
         let changes_series = self.prepare_series(&changes)?;
+        let changes = changes.thinned(&self.engine.view());
         let facts = Facts::of(options);
         let prepared = Prepared::new(self.writers.values().collect(), facts)
             .with_series(&changes)

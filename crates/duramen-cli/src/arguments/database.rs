@@ -88,6 +88,27 @@ impl WriteDatabase {
         Ok(database)
     }
 
+    /// Does something to it, and creates it if it is missing: only if the same can be done to a new
+    /// one, so that nothing is left of what cannot.
+    pub(crate) fn write_or_create<T>(
+        &self,
+        session: &Session,
+        write: impl Fn(&Database) -> Result<T>,
+    ) -> Result<T> {
+        if self.is_missing() {
+            write(&Database::memory()?)?;
+        }
+        write(&self.open_or_create(session)?)
+    }
+
+    /// Whether nothing is at its place.
+    pub(crate) fn is_missing(&self) -> bool {
+        match std::fs::read_dir(&self.database) {
+            Ok(mut entries) => entries.next().is_none(),
+            Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+        }
+    }
+
     /// Opens it, and creates it if that is wanted.
     pub(crate) fn open_with(&self, session: &Session, create: bool) -> Result<Database> {
         let wait_ms = self.wait.saturating_mul(1000);

@@ -165,6 +165,37 @@ fn joins_by_time_sort_what_does_not_come_in_order() {
 }
 
 /// Points that were staged, and not yet committed, were once left out.
+/// One such point was the end of an answer.
+#[test]
+fn times_beyond_the_calendar_are_numbers() {
+    let db = Database::memory().unwrap();
+    let level = db.create_series("level", &SeriesDefinition::new(ValueType::I64)).unwrap();
+    for time in [i64::MIN, 0, i64::MAX] {
+        level.append(Micros(time), 7, &CommitOptions::default()).unwrap();
+    }
+    let session = Session::new(db, SessionOptions::default());
+    for (format, expected) in [
+        (
+            Format::Csv,
+            "timestamp\n-9223372036854775808\n1970-01-01T00:00:00Z\n9223372036854775807\n",
+        ),
+        (
+            Format::Ndjson,
+            "{\"timestamp\":-9223372036854775808}\n{\"timestamp\":\"1970-01-01T00:00:00Z\"}\n\
+             {\"timestamp\":9223372036854775807}\n",
+        ),
+    ] {
+        let mut found = Vec::new();
+        let answer = session.query("SELECT timestamp FROM series('level') ORDER BY timestamp");
+        answer.unwrap().write(format, &mut found).unwrap();
+        assert_eq!(String::from_utf8(found).unwrap(), expected);
+    }
+    let answer = session.query("SELECT timestamp FROM series('level')").unwrap();
+    let mut table = Vec::new();
+    answer.write(Format::Table, &mut table).unwrap();
+    assert!(String::from_utf8(table).unwrap().contains("9223372036854775807"));
+}
+
 #[test]
 fn staged_points_are_among_those_of_series() {
     let db = Database::memory().unwrap();

@@ -145,7 +145,7 @@ impl Engine {
     fn seal_stripe(&self, stripe: &Stripe, taken: &Taken) -> Result<()> {
         let mut changes = SeriesChanges::default();
         taken.banks.iter().try_for_each(|(_, columns)| columns.add_to(&mut changes))?;
-        let changes = changes.settled()?;
+        let changes = changes.settled()?.thinned(&self.view());
         let prepared = Prepared::new(Vec::new(), Facts::default());
         let seal = (stripe.id, taken.generation);
         let prepared = prepared.with_series(&changes).with_seal(seal);

@@ -9,13 +9,19 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::engine::View;
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::SERIES_COMMIT_POINTS_MAX;
 use crate::revision::CommitSequence;
 use crate::series::block::{Block, Density, Sequences};
+use crate::series::lossy::Lossy;
 use crate::series::piece::LonePoint;
 use crate::series::points::Points;
+use crate::series::reading::{PointStore, Reading};
+use crate::series::source::{Course, Direction};
 use crate::series::span::TimeSpan;
+use crate::series::thinning::Thinning;
+use crate::series::value::ValueType;
 use crate::tree::cell_key::TreeId;
 use crate::wire::{Reader, put_bytes, put_varint};
 
@@ -35,9 +41,54 @@ pub(crate) struct SeriesChange {
     /// What it deletes of what was there before.
     pub(crate) deletes: Vec<TimeSpan>,
     pub(crate) points: Option<Arc<Points>>,
+    /// Those of them go that the others tell, before they are recorded.
+    thinning: Option<Thinning>,
 }
 
 impl SeriesChange {
+    /// Has the points that stay be all that is appended.
+    fn thin(&mut self, stored: impl FnOnce(Course) -> Result<Reading>) -> Result<()> {
+        let (Some(thinning), Some(points)) = (self.thinning.take(), &mut self.points) else {
+            return Ok(());
+        };
+        let times = points.times();
+        let &[first, _, .., last] = times else { return Ok(()) };
+        let span = TimeSpan { first, last };
+        let mut stored = stored(Course { span, direction: Direction::Rising })?;
+        let (mut cuts, mut buffer) = (Vec::new(), Points::new(ValueType::F64));
+        // Behind the last cut there is nothing to be found.
+        while cuts.last().is_none_or(|last| *last < times.len()) {
+            if let Some(block) = stored.next_seen_block()? {
+                let (first, last) = block.time_range();
+                let next = times.partition_point(|own| *own < first.0);
+                if times.get(next).is_none_or(|own| *own > last.0) {
+                    cut(&mut cuts, next);
+                    stored.skip_block()?;
+                    continue;
+                }
+            }
+            let is_there = stored.visit(&mut buffer, &mut |found, places| {
+                let found = found.times().get(places).unwrap_or_default();
+                let is_deleted = |time: &i64| self.deletes.iter().any(|span| span.has(*time));
+                let mut next = 0;
+                for time in found.iter().filter(|time| !is_deleted(time)) {
+                    let rest = times.get(next..).unwrap_or_default();
+                    next += rest.partition_point(|own| own < time);
+                    cut(&mut cuts, next);
+                    if times.get(next) == Some(time) {
+                        cut(&mut cuts, next + 1);
+                    }
+                }
+                Ok(())
+            })?;
+            if !is_there {
+                break;
+            }
+        }
+        *points = Arc::new(thinning.apart(points, &cuts)?);
+        Ok(())
+    }
+
     /// If all that it does is a point.
     pub(crate) fn lone_point(&self, sequence: CommitSequence) -> Option<LonePoint> {
         let points = self.points.as_ref().filter(|_| self.deletes.is_empty())?;
@@ -55,20 +106,29 @@ impl SeriesChanges {
         self.series.iter().map(|(&series, change)| (series, change))
     }
 
-    /// Adds points of the type of the series.
-    pub(crate) fn append(&mut self, series: TreeId, points: &Points) {
-        if !points.is_empty() {
-            self.append_all(series, Cow::Borrowed(points));
+    /// Adds points of the type of a series, which gives up some precision if that is said.
+    pub(crate) fn append(
+        &mut self,
+        series: TreeId,
+        points: Cow<'_, Points>,
+        lossy: Option<Lossy>,
+    ) -> Result<()> {
+        if points.is_empty() {
+            return Ok(());
         }
-    }
-
-    /// The same of points that may be given away; at least one.
-    pub(crate) fn append_all(&mut self, series: TreeId, points: Cow<'_, Points>) {
+        let points = match lossy {
+            Some(lossy @ Lossy::Quantised { .. }) => Cow::Owned(lossy.of(&points)?),
+            Some(Lossy::Thinned(_)) | None => points,
+        };
         let change = self.series.entry(series).or_default();
+        if let Some(Lossy::Thinned(thinning)) = lossy {
+            change.thinning = Some(thinning);
+        }
         match &mut change.points {
             Some(staged) => Arc::make_mut(staged).append(&points, 0..points.len()),
             None => change.points = Some(Arc::new(points.into_owned())),
         }
+        Ok(())
     }
 
     /// Deletes what is in a span, what was staged included.
@@ -88,10 +148,8 @@ impl SeriesChanges {
 
     /// The same with points in the order of their times, each time once.
     pub(crate) fn settled(mut self) -> Result<Self> {
-        for change in self.series.values_mut() {
-            if let Some(points) = &mut change.points {
-                settle(points);
-            }
+        for points in self.series.values_mut().filter_map(|change| change.points.as_mut()) {
+            settle(points);
         }
         let count = |change: &SeriesChange| change.points.as_ref().map_or(0, |points| points.len());
         let points: usize = self.series.values().map(count).sum();
@@ -105,16 +163,27 @@ impl SeriesChanges {
         Ok(self)
     }
 
+    /// What is settled, thinned as was asked for, beside what a view has. Where that cannot be
+    /// read, all points stay: they hold too.
+    pub(crate) fn thinned(mut self, view: &View) -> Self {
+        let newest = CommitSequence(u64::MAX);
+        for (&series, change) in &mut self.series {
+            let stored = || PointStore::of(view, (series, ValueType::F64), newest);
+            let _ = change.thin(|course| stored()?.read(course));
+        }
+        self
+    }
+
     /// Appends what the journal records.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         put_varint(out, self.series.len() as u64);
-        for (series, SeriesChange { deletes, points }) in &self.series {
+        for (series, SeriesChange { deletes, points, .. }) in &self.series {
             put_varint(out, series.0 - TreeId::SERIES.0);
             put_varint(out, deletes.len() as u64);
             for span in deletes {
                 span.encode(out);
             }
-            let blocks = points.as_ref().map_or(Vec::new(), |points| cut(points));
+            let blocks = points.as_ref().map_or(Vec::new(), |points| blocks_of(points));
             put_varint(out, blocks.len() as u64);
             for block in &blocks {
                 put_bytes(out, block);
@@ -156,6 +225,13 @@ impl SeriesChanges {
     }
 }
 
+/// Adds a place to rising ones, unless it is the last of them.
+fn cut(cuts: &mut Vec<usize>, place: usize) {
+    if cuts.last().is_none_or(|last| *last < place) {
+        cuts.push(place);
+    }
+}
+
 /// Sorts points by time and keeps the last of each time.
 fn settle(points: &mut Arc<Points>) {
     if points.times().is_sorted_by(|a, b| a < b) {
@@ -172,7 +248,7 @@ fn settle(points: &mut Arc<Points>) {
 }
 
 /// Blocks of settled points, as the journal has them.
-fn cut(points: &Points) -> Vec<Vec<u8>> {
+fn blocks_of(points: &Points) -> Vec<Vec<u8>> {
     let none = Sequences::All(CommitSequence(0));
     let (mut blocks, mut at) = (Vec::new(), 0);
     while at < points.len() {

@@ -68,8 +68,12 @@ impl SeriesDefinition {
         Self { value_type, unit, description, labels, display, lossy, keep, rollups }
     }
 
-    /// Refuses texts that are too long, too many labels and a display range that is none.
-    pub(crate) fn check(&self) -> Result<()> {
+    /// Whether a series can be so.
+    ///
+    /// # Errors
+    /// `Invalid` if a text is too long, there are too many labels, or a range, a tolerance or a
+    /// span is none.
+    pub fn check(&self) -> Result<()> {
         let invalid = |message| Err(Error::new(ErrorKind::Invalid, message));
         let texts = [("unit", &self.unit), ("description", &self.description)];
         let labels =
@@ -101,6 +105,17 @@ impl SeriesDefinition {
 }
 
 impl SeriesInfo {
+    /// Of a series without a name, all points of which are to go.
+    pub(crate) fn purged(number: TreeId, now: Micros) -> Self {
+        let (name, definition) = (String::new(), SeriesDefinition::purged());
+        Self { name, definition, created: now, changed: now, number }
+    }
+
+    /// Whether all its points are to go.
+    pub(crate) fn is_purged(&self) -> bool {
+        self.definition.keep.is_some_and(|keep| keep.is_zero())
+    }
+
     /// The record as the catalogue keeps it.
     pub(crate) fn to_json(&self) -> String {
         let SeriesDefinition { value_type, unit, description, labels, display, .. } =

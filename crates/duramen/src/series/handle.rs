@@ -1,5 +1,6 @@
 //! One series of an open database: how points come in, and what can be asked of them.
 
+use std::borrow::Cow;
 use std::ops::RangeBounds;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -166,10 +167,8 @@ impl Series {
     pub fn append_points(&self, points: &Points, options: &CommitOptions) -> Result<Committed> {
         check_type(&self.info, points)?;
         let mut changes = SeriesChanges::default();
-        match self.info.definition.lossy {
-            Some(lossy) => changes.append(self.info.number, &lossy.of(points)?),
-            None => changes.append(self.info.number, points),
-        }
+        let lossy = self.info.definition.lossy;
+        changes.append(self.info.number, Cow::Borrowed(points), lossy)?;
         self.commit(changes, options)
     }
 
@@ -223,7 +222,7 @@ impl Series {
         self.check_is_there()?;
         // Points that were staged before come before this commit.
         self.engine.seal_of(self.info.number)?;
-        let changes = changes.settled()?;
+        let changes = changes.settled()?.thinned(&self.engine.view());
         let prepared = Prepared::new(Vec::new(), Facts::of(options)).with_series(&changes);
         let durability = options.durability.unwrap_or(self.engine.options.durability);
         let ticket = self.engine.queue(&prepared, durability)?;

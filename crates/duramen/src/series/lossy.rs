@@ -16,8 +16,8 @@ const STEPS_MAX: f64 = 65_535.0;
 /// were appended before stay as they are.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Lossy {
-    /// Of points that are appended together, or staged and become one commit, those go that the
-    /// others tell within a tolerance.
+    /// Of points that become one commit those go that the others tell within a tolerance, beside
+    /// those that are stored by then.
     Thinned(Thinning),
     /// Values in a range are rounded to the next of at most 65,536 steps of equal width, 1, 2 or 5
     /// times a power of ten; so they are off by half a step at most ([`Lossy::step`]). Those out of
@@ -157,94 +157,4 @@ fn risen(points: &Points) -> Points {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{CommitOptions, Database, Micros, Quality, SeriesDefinition};
-    use proptest::prelude::*;
-
-    fn points(values: &[f64]) -> Points {
-        let mut points = Points::new(ValueType::F64);
-        for (time, value) in (0..).zip(values) {
-            points.push(Micros(time), *value, Quality::GOOD).unwrap();
-        }
-        points
-    }
-
-    fn values(points: &Points) -> &[f64] {
-        match points.values() {
-            Values::F64(values) => values,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn values_in_the_range_are_off_by_half_a_step_at_most(
-            low in -1e9..1e9_f64,
-            width in 1e-6..1e9_f64,
-            shares in prop::collection::vec(-0.2..1.2_f64, 1..50),
-        ) {
-            let (high, given) =
-                (low + width, shares.iter().map(|share| low + share * width).collect::<Vec<_>>());
-            let lossy = Lossy::Quantised { low, high };
-            let step = lossy.step().unwrap();
-            prop_assert!(width / step <= STEPS_MAX + 1.0);
-            let stored = lossy.of(&points(&given)).unwrap();
-            for (given, stored) in given.iter().zip(values(&stored)) {
-                if (low..=high).contains(given) {
-                    prop_assert!((given - stored).abs() <= step * 0.5, "{given} as {stored}");
-                } else {
-                    prop_assert_eq!(given.to_bits(), stored.to_bits());
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn steps_are_round_numbers_and_what_is_no_number_stays() {
-        let lossy = Lossy::Quantised { low: -50.0, high: 150.0 };
-        assert_eq!(lossy.step(), Some(0.005));
-        let stored = lossy.of(&points(&[20.123_4, f64::NAN, 1e9, -0.0, 19.998])).unwrap();
-        let stored: Vec<u64> = values(&stored).iter().map(|value| value.to_bits()).collect();
-        let wanted = [20.125, f64::NAN, 1e9, -0.0, 20.0].map(f64::to_bits);
-        assert_eq!(stored, wanted);
-        let large = Lossy::Quantised { low: 0.0, high: 1e12 };
-        assert_eq!(large.step(), Some(2e7));
-    }
-
-    #[test]
-    fn a_series_stores_what_its_definition_says() {
-        let db = Database::memory().unwrap();
-        let mut definition = SeriesDefinition::new(ValueType::F64);
-        definition.lossy = Some(Lossy::Quantised { low: 0.0, high: 100.0 });
-        let steps = db.create_series("steps", &definition).unwrap();
-        let door = Thinning::SwingingDoor { tolerance: 0.5, gap_us: Some(1_000) };
-        definition.lossy = Some(Lossy::Thinned(door));
-        let thin = db.create_series("thin", &definition).unwrap();
-        assert_eq!(db.series("thin").unwrap().info().definition, definition);
-        let how = CommitOptions::default();
-        steps.append(Micros(1), 5.141_59, &how).unwrap();
-        assert_eq!(steps.latest().unwrap().unwrap().value, 5.142.into());
-        let mut all = points(&[1.0, 2.0, 3.0, 4.0]);
-        all.permute(&[3, 1, 0, 2]);
-        thin.append_points(&all, &how).unwrap();
-        assert_eq!(thin.range(..).unwrap().read().unwrap().times(), [0, 3]);
-        let mut transaction = db.transaction();
-        transaction.append_points("steps", &points(&[6.718_28])).unwrap();
-        transaction.commit(&how).unwrap();
-        assert_eq!(steps.range(..).unwrap().read().unwrap().get(0).unwrap().value, 6.718.into());
-    }
-
-    #[test]
-    fn what_cannot_be_is_refused() {
-        for (low, high) in [(1.0, 1.0), (f64::NAN, 1.0), (0.0, f64::INFINITY), (f64::MIN, f64::MAX)]
-        {
-            let lossy = Lossy::Quantised { low, high };
-            assert_eq!(lossy.check(ValueType::F64).unwrap_err().kind(), ErrorKind::Invalid);
-        }
-        let band = Lossy::Thinned(Thinning::DeadBand { band: -1.0, gap_us: None });
-        assert_eq!(band.check(ValueType::F64).unwrap_err().kind(), ErrorKind::Invalid);
-        let fine = Lossy::Quantised { low: 0.0, high: 1.0 };
-        assert_eq!(fine.check(ValueType::I64).unwrap_err().kind(), ErrorKind::Invalid);
-    }
-}
+mod tests;

@@ -15,7 +15,6 @@ use crate::series::definition::SeriesInfo;
 use crate::series::filter::SeriesFilter;
 use crate::series::points::Points;
 use crate::series::quality::Quality;
-use crate::series::snapshot::SeriesSnapshot;
 use crate::series::span::TimeSpan;
 use crate::series::stats::SeriesStats;
 use crate::series::value::SeriesValue;
@@ -76,7 +75,8 @@ impl DatabaseSnapshot {
     /// ```
     ///
     /// # Errors
-    /// `NotFound` if one of them is not there, and those of [`SeriesSnapshot::aggregate`].
+    /// `NotFound` if one of them is not there, and those of
+    /// [`SeriesSnapshot::aggregate`](crate::SeriesSnapshot::aggregate).
     pub fn aggregate_series<N: AsRef<str>>(
         &self,
         names: &[N],
@@ -86,18 +86,19 @@ impl DatabaseSnapshot {
         let all: Vec<_> =
             names.iter().map(|name| self.series(name.as_ref())).collect::<Result<_>>()?;
         let span = span_of(&span);
-        let bounds = on_all_processors(&all, |series| series.bounds(&span))?;
-        let common = bounds.into_iter().flatten().reduce(|one, other| TimeSpan {
-            first: one.first.min(other.first),
-            last: one.last.max(other.last),
+        let bounds = on_all_processors(&all, |series| series.bounded(&span))?;
+        let common = bounds.into_iter().flatten().reduce(|(one, end), (other, other_end)| {
+            let first = one.first.min(other.first);
+            (TimeSpan { first, last: one.last.max(other.last) }, end.max(other_end))
         });
-        let Some(TimeSpan { first, last }) = common else {
+        let Some(common) = common else {
             return Ok(SeriesGrid { starts: Vec::new(), series: vec![Vec::new(); all.len()] });
         };
-        let span = Micros(first)..=Micros(last);
         let tables = match &all[..] {
-            [one] => vec![one.aggregate(span, options)?],
-            all => on_all_processors(all, |series| series.aggregate_alone(&span, options))?,
+            [one] => vec![one.aggregate_bounded(common, options)?],
+            all => {
+                on_all_processors(all, |series| series.aggregate_bounded_alone(common, options))?
+            }
         };
         let mut starts = tables.first().map_or(Vec::new(), |table| table.starts.clone());
         if tables.iter().any(|table| table.starts != starts) {
@@ -119,7 +120,8 @@ impl DatabaseSnapshot {
     /// of equal ones the first by name. Series without a number there are left out.
     ///
     /// # Errors
-    /// Those of [`DatabaseSnapshot::find_series`] and [`SeriesSnapshot::aggregate`].
+    /// Those of [`DatabaseSnapshot::find_series`] and
+    /// [`SeriesSnapshot::aggregate`](crate::SeriesSnapshot::aggregate).
     pub fn top_series(
         &self,
         filter: &SeriesFilter,
@@ -150,7 +152,8 @@ impl DatabaseSnapshot {
 }
 
 impl DatabaseSnapshot {
-    /// The size of the series that a filter lets through, as of now: [`SeriesSnapshot::stats`].
+    /// The size of the series that a filter lets through, as of now:
+    /// [`SeriesSnapshot::stats`](crate::SeriesSnapshot::stats).
     ///
     /// # Errors
     /// Those of [`DatabaseSnapshot::find_series`] and of reading.
@@ -170,12 +173,6 @@ type Span = (std::ops::Bound<Micros>, std::ops::Bound<Micros>);
 
 fn span_of(span: &impl RangeBounds<Micros>) -> Span {
     (span.start_bound().cloned(), span.end_bound().cloned())
-}
-
-impl SeriesSnapshot {
-    fn bounds(&self, span: &Span) -> Result<Option<TimeSpan>> {
-        Ok(self.bounded(span)?.map(|(bounded, _)| bounded))
-    }
 }
 
 /// Does the same with each of some things; the results are in their order.
@@ -285,98 +282,4 @@ impl Transaction {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{SeriesDefinition, ValueType};
-
-    fn database() -> Database {
-        let db = Database::memory().unwrap();
-        for (at, name) in ["a", "b", "c"].into_iter().enumerate() {
-            let value_type = if at == 2 { ValueType::String } else { ValueType::I64 };
-            db.create_series(name, &SeriesDefinition::new(value_type)).unwrap();
-        }
-        let row = |time: i64, values: [Option<SeriesValue>; 3]| (Micros(time), values.to_vec());
-        let rows = [
-            row(5, [Some(1.into()), Some(7.into()), None]),
-            row(25, [None, Some(9.into()), Some("on".into())]),
-            row(45, [Some(4.into()), None, None]),
-        ];
-        db.append_rows(&["a", "b", "c"], &rows, &CommitOptions::default()).unwrap();
-        db
-    }
-
-    #[test]
-    fn windows_of_several_series_stand_at_the_same_places() {
-        let windows = Windows::of_width(Micros(10)).unwrap();
-        let mut options = AggregateOptions::new(vec![Aggregate::Last], windows);
-        let read = |options: &AggregateOptions| {
-            let grid = database().snapshot().aggregate_series(&["a", "b"], .., options).unwrap();
-            let values = |columns: &Vec<WindowColumn>| -> Vec<Option<f64>> {
-                (0..grid.starts.len())
-                    .map(|at| columns[0].get(at).and_then(|one| one.as_f64()))
-                    .collect()
-            };
-            (grid.starts.clone(), grid.series.iter().map(values).collect::<Vec<_>>())
-        };
-        let (starts, values) = read(&options);
-        assert_eq!(starts, [0, 20, 40]);
-        assert_eq!(values[0], [Some(1.0), None, Some(4.0)]);
-        assert_eq!(values[1], [Some(7.0), Some(9.0), None]);
-        options.fill = crate::Fill::Previous;
-        let (starts, values) = read(&options);
-        assert_eq!(starts, [0, 10, 20, 30, 40]);
-        assert_eq!(values[0], [1.0, 1.0, 1.0, 1.0, 4.0].map(Some));
-        assert_eq!(values[1], [7.0, 7.0, 9.0, 9.0, 9.0].map(Some));
-    }
-
-    #[test]
-    fn a_grid_of_nothing_is_empty() {
-        let db = database();
-        let options = AggregateOptions::new(vec![Aggregate::Last], Windows::whole());
-        let grid = db.snapshot().aggregate_series::<&str>(&[], .., &options).unwrap();
-        assert_eq!(grid, SeriesGrid { starts: Vec::new(), series: Vec::new() });
-        let error = db.snapshot().aggregate_series(&["a", "no"], .., &options).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::NotFound);
-    }
-
-    #[test]
-    fn the_greatest_come_first_and_text_is_left_out() {
-        let snapshot = database().snapshot();
-        let top = |options: &TopOptions| -> Vec<(String, SeriesValue)> {
-            let found = snapshot.top_series(&SeriesFilter::default(), .., options).unwrap();
-            found.into_iter().map(|(info, value)| (info.name, value)).collect()
-        };
-        let mut options = TopOptions::new(Aggregate::Max);
-        assert_eq!(top(&options), [("b".into(), 9.into()), ("a".into(), 4.into())]);
-        options.least = true;
-        options.count = 1;
-        assert_eq!(top(&options), [("a".into(), 4.into())]);
-        let options = TopOptions::new(Aggregate::Count);
-        assert_eq!(top(&options).len(), 3);
-    }
-
-    #[test]
-    fn rows_that_cannot_be_append_nothing() {
-        let db = database();
-        let before = db.snapshot().sequence();
-        let append = |series: &[&str], values: Vec<Option<SeriesValue>>| {
-            let rows = [(Micros(1), values)];
-            db.append_rows(series, &rows, &CommitOptions::default()).unwrap_err().to_string()
-        };
-        assert!(append(&["a", "b"], vec![None]).contains("row 0 has 1 values for 2 series"));
-        assert!(append(&["a", "c"], vec![Some(1.into()), Some(2.into())]).contains("\"c\", row 0"));
-        assert!(append(&["no"], vec![None]).contains("no series \"no\""));
-        assert_eq!(db.snapshot().sequence(), before);
-    }
-
-    #[test]
-    fn an_error_of_one_is_the_error_of_all() {
-        let all: Vec<u32> = (0..100).collect();
-        assert_eq!(on_all_processors(&all, |one| Ok(one + 1)).unwrap().len(), 100);
-        let fail = |one: &u32| match one {
-            50 => Err(Error::new(ErrorKind::Invalid, "fifty")),
-            one => Ok(*one),
-        };
-        assert_eq!(on_all_processors(&all, fail).unwrap_err().message(), "fifty");
-    }
-}
+mod tests;

@@ -17,7 +17,7 @@ use crate::series::value::SeriesValue;
 use crate::series::young::Delete;
 use crate::series::{deletes, tags};
 use crate::sync::Mutex;
-use crate::tree::cell_key::{self, TreeId};
+use crate::tree::cell_key::TreeId;
 
 /// A series as of one commit: immutable, shared freely, never in the writer's way.
 #[derive(Debug, Clone)]
@@ -120,13 +120,16 @@ impl SeriesSnapshot {
     ) -> Result<SeriesRange> {
         let left = options.limit.unwrap_or(usize::MAX);
         let empty = Points::new(self.info.definition.value_type);
-        let span = match TimeSpan::of(&span) {
-            Some(span) if options.bounding => Some(self.with_neighbours(span)?),
-            span => span,
-        };
-        let kept = match span {
-            Some(span) if left > 0 => self.kept(span)?,
-            _ => None,
+        let mut ends = TimeSpan::ends(&span);
+        // An instant has neighbours too.
+        if let Some(span) =
+            ends.filter(|span| options.bounding && span.last >= span.first.saturating_sub(1))
+        {
+            ends = Some(self.with_neighbours(span)?);
+        }
+        let kept = match ends.filter(|_| left > 0) {
+            Some(span) => self.kept(span)?,
+            None => None,
         };
         let store = kept.map(|_| self.store()).transpose()?;
         let (first, last) = kept.map_or((Micros(0), Micros(0)), |kept| (kept.first(), kept.last()));
@@ -136,7 +139,11 @@ impl SeriesSnapshot {
 
     /// What of a span has points that are kept; none if nothing has.
     pub(crate) fn kept(&self, span: TimeSpan) -> Result<Option<TimeSpan>> {
-        let kept_from = self.tiers()?.map_or(i64::MIN, |tiers| self.kept_from(&tiers));
+        let tiers = self.tiers()?;
+        if tiers.as_ref().is_some_and(|info| info.is_purged()) {
+            return Ok(None);
+        }
+        let kept_from = tiers.map_or(i64::MIN, |tiers| self.kept_from(&tiers));
         let kept = TimeSpan { first: span.first.max(kept_from), ..span };
         Ok((kept.first <= kept.last).then_some(kept))
     }
@@ -193,18 +200,7 @@ impl SeriesSnapshot {
     /// What its points are read from.
     fn store(&self) -> Result<PointStore> {
         let (view, series) = self.place();
-        // What is young comes first: a checkpoint drops it only when segments have it.
-        let young = view.series.of(series);
-        let live = view.store.live();
-        Ok(PointStore {
-            value_type: self.info.definition.value_type,
-            sequence: self.sequence,
-            young: young.pieces,
-            deletes: deletes::all(young.deletes, &live, series)?,
-            live,
-            column: cell_key::all_points(series),
-            memory: Arc::clone(view.store.memory()),
-        })
+        PointStore::of(view, (series, self.info.definition.value_type), self.sequence)
     }
 
     /// What was deleted of it, as of now.

@@ -16,6 +16,12 @@ pub(crate) struct TimeSpan {
 impl TimeSpan {
     /// The times in a range; none if there are none.
     pub(crate) fn of(range: &impl RangeBounds<Micros>) -> Option<Self> {
+        Self::ends(range).filter(|span| span.first <= span.last)
+    }
+
+    /// The ends of a range, the second one before the first if no times are between them; none
+    /// where that cannot be said.
+    pub(crate) fn ends(range: &impl RangeBounds<Micros>) -> Option<Self> {
         let first = match range.start_bound() {
             Bound::Included(first) => first.0,
             Bound::Excluded(before) => before.0.checked_add(1)?,
@@ -26,7 +32,7 @@ impl TimeSpan {
             Bound::Excluded(end) => end.0.checked_sub(1)?,
             Bound::Unbounded => i64::MAX,
         };
-        (first <= last).then_some(Self { first, last })
+        Some(Self { first, last })
     }
 
     pub(crate) fn first(self) -> Micros {
@@ -39,6 +45,12 @@ impl TimeSpan {
 
     pub(crate) fn has(self, time: i64) -> bool {
         (self.first..=self.last).contains(&time)
+    }
+
+    /// The times that are in another one too; none if there are none.
+    pub(crate) fn and(self, other: Self) -> Option<Self> {
+        let (first, last) = (self.first.max(other.first), self.last.min(other.last));
+        (first <= last).then_some(Self { first, last })
     }
 
     pub(crate) fn encode(self, out: &mut Vec<u8>) {

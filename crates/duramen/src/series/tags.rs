@@ -1,12 +1,13 @@
 //! The catalogue of the series: a tree of its own, so that a million of them are in nobody's way
 //! who looks for a document.
 //!
-//! Its value is `{"next":N,"tags":{NAME:RECORD, ...},"tiers":{NUMBER:NAME, ...},"rules":[...]}`,
-//! the rules only if there ever was one. A record gives
+//! Its value is `{"next":N,"tags":{NAME:RECORD, ...},"tiers":{NUMBER:NAME, ...},"rules":[...],
+//! "dropped":{NUMBER:RECORD, ...}}`, the last two only if there ever was one. A record gives
 //! the series its *number*, under which its points are kept; so a series that gets another name
 //! stays what it is, and a name that is used again is another series. Those that do not keep
 //! everything, or have rollups, stand among the *tiers* by their number, so that whoever writes
-//! and merges points finds them.
+//! and merges points finds them; and with their last record among the *dropped* when they are
+//! deleted, as their points are there as of earlier commits and go with time all the same.
 //!
 //! Invariants:
 //! - no number is given twice: `next` only rises;
@@ -39,8 +40,8 @@ use crate::tree::writer::Writer;
 
 /// Names and labels are entries of maps, so that they are no paths of the catalogue.
 static OPTIONS: LazyLock<Arc<DocumentOptions>> = LazyLock::new(|| {
-    let maps =
-        ["$.tags", "$.tags{*}.labels", "$.tiers"].map(|path| path.parse().expect("a label path"));
+    let maps = ["$.tags", "$.tags{*}.labels", "$.tiers", "$.dropped", "$.dropped{*}.labels"];
+    let maps = maps.map(|path| path.parse().expect("a label path"));
     Arc::new(DocumentOptions { maps: maps.into(), ..DocumentOptions::default() })
 });
 
@@ -108,21 +109,29 @@ pub(crate) fn begun_with(
 pub(crate) fn last_names(tags: &Tree, revision: u32) -> Result<BTreeMap<TreeId, String>> {
     let mut last: BTreeMap<TreeId, (u32, String)> = BTreeMap::new();
     let Some(map) = map_of(tags, revision)? else { return Ok(BTreeMap::new()) };
-    let number = {
+    let paths = {
         let schema = &tags.data.read().schema;
-        schema.path(map.path()).entry.and_then(|entries| schema.field(entries, b"number"))
+        let entries = schema.path(map.path()).entry;
+        entries.and_then(|entries| Some((entries, schema.field(entries, b"number")?)))
     };
-    let Some(number) = number else { return Ok(BTreeMap::new()) };
+    let Some((entries, number)) = paths else { return Ok(BTreeMap::new()) };
     let all = KeyRange { low: Bound::Unbounded, high: Bound::Unbounded };
     for (name, ordinal) in tags.entry_keys(map.path(), &all, false, usize::MAX)?.iter() {
         let numbers = tags.read(|data| {
-            let mut numbers = Vec::new();
-            data.versions(node(number, ordinal), revision, &mut |set, state| {
-                if let Datum::Int(own) = state {
-                    numbers.push((set, own.cast_unsigned()));
+            // A name that comes back to a series has it again, though its number is not written.
+            let mut sets = Vec::new();
+            data.versions(node(entries, ordinal), revision, &mut |set, state| {
+                if !state.is_absent() {
+                    sets.push(set);
                 }
                 ControlFlow::Continue(())
             })?;
+            let mut numbers = Vec::new();
+            for set in sets {
+                if let Datum::Int(own) = data.state(node(number, ordinal), set)? {
+                    numbers.push((set, own.cast_unsigned()));
+                }
+            }
             Ok(numbers)
         })?;
         for (set, own) in numbers {
@@ -187,33 +196,56 @@ pub(crate) fn each_of(
     Ok(())
 }
 
-/// The series of a number, if it does not keep everything, or has rollups.
+/// The series of a number, if it does not keep everything, or has rollups; a deleted one as it was
+/// last, without its name.
 pub(crate) fn tiered(tags: &Tree, series: TreeId, revision: u32) -> Result<Option<SeriesInfo>> {
-    let Some(name) = tiered_name(tags, series, revision)? else { return Ok(None) };
-    find(tags, &name, revision)
+    if let Some(name) = tiered_name(tags, series, revision)? {
+        return find(tags, &name, revision);
+    }
+    let Some(map) = dropped_map(tags, revision)? else { return Ok(None) };
+    let entry = tags.entry_node(map, number_text(series).as_bytes(), revision)?;
+    entry.map(|entry| read(tags, ("", entry), revision)).transpose()
 }
 
 /// Every such series.
 pub(crate) fn all_tiered(tags: &Tree, revision: u32) -> Result<Vec<SeriesInfo>> {
-    let Some(map) = tiers_of(tags, revision)? else { return Ok(Vec::new()) };
-    let Some(order) = order_of(tags, map, revision)? else { return Ok(Vec::new()) };
     let mut names = Vec::new();
-    each_of((tags, map), order, 0..u64::MAX, &mut |_, entry| {
+    each_entry(tags, tiers_of(tags, revision)?, revision, &mut |entry| {
         names.extend(text_of(tags, entry, revision)?);
         Ok(())
     })?;
     let found = names.into_iter().map(|name| find(tags, &name, revision));
-    found.filter_map(Result::transpose).collect()
+    let mut all: Vec<SeriesInfo> = found.filter_map(Result::transpose).collect::<Result<_>>()?;
+    each_entry(tags, dropped_map(tags, revision)?, revision, &mut |entry| {
+        all.push(read(tags, ("", entry), revision)?);
+        Ok(())
+    })?;
+    Ok(all)
+}
+
+fn each_entry(
+    tags: &Tree,
+    map: Option<NodeId>,
+    revision: u32,
+    visit: &mut dyn FnMut(NodeId) -> Result<()>,
+) -> Result<()> {
+    let Some(map) = map else { return Ok(()) };
+    let Some(order) = order_of(tags, map, revision)? else { return Ok(()) };
+    each_of((tags, map), order, 0..u64::MAX, &mut |_, entry| visit(entry))
 }
 
 fn tiered_name(tags: &Tree, series: TreeId, revision: u32) -> Result<Option<String>> {
     let Some(map) = tiers_of(tags, revision)? else { return Ok(None) };
-    let entry = tags.entry_node(map, tier_name(series).as_bytes(), revision)?;
+    let entry = tags.entry_node(map, number_text(series).as_bytes(), revision)?;
     entry.map_or(Ok(None), |entry| text_of(tags, entry, revision))
 }
 
 fn tiers_of(tags: &Tree, revision: u32) -> Result<Option<NodeId>> {
     if revision == 0 { Ok(None) } else { member(tags, b"tiers", revision) }
+}
+
+fn dropped_map(tags: &Tree, revision: u32) -> Result<Option<NodeId>> {
+    if revision == 0 { Ok(None) } else { member(tags, b"dropped", revision) }
 }
 
 fn text_of(tags: &Tree, at: NodeId, revision: u32) -> Result<Option<String>> {
@@ -223,8 +255,8 @@ fn text_of(tags: &Tree, at: NodeId, revision: u32) -> Result<Option<String>> {
     }
 }
 
-/// The name of the entry that a series has among the tiers.
-fn tier_name(series: TreeId) -> String {
+/// The name of the entry that a series has among the tiers and the dropped ones.
+fn number_text(series: TreeId) -> String {
     series.0.to_string()
 }
 
@@ -368,7 +400,7 @@ impl Writer {
         let text = info.to_json();
         let record = Tape::parse(text.as_bytes(), ParseOptions::default())?;
         self.set(&pointer("tags", &info.name), Given::whole(&record))?;
-        let tier = pointer("tiers", &tier_name(info.number));
+        let tier = pointer("tiers", &number_text(info.number));
         if info.definition.has_tiers() {
             let name = crate::json::escape::quoted(&info.name);
             let name = Tape::parse(name.as_bytes(), ParseOptions::default())?;
@@ -383,9 +415,19 @@ impl Writer {
     /// Takes the name of a series out of the catalogue.
     pub(crate) fn remove_series(&self, info: &SeriesInfo) -> Result<()> {
         if info.definition.has_tiers() {
-            self.remove(&pointer("tiers", &tier_name(info.number)))?;
+            self.remove(&pointer("tiers", &number_text(info.number)))?;
         }
         self.remove(&pointer("tags", &info.name))
+    }
+
+    /// Writes what is kept of a series that is not there any more.
+    pub(crate) fn put_dropped_series(&self, info: &SeriesInfo) -> Result<()> {
+        if dropped_map(&self.tree, self.revision)?.is_none() {
+            self.set_series_member("dropped", "{}")?;
+        }
+        let text = info.to_json();
+        let record = Tape::parse(text.as_bytes(), ParseOptions::default())?;
+        self.set(&pointer("dropped", &number_text(info.number)), Given::whole(&record))
     }
 }
 

@@ -48,6 +48,12 @@ impl Thinning {
     /// `Invalid` if the points have another type or do not rise, or the tolerance is not a number
     /// from zero on.
     pub fn of(&self, points: &Points) -> Result<Points> {
+        self.apart(points, &[])
+    }
+
+    /// The same where other points are stored already: nothing goes because of a line or a band
+    /// that they break. `cuts` are the places, rising, of the points that come next behind them.
+    pub(super) fn apart(&self, points: &Points, cuts: &[usize]) -> Result<Points> {
         let (tolerance, gap) = match self {
             Self::SwingingDoor { tolerance, gap_us } => (*tolerance, *gap_us),
             Self::DeadBand { band, gap_us } => (*band, *gap_us),
@@ -65,9 +71,11 @@ impl Thinning {
         let qualities = |index| points.qualities().get(index);
         let column = Column { times: points.times(), values, tolerance, gap };
         let mut kept = Points::new(points.value_type());
-        let mut start = 0;
+        let (mut start, mut cuts) = (0, cuts.iter().copied().peekable());
         while start < values.len() {
+            while cuts.next_if(|cut| *cut <= start).is_some() {}
             let end = column.stretch_end(start, &qualities);
+            let end = cuts.peek().map_or(end, |cut| end.min(*cut));
             let stay = match self {
                 Self::SwingingDoor { .. } => column.swinging_door(start, end),
                 Self::DeadBand { .. } => column.dead_band(start, end),

@@ -7,6 +7,8 @@ use crate::json::{Tape, TapeIndex};
 use crate::limits::SERIES_ROLLUPS_MAX;
 use crate::revision::Micros;
 use crate::series::definition::{SeriesDefinition, number};
+use crate::series::span::TimeSpan;
+use crate::series::value::ValueType;
 
 /// Summaries of windows of one width, which are kept beside the points of a series: how many there
 /// are, between what, their sums, the first and the last one. They are made as points are written
@@ -33,17 +35,28 @@ pub struct Rollup {
     pub keep: Option<Duration>,
     /// Under which it is kept: above that of every rollup that the series had before.
     pub(super) number: i64,
+    /// Of windows that begin before this there are no rows: their points had gone when it was
+    /// defined.
+    rows_from: i64,
+    /// Points before this time may have gone under what the series kept before, so that of windows
+    /// that begin before it rows alone tell.
+    points_from: i64,
 }
 
 impl Rollup {
     /// Of windows of a width, kept for ever.
     pub fn new(width: Duration) -> Self {
-        Self { width, keep: None, number: 0 }
+        Self { width, keep: None, number: 0, rows_from: i64::MIN, points_from: i64::MIN }
     }
 
     /// The same, kept for so long.
     pub fn keeping(self, keep: Duration) -> Self {
         Self { keep: Some(keep), ..self }
+    }
+
+    /// Has rows be of all points that there are.
+    pub(crate) fn begin_anew(&mut self) {
+        (self.rows_from, self.points_from) = (i64::MIN, i64::MIN);
     }
 
     /// Its width in microseconds, above zero.
@@ -56,23 +69,53 @@ impl Rollup {
         time.div_euclid(self.micros()).checked_mul(self.micros())
     }
 
-    /// The first window that is kept.
+    /// The first time from one on at which a window begins; the end of all time if none does.
+    fn next_start(&self, time: i64) -> i64 {
+        time.checked_add(self.micros() - 1).and_then(|up| self.start(up)).unwrap_or(i64::MAX)
+    }
+
+    /// The whole windows from a time on that end by another one, as a span; none if there are none.
+    pub(super) fn whole(&self, from: i64, end: i64) -> Option<TimeSpan> {
+        let (first, end) = (self.next_start(from), self.start(end)?);
+        (first < end).then(|| TimeSpan { first, last: end - 1 })
+    }
+
+    /// The windows of which nothing is left when a span is deleted, of those before the ones that
+    /// points tell of: the rows of whole ones.
+    pub(super) fn gone(&self, deleted: TimeSpan, points_from: i64) -> Option<TimeSpan> {
+        self.whole(deleted.first, deleted.last.saturating_add(1).min(points_from))
+    }
+
+    /// Rows of windows that begin before this are not kept.
     pub(super) fn from(&self, now: Micros) -> i64 {
         let from = self.keep.map(|keep| now.0.saturating_sub(micros(keep)));
-        from.map_or(i64::MIN, |from| self.start(from).unwrap_or(i64::MIN))
+        let from = from.and_then(|from| self.start(from)).unwrap_or(i64::MIN);
+        from.max(self.rows_from)
     }
 
     fn to_json(self) -> String {
         let keep = self.keep.map_or(String::new(), |keep| format!(",\"keep\":{}", micros(keep)));
-        format!("{{\"number\":{},\"width\":{}{keep}}}", self.number, self.micros())
+        let bound = |name: &str, from: i64| match from {
+            i64::MIN => String::new(),
+            from => format!(",\"{name}\":{from}"),
+        };
+        let rows = bound("rows_from", self.rows_from);
+        let points = bound("points_from", self.points_from);
+        format!("{{\"number\":{},\"width\":{}{keep}{rows}{points}}}", self.number, self.micros())
     }
 
     fn from_tape(tape: &Tape<'_>, at: TapeIndex) -> Option<Self> {
         let member = |name| number::<u64>(tape, tape.child(at, name)?);
+        let bound = |name| match tape.child(at, name) {
+            Some(at) => number(tape, at),
+            None => Some(i64::MIN),
+        };
         Some(Self {
             width: Duration::from_micros(member("width")?),
             keep: member("keep").map(Duration::from_micros),
             number: number(tape, tape.child(at, "number")?)?,
+            rows_from: bound("rows_from")?,
+            points_from: bound("points_from")?,
         })
     }
 }
@@ -103,24 +146,69 @@ impl SeriesDefinition {
         self.keep.is_some() || !self.rollups.is_empty()
     }
 
-    /// From which time on points are kept: whole windows of every rollup.
+    /// From which time on points are kept: whole windows of every rollup. None is of a series that
+    /// was purged, which keeps them for no time.
     pub(super) fn kept_from(&self, now: Micros) -> i64 {
         let Some(keep) = self.keep else { return i64::MIN };
+        if keep.is_zero() {
+            return i64::MAX;
+        }
         let from = now.0.saturating_sub(micros(keep));
         let start = |rollup: &Rollup| rollup.start(from).unwrap_or(i64::MIN);
         self.rollups.iter().map(start).min().unwrap_or(from)
     }
 
-    /// Numbers the rollups that the definition before did not have.
-    pub(crate) fn number_rollups(&mut self, before: &[Rollup], now: Micros) {
-        let greatest = before.iter().map(|rollup| rollup.number).max().unwrap_or(0);
-        let mut next = now.0.max(greatest.saturating_add(1));
-        for rollup in &mut self.rollups {
-            let known = before.iter().find(|known| known.width == rollup.width);
-            rollup.number = known.map_or(next, |known| known.number);
-            next = next.saturating_add(i64::from(known.is_none()));
+    /// That of a series all points of which are to go.
+    pub(super) fn purged() -> Self {
+        Self { keep: Some(Duration::ZERO), ..Self::new(ValueType::F64) }
+    }
+
+    /// From which window of a rollup on its points are there, so that these tell what they come to;
+    /// of windows before, rows alone do.
+    pub(super) fn points_from(&self, rollup: &Rollup, now: Micros) -> i64 {
+        match self.kept_from(now).max(rollup.points_from) {
+            i64::MIN => i64::MIN,
+            from => rollup.next_start(from),
         }
     }
+
+    /// Takes over what is known of the rollups that stay, of the definition before if there was
+    /// one, and numbers the others. One that is kept longer is another one where there are points
+    /// of windows whose rows have gone: it is made of these anew.
+    pub(crate) fn number_rollups(&mut self, before: Option<&Self>, now: Micros) {
+        let gone = before.map_or(i64::MIN, |before| before.gone_before(now));
+        let known = before.map_or(&[][..], |before| &before.rollups);
+        let greatest = known.iter().map(|rollup| rollup.number).max().unwrap_or(0);
+        let mut next = now.0.max(greatest.saturating_add(1));
+        for rollup in &mut self.rollups {
+            rollup.points_from = gone;
+            let known = known.iter().find(|known| known.width == rollup.width);
+            let lost = known.filter(|known| is_longer(rollup.keep, known.keep));
+            let lost = lost.map(|known| known.from(now));
+            match known {
+                Some(known) if lost.is_none_or(|lost| lost <= rollup.next_start(gone)) => {
+                    rollup.number = known.number;
+                    rollup.rows_from = lost.unwrap_or(known.rows_from);
+                }
+                _ => {
+                    rollup.number = next;
+                    rollup.rows_from = gone;
+                    next = next.saturating_add(1);
+                }
+            }
+        }
+    }
+
+    /// Before which time points may have gone by now.
+    fn gone_before(&self, now: Micros) -> i64 {
+        let earlier = self.rollups.iter().map(|rollup| rollup.points_from);
+        earlier.fold(self.kept_from(now), i64::max)
+    }
+}
+
+/// Whether something is kept for longer than it was.
+fn is_longer(keep: Option<Duration>, before: Option<Duration>) -> bool {
+    before.is_some_and(|before| keep.is_none_or(|keep| keep > before))
 }
 
 /// Refuses rollups and spans that cannot be.
@@ -162,7 +250,6 @@ fn micros(span: Duration) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::series::ValueType;
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -183,11 +270,12 @@ mod tests {
     fn a_rollup_that_comes_back_is_another_one() {
         let mut definition = SeriesDefinition::new(ValueType::F64);
         definition.rollups = vec![Rollup::new(SECOND), Rollup::new(2 * SECOND)];
-        definition.number_rollups(&[], Micros(7));
-        let before = definition.rollups.clone();
-        assert_eq!((before[0].number, before[1].number), (7, 8));
+        definition.number_rollups(None, Micros(7));
+        let mut before = definition.clone();
+        assert_eq!((before.rollups[0].number, before.rollups[1].number), (7, 8));
+        before.rollups.remove(0);
         definition.rollups = vec![Rollup::new(2 * SECOND), Rollup::new(SECOND)];
-        definition.number_rollups(&before[1..], Micros(8));
+        definition.number_rollups(Some(&before), Micros(8));
         assert_eq!((definition.rollups[0].number, definition.rollups[1].number), (8, 9));
     }
 

@@ -99,6 +99,20 @@ impl SeriesValue {
     }
 }
 
+impl SeriesValue {
+    /// The value of a type that is written the same way, if there is one: 7 as 7.0, or as text.
+    pub(crate) fn written_as(&self, value_type: ValueType) -> Option<Self> {
+        let text = self.to_string();
+        match value_type {
+            ValueType::F64 => text.parse().ok().map(Self::F64),
+            ValueType::F32 => text.parse().ok().map(Self::F32),
+            ValueType::I64 => text.parse().ok().map(Self::I64),
+            ValueType::Bool => text.parse().ok().map(Self::Bool),
+            ValueType::String => Some(Self::String(text)),
+        }
+    }
+}
+
 impl PartialEq for SeriesValue {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
@@ -150,6 +164,18 @@ mod tests {
             assert_eq!(ValueType::parse(value_type.name()).unwrap(), value_type);
         }
         assert_eq!(ValueType::parse("double").unwrap_err().kind(), ErrorKind::Invalid);
+    }
+
+    #[test]
+    fn a_value_is_of_another_type_if_it_is_written_the_same_way() {
+        let seven = SeriesValue::from(7.0);
+        assert_eq!(seven.written_as(ValueType::I64), Some(7.into()));
+        assert_eq!(seven.written_as(ValueType::String), Some("7".into()));
+        assert_eq!(seven.written_as(ValueType::Bool), None);
+        assert_eq!(SeriesValue::from(0.1).written_as(ValueType::F32), Some(SeriesValue::F32(0.1)));
+        assert_eq!(SeriesValue::F32(0.1).written_as(ValueType::F64), Some(0.1.into()));
+        assert_eq!(SeriesValue::from(7.5).written_as(ValueType::I64), None);
+        assert_eq!(SeriesValue::from(true).written_as(ValueType::String), Some("true".into()));
     }
 
     #[test]

@@ -66,6 +66,7 @@ impl Windows {
     /// # Errors
     /// `Invalid` if there is no such window or zone.
     pub fn parse(text: &str, zone: &str) -> Result<Self> {
+        let zone = time_zone(zone)?;
         let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
         let (number, unit) = text.split_at(digits);
         let count: i64 = number.parse().unwrap_or(0);
@@ -73,7 +74,7 @@ impl Windows {
         let calendar = CALENDAR.iter().find(|(name, _)| *name == unit);
         let kind = match (fixed, calendar) {
             (Some((_, micros)), _) => count.checked_mul(*micros).map(Kind::Fixed),
-            (_, Some((_, unit))) => Some(Kind::Calendar(*unit, count, time_zone(zone)?)),
+            (_, Some((_, unit))) => Some(Kind::Calendar(*unit, count, zone)),
             _ => None,
         };
         match kind {
@@ -106,7 +107,7 @@ impl Windows {
     /// `Invalid` if the calendar does not reach there.
     pub fn around(&self, time: Micros) -> Result<(Micros, Micros)> {
         let number = self.number(time.0)?;
-        Ok((Micros(self.start(number)?), Micros(self.start(number + 1)?)))
+        Ok((Micros(self.start(number)), Micros(self.start(number + 1))))
     }
 
     /// Whether they are those of a width, counted from the Unix epoch.
@@ -131,7 +132,7 @@ impl Windows {
             Kind::Calendar(..) => {}
         }
         for number in self.number(first)?..=self.number(last)? {
-            if self.start(number)? % width != 0 {
+            if self.start(number) % width != 0 {
                 return Ok(false);
             }
         }
@@ -151,26 +152,31 @@ impl Windows {
             .date();
         let mut number = unit.since_start(day).div_euclid(count);
         // Where a change of the clock takes midnight, the day begins before or after it.
-        while self.start(number)? > time {
+        while self.start(number) > time {
             number -= 1;
         }
-        while self.start(number + 1)? <= time {
+        while self.start(number + 1) <= time {
             number += 1;
         }
         Ok(number)
     }
 
-    /// When a window begins. Those of a fixed width at the ends of all time are cut there.
-    pub(crate) fn start(&self, number: i64) -> Result<i64> {
+    /// When a window begins. Those of a fixed width at the ends of all time are cut there, those of
+    /// a calendar at its ends.
+    pub(crate) fn start(&self, number: i64) -> i64 {
         let (unit, count, zone) = match &self.kind {
-            Kind::Fixed(width) => return Ok(number.saturating_mul(*width)),
-            Kind::Whole if number <= 0 => return Ok(i64::MIN),
-            Kind::Whole => return Ok(i64::MAX),
+            Kind::Fixed(width) => return number.saturating_mul(*width),
+            Kind::Whole if number <= 0 => return i64::MIN,
+            Kind::Whole => return i64::MAX,
             Kind::Calendar(unit, count, zone) => (*unit, *count, zone),
         };
         let day = number.checked_mul(count).and_then(|units| unit.day(units));
         let midnight = day.and_then(|day| day.to_zoned(zone.clone()).ok());
-        Ok(midnight.ok_or_else(beyond_calendar)?.timestamp().as_microsecond())
+        match midnight {
+            Some(midnight) => midnight.timestamp().as_microsecond(),
+            None if number < 0 => Timestamp::MIN.as_microsecond(),
+            None => Timestamp::MAX.as_microsecond() + 1,
+        }
     }
 }
 
@@ -298,12 +304,28 @@ mod tests {
     }
 
     #[test]
+    fn the_last_windows_of_a_calendar_end_with_it() {
+        let last = Timestamp::MAX.as_second() * 1_000_000;
+        for unit in ["1d", "1w", "5mo", "1y", "900y"] {
+            for zone in ["UTC", "Asia/Tokyo"] {
+                let windows = Windows::parse(unit, zone).unwrap();
+                let (start, end) = windows.around(Micros(last)).unwrap();
+                assert!(start.0 < last && end.0 > last, "{unit} {zone}: {start} to {end}");
+                let first = Timestamp::MIN.as_microsecond();
+                let (start, end) = windows.around(Micros(first)).unwrap();
+                assert!(start.0 == first && end.0 > first, "{unit} {zone}: {start} to {end}");
+            }
+        }
+    }
+
+    #[test]
     fn what_is_no_window_is_refused() {
         for text in ["", "m", "0s", "-1s", "1.5h", "5 m", "5x", "99999999999999999999s"] {
             let refused = Windows::parse(text, "UTC").unwrap_err();
             assert_eq!(refused.kind(), ErrorKind::Invalid, "{text}");
         }
         assert!(Windows::parse("1d", "Mars/Olympus").is_err());
+        assert!(Windows::parse("1s", "Mars/Olympus").is_err());
         assert!(Windows::of_width(Micros(0)).is_err());
         let days = Windows::parse("1d", "UTC").unwrap();
         assert_eq!(days.around(Micros(i64::MAX)).unwrap_err().kind(), ErrorKind::Invalid);

@@ -110,7 +110,7 @@ impl Columns {
     /// Adds what appends them to the changes of a commit.
     pub(crate) fn add_to(&self, changes: &mut SeriesChanges) -> Result<()> {
         for column in self.all.iter().take(self.used) {
-            changes.append_all(column.series, Cow::Owned(column.points()?));
+            changes.append(column.series, Cow::Owned(column.points()?), column.lossy)?;
         }
         Ok(())
     }
@@ -141,9 +141,7 @@ impl Column {
     fn points(&self) -> Result<Points> {
         let times = self.points.iter().map(|point| point.0).collect();
         let values = values(self.value_type, self.points.iter().map(|point| point.1));
-        let points = Points::from_columns(times, values, self.qualities.clone())?;
-        // The definition of the series was refused if this cannot be done with its values.
-        Ok(self.lossy.and_then(|lossy| lossy.of(&points).ok()).unwrap_or(points))
+        Points::from_columns(times, values, self.qualities.clone())
     }
 }
 

@@ -82,7 +82,7 @@ impl Transaction {
         if !rule.define(&mut definition) {
             return Ok(false);
         }
-        definition.number_rollups(&before.definition.rollups, changed);
+        definition.number_rollups(Some(&before.definition), changed);
         writer.put_series(&SeriesInfo { definition, changed, ..before })?;
         Ok(true)
     }

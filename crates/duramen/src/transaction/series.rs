@@ -3,6 +3,7 @@
 //! The turn of the documents' catalogue comes before that of the series', because the two share
 //! their names.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::{Aim, Transaction};
@@ -12,7 +13,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::manifest::Feature;
 use crate::series::changes::SeriesChanges;
 use crate::series::span::TimeSpan;
-use crate::series::{self, Points, SeriesDefinition, SeriesInfo, SeriesRule, series_number, tags};
+use crate::series::{
+    self, Points, Rollup, SeriesDefinition, SeriesInfo, SeriesRule, series_number, tags,
+};
 use crate::tree::Tree;
 use crate::tree::cell_key::TreeId;
 
@@ -77,7 +80,7 @@ impl Transaction {
             {
                 rule.define(&mut definition);
             }
-            definition.number_rollups(&[], now);
+            definition.number_rollups(None, now);
             writer.put_series(&SeriesInfo {
                 name,
                 definition,
@@ -97,7 +100,10 @@ impl Transaction {
         // Names are one namespace, whose turn comes first.
         self.catalogue()?;
         let writer = self.take(TreeId::SERIES)?;
-        let put = writer.take_series_numbers(0).and_then(|_| writer.put_series(info));
+        // Rows are not in a dump: they are made of the points that are there.
+        let mut info = info.clone();
+        info.definition.rollups.iter_mut().for_each(Rollup::begin_anew);
+        let put = writer.take_series_numbers(0).and_then(|_| writer.put_series(&info));
         self.note(put)
     }
 
@@ -121,7 +127,7 @@ impl Transaction {
         }
         let changed = self.engine.now();
         let mut definition = definition.clone();
-        definition.number_rollups(&before.definition.rollups, changed);
+        definition.number_rollups(Some(&before.definition), changed);
         let info = SeriesInfo { definition, changed, ..before };
         self.aim = Aim::Adding;
         let put = self.take(TreeId::SERIES)?.put_series(&info);
@@ -156,12 +162,66 @@ impl Transaction {
     }
 
     /// Deletes a series: it is not there from this commit on, and its name is free. Snapshots of
-    /// the database from before still read it.
+    /// the database from before still read it, as far as its points are kept.
     pub fn delete_series(&mut self, name: &str) -> Result<()> {
         let before = self.write_series(name)?;
         self.aim.let_go();
-        let removed = self.take(TreeId::SERIES)?.remove_series(&before);
+        let writer = self.take(TreeId::SERIES)?;
+        let mut removed = writer.remove_series(&before);
+        if before.definition.has_tiers() {
+            removed = removed.and_then(|()| writer.put_dropped_series(&before));
+        }
         self.note(removed)
+    }
+
+    /// Deletes a series for good, together with all those that had this name last and were deleted
+    /// before: nobody reads their points any more, as of no commit, and merges of segments let them
+    /// go. How many series that were.
+    ///
+    /// ```
+    /// # use duramen::{CommitOptions, Database, Micros, SeriesDefinition, ValueType};
+    /// # let db = Database::memory()?;
+    /// let level = db.create_series("tank/level", &SeriesDefinition::new(ValueType::I64))?;
+    /// level.append(Micros(1), 10, &CommitOptions::default())?;
+    /// let before = db.snapshot();
+    /// let mut transaction = db.transaction();
+    /// assert_eq!(transaction.purge_series("tank/level")?, 1);
+    /// transaction.commit(&CommitOptions::default())?;
+    /// assert!(before.series("tank/level")?.range(..)?.read()?.is_empty());
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `NotFound` if there is no series of this name, and none that was deleted has points yet.
+    pub fn purge_series(&mut self, name: &str) -> Result<u64> {
+        check_name(name)?;
+        self.engine.journal()?;
+        let writer = self.take(TreeId::SERIES)?;
+        let (tree, revision) = (Arc::clone(&writer.tree), writer.revision);
+        let live = tags::find(&tree, name, revision)?;
+        let mut purged = Vec::new();
+        for (number, last) in tags::last_names(&tree, revision)? {
+            if last != name {
+                continue;
+            }
+            let known = tags::tiered(&tree, number, revision)?;
+            if !known.is_some_and(|info| info.is_purged()) {
+                purged.push(number);
+            }
+        }
+        if purged.is_empty() {
+            self.wait_published(&tree)?;
+            return Err(tags::no_series(name));
+        }
+        self.aim.let_go();
+        let now = self.engine.now();
+        let writer = self.take(TreeId::SERIES)?;
+        let mut done = live.map_or(Ok(()), |info| writer.remove_series(&info));
+        for number in &purged {
+            done = done.and_then(|()| writer.put_dropped_series(&SeriesInfo::purged(*number, now)));
+        }
+        self.note(done)?;
+        Ok(purged.len() as u64)
     }
 
     /// Appends points to a series, in any order of their times: where there is a point of that
@@ -171,11 +231,7 @@ impl Transaction {
         let info = self.series_info(name)?;
         series::check_type(&info, points)?;
         self.aim = Aim::Adding;
-        match info.definition.lossy {
-            Some(lossy) => self.points.append(info.number, &lossy.of(points)?),
-            None => self.points.append(info.number, points),
-        }
-        Ok(())
+        self.points.append(info.number, Cow::Borrowed(points), info.definition.lossy)
     }
 
     /// Deletes the points of a span of time; see [`Series::delete`](crate::Series::delete).

@@ -420,9 +420,14 @@ pub(crate) fn points(column: &[u8], key: PointsKey) -> Vec<u8> {
     bytes
 }
 
+/// The columns of all rollups of a series.
+pub(crate) fn all_rollups(series: TreeId) -> Vec<u8> {
+    start(series, 13)
+}
+
 /// All columns of a rollup of a series.
 pub(crate) fn rollups(series: TreeId, rollup: i64) -> Vec<u8> {
-    let mut bytes = start(series, 13);
+    let mut bytes = all_rollups(series);
     bytes.extend(biased(rollup).to_be_bytes());
     bytes
 }

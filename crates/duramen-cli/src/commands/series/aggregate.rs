@@ -181,7 +181,7 @@ impl Serialize for Row<'_> {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "seconds with their fraction")]
-fn seconds(micros: &SeriesValue) -> SeriesValue {
+pub(super) fn seconds(micros: &SeriesValue) -> SeriesValue {
     match micros {
         SeriesValue::I64(micros) => (*micros as f64 / 1e6).into(),
         other => other.clone(),

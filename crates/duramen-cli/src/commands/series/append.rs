@@ -3,7 +3,9 @@
 use std::io::{self, Write};
 
 use clap::Args;
-use duramen::{ErrorKind, Points, Quality, SeriesDefinition, Transaction, ValueType};
+use duramen::{
+    Database, ErrorKind, Micros, Points, Quality, SeriesDefinition, Transaction, ValueType,
+};
 use serde::Serialize;
 
 use super::point::{self, Written};
@@ -69,24 +71,35 @@ impl Append {
             None => (time("now")?, &self.first),
         };
         let value = Written::Text(value.clone());
-        let database = if self.create {
-            self.database.open_or_create(session)?
+        let write = |database: &Database| self.append(database, time, &value);
+        let (commit, created) = if self.create {
+            self.database.write_or_create(session, write)?
         } else {
-            self.database.open(session)?
+            write(&self.database.open(session)?)?
         };
+        if let Some(value_type) = created {
+            eprintln!("created the series {} of type {value_type}", self.name);
+        }
+        output.record(&Appended { series: &self.name, points: 1, commit })?;
+        Ok(Success::Done)
+    }
+
+    /// The commit, and the type of the series if that was made.
+    fn append(
+        &self,
+        database: &Database,
+        time: Micros,
+        value: &Written,
+    ) -> Result<(u64, Option<ValueType>)> {
         let mut transaction = database.transaction();
-        let (value_type, is_new) = self.type_or_create(&mut transaction, &value)?;
+        let (value_type, is_new) = self.type_or_create(&mut transaction, value)?;
         let mut points = Points::new(value_type);
         let value = value.of_type(value_type);
         let value = value.map_err(|error| error.in_context(format!("series {:?}", self.name)))?;
         points.push(time, value, self.quality)?;
         transaction.append_points(&self.name, &points)?;
         let commit = transaction.commit(&self.note.options())?.sequence.0;
-        if is_new {
-            eprintln!("created the series {} of type {value_type}", self.name);
-        }
-        output.record(&Appended { series: &self.name, points: 1, commit })?;
-        Ok(Success::Done)
+        Ok((commit, is_new.then_some(value_type)))
     }
 
     /// The type of the series' values, and whether it is made with them.

@@ -1,12 +1,13 @@
 //! `duramen series create`: a series with what is to be known of it.
 
 use clap::Args;
-use duramen::{CommitOptions, Lossy, SeriesDefinition, Thinning, ValueType};
+use duramen::{Database, Lossy, SeriesDefinition, Thinning, ValueType};
 
 use super::{parse_label, parse_type};
 use crate::Result;
 use crate::arguments::WriteDatabase;
 use crate::arguments::edit::Note;
+use crate::commands::retain::parse_span;
 use crate::exit::Success;
 use crate::output::Output;
 use crate::session::Session;
@@ -16,7 +17,7 @@ Examples:
   duramen series create plant.duramen boiler/7/temp --unit C --label site=north
   duramen series create plant.duramen boiler/7/on --type bool --description 'burner is lit'
   duramen series create plant.duramen boiler/7/temp --change --display 0..120
-  duramen series create plant.duramen boiler/7/flow --lossy door:0.25
+  duramen series create plant.duramen boiler/7/flow --lossy door:0.25:10m
 
 The database is created if it is missing. With --change it says something else of a series that is
 there: what is not given is as it was, and the type stays.";
@@ -45,9 +46,10 @@ pub(super) struct Create {
     /// Between which values it is usually shown
     #[arg(long, value_name = "LOW..HIGH", value_parser = parse_display, allow_hyphen_values = true)]
     display: Option<(f64, f64)>,
-    /// What is given up of the values, within a tolerance: door (swinging door), band (dead band),
-    /// steps (at most 65,536 in a range), or none
-    #[arg(long, value_name = "door:X|band:X|steps:LOW..HIGH|none", value_parser = parse_lossy)]
+    /// What is given up of the values, within a tolerance: door (swinging door) or band (dead
+    /// band), maybe with the longest gap that they may leave, as in door:0.25:10m; steps (at most
+    /// 65,536 in a range), as in steps:0..120; or none
+    #[arg(long, value_name = "HOW", value_parser = parse_lossy)]
     lossy: Option<Lossiness>,
     /// Change a series that is there
     #[arg(long)]
@@ -58,12 +60,19 @@ pub(super) struct Create {
 
 impl Create {
     pub(super) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
-        let database = if self.change {
-            self.database.open(session)?
+        if self.change {
+            self.write(&self.database.open(session)?)?;
         } else {
-            self.database.open_or_create(session)?
-        };
-        let options: CommitOptions = self.note.options();
+            self.database.write_or_create(session, |database| self.write(database))?;
+        }
+        let did = if self.change { "changed" } else { "created" };
+        if !output.style.json {
+            output.line(format_args!("{did} the series {}", self.name))?;
+        }
+        Ok(Success::Done)
+    }
+
+    fn write(&self, database: &Database) -> Result<()> {
         let mut transaction = database.transaction();
         if self.change {
             let definition = transaction.series_info(&self.name)?.definition;
@@ -72,12 +81,8 @@ impl Create {
             let definition = SeriesDefinition::new(ValueType::F64);
             transaction.create_series(&self.name, &self.defined(definition))?;
         }
-        transaction.commit(&options)?;
-        let did = if self.change { "changed" } else { "created" };
-        if !output.style.json {
-            output.line(format_args!("{did} the series {}", self.name))?;
-        }
-        Ok(Success::Done)
+        transaction.commit(&self.note.options())?;
+        Ok(())
     }
 
     /// A definition with what is said.
@@ -100,18 +105,27 @@ struct Lossiness(Option<Lossy>);
 
 fn parse_lossy(text: &str) -> Result<Lossiness, String> {
     let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
-    let tolerance = || rest.parse::<f64>().ok();
+    let thinned = || {
+        let (tolerance, gap) = match rest.split_once(':') {
+            Some((tolerance, gap)) => (tolerance, Some(parse_span(gap).ok()?.as_micros())),
+            None => (rest, None),
+        };
+        Some((tolerance.parse::<f64>().ok()?, gap.map(i64::try_from).transpose().ok()?))
+    };
     let lossy = match kind {
         "none" if rest.is_empty() => return Ok(Lossiness(None)),
-        "door" => tolerance()
-            .map(|tolerance| Lossy::Thinned(Thinning::SwingingDoor { tolerance, gap_us: None })),
-        "band" => tolerance().map(|band| Lossy::Thinned(Thinning::DeadBand { band, gap_us: None })),
+        "door" => thinned().map(|(tolerance, gap_us)| {
+            Lossy::Thinned(Thinning::SwingingDoor { tolerance, gap_us })
+        }),
+        "band" => {
+            thinned().map(|(band, gap_us)| Lossy::Thinned(Thinning::DeadBand { band, gap_us }))
+        }
         "steps" => parse_display(rest).ok().map(|(low, high)| Lossy::Quantised { low, high }),
         _ => None,
     };
     lossy
         .map(|lossy| Lossiness(Some(lossy)))
-        .ok_or_else(|| format!("{text:?} is neither door:0.5, band:0.5, steps:0..120 nor none"))
+        .ok_or_else(|| format!("{text:?} is neither door:0.5, band:0.5:10m, steps:0..120 nor none"))
 }
 
 fn parse_display(text: &str) -> Result<(f64, f64), String> {

@@ -16,7 +16,8 @@ Examples:
   duramen series delete plant.duramen boiler/7/temp --all
 
 As of earlier commits the points are still there. The series stays; `duramen series drop` takes it
-out of the catalogue.";
+out of the catalogue. Of rollups whose points are not kept any more whole windows go; one that the
+span cuts stays as it is.";
 
 /// Delete the points of a span of time
 #[derive(Debug, Args)]
@@ -45,8 +46,12 @@ impl Delete {
         let bounds = self.span.bounds()?;
         let series = self.database.open(session)?.series(&self.name)?;
         let commit = series.delete(bounds, &self.note.options())?.sequence;
-        if !output.style.json {
-            output.line(format_args!("{}: deleted in commit c{commit}", self.name))?;
+        if output.style.json {
+            return Ok(Success::Done);
+        }
+        match commit.0 {
+            0 => output.line(format_args!("{}: there is no time in the span", self.name))?,
+            _ => output.line(format_args!("{}: deleted in commit c{commit}", self.name))?,
         }
         Ok(Success::Done)
     }

@@ -76,6 +76,10 @@ impl Format {
 
 impl Export {
     pub(super) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
+        if self.wide && self.format == Some(Format::Ndjson) {
+            let message = "--wide is a form of CSV: leave out --format ndjson".to_owned();
+            return Err(Failure::Usage(message));
+        }
         let database = self.database.open(session)?;
         let snapshot = database.snapshot();
         let found = self.which.find(&snapshot)?;

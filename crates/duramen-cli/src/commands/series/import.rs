@@ -142,13 +142,13 @@ impl Import {
         let format = Format::of(self.format, &self.file);
         let mut lines = source::lines(input::lines(&self.file)?, format, &self.layout)
             .map_err(|error| error.in_context(input::name(&self.file)))?;
-        let database = if self.create {
-            self.database.open_or_create(session)?
-        } else {
-            self.database.open(session)?
-        };
-        let mut columns = Columns::new(&database, self.create, self.value_type);
+        // One that is missing is made when there is something to write.
+        let is_missing = self.create && self.database.is_missing();
+        let known = if is_missing { Database::memory()? } else { self.database.open(session)? };
+        let mut columns = Columns::new(&known, self.create, self.value_type);
         let bad = self.read(&mut *lines, &mut columns)?;
+        let database =
+            if is_missing { self.database.open_or_create(session)? } else { known.clone() };
         let imported = commit(&database, &columns, (&self.note.options(), bad))?;
         output.record(&imported)?;
         Ok(Success::Done)

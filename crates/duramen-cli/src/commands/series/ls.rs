@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::time::Duration;
 
 use clap::Args;
 use duramen::{Lossy, SeriesInfo, Thinning};
@@ -9,6 +10,7 @@ use serde::Serialize;
 
 use super::Which;
 use crate::arguments::ReadDatabase;
+use crate::commands::retain::format_span;
 use crate::exit::Success;
 use crate::output::{Output, Palette, Record, one_line};
 use crate::session::Session;
@@ -76,10 +78,19 @@ impl<'a> Line<'a> {
 /// As `series create --lossy` takes it.
 fn lossy_text(lossy: Lossy) -> String {
     match lossy {
-        Lossy::Thinned(Thinning::SwingingDoor { tolerance, .. }) => format!("door:{tolerance}"),
-        Lossy::Thinned(Thinning::DeadBand { band, .. }) => format!("band:{band}"),
+        Lossy::Thinned(Thinning::SwingingDoor { tolerance, gap_us }) => {
+            format!("door:{tolerance}{}", gap_text(gap_us))
+        }
+        Lossy::Thinned(Thinning::DeadBand { band, gap_us }) => {
+            format!("band:{band}{}", gap_text(gap_us))
+        }
         Lossy::Quantised { low, high } => format!("steps:{low}..{high}"),
     }
+}
+
+fn gap_text(gap_us: Option<i64>) -> String {
+    let gap = gap_us.map(|gap| Duration::from_micros(gap.unsigned_abs()));
+    gap.map_or(String::new(), |gap| format!(":{}", format_span(gap)))
 }
 
 impl Record for Line<'_> {

@@ -116,8 +116,8 @@ impl Written {
             }
             Self::Typed(value) => value.value_type(),
             Self::Float(_) => ValueType::F64,
-            Self::Text(text) if text.parse::<f64>().is_ok() => ValueType::F64,
-            Self::Text(text) if text.parse::<bool>().is_ok() => ValueType::Bool,
+            Self::Text(text) if text.trim().parse::<f64>().is_ok() => ValueType::F64,
+            Self::Text(text) if text.trim().parse::<bool>().is_ok() => ValueType::Bool,
             // What JSON cannot write as a number.
             Self::Quoted(text) if text.parse().is_ok_and(|float: f64| !float.is_finite()) => {
                 ValueType::F64
@@ -136,19 +136,21 @@ impl Written {
             }
             Self::Float(text) | Self::Text(text) | Self::Quoted(text) => text,
         };
+        // Blanks are a part of text alone.
+        let number = text.trim();
         let parsed = match value_type {
-            ValueType::F64 => text
+            ValueType::F64 => number
                 .parse()
                 .ok()
-                .filter(|float: &f64| is_as_written(float.is_infinite(), text))
+                .filter(|float: &f64| is_as_written(float.is_infinite(), number))
                 .map(SeriesValue::F64),
-            ValueType::F32 => text
+            ValueType::F32 => number
                 .parse()
                 .ok()
-                .filter(|float: &f32| is_as_written(float.is_infinite(), text))
+                .filter(|float: &f32| is_as_written(float.is_infinite(), number))
                 .map(SeriesValue::F32),
-            ValueType::I64 => text.parse().ok().map(SeriesValue::I64),
-            ValueType::Bool => text.parse().ok().map(SeriesValue::Bool),
+            ValueType::I64 => number.parse().ok().map(SeriesValue::I64),
+            ValueType::Bool => number.parse().ok().map(SeriesValue::Bool),
             ValueType::String => Some(SeriesValue::String(text.clone())),
         };
         parsed.ok_or_else(|| {
@@ -212,6 +214,10 @@ mod tests {
         assert!(
             float.of_type(ValueType::I64).is_err() && float.of_type(ValueType::String).is_err()
         );
+        let spaced = Written::Text(" 1.5 ".to_owned());
+        assert_eq!(spaced.of_type(ValueType::F64).unwrap(), SeriesValue::F64(1.5));
+        assert_eq!(spaced.of_type(ValueType::String).unwrap(), " 1.5 ".into());
+        assert_eq!(spaced.likely_type().unwrap(), ValueType::F64);
         let huge = Written::Text("1e999".to_owned());
         assert!(huge.of_type(ValueType::F64).is_err() && huge.of_type(ValueType::F32).is_err());
     }

@@ -48,11 +48,15 @@ impl Range {
     pub(super) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
         let interruption = Interruption::watch()?;
         let (limit, reverse, bounding) = (self.limit, self.reverse, self.bounding);
+        let snapshot = match self.cursor {
+            Some(cursor) => self.series.open_at(session, cursor.sequence)?,
+            None => self.series.open(session)?,
+        };
         let mut range = if let Some(cursor) = self.cursor {
-            self.series.open_at(session, cursor.sequence)?.resume(cursor, limit)?
+            snapshot.resume(cursor, limit)?
         } else {
             let options = RangeOptions { limit, reverse, bounding };
-            self.series.open(session)?.range_with(self.span.bounds()?, &options)?
+            snapshot.range_with(self.span.bounds()?, &options)?
         };
         for points in range.by_ref() {
             for point in points?.iter() {
@@ -63,7 +67,9 @@ impl Range {
                 return Err(Failure::Interrupted("interrupted".to_owned()));
             }
         }
-        if let Some(cursor) = range.cursor() {
+        if let Some(cursor) = range.cursor()
+            && snapshot.resume(cursor, Some(1))?.next().is_some()
+        {
             eprintln!("there is more: --cursor {cursor}");
         }
         Ok(Success::Done)

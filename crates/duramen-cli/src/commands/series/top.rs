@@ -3,12 +3,12 @@
 use std::io::{self, Write};
 
 use clap::Args;
-use duramen::{SeriesFilter, SeriesValue, TopOptions, ValueType};
+use duramen::{Aggregate, SeriesFilter, SeriesValue, TopOptions, ValueType};
 use serde::{Serialize, Serializer};
 
-use super::aggregate::{Quality, parse};
+use super::aggregate::{Quality, parse, seconds};
 use super::point::JsonValue;
-use super::{SeriesMoment, Span, parse_label};
+use super::{SeriesMoment, Span, parse_label, parse_type};
 use crate::Result;
 use crate::arguments::ReadDatabase;
 use crate::exit::{Failure, Success};
@@ -39,6 +39,9 @@ pub(super) struct Top {
     /// Only series with this label
     #[arg(long = "label", value_name = "NAME=VALUE", value_parser = parse_label)]
     labels: Vec<(String, String)>,
+    /// Only series of this type: f64, f32, i64, bool or string
+    #[arg(long = "type", value_name = "TYPE", value_parser = parse_type)]
+    value_type: Option<ValueType>,
     #[command(flatten)]
     span: Span,
     /// At most this many
@@ -57,9 +60,14 @@ pub(super) struct Top {
 impl Top {
     pub(super) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
         let snapshot = self.at.of(&self.database.open(session)?)?;
-        let aggregate = parse(&self.what, ValueType::F64).map_err(Failure::Usage)?;
+        let aggregate = match self.what.strip_prefix("in:") {
+            // Of each series it is the value of its type that is written so.
+            Some(state) => Aggregate::DurationIn(state.into()),
+            None => parse(&self.what, ValueType::F64).map_err(Failure::Usage)?,
+        };
+        let is_duration = matches!(aggregate, Aggregate::DurationIn(_));
         let labels = self.labels.iter().cloned().collect();
-        let filter = SeriesFilter { glob: self.glob.clone(), labels, value_type: None };
+        let filter = SeriesFilter { glob: self.glob.clone(), labels, value_type: self.value_type };
         let options = TopOptions {
             quality: self.quality.filter(),
             count: self.limit,
@@ -67,6 +75,7 @@ impl Top {
             ..TopOptions::new(aggregate)
         };
         for (info, value) in snapshot.top_series(&filter, self.span.bounds()?, &options)? {
+            let value = if is_duration { seconds(&value) } else { value };
             output.record(&Line { name: &info.name, value })?;
         }
         Ok(Success::Done)

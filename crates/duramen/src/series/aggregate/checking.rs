@@ -15,7 +15,8 @@ impl SeriesSnapshot {
     pub(crate) fn check_rollups(&self, tell: &mut dyn FnMut(String)) -> Result<()> {
         let Some(info) = self.tiers()? else { return Ok(()) };
         for rollup in &info.definition.rollups {
-            let from = self.kept_from(&info).max(rollup.from(self.now()));
+            let now = self.now();
+            let from = info.definition.points_from(rollup, now).max(rollup.from(now));
             let differs = self.differing_window(rollup, from)?;
             if let Some((start, row)) = differs {
                 let (start, width) = (Micros(start), rollup.width);

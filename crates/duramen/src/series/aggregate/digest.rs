@@ -61,7 +61,13 @@ fn exact(numbers: &[f64], shares: &[f64]) -> Option<Vec<f64>> {
     let at = |share: &f64| {
         let place = share * last as f64;
         let (below, above) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
-        below + (above - below) * place.fract()
+        let (distance, share) = (above - below, place.fract());
+        // Between the ends of what a float can be there is more than a float.
+        if distance.is_finite() {
+            below + distance * share
+        } else {
+            below.mul_add(1.0 - share, above * share)
+        }
     };
     Some(shares.iter().map(at).collect())
 }
@@ -76,6 +82,13 @@ mod tests {
         assert_eq!(digest.percentiles(&[0.5]), None);
         digest.add([4.0, f64::INFINITY, 1.0, 3.0, 2.0].into_iter());
         assert_eq!(digest.percentiles(&[0.0, 0.5, 0.9, 1.0]), Some(vec![1.0, 2.5, 3.7, 4.0]));
+    }
+
+    #[test]
+    fn percentiles_between_the_greatest_numbers_are_finite() {
+        let mut digest = Digest::default();
+        digest.add([f64::MIN, f64::MAX].into_iter());
+        assert_eq!(digest.percentiles(&[0.5, 1.0]), Some(vec![0.0, f64::MAX]));
     }
 
     #[test]

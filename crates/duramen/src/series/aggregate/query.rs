@@ -69,32 +69,49 @@ impl SeriesSnapshot {
         span: impl RangeBounds<Micros>,
         options: &AggregateOptions,
     ) -> Result<WindowTable> {
-        let value_type = self.info().definition.value_type;
-        let Some((span, end)) = self.bounded(&span)? else {
-            return Stream::none(value_type, options);
-        };
+        match self.bounded(&span)? {
+            Some(bounded) => self.aggregate_bounded(bounded, options),
+            None => Stream::none(self.info().definition.value_type, options),
+        }
+    }
+
+    /// The same of a span in which values hold until an end.
+    pub(in crate::series) fn aggregate_bounded(
+        &self,
+        (span, end): (TimeSpan, i64),
+        options: &AggregateOptions,
+    ) -> Result<WindowTable> {
         let parts = self.parts((span, end), options)?;
         if parts.is_empty() {
-            return self.aggregate_part(Part::whole((span, end)), options);
+            return self.aggregate_bounded_alone((span, end), options);
         }
         let fill = if options.fill == Fill::None { Fill::None } else { Fill::Null };
         let unfilled = AggregateOptions { fill, ..options.clone() };
         let tables = on_all_processors(&parts, |part| self.aggregate_part(*part, &unfilled))?;
-        let mut all = Columns::new(&options.aggregates, value_type);
+        let mut all = Columns::new(&options.aggregates, self.info().definition.value_type);
         tables.into_iter().try_for_each(|table| all.append(table))?;
         Ok(all.finish(options.fill))
     }
 
-    /// The same, by one thread.
+    /// The same as [`Self::aggregate`], by one thread.
     pub(in crate::series) fn aggregate_alone(
         &self,
         span: &impl RangeBounds<Micros>,
         options: &AggregateOptions,
     ) -> Result<WindowTable> {
         match self.bounded(span)? {
-            Some(span) => self.aggregate_part(Part::whole(span), options),
+            Some(bounded) => self.aggregate_bounded_alone(bounded, options),
             None => Stream::none(self.info().definition.value_type, options),
         }
+    }
+
+    /// The same of a span in which values hold until an end.
+    pub(in crate::series) fn aggregate_bounded_alone(
+        &self,
+        bounded: (TimeSpan, i64),
+        options: &AggregateOptions,
+    ) -> Result<WindowTable> {
+        self.aggregate_part(Part::whole(bounded), options)
     }
 
     /// A long span in parts of whole windows that threads may share; none if it is short.
@@ -111,7 +128,7 @@ impl SeriesSnapshot {
         let width = span.last.abs_diff(span.first) / wanted as u64;
         for part in 1..wanted as u64 {
             let near = span.first.saturating_add_unsigned(width.saturating_mul(part));
-            let cut = options.windows.start(options.windows.number(near)?)?;
+            let cut = options.windows.start(options.windows.number(near)?);
             if cut > first && cut <= span.last {
                 let span = TimeSpan { first, last: cut - 1 };
                 parts.push(Part { span, end: cut, kept_blocks: 0 });
@@ -140,6 +157,10 @@ impl SeriesSnapshot {
             Some(after) if options.needs_neighbours() => self.one(Micros(after).., one)?,
             _ => None,
         };
+        // Of several series one may end later: its last window is one of all.
+        if end <= span.last {
+            stream.advance(span.last, after.as_ref())?;
+        }
         stream.finish(after.as_ref())
     }
 
@@ -158,11 +179,9 @@ impl SeriesSnapshot {
             bounded.first = first;
         }
         if bounded.last == i64::MAX {
-            let last = match self.outermost(Direction::Falling)? {
-                Some(last) => Some(last),
-                None => self.rows_alone()?.map(|rows| rows.last),
-            };
-            let Some(last) = last else { return Ok(None) };
+            let last = self.outermost(Direction::Falling)?;
+            let rows = self.rows_alone()?.map(|rows| rows.last);
+            let Some(last) = last.into_iter().chain(rows).max() else { return Ok(None) };
             (bounded.last, end) = (last, last);
         }
         Ok((bounded.first <= bounded.last).then_some((bounded, end)))

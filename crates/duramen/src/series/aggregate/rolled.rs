@@ -16,8 +16,8 @@ struct Plan {
     windows: TimeSpan,
     /// Spans of whole windows, rising, in which only the points tell.
     dirty: Vec<TimeSpan>,
-    /// From when on there are points.
-    kept_from: i64,
+    /// From which window on the points tell what it comes to.
+    points_from: i64,
 }
 
 /// Feeds a stream, and keeps how far that is.
@@ -139,10 +139,13 @@ impl SeriesSnapshot {
             let Some(windows) = self.windows(&stored, span)? else { continue };
             let width = rollup.micros();
             if options.windows.are_made_of(width, (windows.first, windows.last))? {
-                let kept_from = self.kept_from(&info);
-                let kept = TimeSpan { first: windows.first.max(kept_from), last: windows.last };
-                let dirty = dirty(&rollup, &young, kept);
-                return Ok(Some(Plan { stored, windows, dirty, kept_from }));
+                let points_from = info.definition.points_from(&rollup, self.now());
+                let deleted = young.deletes.iter().filter(|one| one.sequence <= self.sequence());
+                let gone = deleted.filter_map(|one| rollup.gone(one.span, points_from));
+                let gone = gone.filter_map(|gone| gone.and(windows));
+                let kept = TimeSpan { first: windows.first.max(points_from), last: windows.last };
+                let dirty = joined(gone.chain(dirty(&rollup, &young, kept)).collect());
+                return Ok(Some(Plan { stored, windows, dirty, points_from }));
             }
         }
         Ok(None)
@@ -151,14 +154,14 @@ impl SeriesSnapshot {
     /// The windows of rollups from which the points have gone; none if there are none.
     pub(super) fn rows_alone(&self) -> Result<Option<TimeSpan>> {
         let Some(info) = self.tiers()? else { return Ok(None) };
-        let Some(last) = self.kept_from(&info).checked_sub(1) else { return Ok(None) };
         let mut all: Option<TimeSpan> = None;
         for rollup in &info.definition.rollups {
             let stored = StoredRollup::new(&info, *rollup, self.place().0);
             let first = rollup.from(self.now());
-            if first > last {
+            let points_from = info.definition.points_from(rollup, self.now());
+            let Some(last) = points_from.checked_sub(1).filter(|last| first <= *last) else {
                 continue;
-            }
+            };
             stored.each(TimeSpan { first, last }, &[], &mut |table| {
                 let good = table.integers(Column::Good).unwrap_or_default();
                 let has_any = table.starts().iter().zip(good).filter(|(_, good)| **good > 0);
@@ -180,15 +183,9 @@ impl SeriesSnapshot {
         if reach.since > self.sequence() {
             return Ok(None);
         }
-        let rollup = &stored.rollup;
-        let width = rollup.micros();
-        let up = span.first.max(rollup.from(self.now())).checked_add(width - 1);
-        let first = up.and_then(|up| rollup.start(up));
+        let first = span.first.max(stored.rollup.from(self.now()));
         let end = span.last.saturating_add(1).min(reach.until);
-        let windows = first.zip(rollup.start(end));
-        Ok(windows
-            .filter(|(first, end)| first < end)
-            .map(|(first, end)| TimeSpan { first, last: end - 1 }))
+        Ok(stored.rollup.whole(first, end))
     }
 }
 
@@ -217,7 +214,7 @@ impl Feed<'_, '_> {
             return Ok(());
         }
         let is_later = row.as_of > self.snapshot.sequence().0;
-        if is_later && row.start >= self.plan.kept_from {
+        if is_later && row.start >= self.plan.points_from {
             let last = row.start + (self.plan.stored.rollup.micros() - 1);
             let span = TimeSpan { first: row.start, last };
             return self.snapshot.feed_points(self.stream, span, self.options);
@@ -241,7 +238,7 @@ fn is_of_summaries(options: &AggregateOptions) -> bool {
     options.quality == QualityFilter::Good && StoredRollup::has_all(&options.aggregates)
 }
 
-/// The windows in a span in which anything is young, as spans that rise and do not touch.
+/// The windows in a span in which anything is young.
 fn dirty(rollup: &Rollup, young: &Young, among: TimeSpan) -> Vec<TimeSpan> {
     let width = rollup.micros();
     let whole = |first: i64, last: i64| {
@@ -260,6 +257,11 @@ fn dirty(rollup: &Rollup, young: &Young, among: TimeSpan) -> Vec<TimeSpan> {
     }
     let deleted = young.deletes.iter().map(|delete| delete.span);
     spans.extend(deleted.filter_map(|span| whole(span.first, span.last)));
+    spans
+}
+
+/// The same times, as spans that rise and do not touch.
+fn joined(mut spans: Vec<TimeSpan>) -> Vec<TimeSpan> {
     spans.sort_unstable_by_key(|span| span.first);
     let mut apart: Vec<TimeSpan> = Vec::new();
     for span in spans {

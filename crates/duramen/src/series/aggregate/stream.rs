@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use super::columns::Columns;
 use super::digest::Digest;
-use super::window::{Area, Window};
+use super::window::{Area, Number, Window};
 use super::{Aggregate, AggregateOptions, Fill, WindowTable};
 use crate::error::Result;
 use crate::series::block::{Block, Summary, float};
@@ -26,7 +26,7 @@ pub(crate) struct Stream<'a> {
     span: (i64, i64),
     window: Window,
     /// The last number in windows before.
-    before: Option<(i64, f64)>,
+    before: Option<(i64, Number)>,
     /// The value that holds since the last point, unless that does not count.
     held: Option<(i64, SeriesValue)>,
     columns: Columns,
@@ -45,7 +45,8 @@ struct Needs {
 }
 
 impl Needs {
-    fn of(aggregates: &[Aggregate]) -> Self {
+    /// Of aggregates of a series of a type.
+    fn of(aggregates: &[Aggregate], value_type: ValueType) -> Self {
         let mut needs = Self::default();
         for aggregate in aggregates {
             match aggregate {
@@ -54,7 +55,8 @@ impl Needs {
                 Aggregate::TimeWeightedMean(_) => needs.held = true,
                 Aggregate::DurationIn(state) => {
                     needs.held = true;
-                    needs.states.push(state.clone());
+                    let own = state.written_as(value_type);
+                    needs.states.push(own.unwrap_or_else(|| state.clone()));
                 }
                 _ => {}
             }
@@ -69,17 +71,17 @@ pub(crate) struct Before {
     /// The last point.
     point: Option<Point>,
     /// The last number that counts.
-    number: Option<(i64, f64)>,
+    number: Option<(i64, Number)>,
 }
 
 impl Before {
     /// Adds a point before those that were added before. False if no more of them are needed.
     pub(crate) fn add(&mut self, point: Point, options: &AggregateOptions) -> bool {
         if options.quality.takes(point.quality) {
-            self.number = real(&point.value).map(|number| (point.time.0, number));
+            self.number = Number::of(&point.value).map(|number| (point.time.0, number));
         }
-        self.point.get_or_insert(point);
-        self.number.is_none() && Needs::of(&options.aggregates).numbers
+        let value_type = self.point.get_or_insert(point).value.value_type();
+        self.number.is_none() && Needs::of(&options.aggregates, value_type).numbers
     }
 }
 
@@ -99,13 +101,13 @@ impl<'a> Stream<'a> {
         before: Before,
     ) -> Result<Self> {
         options.check()?;
-        let needs = Needs::of(&options.aggregates);
+        let needs = Needs::of(&options.aggregates, value_type);
         let number = options.windows.number(span.0)?;
         let held = before.point.filter(|point| options.quality.takes(point.quality));
         Ok(Self {
             value_type,
             span,
-            window: open(options, (value_type, needs.states.len()), number)?,
+            window: open(options, (value_type, needs.states.len()), number),
             before: before.number,
             held: held.map(|point| (point.time.0, point.value)).filter(|_| needs.held),
             columns: Columns::new(&options.aggregates, value_type),
@@ -139,7 +141,7 @@ impl<'a> Stream<'a> {
         let (first, last) = block.time_range();
         let Some(summary) = block.summary() else { return Ok(false) };
         let number = self.options.windows.number(first.0)?;
-        if self.options.windows.start(number.saturating_add(1))? <= last.0 {
+        if self.options.windows.start(number.saturating_add(1)) <= last.0 {
             return Ok(false);
         }
         self.add_summary(first.0, summary)?;
@@ -204,7 +206,7 @@ impl<'a> Stream<'a> {
         self.advance(first, None)?;
         self.columns.extend(table.starts(), &columns);
         let next = self.options.windows.number(last)?.saturating_add(1);
-        self.window = open(self.options, (self.value_type, 0), next)?;
+        self.window = open(self.options, (self.value_type, 0), next);
         Ok(true)
     }
 
@@ -224,7 +226,7 @@ impl<'a> Stream<'a> {
     }
 
     /// Closes the windows before the one that a time is in, which `next` is the next point of.
-    fn advance(&mut self, time: i64, next: Option<&Point>) -> Result<()> {
+    pub(super) fn advance(&mut self, time: i64, next: Option<&Point>) -> Result<()> {
         if time < self.window.end {
             return Ok(());
         }
@@ -240,7 +242,7 @@ impl<'a> Stream<'a> {
             let is_kept = self.held.is_some() || self.options.fill != Fill::None;
             let open_number = if is_kept { self.window.number + 1 } else { number };
             let states = self.needs.states.len();
-            self.window = open(self.options, (self.value_type, states), open_number)?;
+            self.window = open(self.options, (self.value_type, states), open_number);
             self.columns.check_len()?;
         }
         Ok(())
@@ -284,7 +286,7 @@ impl<'a> Stream<'a> {
         }
         if self.needs.numbers {
             let number = |index: usize| {
-                let number = values.get_f64(index).filter(|number| !number.is_nan())?;
+                let number = Number::of(&values.get(index)?)?;
                 Some((*points.times().get(index)?, number))
             };
             let first = range.clone().filter(counts).find_map(number);
@@ -420,18 +422,18 @@ fn open(
     options: &AggregateOptions,
     (value_type, states): (ValueType, usize),
     number: i64,
-) -> Result<Window> {
-    Ok(Window {
+) -> Window {
+    Window {
         number,
-        start: options.windows.start(number)?,
-        end: options.windows.start(number + 1)?,
+        start: options.windows.start(number),
+        end: options.windows.start(number + 1),
         summary: Summary::none(value_type),
         digest: Digest::default(),
         numbers: None,
         step: Area::default(),
         linear: Area::default(),
         in_state: vec![0; states],
-    })
+    }
 }
 
 /// A value that is a number.

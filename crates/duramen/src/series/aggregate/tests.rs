@@ -48,6 +48,21 @@ fn column(table: &WindowTable, index: usize) -> Vec<Option<f64>> {
     (0..table.starts.len()).map(|row| column.get(row)?.as_f64()).collect()
 }
 
+/// They were subtracted as floats, which are 256 apart there.
+#[test]
+fn changes_of_great_integers_are_exact() {
+    let mut points = Points::new(ValueType::I64);
+    for (time, value) in [(0, i64::MAX - 9), (12, i64::MAX - 6), (25, i64::MAX), (31, i64::MIN)] {
+        points.push(Micros(time), value, Quality::GOOD).unwrap();
+    }
+    let options = AggregateOptions::new(vec![Aggregate::Delta, Aggregate::Rate], width(10));
+    let table = run((&points, (0, 40)), &options, 2).unwrap();
+    let all = 2_f64.powi(64);
+    assert_eq!(column(&table, 0), [0.0, 3.0, 6.0, -all].map(Some));
+    let rates = [None, Some(3.0 / 12e-6), Some(6.0 / 13e-6), Some(-all / 6e-6)];
+    assert_eq!(column(&table, 1), rates);
+}
+
 #[test]
 fn windows_are_what_they_come_to_by_hand() {
     let points = points(&[(0, 1.0), (4, 3.0), (6, 2.0), (25, 10.0), (29, 6.0)]);

@@ -15,12 +15,48 @@ pub(super) struct Window {
     pub(super) summary: Summary,
     pub(super) digest: Digest,
     /// The first and the last point that is a number.
-    pub(super) numbers: Option<((i64, f64), (i64, f64))>,
+    pub(super) numbers: Option<((i64, Number), (i64, Number))>,
     /// Value times microseconds, and microseconds, that values held as steps and as lines.
     pub(super) step: Area,
     pub(super) linear: Area,
     /// For each aggregate that counts the time in a state, how long.
     pub(super) in_state: Vec<i64>,
+}
+
+/// A number that counts, as it is stored.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Number {
+    Float(f64),
+    Integer(i64),
+}
+
+impl Number {
+    /// Of a value; none if it is not a number.
+    pub(super) fn of(value: &SeriesValue) -> Option<Self> {
+        match value {
+            SeriesValue::I64(value) => Some(Self::Integer(*value)),
+            value => value.as_f64().filter(|number| !number.is_nan()).map(Self::Float),
+        }
+    }
+
+    /// The difference, exact as long as a float can be.
+    fn minus(self, other: Self) -> f64 {
+        match (self, other) {
+            (Self::Integer(one), Self::Integer(other)) if one >= other => {
+                float(one.abs_diff(other))
+            }
+            (Self::Integer(one), Self::Integer(other)) => -float(one.abs_diff(other)),
+            (one, other) => one.as_float() - other.as_float(),
+        }
+    }
+
+    fn as_float(self) -> f64 {
+        match self {
+            Self::Float(value) => value,
+            Self::Integer(value) if value < 0 => -float(value.unsigned_abs()),
+            Self::Integer(value) => float(value.unsigned_abs()),
+        }
+    }
 }
 
 /// What values come to over time.
@@ -56,7 +92,7 @@ impl Window {
     pub(super) fn value(
         &self,
         (aggregate, state): (&Aggregate, usize),
-        before: Option<(i64, f64)>,
+        before: Option<(i64, Number)>,
     ) -> Option<SeriesValue> {
         let numbers = &self.summary.numbers;
         let count = float(numbers.count());
@@ -105,10 +141,10 @@ impl Window {
     }
 
     /// The microseconds between the numbers that a delta is between, and the delta.
-    fn change(&self, before: Option<(i64, f64)>) -> Option<(u64, f64)> {
+    fn change(&self, before: Option<(i64, Number)>) -> Option<(u64, f64)> {
         let (first, last) = self.numbers?;
         let from = before.unwrap_or(first);
-        Some((last.0.abs_diff(from.0), last.1 - from.1))
+        Some((last.0.abs_diff(from.0), last.1.minus(from.1)))
     }
 }
 

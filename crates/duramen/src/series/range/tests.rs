@@ -127,3 +127,22 @@ fn limits_hold_in_long_ranges() {
         assert_eq!(visited(range(), Points::new(ValueType::I64)).len(), limit);
     }
 }
+
+#[test]
+fn an_instant_has_neighbours() {
+    let db = Database::memory().unwrap();
+    let series = db.create_series("a", &crate::SeriesDefinition::new(ValueType::I64)).unwrap();
+    for time in 1..=5 {
+        series.append(Micros(time), time, &crate::CommitOptions::default()).unwrap();
+    }
+    let beside = |from: i64, to: i64| {
+        let options = RangeOptions { bounding: true, ..RangeOptions::default() };
+        let range = series.range_with(Micros(from)..Micros(to), &options);
+        range.unwrap().read().unwrap().times().to_vec()
+    };
+    assert_eq!(beside(3, 3), [2, 3]);
+    assert_eq!(beside(3, 4), [2, 3, 4]);
+    assert_eq!((beside(9, 9), beside(0, 0)), (vec![5], vec![1]));
+    assert_eq!(beside(4, 2), [0; 0]);
+    assert_eq!(beside(i64::MIN, i64::MIN), [0; 0]);
+}

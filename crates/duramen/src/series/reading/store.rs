@@ -3,14 +3,17 @@
 use std::sync::Arc;
 
 use super::Reading;
+use crate::engine::View;
 use crate::error::Result;
 use crate::memory::Memory;
 use crate::revision::CommitSequence;
+use crate::series::deletes;
 use crate::series::piece::Piece;
 use crate::series::source::{self, Course, Walk};
 use crate::series::value::ValueType;
 use crate::series::young::Delete;
 use crate::store::LiveSegments;
+use crate::tree::cell_key::{self, TreeId};
 
 /// Where points are read from, held so that several readings see the same.
 #[derive(Debug)]
@@ -26,6 +29,26 @@ pub(crate) struct PointStore {
 }
 
 impl PointStore {
+    /// What a view has of a series, up to a commit.
+    pub(crate) fn of(
+        view: &View,
+        (series, value_type): (TreeId, ValueType),
+        sequence: CommitSequence,
+    ) -> Result<Self> {
+        // What is young comes first: a checkpoint drops it only when segments have it.
+        let young = view.series.of(series);
+        let live = view.store.live();
+        Ok(Self {
+            value_type,
+            sequence,
+            young: young.pieces,
+            deletes: deletes::all(young.deletes, &live, series)?,
+            live,
+            column: cell_key::all_points(series),
+            memory: Arc::clone(view.store.memory()),
+        })
+    }
+
     /// Begins to read a course.
     pub(crate) fn read(&self, course: Course) -> Result<Reading> {
         let mut sources = source::young(self.young.clone(), course, &self.memory)?;

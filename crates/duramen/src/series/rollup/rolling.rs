@@ -1,5 +1,7 @@
 //! Writes the rows of the windows in which points are young, with the segment that gets them.
 
+use std::collections::BTreeMap;
+use std::iter::Peekable;
 use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
@@ -91,7 +93,6 @@ impl Rolling {
         segment: &mut SegmentWriter,
     ) -> Result<()> {
         let Some(info) = tags::tiered(&self.tags, series, self.head)? else { return Ok(()) };
-        let kept_from = info.definition.kept_from(self.now);
         let info = Arc::new(info);
         let snapshot = SeriesSnapshot::new(Arc::clone(&self.view), Arc::clone(&info), self.bound);
         let mut rollups = info.definition.rollups.clone();
@@ -100,11 +101,16 @@ impl Rolling {
         for rollup in rollups {
             let stored = StoredRollup::new(&info, rollup, &self.view);
             let before = stored.reach()?;
+            let points_from = info.definition.points_from(&rollup, self.now);
             let slices = Slices::new(&info, rollup, (self.bound, &mut *segment));
             let mut one = One { stored, snapshot: &snapshot, young, slices };
-            one.write_touched(kept_from..before.until)?;
-            let after =
-                if before.is_whole() { before } else { one.catch_up(before, &mut self.left)? };
+            let rows_from = rollup.from(self.now);
+            one.write_late(rows_from..points_from.min(before.until), points_from)?;
+            one.write_touched(points_from..before.until)?;
+            let mut after = before;
+            if !before.is_whole() && self.left > 0 {
+                after = one.catch_up(before.until.max(rows_from), &mut self.left)?;
+            }
             one.slices.flush()?;
             if before != after {
                 reached.push((cell_key::rolled(series, rollup.number), after));
@@ -141,6 +147,77 @@ impl One<'_> {
         starts.sort_unstable();
         starts.dedup();
         Ok(starts)
+    }
+
+    /// Writes windows whose points are not kept any more, so that they cannot be made anew: those
+    /// that were deleted, and those of which what is young comes behind all that their rows know.
+    fn write_late(&mut self, among: std::ops::Range<i64>, points_from: i64) -> Result<()> {
+        let width = self.stored.rollup.micros();
+        let late = self.touched(among)?;
+        let gone = self.gone(points_from)?;
+        let mut next_gone = gone.iter().copied().peekable();
+        for run in late.chunk_by(|one, next| one.checked_add(width) == Some(*next)) {
+            self.write_late_run(run, &mut next_gone)?;
+        }
+        next_gone.try_for_each(|start| self.write_nothing(start))
+    }
+
+    /// The windows before the ones that points tell of that were deleted as a whole, rising.
+    fn gone(&self, points_from: i64) -> Result<Vec<i64>> {
+        let mut starts: Vec<i64> = Vec::new();
+        for delete in &self.young.deletes {
+            if let Some(gone) = self.stored.rollup.gone(delete.span, points_from) {
+                self.stored.each(gone, &[], &mut |table| {
+                    starts.extend(table.starts());
+                    Ok(())
+                })?;
+            }
+        }
+        starts.sort_unstable();
+        starts.dedup();
+        Ok(starts)
+    }
+
+    fn write_nothing(&mut self, start: i64) -> Result<()> {
+        let value_type = self.snapshot.info().definition.value_type;
+        self.slices.push(start, Summary::none(value_type))
+    }
+
+    fn write_late_run(
+        &mut self,
+        run: &[i64],
+        gone: &mut Peekable<impl Iterator<Item = i64>>,
+    ) -> Result<()> {
+        let (Some(&first), Some(&last)) = (run.first(), run.last()) else { return Ok(()) };
+        let rollup = self.stored.rollup;
+        let span = TimeSpan { first, last: last.saturating_add(rollup.micros() - 1) };
+        let mut rows: BTreeMap<i64, Row> = BTreeMap::new();
+        self.stored.each_row(span, &mut |row| {
+            rows.insert(row.start, row);
+            Ok(())
+        })?;
+        let reading = self.read_young(Course { span, direction: Direction::Rising })?;
+        let mut summaries = Summaries::new(&rollup, reading);
+        while let Some((start, young)) = summaries.next()? {
+            while let Some(gone) = gone.next_if(|gone| *gone < start) {
+                self.write_nothing(gone)?;
+            }
+            // Of what was deleted since, nothing is among what is young.
+            let is_gone = gone.next_if_eq(&start).is_some();
+            let whole = rows.remove(&start).filter(|_| !is_gone).map(|row| row.summary);
+            let last = whole.as_ref().and_then(|whole| Some(whole.ends.as_ref()?.1.0.0));
+            if last.is_none_or(|last| self.first_young(start) > last) {
+                let whole = match whole {
+                    Some(mut whole) => {
+                        whole.add(&young);
+                        whole
+                    }
+                    None => young,
+                };
+                self.slices.push(start, whole)?;
+            }
+        }
+        Ok(())
     }
 
     fn write_touched(&mut self, among: std::ops::Range<i64>) -> Result<()> {
@@ -186,8 +263,7 @@ impl One<'_> {
     /// The rows that segments have of a span, if what is young only comes behind what they know:
     /// then nothing but that has to be read.
     fn known(&self, span: TimeSpan) -> Result<Option<Vec<Row>>> {
-        let is_near = |deleted: TimeSpan| deleted.first <= span.last && deleted.last >= span.first;
-        if self.young.deletes.iter().any(|delete| is_near(delete.span)) {
+        if self.is_deleted_near(span) {
             return Ok(None);
         }
         let (mut rows, mut is_known) = (Vec::new(), true);
@@ -201,6 +277,11 @@ impl One<'_> {
             Ok(())
         })?;
         Ok(is_known.then_some(rows))
+    }
+
+    /// Whether anything in a span was deleted since the last checkpoint.
+    fn is_deleted_near(&self, span: TimeSpan) -> bool {
+        self.young.deletes.iter().any(|delete| delete.span.and(span).is_some())
     }
 
     /// The first time from `from` on of anything that is young.
@@ -221,12 +302,9 @@ impl One<'_> {
         Ok(Reading::new(value_type, course, sources, as_of))
     }
 
-    /// Writes windows that were never written; how far the rollup reaches then.
-    fn catch_up(&mut self, before: Reach, left: &mut usize) -> Result<Reach> {
-        if *left == 0 {
-            return Ok(before);
-        }
-        let span = TimeSpan { first: before.until, last: i64::MAX };
+    /// Writes windows from one on that were never written; how far the rollup reaches then.
+    fn catch_up(&mut self, from: i64, left: &mut usize) -> Result<Reach> {
+        let span = TimeSpan { first: from, last: i64::MAX };
         let reading = self.snapshot.read(Course { span, direction: Direction::Rising })?;
         let rollup = self.stored.rollup;
         let mut summaries = Summaries::new(&rollup, reading);

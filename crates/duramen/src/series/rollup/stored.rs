@@ -191,6 +191,11 @@ impl Kept {
         let live = self.view.store.live();
         for info in tags::all_tiered(&tags, head)? {
             let kept = self.of_info(&info)?;
+            if info.is_purged()
+                && live.scan(&cell_key::all_rollups(info.number))?.next().transpose()?.is_some()
+            {
+                return Ok(true);
+            }
             let points = (cell_key::all_points(info.number), kept.from);
             let rollups = kept
                 .rollups

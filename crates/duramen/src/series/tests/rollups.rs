@@ -11,6 +11,7 @@ use proptest::prelude::*;
 use super::Reopened;
 use crate::Clock;
 use crate::io::MemoryDevice;
+use crate::tree::cell_key;
 use crate::{
     Aggregate, AggregateOptions, CommitOptions, CommitSequence, Database, Micros, Options, Points,
     Quality, Rollup, Series, SeriesDefinition, SeriesValue, ValueType, Windows,
@@ -309,4 +310,229 @@ fn nothing_goes_before_every_rollup_has_it() {
     assert_eq!(table.starts.len(), 60);
     let sum: f64 = (60..120).map(measured).sum();
     assert_eq!(table.columns[0].get(1), Some(SeriesValue::F64(sum)));
+}
+
+/// A database with a series "a" of a value a second for an hour, and the clock.
+fn an_hour(definition: &SeriesDefinition) -> (Database, Series, Arc<Seconds>) {
+    let clock = Arc::new(Seconds::default());
+    let options = Options { background: false, clock: clock.clone(), ..Options::default() };
+    let db = Database::open_device(Arc::new(MemoryDevice::new()), options).unwrap();
+    let series = db.create_series("a", definition).unwrap();
+    series.append_points(&seconds(0..3_600), &CommitOptions::default()).unwrap();
+    compact(&db);
+    (db, series, clock)
+}
+
+fn tiers(keep: Option<Duration>, rollups: &[Rollup]) -> SeriesDefinition {
+    let rollups = rollups.to_vec();
+    SeriesDefinition { keep, rollups, ..SeriesDefinition::new(ValueType::F64) }
+}
+
+/// Has the series keep something else, and everything be written that follows from it.
+fn change(db: &Database, definition: &SeriesDefinition) {
+    let mut transaction = db.transaction();
+    transaction.change_series("a", definition).unwrap();
+    transaction.commit(&CommitOptions::default()).unwrap();
+    for _ in 0..2 {
+        compact(db);
+    }
+}
+
+/// How many points the windows have that begin at these minutes.
+fn counts(series: &Series, windows: &str) -> Vec<(i64, i64)> {
+    let windows = Windows::parse(windows, "UTC").unwrap();
+    let options = AggregateOptions::new(vec![Aggregate::Count], windows);
+    let table = series.snapshot().aggregate(.., &options).unwrap();
+    let count = |at| match table.columns[0].get(at) {
+        Some(SeriesValue::I64(count)) => count,
+        other => panic!("{other:?} is no count"),
+    };
+    let minutes = table.starts.iter().map(|start| start / 60_000_000);
+    minutes.enumerate().map(|(at, minute)| (minute, count(at))).collect()
+}
+
+fn every(minutes: i64, among: std::ops::Range<i64>) -> Vec<(i64, i64)> {
+    among.filter(|at| at % minutes == 0).map(|at| (at, 60 * minutes)).collect()
+}
+
+/// Its rows had gone, and it was taken to have them.
+#[test]
+fn a_rollup_that_is_kept_longer_is_made_of_the_points_that_are_there() {
+    let (db, series, clock) = an_hour(&tiers(None, &[Rollup::new(MINUTE).keeping(10 * MINUTE)]));
+    clock.set(36_000);
+    compact(&db);
+    change(&db, &tiers(None, &[Rollup::new(MINUTE).keeping(595 * MINUTE)]));
+    assert_eq!(counts(&series, "1m"), every(1, 0..60));
+    change(&db, &tiers(None, &[Rollup::new(MINUTE)]));
+    assert_eq!(counts(&series, "1m"), every(1, 0..60));
+    assert!(db.check().unwrap().is_clean());
+    change(&db, &tiers(Some(MINUTE), &[Rollup::new(MINUTE)]));
+    assert_eq!(series.stats().unwrap().points, 0);
+    assert_eq!(counts(&series, "1m"), every(1, 0..60));
+}
+
+/// It is not made of the points, which have gone where rows are.
+#[test]
+fn a_rollup_that_is_kept_longer_has_the_rows_that_it_had() {
+    let keep = Some(10 * MINUTE);
+    let (db, series, clock) = an_hour(&tiers(keep, &[Rollup::new(MINUTE).keeping(30 * MINUTE)]));
+    clock.set(3_600);
+    compact(&db);
+    change(&db, &tiers(keep, &[Rollup::new(MINUTE)]));
+    clock.set(7_200);
+    compact(&db);
+    assert_eq!(counts(&series, "1m"), every(1, 30..60));
+    assert!(db.check().unwrap().is_clean());
+}
+
+/// The widest one was read alone, which had none of the windows whose points had gone.
+#[test]
+fn a_wider_rollup_hides_nothing_of_a_narrower_one() {
+    let (db, series, clock) = an_hour(&tiers(Some(10 * MINUTE), &[Rollup::new(MINUTE)]));
+    clock.set(3_600);
+    compact(&db);
+    let both = [Rollup::new(MINUTE), Rollup::new(15 * MINUTE)];
+    change(&db, &tiers(Some(20 * MINUTE), &both));
+    assert_eq!(counts(&series, "15m"), every(15, 0..60));
+    series.append_points(&seconds(3_600..7_200), &CommitOptions::default()).unwrap();
+    assert_eq!(counts(&series, "15m"), every(15, 0..120));
+    // The wider one has no rows of before, and what is not kept any more comes late to both.
+    clock.set(7_200);
+    compact(&db);
+    assert_eq!(counts(&series, "15m"), every(15, 0..120));
+    assert_eq!(counts(&series, "1m"), every(1, 0..120));
+    assert!(db.check().unwrap().is_clean());
+}
+
+/// A late point was all that its window had from then on, and `check` told damage.
+#[test]
+fn rows_stay_when_points_are_kept_longer_that_have_gone() {
+    let (db, series, clock) = an_hour(&tiers(Some(10 * MINUTE), &[Rollup::new(MINUTE)]));
+    clock.set(3_600);
+    compact(&db);
+    change(&db, &tiers(None, &[Rollup::new(MINUTE)]));
+    assert!(db.check().unwrap().is_clean());
+    series.append_points(&seconds(90..95), &CommitOptions::default()).unwrap();
+    assert_eq!(counts(&series, "1m"), every(1, 0..60));
+    compact(&db);
+    assert_eq!(counts(&series, "1m"), every(1, 0..60));
+    assert!(db.check().unwrap().is_clean());
+}
+
+/// They stayed, as there were no points to be made of anew.
+#[test]
+fn whole_windows_are_deleted_whose_points_have_gone() {
+    let rollups = [Rollup::new(MINUTE), Rollup::new(5 * MINUTE)];
+    let (db, series, clock) = an_hour(&tiers(Some(10 * MINUTE), &rollups));
+    clock.set(3_600);
+    compact(&db);
+    let second = |second: i64| Micros(second * 1_000_000);
+    let before = series.snapshot();
+    series.delete(second(630)..second(1_200), &CommitOptions::default()).unwrap();
+    for _ in 0..2 {
+        let left = [every(1, 0..11), every(1, 20..60)].concat();
+        assert_eq!(counts(&series, "1m"), left);
+        assert_eq!(counts(&series, "5m"), [every(5, 0..15), every(5, 20..60)].concat());
+        compact(&db);
+    }
+    assert_eq!(before.sequence().0 + 1, series.snapshot().sequence().0);
+    series.delete(.., &CommitOptions::default()).unwrap();
+    assert_eq!(counts(&series, "1m"), []);
+    compact(&db);
+    assert_eq!(counts(&series, "5m"), []);
+    assert!(db.check().unwrap().is_clean());
+}
+
+/// As of earlier commits they came back, and their space did not.
+#[test]
+fn points_of_a_series_that_is_gone_go_with_time() {
+    let keep = Some(10 * MINUTE);
+    let (db, _, clock) = an_hour(&tiers(keep, &[Rollup::new(MINUTE).keeping(30 * MINUTE)]));
+    let before = db.snapshot();
+    clock.set(3_600);
+    let mut transaction = db.transaction();
+    transaction.delete_series("a").unwrap();
+    transaction.commit(&CommitOptions::default()).unwrap();
+    let read = |from: &crate::DatabaseSnapshot| {
+        from.series("a").unwrap().range(..).unwrap().read().unwrap().len()
+    };
+    assert_eq!(read(&db.snapshot_at(before.sequence())), 600);
+    let bytes = |db: &Database| db.stats().unwrap().segment_bytes;
+    let full = bytes(&db);
+    compact(&db);
+    let some = bytes(&db);
+    clock.set(36_000);
+    compact(&db);
+    assert!(some < full && bytes(&db) < some, "{full}, {some}, {} bytes", bytes(&db));
+    assert_eq!(read(&db.snapshot_at(before.sequence())), 0);
+}
+
+fn rename(db: &Database, from: &str, to: &str) {
+    let mut transaction = db.transaction();
+    transaction.rename_series(from, to).unwrap();
+    transaction.commit(&CommitOptions::default()).unwrap();
+}
+
+#[test]
+fn a_series_that_is_purged_is_nowhere() {
+    let (db, series, _) = an_hour(&SeriesDefinition::new(ValueType::F64));
+    let purge = || {
+        let mut transaction = db.transaction();
+        let purged = transaction.purge_series("a");
+        transaction.commit(&CommitOptions::default()).unwrap();
+        purged.map_err(|error| error.kind())
+    };
+    let before = db.snapshot();
+    let read = || before.series("a").unwrap().range(..).unwrap().read().unwrap().len();
+    let mut transaction = db.transaction();
+    transaction.delete_series("a").unwrap();
+    transaction.commit(&CommitOptions::default()).unwrap();
+    let again = db.create_series("a", &tiers(None, &[Rollup::new(MINUTE)])).unwrap();
+    again.append_points(&seconds(0..60), &CommitOptions::default()).unwrap();
+    rename(&db, "a", "b");
+    assert_eq!((read(), purge(), read()), (3_600, Ok(1), 0));
+    assert_eq!(purge(), Err(crate::ErrorKind::NotFound));
+    rename(&db, "b", "a");
+    assert_eq!(db.series("a").unwrap().range(..).unwrap().read().unwrap().len(), 60);
+    let cells = || {
+        let column = cell_key::all_points(series.info().number);
+        db.engine.view().store.live().scan(&column).unwrap().count()
+    };
+    assert_ne!(cells(), 0);
+    compact(&db);
+    assert_eq!(cells(), 0);
+    assert_eq!(
+        (purge(), db.find_series(&crate::SeriesFilter::default()).unwrap().len()),
+        (Ok(1), 0)
+    );
+    assert!(db.check().unwrap().is_clean());
+}
+
+/// They were in no row: of an import of what was long ago nothing was left at all.
+#[test]
+fn points_that_come_late_are_in_rows_as_far_as_these_know_nothing_of_their_time() {
+    let (db, series, clock) = an_hour(&tiers(Some(10 * MINUTE), &[Rollup::new(MINUTE)]));
+    clock.set(36_000);
+    compact(&db);
+    let append = |among: std::ops::Range<i32>| {
+        series.append_points(&seconds(among), &CommitOptions::default()).unwrap();
+        compact(&db);
+    };
+    append(3_600..7_230);
+    let all = [every(1, 0..120), vec![(120, 30)]].concat();
+    assert_eq!(counts(&series, "1m"), all);
+    // What these windows know of is not added to them again, and what comes behind it is.
+    append(60..7_230);
+    assert_eq!(counts(&series, "1m"), all);
+    append(7_230..7_260);
+    assert_eq!(counts(&series, "1m"), every(1, 0..121));
+    let mut transaction = db.transaction();
+    transaction.delete_points("a", Micros(120_000_000)..Micros(240_000_000)).unwrap();
+    transaction.append_points("a", &seconds(180..300)).unwrap();
+    transaction.append_points("a", &seconds(7_260..7_320)).unwrap();
+    transaction.commit(&CommitOptions::default()).unwrap();
+    compact(&db);
+    assert_eq!(counts(&series, "1m"), [every(1, 0..2), every(1, 3..122)].concat());
+    assert_eq!(series.stats().unwrap().points, 0);
+    assert!(db.check().unwrap().is_clean());
 }

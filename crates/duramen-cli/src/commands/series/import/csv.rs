@@ -1,6 +1,6 @@
 //! CSV with a point in each line, or with a column for each series.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::io::{self, BufRead};
 
 use csv::StringRecord;
@@ -44,7 +44,7 @@ impl<'l> CsvLines<'l> {
         let file = CsvFile::new(reader)?;
         let header = file.header();
         let column =
-            |wanted: &str| header.iter().position(|name| name.eq_ignore_ascii_case(wanted));
+            |wanted: &str| header.iter().position(|name| name.trim().eq_ignore_ascii_case(wanted));
         let first_of = |wanted: &[&str]| wanted.iter().find_map(|name| column(name));
         let named = |given: &Option<String>, others: &[&str]| match given {
             None => Ok(first_of(others)),
@@ -65,7 +65,9 @@ impl<'l> CsvLines<'l> {
             (name, _) => {
                 let is_series = |at: &usize| *at != time && Some(*at) != name;
                 let others = header.iter().enumerate().filter(|(at, _)| is_series(at));
-                let series = others.map(|(at, header)| (at, header.to_owned())).collect();
+                let series: Vec<(usize, String)> =
+                    others.map(|(at, header)| (at, header.trim().to_owned())).collect();
+                check_apart(&series)?;
                 Shape::Wide { name, series }
             }
         };
@@ -78,8 +80,8 @@ impl<'l> CsvLines<'l> {
         let time = self.unit.read(cell(self.time).trim())?;
         let prefix = self.prefix;
         let row = |series: String, value: &str, quality: Quality| {
-            let (labels, value) = (BTreeMap::new(), Written::Text(value.to_owned()));
-            Row { series, labels, time, value, quality, value_type: None }
+            let value = Written::Text(value.to_owned());
+            Row { series, labels: None, time, value, quality, value_type: None }
         };
         Ok(match &self.shape {
             Shape::Long { name, value, quality, value_type } => {
@@ -89,8 +91,8 @@ impl<'l> CsvLines<'l> {
                 vec![Row { value_type, ..row }]
             }
             Shape::Wide { name, series } => {
-                let within = name.map_or(String::new(), |name| format!("{}/", cell(name)));
-                let points = series.iter().filter(|(at, _)| !cell(*at).is_empty());
+                let within = name.map_or(String::new(), |name| format!("{}/", cell(name).trim()));
+                let points = series.iter().filter(|(at, _)| !cell(*at).trim().is_empty());
                 let points = points.map(|(at, header)| {
                     row(format!("{prefix}{within}{header}"), cell(*at), Quality::GOOD)
                 });
@@ -105,6 +107,20 @@ impl Lines for CsvLines<'_> {
         let next = self.file.next_row(&mut self.row)?;
         Ok(next.map(|(line, read)| (line, read.and_then(|()| self.rows()))))
     }
+}
+
+/// Refuses headers that only blanks tell apart.
+fn check_apart(series: &[(usize, String)]) -> Result<()> {
+    let mut known: HashMap<&str, usize> = HashMap::new();
+    for (at, name) in series {
+        if let Some(before) = known.insert(name, *at) {
+            let (one, other) = (before + 1, at + 1);
+            return Err(invalid(format_args!(
+                "line 1: columns {one} and {other} are both called {name:?}: rename one of them"
+            )));
+        }
+    }
+    Ok(())
 }
 
 fn no_column(wanted: &str, header: &StringRecord) -> duramen::Error {
@@ -142,6 +158,10 @@ mod tests {
     fn a_wide_one_has_a_series_in_each_column() {
         let found = read("Date,a,b\n1,10,\n2,,x\n", &layout()).unwrap();
         assert_eq!(found, [row("p/a", 1, "10"), row("p/b", 2, "x")]);
+        let spaced = read("time , a\n 1 , 10\n2, \n", &layout()).unwrap();
+        assert_eq!(spaced, [row("p/a", 1, " 10")]);
+        let error = read("time,a, a\n1,10,2\n", &layout()).unwrap_err();
+        assert!(error.message().contains("columns 2 and 3"), "{error}");
         let by_place = Layout { name: Some("place".to_owned()), ..layout() };
         let found = read("place,time,a\nnorth,1,10\nsouth,1,20\n", &by_place).unwrap();
         assert_eq!(found, [row("p/north/a", 1, "10"), row("p/south/a", 1, "20")]);

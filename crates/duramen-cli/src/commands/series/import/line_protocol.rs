@@ -98,7 +98,7 @@ fn parse(line: &str, rules: Rules) -> Result<(Vec<Row>, bool)> {
     let (time, is_rounded) = scan.time(rules)?;
     let row = |(field, value)| Row {
         series: format!("{measurement}/{field}"),
-        labels: labels.clone(),
+        labels: Some(labels.clone()),
         time,
         value,
         quality: Quality::GOOD,
@@ -237,7 +237,8 @@ mod tests {
         let line = r#"m,a=1,b=x f=1.5,i=-2i,u=3u,t=T,n=false,s="a \"b\" \\ , =" 1000500"#;
         let (readings, is_rounded) = parse(line, RULES).unwrap();
         assert!(is_rounded);
-        assert_eq!(readings[0].labels, [("a".into(), "1".into()), ("b".into(), "x".into())].into());
+        let labels = [("a".into(), "1".into()), ("b".into(), "x".into())];
+        assert_eq!(readings[0].labels, Some(labels.into()));
         let expected = [
             ("m/f", SeriesValue::F64(1.5)),
             ("m/i", SeriesValue::I64(-2)),
@@ -256,7 +257,7 @@ mod tests {
         let (readings, _) = parse(line, RULES).unwrap();
         let names: Vec<_> = readings.iter().map(|one| one.series.as_str()).collect();
         assert_eq!(names, [r"my m,x=1/f 1", r"my m,x=1/back\slash"]);
-        assert_eq!(readings[0].labels, [("t= a".to_owned(), "b,c".to_owned())].into());
+        assert_eq!(readings[0].labels, Some([("t= a".to_owned(), "b,c".to_owned())].into()));
     }
 
     #[test]

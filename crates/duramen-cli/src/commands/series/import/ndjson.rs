@@ -52,7 +52,7 @@ impl<'l> NdjsonLines<'l> {
         let text = text_of(value)?.into_owned();
         let is_quoted = value.get().starts_with('"');
         let value = if is_quoted { Written::Quoted(text) } else { Written::Text(text) };
-        Ok(vec![Row { series, labels: BTreeMap::new(), time, value, quality, value_type }])
+        Ok(vec![Row { series, labels: None, time, value, quality, value_type }])
     }
 }
 

@@ -19,8 +19,8 @@ const LINE_BYTES_MAX: u64 = 1 << 20;
 #[derive(Debug)]
 pub(super) struct Row {
     pub(super) series: String,
-    /// Those of the series; if there are none it may have any.
-    pub(super) labels: BTreeMap<String, String>,
+    /// Those of the series; it may have any if nothing is said.
+    pub(super) labels: Option<BTreeMap<String, String>>,
     pub(super) time: Micros,
     pub(super) value: Written,
     pub(super) quality: Quality,
