@@ -172,16 +172,18 @@ impl SeriesSnapshot {
     ) -> Result<Option<(TimeSpan, i64)>> {
         let Some(mut bounded) = TimeSpan::of(span) else { return Ok(None) };
         let mut end = bounded.last.saturating_add(1);
-        if bounded.first == i64::MIN {
+        let (no_first, no_last) = (bounded.first == i64::MIN, bounded.last == i64::MAX);
+        let rows = if no_first || no_last { self.rows_alone()? } else { None };
+        if no_first {
             let first = self.outermost(Direction::Rising)?;
-            let rows = self.rows_alone()?.map(|rows| rows.first);
-            let Some(first) = first.into_iter().chain(rows).min() else { return Ok(None) };
+            let first = first.into_iter().chain(rows.map(|rows| rows.first)).min();
+            let Some(first) = first else { return Ok(None) };
             bounded.first = first;
         }
-        if bounded.last == i64::MAX {
+        if no_last {
             let last = self.outermost(Direction::Falling)?;
-            let rows = self.rows_alone()?.map(|rows| rows.last);
-            let Some(last) = last.into_iter().chain(rows).max() else { return Ok(None) };
+            let last = last.into_iter().chain(rows.map(|rows| rows.last)).max();
+            let Some(last) = last else { return Ok(None) };
             (bounded.last, end) = (last, last);
         }
         Ok((bounded.first <= bounded.last).then_some((bounded, end)))

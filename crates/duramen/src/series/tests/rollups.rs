@@ -536,3 +536,15 @@ fn points_that_come_late_are_in_rows_as_far_as_these_know_nothing_of_their_time(
     assert_eq!(series.stats().unwrap().points, 0);
     assert!(db.check().unwrap().is_clean());
 }
+
+/// An open span ended with the last point, though rows told of more.
+#[test]
+fn an_open_span_reaches_to_the_last_row() {
+    let (db, series, clock) = an_hour(&tiers(Some(10 * MINUTE), &[Rollup::new(MINUTE)]));
+    clock.set(36_000);
+    compact(&db);
+    change(&db, &tiers(None, &[Rollup::new(MINUTE)]));
+    series.append_points(&seconds(90..95), &CommitOptions::default()).unwrap();
+    assert_eq!(series.range(..).unwrap().read().unwrap().len(), 5);
+    assert_eq!(counts(&series, "1m"), every(1, 0..60));
+}
