@@ -52,7 +52,8 @@ pub enum Aggregate {
     /// Up to 4,096 numbers it is exact, of more by t-digest (Dunning, "Computing Extremely
     /// Accurate Quantiles Using t-Digests"). Infinities are left out.
     Percentile(f64),
-    /// How many microseconds the value was this one, each point holding up to the next one.
+    /// How many microseconds the value was this one, or the one of the series' type that is written
+    /// the same way, each point holding up to the next one.
     DurationIn(SeriesValue),
 }
 
@@ -132,6 +133,11 @@ impl Aggregate {
         matches!(self, Self::Count | Self::Sum | Self::Mean)
     }
 
+    /// Whether it compares numbers with the last one before a window.
+    fn is_change(&self) -> bool {
+        matches!(self, Self::Delta | Self::Rate)
+    }
+
     /// Whether it weighs values by the time that they held.
     fn is_of_time(&self) -> bool {
         matches!(self, Self::TimeWeightedMean(_) | Self::DurationIn(_))
@@ -165,10 +171,7 @@ impl AggregateOptions {
 
     /// Whether the points beside a span matter.
     fn needs_neighbours(&self) -> bool {
-        self.aggregates.iter().any(|aggregate| {
-            let (held, change) = (Aggregate::is_of_time, [Aggregate::Delta, Aggregate::Rate]);
-            held(aggregate) || change.contains(aggregate)
-        })
+        self.aggregates.iter().any(|aggregate| aggregate.is_of_time() || aggregate.is_change())
     }
 
     fn check(&self) -> Result<()> {

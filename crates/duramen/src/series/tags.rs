@@ -202,7 +202,7 @@ pub(crate) fn tiered(tags: &Tree, series: TreeId, revision: u32) -> Result<Optio
     if let Some(name) = tiered_name(tags, series, revision)? {
         return find(tags, &name, revision);
     }
-    let Some(map) = dropped_map(tags, revision)? else { return Ok(None) };
+    let Some(map) = member(tags, b"dropped", revision)? else { return Ok(None) };
     let entry = tags.entry_node(map, number_text(series).as_bytes(), revision)?;
     entry.map(|entry| read(tags, ("", entry), revision)).transpose()
 }
@@ -210,13 +210,13 @@ pub(crate) fn tiered(tags: &Tree, series: TreeId, revision: u32) -> Result<Optio
 /// Every such series.
 pub(crate) fn all_tiered(tags: &Tree, revision: u32) -> Result<Vec<SeriesInfo>> {
     let mut names = Vec::new();
-    each_entry(tags, tiers_of(tags, revision)?, revision, &mut |entry| {
+    each_entry(tags, member(tags, b"tiers", revision)?, revision, &mut |entry| {
         names.extend(text_of(tags, entry, revision)?);
         Ok(())
     })?;
     let found = names.into_iter().map(|name| find(tags, &name, revision));
     let mut all: Vec<SeriesInfo> = found.filter_map(Result::transpose).collect::<Result<_>>()?;
-    each_entry(tags, dropped_map(tags, revision)?, revision, &mut |entry| {
+    each_entry(tags, member(tags, b"dropped", revision)?, revision, &mut |entry| {
         all.push(read(tags, ("", entry), revision)?);
         Ok(())
     })?;
@@ -235,17 +235,9 @@ fn each_entry(
 }
 
 fn tiered_name(tags: &Tree, series: TreeId, revision: u32) -> Result<Option<String>> {
-    let Some(map) = tiers_of(tags, revision)? else { return Ok(None) };
+    let Some(map) = member(tags, b"tiers", revision)? else { return Ok(None) };
     let entry = tags.entry_node(map, number_text(series).as_bytes(), revision)?;
     entry.map_or(Ok(None), |entry| text_of(tags, entry, revision))
-}
-
-fn tiers_of(tags: &Tree, revision: u32) -> Result<Option<NodeId>> {
-    if revision == 0 { Ok(None) } else { member(tags, b"tiers", revision) }
-}
-
-fn dropped_map(tags: &Tree, revision: u32) -> Result<Option<NodeId>> {
-    if revision == 0 { Ok(None) } else { member(tags, b"dropped", revision) }
 }
 
 fn text_of(tags: &Tree, at: NodeId, revision: u32) -> Result<Option<String>> {
@@ -262,9 +254,6 @@ fn number_text(series: TreeId) -> String {
 
 /// What is kept of series by their names, in a state of the catalogue.
 pub(crate) fn rules(tags: &Tree, revision: u32) -> Result<Vec<SeriesRule>> {
-    if revision == 0 {
-        return Ok(Vec::new());
-    }
     let Some(at) = member(tags, b"rules", revision)? else { return Ok(Vec::new()) };
     let mut text = Vec::new();
     tags.append_json((at, revision), &Format::default(), &mut text)?;
@@ -283,13 +272,13 @@ pub(crate) fn read(
 }
 
 fn map_of(tags: &Tree, revision: u32) -> Result<Option<NodeId>> {
-    if revision == 0 {
-        return Ok(None);
-    }
     member(tags, b"tags", revision)
 }
 
 fn member(tags: &Tree, name: &[u8], revision: u32) -> Result<Option<NodeId>> {
+    if revision == 0 {
+        return Ok(None);
+    }
     tags.read(|data| {
         let Some(path) = data.schema.field(ROOT, name) else { return Ok(None) };
         let found = node(path, 0);
@@ -422,7 +411,7 @@ impl Writer {
 
     /// Writes what is kept of a series that is not there any more.
     pub(crate) fn put_dropped_series(&self, info: &SeriesInfo) -> Result<()> {
-        if dropped_map(&self.tree, self.revision)?.is_none() {
+        if member(&self.tree, b"dropped", self.revision)?.is_none() {
             self.set_series_member("dropped", "{}")?;
         }
         let text = info.to_json();

@@ -144,7 +144,11 @@ impl Import {
             .map_err(|error| error.in_context(input::name(&self.file)))?;
         // One that is missing is made when there is something to write.
         let is_missing = self.create && self.database.is_missing();
-        let known = if is_missing { Database::memory()? } else { self.database.open(session)? };
+        let known = match self.create {
+            _ if is_missing => Database::memory()?,
+            true => self.database.open_or_create(session)?,
+            false => self.database.open(session)?,
+        };
         let mut columns = Columns::new(&known, self.create, self.value_type);
         let bad = self.read(&mut *lines, &mut columns)?;
         let database =

@@ -51,7 +51,7 @@ impl Needs {
         for aggregate in aggregates {
             match aggregate {
                 Aggregate::Percentile(_) => needs.digest = true,
-                Aggregate::Delta | Aggregate::Rate => needs.numbers = true,
+                change if change.is_change() => needs.numbers = true,
                 Aggregate::TimeWeightedMean(_) => needs.held = true,
                 Aggregate::DurationIn(state) => {
                     needs.held = true;
@@ -80,8 +80,8 @@ impl Before {
         if options.quality.takes(point.quality) {
             self.number = Number::of(&point.value).map(|number| (point.time.0, number));
         }
-        let value_type = self.point.get_or_insert(point).value.value_type();
-        self.number.is_none() && Needs::of(&options.aggregates, value_type).numbers
+        self.point.get_or_insert(point);
+        self.number.is_none() && options.aggregates.iter().any(Aggregate::is_change)
     }
 }
 
