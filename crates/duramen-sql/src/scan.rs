@@ -11,6 +11,9 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_plan::coop::make_cooperative;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::metrics::{
+    BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet,
+};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
@@ -34,6 +37,7 @@ pub(crate) struct TableScan {
     parts: Vec<Vec<usize>>,
     limit: Option<usize>,
     properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
 }
 
 impl TableScan {
@@ -44,7 +48,8 @@ impl TableScan {
         limit: Option<usize>,
     ) -> Self {
         let properties = properties(schema, 1);
-        Self { rows, columns: columns.into(), parts: vec![parts], limit, properties }
+        let metrics = ExecutionPlanMetricsSet::new();
+        Self { rows, columns: columns.into(), parts: vec![parts], limit, properties, metrics }
     }
 
     /// Shares the parts among threads; neighbours stay together.
@@ -80,6 +85,8 @@ struct Reading {
     /// Of what was read last.
     portions: std::vec::IntoIter<RecordBatch>,
     left: usize,
+    output: BaselineMetrics,
+    bytes_read: Count,
 }
 
 impl Reading {
@@ -88,6 +95,7 @@ impl Reading {
             if let Some(batch) = self.portions.next() {
                 let batch = batch.slice(0, batch.num_rows().min(self.left));
                 self.left -= batch.num_rows();
+                self.output.record_output(batch.num_rows());
                 return Some(Ok(batch));
             }
             if self.rest.is_empty() {
@@ -116,6 +124,8 @@ impl Reading {
         let rows = std::mem::replace(&mut self.rest, rest);
         let arrays = self.columns.iter().map(|column| table_array(&self.rows, &rows, column));
         let arrays = arrays.collect::<duramen::Result<_>>().map_err(failure::external)?;
+        let bytes = usize::try_from(self.rows.bytes_read()).unwrap_or(usize::MAX);
+        self.bytes_read.add(bytes.saturating_sub(self.bytes_read.value()));
         let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
         Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options)?)
     }
@@ -148,16 +158,22 @@ impl ExecutionPlan for TableScan {
         Ok(self)
     }
 
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
     fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let parts = self.parts.get(partition).cloned().unwrap_or_default();
         let reading = Reading {
-            rows: self.rows.clone(),
+            rows: self.rows.counting(),
             columns: Arc::clone(&self.columns),
             schema: self.schema(),
             parts: parts.into_iter(),
             rest: ColumnRows::default(),
             portions: Vec::new().into_iter(),
             left: self.limit.unwrap_or(usize::MAX),
+            output: BaselineMetrics::new(&self.metrics, partition),
+            bytes_read: MetricBuilder::new(&self.metrics).counter("bytes_read", partition),
         };
         let batches = futures::stream::unfold(reading, async |mut reading| {
             reading.next().map(|batch| (batch, reading))

@@ -11,6 +11,7 @@
 
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::collection::{CollectionSnapshot, KeyKind};
 use crate::error::{Error, ErrorKind, Result};
@@ -80,6 +81,7 @@ pub struct Columns {
     /// If rows are the versions of records, and not records.
     past: Option<Past>,
     views: Arc<ViewCache>,
+    read_bytes: Arc<AtomicU64>,
 }
 
 /// Slots of the row group of a number.
@@ -167,7 +169,16 @@ impl Snapshot {
 impl Columns {
     fn new(tree: Arc<Tree>, revision: u32, keys: Option<KeyKind>) -> Self {
         let views = ViewCache::new(tree.cells.memory());
-        Self { tree, revision, keys, path: None, parts: Arc::default(), past: None, views }
+        Self {
+            tree,
+            revision,
+            keys,
+            path: None,
+            parts: Arc::default(),
+            past: None,
+            views,
+            read_bytes: Arc::default(),
+        }
     }
 
     /// The revision they show; 0 before the first.
@@ -178,6 +189,17 @@ impl Columns {
     /// The type of the keys, if rows are records.
     pub fn key_kind(&self) -> Option<KeyKind> {
         self.keys
+    }
+
+    /// The same columns, which count anew what is [read](Self::bytes_read).
+    pub fn counting(&self) -> Self {
+        Self { read_bytes: Arc::default(), ..self.clone() }
+    }
+
+    /// Bytes of the encoded cells and of the values stored apart that columns were read from, by
+    /// these and their clones.
+    pub fn bytes_read(&self) -> u64 {
+        self.read_bytes.load(Ordering::Relaxed)
     }
 
     /// How many parts the rows come in.
@@ -350,7 +372,13 @@ impl Columns {
             chunk.copy(at, &found, ordinals.iter().map(|ordinal| locate(*ordinal).1.into()));
             at += ordinals.len();
         }
+        self.finish(chunk)
+    }
+
+    /// Reads what is stored apart, and counts what was read.
+    fn finish(&self, mut chunk: ColumnChunk) -> Result<ColumnChunk> {
         self.fetch(&mut chunk)?;
+        self.read_bytes.fetch_add(chunk.read_bytes as u64, Ordering::Relaxed);
         chunk.checked()
     }
 
@@ -358,7 +386,9 @@ impl Columns {
     fn fetch(&self, chunk: &mut ColumnChunk) -> Result<()> {
         for row in 0..chunk.len() {
             if let Some((blob, kind)) = chunk.apart(row) {
-                chunk.set(row, kind.inline(&self.tree.blobs.get(blob)?));
+                let value = self.tree.blobs.get(blob)?;
+                chunk.set(row, kind.inline(&value));
+                chunk.read_bytes += value.len();
             }
         }
         Ok(())
@@ -545,6 +575,10 @@ impl Columns {
 impl Visitor for ColumnChunk {
     fn state(&mut self, slot: u16, state: Datum<'_>) {
         self.set(slot.into(), state);
+    }
+
+    fn reads(&mut self, bytes: usize) {
+        self.read_bytes += bytes;
     }
 
     fn same(&mut self, slots: Range<u16>, state: Datum<'_>) {

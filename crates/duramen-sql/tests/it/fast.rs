@@ -141,6 +141,16 @@ fn plans_name_the_operator_and_say_what_it_looked_at() {
     }
     let plan = answer(&session, "EXPLAIN SELECT s, count(*) FROM t GROUP BY s HAVING s > '3'");
     assert!(plan.contains("FastAggregate"), "{plan}");
+    // The other operators have what is read by row.
+    let scanned = |columns: &str| {
+        let plan = answer(&session, &format!("EXPLAIN ANALYZE SELECT {columns} FROM t"));
+        let line = plan.lines().find(|line| line.contains("TableScan")).unwrap_or_default();
+        assert!(line.contains("output_rows=9"), "{plan}");
+        let bytes = line.split("bytes_read=").nth(1).unwrap_or_default();
+        bytes.split([',', ']']).next().unwrap_or_default().to_owned()
+    };
+    let (some, more, none) = (scanned("n"), scanned("n, s"), scanned("_key"));
+    assert!(some != more && some != none && !some.is_empty(), "{some}, {more}, {none}");
 }
 
 #[test]

@@ -71,6 +71,8 @@ pub struct ColumnChunk {
     text: Vec<u8>,
     sequences: Vec<Sequence>,
     is_checked: bool,
+    /// Bytes of the cells that its values were in.
+    pub(super) read_bytes: usize,
 }
 
 /// What the word of a row is.
@@ -104,6 +106,7 @@ impl ColumnChunk {
             text: Vec::new(),
             sequences: Vec::new(),
             is_checked: false,
+            read_bytes: 0,
         }
     }
 
@@ -228,6 +231,7 @@ impl ColumnChunk {
         let sequences = self.sequences.len() as u64;
         self.text.extend_from_slice(&from.text);
         self.sequences.extend_from_slice(&from.sequences);
+        self.read_bytes += from.read_bytes;
         for (row, of) in (first..).zip(rows) {
             let (form, word) = (from.forms[of], from.words[of]);
             self.forms[row] = form;

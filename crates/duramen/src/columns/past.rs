@@ -178,8 +178,7 @@ impl Columns {
             chunk.copy(at, &found, 0..ordinals.len());
             at += ordinals.len();
         }
-        self.fetch(&mut chunk)?;
-        chunk.checked()
+        self.finish(chunk)
     }
 }
 

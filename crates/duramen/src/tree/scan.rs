@@ -36,6 +36,9 @@ pub(crate) trait Visitor {
         false
     }
 
+    /// The values of a cell of so many bytes are read.
+    fn reads(&mut self, _bytes: usize) {}
+
     /// The integers of consecutive slots, from `first` on.
     fn integers(&mut self, first: u16, values: &[i64]) {
         for (slot, &value) in (first..).zip(values) {
@@ -169,6 +172,7 @@ fn scan_base(
     if slots.start == first && slots.len() == base.len() && visitor.cell(base) {
         return Ok(());
     }
+    visitor.reads(base.cell_bytes());
     match base.stretch() {
         Stretch::Same(state) => visitor.same(slots, disk.vet(state)?),
         Stretch::Integers(values) => {
