@@ -4,10 +4,10 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use duramen::io::Device;
+use duramen::io::{Access, Device};
 use duramen::{
-    CommitOptions, Database, ErrorKind, JsonPointer, Micros, Options, PurgeOptions, Result,
-    Retention, Revision,
+    CommitOptions, Database, DocumentOptions, ErrorKind, Filter, IndexDefinition, JsonPointer,
+    KeyKind, Micros, Options, PurgeOptions, Query, Result, Retention, Revision,
 };
 use duramen_sim::{PowerLoss, Profile, Random, SimulatedClock, SimulatedDevice};
 
@@ -92,13 +92,28 @@ fn check(device: &SimulatedDevice, db: &Database) {
     assert_eq!(files.len() as u64, db.stats().unwrap().segments, "{files:?}");
 }
 
+/// Bytes of all segments.
+fn segment_bytes(device: &SimulatedDevice) -> u64 {
+    let names = device.list("segments").unwrap().into_iter();
+    let files = names.map(|name| device.open(&format!("segments/{name}"), Access::Read).unwrap());
+    files.map(|file| file.len().unwrap()).sum()
+}
+
+/// What holds of a database whose merge came to its end.
+type Check = fn(&SimulatedDevice, &Database);
+
 /// Interrupts what merges at each change of the device; another process then does it to its end.
-fn interrupt_everywhere(before: &SimulatedDevice, merge: &dyn Fn(&Database) -> Result<()>) {
+fn interrupt_everywhere(
+    before: &SimulatedDevice,
+    merge: &dyn Fn(&Database) -> Result<()>,
+    check: Check,
+) {
     let whole = before.kill();
     let db = open(&whole, PIECE_BYTES);
     merge(&db).unwrap();
     let total = db.counters().compacted_bytes;
     assert!(total > 8 * REPEATED_BYTES_MAX, "{total} bytes");
+    let bytes = segment_bytes(&whole);
     drop(db);
     let (mut random, mut crashes, mut resumed) = (Random::new(1), 0, 0);
     loop {
@@ -123,6 +138,7 @@ fn interrupt_everywhere(before: &SimulatedDevice, merge: &dyn Fn(&Database) -> R
         );
         resumed += u64::from(read > REPEATED_BYTES_MAX && again > 0 && again < total);
         check(&image, &db);
+        assert_eq!(segment_bytes(&image), bytes, "crash {crashes}");
         drop(db);
         crashes += 3;
     }
@@ -131,18 +147,90 @@ fn interrupt_everywhere(before: &SimulatedDevice, merge: &dyn Fn(&Database) -> R
 
 #[test]
 fn compaction_on_demand_goes_on_wherever_the_power_went() {
-    interrupt_everywhere(&begin(), &|db| compact(db));
+    interrupt_everywhere(&begin(), &|db| compact(db), check);
 }
 
 #[test]
 fn merge_that_is_due_goes_on_wherever_the_power_went() {
-    interrupt_everywhere(&begin(), &|db| db.checkpoint());
+    interrupt_everywhere(&begin(), &|db| db.checkpoint(), check);
 }
 
 #[test]
 fn merges_that_drop_revisions_go_on_wherever_the_power_went() {
-    interrupt_everywhere(&begin_with(Retention::Head), &|db| compact(db));
-    interrupt_everywhere(&begin_with(Retention::Last(3)), &|db| db.checkpoint());
+    interrupt_everywhere(&begin_with(Retention::Head), &|db| compact(db), check);
+    interrupt_everywhere(&begin_with(Retention::Last(3)), &|db| db.checkpoint(), check);
+}
+
+/// A value with long texts, of which each revision has others, in an order of its own; what some
+/// revisions have, others have not.
+fn single_text(revision: u64) -> String {
+    let row = |row: u64| {
+        let long = match row % 20 {
+            // Stored apart, so that it is a cell.
+            0 => format!("{row:03} {revision} ").repeat(720),
+            _ => format!("{}", row * revision),
+        };
+        format!("{{\"id\":{row},\"n\":{},\"text\":\"{long}\"}}", row / 7 + revision)
+    };
+    let mut rows: Vec<_> =
+        (0..120).filter(|n| !(n + revision).is_multiple_of(11)).map(row).collect();
+    rows.rotate_left(usize::try_from(revision).unwrap());
+    let old = if revision % 3 == 1 { ",\"old\":[[1,2],{\"a\":[\"b\"]}]" } else { "" };
+    format!("{{\"rows\":[{}]{old}}}", rows.join(","))
+}
+
+/// A database with one document and an indexed collection, of whose histories some is to be
+/// dropped.
+fn begin_single(keep: Retention) -> SimulatedDevice {
+    let device = SimulatedDevice::new(7, Profile::CRUEL);
+    let db = open(&device, 64 << 20);
+    let ids = [("$.rows".parse().unwrap(), "id".to_owned())].into();
+    let declared = DocumentOptions { ids, ..DocumentOptions::default() };
+    let document = db.create_document_with("single", &declared).unwrap();
+    document.retain(keep, &CommitOptions::default()).unwrap();
+    let declared = DocumentOptions {
+        collection: Some(KeyKind::I64),
+        indexes: [IndexDefinition::new("n", &["n"]).unwrap()].into_iter().collect(),
+        keep,
+        ..DocumentOptions::default()
+    };
+    db.create_document_with("people", &declared).unwrap();
+    let people = db.collection("people").unwrap();
+    for revision in 0..REVISIONS {
+        document.put(single_text(revision), &CommitOptions::default()).unwrap();
+        let record = |n: u64| (n.cast_signed(), format!("{{\"n\":{}}}", (n * revision) % 7));
+        people.put_many((0..60).map(record), &CommitOptions::default()).unwrap();
+        if revision + 1 < REVISIONS {
+            db.checkpoint().unwrap();
+        }
+    }
+    device.kill()
+}
+
+fn check_single(device: &SimulatedDevice, db: &Database) {
+    let document = db.document("single").unwrap();
+    let first = document.first_revision().unwrap();
+    assert!(first.0 >= REVISIONS - 2, "the history begins with {first}");
+    for revision in first.0..=REVISIONS {
+        let found = document.at(Revision(revision)).unwrap().to_json().unwrap();
+        assert_eq!(found, single_text(revision - 1), "revision {revision}");
+    }
+    // Of the last revision, in which each number is 7 times another one.
+    let people = db.collection("people").unwrap();
+    let found = people.query(&Query::new().filter(Filter::eq("n", 0))).unwrap();
+    assert_eq!(found.count(), 60);
+    let findings = db.check().unwrap().findings;
+    assert!(findings.is_empty(), "{findings:?}");
+    let files = device.list("segments").unwrap();
+    assert_eq!(files.len() as u64, db.stats().unwrap().segments, "{files:?}");
+}
+
+#[test]
+fn merges_of_one_document_that_drop_revisions_go_on_within_it() {
+    for keep in [Retention::Head, Retention::Last(3)] {
+        interrupt_everywhere(&begin_single(keep), &|db| compact(db), check_single);
+    }
+    interrupt_everywhere(&begin_single(Retention::Last(3)), &|db| db.checkpoint(), check_single);
 }
 
 /// A merge that is due, of which revisions are dropped, that lost its power in the midst; the bytes

@@ -127,6 +127,9 @@ pub(crate) struct Compaction {
     /// What is noted of it; none if it would begin anew. Before the writer, as it names its file.
     pieces: Option<Pieces>,
     writer: SegmentWriter,
+    /// Where it goes on within a document of which revisions are dropped: what that has before is
+    /// taken once more, as what stays of the rest follows from it.
+    repeats_until: Option<Vec<u8>>,
     /// What to drop, and the cells that say so, in key order.
     trimming: Trimming,
     told: VecDeque<Cell>,
@@ -252,9 +255,14 @@ impl Compaction {
         merger.drop_departed(trimming.departed());
         let (writer, pieces) = engine.begin_pieces(plan, inputs, meta, dropped)?;
         let mut cells = live.part(plan.inputs.clone(), CACHE_BYTES).scan(&[])?;
-        let mut read_bytes = 0;
+        let (mut read_bytes, mut repeats_until) = (0, None);
         if let Some((key, before)) = pieces.as_ref().and_then(Pieces::start) {
-            cells.seek(key)?;
+            let trimmed = merger.trimmed(key);
+            repeats_until = trimmed.is_some().then(|| key.to_vec());
+            match trimmed {
+                Some(tree) => cells.seek(&tree.0.to_be_bytes())?,
+                None => cells.seek(key)?,
+            }
             told.retain(|(told, _)| **told >= *key);
             read_bytes = before;
         }
@@ -268,6 +276,7 @@ impl Compaction {
             merged: Vec::new(),
             pieces,
             writer: writer.with_vectors(find_vectors),
+            repeats_until,
             total_bytes: inputs.iter().map(SegmentInfo::file_bytes).sum(),
             read_bytes,
         })
@@ -275,9 +284,10 @@ impl Compaction {
 
     /// Merges some more cells; true if there are none left.
     pub(super) fn step(&mut self) -> Result<bool> {
-        let until = self.read_bytes + COMPACTION_STEP_BYTES as u64;
-        while self.read_bytes < until {
+        let mut read = 0;
+        while read < COMPACTION_STEP_BYTES {
             let Some(found) = self.cells.next() else {
+                self.end_repeat()?;
                 for told in self.told.drain(..) {
                     self.merger.push(told, &mut self.merged)?;
                 }
@@ -286,6 +296,11 @@ impl Compaction {
                 return Ok(true);
             };
             let (key, handle) = found?;
+            if self.repeats_until.as_ref().is_some_and(|until| *key < **until) {
+                read += self.merger.repeat(key, || handle.load())?;
+                continue;
+            }
+            self.end_repeat()?;
             while let Some(told) = self.told.pop_front_if(|told| told.0 < key) {
                 self.merger.push(told, &mut self.merged)?;
             }
@@ -294,12 +309,19 @@ impl Compaction {
                 self.end_piece(&key)?;
             }
             let cell = handle.load()?;
-            self.read_bytes += (key.len() + cell.len()) as u64;
+            let bytes = key.len() + cell.len();
+            read += bytes;
+            self.read_bytes += bytes as u64;
             let told = self.told.pop_front_if(|told| told.0 == key);
             self.merger.push(told.unwrap_or((key, cell)), &mut self.merged)?;
             self.write()?;
         }
         Ok(false)
+    }
+
+    /// Goes on behind what had been merged.
+    fn end_repeat(&mut self) -> Result<()> {
+        if self.repeats_until.take().is_some() { self.merger.end_repeat() } else { Ok(()) }
     }
 
     fn write(&mut self) -> Result<()> {

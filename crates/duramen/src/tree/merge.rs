@@ -166,10 +166,7 @@ impl Merger {
     /// Takes the next cell in key order and appends those that are complete to `out`.
     pub(crate) fn push(&mut self, (key, cell): Cell, out: &mut Vec<Cell>) -> Result<()> {
         let parsed = cell_key::parse(&key);
-        if let (Some(indexes), Some((tree, kind))) = (&self.indexes, parsed)
-            && let CellKey::Index { index } | CellKey::IndexSlab { index, .. } = kind
-            && !indexes.contains(&(tree, index))
-        {
+        if parsed.is_some_and(|cell| self.is_of_dropped_index(cell)) {
             return Ok(());
         }
         let left = match parsed {
@@ -177,14 +174,7 @@ impl Merger {
             None => Some(cell),
         };
         let Some(cell) = left.map(|left| (key, left)) else { return Ok(()) };
-        let tree = parsed.map(|(tree, _)| tree);
-        if self.trim.as_ref().map(|(trimmed, _)| *trimmed) != tree {
-            self.finish_trim(out)?;
-            self.trim = tree.and_then(|tree| {
-                let (kept, departed) = (self.kept.get(&tree)?, self.departed.get(&tree));
-                Some((tree, Trim::new(kept.clone(), departed.cloned())))
-            });
-        }
+        self.begin_trim(parsed.map(|(tree, _)| tree), out)?;
         match (&mut self.trim, parsed) {
             (Some((_, trim)), Some((_, kind))) => {
                 let mut left = Vec::new();
@@ -195,14 +185,76 @@ impl Merger {
         }
     }
 
-    /// Whether the cell with this key is of another column than the one before, or of another tree
-    /// if that is trimmed: then nothing of the merged cells depends on it.
+    fn is_of_dropped_index(&self, (tree, kind): (TreeId, CellKey)) -> bool {
+        let (CellKey::Index { index } | CellKey::IndexSlab { index, .. }) = kind else {
+            return false;
+        };
+        self.indexes.as_ref().is_some_and(|indexes| !indexes.contains(&(tree, index)))
+    }
+
+    /// Whether the cell with this key is of another column than the one before: then none of the
+    /// cells that come out before it depends on it.
     pub(crate) fn is_between(&self, key: &[u8]) -> bool {
-        let is_trimmed = self
-            .trim
-            .as_ref()
-            .is_some_and(|(tree, _)| cell_key::parse(key).is_none_or(|(next, _)| next == *tree));
-        !is_trimmed && (matches!(self.pending, Pending::None) || !self.pending.takes(key))
+        let is_held = self.trim.as_ref().is_some_and(|(_, trim)| trim.holds(key));
+        !is_held && (matches!(self.pending, Pending::None) || !self.pending.takes(key))
+    }
+
+    /// Appends all that came in to `out`, where the next cell is of [another
+    /// column](Self::is_between).
+    pub(crate) fn settle(&mut self, out: &mut Vec<Cell>) -> Result<()> {
+        if let Some((_, trim)) = &mut self.trim {
+            let mut left = Vec::new();
+            trim.finish(&mut left)?;
+            left.into_iter().try_for_each(|cell| self.combine(cell, out))?;
+        }
+        self.put_pending(out)
+    }
+
+    /// The tree that has a key, if it is trimmed: which of its values stored apart and order blocks
+    /// stay is known of all cells before the key.
+    pub(crate) fn trimmed(&self, key: &[u8]) -> Option<TreeId> {
+        let (tree, _) = cell_key::parse(key)?;
+        self.kept.contains_key(&tree).then_some(tree)
+    }
+
+    /// Takes a cell of such a tree that came in before, read by `load` if it says anything of what
+    /// stays: states do, and what is told of an index.
+    pub(crate) fn repeat(
+        &mut self,
+        key: Bytes,
+        load: impl FnOnce() -> Result<Bytes>,
+    ) -> Result<usize> {
+        let Some((tree, kind)) = cell_key::parse(&key) else { return Ok(0) };
+        if !matches!(kind, CellKey::Group { .. } | CellKey::Index { .. } | CellKey::Order(_)) {
+            return Ok(0);
+        }
+        let cell = load()?;
+        let bytes = key.len() + cell.len();
+        let mut left = Vec::new();
+        self.begin_trim(Some(tree), &mut left)?;
+        if let Some((_, trim)) = &mut self.trim {
+            trim.push((key, cell), kind, &mut left)?;
+        }
+        Ok(bytes)
+    }
+
+    /// Ends taking such cells, before one of another column.
+    pub(crate) fn end_repeat(&mut self) -> Result<()> {
+        let Some((_, trim)) = &mut self.trim else { return Ok(()) };
+        trim.finish(&mut Vec::new())
+    }
+
+    /// Begins with the cells of a tree, unless they are on their way.
+    fn begin_trim(&mut self, tree: Option<TreeId>, out: &mut Vec<Cell>) -> Result<()> {
+        if self.trim.as_ref().map(|(trimmed, _)| *trimmed) == tree {
+            return Ok(());
+        }
+        self.finish_trim(out)?;
+        self.trim = tree.and_then(|tree| {
+            let (kept, departed) = (self.kept.get(&tree)?, self.departed.get(&tree));
+            Some((tree, Trim::new(kept.clone(), departed.cloned())))
+        });
+        Ok(())
     }
 
     fn finish_trim(&mut self, out: &mut Vec<Cell>) -> Result<()> {

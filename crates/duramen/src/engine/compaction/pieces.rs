@@ -2,8 +2,8 @@
 //! that is interrupted, even by a power loss, goes on where it was and repeats one piece at most.
 //!
 //! Invariants:
-//! - a piece ends between two columns, or two trees of which something is dropped: there nothing of
-//!   one cell depends on the next;
+//! - a piece ends between two columns: there nothing of one cell depends on the next, but for what
+//!   stays in a tree of which something is dropped, whose cells before are taken once more;
 //! - what a merge left is gone on with by one of the same segments that drops the same, or removed
 //!   by any other; one that erases values begins anew.
 
@@ -72,7 +72,7 @@ impl Compaction {
     /// Ends a piece before a key of the next column.
     pub(super) fn end_piece(&mut self, key: &[u8]) -> Result<()> {
         let Some(pieces) = &mut self.pieces else { return Ok(()) };
-        self.merger.finish(&mut self.merged)?;
+        self.merger.settle(&mut self.merged)?;
         for (key, cell) in self.merged.drain(..) {
             self.writer.push(&key, &cell)?;
         }

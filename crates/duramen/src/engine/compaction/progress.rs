@@ -31,7 +31,8 @@ const FILE: SmallFile = SmallFile {
     // The name of the segment becomes durable with it.
     directory: DIRECTORY,
     magic: *b"\x89DURMRG\n",
-    format: 1,
+    // Since 2 the key may be within a tree of which something is dropped.
+    format: 2,
     bytes_max: size_of::<Head>()
         + SEGMENTS_MAX * size_of::<U64>()
         + CELL_KEY_BYTES_MAX

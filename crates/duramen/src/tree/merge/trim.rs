@@ -190,6 +190,12 @@ impl Trim {
         Ok(())
     }
 
+    /// Whether a key is of the column whose cells came last, of which some may wait for the others.
+    pub(crate) fn holds(&self, key: &[u8]) -> bool {
+        let is_of = |column: &[u8]| !column.is_empty() && key.starts_with(column);
+        is_of(&self.column) || (!self.held.cells.is_empty() && is_of(&self.held.column))
+    }
+
     /// Appends what is left of the pieces that came in to `out`.
     pub(crate) fn finish(&mut self, out: &mut Vec<Cell>) -> Result<()> {
         self.sift(out, true)?;
