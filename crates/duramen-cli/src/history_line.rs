@@ -34,6 +34,9 @@ struct Line<'a> {
     message: Option<Cow<'a, str>>,
     #[serde(borrow, default, deserialize_with = "raw", skip_serializing_if = "Option::is_none")]
     value: Option<&'a RawValue>,
+    /// The value is the next line: it is too long to be held in memory.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    value_follows: bool,
     #[serde(borrow, default, deserialize_with = "raw", skip_serializing_if = "Option::is_none")]
     patch: Option<&'a RawValue>,
     #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
@@ -84,7 +87,7 @@ fn raw<'de: 'a, 'a, D: Deserializer<'de>>(from: D) -> Result<Option<&'a RawValue
     <&RawValue>::deserialize(from).map(Some)
 }
 
-/// Writes a revision and the end of its line.
+/// Writes a revision and the end of its line; a long value is to follow.
 pub(crate) fn write(exported: &ExportedRevision, out: &mut dyn Write) -> Result<()> {
     write_with(exported, Some(moment::format(exported.committed)), out)
 }
@@ -102,7 +105,7 @@ fn write_with(
     let (value, patch, moves) = match &exported.content {
         ExportedContent::Value(json) => (Some(json), None, &[][..]),
         ExportedContent::Patch { patch, moves } => (None, Some(patch), &moves[..]),
-        ExportedContent::Deleted => (None, None, &[][..]),
+        ExportedContent::LongValue | ExportedContent::Deleted => (None, None, &[][..]),
     };
     let line = Line {
         revision: exported.revision.0,
@@ -111,6 +114,7 @@ fn write_with(
         author: exported.author.as_deref().map(Cow::Borrowed),
         message: exported.message.as_deref().map(Cow::Borrowed),
         value: value.map(|json| borrowed(json)).transpose()?,
+        value_follows: exported.content == ExportedContent::LongValue,
         patch: patch.map(|json| borrowed(json)).transpose()?,
         order: moves.iter().map(Place::of).collect(),
         deleted: exported.content == ExportedContent::Deleted,
@@ -159,6 +163,13 @@ fn parse_revision(text: &[u8]) -> duramen::Result<ExportedRevision> {
     let line: Line = serde_json::from_slice(text).map_err(|error| no_line(&error))?;
     let moves = line.order.into_iter().map(Place::read).collect::<duramen::Result<Vec<_>>>()?;
     let content = match (line.value, line.patch, line.deleted) {
+        (None, None, false) if line.value_follows && line.hash.is_some() => {
+            ExportedContent::LongValue
+        }
+        (None, None, false) if line.value_follows => {
+            return Err(invalid("a value that follows its line has a hash in it"));
+        }
+        _ if line.value_follows => return Err(invalid(ONE_CONTENT)),
         (None, Some(patch), false) => {
             ExportedContent::Patch { patch: patch.get().to_owned(), moves }
         }
@@ -166,7 +177,7 @@ fn parse_revision(text: &[u8]) -> duramen::Result<ExportedRevision> {
         (Some(value), None, false) => ExportedContent::Value(value.get().to_owned()),
         (None, None, true) if line.hash.is_none() => ExportedContent::Deleted,
         (None, None, true) => return Err(invalid("what is deleted has no value with a hash")),
-        _ => return Err(invalid("a line has one of value, patch and deleted")),
+        _ => return Err(invalid(ONE_CONTENT)),
     };
     let timestamp = moment::parse_time(&line.timestamp)?;
     let committed = line.committed.as_deref().map_or(Ok(timestamp), moment::parse_time)?;
@@ -182,6 +193,8 @@ fn parse_revision(text: &[u8]) -> duramen::Result<ExportedRevision> {
         versions: line.versions.into_owned(),
     })
 }
+
+const ONE_CONTENT: &str = "a line has one of value, value_follows, patch and deleted";
 
 fn no_line(error: &serde_json::Error) -> Error {
     invalid(format_args!("not a line of an exported history: {error}"))
@@ -210,6 +223,7 @@ mod tests {
             ExportedContent::Patch { patch: patch.clone(), moves: Vec::new() },
             ExportedContent::Patch { patch, moves: moves.into() },
             ExportedContent::Deleted,
+            ExportedContent::LongValue,
         ] {
             let exported = ExportedRevision {
                 revision: Revision(7),
@@ -238,6 +252,8 @@ mod tests {
             r#","value":1,"order":[{"path":"/a"}]"#.to_owned(),
             r#","patch":[],"order":[{"path":"a"}]"#.to_owned(),
             r#","value":1,"hash":"00""#.to_owned(),
+            r#","value_follows":true"#.to_owned(),
+            format!(r#","value_follows":true,"value":1,"hash":"{hash}""#),
             format!(r#","deleted":true,"hash":"{hash}""#),
         ];
         for rest in rests {

@@ -157,6 +157,40 @@ impl<R: BufRead> BufRead for Unmarked<R> {
     }
 }
 
+/// A line that is read piece by piece, without its end.
+pub(crate) struct LongLine<'l> {
+    lines: &'l mut dyn BufRead,
+    is_ended: bool,
+}
+
+impl<'l> LongLine<'l> {
+    /// The next one of some lines.
+    pub(crate) fn new(lines: &'l mut dyn BufRead) -> Self {
+        Self { lines, is_ended: false }
+    }
+
+    /// Passes over what was not read of it.
+    pub(crate) fn end(mut self) -> io::Result<()> {
+        io::copy(&mut self, &mut io::sink()).map(drop)
+    }
+}
+
+impl Read for LongLine<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        if self.is_ended || buf.is_empty() {
+            return Ok(0);
+        }
+        let ahead = self.lines.fill_buf()?;
+        let ahead = &ahead[..ahead.len().min(buf.len())];
+        let end = ahead.iter().position(|byte| *byte == b'\n');
+        let read = end.unwrap_or(ahead.len());
+        buf[..read].copy_from_slice(&ahead[..read]);
+        self.is_ended = end.is_some() || read == 0;
+        self.lines.consume(read + usize::from(end.is_some()));
+        Ok(read)
+    }
+}
+
 /// When the file was last changed.
 pub(crate) fn modified(path: &Path) -> Result<Micros> {
     let modified = std::fs::metadata(path).and_then(|metadata| metadata.modified());
@@ -199,6 +233,21 @@ pub(crate) fn open(path: &Path) -> Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_line_ends_where_it_ends() {
+        let mut lines = BufReader::with_capacity(3, &b"[1,\"a\"]\n\n2\nlast"[..]);
+        let mut read = || {
+            let (mut line, mut text) = (LongLine::new(&mut lines), String::new());
+            line.read_to_string(&mut text).unwrap();
+            line.end().unwrap();
+            text
+        };
+        assert_eq!([read(), read(), read(), read(), read()], ["[1,\"a\"]", "", "2", "last", ""]);
+        let mut lines = BufReader::with_capacity(3, &b"passed over\nnext"[..]);
+        LongLine::new(&mut lines).end().unwrap();
+        assert_eq!(io::read_to_string(lines).unwrap(), "next");
+    }
 
     #[test]
     fn a_byte_order_mark_is_skipped_however_it_comes() {

@@ -1,6 +1,6 @@
 //! Files that a command writes.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 
 use duramen::Error;
@@ -22,4 +22,42 @@ pub(crate) fn replace<T>(
             failure => failure,
         })
     })
+}
+
+/// Whether the user lets it go on.
+pub(crate) type GoOn<'g> = dyn Fn() -> Result<()> + 'g;
+
+/// Writes something long as long as the user lets it go on.
+pub(crate) fn write_long(
+    out: &mut dyn Write,
+    go_on: &GoOn<'_>,
+    write: impl FnOnce(&mut dyn Write) -> duramen::Result<()>,
+) -> Result<()> {
+    let mut checked = Checked { out, go_on, stopped: None };
+    let written = write(&mut checked);
+    match checked.stopped {
+        Some(failure) => Err(failure),
+        None => Ok(written?),
+    }
+}
+
+struct Checked<'w, 'g> {
+    out: &'w mut dyn Write,
+    go_on: &'w GoOn<'g>,
+    /// What it was stopped with.
+    stopped: Option<Failure>,
+}
+
+impl Write for Checked<'_, '_> {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        if let Err(failure) = (self.go_on)() {
+            self.stopped = Some(failure);
+            return Err(io::Error::other("stopped"));
+        }
+        self.out.write(buf)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
 }

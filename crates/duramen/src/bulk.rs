@@ -19,6 +19,7 @@ mod sink;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::ops::ControlFlow;
 use std::panic::resume_unwind;
@@ -45,6 +46,9 @@ use loader::Loader;
 pub(crate) use segments::Segments;
 use sink::{Bounds, Loaded, Sink};
 
+/// Is told how far a load is, and says whether it goes on.
+pub(crate) type Progress<'p> = dyn FnMut(BulkProgress) -> ControlFlow<()> + 'p;
+
 /// How many times what is read may be ahead of what is written: a mebibyte of text each.
 const GATHERED_AHEAD: usize = 2;
 
@@ -53,8 +57,18 @@ const GATHERED_AHEAD: usize = 2;
 pub(crate) enum Subject {
     /// The value of a document.
     Value,
+    /// The elements of the array that the value of a document is.
+    Lines,
     /// The records of a collection.
     Records,
+}
+
+/// Versions of records in a value that is loaded, as far as they are later ones than the first.
+#[derive(Debug, Default)]
+pub(crate) struct RecordVersions {
+    pub(crate) by_name: BTreeMap<String, u64>,
+    /// All of these records have to be there.
+    pub(crate) are_there: bool,
 }
 
 /// How a text is loaded.
@@ -97,11 +111,12 @@ pub struct BulkProgress {
 
 impl Database {
     /// Loads a JSON text of any length as the first revision of a document, made if it is missing.
-    /// Memory does not grow with the text. All of it becomes visible at once, or nothing.
+    /// Memory does not grow with the text. All of it becomes visible at once, or nothing. The value
+    /// of a collection is an object of records, under the texts of their keys.
     ///
     /// `progress` is told about every mebibyte, and can stop the load, which is `Cancelled` then.
     ///
-    /// `Conflict` if the document has a revision, or gets one meanwhile, or if two records have one
+    /// `Conflict` if the document has a revision, or gets one meanwhile, or if two lines have one
     /// key; `Unsupported` if the collection has a unique index; `Invalid`, with line and column, if
     /// the text is not JSON, or repeats a name in an object that is too long to be held in memory,
     /// and with the line if a record has no key or is no object.
@@ -142,7 +157,18 @@ impl Database {
         name: &str,
         text: &mut dyn Read,
         options: &BulkOptions,
-        progress: &mut dyn FnMut(BulkProgress) -> ControlFlow<()>,
+        progress: &mut Progress<'_>,
+    ) -> Result<(Commit, BulkProgress)> {
+        self.bulk_load_versions((name, &RecordVersions::default()), text, options, progress)
+    }
+
+    /// The same; records of a collection have the versions that are given.
+    pub(crate) fn bulk_load_versions(
+        &self,
+        (name, versions): (&str, &RecordVersions),
+        text: &mut dyn Read,
+        options: &BulkOptions,
+        progress: &mut Progress<'_>,
     ) -> Result<(Commit, BulkProgress)> {
         let bounds = self.bounds(options);
         let stream = TextStream::new(text, bounds.whole)?;
@@ -152,6 +178,7 @@ impl Database {
                 return Err(Error::new(ErrorKind::Invalid, message));
             }
             Some(_) => Subject::Records,
+            None if options.lines => Subject::Lines,
             None => Subject::Value,
         };
         self.load((name, subject), options, |builder, writer| {
@@ -162,7 +189,7 @@ impl Database {
                     let key = KeyField::new(name, keys);
                     RecordLines { stream, sink, key, parse: options.parse }.run()
                 }
-                None => Loader::new(stream, sink, options).run(),
+                None => Loader::new(stream, sink, (options, versions)).run(),
             }
         })
     }

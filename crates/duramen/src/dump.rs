@@ -9,6 +9,7 @@ mod digest;
 mod load;
 mod series;
 
+use std::io::Write;
 use std::sync::Arc;
 use std::vec;
 
@@ -18,7 +19,7 @@ use crate::document::Document;
 use crate::engine::Engine;
 use crate::engine::catalogue::Name;
 use crate::error::Result;
-use crate::export::{ExportedFacts, ExportedRevision, HistoryExport};
+use crate::export::{ExportedFacts, ExportedRevision, HistoryExport, none_told};
 use crate::revision::{CommitSequence, Micros};
 use crate::series::Points;
 
@@ -38,7 +39,8 @@ pub enum DumpItem {
         /// Its options, its tags and what was purged of it.
         facts: ExportedFacts,
     },
-    /// The next revision of the document.
+    /// The next revision of the document. If its value is too long to be held in memory, the dump
+    /// [writes](Dump::write_value) it, and [`DumpLoad::push_long`] reads it.
     Revision(ExportedRevision),
     /// The rules of what is kept of series, as JSON. They come before everything else.
     SeriesRules(String),
@@ -172,6 +174,14 @@ impl Dump {
     /// Whether the database has series, or rules for them.
     pub fn has_series(&self) -> bool {
         !self.series.is_empty()
+    }
+
+    /// Writes the whole value of the revision that was told last, as JSON.
+    ///
+    /// `Invalid` if none of the document was told yet.
+    pub fn write_value(&self, out: &mut dyn Write) -> Result<()> {
+        let history = self.history.as_ref().ok_or_else(none_told)?;
+        history.write_value(out)
     }
 
     fn next_item(&mut self) -> Result<Option<DumpItem>> {

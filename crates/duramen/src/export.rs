@@ -9,25 +9,31 @@
 //!   at the first that differs and takes nothing of it, so it can be begun again at any time.
 
 use std::collections::BTreeMap;
+use std::io::{Read, Write};
 
+use crate::bulk::Progress;
 use crate::content_hash::ContentHash;
 use crate::database::Database;
 use crate::document::Document;
 use crate::durability::Durability;
 use crate::engine::options::CommitOptions;
 use crate::error::{Error, ErrorKind, Result};
+use crate::json::JsonPointer;
 use crate::log::{LogEntry, LogQuery};
 use crate::position::Position;
 use crate::revision::{Micros, Revision};
 use crate::transaction::Transaction;
 use crate::tree::MemberMove;
 use crate::tree::kept::Kept;
+use crate::tree::serialize::Format;
 
 use counted::{Counts, Differing};
 pub use facts::ExportedFacts;
+pub(crate) use long::held_bytes;
 
 mod counted;
 mod facts;
+mod long;
 
 /// One revision of an exported history.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,6 +65,9 @@ pub struct ExportedRevision {
 pub enum ExportedContent {
     /// The whole value, as JSON.
     Value(String),
+    /// A value that is too long to be held in memory, which only the first revision has:
+    /// [`HistoryExport::write_value`] writes it, [`HistoryImport::push_long`] reads it.
+    LongValue,
     /// What changed in the revision before.
     Patch {
         /// A JSON Patch (RFC 6902).
@@ -183,9 +192,8 @@ impl Document {
         let before = match before {
             Some(before) if !self.log_entry(before)?.deleted => before,
             _ => {
-                let value = snapshot.to_json()?;
-                let hash = ContentHash::of_json(value.as_bytes());
-                return Ok((ExportedContent::Value(value), hash, None));
+                let (value, hash) = self.exported_value(&snapshot, before.is_none())?;
+                return Ok((value, hash, None));
             }
         };
         let diff = self.diff(before, revision)?;
@@ -204,6 +212,10 @@ impl Document {
     }
 }
 
+pub(crate) fn none_told() -> Error {
+    Error::new(ErrorKind::Invalid, "no revision of the document was told yet")
+}
+
 /// About as many bytes as a move takes as text.
 fn bytes_of(moved: &MemberMove) -> usize {
     const NAMES: usize = r#"{"path":"","before":""},"#.len();
@@ -215,6 +227,26 @@ impl HistoryExport {
     /// How many revisions are left.
     pub fn remaining(&self) -> u64 {
         (self.last + 1).saturating_sub(self.next)
+    }
+
+    /// Writes the whole value of the revision that was told last, as JSON; `Invalid` if none was
+    /// told yet.
+    ///
+    /// ```
+    /// use duramen::{CommitOptions, Database};
+    ///
+    /// let list = Database::memory()?.create_document("list")?;
+    /// list.put("[1, 2]", &CommitOptions::default())?;
+    /// let (mut history, mut json) = (list.export()?, Vec::new());
+    /// history.next().unwrap()?;
+    /// history.write_value(&mut json)?;
+    /// assert_eq!(json, b"[1,2]");
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    pub fn write_value(&self, out: &mut dyn Write) -> Result<()> {
+        let told = self.next.checked_sub(1).filter(|told| *told > 0).ok_or_else(none_told)?;
+        let snapshot = self.document.at(Revision(self.kept.numbered(told)))?;
+        snapshot.write_json(&JsonPointer::root(), &Format::default(), out)
     }
 
     fn exported(&self, number: u64) -> Result<ExportedRevision> {
@@ -282,6 +314,47 @@ impl HistoryImport {
     /// `Invalid` if it does not follow the one before; `Corrupt` if it has not the hash that it is
     /// to have. Nothing of it is committed then.
     pub fn push(&mut self, revision: &ExportedRevision) -> Result<bool> {
+        self.take(revision, |import| import.commit(revision))
+    }
+
+    /// Takes the next revision like [`push`](Self::push), whose value is too long to be held in
+    /// memory and is read from `text`, as it was written. Of a collection that is made by it, the
+    /// unique indexes are made at the [end](Self::finish); one that is there and has some already
+    /// takes the value as a whole, in memory. Of a revision that the document has
+    /// already, nothing is read. `progress` is told about every mebibyte, and can stop it, which is
+    /// `Cancelled` then.
+    ///
+    /// ```
+    /// use std::ops::ControlFlow;
+    /// use duramen::{CommitOptions, Database, ExportedContent, ExportedRevision};
+    ///
+    /// let list = Database::memory()?.create_document("list")?;
+    /// list.put("[1,2]", &CommitOptions::default())?;
+    /// let first = list.export()?.next().unwrap()?;
+    /// let first = ExportedRevision { content: ExportedContent::LongValue, ..first };
+    ///
+    /// let db = Database::memory()?;
+    /// let mut import = db.import_history("list", None)?;
+    /// import.push_long(&first, &mut "[1,2]".as_bytes(), &mut |_| ControlFlow::Continue(()))?;
+    /// import.finish()?;
+    /// assert_eq!(db.document("list")?.head()?.to_json()?, "[1,2]");
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    pub fn push_long(
+        &mut self,
+        revision: &ExportedRevision,
+        text: &mut dyn Read,
+        progress: &mut Progress<'_>,
+    ) -> Result<bool> {
+        self.take(revision, |import| import.load(revision, text, progress))
+    }
+
+    /// Compares the next revision, or has it committed.
+    fn take(
+        &mut self,
+        revision: &ExportedRevision,
+        commit: impl FnOnce(&Self) -> Result<()>,
+    ) -> Result<bool> {
         if revision.revision != self.taken.next() {
             let message = format!(
                 "revision {} stands where revision {} is expected: the revisions of a history are \
@@ -294,13 +367,14 @@ impl HistoryImport {
         let present = self.present.as_mut().and_then(Iterator::next).transpose()?;
         match &present {
             Some(present) => self.compare(present, revision)?,
-            None => self.commit(revision)?,
+            None => commit(self)?,
         }
         self.taken = revision.revision;
         Ok(present.is_none())
     }
 
-    /// Ends it, sets the tags of the history, and tells the newest revision.
+    /// Ends it, makes the unique indexes that a long first revision left out, sets the tags of the
+    /// history, and tells the newest revision.
     ///
     /// `Conflict` if the document has revisions that were not in the history, or a tag of the same
     /// name at another one; `Invalid` if a tag is of a revision that was not in it; `Corrupt` if
@@ -412,6 +486,7 @@ impl ExportedRevision {
                 transaction.patch(name, patch.as_bytes())?;
                 moves.iter().try_for_each(|moved| place(transaction, name, moved))?;
             }
+            ExportedContent::LongValue => return Err(long::not_at_hand()),
             ExportedContent::Deleted => return transaction.delete_document(name),
         }
         let Some(expected) = self.hash else { return Ok(()) };

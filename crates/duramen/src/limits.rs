@@ -98,6 +98,9 @@ pub const STAGING_BANK_SERIES_MAX: usize = 1 << 15;
 pub const DUMP_ITEM_POINTS: usize = 1_024;
 /// Bytes of text of the points of one item of a dump; a single one may have more.
 pub const DUMP_ITEM_TEXT_BYTES: usize = 64 << 10;
+/// Bytes of text of a first revision that exports, dumps and repairs hold in memory, or a sixteenth
+/// of the database's memory if that is less; a longer one goes through piece by piece.
+pub const EXPORT_HELD_BYTES_MAX: usize = 16 << 20;
 /// The last commit that a dump may name, and its microseconds since 1970: later ones are still to
 /// be made.
 pub const DUMPED_COMMIT_MAX: u64 = 1 << 62;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::PathId;
 use crate::collection::KeyKind;
 use crate::error::{Error, ErrorKind, Result};
-use crate::index::IndexOptions;
+use crate::index::{IndexDefinition, IndexOptions};
 use crate::json::escape::quoted;
 use crate::json::{Item, ParseOptions, Tape, TapeIndex};
 use crate::label_path::LabelPath;
@@ -84,6 +84,16 @@ impl DocumentOptions {
             && self.keep == Retention::All
             && self.collection.is_none()
             && self.indexes.is_empty()
+    }
+
+    /// Without the unique indexes, and these: a bulk load compares no records.
+    pub(crate) fn without_unique(mut self) -> (Self, Vec<IndexDefinition>) {
+        let indexes = self.indexes.definitions();
+        let (unique, others) = indexes.partition::<Vec<_>, _>(|index| index.is_unique);
+        if !unique.is_empty() {
+            self.indexes = others.into_iter().collect();
+        }
+        (self, unique)
     }
 
     /// Refuses more paths than can be looked at with every value, and names no field can have.

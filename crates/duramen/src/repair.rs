@@ -13,6 +13,7 @@
 //! - a repair that fails, is stopped or killed leaves no database behind.
 
 pub(crate) mod device;
+mod long;
 mod print;
 mod rewrite;
 mod series;
@@ -35,10 +36,13 @@ use crate::engine::salvage::{self, Salvaged};
 use crate::engine::unfinished::{self, Unfinished};
 use crate::engine::{CATALOGUE, Engine};
 use crate::error::{Error, ErrorKind, Result};
+use crate::export::ExportedContent;
+use crate::index::IndexDefinition;
 use crate::io::{Device, DirectoryDevice};
 use crate::repair::rewrite::Rewrite;
 use crate::revision::{Micros, Revision};
 use crate::segment::salvage::LostKeys;
+use crate::threads::piped;
 use crate::tree::Tree;
 use crate::tree::cell_key::{self, TreeId};
 use crate::tree::history::short;
@@ -89,6 +93,14 @@ pub struct RepairProgress {
 
 /// Called now and then; it may stop the repair.
 type Progress<'p> = dyn FnMut(RepairProgress) -> ControlFlow<()> + 'p;
+
+/// Called when so many more revisions are written, 0 while a long one is; it may stop the repair.
+type Step<'s> = dyn FnMut(u64) -> Result<()> + 's;
+
+/// Whether a long revision is to be gone on with.
+fn go_on(step: &mut Step<'_>) -> ControlFlow<()> {
+    if step(0).is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+}
 
 impl Database {
     /// Salvages what verifies of the damaged database in the folder `from` into a new one in the
@@ -187,6 +199,11 @@ impl Clock for NotBefore {
     }
 }
 
+/// Whether an error says that a value may not be there, or is damaged.
+fn is_of_value(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::Invalid | ErrorKind::Corrupt | ErrorKind::Full)
+}
+
 fn repair(
     (from, to): (&Arc<dyn Device>, &Arc<dyn Device>),
     options: &Options,
@@ -213,8 +230,8 @@ fn repair(
     repair.series(&trees, &documents.iter().map(|(name, _)| name.as_str()).collect())?;
     let total = documents.iter().map(|(_, tree)| tree.data.read().rows.last()).sum();
     let mut done = 0;
-    let mut step = || {
-        done += 1;
+    let mut step = |written| {
+        done += written;
         match progress(RepairProgress { done, total }) {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(()) => {
@@ -329,13 +346,8 @@ impl Repair {
         name
     }
 
-    fn document(
-        &mut self,
-        name: &str,
-        tree: &Arc<Tree>,
-        step: &mut dyn FnMut() -> Result<()>,
-    ) -> Result<()> {
-        let document = self.create(name, tree)?;
+    fn document(&mut self, name: &str, tree: &Arc<Tree>, step: &mut Step<'_>) -> Result<()> {
+        let (document, unique) = self.create(name, tree)?;
         let prefix = tree.id().0.to_be_bytes();
         let keys: Vec<_> =
             self.keys.iter().filter(|keys| keys.may_have(&prefix)).cloned().collect();
@@ -355,14 +367,15 @@ impl Repair {
             let rewrite = Rewrite { tree, losses, name, database, newest, first };
             rewrite.run(step, &mut self.report.lost)?;
         }
+        self.unique_indexes(&document, &unique)?;
         self.report.documents += 1;
         self.report.revisions += there;
         self.tags(&document, tree)?;
         self.purges(&document, tree)
     }
 
-    /// Makes the document, with its options.
-    fn create(&mut self, name: &str, tree: &Tree) -> Result<Document> {
+    /// Makes the document, with its options but for the unique indexes, and these.
+    fn create(&mut self, name: &str, tree: &Tree) -> Result<(Document, Vec<IndexDefinition>)> {
         let declared = match self.catalogue()? {
             Some((catalogue, head)) => readable(facts::options(&catalogue, tree.id(), head))?,
             None => Some(None),
@@ -370,32 +383,50 @@ impl Repair {
         if declared.is_none() {
             self.lose(Some(name), NO_REVISIONS, "its options");
         }
-        match declared.flatten() {
-            Some(declared) => self.database.create_document_with(name, &declared),
-            None => self.database.create_document(name),
+        let (declared, unique) = declared.flatten().unwrap_or_default().without_unique();
+        let document = self.database.create_document_with(name, &declared)?;
+        Ok((document, unique))
+    }
+
+    /// Makes the unique indexes of a collection, once its records are there: what was lost may have
+    /// told two of them apart, and a first revision that is loaded in bulk is not compared.
+    fn unique_indexes(&mut self, document: &Document, unique: &[IndexDefinition]) -> Result<()> {
+        for index in unique {
+            match self.database.collection(document.name())?.create_index(index) {
+                Err(error) if error.kind() == ErrorKind::Conflict => {
+                    let what = format!("the unique index {:?}: {error}", index.name);
+                    self.lose(Some(document.name()), NO_REVISIONS, what);
+                }
+                made => made?,
+            }
         }
+        Ok(())
     }
 
     /// Takes over the history of a document that lacks nothing, as far as it can be read; the last
     /// revision taken.
-    fn take_over(
-        &self,
-        name: &str,
-        tree: &Arc<Tree>,
-        step: &mut dyn FnMut() -> Result<()>,
-    ) -> Result<Revision> {
+    fn take_over(&self, name: &str, tree: &Arc<Tree>, step: &mut Step<'_>) -> Result<Revision> {
         let document = Document::new(Arc::clone(&self.engine), Arc::clone(tree), name);
         let Some(history) = readable(document.export())? else { return Ok(Revision(0)) };
         let mut import = self.database.import_history(name, Some(DURABILITY))?;
         let mut taken = Revision(0);
-        for revision in history {
+        let mut history = history;
+        while let Some(revision) = history.next() {
             let Some(revision) = readable(revision)? else { break };
-            match import.push(&revision) {
-                Err(error) if error.kind() == ErrorKind::Invalid => break,
+            let pushed = match &revision.content {
+                ExportedContent::LongValue => piped(
+                    |out| history.write_value(out),
+                    |text| import.push_long(&revision, text, &mut |_| go_on(step)),
+                ),
+                _ => import.push(&revision),
+            };
+            match pushed {
+                // What cannot be taken over is written as far as it can be.
+                Err(error) if is_of_value(error.kind()) => break,
                 pushed => pushed?,
             };
             taken = revision.revision;
-            step()?;
+            step(1)?;
         }
         Ok(taken)
     }

@@ -1,6 +1,7 @@
 //! Long reads that threads share.
 
 pub(crate) mod ahead;
+mod pipe;
 
 use std::collections::VecDeque;
 use std::sync::OnceLock;
@@ -8,6 +9,8 @@ use std::thread::available_parallelism;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::sync::{Condvar, Mutex};
+
+pub(crate) use pipe::piped;
 
 /// More threads wait for memory, and for who puts their parts together.
 const THREADS_MAX: usize = 4;

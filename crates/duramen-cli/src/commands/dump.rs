@@ -1,18 +1,20 @@
 //! `duramen dump`: all of a database as text.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use duramen::{Dump as Contents, DumpItem};
+use duramen::{Dump as Contents, DumpItem, ExportedContent};
+use indicatif::ProgressBar;
 
 use crate::arguments::ReadDatabase;
 use crate::dump_line::{self, Summary};
 use crate::exit::{Failure, Success};
 use crate::interruption::Interruption;
+use crate::outfile::{self, GoOn};
 use crate::output::Output;
 use crate::session::Session;
-use crate::{Result, outfile, progress};
+use crate::{Result, progress};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -55,7 +57,7 @@ impl Dump {
     pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
         let contents = self.database.open(session)?.snapshot().dump()?;
         if self.hash {
-            let summary = write(contents, &mut io::sink(), &|| Ok(()))?;
+            let summary = summarize(contents)?;
             output.record(&summary)?;
             return Ok(Success::Done);
         }
@@ -78,21 +80,36 @@ impl Dump {
     }
 }
 
-/// Writes all lines but the last.
-fn write(
-    mut contents: Contents,
-    out: &mut dyn Write,
-    go_on: &dyn Fn() -> Result<()>,
-) -> Result<Summary> {
-    dump_line::write_head(&contents, out)?;
-    let total = u64::try_from(contents.remaining()).unwrap_or(u64::MAX);
-    let bar = progress::bar("dumping", Some(total));
-    for item in &mut contents {
-        let item = item?;
-        go_on()?;
-        dump_line::write(&item, out)?;
+/// What the last line says.
+fn summarize(mut contents: Contents) -> Result<Summary> {
+    let bar = progress_of(&contents);
+    while let Some(item) = contents.next().transpose()? {
         if matches!(item, DumpItem::Document { .. }) {
             bar.inc(1);
+        }
+    }
+    bar.finish_and_clear();
+    Ok(Summary::of(&contents.summary()))
+}
+
+fn progress_of(contents: &Contents) -> ProgressBar {
+    progress::bar("dumping", Some(u64::try_from(contents.remaining()).unwrap_or(u64::MAX)))
+}
+
+/// Writes all lines but the last.
+fn write(mut contents: Contents, out: &mut dyn Write, go_on: &GoOn<'_>) -> Result<Summary> {
+    dump_line::write_head(&contents, out)?;
+    let bar = progress_of(&contents);
+    while let Some(item) = contents.next().transpose()? {
+        go_on()?;
+        dump_line::write(&item, out)?;
+        match item {
+            DumpItem::Document { .. } => bar.inc(1),
+            DumpItem::Revision(revision) if revision.content == ExportedContent::LongValue => {
+                outfile::write_long(out, go_on, |out| contents.write_value(out))?;
+                out.write_all(b"\n")?;
+            }
+            _ => {}
         }
     }
     bar.finish_and_clear();

@@ -4,14 +4,15 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use duramen::{Document, Format, JsonPointer};
+use duramen::{Document, ExportedContent, Format, JsonPointer};
 
 use crate::arguments::{At, ReadDocument};
 use crate::exit::{Failure, Success};
 use crate::interruption::Interruption;
+use crate::outfile::{self, GoOn};
 use crate::output::Output;
 use crate::session::Session;
-use crate::{Result, history_line, outfile, progress};
+use crate::{Result, history_line, progress};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -27,6 +28,7 @@ message, hash as in `duramen log`, and one of
            order lists those that go elsewhere then, one after the other: {\"path\": \"/a/x\",
            \"before\": \"y\"}, without before to be the last
   deleted  true
+  value_follows  true: the next line is the value, as in a first revision of over 16 MiB
 and of records whose versions do not follow from the revisions that are left, because what was
 changed was purged or revisions were dropped by retention,
   counted   keys of those that got their next version though nothing of them differs
@@ -57,38 +59,47 @@ impl Export {
     pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
         let document = self.document.open(session)?;
         match self.out.as_deref().filter(|path| path.as_os_str() != "-") {
-            None => self.write(&document, output.stream())?,
+            None => self.write(&document, output.stream(), &|| Ok(()))?,
             Some(path) => {
                 let interruption = Interruption::watch()?;
+                let message = format!("interrupted: {} is as it was", path.display());
+                let go_on = || {
+                    let failure = || Failure::Interrupted(message.clone());
+                    if interruption.is_asked() { Err(failure()) } else { Ok(()) }
+                };
                 outfile::replace(path, |out| {
-                    self.write(&document, out)?;
-                    if interruption.is_asked() {
-                        let message = format!("interrupted: {} is as it was", path.display());
-                        return Err(Failure::Interrupted(message));
-                    }
-                    Ok(())
+                    self.write(&document, out, &go_on)?;
+                    go_on()
                 })?;
             }
         }
         Ok(Success::Done)
     }
 
-    fn write(&self, document: &Document, out: &mut dyn Write) -> Result<()> {
+    fn write(&self, document: &Document, out: &mut dyn Write, go_on: &GoOn<'_>) -> Result<()> {
         if self.history {
-            return write_history(document, out);
+            return write_history(document, out, go_on);
         }
         let snapshot = self.at.snapshot(document)?;
-        snapshot.write_json(&JsonPointer::root(), &Format::default(), out)?;
+        outfile::write_long(out, go_on, |out| {
+            snapshot.write_json(&JsonPointer::root(), &Format::default(), out)
+        })?;
         Ok(out.write_all(b"\n")?)
     }
 }
 
-fn write_history(document: &Document, out: &mut dyn Write) -> Result<()> {
-    let history = document.export()?;
+fn write_history(document: &Document, out: &mut dyn Write, go_on: &GoOn<'_>) -> Result<()> {
+    let mut history = document.export()?;
     history_line::write_facts(&history.facts()?, out)?;
     let bar = progress::bar("exporting", Some(history.remaining()));
-    for revision in bar.wrap_iter(history) {
-        history_line::write(&revision?, out)?;
+    while let Some(revision) = history.next().transpose()? {
+        go_on()?;
+        history_line::write(&revision, out)?;
+        if revision.content == ExportedContent::LongValue {
+            outfile::write_long(out, go_on, |out| history.write_value(out))?;
+            out.write_all(b"\n")?;
+        }
+        bar.inc(1);
     }
     bar.finish_and_clear();
     Ok(())

@@ -1,15 +1,20 @@
 //! `duramen load`: a new database from a dump.
 
 use std::io::BufRead;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, ValueHint};
 use duramen::io::DirectoryDevice;
-use duramen::{DumpItem, DumpLoad, Error, ErrorKind, ExportedFacts, Options};
+use duramen::{
+    BulkProgress, DumpItem, DumpLoad, Error, ErrorKind, ExportedContent, ExportedFacts,
+    ExportedRevision, Options,
+};
 
 use crate::dump_line::{self, DumpLine, Summary};
 use crate::exit::{Failure, Success};
+use crate::input::LongLine;
 use crate::interruption::Interruption;
 use crate::output::Output;
 use crate::{Result, input, progress};
@@ -95,8 +100,7 @@ impl<'a> Lines<'a> {
             let line = self.next()?;
             // Ctrl-C also ends the program at the other end of a pipe: what came last may be cut.
             if interruption.is_asked() {
-                let message = "interrupted: there is no new database".to_owned();
-                return Err(Failure::Interrupted(message));
+                return Err(interrupted());
             }
             let Some(line) = line else {
                 let message = "the dump was cut: the last line, with the SHA-256, is missing";
@@ -115,6 +119,9 @@ impl<'a> Lines<'a> {
                 DumpLine::Facts(_) => {}
                 DumpLine::Head => return Err(self.invalid("another dump begins")),
                 DumpLine::Document(name) => document = Some(name),
+                DumpLine::Revision(revision) if revision.content == ExportedContent::LongValue => {
+                    self.push_long(load, *revision, interruption)?;
+                }
                 DumpLine::Revision(revision) => self.push(load, DumpItem::Revision(*revision))?,
                 DumpLine::Series(item) => self.push(load, item)?,
                 DumpLine::Summary(summary) => {
@@ -130,10 +137,36 @@ impl<'a> Lines<'a> {
         Ok(load.push(item).map_err(|error| self.in_context(error))?)
     }
 
+    /// Loads a revision whose value is the next line.
+    fn push_long(
+        &mut self,
+        load: &mut DumpLoad,
+        revision: ExportedRevision,
+        interruption: &Interruption,
+    ) -> Result<()> {
+        self.number += 1;
+        let bar = progress::text("loading", None);
+        let mut tell = |progress: BulkProgress| {
+            bar.set_position(progress.bytes);
+            bar.set_message(format!("{} values", progress.values));
+            if interruption.is_asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let pushed = load.push_long(revision, &mut LongLine::new(&mut *self.content), &mut tell);
+        bar.finish_and_clear();
+        pushed.map_err(|error| match error.kind() {
+            ErrorKind::Cancelled => interrupted(),
+            _ => self.in_context(error).into(),
+        })
+    }
+
     fn end(&mut self, summary: Summary) -> Result<Summary> {
         match self.next()? {
             None => Ok(summary),
             Some(_) => Err(self.invalid("something stands behind the end of the dump")),
         }
     }
+}
+
+fn interrupted() -> Failure {
+    Failure::Interrupted("interrupted: there is no new database".to_owned())
 }

@@ -41,7 +41,7 @@ impl RecordLines<'_, '_> {
             self.sink.end_value(self.stream.consumed())?;
             self.stream.end_line()?;
         }
-        records.end(self.sink, self.stream.consumed())
+        records.end(self.sink, self.stream.consumed(), Vec::new())
     }
 
     /// Adds the record that comes next: its bytes.

@@ -10,8 +10,10 @@
 
 use rustc_hash::FxHashSet;
 
-use crate::bulk::BulkOptions;
+use crate::bulk::records::Records;
 use crate::bulk::sink::{Loaded, LongMap, Sink};
+use crate::bulk::{BulkOptions, RecordVersions};
+use crate::collection::KeyKind;
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::{Cut, Item as Json, NextValue, ParseOptions, TextStream};
 use crate::limits::{JSON_DEPTH_MAX, OBJECT_FIELDS_MAX};
@@ -20,6 +22,7 @@ use crate::order::Item;
 use crate::state::Datum;
 use crate::tree::compare::{Extents, check_member_name};
 use crate::tree::data::node;
+use crate::tree::records::version_field;
 use crate::tree::schema::ROOT;
 
 /// The reading of one text.
@@ -28,6 +31,7 @@ pub(super) struct Loader<'a, 'r> {
     sink: Sink<'a>,
     parse: ParseOptions,
     is_lines: bool,
+    versions: &'a RecordVersions,
     maps: Vec<LongMap>,
 }
 
@@ -41,26 +45,84 @@ struct Members {
 }
 
 impl<'a, 'r> Loader<'a, 'r> {
-    pub(super) fn new(stream: TextStream<'r>, sink: Sink<'a>, options: &BulkOptions) -> Self {
+    pub(super) fn new(
+        stream: TextStream<'r>,
+        sink: Sink<'a>,
+        (options, versions): (&BulkOptions, &'a RecordVersions),
+    ) -> Self {
         let (parse, is_lines) = (options.parse, options.lines);
-        Self { stream, sink, parse, is_lines, maps: Vec::new() }
+        Self { stream, sink, parse, is_lines, versions, maps: Vec::new() }
     }
 
     /// Reads the text to its end.
     pub(super) fn run(mut self) -> Result<Loaded> {
+        if let Some(keys) = self.sink.builder.key_kind() {
+            return self.collection(keys);
+        }
+        if self.versions.are_there && !self.versions.by_name.is_empty() {
+            let message = "versions are given, but only the records of a collection have some";
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
         let root = self.sink.builder.bear(ROOT, 0)?;
         if self.is_lines {
             self.lines(root)?;
         } else {
-            if self.stream.skip_space()?.is_none() {
-                return self.stream.empty();
-            }
+            self.begin()?;
             self.value(root, 0)?;
-            if self.stream.skip_space()?.is_some() {
-                return self.stream.expected("the end after the value");
-            }
+            self.end()?;
         }
         self.sink.end(self.stream.consumed(), self.maps)
+    }
+
+    fn begin(&mut self) -> Result<()> {
+        if self.stream.skip_space()?.is_none() {
+            return self.stream.empty();
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<()> {
+        if self.stream.skip_space()?.is_some() {
+            return self.stream.expected("the end after the value");
+        }
+        Ok(())
+    }
+
+    /// Reads the value of a collection: its records under the texts of their keys.
+    fn collection(mut self, keys: KeyKind) -> Result<Loaded> {
+        let records = Records::begin(&mut self.sink.builder)?;
+        self.begin()?;
+        if self.stream.text().first() != Some(&b'{') {
+            return self.stream.expected("the object of records that the value of a collection is");
+        }
+        self.stream.consume(1);
+        let mut given = 0;
+        let mut is_end = self.skip_space()? == Some(b'}');
+        while !is_end {
+            let (name, _, bytes) = self.name(0)?;
+            let key = keys.key_of(&name)?;
+            let record = records.bear(&mut self.sink.builder, &keys.name_of(&key)?)?;
+            let version = str::from_utf8(&name).ok();
+            if let Some(&version) = version.and_then(|name| self.versions.by_name.get(name)) {
+                let field = version_field(&mut self.sink.builder.data, record.path())?;
+                let state = Datum::Int(version.cast_signed());
+                self.sink.builder.set(node(field, record.ordinal().0), state);
+                given += 1;
+            }
+            self.end_name(bytes)?;
+            if self.stream.text().first() != Some(&b'{') {
+                return self.stream.expected("the object that a record is");
+            }
+            self.value(record, 1)?;
+            is_end = self.is_end(b'}', "',' or '}'")?;
+        }
+        self.stream.consume(1);
+        self.end()?;
+        if self.versions.are_there && given < self.versions.by_name.len() {
+            let message = "versions are given of records that are not there";
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
+        records.end(self.sink, self.stream.consumed(), self.maps)
     }
 
     /// Reads each line as an element of the array `root`.
@@ -218,13 +280,19 @@ impl<'a, 'r> Loader<'a, 'r> {
             let name = Datum::Text { bytes: &name, plain };
             self.sink.builder.bear_entry(entries, ordinal, name)?
         };
+        self.end_name(bytes)?;
+        Ok(member)
+    }
+
+    /// Goes on behind a name of so many bytes and its colon.
+    fn end_name(&mut self, bytes: usize) -> Result<()> {
         self.stream.consume(bytes);
         if self.skip_space()? != Some(b':') {
             return self.stream.expected("':'");
         }
         self.stream.consume(1);
         self.skip_space()?;
-        Ok(member)
+        Ok(())
     }
 
     /// The name that comes next, whether it needs no escapes, and its bytes in the text.

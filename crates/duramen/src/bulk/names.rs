@@ -179,7 +179,7 @@ impl MapKeys {
 pub(super) fn repeated(subject: Subject, key: &[u8]) -> Error {
     let name = String::from_utf8_lossy(cell_key::entry_name(key)).into_owned();
     match subject {
-        Subject::Value => {
+        Subject::Value | Subject::Lines => {
             let message = format!(
                 "JSON is invalid: an object too long to be held in memory has the name {name:?} \
                  twice"

@@ -107,12 +107,19 @@ impl Records {
         builder.bear_entry(self.entries, 0, name)
     }
 
-    /// Ends the load of them, when so many bytes were read.
-    pub(super) fn end(self, mut sink: Sink<'_>, bytes: u64) -> Result<Loaded> {
+    /// Ends the load of them, when so many bytes were read; `maps` are those in them that were gone
+    /// into.
+    pub(super) fn end(
+        self,
+        mut sink: Sink<'_>,
+        bytes: u64,
+        mut maps: Vec<LongMap>,
+    ) -> Result<Loaded> {
         let count = sink.builder.next(self.entries);
         let sequence = sink.builder.sequence(self.entries, 0)?;
         sink.builder.set(self.root, Datum::Map(sequence));
-        sink.end(bytes, vec![LongMap { path: self.entries, ordinal: 0, entries: count }])
+        maps.push(LongMap { path: self.entries, ordinal: 0, entries: count });
+        sink.end(bytes, maps)
     }
 }
 
@@ -132,7 +139,7 @@ fn fill(
         sink.end_value(bytes)?;
         json.clear();
     }
-    records.end(sink, bytes)
+    records.end(sink, bytes, Vec::new())
 }
 
 /// Makes a node the record that a text is.

@@ -1,11 +1,10 @@
 //! Where what is read goes: the document under construction, and from it to whoever writes it.
 
-use std::ops::ControlFlow;
 use std::sync::mpsc::SyncSender;
 
-use crate::bulk::BulkProgress;
 use crate::bulk::builder::Builder;
 use crate::bulk::gathered::Batch;
+use crate::bulk::{BulkProgress, Progress};
 use crate::error::{Error, ErrorKind, Result};
 use crate::node::PathId;
 
@@ -46,15 +45,12 @@ impl Bounds {
     }
 }
 
-/// Told how far a load is, and says whether it goes on.
-pub(super) type Progress<'a> = &'a mut dyn FnMut(BulkProgress) -> ControlFlow<()>;
-
 /// A document under construction, and where it goes to be written.
 pub(super) struct Sink<'a> {
     pub(super) builder: Builder,
     pub(super) bounds: Bounds,
     writer: SyncSender<Batch>,
-    progress: Progress<'a>,
+    progress: &'a mut Progress<'a>,
     values: u64,
     /// Bytes that were read when progress was told last.
     told: u64,
@@ -81,7 +77,7 @@ impl<'a> Sink<'a> {
         builder: Builder,
         bounds: Bounds,
         writer: SyncSender<Batch>,
-        progress: Progress<'a>,
+        progress: &'a mut Progress<'a>,
     ) -> Self {
         Self { builder, bounds, writer, progress, values: 0, told: 0 }
     }

@@ -3,9 +3,11 @@
 mod series;
 
 use std::fmt;
+use std::io::Read;
 use std::sync::Arc;
 
 use super::{DumpDigest, DumpItem, DumpSummary, DumpedPoints};
+use crate::bulk::Progress;
 use crate::content_hash::ContentHash;
 use crate::database::Database;
 use crate::durability::Durability;
@@ -75,8 +77,21 @@ impl DumpLoad {
                 self.series.push_deletes(database, &series, &spans)
             }
             DumpItem::Document { name, facts } => self.begin_document(name, facts),
-            DumpItem::Revision(revision) => self.push_revision(&revision),
+            DumpItem::Revision(revision) => self.take(|import| import.push(&revision)),
         }
+    }
+
+    /// Takes the first revision of a document, whose value is too long to be held in memory and is
+    /// read from `text`, as [`HistoryImport::push_long`] does.
+    pub fn push_long(
+        &mut self,
+        revision: ExportedRevision,
+        text: &mut dyn Read,
+        progress: &mut Progress<'_>,
+    ) -> Result<()> {
+        self.take(|import| import.push_long(&revision, text, progress))?;
+        self.digest.add(&DumpItem::Revision(revision));
+        Ok(())
     }
 
     fn begin_document(&mut self, name: String, facts: ExportedFacts) -> Result<()> {
@@ -98,12 +113,13 @@ impl DumpLoad {
         Ok(())
     }
 
-    fn push_revision(&mut self, revision: &ExportedRevision) -> Result<()> {
+    /// Has the document that is being loaded take a revision.
+    fn take(&mut self, push: impl FnOnce(&mut HistoryImport) -> Result<bool>) -> Result<()> {
         let Some(document) = &mut self.document else {
             let message = "a revision stands before the first document";
             return Err(Error::new(ErrorKind::Invalid, message));
         };
-        let pushed = document.import.push(revision);
+        let pushed = push(&mut document.import);
         pushed.map_err(|error| error.in_context(format_args!("document {:?}", document.name)))?;
         Ok(())
     }

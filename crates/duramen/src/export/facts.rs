@@ -78,7 +78,7 @@ impl HistoryImport {
             return Err(Error::new(ErrorKind::Invalid, message));
         }
         facts.options.check()?;
-        if !self.is_missing && self.database.document(&self.name)?.options()? != facts.options {
+        if !self.is_missing && !self.has_options(&facts.options)? {
             let message = format!(
                 "document {:?} has other options than the history: import it into a document \
                  that does not exist, or declare the same",
@@ -88,6 +88,24 @@ impl HistoryImport {
         }
         self.facts = facts;
         Ok(())
+    }
+
+    /// Whether the document has these options, but for unique indexes that are made at the end.
+    fn has_options(&self, wanted: &DocumentOptions) -> Result<bool> {
+        let found = told(self.database.document(&self.name)?.options()?);
+        Ok(found == told(wanted.clone()) || found == wanted.clone().without_unique().0)
+    }
+
+    /// Makes unique indexes that are missing.
+    fn finish_indexes(&self) -> Result<()> {
+        let (_, unique) = self.facts.options.clone().without_unique();
+        if unique.is_empty() {
+            return Ok(());
+        }
+        let collection = self.database.collection(&self.name)?;
+        let there = collection.indexes()?;
+        let mut missing = unique.iter().filter(|index| !there.contains(index));
+        missing.try_for_each(|index| collection.create_index(index))
     }
 
     /// Sets the tags and remembers the purges, if all of them can be; of a document without
@@ -101,6 +119,7 @@ impl HistoryImport {
         }
         let document = self.database.document(&self.name)?;
         self.check_tags(&document)?;
+        self.finish_indexes()?;
         for Tag { name, revision, author, message, .. } in &self.facts.tags {
             let options = CommitOptions {
                 author: author.clone(),

@@ -18,6 +18,24 @@ use crate::tree::salvage::{Losses, readable};
 use crate::tree::schema::{ROOT, Schema};
 use crate::tree::serialize::write_scalar;
 
+/// Bytes of text that are taken away at once.
+const PRINT_BYTES: usize = 64 << 10;
+
+/// Where text goes.
+pub(crate) struct Output<'o> {
+    pub(crate) text: &'o mut Vec<u8>,
+    /// Is given the text between two values, once there is enough of it.
+    pub(crate) take: &'o mut dyn FnMut(&mut Vec<u8>) -> Result<()>,
+}
+
+impl Output<'_> {
+    /// Has the text taken away if it is enough. What was begun before is a container, which is
+    /// printed whatever comes.
+    fn settle(&mut self) -> Result<()> {
+        if self.text.len() >= PRINT_BYTES { (self.take)(self.text) } else { Ok(()) }
+    }
+}
+
 /// Prints revisions of one tree.
 pub(crate) struct Printer<'t> {
     tree: &'t Tree,
@@ -65,8 +83,8 @@ impl<'t> Printer<'t> {
         Self { tree, losses, schema, lost: BTreeMap::new() }
     }
 
-    /// Appends the value of a revision to `out`.
-    pub(crate) fn print(&mut self, revision: u32, out: &mut Vec<u8>) -> Result<Root> {
+    /// Prints the value of a revision; what was not taken away is left in the text.
+    pub(crate) fn print(&mut self, revision: u32, out: &mut Output<'_>) -> Result<Root> {
         let root = node(ROOT, 0);
         match self.state(root, revision, out)? {
             State::Absent => Ok(Root::Deleted),
@@ -87,8 +105,8 @@ impl<'t> Printer<'t> {
     }
 
     /// The state of a node; scalars are printed.
-    fn state(&self, node: NodeId, revision: u32, out: &mut Vec<u8>) -> Result<State> {
-        let start = out.len();
+    fn state(&self, node: NodeId, revision: u32, out: &mut Output<'_>) -> Result<State> {
+        let start = out.text.len();
         let found = self.tree.read(|data| {
             let mut text = Vec::new();
             let Some((set, state)) = data.version(node, revision)? else {
@@ -109,15 +127,15 @@ impl<'t> Printer<'t> {
         });
         let Some((set, state, text)) = readable(found)? else { return Ok(State::Lost) };
         if matches!(state, State::Lost) || self.losses.hide(self.tree, node, set, revision) {
-            out.truncate(start);
+            out.text.truncate(start);
             return Ok(State::Lost);
         }
-        out.extend_from_slice(&text);
+        out.text.extend_from_slice(&text);
         Ok(state)
     }
 
     /// Prints a node that something holds; whether it could be.
-    fn held(&mut self, node: NodeId, revision: u32, out: &mut Vec<u8>) -> Result<bool> {
+    fn held(&mut self, node: NodeId, revision: u32, out: &mut Output<'_>) -> Result<bool> {
         let state = self.state(node, revision, out)?;
         let is_printed = match state {
             State::Lost | State::Absent => false,
@@ -143,7 +161,7 @@ impl<'t> Printer<'t> {
         at: NodeId,
         state: &State,
         revision: u32,
-        out: &mut Vec<u8>,
+        out: &mut Output<'_>,
     ) -> Result<bool> {
         match *state {
             State::Lost | State::Absent => return Ok(false),
@@ -151,9 +169,9 @@ impl<'t> Printer<'t> {
             State::Apart(blob, kind) => {
                 let Some(bytes) = readable(self.tree.blobs.get(blob))? else { return Ok(false) };
                 match kind {
-                    ApartKind::PlainText => escape::write_text(&bytes, true, out),
-                    ApartKind::Text => escape::write_text(&bytes, false, out),
-                    ApartKind::Digits | ApartKind::Opaque => out.extend_from_slice(&bytes),
+                    ApartKind::PlainText => escape::write_text(&bytes, true, out.text),
+                    ApartKind::Text => escape::write_text(&bytes, false, out.text),
+                    ApartKind::Digits | ApartKind::Opaque => out.text.extend_from_slice(&bytes),
                 }
             }
             State::Object(shape) => self.object(at, shape, revision, out)?,
@@ -168,16 +186,17 @@ impl<'t> Printer<'t> {
         at: NodeId,
         shape: ShapeId,
         revision: u32,
-        out: &mut Vec<u8>,
+        out: &mut Output<'_>,
     ) -> Result<()> {
         let schema = Arc::clone(&self.schema);
-        out.push(b'{');
-        let begin = out.len();
+        out.text.push(b'{');
+        let mut is_first = true;
         for field in schema.shape(shape) {
             let child = node(field.path, at.ordinal().0);
-            self.member(child, schema.rendered(field), (begin, revision), out)?;
+            self.member(child, schema.rendered(field), (&mut is_first, revision), out)?;
+            out.settle()?;
         }
-        out.push(b'}');
+        out.text.push(b'}');
         Ok(())
     }
 
@@ -186,16 +205,18 @@ impl<'t> Printer<'t> {
         &mut self,
         child: NodeId,
         name: &[u8],
-        (begin, revision): (usize, u32),
-        out: &mut Vec<u8>,
+        (is_first, revision): (&mut bool, u32),
+        out: &mut Output<'_>,
     ) -> Result<()> {
-        let end = out.len();
-        if end > begin {
-            out.push(b',');
+        let end = out.text.len();
+        if !*is_first {
+            out.text.push(b',');
         }
-        out.extend_from_slice(name);
-        if !self.held(child, revision, out)? {
-            out.truncate(end);
+        out.text.extend_from_slice(name);
+        if self.held(child, revision, out)? {
+            *is_first = false;
+        } else {
+            out.text.truncate(end);
         }
         Ok(())
     }
@@ -205,27 +226,28 @@ impl<'t> Printer<'t> {
         at: NodeId,
         sequence: Sequence,
         revision: u32,
-        out: &mut Vec<u8>,
+        out: &mut Output<'_>,
     ) -> Result<()> {
-        out.push(b'[');
-        let begin = out.len();
+        out.text.push(b'[');
+        let mut is_first = true;
         let mut items = Items::new(sequence);
         while let Some(item) = self.next_item((&mut items, at, false), revision)? {
             let child = self.tree.read(|data| Ok(data.item_node(at, false, item)?));
-            if out.len() > begin {
-                out.push(b',');
+            if !std::mem::take(&mut is_first) {
+                out.text.push(b',');
             }
-            let end = out.len();
+            let end = out.text.len();
             let is_printed = match readable(child)? {
                 Some(child) => self.held(child, revision, out)?,
                 None => false,
             };
             if !is_printed {
-                out.truncate(end);
-                out.extend_from_slice(b"null");
+                out.text.truncate(end);
+                out.text.extend_from_slice(b"null");
             }
+            out.settle()?;
         }
-        out.push(b']');
+        out.text.push(b']');
         Ok(())
     }
 
@@ -234,11 +256,11 @@ impl<'t> Printer<'t> {
         at: NodeId,
         sequence: Sequence,
         revision: u32,
-        out: &mut Vec<u8>,
+        out: &mut Output<'_>,
     ) -> Result<()> {
         let schema = Arc::clone(&self.schema);
-        out.push(b'{');
-        let begin = out.len();
+        out.text.push(b'{');
+        let mut is_first = true;
         let mut items = Items::new(sequence);
         while let Some(item) = self.next_item((&mut items, at, true), revision)? {
             let found = self.tree.read(|data| {
@@ -258,13 +280,14 @@ impl<'t> Printer<'t> {
             });
             match readable(found)? {
                 Some((child, name)) if !name.is_empty() => {
-                    self.member(child, &name, (begin, revision), out)?;
+                    self.member(child, &name, (&mut is_first, revision), out)?;
                 }
                 Some((child, _)) => self.lose(child.path(), revision),
                 None => self.lose(at.path(), revision),
             }
+            out.settle()?;
         }
-        out.push(b'}');
+        out.text.push(b'}');
         Ok(())
     }
 

@@ -10,9 +10,11 @@ use crate::database::Database;
 use crate::durability::Durability;
 use crate::engine::options::CommitOptions;
 use crate::error::{ErrorKind, Result};
-use crate::repair::Lost;
+use crate::export::held_bytes;
+use crate::repair::long::Printed;
 use crate::repair::print::{Printer, Root};
 use crate::repair::versions::Versions;
+use crate::repair::{Lost, Step};
 use crate::revision::{Micros, Revision};
 use crate::transaction::Transaction;
 use crate::tree::history::short;
@@ -38,12 +40,8 @@ pub(crate) struct Rewrite<'d> {
 }
 
 impl Rewrite<'_> {
-    /// Writes all revisions; `step` is called behind each. What was lost is added to `lost`.
-    pub(crate) fn run(
-        &self,
-        step: &mut dyn FnMut() -> Result<()>,
-        lost: &mut Vec<Lost>,
-    ) -> Result<u64> {
+    /// Writes all revisions. What was lost is added to `lost`.
+    pub(crate) fn run(&self, step: &mut Step<'_>, lost: &mut Vec<Lost>) -> Result<u64> {
         let newest = self.tree.data.read().rows.last();
         // What is left of a history that was cut is numbered from 1 on, as in an export.
         let kept_revisions = self.tree.kept();
@@ -56,57 +54,89 @@ impl Rewrite<'_> {
         let is_collection = self.database.document(self.name)?.options()?.collection.is_some();
         let mut versions =
             if is_collection { Some(Versions::of(&self.tree, &self.losses)?) } else { None };
-        let nothing: &[u8] = if is_collection { b"{}" } else { b"null" };
         let mut gone = Vec::new();
         let mut is_deleted = self.is_deleted_before()?;
-        let mut text = Vec::new();
         for ((made, &revision), &timestamp) in (1..).map(Revision).zip(&revisions).zip(&times) {
             if made < self.first {
                 continue;
             }
-            let row = readable(self.tree.row(revision))?;
-            text.clear();
-            let before = printer.lost_values();
-            let mut root = printer.print(short(revision), &mut text)?;
-            // What seems to be whole has to have the hash that was kept of it, if one was.
-            if root == Root::Printed
-                && printer.lost_values() == before
-                && kept.get(&revision).is_some_and(|hash| *hash != ContentHash::of_json(&text))
-            {
-                root = Root::Lost;
+            let how = options(timestamp, readable(self.tree.row(revision))?);
+            let mut value = self.value(&mut printer, (revision, made), kept.get(&revision))?;
+            let mut is_there = value.is_long
+                && self.load((&mut printer, revision), (versions.as_ref(), &how), step)?;
+            if value.is_long && !is_there {
+                value = Printed::lost();
             }
-            if root == Root::Lost {
+            if !is_there {
+                let before = if is_deleted { Root::Deleted } else { Root::Printed };
+                is_there =
+                    self.commit((&value, before), (revision, made), versions.as_ref(), &how)?;
+            }
+            if value.root == Root::Lost || !is_there {
                 gone.push(revision);
-                text = nothing.to_vec();
             }
-            let mut transaction = self.database.transaction();
-            transaction.keep_unchanged();
-            transaction.repeat();
-            match root {
-                Root::Deleted if is_deleted => {
-                    transaction.expect(self.name, Revision(made.0 - 1))?;
-                }
-                Root::Deleted => transaction.delete_document(self.name)?,
-                _ => {
-                    if !self.put(&mut transaction, &text, nothing)? {
-                        gone.push(revision);
-                    }
-                    if let Some(versions) = &versions {
-                        transaction.count_records_there(self.name, &self.counted(revision)?)?;
-                        transaction.give_versions_there(self.name, &versions.at(revision)?)?;
-                    }
-                }
-            }
-            is_deleted = root == Root::Deleted;
-            transaction.commit(&options(timestamp, row))?;
+            is_deleted = value.root == Root::Deleted;
             if let Some(versions) = versions.as_mut().filter(|_| !is_deleted) {
                 versions.compare((self.database, self.name), (revision, made))?;
             }
-            step()?;
+            step(1)?;
         }
         self.tell(&printer, &gone, lost);
         lost.extend(versions.and_then(|versions| versions.lost(self.name)));
         Ok(count)
+    }
+
+    /// The value of a revision. What seems to be whole is lost if it has not the hash that was kept
+    /// of it.
+    fn value(
+        &self,
+        printer: &mut Printer<'_>,
+        (revision, made): (Revision, Revision),
+        kept: Option<&ContentHash>,
+    ) -> Result<Printed> {
+        let before = printer.lost_values();
+        // Only a first revision is loaded in bulk.
+        let bytes_max = if made.0 == 1 { held_bytes(&self.database.engine) } else { usize::MAX };
+        let value = Printed::of(printer, short(revision), bytes_max)?;
+        if value.root == Root::Printed
+            && printer.lost_values() == before
+            && kept.is_some_and(|hash| *hash != value.hash())
+        {
+            return Ok(Printed::lost());
+        }
+        Ok(value)
+    }
+
+    /// Commits a value that is at hand; whether it is there. `before` is what the root was in the
+    /// revision before.
+    fn commit(
+        &self,
+        (value, before): (&Printed, Root),
+        (revision, made): (Revision, Revision),
+        versions: Option<&Versions<'_>>,
+        how: &CommitOptions,
+    ) -> Result<bool> {
+        let nothing: &[u8] = if versions.is_some() { b"{}" } else { b"null" };
+        let mut transaction = self.database.transaction();
+        transaction.keep_unchanged();
+        transaction.repeat();
+        let mut is_there = true;
+        match value.root {
+            Root::Deleted if before == Root::Deleted => {
+                transaction.expect(self.name, Revision(made.0 - 1))?;
+            }
+            Root::Deleted => transaction.delete_document(self.name)?,
+            root => {
+                let text = if root == Root::Lost { nothing } else { &value.text };
+                is_there = self.put(&mut transaction, text, nothing)?;
+                if let Some(versions) = versions {
+                    transaction.count_records_there(self.name, &self.counted(revision)?)?;
+                    transaction.give_versions_there(self.name, &versions.at(revision)?)?;
+                }
+            }
+        }
+        transaction.commit(how)?;
+        Ok(is_there)
     }
 
     /// Puts a value, or nothing in the place of one that may not be there: what could be stored
@@ -130,7 +160,7 @@ impl Rewrite<'_> {
     }
 
     /// The keys of the records that got a version in a revision, whatever of them is left.
-    fn counted(&self, revision: Revision) -> Result<Vec<String>> {
+    pub(super) fn counted(&self, revision: Revision) -> Result<Vec<String>> {
         let (records, version) = {
             let schema = &self.tree.data.read().schema;
             (schema.path(ROOT).entry, version_path(schema))

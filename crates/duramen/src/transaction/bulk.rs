@@ -122,17 +122,18 @@ impl Transaction {
     }
 }
 
-/// Refuses a value for a collection, and records for what is none or has to look at each of them.
+/// Refuses lines without keys for a collection, records for what is none, and both for one that has
+/// to look at each of them.
 fn check_subject(name: &str, subject: Subject, options: Option<&DocumentOptions>) -> Result<()> {
     let is_collection = options.is_some_and(|options| options.collection.is_some());
     let why = match subject {
-        Subject::Value if is_collection => {
-            "is a collection: its records are put one by one or imported, not loaded as one value"
+        Subject::Lines if is_collection => {
+            "is a collection: name the member of each line that has the key"
         }
         Subject::Records if !is_collection => {
             "is no collection, and no type of keys was declared for one"
         }
-        Subject::Records if options.is_some_and(|options| options.indexes.has_unique()) => {
+        _ if options.is_some_and(|options| options.indexes.has_unique()) => {
             "has a unique index: its records are put in batches, in which each of them is compared"
         }
         _ => return Ok(()),

@@ -561,7 +561,7 @@ impl Writer {
 }
 
 /// The path of the field that counts the versions of the records at a path, made if it is missing.
-fn version_field(data: &mut TreeData, records: PathId) -> Result<PathId> {
+pub(crate) fn version_field(data: &mut TreeData, records: PathId) -> Result<PathId> {
     match data.schema.field(records, VERSION_FIELD) {
         Some(path) => Ok(path),
         None if data.schema.is_full() => Err(full()),

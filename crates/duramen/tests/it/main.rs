@@ -23,6 +23,7 @@ mod large_groups;
 mod lifecycle;
 mod limits;
 mod lives;
+mod long_values;
 mod memory;
 mod missing;
 mod navigation;

@@ -1,14 +1,19 @@
 //! The revisions of an exported history, taken over as they are.
 
 use std::io::{self, BufRead, Write};
+use std::ops::ControlFlow;
 use std::path::Path;
 
-use duramen::{Database, HistoryImport, Result as EngineResult};
+use duramen::{
+    BulkProgress, Database, ErrorKind, ExportedContent, ExportedRevision, HistoryImport,
+    Result as EngineResult,
+};
 use serde::Serialize;
 
 use super::safe;
 use crate::exit::{Failure, Success};
 use crate::history_line::HistoryLine;
+use crate::input::LongLine;
 use crate::interruption::Interruption;
 use crate::output::{Output, Palette, Record};
 use crate::{Result, history_line, input, progress};
@@ -55,7 +60,9 @@ fn load(
     let mut lines = input::lines(path)?;
     let bar = progress::bar("importing", None);
     let mut line = Vec::new();
-    for number in 1_u64.. {
+    let mut number = 0_u64;
+    loop {
+        number += 1;
         line.clear();
         let length = lines.read_until(b'\n', &mut line);
         let length = length.map_err(|error| input::failure(path, error))?;
@@ -68,24 +75,56 @@ fn load(
         if line.trim_ascii().is_empty() {
             continue;
         }
-        let taken = history_line::parse(&line).and_then(|line| take(import, line, counts));
-        let context = format_args!("{}, line {number}", input::name(path));
-        taken.map_err(|error| error.in_context(context))?;
+        let in_context = |error: duramen::Error, number| {
+            error.in_context(format_args!("{}, line {number}", input::name(path)))
+        };
+        match history_line::parse(&line).map_err(|error| in_context(error, number))? {
+            HistoryLine::Facts(facts) => {
+                import.set_facts(facts).map_err(|error| in_context(error, number))?;
+                continue;
+            }
+            HistoryLine::Revision(revision) => {
+                let made = if revision.content == ExportedContent::LongValue {
+                    number += 1;
+                    push_long(import, &revision, &mut *lines, interruption)
+                } else {
+                    import.push(&revision)
+                };
+                match made {
+                    Err(error) if error.kind() == ErrorKind::Cancelled => return Ok(false),
+                    made => {
+                        let made = made.map_err(|error| in_context(error, number))?;
+                        counts.made += u64::from(made);
+                    }
+                }
+                counts.read += 1;
+            }
+        }
         bar.set_position(counts.read);
     }
     bar.finish_and_clear();
     Ok(true)
 }
 
-fn take(import: &mut HistoryImport, line: HistoryLine, counts: &mut Counts) -> EngineResult<()> {
-    match line {
-        HistoryLine::Facts(facts) => import.set_facts(facts),
-        HistoryLine::Revision(revision) => {
-            counts.made += u64::from(import.push(&revision)?);
-            counts.read += 1;
-            Ok(())
-        }
-    }
+/// Takes a revision whose value is the next line.
+fn push_long(
+    import: &mut HistoryImport,
+    revision: &ExportedRevision,
+    lines: &mut dyn BufRead,
+    interruption: &Interruption,
+) -> EngineResult<bool> {
+    let bar = progress::text("importing", None);
+    let mut tell = |progress: BulkProgress| {
+        bar.set_position(progress.bytes);
+        bar.set_message(format!("{} values", progress.values));
+        if interruption.is_asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let mut line = LongLine::new(lines);
+    let made = import.push_long(revision, &mut line, &mut tell);
+    bar.finish_and_clear();
+    let made = made?;
+    line.end().map_err(|error| duramen::Error::io("cannot read the history", error))?;
+    Ok(made)
 }
 
 #[derive(Debug, Serialize)]

@@ -314,12 +314,13 @@ fn what_cannot_be_loaded_leaves_nothing() {
 }
 
 #[test]
-fn values_are_no_records_and_records_no_value() {
+fn lines_without_keys_are_no_records() {
     let db = Database::memory().unwrap();
     db.create_collection("c", KeyKind::I64).unwrap();
     let mut text: &[u8] = b"{}";
     let mut go_on = |_| ControlFlow::Continue(());
-    let error = db.bulk_load("c", &mut text, &BulkOptions::default(), &mut go_on).unwrap_err();
+    let lines = BulkOptions { lines: true, ..BulkOptions::default() };
+    let error = db.bulk_load("c", &mut text, &lines, &mut go_on).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
     assert!(error.message().contains("is a collection"), "{error}");
 }
