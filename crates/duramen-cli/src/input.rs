@@ -24,7 +24,7 @@ pub(crate) fn bytes(path: &Path) -> Option<u64> {
 }
 
 /// Bytes of a text from which on a first revision is loaded in bulk.
-const SHORT_BYTES_MAX: u64 = 1 << 20;
+pub(crate) const SHORT_BYTES_MAX: u64 = 1 << 20;
 
 /// A JSON text that the user names.
 pub(crate) enum Text {
@@ -77,6 +77,11 @@ pub(crate) fn long_text(path: &Path) -> Result<LongText> {
         Box::new(file)
     };
     Ok(LongText { name, reader, bytes })
+}
+
+/// Refuses a file that is not there; one that is there may be a pipe, which is opened once only.
+pub(crate) fn check_there(path: &Path) -> Result<()> {
+    if is_standard_input(path) || path.exists() { Ok(()) } else { open(path).map(drop) }
 }
 
 /// The whole file.

@@ -196,8 +196,8 @@ impl Columns {
         Self { read_bytes: Arc::default(), ..self.clone() }
     }
 
-    /// Bytes of the encoded cells and of the values stored apart that columns were read from, by
-    /// these and their clones.
+    /// Bytes of the cells of first states, and of the values stored apart, that columns were read
+    /// from by these and their clones. What changed since is not counted, nor are versions.
     pub fn bytes_read(&self) -> u64 {
         self.read_bytes.load(Ordering::Relaxed)
     }

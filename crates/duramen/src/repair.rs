@@ -199,11 +199,6 @@ impl Clock for NotBefore {
     }
 }
 
-/// Whether an error says that a value may not be there, or is damaged.
-fn is_of_value(kind: ErrorKind) -> bool {
-    matches!(kind, ErrorKind::Invalid | ErrorKind::Corrupt | ErrorKind::Full)
-}
-
 fn repair(
     (from, to): (&Arc<dyn Device>, &Arc<dyn Device>),
     options: &Options,
@@ -407,10 +402,9 @@ impl Repair {
     /// revision taken.
     fn take_over(&self, name: &str, tree: &Arc<Tree>, step: &mut Step<'_>) -> Result<Revision> {
         let document = Document::new(Arc::clone(&self.engine), Arc::clone(tree), name);
-        let Some(history) = readable(document.export())? else { return Ok(Revision(0)) };
+        let Some(mut history) = readable(document.export())? else { return Ok(Revision(0)) };
         let mut import = self.database.import_history(name, Some(DURABILITY))?;
         let mut taken = Revision(0);
-        let mut history = history;
         while let Some(revision) = history.next() {
             let Some(revision) = readable(revision)? else { break };
             let pushed = match &revision.content {
@@ -422,7 +416,9 @@ impl Repair {
             };
             match pushed {
                 // What cannot be taken over is written as far as it can be.
-                Err(error) if is_of_value(error.kind()) => break,
+                Err(error) if matches!(error.kind(), ErrorKind::Invalid | ErrorKind::Corrupt) => {
+                    break;
+                }
                 pushed => pushed?,
             };
             taken = revision.revision;

@@ -1,7 +1,9 @@
 //! A change of one document: what every command that makes one takes, does and says.
 
 use clap::Args;
-use duramen::{BulkOptions, CommitOptions, Database, Document, ErrorKind, Revision, Transaction};
+use duramen::{
+    BulkOptions, CommitOptions, Committed, Database, Document, ErrorKind, Revision, Transaction,
+};
 
 use super::WriteDatabase;
 use crate::exit::Success;
@@ -56,6 +58,19 @@ impl Edit {
         // What is wrong with the command line is told before anything is opened.
         let options = self.commit.options()?;
         self.editing(self.database.open(session)?, options)
+    }
+
+    /// Makes a change of a new database in memory if there is none yet, so that nothing is left of
+    /// one that cannot be made.
+    pub(crate) fn rehearse(
+        &self,
+        change: impl FnOnce(&mut Transaction, &str) -> duramen::Result<()>,
+    ) -> Result<()> {
+        if self.database.is_missing() {
+            let mut editing = self.editing(Database::memory()?, self.commit.options()?)?;
+            editing.make(change)?;
+        }
+        Ok(())
     }
 
     /// Opens the database, or creates it.
@@ -118,19 +133,28 @@ impl Editing<'_> {
         self.commit(output, |transaction, name| change(transaction, name).map(|()| None))
     }
 
-    fn commit(
-        mut self,
-        output: &mut Output,
-        change: impl FnOnce(&mut Transaction, &str) -> duramen::Result<Option<u64>>,
-    ) -> Result<Success> {
+    /// Commits what `change` does as one revision.
+    fn make<T>(
+        &mut self,
+        change: impl FnOnce(&mut Transaction, &str) -> duramen::Result<T>,
+    ) -> duramen::Result<(T, Committed)> {
         let mut transaction = self.database.transaction();
         // A document that is not there meets the expectation of none.
         let expected = self.options.expect_revision.take();
         if let Some(expected) = expected.filter(|expected| self.head.is_some() || expected.0 > 0) {
             transaction.expect(self.name, expected)?;
         }
-        let places = change(&mut transaction, self.name)?;
+        let changed = change(&mut transaction, self.name)?;
         let committed = transaction.commit(&self.options)?;
+        Ok((changed, committed))
+    }
+
+    fn commit(
+        mut self,
+        output: &mut Output,
+        change: impl FnOnce(&mut Transaction, &str) -> duramen::Result<Option<u64>>,
+    ) -> Result<Success> {
+        let (places, committed) = self.make(change)?;
         drop(self.database);
 
         if self.head.is_none() {

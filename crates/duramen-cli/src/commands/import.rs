@@ -9,12 +9,13 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum, ValueHint};
 use duramen::{
-    BulkOptions, CommitOptions, Durability, JsonPointer, ParseOptions, Result as EngineResult,
+    BulkOptions, CommitOptions, Database, Durability, JsonPointer, ParseOptions,
+    Result as EngineResult,
 };
 use serde::Serialize;
 
 use self::loader::{Clock, Loader};
-use self::source::Source;
+use self::source::{Item, Source};
 use crate::arguments::{WriteDatabase, edit};
 use crate::exit::{Failure, Success};
 use crate::interruption::Interruption;
@@ -124,6 +125,7 @@ impl Import {
     pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
         let interruption = Interruption::watch()?;
         if let Some(path) = &self.history {
+            input::check_there(path)?;
             let database = self.database.open_or_create(session)?;
             let durability = Some(Durability::Interval(SYNC_INTERVAL_MS));
             let import = database.import_history(&self.document, durability)?;
@@ -137,11 +139,21 @@ impl Import {
         }
         let mut source = self.source()?;
         let clock = self.clock()?;
+        let mut first = None;
+        // Who writes to a pipe may wait for the database.
+        let is_pipe = self.ndjson.as_deref().is_some_and(|path| input::bytes(path).is_none());
+        if self.database.is_missing() && !is_pipe {
+            first = self.first(&mut source)?;
+            if interruption.is_asked() {
+                let message = "interrupted: nothing was imported".to_owned();
+                return Err(Failure::Interrupted(message));
+            }
+            self.rehearse(first.as_ref(), clock.clone())?;
+        }
         let database = self.database.open_or_create(session)?;
-        let parse = ParseOptions { strict: self.strict };
-        let mut loader = Loader::new(&database, &self.document, clock, parse)?;
+        let mut loader = self.loader(&database, clock)?;
 
-        let ended = self.load(&mut loader, &mut source, &interruption);
+        let ended = self.load(&mut loader, (first, &mut source), &interruption);
         // Whatever the end, what was loaded is made safe before anything is said about it.
         let flushed = database.flush();
         let (done, unit) = (source.position(), source.unit());
@@ -173,30 +185,63 @@ impl Import {
         Ok(Success::Done)
     }
 
-    /// Loads one after the other until the source ends or the user stops it.
-    fn load(
-        &self,
-        loader: &mut Loader,
-        source: &mut Source,
-        interruption: &Interruption,
-    ) -> EngineResult<Ended> {
-        let options = CommitOptions {
+    fn loader<'a>(&'a self, database: &'a Database, clock: Clock) -> EngineResult<Loader<'a>> {
+        let parse = ParseOptions { strict: self.strict };
+        Loader::new(database, &self.document, clock, parse)
+    }
+
+    fn commit(&self) -> CommitOptions {
+        CommitOptions {
             author: self.author.clone(),
             message: self.message.clone(),
             durability: Some(Durability::Interval(SYNC_INTERVAL_MS)),
             ..CommitOptions::default()
-        };
+        }
+    }
+
+    /// The first text that is to be loaded.
+    fn first(&self, source: &mut Source) -> EngineResult<Option<Item>> {
+        source.skip(self.skip)?;
+        loop {
+            match source.next()? {
+                Some(item) if item.is_blank() => source.count(),
+                found => return Ok(found),
+            }
+        }
+    }
+
+    /// Loads the first text into a database in memory, unless it is long: one that cannot be loaded
+    /// is to leave none.
+    fn rehearse(&self, first: Option<&Item>, clock: Clock) -> EngineResult<()> {
+        let is_short = |item: &&Item| item.json.len() as u64 <= input::SHORT_BYTES_MAX;
+        let Some(first) = first.filter(is_short) else { return Ok(()) };
+        let database = Database::memory()?;
+        let mut loader = self.loader(&database, clock)?;
+        first.give(|first| loader.load(first, self.commit()))
+    }
+
+    /// Loads one after the other until the source ends or the user stops it.
+    fn load(
+        &self,
+        loader: &mut Loader,
+        (mut first, source): (Option<Item>, &mut Source),
+        interruption: &Interruption,
+    ) -> EngineResult<Ended> {
         source.skip(self.skip)?;
         let bar = progress::bar("importing", source.total());
         bar.set_position(source.position());
         let ended = loop {
-            let item = source.next()?;
+            let item = match first.take() {
+                Some(first) => Some(first),
+                None => source.next()?,
+            };
             // Ctrl-C also ends the program at the other end of a pipe: what came last may be cut.
             if interruption.is_asked() {
                 break Ended::ByInterruption;
             }
             let Some(item) = item else { break Ended::AtTheEnd };
-            source.load(&item, |item| loader.load(item, options.clone()))?;
+            item.give(|item| loader.load(item, self.commit()))?;
+            source.count();
             bar.set_position(source.position());
             if source.position().is_multiple_of(REVISIONS_PER_SYNC) {
                 loader.flush()?;

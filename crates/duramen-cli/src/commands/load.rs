@@ -153,9 +153,9 @@ impl<'a> Lines<'a> {
         };
         let pushed = load.push_long(revision, &mut LongLine::new(&mut *self.content), &mut tell);
         bar.finish_and_clear();
-        pushed.map_err(|error| match error.kind() {
-            ErrorKind::Cancelled => interrupted(),
-            _ => self.in_context(error).into(),
+        // What comes through a pipe is cut by Ctrl-C as well.
+        pushed.map_err(|error| {
+            if interruption.is_asked() { interrupted() } else { self.in_context(error).into() }
         })
     }
 

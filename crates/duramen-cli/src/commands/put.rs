@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use duramen::{BulkOptions, DocumentOptions, Error, ErrorKind, ParseOptions};
+use duramen::{BulkOptions, DocumentOptions, Error, ErrorKind, ParseOptions, Transaction};
 
 use super::options::Declarations;
 use crate::arguments::Edit;
@@ -46,6 +46,9 @@ impl Put {
         let parse = ParseOptions { strict: self.strict };
         let mut declared = DocumentOptions::default();
         self.declarations.add_to(&mut declared)?;
+        if let Text::Short(json) = &text {
+            self.edit.rehearse(|to, name| self.put((to, name), json, &declared))?;
+        }
         let editing = self.edit.begin_or_create(session)?;
         if !declared.is_empty() && !editing.is_new() {
             let message = "--id and --map are for a new document: \"duramen options\" changes what \
@@ -60,14 +63,21 @@ impl Put {
             Text::Long(text) => text.read()?,
             Text::Short(json) => json,
         };
-        // One transaction, so that refused text leaves no empty document behind.
-        editing.finish(output, |transaction, name| {
-            if !declared.is_empty() {
-                transaction.create_document(name)?;
-                transaction.declare(name, &declared)?;
-            }
-            let put = transaction.put_with(name, &json, parse);
-            put.map_err(|error| error.in_context(input::name(&self.file)))
-        })
+        editing.finish(output, |to, name| self.put((to, name), &json, &declared))
+    }
+
+    /// In one transaction, so that refused text leaves no empty document behind.
+    fn put(
+        &self,
+        (transaction, name): (&mut Transaction, &str),
+        json: &[u8],
+        declared: &DocumentOptions,
+    ) -> duramen::Result<()> {
+        if !declared.is_empty() {
+            transaction.create_document(name)?;
+            transaction.declare(name, declared)?;
+        }
+        let put = transaction.put_with(name, json, ParseOptions { strict: self.strict });
+        put.map_err(|error| error.in_context(input::name(&self.file)))
     }
 }

@@ -156,7 +156,19 @@ impl WriteCollection {
 
     /// The collection, or one to be made with keys of a type, string if none is said.
     fn open_or_create(&self, session: &Session, keys: Option<KeyKind>) -> Result<Writing<'_>> {
-        let database = self.database.open_or_create(session)?;
+        self.writing(self.database.open_or_create(session)?, keys)
+    }
+
+    /// One of a new database in memory, if there is none yet: what cannot be done to it is not to
+    /// leave one.
+    fn rehearsal(&self, keys: Option<KeyKind>) -> Result<Option<Writing<'_>>> {
+        if !self.database.is_missing() {
+            return Ok(None);
+        }
+        self.writing(Database::memory()?, keys).map(Some)
+    }
+
+    fn writing(&self, database: Database, keys: Option<KeyKind>) -> Result<Writing<'_>> {
         let found = match database.collection(&self.name) {
             Ok(collection) => Some(collection.key_kind()),
             Err(error) if error.kind() == ErrorKind::NotFound => None,
@@ -195,9 +207,19 @@ impl Writing<'_> {
         }
     }
 
-    /// Commits a change; the collection is made with it.
+    /// Commits a change, and tells if the collection was made with it.
     fn commit(
         &mut self,
+        change: impl FnOnce(&mut Transaction) -> Result<()>,
+    ) -> Result<duramen::Committed> {
+        let committed = self.make(change)?;
+        self.made();
+        Ok(committed)
+    }
+
+    /// Commits a change; the collection is made with it.
+    fn make(
+        &self,
         change: impl FnOnce(&mut Transaction) -> Result<()>,
     ) -> Result<duramen::Committed> {
         let mut transaction = self.database.transaction();
@@ -208,8 +230,6 @@ impl Writing<'_> {
             transaction.declare(self.name, &declared)?;
         }
         change(&mut transaction)?;
-        let committed = transaction.commit(&self.options)?;
-        self.made();
-        Ok(committed)
+        Ok(transaction.commit(&self.options)?)
     }
 }

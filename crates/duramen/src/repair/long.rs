@@ -87,7 +87,7 @@ impl Rewrite<'_> {
         );
         printer.lost = lost;
         match loaded {
-            Err(error) if matches!(error.kind(), ErrorKind::Invalid | ErrorKind::Full) => Ok(false),
+            Err(error) if error.kind() == ErrorKind::Invalid => Ok(false),
             loaded => loaded.map(|_| true),
         }
     }

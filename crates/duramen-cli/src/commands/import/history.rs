@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use duramen::{
-    BulkProgress, Database, ErrorKind, ExportedContent, ExportedRevision, HistoryImport,
+    BulkProgress, Database, ExportedContent, ExportedRevision, HistoryImport,
     Result as EngineResult,
 };
 use serde::Serialize;
@@ -91,7 +91,8 @@ fn load(
                     import.push(&revision)
                 };
                 match made {
-                    Err(error) if error.kind() == ErrorKind::Cancelled => return Ok(false),
+                    // What comes through a pipe is cut by Ctrl-C as well.
+                    Err(_) if interruption.is_asked() => return Ok(false),
                     made => {
                         let made = made.map_err(|error| in_context(error, number))?;
                         counts.made += u64::from(made);

@@ -11,6 +11,7 @@ use crate::arguments::edit;
 use crate::{input, moment};
 
 /// What says when a revision was made.
+#[derive(Clone)]
 pub(super) enum Clock {
     /// The engine.
     Now,

@@ -17,6 +17,21 @@ pub(super) struct Item {
     place: String,
 }
 
+impl Item {
+    /// Whether it is a blank line.
+    pub(super) fn is_blank(&self) -> bool {
+        self.file.is_none() && self.json.iter().all(u8::is_ascii_whitespace)
+    }
+
+    /// Gives it to `load`. A blank line is passed over.
+    pub(super) fn give(&self, load: impl FnOnce(&Self) -> Result<()>) -> Result<()> {
+        if self.is_blank() {
+            return Ok(());
+        }
+        load(self).map_err(|error| error.in_context(&self.place))
+    }
+}
+
 /// A sequence of JSON texts. What was loaded or passed over is counted, blank lines included, so
 /// that the count is the line number as well.
 pub(super) struct Source {
@@ -98,17 +113,9 @@ impl Source {
         Ok(())
     }
 
-    /// Gives a text that was read to `load`, which counts it. A blank line is passed over.
-    pub(super) fn load(
-        &mut self,
-        item: &Item,
-        load: impl FnOnce(&Item) -> Result<()>,
-    ) -> Result<()> {
-        if !item.json.iter().all(u8::is_ascii_whitespace) || item.file.is_some() {
-            load(item).map_err(|error| error.in_context(&item.place))?;
-        }
+    /// Counts a text that was loaded or passed over.
+    pub(super) fn count(&mut self) {
         self.position += 1;
-        Ok(())
     }
 
     /// Reads the next text, if there is one.

@@ -108,6 +108,13 @@ impl Import {
             let message = "parquet is read from its end: give a file, not a pipe".to_owned();
             return Err(Failure::Usage(message));
         }
+        if self.collection.database.is_missing() {
+            // What is wrong with the file as a whole is told before a database is made.
+            input::check_there(&self.file)?;
+            if input::bytes(&self.file).is_some() {
+                self.source()?;
+            }
+        }
         let mut writing = self.collection.open_or_create(session, self.keys)?;
         let interruption = Interruption::watch()?;
         let loaded = self.load(&mut writing, &interruption)?;

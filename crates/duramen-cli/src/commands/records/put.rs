@@ -51,13 +51,14 @@ pub(super) struct Put {
 impl Put {
     pub(super) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
         let value = self.value.read()?;
+        if let Some(rehearsal) = self.collection.rehearsal(self.keys)? {
+            let key = rehearsal.keys.parse(&self.key)?;
+            rehearsal.make(|to| self.change(to, (rehearsal.name, &key), &value))?;
+        }
         let mut writing = self.collection.open_or_create(session, self.keys)?;
         let key = writing.keys.parse(&self.key)?;
         let name = writing.name;
-        let committed = writing.commit(|transaction| {
-            let changed = self.change(transaction, (name, &key), &value);
-            Ok(changed.map_err(|error| hint(error, &value))?)
-        })?;
+        let committed = writing.commit(|to| self.change(to, (name, &key), &value))?;
         let collection = writing.database.collection(name)?;
         let version = collection.versions(std::slice::from_ref(&key))?[0].unwrap_or_default();
         let is_changed = !committed.revisions.is_empty();
@@ -76,13 +77,14 @@ impl Put {
         transaction: &mut Transaction,
         (name, key): (&str, &Key),
         value: &[u8],
-    ) -> duramen::Result<()> {
-        match self.expect_version {
+    ) -> Result<()> {
+        let changed = match self.expect_version {
             Some(expected) => transaction.update_record(name, key, expected, value),
             None if self.new => transaction.insert_record(name, key, value),
             None if self.merge => transaction.merge_patch_record(name, key, value),
             None => transaction.put_record(name, key, value),
-        }
+        };
+        Ok(changed.map_err(|error| hint(error, value))?)
     }
 }
 
