@@ -7,6 +7,7 @@ use duramen::Error;
 
 use crate::Result;
 use crate::exit::Failure;
+use crate::interruption::Interruption;
 
 /// Writes a file anew: whoever reads it sees all of it or what was there before.
 pub(crate) fn replace<T>(
@@ -21,6 +22,25 @@ pub(crate) fn replace<T>(
             }
             failure => failure,
         })
+    })
+}
+
+/// The same; Ctrl-C leaves the file as it was.
+pub(crate) fn replace_stoppable<T>(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write, &GoOn<'_>) -> Result<T>,
+) -> Result<T> {
+    let interruption = Interruption::watch()?;
+    let go_on = || {
+        if interruption.is_asked() {
+            let message = format!("interrupted: {} is as it was", path.display());
+            return Err(Failure::Interrupted(message));
+        }
+        Ok(())
+    };
+    replace(path, |out| {
+        let written = write(out, &go_on)?;
+        go_on().map(|()| written)
     })
 }
 

@@ -320,9 +320,8 @@ impl HistoryImport {
     /// Takes the next revision like [`push`](Self::push), whose value is too long to be held in
     /// memory and is read from `text`, as it was written. Of a collection that is made by it, the
     /// unique indexes are made at the [end](Self::finish); one that is there and has some already
-    /// takes the value as a whole, in memory. Of a revision that the document has
-    /// already, nothing is read. `progress` is told about every mebibyte, and can stop it, which is
-    /// `Cancelled` then.
+    /// takes the value as a whole, in memory. Of a revision that the document has already, nothing
+    /// is read. `progress` is told about every mebibyte, and can stop it: that is `Cancelled`.
     ///
     /// ```
     /// use std::ops::ControlFlow;

@@ -9,8 +9,7 @@ use indicatif::ProgressBar;
 
 use crate::arguments::ReadDatabase;
 use crate::dump_line::{self, Summary};
-use crate::exit::{Failure, Success};
-use crate::interruption::Interruption;
+use crate::exit::Success;
 use crate::outfile::{self, GoOn};
 use crate::output::Output;
 use crate::session::Session;
@@ -66,15 +65,9 @@ impl Dump {
                 let summary = write(contents, output.stream(), &|| Ok(()))?;
                 summary.write(output.stream())?;
             }
-            Some(path) => {
-                let interruption = Interruption::watch()?;
-                let message = format!("interrupted: {} is as it was", path.display());
-                let go_on = || {
-                    let failure = || Failure::Interrupted(message.clone());
-                    if interruption.is_asked() { Err(failure()) } else { Ok(()) }
-                };
-                outfile::replace(path, |out| write(contents, out, &go_on)?.write(out))?;
-            }
+            Some(path) => outfile::replace_stoppable(path, |out, go_on| {
+                write(contents, out, go_on)?.write(out)
+            })?,
         }
         Ok(Success::Done)
     }

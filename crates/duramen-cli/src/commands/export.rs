@@ -7,8 +7,7 @@ use clap::{Args, ValueHint};
 use duramen::{Document, ExportedContent, Format, JsonPointer};
 
 use crate::arguments::{At, ReadDocument};
-use crate::exit::{Failure, Success};
-use crate::interruption::Interruption;
+use crate::exit::Success;
 use crate::outfile::{self, GoOn};
 use crate::output::Output;
 use crate::session::Session;
@@ -61,16 +60,7 @@ impl Export {
         match self.out.as_deref().filter(|path| path.as_os_str() != "-") {
             None => self.write(&document, output.stream(), &|| Ok(()))?,
             Some(path) => {
-                let interruption = Interruption::watch()?;
-                let message = format!("interrupted: {} is as it was", path.display());
-                let go_on = || {
-                    let failure = || Failure::Interrupted(message.clone());
-                    if interruption.is_asked() { Err(failure()) } else { Ok(()) }
-                };
-                outfile::replace(path, |out| {
-                    self.write(&document, out, &go_on)?;
-                    go_on()
-                })?;
+                outfile::replace_stoppable(path, |out, go_on| self.write(&document, out, go_on))?;
             }
         }
         Ok(Success::Done)

@@ -1,15 +1,13 @@
 //! `duramen load`: a new database from a dump.
 
 use std::io::BufRead;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, ValueHint};
 use duramen::io::DirectoryDevice;
 use duramen::{
-    BulkProgress, DumpItem, DumpLoad, Error, ErrorKind, ExportedContent, ExportedFacts,
-    ExportedRevision, Options,
+    DumpItem, DumpLoad, Error, ErrorKind, ExportedContent, ExportedFacts, ExportedRevision, Options,
 };
 
 use crate::dump_line::{self, DumpLine, Summary};
@@ -17,7 +15,7 @@ use crate::exit::{Failure, Success};
 use crate::input::LongLine;
 use crate::interruption::Interruption;
 use crate::output::Output;
-use crate::{Result, input, progress};
+use crate::{Result, bulk, input, progress};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -146,11 +144,7 @@ impl<'a> Lines<'a> {
     ) -> Result<()> {
         self.number += 1;
         let bar = progress::text("loading", None);
-        let mut tell = |progress: BulkProgress| {
-            bar.set_position(progress.bytes);
-            bar.set_message(format!("{} values", progress.values));
-            if interruption.is_asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        };
+        let mut tell = bulk::tell(&bar, interruption);
         let pushed = load.push_long(revision, &mut LongLine::new(&mut *self.content), &mut tell);
         bar.finish_and_clear();
         // What comes through a pipe is cut by Ctrl-C as well.

@@ -1,13 +1,9 @@
 //! The revisions of an exported history, taken over as they are.
 
 use std::io::{self, BufRead, Write};
-use std::ops::ControlFlow;
 use std::path::Path;
 
-use duramen::{
-    BulkProgress, Database, ExportedContent, ExportedRevision, HistoryImport,
-    Result as EngineResult,
-};
+use duramen::{Database, ExportedContent, ExportedRevision, HistoryImport, Result as EngineResult};
 use serde::Serialize;
 
 use super::safe;
@@ -16,7 +12,7 @@ use crate::history_line::HistoryLine;
 use crate::input::LongLine;
 use crate::interruption::Interruption;
 use crate::output::{Output, Palette, Record};
-use crate::{Result, history_line, input, progress};
+use crate::{Result, bulk, history_line, input, progress};
 
 /// Reads the history in `path` into the document that `import` is about.
 pub(super) fn run(
@@ -75,31 +71,22 @@ fn load(
         if line.trim_ascii().is_empty() {
             continue;
         }
-        let in_context = |error: duramen::Error, number| {
-            error.in_context(format_args!("{}, line {number}", input::name(path)))
-        };
-        match history_line::parse(&line).map_err(|error| in_context(error, number))? {
-            HistoryLine::Facts(facts) => {
-                import.set_facts(facts).map_err(|error| in_context(error, number))?;
-                continue;
+        let taken = history_line::parse(&line).and_then(|line| match line {
+            HistoryLine::Facts(facts) => import.set_facts(facts).map(|()| None),
+            HistoryLine::Revision(revision) if revision.content == ExportedContent::LongValue => {
+                number += 1;
+                push_long(import, &revision, &mut *lines, interruption).map(Some)
             }
-            HistoryLine::Revision(revision) => {
-                let made = if revision.content == ExportedContent::LongValue {
-                    number += 1;
-                    push_long(import, &revision, &mut *lines, interruption)
-                } else {
-                    import.push(&revision)
-                };
-                match made {
-                    // What comes through a pipe is cut by Ctrl-C as well.
-                    Err(_) if interruption.is_asked() => return Ok(false),
-                    made => {
-                        let made = made.map_err(|error| in_context(error, number))?;
-                        counts.made += u64::from(made);
-                    }
-                }
-                counts.read += 1;
-            }
+            HistoryLine::Revision(revision) => import.push(&revision).map(Some),
+        });
+        // What comes through a pipe is cut by Ctrl-C as well.
+        if taken.is_err() && interruption.is_asked() {
+            return Ok(false);
+        }
+        let context = format_args!("{}, line {number}", input::name(path));
+        if let Some(is_new) = taken.map_err(|error| error.in_context(context))? {
+            counts.made += u64::from(is_new);
+            counts.read += 1;
         }
         bar.set_position(counts.read);
     }
@@ -115,11 +102,7 @@ fn push_long(
     interruption: &Interruption,
 ) -> EngineResult<bool> {
     let bar = progress::text("importing", None);
-    let mut tell = |progress: BulkProgress| {
-        bar.set_position(progress.bytes);
-        bar.set_message(format!("{} values", progress.values));
-        if interruption.is_asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    };
+    let mut tell = bulk::tell(&bar, interruption);
     let mut line = LongLine::new(lines);
     let made = import.push_long(revision, &mut line, &mut tell);
     bar.finish_and_clear();
