@@ -218,15 +218,15 @@ impl Merger {
     }
 
     /// Takes a cell of such a tree that came in before, read by `load` if it says anything of what
-    /// stays: states do, and what is told of an index.
+    /// stays: states do, and what is told of an index. Returns the bytes looked at.
     pub(crate) fn repeat(
         &mut self,
         key: Bytes,
         load: impl FnOnce() -> Result<Bytes>,
     ) -> Result<usize> {
-        let Some((tree, kind)) = cell_key::parse(&key) else { return Ok(0) };
+        let Some((tree, kind)) = cell_key::parse(&key) else { return Ok(key.len()) };
         if !matches!(kind, CellKey::Group { .. } | CellKey::Index { .. } | CellKey::Order(_)) {
-            return Ok(0);
+            return Ok(key.len());
         }
         let cell = load()?;
         let bytes = key.len() + cell.len();
