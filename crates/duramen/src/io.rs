@@ -89,6 +89,15 @@ pub trait File: Send + Sync + fmt::Debug {
     /// Reads at most `buf.len()` bytes; fewer at the end of the file (none at all beyond it) or
     /// by a short read.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize>;
+    /// The same behind the bytes of a vector. A file that reads into memory which nobody cleared
+    /// saves that time.
+    fn append_at(&self, bytes: &mut Vec<u8>, len: usize, offset: u64) -> io::Result<usize> {
+        let before = bytes.len();
+        bytes.resize(before + len, 0);
+        let read = self.read_at(&mut bytes[before..], offset);
+        bytes.truncate(before + read.as_ref().map_or(0, |read| *read));
+        read
+    }
     /// Writes at most `buf.len()` bytes, growing the file if need be; a gap before them is zeros.
     /// Fails on a file opened for reading.
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<usize>;
@@ -148,6 +157,21 @@ pub fn read_exact_at(file: &dyn File, mut buf: &mut [u8], mut offset: u64) -> io
         }
     }
     Ok(())
+}
+
+/// Reads exactly `len` bytes; loops over short reads and interruptions.
+pub fn read_vec_at(file: &dyn File, len: usize, offset: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(len);
+    while bytes.len() < len {
+        let read = bytes.len();
+        match file.append_at(&mut bytes, len - read, offset + read as u64) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(bytes)
 }
 
 /// Writes all of `buf`; loops over short writes and interruptions.

@@ -23,7 +23,7 @@ use crate::sync::{self, ArcMutexGuard, Mutex, RawMutex, RwLock};
 use crate::tree::blobs::Blobs;
 use crate::tree::cell_key::TreeId;
 use crate::tree::data::TreeData;
-use crate::tree::disk::{Load, Loaded, TreeCells};
+use crate::tree::disk::{LargeGroup, Load, Loaded, TreeCells};
 use crate::tree::group::{Fault, GroupId};
 use crate::tree::orders::Orders;
 use crate::tree::rows::Row;
@@ -65,7 +65,7 @@ pub(crate) mod moved;
 pub(crate) mod orders;
 pub(crate) mod persist;
 mod print;
-mod record_get;
+pub(crate) mod record_get;
 pub(crate) mod record_keys;
 mod record_rows;
 pub(crate) mod records;
@@ -273,20 +273,17 @@ impl Tree {
 
     fn load_part(&self, load: Load) -> Result<()> {
         match load {
-            Load::Group(id) => {
-                let (schema, disk) = {
-                    let data = self.data.read();
-                    (Arc::clone(&data.schema), data.disk_state())
-                };
-                let newest = history::short(Revision(disk.revisions));
-                let resident = self.resident(id);
-                let loaded = self.cells.load_group(id, &schema, newest, resident)?;
-                self.data.write().attach(id, loaded, disk)
-            }
+            Load::Group(id) => self.load_group(id, |_| Ok(())),
+            Load::Whole(id, revision) => self.load_group(id, |group| group.load_runs(revision)),
             Load::Base(disk, cell) => disk.load(cell),
             Load::Run(disk, column, wanted) => {
-                let found = disk.find_run(column, wanted)?;
-                self.data.write().attach_run((&disk, column), wanted, found);
+                let found = vec![(wanted, disk.find_run(column, wanted)?)];
+                self.data.write().attach_runs((&disk, column), found);
+                Ok(())
+            }
+            Load::Runs(disk, column, revision) => {
+                let found = disk.find_runs(column, revision)?;
+                self.data.write().attach_runs((&disk, column), found);
                 Ok(())
             }
             Load::Directory(id) => {
@@ -302,6 +299,25 @@ impl Tree {
         }
     }
 
+    /// Loads a row group; if it is a large one, with what `add` loads of it.
+    fn load_group(
+        &self,
+        id: GroupId,
+        add: impl FnOnce(&mut LargeGroup) -> Result<()>,
+    ) -> Result<()> {
+        let (schema, disk) = {
+            let data = self.data.read();
+            (Arc::clone(&data.schema), data.disk_state())
+        };
+        let newest = history::short(Revision(disk.revisions));
+        let resident = self.resident(id);
+        let mut loaded = self.cells.load_group(id, &schema, newest, resident)?;
+        if let Loaded::Large(group) = &mut loaded {
+            add(group)?;
+        }
+        self.data.write().attach(id, loaded, disk)
+    }
+
     /// How often something was erased on disk since the tree was opened.
     pub(crate) fn erasures(&self) -> u64 {
         self.data.read().disk_state().erasures
@@ -314,16 +330,23 @@ impl Tree {
 
     /// The newest revision of a commit at or before `sequence`; 0 if there is none.
     pub(crate) fn head_at(&self, sequence: CommitSequence) -> Result<Revision> {
-        let (before, head) = {
+        let (before, head, known) = {
             let data = self.data.read();
-            (data.rows.before(), data.rows.last_at(sequence))
+            let rows = &data.rows;
+            (rows.before(), rows.last_at(sequence), rows.sequence_before())
         };
         if head > before || before == 0 {
             return Ok(Revision(head));
         }
-        let newest = self.row(Revision(before))?;
-        if newest.sequence <= sequence {
-            return Ok(newest.revision);
+        let newest = if let Some(known) = known {
+            known
+        } else {
+            let newest = self.row(Revision(before))?.sequence;
+            self.data.read().rows.note_before(before, newest);
+            newest
+        };
+        if newest <= sequence {
+            return Ok(Revision(before));
         }
         let after = self.first_where(before, |row| row.sequence > sequence)?;
         Ok(Revision(after.0 - 1))

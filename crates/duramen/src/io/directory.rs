@@ -11,6 +11,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::buffer::spare_capacity;
+
 use super::{
     Access, Device, File, Lock, Mapped, Mapping, check_path, mapped_bytes, split_path, write_all_at,
 };
@@ -218,6 +220,18 @@ struct DirectoryFile(fs::File);
 impl File for DirectoryFile {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
         self.0.read_at(buf, offset)
+    }
+
+    fn append_at(&self, bytes: &mut Vec<u8>, len: usize, offset: u64) -> io::Result<usize> {
+        if len == 0 {
+            return Ok(0);
+        }
+        let end = bytes.len() + len;
+        bytes.reserve_exact(len);
+        let read = rustix::io::pread(&self.0, spare_capacity(bytes), offset)?;
+        // There may be more room than was asked for.
+        bytes.truncate(end);
+        Ok(read.min(len))
     }
 
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<usize> {

@@ -321,9 +321,8 @@ fn read_kept(
     kind: BlockKind,
 ) -> Result<KeptBlock> {
     let length = address.length.get() as usize;
-    let mut bytes = vec![0; length];
     let offset = address.offset.get();
-    io::read_exact_at(file, &mut bytes, offset).map_err(|error| match error.kind() {
+    let bytes = io::read_vec_at(file, length, offset).map_err(|error| match error.kind() {
         std::io::ErrorKind::UnexpectedEof => {
             let found = file.len().unwrap_or_default().saturating_sub(offset);
             corrupt(origin.path, offset, "bytes to the end of the file", length, found)

@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 
-use crate::encoding::RunPiece;
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::{OBJECT_FIELDS_MAX, ORDINALS_MAX, ROW_GROUP_SLOTS};
 use crate::memory::{Evict, Memory, TreeNumber};
@@ -18,7 +17,7 @@ use crate::node::{Move, NodeId, Ordinal, PathId};
 use crate::order::Item;
 use crate::state::{Datum, ShapeId};
 use crate::sync::RwLock;
-use crate::tree::disk::{Directory, Load, Loaded, Wanted};
+use crate::tree::disk::{Directory, FoundRun, Load, Loaded};
 use crate::tree::group::{ColumnId, DiskPart, Fault, GroupId, RowGroup, locate};
 use crate::tree::kept::Kept;
 use crate::tree::keys::YoungKeys;
@@ -471,18 +470,17 @@ impl TreeData {
         Ok(())
     }
 
-    /// Puts in place a run piece, or that there is none, as it was looked up for `disk`.
-    pub(crate) fn attach_run(
+    /// Puts in place run pieces, or that there are none, as they were looked up for `disk`.
+    pub(crate) fn attach_runs(
         &mut self,
         (disk, column): (&Arc<Directory>, u32),
-        wanted: Wanted,
-        found: Option<RunPiece>,
+        found: Vec<FoundRun>,
     ) {
         let groups = &mut self.spaces[disk.id.space.0 as usize].groups;
         if let Some(Some(group)) = groups.get_mut(disk.id.group as usize)
             && let DiskPart::Loaded(large) = &mut group.disk
         {
-            large.add_run((disk, column), wanted, found);
+            large.add_runs((disk, column), found);
         }
     }
 

@@ -32,7 +32,7 @@ mod whole;
 
 use large::Listing;
 pub(crate) use large::{Directory, Gathered, LargeGroup};
-pub(crate) use runs::Wanted;
+pub(crate) use runs::{FoundRun, Wanted};
 use whole::GroupSize;
 
 /// Cells that there is room for at once where those of a row group are gathered.
@@ -42,12 +42,16 @@ const CELLS_USUAL: usize = 128;
 #[derive(Debug)]
 pub(crate) enum Load {
     Group(GroupId),
+    /// The same, of a large one with what says the states of all columns at a revision.
+    Whole(GroupId, u32),
     /// The directory of a row group, whatever its size.
     Directory(GroupId),
     /// A cell of first states.
     Base(Arc<Directory>, u32),
     /// A run piece of a column.
     Run(Arc<Directory>, u32, Wanted),
+    /// The run pieces of a column that say its states at a revision, or the newest of them.
+    Runs(Arc<Directory>, u32, u32),
 }
 
 /// The cells of one tree.

@@ -36,6 +36,18 @@ impl Fault {
     pub(crate) fn load(load: Load) -> Self {
         Self::Load(Box::new(load))
     }
+
+    /// The same of who reads all columns at a revision.
+    #[cold]
+    pub(crate) fn for_all(self, revision: u32) -> Self {
+        match self {
+            Self::Load(load) => match *load {
+                Load::Group(id) => Self::load(Load::Whole(id, revision)),
+                load => Self::load(load),
+            },
+            Self::Error(error) => Self::Error(error),
+        }
+    }
 }
 
 impl From<Error> for Fault {

@@ -4,6 +4,7 @@
 //! sequences rise strictly; a row's commit sequence decides who may see it.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustc_hash::FxHashMap;
 
@@ -27,6 +28,8 @@ pub(crate) struct Row {
 pub(crate) struct YoungRows {
     /// Revisions before these; the disk has their rows.
     before: u64,
+    /// The commit sequence of the last of them, once it was read; 0 until then.
+    sequence_before: AtomicU64,
     timestamps: Vec<i64>,
     committed: Vec<i64>,
     sequences: Vec<u64>,
@@ -49,6 +52,19 @@ impl YoungRows {
     /// Revisions whose rows the disk has.
     pub(crate) fn before(&self) -> u64 {
         self.before
+    }
+
+    /// The commit sequence of the last of them, if it was read.
+    pub(crate) fn sequence_before(&self) -> Option<CommitSequence> {
+        let sequence = self.sequence_before.load(Ordering::Relaxed);
+        (sequence > 0).then_some(CommitSequence(sequence))
+    }
+
+    /// Notes the commit sequence of the last of them, if that is the revision `before` still.
+    pub(crate) fn note_before(&self, before: u64, sequence: CommitSequence) {
+        if before == self.before {
+            self.sequence_before.store(sequence.0, Ordering::Relaxed);
+        }
     }
 
     /// The newest revision, published or not; 0 if there is none.

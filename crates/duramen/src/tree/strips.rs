@@ -22,6 +22,8 @@ const SLOTS_MAX: u16 = 128;
 pub(crate) struct Strips<'a> {
     data: &'a TreeData,
     revision: u32,
+    /// Whether all columns will be asked for, of many nodes behind each other.
+    is_long_read: bool,
     /// By path.
     values: Vec<Option<Box<Strip<'a>>>>,
     /// The keys of entries of this space.
@@ -41,7 +43,15 @@ const _: () = assert!(SLOTS_MAX as u32 == u128::BITS);
 impl<'a> Strips<'a> {
     /// Reads as of a revision that can be read.
     pub(crate) fn new(data: &'a TreeData, revision: u32) -> Self {
-        Self { data, revision, values: Vec::new(), keys: (SpaceId(0), Strip::default()) }
+        let keys = (SpaceId(0), Strip::default());
+        Self { data, revision, is_long_read: false, values: Vec::new(), keys }
+    }
+
+    /// Is told how many nodes will be read as a whole from the next one on. What is missing of
+    /// many is loaded together, as it is put in place while nobody reads (benchmark V7p).
+    #[inline]
+    pub(crate) fn expect(&mut self, nodes: u32) {
+        self.is_long_read = nodes >= u32::from(SLOTS_MAX);
     }
 
     /// The state of a node.
@@ -75,7 +85,8 @@ impl<'a> Strips<'a> {
         }
         let strip = self.values[index].get_or_insert_default();
         let place = (info.space, ColumnId::Value(info.column), ordinal);
-        strip.move_to(self.data, place, self.revision)
+        let found = strip.move_to(self.data, place, self.revision);
+        if self.is_long_read { found.map_err(|fault| fault.for_all(self.revision)) } else { found }
     }
 
     /// The key of an entry.

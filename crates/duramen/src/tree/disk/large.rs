@@ -17,7 +17,7 @@ use crate::segment::CellHandle;
 use crate::state::Datum;
 use crate::store::{LiveSegments, Scan};
 use crate::tree::cell_key::{self, GroupCell, TreeId};
-use crate::tree::disk::runs::{KnownRuns, Wanted};
+use crate::tree::disk::runs::{FoundRun, KnownRuns, Wanted};
 use crate::tree::disk::{Load, Place, TreeCells, corrupt, of_its_own, revision_of_birth};
 use crate::tree::group::{ColumnId, Fault, GroupId};
 use crate::tree::schema::{Schema, SchemaExtent};
@@ -25,6 +25,9 @@ use crate::tree::serialize::print_scalar;
 
 /// About as many bytes as a cell that is kept with its block has of its key.
 const KEY_BYTES: usize = 40;
+
+/// Run pieces of a column that are read together.
+const RUNS_MAX: usize = 32;
 
 mod pick;
 mod strip;
@@ -263,6 +266,21 @@ impl Directory {
         Ok(Some(piece))
     }
 
+    /// Reads the run pieces of a column that say its states at a revision, newest first: back to a
+    /// complete one or the oldest, but not more than are read together.
+    pub(crate) fn find_runs(&self, column: u32, revision: u32) -> Result<Vec<FoundRun>> {
+        let oldest = self.values[column as usize].oldest_run.unwrap_or(u32::MAX);
+        let (mut found, mut next) = (Vec::new(), Some(revision));
+        while let Some(revision) = next.filter(|next| *next >= oldest && found.len() < RUNS_MAX) {
+            let wanted = Wanted::AtOrBefore(revision);
+            let piece = self.find_run(column, wanted)?;
+            let before = piece.as_ref().filter(|piece| !piece.is_complete());
+            next = before.and_then(|piece| piece.first_revision().checked_sub(1));
+            found.push((wanted, piece));
+        }
+        Ok(found)
+    }
+
     /// Takes a change, unless it cannot be.
     #[inline]
     fn vet<'a>(&self, set: u32, state: Datum<'a>) -> Result<Datum<'a>> {
@@ -310,16 +328,23 @@ impl LargeGroup {
         Ok(Self { runs: runs.collect(), disk })
     }
 
-    /// Takes a run piece that was looked up for `disk`, if that is this row group still.
-    pub(crate) fn add_run(
+    /// Takes run pieces that were looked up for `disk`, if that is this row group still.
+    pub(crate) fn add_runs(
         &mut self,
         (disk, column): (&Arc<Directory>, u32),
-        wanted: Wanted,
-        found: Option<RunPiece>,
+        found: Vec<FoundRun>,
     ) {
         if Arc::ptr_eq(&self.disk, disk) {
-            self.runs[column as usize].add(wanted, found);
+            self.runs[column as usize].add_all(found);
         }
+    }
+
+    /// Reads the run pieces of all columns that say their states at a revision.
+    pub(crate) fn load_runs(&mut self, revision: u32) -> Result<()> {
+        for (column, runs) in (0..).zip(&mut self.runs) {
+            runs.add_all(self.disk.find_runs(column, revision)?);
+        }
+        Ok(())
     }
 
     /// Counts what is decoded.
@@ -335,6 +360,18 @@ impl LargeGroup {
     #[cold]
     fn missing_run(&self, column: u32, wanted: Wanted) -> Fault {
         Fault::load(Load::Run(Arc::clone(&self.disk), column, wanted))
+    }
+
+    /// The same where those before it will be missed too, so that they are read together: what is
+    /// read is put in place while nobody else reads the tree (benchmark V7p).
+    #[cold]
+    fn missing_runs(&self, column: u32, wanted: Wanted) -> Fault {
+        match wanted {
+            Wanted::AtOrBefore(revision) => {
+                Fault::load(Load::Runs(Arc::clone(&self.disk), column, revision))
+            }
+            Wanted::After(_) => self.missing_run(column, wanted),
+        }
     }
 
     /// The newest change of a slot at or before a revision.
@@ -378,7 +415,7 @@ impl LargeGroup {
         let mut pieces = Vec::new();
         let Some((index, runs)) = self.runs(column) else { return Ok(pieces) };
         for piece in runs.back_from(revision) {
-            let piece = piece.map_err(|wanted| self.missing_run(index, wanted))?;
+            let piece = piece.map_err(|wanted| self.missing_runs(index, wanted))?;
             pieces.push(piece);
             if piece.is_complete() {
                 break;

@@ -40,6 +40,9 @@ pub(crate) enum Wanted {
     After(u32),
 }
 
+/// What a look-up found.
+pub(crate) type FoundRun = (Wanted, Option<RunPiece>);
+
 impl KnownRuns {
     /// Knows nothing but that no piece begins before `oldest`; none that there is no piece.
     pub(crate) fn new(oldest: Option<u32>, newest: u32) -> Self {
@@ -62,8 +65,14 @@ impl KnownRuns {
         Forth { runs: self, index: 0 }
     }
 
-    /// Takes what a look-up found.
-    pub(crate) fn add(&mut self, wanted: Wanted, found: Option<RunPiece>) {
+    /// Takes what look-ups found.
+    pub(crate) fn add_all(&mut self, found: Vec<FoundRun>) {
+        for found in found {
+            self.add(found);
+        }
+    }
+
+    fn add(&mut self, (wanted, found): FoundRun) {
         let first = found.as_ref().map(RunPiece::first_revision);
         match wanted {
             Wanted::AtOrBefore(revision) => {
@@ -172,7 +181,7 @@ mod tests {
         for looked_up in 0..10 {
             match walk(runs) {
                 Ok(firsts) => return (firsts, looked_up),
-                Err(wanted) => runs.add(wanted, look_up(wanted)),
+                Err(wanted) => runs.add((wanted, look_up(wanted))),
             }
         }
         panic!("looked up again and again");
@@ -193,7 +202,8 @@ mod tests {
         let mut runs = KnownRuns::new(Some(3), NEWEST);
         let first = |runs: &KnownRuns, from: u32| runs.back_from(from).next().map(|p| p.map(drop));
         assert_eq!(first(&runs, 60), Some(Err(Wanted::AtOrBefore(50))));
-        runs.add(Wanted::AtOrBefore(50), look_up(Wanted::AtOrBefore(50)));
+        let newest = Wanted::AtOrBefore(50);
+        runs.add((newest, look_up(newest)));
         for revision in 40..=60 {
             assert_eq!(first(&runs, revision), Some(Ok(())));
         }

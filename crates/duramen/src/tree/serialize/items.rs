@@ -62,6 +62,7 @@ impl<'a> ItemPrinter<'a> {
             out.push(b',');
         }
         let mut wanted = items.extent.count;
+        self.strips.expect(wanted);
         if items.is_map {
             let space = self.data.schema.path(path).space;
             let Datum::Text { bytes, plain } = self.strips.key(space, ordinal)? else {

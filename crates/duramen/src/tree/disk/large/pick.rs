@@ -4,6 +4,9 @@ use crate::state::Datum;
 use crate::tree::disk::LargeGroup;
 use crate::tree::group::{ColumnId, Fault, SLOTS};
 
+/// So many slots are seldom all found in the newest run piece.
+const SLOTS_MANY: usize = 8;
+
 impl LargeGroup {
     /// Finds states at a revision: of each slot its newest change, else its first state. `missing`
     /// has the places of those that were not found yet; the slots rise.
@@ -16,7 +19,14 @@ impl LargeGroup {
     ) -> Result<(), Fault> {
         if let Some((index, runs)) = self.runs(column) {
             for piece in runs.back_from(revision) {
-                let piece = piece.map_err(|wanted| self.missing_run(index, wanted))?;
+                let is_many = missing.len() >= SLOTS_MANY;
+                let piece = piece.map_err(|wanted| {
+                    if is_many {
+                        self.missing_runs(index, wanted)
+                    } else {
+                        self.missing_run(index, wanted)
+                    }
+                })?;
                 let mut left = Vec::with_capacity(missing.len());
                 for place in missing {
                     match piece.at(slots[place], revision)? {

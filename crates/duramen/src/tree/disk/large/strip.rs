@@ -27,7 +27,7 @@ impl LargeGroup {
     ) -> Result<(), Fault> {
         if let Some((index, runs)) = self.runs(column) {
             for piece in runs.back_from(revision) {
-                let piece = piece.map_err(|wanted| self.missing_run(index, wanted))?;
+                let piece = piece.map_err(|wanted| self.missing_runs(index, wanted))?;
                 self.gather_changes(piece, revision, &mut gathered)?;
                 if gathered.is_done() {
                     return Ok(());
@@ -138,5 +138,52 @@ impl<'a> Gathered<'_, 'a> {
     fn states_of(&mut self, slots: &Range<u16>) -> &mut [Datum<'a>] {
         let at = |slot: u16| usize::from(slot - self.first);
         &mut self.states[at(slots.start)..at(slots.end)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{CommitOptions, Database, Options, Revision};
+
+    /// More than one row group, with a change here and there in each round.
+    fn text(round: usize) -> String {
+        let item = |id: usize| {
+            // A change stays until the same item is changed again.
+            let last =
+                |every: usize| (1..=round).rev().find(|round| (id + round).is_multiple_of(every));
+            let (name, n) = (last(501).unwrap_or(0), last(97).unwrap_or(0));
+            format!(r#"{{"id":{id},"name":"item {name}","n":{n}}}"#)
+        };
+        let items: Vec<String> = (0..9_000).map(item).collect();
+        format!(r#"{{"round":{round},"items":[{}]}}"#, items.join(","))
+    }
+
+    #[test]
+    fn a_document_that_changed_in_many_segments_is_read_as_of_each_revision() {
+        const ROUNDS: usize = 5;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("db");
+        {
+            let db = Database::open(&path, Options::default()).unwrap();
+            let document = db.create_document("d").unwrap();
+            for round in 0..=ROUNDS {
+                document.put(text(round), &CommitOptions::default()).unwrap();
+                db.checkpoint().unwrap();
+            }
+            drop(document);
+            db.close().unwrap();
+        }
+        let mut order: Vec<usize> = (0..=ROUNDS).collect();
+        for turn in 0..3 {
+            // Nothing is in memory, and then what other revisions needed.
+            let db = Database::open(&path, Options::default()).unwrap();
+            let document = db.document("d").unwrap();
+            for &round in &order {
+                let then = document.at(Revision(round as u64 + 1)).unwrap();
+                assert!(then.to_json().unwrap() == text(round), "revision of round {round}");
+            }
+            order.rotate_left(turn + 1);
+            order.reverse();
+        }
     }
 }
