@@ -9,10 +9,12 @@ use crate::database::Database;
 use crate::document::{Document, Outcome};
 use crate::engine::options::CommitOptions;
 use crate::error::{Error, ErrorKind, Result};
+use crate::key_text::DIGITS;
 use crate::options::DocumentOptions;
 use crate::revision::{Micros, Revision};
 use crate::snapshot::Snapshot;
 use crate::tree::history::short;
+use crate::tree::record_get::OneRecord;
 use crate::tree::serialize::Format;
 use crate::tree::stored_records::{BATCH_RECORDS_MAX, RecordBatch, StoredRecord};
 
@@ -169,7 +171,15 @@ impl Collection {
 
     /// The record with a key, if there is one now.
     pub fn get(&self, key: impl Into<Key>) -> Result<Option<Record>> {
-        get(self.keys, self.document.head_if_any()?.as_ref(), key.into())
+        let key = key.into();
+        let young = match self.keys.name_of(&key) {
+            Ok(name) => self.document.young_record(name.bytes(&mut [0; DIGITS]))?,
+            Err(_) => None,
+        };
+        if let Some(OneRecord { version, json }) = young {
+            return Ok(Some(Record { key, version, json }));
+        }
+        get(self.keys, self.document.head_if_any()?.as_ref(), key)
     }
 
     /// The records with these keys, in the order asked; nothing where there is none.
@@ -298,13 +308,11 @@ impl CollectionSnapshot {
 
 /// The record with a key, if there is one.
 fn get(keys: KeyKind, snapshot: Option<&Snapshot>, key: Key) -> Result<Option<Record>> {
-    let stored = {
-        let text = keys.text_of(&key)?;
-        let Some(snapshot) = snapshot else { return Ok(None) };
-        let (tree, revision) = snapshot.place();
-        tree.get_record(text.as_bytes(), revision)?
-    };
-    Ok(stored.map(|stored| Record { key, version: stored.version, json: stored.json }))
+    let (name, mut digits) = (keys.name_of(&key)?, [0; DIGITS]);
+    let Some(snapshot) = snapshot else { return Ok(None) };
+    let (tree, revision) = snapshot.place();
+    let stored = tree.get_record(name.bytes(&mut digits), revision)?;
+    Ok(stored.map(|OneRecord { version, json }| Record { key, version, json }))
 }
 
 impl Snapshot {

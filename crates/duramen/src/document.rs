@@ -12,6 +12,7 @@ use crate::snapshot::{Snapshot, check_revision};
 use crate::transaction::{Committed, Transaction};
 use crate::tree::Tree;
 use crate::tree::difference::{Diff, DiffOptions};
+use crate::tree::record_get::OneRecord;
 
 mod declarations;
 mod edits;
@@ -156,6 +157,12 @@ impl Document {
     pub fn head(&self) -> Result<Snapshot> {
         let head = self.head_revision()?;
         Snapshot::new(Arc::clone(&self.tree), (head, head), &self.name)
+    }
+
+    /// The record with a key now, if it and the newest revision are in memory and no more is needed
+    /// to know so. None says nothing.
+    pub(crate) fn young_record(&self, key: &[u8]) -> Result<Option<OneRecord>> {
+        self.tree.young_record(key, self.engine.published())
     }
 
     /// The document now; none if it has no revision yet.

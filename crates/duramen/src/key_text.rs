@@ -22,6 +22,21 @@ pub(crate) enum KeyName<'k> {
     Uuid([u8; UUID_LEN]),
 }
 
+impl KeyName<'_> {
+    /// Its bytes; those of an integer are written into `digits`.
+    #[inline]
+    pub(crate) fn bytes<'n>(&'n self, digits: &'n mut [u8; DIGITS]) -> &'n [u8] {
+        match self {
+            Self::Text(text) => text.as_bytes(),
+            Self::Integer(key) => {
+                *digits = text_of_integer(*key);
+                digits
+            }
+            Self::Uuid(text) => text,
+        }
+    }
+}
+
 /// The same byte eight times.
 const fn repeated(byte: u8) -> u64 {
     u64::from_ne_bytes([byte; 8])

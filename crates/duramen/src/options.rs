@@ -119,6 +119,11 @@ impl DocumentOptions {
         found.map(|(_, field)| field.as_str())
     }
 
+    /// False if objects at a path are surely not declared to be maps.
+    pub(crate) fn has_maps(&self, path: PathId) -> bool {
+        path == ROOT || !self.maps.is_empty()
+    }
+
     /// Whether objects at a path are maps from their first field.
     pub(crate) fn is_map(&self, schema: &Schema, path: PathId) -> bool {
         (path == ROOT && self.collection.is_some())

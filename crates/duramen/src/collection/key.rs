@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::escape::quoted;
-use crate::key_text::{KeyName, integer_of, parse_uuid, text_of_integer, text_of_uuid, uuid_of};
+use crate::key_text::{DIGITS, KeyName, integer_of, parse_uuid, text_of_uuid, uuid_of};
 use crate::limits::RECORD_KEY_BYTES_MAX;
 
 /// The type of a collection's keys.
@@ -68,8 +68,7 @@ impl KeyKind {
     pub(crate) fn text_of(self, key: &Key) -> Result<Cow<'_, str>> {
         Ok(match self.name_of(key)? {
             KeyName::Text(text) => Cow::Borrowed(text),
-            KeyName::Integer(key) => Cow::Owned(str_of(&text_of_integer(key)).to_owned()),
-            KeyName::Uuid(text) => Cow::Owned(str_of(&text).to_owned()),
+            name => Cow::Owned(str_of(name.bytes(&mut [0; DIGITS])).to_owned()),
         })
     }
 
@@ -114,9 +113,22 @@ impl KeyKind {
         Error::new(ErrorKind::Invalid, message)
     }
 
+    /// Whether a key has this text.
+    #[inline]
+    pub(crate) fn has(self, text: &[u8]) -> bool {
+        match self {
+            Self::Text => {
+                (1..=RECORD_KEY_BYTES_MAX).contains(&text.len()) && str::from_utf8(text).is_ok()
+            }
+            Self::I64 => integer_of(text).is_some_and(|key| i64::try_from(key).is_ok()),
+            Self::U64 => integer_of(text).is_some_and(|key| u64::try_from(key).is_ok()),
+            Self::Uuid => uuid_of(text).is_some(),
+        }
+    }
+
     /// Refuses a text that no key has.
     pub(crate) fn check(self, text: &str) -> Result<()> {
-        self.key_of(text.as_bytes()).map(drop)
+        if self.has(text.as_bytes()) { Ok(()) } else { Err(self.no_key(text.as_bytes())) }
     }
 
     /// The key that the map has under a text, as people write it.
@@ -255,6 +267,32 @@ mod tests {
                 assert_eq!(kind.key_of(text.as_bytes()).unwrap(), *key);
                 assert_eq!(kind.parse(&key.to_string()).unwrap(), *key);
             }
+        }
+    }
+
+    #[test]
+    fn what_has_a_key_is_what_is_read_as_one() {
+        let long = "k".repeat(RECORD_KEY_BYTES_MAX + 1);
+        let texts: [&[u8]; 12] = [
+            b"",
+            b"k",
+            &long.as_bytes()[1..],
+            long.as_bytes(),
+            b"\xff",
+            b"00000000000000000042",
+            b"18446744073709551615",
+            b"-0000000000000000001",
+            b"-9223372036854775808",
+            b"f81d4fae-7dec-11d0-a765-00a0c91e6bf6",
+            b"F81D4FAE-7DEC-11D0-A765-00A0C91E6BF6",
+            b"f81d4fae07dec011d00a765000a0c91e6bf6",
+        ];
+        for (kind, had) in
+            [(KeyKind::Text, 9), (KeyKind::I64, 2), (KeyKind::U64, 2), (KeyKind::Uuid, 1)]
+        {
+            let read = texts.map(|text| kind.key_of(text).is_ok());
+            assert_eq!(texts.map(|text| kind.has(text)), read, "{kind}");
+            assert_eq!(read.iter().filter(|read| **read).count(), had, "{kind}");
         }
     }
 

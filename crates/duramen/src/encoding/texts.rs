@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::integers::{Integers, Values, unsigned_width};
 use super::reader::{Parsed, Reader, corrupt};
@@ -252,7 +252,8 @@ impl Distinct<'_> {
 /// codes save little and the look-ups of the rest would be wasted.
 fn distinct<'a>(texts: &[&'a [u8]]) -> Option<Distinct<'a>> {
     let most = texts.len().div_ceil(2);
-    let mut known = FxHashMap::default();
+    // Room is made once: growing would take longer than all look-ups (benchmark B).
+    let mut known = FxHashMap::with_capacity_and_hasher(most.saturating_add(1), FxBuildHasher);
     let mut recent = Recent::default();
     let mut found = Distinct { texts: Vec::new(), codes: Vec::with_capacity(texts.len()) };
     for text in texts {

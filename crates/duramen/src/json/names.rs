@@ -45,11 +45,8 @@ impl NameCheck {
     /// The repeated names of the object at `object`, if there are any.
     pub(super) fn repeats(&mut self, tape: &Tape<'_>, object: usize) -> Option<Repeats> {
         let few = tape.node(object).first() <= PAIRWISE_FIELDS_MAX;
-        let suspect = if few {
-            buckets_meet(tape, object) && pair_is_equal(tape, object)
-        } else {
-            self.hashes_meet(tape, object)
-        };
+        let suspect =
+            if few { pair_is_equal(tape, object) } else { self.hashes_meet(tape, object) };
         if suspect { exact(tape, object) } else { None }
     }
 
@@ -62,21 +59,24 @@ impl NameCheck {
     }
 }
 
-/// Whether two names are alike in length and ends, or seem to be: most names are told apart so, one
-/// by one (benchmark B).
-fn buckets_meet(tape: &Tape<'_>, object: usize) -> bool {
-    let mut seen = 0_u64;
-    names(tape, object).any(|(_, name)| {
-        let text = tape.bytes(name);
-        let len = u8::try_from(text.len()).unwrap_or(u8::MAX);
+/// Names of an object by length and ends: most are told apart so, one by one, while they are read
+/// (benchmark B).
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Buckets(u64);
+
+impl Buckets {
+    /// Adds a name; whether one of its bucket was there.
+    #[inline]
+    pub(super) fn meet(&mut self, name: &[u8]) -> bool {
+        let len = u8::try_from(name.len()).unwrap_or(u8::MAX);
         let end = |byte: Option<&u8>| byte.copied().unwrap_or(0);
-        let parts = u32::from_le_bytes([len, end(text.first()), end(text.last()), 0]);
+        let parts = u32::from_le_bytes([len, end(name.first()), end(name.last()), 0]);
         let bucket = parts.wrapping_mul(MULTIPLIER).wrapping_shr(26);
         let bit = 1_u64.wrapping_shl(bucket);
-        let met = seen & bit != 0;
-        seen |= bit;
+        let met = self.0 & bit != 0;
+        self.0 |= bit;
         met
-    })
+    }
 }
 
 fn pair_is_equal(tape: &Tape<'_>, object: usize) -> bool {

@@ -14,7 +14,7 @@
 
 use super::escape::{is_plain, plain_prefix};
 use super::fault::{Fault, Reason, Scanned};
-use super::names::{self, NameCheck};
+use super::names::{self, Buckets, NameCheck};
 use super::tape::{Kind, Node, Tape, TapeRoom};
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::{COMMIT_BYTES_MAX, JSON_DEPTH_MAX, VALUE_BYTES_MAX};
@@ -103,6 +103,9 @@ struct Open {
     header: usize,
     /// Its children so far.
     children: usize,
+    /// Its names so far, and whether two of them may be the same.
+    names: Buckets,
+    may_repeat: bool,
 }
 
 struct Scanner<'t> {
@@ -230,7 +233,10 @@ impl<'t> Scanner<'t> {
                 self.count_child();
                 return Ok(());
             }
-            _ => self.open.push(Open { kind, header, children: 0 }),
+            _ => {
+                let names = Buckets::default();
+                self.open.push(Open { kind, header, children: 0, names, may_repeat: false });
+            }
         }
         if kind == Kind::Object { self.name() } else { Ok(()) }
     }
@@ -241,7 +247,7 @@ impl<'t> Scanner<'t> {
         if let Some(node) = self.tape.nodes_mut().get_mut(open.header) {
             *node = Node::new(open.kind, open.children, span);
         }
-        if open.kind == Kind::Object && open.children > 1 {
+        if open.may_repeat {
             self.settle_names(open.header)?;
         }
         self.count_child();
@@ -283,6 +289,13 @@ impl<'t> Scanner<'t> {
         let node = self.string()?;
         if self.strict && node.kind() != Kind::Plain {
             self.escaped_names.push((node.first(), at));
+        }
+        let name = match node.kind() {
+            Kind::Plain => tail.get(..node.second()).unwrap_or_default(),
+            _ => self.tape.bytes(node),
+        };
+        if let Some(open) = self.open.last_mut() {
+            open.may_repeat |= open.names.meet(name);
         }
         self.push(node);
         self.skip_space();

@@ -7,6 +7,7 @@ use crate::document::Document;
 use crate::engine::catalogue::no_document;
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::{Item, JsonPointer, ParseOptions, Tape};
+use crate::key_text::DIGITS;
 use crate::node::NodeId;
 use crate::patch;
 use crate::transaction::Transaction;
@@ -71,8 +72,9 @@ impl Transaction {
         self.change_collection(name, |writer| {
             let mut puts = None;
             for (key, json) in records {
-                let text = kind.text_of(&key)?;
-                put_next((writer, &mut puts), (&key, &text), json.as_ref())?;
+                let (name, mut digits) = (kind.name_of(&key)?, [0; DIGITS]);
+                let key = (&key, name.bytes(&mut digits));
+                put_next((writer, &mut puts), key, json.as_ref())?;
             }
             puts.map_or(Ok(()), RecordPuts::finish)
         })
@@ -177,16 +179,16 @@ impl Transaction {
     }
 }
 
-fn put(writer: &Writer, key: (&Key, &str), json: &[u8]) -> Result<()> {
+fn put(writer: &Writer, (key, text): (&Key, &str), json: &[u8]) -> Result<()> {
     let mut puts = None;
-    put_next((writer, &mut puts), key, json)?;
+    put_next((writer, &mut puts), (key, text.as_bytes()), json)?;
     puts.map_or(Ok(()), RecordPuts::finish)
 }
 
 /// Puts a record behind others, if there are any: nothing is staged before its text was read.
 fn put_next<'w>(
     (writer, puts): (&'w Writer, &mut Option<RecordPuts<'w>>),
-    (key, text): (&Key, &str),
+    (key, text): (&Key, &[u8]),
     json: &[u8],
 ) -> Result<()> {
     let context = |error: Error| error.in_context(format!("record {key}"));

@@ -18,7 +18,7 @@ use crate::limits::{INLINE_BYTES_MAX, MEMBER_NAME_BYTES_MAX};
 use crate::node::{NodeId, Ordinal, PathId};
 use crate::order::Item;
 use crate::state::{ApartKind, Datum, Extent, Sequence, ShapeId};
-use crate::tree::data::node;
+use crate::tree::data::{TreeData, node};
 use crate::tree::group::Fault;
 use crate::tree::schema::Label;
 use crate::tree::serialize::Format;
@@ -58,18 +58,27 @@ impl Writer {
         }
     }
 
-    /// Makes an element or entry that was just born the value at `at`. There is nothing to compare
-    /// it with, so what stands in columns is put there under one lock.
-    pub(crate) fn put_new(&self, new: NodeId, tape: &Tape<'_>, at: TapeIndex) -> Result<()> {
-        let json::Item::Object { .. } = tape.item(at) else { return self.put(new, tape, at) };
-        if self.is_declared_map(new.path()) {
-            return self.put(new, tape, at);
+    /// Bears an element of an array, or with a key an entry of a map, that is the value at `at`;
+    /// its ordinal. There is nothing to compare it with, so what stands in columns is put there
+    /// under one lock.
+    pub(crate) fn bear(
+        &self,
+        (path, parent): (PathId, u64),
+        key: Option<(&[u8], bool)>,
+        (tape, at): (&Tape<'_>, TapeIndex),
+    ) -> Result<u64> {
+        let bear = |data: &mut TreeData| data.bear(data.schema.path(path).space, parent, key);
+        let is_object = matches!(tape.item(at), json::Item::Object { .. });
+        if !is_object || self.is_declared_map(path) {
+            let ordinal = self.tree.change(bear)?;
+            self.put(node(path, ordinal), tape, at)?;
+            return Ok(ordinal);
         }
         let fields = fields_of(tape, at)?;
-        let ordinal = new.ordinal().0;
-        let rest = self.tree.change(|data| {
+        let (ordinal, rest) = self.tree.change(|data| {
+            let ordinal = bear(data)?;
             let names = fields.iter().map(|field| field.name);
-            let Some(shape) = data.shape_of_names(new.path(), names) else { return Ok(None) };
+            let Some(shape) = data.shape_of_names(path, names) else { return Ok((ordinal, None)) };
             let mut rest = Vec::new();
             let schema = Arc::clone(&data.schema);
             let members = schema.shape(shape).iter().map(|member| member.path);
@@ -80,11 +89,18 @@ impl Writer {
                 }
                 Some((path, state?))
             });
-            data.stage_new(new, states.chain([(new.path(), Datum::Object(shape))]))?;
-            Ok(Some(rest))
+            let new = node(path, ordinal);
+            data.stage_new(new, states.chain([(path, Datum::Object(shape))]))?;
+            Ok((ordinal, Some(rest)))
         })?;
-        let Some(rest) = rest else { return self.put(new, tape, at) };
-        rest.into_iter().try_for_each(|(path, value)| self.put(node(path, ordinal), tape, value))
+        match rest {
+            None => self.put(node(path, ordinal), tape, at)?,
+            Some(rest) => {
+                let mut rest = rest.into_iter();
+                rest.try_for_each(|(path, value)| self.put(node(path, ordinal), tape, value))?;
+            }
+        }
+        Ok(ordinal)
     }
 
     fn put_scalar(&self, node: NodeId, scalar: &json::Item<'_>) -> Result<()> {
@@ -190,12 +206,7 @@ impl Writer {
     /// Makes a new element of an array; its ordinal.
     pub(crate) fn bear_element(&self, elements: Elements<'_>, at: TapeIndex) -> Result<u64> {
         let Elements { array, path, tape } = elements;
-        let ordinal = self.tree.change(|data| {
-            let space = data.schema.path(path).space;
-            data.bear(space, array.ordinal().0, None)
-        })?;
-        self.put_new(node(path, ordinal), tape, at)?;
-        Ok(ordinal)
+        self.bear((path, array.ordinal().0), None, (tape, at))
     }
 
     /// The order in which `ordinals` stand for the elements `olds`, of which the first is at

@@ -26,7 +26,7 @@ impl Writer {
 
     /// Whether objects at a path are declared to be maps.
     pub(crate) fn is_declared_map(&self, path: PathId) -> bool {
-        let options = self.options.as_ref();
+        let options = self.options.as_ref().filter(|options| options.has_maps(path));
         options.is_some_and(|options| options.is_map(&self.tree.data.read().schema, path))
     }
 

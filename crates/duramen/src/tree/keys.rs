@@ -29,8 +29,16 @@ pub(crate) struct YoungKeys {
     names: Vec<u8>,
     entries: Vec<Entry>,
     /// Where they are, by map and name.
-    places: HashTable<usize>,
+    places: HashTable<Place>,
     order: Order,
+}
+
+/// Which entry it is, and what its map and name hash to: names lie apart, and are looked at only
+/// where that is the same.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    hash: u64,
+    at: usize,
 }
 
 /// A key, which begins where the one before it ends.
@@ -85,14 +93,16 @@ fn hash(map: u64, name: &[u8]) -> u64 {
 
 impl YoungKeys {
     pub(crate) fn get(&self, map: u64, name: &[u8]) -> Option<u64> {
-        let found = self.places.find(hash(map, name), |&at| self.is(at, map, name));
-        Some(self.entries[*found?].ordinal)
+        let hash = hash(map, name);
+        let found = self.places.find(hash, |place| self.is(place, hash, (map, name)))?;
+        Some(self.entries[found.at].ordinal)
     }
 
     pub(crate) fn insert(&mut self, map: u64, name: &[u8], ordinal: u64) {
         let hash = hash(map, name);
-        if let Some(&known) = self.places.find(hash, |&at| self.is(at, map, name)) {
-            let before = std::mem::replace(&mut self.entries[known].ordinal, ordinal);
+        let known = self.places.find(hash, |place| self.is(place, hash, (map, name)));
+        if let Some(&Place { at, .. }) = known {
+            let before = std::mem::replace(&mut self.entries[at].ordinal, ordinal);
             if map == ROOT_MAP && before != ordinal {
                 // Those that are settled have their ordinals with them.
                 self.order = Order::default();
@@ -101,9 +111,8 @@ impl YoungKeys {
         }
         self.names.extend_from_slice(name);
         self.entries.push(Entry { map, ordinal, end: self.names.len() });
-        let Self { names, entries, places, .. } = self;
-        let of = |&at: &usize| self::hash(entries[at].map, name_of(names, entries, at));
-        places.insert_unique(hash, entries.len() - 1, of);
+        let place = Place { hash, at: self.entries.len() - 1 };
+        self.places.insert_unique(hash, place, |place| place.hash);
     }
 
     /// Takes back the keys of ordinals from `first` on, which came last.
@@ -116,7 +125,7 @@ impl YoungKeys {
             if at < self.order.covered && map == ROOT_MAP {
                 self.order.recent.remove(name);
             }
-            if let Ok(place) = self.places.find_entry(hash, |&other| other == at) {
+            if let Ok(place) = self.places.find_entry(hash, |place| place.at == at) {
                 place.remove();
             }
             self.names.truncate(start);
@@ -211,8 +220,8 @@ impl YoungKeys {
         name_of(&self.names, &self.entries, at)
     }
 
-    fn is(&self, at: usize, map: u64, name: &[u8]) -> bool {
-        self.entries[at].map == map && self.name(at) == name
+    fn is(&self, place: &Place, hash: u64, (map, name): (u64, &[u8])) -> bool {
+        place.hash == hash && self.entries[place.at].map == map && self.name(place.at) == name
     }
 }
 

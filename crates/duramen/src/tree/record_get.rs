@@ -6,16 +6,19 @@
 use crate::error::Result;
 use crate::memory::RecentRecord;
 use crate::node::{NodeId, PathId};
+use crate::revision::{CommitSequence, Revision};
 use crate::state::Datum;
 use crate::tree::Tree;
 use crate::tree::data::{DiskState, TreeData, node};
 use crate::tree::group::{DiskPart, Fault, locate};
+use crate::tree::history::short;
+use crate::tree::record_rows::flat::{SINGLE_BYTES, print_single};
 use crate::tree::records::version;
 use crate::tree::schema::ROOT;
 use crate::tree::serialize::{Format, Serializer, Stop};
 use crate::tree::stored_records::{RecordBatch, utf8};
 
-/// Bytes that a record's text is given room for at first.
+/// Bytes that a record's text is given room for at first, if it is not flat.
 const TEXT_BYTES: usize = 192;
 
 /// Bytes of a record's text up to which what is missing of it is loaded and it is looked at again,
@@ -51,7 +54,10 @@ enum Looked {
 impl Tree {
     /// The record with a key at a revision; nothing where there is none, or where it was purged.
     pub(crate) fn get_record(&self, key: &[u8], revision: u32) -> Result<Option<OneRecord>> {
-        let (found, disk) = self.find_record(key, revision)?;
+        let (found, disk) = {
+            let data = self.data.read();
+            (find(&data, (key, revision), usize::MAX)?, data.disk_state())
+        };
         let ordinal = match found {
             Found::Nothing => return Ok(None),
             Found::Young(ordinal, looked) => match looked {
@@ -88,16 +94,23 @@ impl Tree {
         Ok(record)
     }
 
-    fn find_record(&self, key: &[u8], revision: u32) -> Result<(Found, DiskState)> {
+    /// The record with a key at the newest revision of a commit at or before `sequence`, if both
+    /// are young and it is at hand: all of that under one lock. None says nothing.
+    pub(crate) fn young_record(
+        &self,
+        key: &[u8],
+        sequence: CommitSequence,
+    ) -> Result<Option<OneRecord>> {
         let data = self.data.read();
-        data.kept.check(revision)?;
-        let disk = data.disk_state();
-        let Some(path) = data.schema.path(ROOT).entry else { return Ok((Found::Nothing, disk)) };
-        let Some(ordinal) = data.young_entry(data.schema.path(path).space, 0, key) else {
-            return Ok((Found::OnDisk(path), disk));
-        };
-        let looked = look(&data, node(path, ordinal), revision)?;
-        Ok((Found::Young(ordinal, looked), disk))
+        let head = data.rows.last_at(sequence);
+        if head <= data.rows.before() {
+            return Ok(None);
+        }
+        let revision = short(Revision(head));
+        let found = find(&data, (key, revision), LOOKED_BYTES_MAX)?;
+        let Found::Young(_, Looked::There(record)) = found else { return Ok(None) };
+        let has_value = data.state(node(ROOT, 0), revision).is_ok_and(|root| !root.is_absent());
+        Ok(has_value.then_some(record))
     }
 
     /// The ordinal that the disk has of a key.
@@ -151,9 +164,19 @@ impl Tree {
     }
 }
 
+fn find(data: &TreeData, (key, revision): (&[u8], u32), most: usize) -> Result<Found> {
+    data.kept.check(revision)?;
+    let Some(path) = data.schema.path(ROOT).entry else { return Ok(Found::Nothing) };
+    let Some(ordinal) = data.young_entry(data.schema.path(path).space, 0, key) else {
+        return Ok(Found::OnDisk(path));
+    };
+    let looked = look(data, (node(path, ordinal), revision), most)?;
+    Ok(Found::Young(ordinal, looked))
+}
+
 /// Looks at a record as far as it is in memory.
-fn look(data: &TreeData, record: NodeId, revision: u32) -> Result<Looked> {
-    match try_look(data, (record, revision), usize::MAX) {
+fn look(data: &TreeData, of: (NodeId, u32), most: usize) -> Result<Looked> {
+    match try_look(data, of, most) {
         Ok(looked) => Ok(looked),
         Err(Fault::Load(_)) => Ok(Looked::Unsure),
         Err(Fault::Error(error)) => Err(error),
@@ -168,7 +191,8 @@ fn try_look(
     let space = data.schema.path(record.path()).space;
     let (group, slot) = locate(record.ordinal().0);
     let Some(group) = data.group(space, group)? else { return Ok(Looked::Nothing) };
-    if matches!(data.state(record, revision)?, Datum::Absent | Datum::Null) {
+    let state = data.state(record, revision)?;
+    if matches!(state, Datum::Absent | Datum::Null) {
         return Ok(Looked::Nothing);
     }
     // What was born later is young, and its state says so, if all on disk is of the revision or
@@ -180,6 +204,14 @@ fn try_look(
         return Ok(Looked::Nothing);
     }
     let version = version(data, record, revision)?;
+    if let Datum::Object(shape) = state {
+        let mut line = [0; SINGLE_BYTES];
+        let of = (group, slot, revision);
+        if let Some(end) = print_single((&data.schema, shape), of, &mut line) {
+            let json = utf8(line[..end].to_vec())?;
+            return Ok(Looked::There(OneRecord { version, json }));
+        }
+    }
     let mut json = Vec::with_capacity(TEXT_BYTES);
     let format = Format::default();
     let mut serializer = Serializer::new(record, &format);
@@ -193,98 +225,4 @@ fn try_look(
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use crate::{Collection, CommitOptions, Database, KeyKind, Revision};
-
-    const RECORDS: u64 = 5_000;
-
-    fn json(key: u64, n: u64) -> String {
-        format!(r#"{{"n":{n},"text":"record {key} of many","tags":[{{"t":{key}}},{n}]}}"#)
-    }
-
-    /// More than are read whole, in segments.
-    fn stored(db: &Database) -> Collection {
-        let records = db.create_collection("records", KeyKind::U64).unwrap();
-        let all = (0..RECORDS).map(|key| (key, json(key, 0)));
-        records.put_many(all, &CommitOptions::default()).unwrap();
-        db.checkpoint().unwrap();
-        records
-    }
-
-    fn is_remembered(records: &Collection, key: u64) -> bool {
-        let tree = records.document().tree();
-        let recent = tree.cells.memory().recent();
-        let name = records.key_kind().text_of(&key.into()).unwrap().into_owned();
-        let ordinal = recent.ordinal(tree.number, name.as_bytes());
-        ordinal.is_some_and(|ordinal| recent.record(tree.number, ordinal, u32::MAX).is_some())
-    }
-
-    #[test]
-    fn a_record_of_a_segment_is_remembered_until_a_commit_changes_it() {
-        let db = Database::memory().unwrap();
-        let records = stored(&db);
-        let how = CommitOptions::default();
-        assert!(!is_remembered(&records, 7));
-        let first = records.get(7).unwrap().unwrap();
-        assert!(is_remembered(&records, 7) && first.json == json(7, 0));
-        assert_eq!(records.get(7).unwrap().unwrap(), first);
-        records.put(8, json(8, 1), &how).unwrap();
-        assert!(is_remembered(&records, 7), "another record was changed");
-        let patch = r#"[{"op":"replace","path":"/tags/0/t","value":1}]"#;
-        records.patch(7, patch, &how).unwrap();
-        assert!(!is_remembered(&records, 7));
-        let second = records.get(7).unwrap().unwrap();
-        assert!(second.version == 2 && second.json.ends_with(r#""tags":[{"t":1},0]}"#));
-        db.checkpoint().unwrap();
-        assert_eq!(records.get(7).unwrap().unwrap(), second);
-        assert!(is_remembered(&records, 7));
-        assert_eq!(records.get_at(7, Revision(2)).unwrap().unwrap(), first);
-        records.delete(7, &how).unwrap();
-        assert_eq!((records.get(7).unwrap(), is_remembered(&records, 7)), (None, false));
-        assert_eq!(records.get_at(7, Revision(3)).unwrap().unwrap(), second);
-    }
-
-    #[test]
-    fn what_is_read_is_what_was_committed_whatever_is_remembered() {
-        let db = Database::memory().unwrap();
-        let records = stored(&db);
-        let how = CommitOptions::default();
-        let mut model: BTreeMap<u64, String> =
-            (0..RECORDS).map(|key| (key, json(key, 0))).collect();
-        let mut past = Vec::new();
-        let mut random = 9_u64;
-        for step in 0..600 {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            let key = (random >> 40) % 40;
-            match (random >> 33) % 7 {
-                0 => {
-                    records.put(key, json(key, step), &how).unwrap();
-                    model.insert(key, json(key, step));
-                }
-                1 if model.remove(&key).is_some() => drop(records.delete(key, &how).unwrap()),
-                2 if step % 5 == 0 => {
-                    db.checkpoint().unwrap();
-                    past.push((records.head().unwrap(), model.clone()));
-                }
-                3 => {
-                    // What is staged and taken back is seen by nobody.
-                    let mut transaction = db.transaction();
-                    let staged = json(key, 1_000);
-                    transaction.put_record("records", &key.into(), staged.as_bytes()).unwrap();
-                    drop(transaction);
-                }
-                _ => {}
-            }
-            let read = |key: u64| records.get(key).unwrap().map(|record| record.json);
-            assert_eq!(read(key).as_ref(), model.get(&key), "{key} in step {step}");
-            assert_eq!(read(key).as_ref(), model.get(&key), "{key} again in step {step}");
-            if let Some((head, model)) = past.last() {
-                let found = head.get(key).unwrap().map(|record| record.json);
-                assert_eq!(found.as_ref(), model.get(&key), "{key} as of before step {step}");
-            }
-        }
-        assert!(past.len() > 3);
-    }
-}
+mod tests;

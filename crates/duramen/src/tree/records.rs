@@ -19,7 +19,7 @@ use crate::order::{self, Item};
 use crate::state::{Datum, Extent, Sequence};
 use crate::tree::Tree;
 use crate::tree::data::{TreeData, node};
-use crate::tree::group::Fault;
+use crate::tree::group::{ColumnId, Fault, locate};
 use crate::tree::locate::parent_of;
 use crate::tree::schema::{Label, ROOT, Schema};
 use crate::tree::writer::{Prior, Writer};
@@ -284,9 +284,9 @@ impl<'w> RecordPuts<'w> {
     }
 
     /// Makes a value that of the record with a key.
-    pub(crate) fn put(&mut self, key: &str, tape: &Tape<'_>, at: TapeIndex) -> Result<()> {
+    pub(crate) fn put(&mut self, key: &[u8], tape: &Tape<'_>, at: TapeIndex) -> Result<()> {
         let (writer, path) = (self.writer, self.path);
-        if let Some(ordinal) = writer.entry(self.root, path, key.as_bytes())? {
+        if let Some(ordinal) = writer.entry(self.root, path, key)? {
             let record = node(path, ordinal);
             let is_gone =
                 writer.tree.read(|data| Ok(data.state(record, writer.revision)?.is_absent()))?;
@@ -298,18 +298,15 @@ impl<'w> RecordPuts<'w> {
             }
             return Ok(());
         }
-        let plain = crate::json::escape::is_plain(key.as_bytes());
-        let ordinal = writer.tree.change(|data| {
-            let space = data.schema.path(path).space;
-            data.bear(space, 0, Some((key.as_bytes(), plain)))
-        })?;
+        let plain = crate::json::escape::is_plain(key);
+        let ordinal = writer.bear((path, 0), Some((key, plain)), (tape, at))?;
         let Extent { first, count } = self.born;
         if first + u64::from(count) != ordinal || count == EXTENT_ITEMS_MAX {
             self.place_born()?;
             self.born.first = ordinal;
         }
         self.born.count += 1;
-        writer.put_new(node(path, ordinal), tape, at)
+        Ok(())
     }
 
     /// Gives all of them their places.
@@ -497,15 +494,17 @@ impl Writer {
         self.tree.read(|data| {
             let space = data.schema.path(path).space;
             let mut doubtful = Vec::new();
+            let value = data.address(node(path, 0)).column;
             for ordinal in born.clone() {
-                let state = data.state(node(path, ordinal), self.revision)?;
-                let is_object = matches!(state, Datum::Object(_) | Datum::Map(_));
-                let is_keyed = match data.key(space, ordinal)? {
-                    Datum::Text { bytes, .. } => {
-                        str::from_utf8(bytes).is_ok_and(|key| keys.check(key).is_ok())
-                    }
-                    _ => false,
+                let (group, slot) = locate(ordinal);
+                let Some(group) = data.group(space, group)? else {
+                    doubtful.push(ordinal);
+                    continue;
                 };
+                let state = group.state(value, slot, self.revision)?;
+                let is_object = matches!(state, Datum::Object(_) | Datum::Map(_));
+                let key = group.state(ColumnId::Key, slot, self.revision)?;
+                let is_keyed = matches!(key, Datum::Text { bytes, .. } if keys.has(bytes));
                 if !is_object || !is_keyed {
                     doubtful.push(ordinal);
                 }

@@ -18,6 +18,9 @@ use crate::limits::{
 use crate::node::PathId;
 use crate::state::{Datum, Sequence, ShapeId};
 
+/// Bytes of a rendered name that is copied as a block.
+const NAME_BYTES: usize = 24;
+
 /// The path of the root, and the space of its ordinal 0.
 pub(crate) const ROOT: PathId = PathId(0);
 
@@ -186,6 +189,19 @@ impl Schema {
     #[inline]
     pub(crate) fn rendered(&self, field: &ShapeField) -> &[u8] {
         self.text(field.rendered)
+    }
+
+    /// Writes that where there is room and gives its length: as a block, whatever it is, where the
+    /// text behind it is long enough.
+    #[inline]
+    pub(crate) fn write_name(&self, field: &ShapeField, room: &mut [u8]) -> Option<usize> {
+        let Span { start, len } = field.rendered;
+        let block = self.texts.get(start as usize..).and_then(<[u8]>::first_chunk::<NAME_BYTES>);
+        match (block, room.first_chunk_mut()) {
+            (Some(block), Some(room)) if len as usize <= NAME_BYTES => *room = *block,
+            _ => room.get_mut(..len as usize)?.copy_from_slice(self.rendered(field)),
+        }
+        Some(len as usize)
     }
 
     /// The same behind another field, with the comma.

@@ -37,12 +37,26 @@ pub(super) fn players(count: u64) -> Vec<Player> {
 }
 
 impl Player {
+    /// Its text, made part by part: through one format string it takes as long as a sixth of the
+    /// bulk insert.
     pub(super) fn json(&self) -> String {
         let Self { uuid, name, score, world, active, created_at } = self;
-        format!(
-            r#"{{"uuid":"{uuid}","name":"{name}","score":{score},"world":"{world}",{}}}"#,
-            format_args!(r#""active":{active},"created_at":{created_at}"#)
-        )
+        let (score, created_at) = (score.to_string(), created_at.to_string());
+        let members = [
+            (r#"{"uuid":""#, uuid.as_str()),
+            (r#"","name":""#, name),
+            (r#"","score":"#, &score),
+            (r#","world":""#, world),
+            (r#"","active":"#, if *active { "true" } else { "false" }),
+            (r#","created_at":"#, &created_at),
+        ];
+        let mut json = String::with_capacity(160);
+        for (name, value) in members {
+            json.push_str(name);
+            json.push_str(value);
+        }
+        json.push('}');
+        json
     }
 
     /// The same a moment later.
