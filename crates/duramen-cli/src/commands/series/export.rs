@@ -194,10 +194,14 @@ fn wide(found: &[SeriesInfo], ranges: Vec<SeriesRange>, out: &mut dyn Write) -> 
         let times = times.collect::<duramen::Result<Vec<_>>>()?;
         let Some(&next) = times.iter().flatten().min() else { break };
         let mut line = vec![point::time_text(duramen::Micros(next))];
-        for (column, time) in columns.iter_mut().zip(times) {
+        for ((column, time), info) in columns.iter_mut().zip(times).zip(found) {
             let is_next = time == Some(next);
             let value = if is_next { column.points.values().get(column.at) } else { None };
-            line.push(value.map_or(String::new(), |value| point::text(&value)));
+            let text = value.map(|value| point::text(&value));
+            if text.as_ref().is_some_and(|text| text.trim().is_empty()) {
+                return Err(blank(&info.name, &line[0]).into());
+            }
+            line.push(text.unwrap_or_default());
             column.at += usize::from(is_next);
         }
         csv.write_record(&line).map_err(failed)?;
@@ -206,6 +210,14 @@ fn wide(found: &[SeriesInfo], ranges: Vec<SeriesRange>, out: &mut dyn Write) -> 
     }
     bar.finish_and_clear();
     Ok(csv.flush()?)
+}
+
+fn blank(name: &str, time: &str) -> Error {
+    let message = format!(
+        "series {name:?} has a blank text at {time}, which a wide CSV does not tell from no point: \
+         export it without --wide"
+    );
+    Error::new(ErrorKind::Invalid, message)
 }
 
 fn failed(error: csv::Error) -> Error {
