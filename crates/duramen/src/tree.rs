@@ -273,7 +273,7 @@ impl Tree {
 
     fn load_part(&self, load: Load) -> Result<()> {
         match load {
-            Load::Group(id) => self.load_group(id, |_| Ok(())),
+            Load::Group(id) => self.load_group(id, |_| {}),
             Load::Whole(id, revision) => self.load_group(id, |group| group.load_runs(revision)),
             Load::Base(disk, cell) => disk.load(cell),
             Load::Run(disk, column, wanted) => {
@@ -281,8 +281,8 @@ impl Tree {
                 self.data.write().attach_runs((&disk, column), found);
                 Ok(())
             }
-            Load::Runs(disk, column, revision) => {
-                let found = disk.find_runs(column, revision)?;
+            Load::Runs(disk, column, revisions) => {
+                let found = disk.find_runs(column, revisions)?;
                 self.data.write().attach_runs((&disk, column), found);
                 Ok(())
             }
@@ -300,11 +300,7 @@ impl Tree {
     }
 
     /// Loads a row group; if it is a large one, with what `add` loads of it.
-    fn load_group(
-        &self,
-        id: GroupId,
-        add: impl FnOnce(&mut LargeGroup) -> Result<()>,
-    ) -> Result<()> {
+    fn load_group(&self, id: GroupId, add: impl FnOnce(&mut LargeGroup)) -> Result<()> {
         let (schema, disk) = {
             let data = self.data.read();
             (Arc::clone(&data.schema), data.disk_state())
@@ -313,7 +309,7 @@ impl Tree {
         let resident = self.resident(id);
         let mut loaded = self.cells.load_group(id, &schema, newest, resident)?;
         if let Loaded::Large(group) = &mut loaded {
-            add(group)?;
+            add(group);
         }
         self.data.write().attach(id, loaded, disk)
     }

@@ -42,7 +42,7 @@ const CELLS_USUAL: usize = 128;
 #[derive(Debug)]
 pub(crate) enum Load {
     Group(GroupId),
-    /// The same, of a large one with what says the states of all columns at a revision.
+    /// The same, of a large one with run pieces that say the states of all columns at a revision.
     Whole(GroupId, u32),
     /// The directory of a row group, whatever its size.
     Directory(GroupId),
@@ -50,8 +50,9 @@ pub(crate) enum Load {
     Base(Arc<Directory>, u32),
     /// A run piece of a column.
     Run(Arc<Directory>, u32, Wanted),
-    /// The run pieces of a column that say its states at a revision, or the newest of them.
-    Runs(Arc<Directory>, u32, u32),
+    /// The run pieces of a column that say its states at a revision, or the newest of them, behind
+    /// those up to another one, which are known.
+    Runs(Arc<Directory>, u32, (u32, u32)),
 }
 
 /// The cells of one tree.

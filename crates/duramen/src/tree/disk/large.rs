@@ -26,8 +26,12 @@ use crate::tree::serialize::print_scalar;
 /// About as many bytes as a cell that is kept with its block has of its key.
 const KEY_BYTES: usize = 40;
 
-/// Run pieces of a column that are read together.
-const RUNS_MAX: usize = 32;
+/// Changes of a column in run pieces that are read together, but for the last piece: more would
+/// have most slots changed, and what is behind them would be read in vain.
+const CHANGES_TOGETHER: usize = 1_024;
+
+/// The same of all columns of a row group.
+const CHANGES_OF_GROUP: usize = 64 * CHANGES_TOGETHER;
 
 mod pick;
 mod strip;
@@ -267,13 +271,26 @@ impl Directory {
     }
 
     /// Reads the run pieces of a column that say its states at a revision, newest first: back to a
-    /// complete one or the oldest, but not more than are read together.
-    pub(crate) fn find_runs(&self, column: u32, revision: u32) -> Result<Vec<FoundRun>> {
+    /// complete one, the oldest, or those up to `known`, but only few changes. A piece behind the
+    /// first that does not verify is left to who needs it.
+    pub(crate) fn find_runs(
+        &self,
+        column: u32,
+        (revision, known): (u32, u32),
+    ) -> Result<Vec<FoundRun>> {
         let oldest = self.values[column as usize].oldest_run.unwrap_or(u32::MAX);
-        let (mut found, mut next) = (Vec::new(), Some(revision));
-        while let Some(revision) = next.filter(|next| *next >= oldest && found.len() < RUNS_MAX) {
+        let (mut found, mut next, mut changes) = (Vec::new(), Some(revision), 0);
+        let is_left = |next: u32, changes: usize| {
+            next >= oldest && next > known && changes < CHANGES_TOGETHER
+        };
+        while let Some(revision) = next.filter(|next| is_left(*next, changes)) {
             let wanted = Wanted::AtOrBefore(revision);
-            let piece = self.find_run(column, wanted)?;
+            let piece = match self.find_run(column, wanted) {
+                Err(error) if found.is_empty() => return Err(error),
+                Err(_) => break,
+                Ok(piece) => piece,
+            };
+            changes += piece.as_ref().map_or(0, RunPiece::len);
             let before = piece.as_ref().filter(|piece| !piece.is_complete());
             next = before.and_then(|piece| piece.first_revision().checked_sub(1));
             found.push((wanted, piece));
@@ -339,12 +356,19 @@ impl LargeGroup {
         }
     }
 
-    /// Reads the run pieces of all columns that say their states at a revision.
-    pub(crate) fn load_runs(&mut self, revision: u32) -> Result<()> {
+    /// Reads run pieces of all columns that say their states at a revision, as long as they are
+    /// few. What is missing then, or does not verify, is left to who needs it.
+    pub(crate) fn load_runs(&mut self, revision: u32) {
+        let mut changes = 0;
         for (column, runs) in (0..).zip(&mut self.runs) {
-            runs.add_all(self.disk.find_runs(column, revision)?);
+            if changes >= CHANGES_OF_GROUP {
+                break;
+            }
+            let Ok(found) = self.disk.find_runs(column, (revision, 0)) else { continue };
+            let pieces = found.iter().filter_map(|(_, piece)| piece.as_ref());
+            changes += pieces.map(RunPiece::len).sum::<usize>();
+            runs.add_all(found);
         }
-        Ok(())
     }
 
     /// Counts what is decoded.
@@ -368,7 +392,8 @@ impl LargeGroup {
     fn missing_runs(&self, column: u32, wanted: Wanted) -> Fault {
         match wanted {
             Wanted::AtOrBefore(revision) => {
-                Fault::load(Load::Runs(Arc::clone(&self.disk), column, revision))
+                let known = self.runs[column as usize].known_before(revision);
+                Fault::load(Load::Runs(Arc::clone(&self.disk), column, (revision, known)))
             }
             Wanted::After(_) => self.missing_run(column, wanted),
         }

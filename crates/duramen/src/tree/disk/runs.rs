@@ -1,7 +1,7 @@
 //! The run pieces of one column of a row group, as far as reads have asked for them.
 //!
-//! Pieces are looked up by key when they are needed and never listed, so that the first read of a
-//! row group costs the same whatever its history. What is between two known pieces may be unknown,
+//! Pieces are looked up by key when they are needed, some together for who reads many slots, and
+//! never listed, so that the first read of a row group costs the same whatever its history. What is between two known pieces may be unknown,
 //! so each says up to where no other one begins.
 //!
 //! A read goes back from piece to piece until one has the slot or is complete: over those written
@@ -52,6 +52,11 @@ impl KnownRuns {
 
     fn index(&self, revision: u32) -> usize {
         self.spans.partition_point(|span| span.first <= revision).saturating_sub(1)
+    }
+
+    /// The revision up to which the pieces are known that begin before one of which they are not.
+    pub(crate) fn known_before(&self, revision: u32) -> u32 {
+        self.spans[self.index(revision)].until
     }
 
     /// The pieces that begin at or before a revision, newest first.

@@ -145,14 +145,14 @@ impl<'a> Gathered<'_, 'a> {
 mod tests {
     use crate::{CommitOptions, Database, Options, Revision};
 
-    /// More than one row group, with a change here and there in each round.
+    /// More than one row group, with changes here and there in each round, and one everywhere.
     fn text(round: usize) -> String {
         let item = |id: usize| {
             // A change stays until the same item is changed again.
             let last =
                 |every: usize| (1..=round).rev().find(|round| (id + round).is_multiple_of(every));
             let (name, n) = (last(501).unwrap_or(0), last(97).unwrap_or(0));
-            format!(r#"{{"id":{id},"name":"item {name}","n":{n}}}"#)
+            format!(r#"{{"id":{id},"name":"item {name}","n":{n},"all":{round}}}"#)
         };
         let items: Vec<String> = (0..9_000).map(item).collect();
         format!(r#"{{"round":{round},"items":[{}]}}"#, items.join(","))
