@@ -37,8 +37,7 @@ pub(super) fn players(count: u64) -> Vec<Player> {
 }
 
 impl Player {
-    /// Its text, made part by part: through one format string it takes as long as a sixth of the
-    /// bulk insert.
+    /// Its text, made part by part: a format string would take a good part of the bulk insert.
     pub(super) fn json(&self) -> String {
         let Self { uuid, name, score, world, active, created_at } = self;
         let (score, created_at) = (score.to_string(), created_at.to_string());
