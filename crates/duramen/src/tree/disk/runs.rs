@@ -1,8 +1,8 @@
 //! The run pieces of one column of a row group, as far as reads have asked for them.
 //!
 //! Pieces are looked up by key when they are needed, some together for who reads many slots, and
-//! never listed, so that the first read of a row group costs the same whatever its history. What is between two known pieces may be unknown,
-//! so each says up to where no other one begins.
+//! never listed, so that the first read of a row group costs the same whatever its history. What
+//! is between two known pieces may be unknown, so each says up to where no other one begins.
 //!
 //! A read goes back from piece to piece until one has the slot or is complete: over those written
 //! since the slot last changed, which is none where the slot is the only one that changes.
