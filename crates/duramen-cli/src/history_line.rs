@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use duramen::{
-    ContentHash, Error, ErrorKind, ExportedContent, ExportedFacts, ExportedRevision, MemberMove,
-    Revision,
+    ContentHash, DepartedRecords, Error, ErrorKind, ExportedContent, ExportedFacts,
+    ExportedRevision, MemberMove, Revision,
 };
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
@@ -49,6 +49,11 @@ struct Line<'a> {
     counted: Cow<'a, [String]>,
     #[serde(default, skip_serializing_if = "has_none")]
     versions: Cow<'a, BTreeMap<String, u64>>,
+    #[serde(default, skip_serializing_if = "has_none")]
+    departed: Cow<'a, BTreeMap<String, u64>>,
+    /// What departed is a line of its own that has this hash, behind the value if that follows.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    departed_follow: Option<Cow<'a, str>>,
 }
 
 /// Where a member of an object goes once the patch was applied.
@@ -87,7 +92,7 @@ fn raw<'de: 'a, 'a, D: Deserializer<'de>>(from: D) -> Result<Option<&'a RawValue
     <&RawValue>::deserialize(from).map(Some)
 }
 
-/// Writes a revision and the end of its line; a long value is to follow.
+/// Writes a revision and the end of its line; its long texts are to follow.
 pub(crate) fn write(exported: &ExportedRevision, out: &mut dyn Write) -> Result<()> {
     write_with(exported, Some(moment::format(exported.committed)), out)
 }
@@ -107,6 +112,10 @@ fn write_with(
         ExportedContent::Patch { patch, moves } => (None, Some(patch), &moves[..]),
         ExportedContent::LongValue | ExportedContent::Deleted => (None, None, &[][..]),
     };
+    let (departed, departed_follow) = match &exported.departed {
+        DepartedRecords::Held(held) => (Cow::Borrowed(held), None),
+        DepartedRecords::Long(hash) => (Cow::default(), Some(Cow::Owned(hash.to_string()))),
+    };
     let line = Line {
         revision: exported.revision.0,
         timestamp: moment::format(exported.timestamp),
@@ -121,6 +130,8 @@ fn write_with(
         hash: exported.hash.map(|hash| Cow::Owned(hash.to_string())),
         counted: Cow::Borrowed(&exported.counted),
         versions: Cow::Borrowed(&exported.versions),
+        departed,
+        departed_follow,
     };
     write_line(&line, out)
 }
@@ -179,6 +190,13 @@ fn parse_revision(text: &[u8]) -> duramen::Result<ExportedRevision> {
         (None, None, true) => return Err(invalid("what is deleted has no value with a hash")),
         _ => return Err(invalid(ONE_CONTENT)),
     };
+    let departed = match line.departed_follow {
+        Some(_) if !line.departed.is_empty() => {
+            return Err(invalid("a line has one of departed and departed_follow"));
+        }
+        Some(hash) => DepartedRecords::Long(hash.parse()?),
+        None => DepartedRecords::Held(line.departed.into_owned()),
+    };
     let timestamp = moment::parse_time(&line.timestamp)?;
     let committed = line.committed.as_deref().map_or(Ok(timestamp), moment::parse_time)?;
     Ok(ExportedRevision {
@@ -191,6 +209,7 @@ fn parse_revision(text: &[u8]) -> duramen::Result<ExportedRevision> {
         hash: line.hash.map(|hash| hash.parse::<ContentHash>()).transpose()?,
         counted: line.counted.into_owned(),
         versions: line.versions.into_owned(),
+        departed,
     })
 }
 
@@ -234,6 +253,11 @@ mod tests {
                 hash: (content != ExportedContent::Deleted).then(|| ContentHash::of_json(b"7")),
                 counted: vec!["k\"".to_owned()],
                 versions: [("l".to_owned(), 7)].into(),
+                departed: match content {
+                    ExportedContent::Deleted => DepartedRecords::Long(ContentHash::of_json(b"{}")),
+                    ExportedContent::LongValue => DepartedRecords::default(),
+                    _ => DepartedRecords::Held([("m\"".to_owned(), 3)].into()),
+                },
                 content,
             };
             let mut line = Vec::new();
@@ -255,6 +279,8 @@ mod tests {
             r#","value_follows":true"#.to_owned(),
             format!(r#","value_follows":true,"value":1,"hash":"{hash}""#),
             format!(r#","deleted":true,"hash":"{hash}""#),
+            format!(r#","value":1,"departed":{{"a":1}},"departed_follow":"{hash}""#),
+            r#","value":1,"departed_follow":"00""#.to_owned(),
         ];
         for rest in rests {
             let line = format!(r#"{{"revision":1,"timestamp":"2024-05-01"{rest}}}"#);

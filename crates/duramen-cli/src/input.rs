@@ -162,16 +162,17 @@ impl<R: BufRead> BufRead for Unmarked<R> {
     }
 }
 
-/// A line that is read piece by piece, without its end.
+/// A line, or several, read piece by piece, without the end of the last one.
 pub(crate) struct LongLine<'l> {
     lines: &'l mut dyn BufRead,
-    is_ended: bool,
+    /// How many lines are left.
+    left: usize,
 }
 
 impl<'l> LongLine<'l> {
-    /// The next one of some lines.
-    pub(crate) fn new(lines: &'l mut dyn BufRead) -> Self {
-        Self { lines, is_ended: false }
+    /// The next ones of some lines, so many.
+    pub(crate) fn new(lines: &'l mut dyn BufRead, count: usize) -> Self {
+        Self { lines, left: count }
     }
 
     /// Passes over what was not read of it.
@@ -182,16 +183,22 @@ impl<'l> LongLine<'l> {
 
 impl Read for LongLine<'_> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        if self.is_ended || buf.is_empty() {
+        if self.left == 0 || buf.is_empty() {
             return Ok(0);
         }
         let ahead = self.lines.fill_buf()?;
         let ahead = &ahead[..ahead.len().min(buf.len())];
         let end = ahead.iter().position(|byte| *byte == b'\n');
-        let read = end.unwrap_or(ahead.len());
+        let is_last = self.left == 1;
+        let read = end.map_or(ahead.len(), |end| end + usize::from(!is_last));
         buf[..read].copy_from_slice(&ahead[..read]);
-        self.is_ended = end.is_some() || read == 0;
-        self.lines.consume(read + usize::from(end.is_some()));
+        let consumed = read + usize::from(end.is_some() && is_last);
+        if end.is_some() {
+            self.left -= 1;
+        } else if read == 0 {
+            self.left = 0;
+        }
+        self.lines.consume(consumed);
         Ok(read)
     }
 }
@@ -243,15 +250,22 @@ mod tests {
     fn a_long_line_ends_where_it_ends() {
         let mut lines = BufReader::with_capacity(3, &b"[1,\"a\"]\n\n2\nlast"[..]);
         let mut read = || {
-            let (mut line, mut text) = (LongLine::new(&mut lines), String::new());
+            let (mut line, mut text) = (LongLine::new(&mut lines, 1), String::new());
             line.read_to_string(&mut text).unwrap();
             line.end().unwrap();
             text
         };
         assert_eq!([read(), read(), read(), read(), read()], ["[1,\"a\"]", "", "2", "last", ""]);
         let mut lines = BufReader::with_capacity(3, &b"passed over\nnext"[..]);
-        LongLine::new(&mut lines).end().unwrap();
+        LongLine::new(&mut lines, 1).end().unwrap();
         assert_eq!(io::read_to_string(lines).unwrap(), "next");
+        let mut lines = BufReader::with_capacity(3, &b"one\n\nthree\nfour"[..]);
+        let mut read = |count| {
+            let (mut line, mut text) = (LongLine::new(&mut lines, count), String::new());
+            line.read_to_string(&mut text).unwrap();
+            text
+        };
+        assert_eq!([read(2), read(3), read(2)], ["one\n", "three\nfour", ""]);
     }
 
     #[test]

@@ -61,14 +61,30 @@ pub(crate) enum Subject {
     Lines,
     /// The records of a collection.
     Records,
+    /// The keys that a deleted collection had records of.
+    Departed,
 }
 
-/// Versions of records in a value that is loaded, as far as they are later ones than the first.
+/// What records of a collection that is loaded had before.
 #[derive(Debug, Default)]
 pub(crate) struct RecordVersions {
+    /// Versions of those in the value, as far as they are later ones than the first.
     pub(crate) by_name: BTreeMap<String, u64>,
     /// All of these records have to be there.
     pub(crate) are_there: bool,
+    pub(crate) departed: Departed,
+}
+
+/// The records that are gone, and how many versions each had.
+#[derive(Debug, Default)]
+pub(crate) enum Departed {
+    #[default]
+    Nothing,
+    ByName(BTreeMap<String, u64>),
+    /// They stand behind the value, in an object.
+    Behind,
+    /// They are all that there is, in an object: the collection is deleted.
+    Alone,
 }
 
 /// How a text is loaded.
@@ -179,6 +195,7 @@ impl Database {
             }
             Some(_) => Subject::Records,
             None if options.lines => Subject::Lines,
+            None if matches!(versions.departed, Departed::Alone) => Subject::Departed,
             None => Subject::Value,
         };
         self.load((name, subject), options, |builder, writer| {
@@ -232,7 +249,7 @@ impl Database {
         }
 
         let mut attaching = Transaction::new(Arc::clone(&self.engine));
-        let tree = attaching.claim_document(name, &reserved, options)?;
+        let tree = attaching.claim_document((name, subject), &reserved, options)?;
         let (sequence, timestamp) = self.engine.attach(Attachment {
             tree: Arc::clone(&tree),
             data,

@@ -25,11 +25,11 @@ use crate::state::{ApartKind, Datum, Sequence};
 use crate::tree::Tree;
 use crate::tree::conditions::GroupScan;
 use crate::tree::data::{TreeData, node};
-use crate::tree::group::{Fault, GroupId, locate};
+use crate::tree::group::{ColumnId, Fault, GroupId, locate};
 use crate::tree::history::short;
 use crate::tree::records::{VERSION_FIELD, version_of};
 use crate::tree::scan::{ColumnScan, Visitor};
-use crate::tree::schema::{Label, ROOT, Schema, index_u32};
+use crate::tree::schema::{Label, ROOT, Schema, SpaceId, index_u32};
 use crate::tree::serialize::Format;
 
 mod aggregate;
@@ -196,8 +196,10 @@ impl Columns {
         Self { read_bytes: Arc::default(), ..self.clone() }
     }
 
-    /// Bytes of the cells of first states, and of the values stored apart, that columns were read
-    /// from by these and their clones. What changed since is not counted, nor are versions.
+    /// Bytes of what these and their clones read, as it is encoded, from disk or from memory: the
+    /// cells of first states, of changes and of keys that a read goes through, each time it does,
+    /// and values stored apart. Of what is read as [JSON](Self::json) the text is counted; what is
+    /// in no cell yet is not, nor is where the elements of arrays are.
     pub fn bytes_read(&self) -> u64 {
         self.read_bytes.load(Ordering::Relaxed)
     }
@@ -329,7 +331,8 @@ impl Columns {
     pub fn read(&self, rows: &ColumnRows, path: PathId) -> Result<ColumnChunk> {
         if !rows.moments.is_empty() {
             return self.gather_moments(rows, path, |data, chunk, moments| {
-                let there = data.presence_at(path, moments, chunk.len())?;
+                let (there, bytes) = data.presence_at(path, moments, chunk.len())?;
+                chunk.read_bytes += bytes;
                 let gone = there.iter().enumerate().filter(|(_, there)| !**there);
                 gone.for_each(|(row, _)| chunk.clear(row));
                 Ok(())
@@ -342,6 +345,7 @@ impl Columns {
             }
             let mut levels = GroupScan::new(data, space, group, slots.clone(), self.revision);
             let there = levels.presence(path)?;
+            chunk.read_bytes += levels.read_bytes;
             for slot in slots.filter(|slot| !there.has(*slot)) {
                 chunk.clear(slot.into());
             }
@@ -378,8 +382,12 @@ impl Columns {
     /// Reads what is stored apart, and counts what was read.
     fn finish(&self, mut chunk: ColumnChunk) -> Result<ColumnChunk> {
         self.fetch(&mut chunk)?;
-        self.read_bytes.fetch_add(chunk.read_bytes as u64, Ordering::Relaxed);
+        self.count_read(chunk.read_bytes);
         chunk.checked()
+    }
+
+    fn count_read(&self, bytes: usize) {
+        self.read_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
     /// Reads what is stored apart.
@@ -418,6 +426,7 @@ impl Columns {
             text.clear();
             let place = (node(path, ordinal), self.moment(rows, row));
             self.tree.append_json(place, &Format::default(), &mut text)?;
+            self.count_read(text.len());
             chunk.set(row, ApartKind::Opaque.inline(&text));
         }
         chunk.checked()
@@ -475,8 +484,10 @@ impl Columns {
             for (row, &ordinal) in rows.ordinals.iter().enumerate() {
                 names.set(row, data.key(space, ordinal)?);
             }
+            names.read_bytes = cell_bytes(data, (space, ColumnId::Key), rows, 0..=u32::MAX)?;
             Ok(names)
         })?;
+        self.count_read(names.read_bytes);
         let names = names.checked()?;
         if keys == KeyKind::Text {
             return Ok(names);
@@ -521,9 +532,9 @@ impl Columns {
         let (Some(path), versions) = (self.path, self.version_path()) else {
             return Ok(Vec::new());
         };
-        let changed = self.tree.read(|data| {
+        let (changed, bytes) = self.tree.read(|data| {
             let (space, first) = (data.schema.path(path).space, data.kept.first());
-            let mut changed = Vec::with_capacity(rows.len());
+            let (mut changed, mut since) = (Vec::with_capacity(rows.len()), self.revision);
             for &ordinal in &rows.ordinals {
                 let counted = match versions {
                     Some(versions) => data.version(node(versions, ordinal), self.revision)?,
@@ -533,10 +544,15 @@ impl Columns {
                     Some((set, Datum::Int(_))) => set,
                     _ => data.born(space, ordinal)?.unwrap_or(first),
                 };
+                since = since.min(set);
                 changed.push(Revision(data.kept.told(set, self.revision).into()));
             }
-            Ok(changed)
+            let Some(versions) = versions else { return Ok((changed, 0)) };
+            let column = ColumnId::Value(data.schema.path(versions).column);
+            let bytes = cell_bytes(data, (space, column), rows, since..=self.revision)?;
+            Ok((changed, bytes))
         })?;
+        self.count_read(bytes);
         Ok(changed)
     }
 
@@ -569,6 +585,23 @@ impl Columns {
         }
         Ok(true)
     }
+}
+
+/// Bytes of the cells of a column that a read of what stood in some revisions went through.
+fn cell_bytes(
+    data: &TreeData,
+    (space, column): (SpaceId, ColumnId),
+    rows: &ColumnRows,
+    revisions: RangeInclusive<u32>,
+) -> Result<usize, Fault> {
+    let mut bytes = 0;
+    for ordinals in rows.ordinals.chunk_by(|a, b| locate(*a).0 == locate(*b).0) {
+        let group = ordinals.first().map_or(0, |&ordinal| locate(ordinal).0);
+        if let Some(found) = data.group(space, group)? {
+            bytes += found.cell_bytes(column, &revisions)?;
+        }
+    }
+    Ok(bytes)
 }
 
 /// Takes all states as they are.

@@ -267,6 +267,16 @@ impl DatabaseSnapshot {
         self.collection_at(tree, (head, head), name)
     }
 
+    /// A document at its newest revision as of that commit, which may be one that deleted it: then
+    /// nothing is there.
+    pub(crate) fn last_of_document(&self, name: &str) -> Result<Snapshot> {
+        let (tree, head) = self.tree(name)?;
+        if head.0 > 0 && tree.deleted_in(short(head))?.is_some() {
+            return Ok(Snapshot { tree, revision: head, head });
+        }
+        Snapshot::new(tree, (head, head), name)
+    }
+
     /// A collection as it was last by that commit, and its newest revision, which may be one that
     /// deleted it.
     pub(crate) fn last_of_collection(&self, name: &str) -> Result<(CollectionSnapshot, Revision)> {

@@ -39,8 +39,8 @@ pub enum DumpItem {
         /// Its options, its tags and what was purged of it.
         facts: ExportedFacts,
     },
-    /// The next revision of the document. If its value is too long to be held in memory, the dump
-    /// [writes](Dump::write_value) it, and [`DumpLoad::push_long`] reads it.
+    /// The next revision of the document. What is too long to be held in memory the dump
+    /// [writes](Dump::write_long), and [`DumpLoad::push_long`] reads it.
     Revision(ExportedRevision),
     /// The rules of what is kept of series, as JSON. They come before everything else.
     SeriesRules(String),
@@ -92,8 +92,10 @@ pub struct DumpSummary {
     pub points: u64,
     /// The SHA-256 of all of it. Databases have the same one exactly if their documents have the
     /// same names, options, tags and purges, and the same revisions with the same timestamps,
-    /// authors, messages, values and versions of records; and if their series have the same names,
-    /// definitions and rules, and the same points as of the same commits.
+    /// authors, messages, values and versions of records, also of those that departed; and if their
+    /// series have the same names, definitions and rules, and the same points as of the same
+    /// commits. Versions that a deleted record got in dropped revisions, behind one that shows it,
+    /// are not told.
     pub hash: ContentHash,
 }
 
@@ -182,6 +184,13 @@ impl Dump {
     pub fn write_value(&self, out: &mut dyn Write) -> Result<()> {
         let history = self.history.as_ref().ok_or_else(none_told)?;
         history.write_value(out)
+    }
+
+    /// Writes what of the revision that was told last is too long to be held, as
+    /// [`HistoryExport::write_long`] does.
+    pub fn write_long(&self, revision: &ExportedRevision, out: &mut dyn Write) -> Result<()> {
+        let history = self.history.as_ref().ok_or_else(none_told)?;
+        history.write_long(revision, out)
     }
 
     fn next_item(&mut self) -> Result<Option<DumpItem>> {

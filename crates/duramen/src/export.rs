@@ -28,12 +28,15 @@ use crate::tree::kept::Kept;
 use crate::tree::serialize::Format;
 
 use counted::{Counts, Differing};
+pub use departed::DepartedRecords;
 pub use facts::ExportedFacts;
 pub(crate) use long::held_bytes;
 
 mod counted;
+mod departed;
 mod facts;
 mod long;
+mod shown;
 
 /// One revision of an exported history.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,6 +61,9 @@ pub struct ExportedRevision {
     /// By their keys the versions of a collection's records that have another one than counting
     /// from the revisions before gives, because some were dropped.
     pub versions: BTreeMap<String, u64>,
+    /// The records of a collection that no revision of the history shows, with the versions they
+    /// had. Only the first one tells of any.
+    pub departed: DepartedRecords,
 }
 
 /// What a revision made of a document.
@@ -169,6 +175,7 @@ impl Document {
             hash,
             counted,
             versions,
+            departed: DepartedRecords::default(),
         })
     }
 
@@ -252,7 +259,10 @@ impl HistoryExport {
     fn exported(&self, number: u64) -> Result<ExportedRevision> {
         let revision = Revision(self.kept.numbered(number));
         let before = (number > 1).then(|| Revision(self.kept.numbered(number - 1)));
-        let exported = self.document.exported(revision, before, &self.kept)?;
+        let mut exported = self.document.exported(revision, before, &self.kept)?;
+        if number == 1 {
+            exported.departed = self.departed()?;
+        }
         Ok(ExportedRevision { revision: Revision(number), ..exported })
     }
 }
@@ -307,8 +317,8 @@ impl Database {
 }
 
 impl HistoryImport {
-    /// Takes the next revision: commits it, or compares it if the document has it already.
-    /// Returns whether it was committed.
+    /// Takes the next revision: commits it, or compares it if the document has it already, but for
+    /// versions of records. Returns whether it was committed.
     ///
     /// `Conflict` if the document has another one, or if somebody else changes it meanwhile;
     /// `Invalid` if it does not follow the one before; `Corrupt` if it has not the hash that it is
@@ -317,10 +327,11 @@ impl HistoryImport {
         self.take(revision, |import| import.commit(revision))
     }
 
-    /// Takes the next revision like [`push`](Self::push), whose value is too long to be held in
-    /// memory and is read from `text`, as it was written. Of a collection that is made by it, the
+    /// Takes the next revision like [`push`](Self::push), of which something is too long to be held
+    /// in memory: its value, or the records that departed. That is read from `text`, as
+    /// [`write_long`](HistoryExport::write_long) writes it. Of a collection that is made by it, the
     /// unique indexes are made at the [end](Self::finish); one that is there and has some already
-    /// takes the value as a whole, in memory. Of a revision that the document has already, nothing
+    /// takes all of it as a whole, in memory. Of a revision that the document has already, nothing
     /// is read. `progress` is told about every mebibyte, and can stop it: that is `Cancelled`.
     ///
     /// ```
@@ -361,6 +372,10 @@ impl HistoryImport {
                 revision.revision,
                 self.taken.next()
             );
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
+        if self.taken.0 > 0 && !revision.departed.is_empty() {
+            let message = "records that departed are told by the first revision of a history";
             return Err(Error::new(ErrorKind::Invalid, message));
         }
         let present = self.present.as_mut().and_then(Iterator::next).transpose()?;
@@ -421,6 +436,9 @@ impl HistoryImport {
     }
 
     fn commit(&self, given: &ExportedRevision) -> Result<()> {
+        let DepartedRecords::Held(departed) = &given.departed else {
+            return Err(long::not_at_hand());
+        };
         let mut transaction = self.database.transaction();
         transaction.repeat();
         let name = self.name.as_str();
@@ -445,6 +463,7 @@ impl HistoryImport {
         given.stage(&mut transaction, name)?;
         transaction.count_records(name, &given.counted)?;
         transaction.give_versions(name, &given.versions)?;
+        transaction.depart_records(name, departed)?;
         let committed = transaction.commit(&CommitOptions {
             author: given.author.clone(),
             message: given.message.clone(),

@@ -108,7 +108,9 @@ pub use dump::{Dump, DumpItem, DumpLoad, DumpSummary, DumpedPoints};
 pub use durability::Durability;
 pub use engine::options::{CommitOptions, Options};
 pub use error::{Error, ErrorKind, Result};
-pub use export::{ExportedContent, ExportedFacts, ExportedRevision, HistoryExport, HistoryImport};
+pub use export::{
+    DepartedRecords, ExportedContent, ExportedFacts, ExportedRevision, HistoryExport, HistoryImport,
+};
 pub use feed::{Batch, Event, Feed, KeyFilter, Operation, ResumeToken, WatchFrom, WatchOptions};
 pub use index::{IndexDefinition, IndexOptions};
 pub use json::{ArrayIndex, JsonPointer, ParseOptions};

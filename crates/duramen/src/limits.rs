@@ -101,6 +101,9 @@ pub const DUMP_ITEM_TEXT_BYTES: usize = 64 << 10;
 /// Bytes of text of a first revision that exports, dumps and repairs hold in memory, or a sixteenth
 /// of the database's memory if that is less; a longer one goes through piece by piece.
 pub const EXPORT_HELD_BYTES_MAX: usize = 16 << 20;
+/// Bytes of text of the records that departed from a collection that exports and dumps hold in
+/// memory; a longer one goes through piece by piece.
+pub const EXPORT_DEPARTED_BYTES_MAX: usize = 1 << 20;
 /// The last commit that a dump may name, and its microseconds since 1970: later ones are still to
 /// be made.
 pub const DUMPED_COMMIT_MAX: u64 = 1 << 62;
@@ -110,6 +113,8 @@ pub const LOADED_SERIES_BYTES: usize = 32 << 20;
 pub const SERIES_LABELS_MAX: usize = 64;
 /// Bytes of the key of a record.
 pub const RECORD_KEY_BYTES_MAX: usize = 1_024;
+/// Versions that a record is told to have had: it can have as many again.
+pub(crate) const RECORD_VERSION_MAX: u64 = 1 << 62;
 /// Bytes of the text of a path in a record.
 pub const RECORD_PATH_BYTES_MAX: usize = 4_096;
 /// Steps of a path in a record.

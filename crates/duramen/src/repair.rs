@@ -36,7 +36,6 @@ use crate::engine::salvage::{self, Salvaged};
 use crate::engine::unfinished::{self, Unfinished};
 use crate::engine::{CATALOGUE, Engine};
 use crate::error::{Error, ErrorKind, Result};
-use crate::export::ExportedContent;
 use crate::index::IndexDefinition;
 use crate::io::{Device, DirectoryDevice};
 use crate::repair::rewrite::Rewrite;
@@ -407,12 +406,13 @@ impl Repair {
         let mut taken = Revision(0);
         while let Some(revision) = history.next() {
             let Some(revision) = readable(revision)? else { break };
-            let pushed = match &revision.content {
-                ExportedContent::LongValue => piped(
-                    |out| history.write_value(out),
+            let pushed = if revision.long_texts() > 0 {
+                piped(
+                    |out| history.write_long(&revision, out),
                     |text| import.push_long(&revision, text, &mut |_| go_on(step)),
-                ),
-                _ => import.push(&revision),
+                )
+            } else {
+                import.push(&revision)
             };
             match pushed {
                 // What cannot be taken over is written as far as it can be.

@@ -11,7 +11,9 @@ use crate::tree::Tree;
 /// What is not kept is dropped when segments are merged, at the latest by
 /// [`Database::compact`](crate::Database::compact); until then it can be read. Revisions that a tag
 /// names are kept beside it. Elements, entries and records that no kept revision shows are dropped
-/// by `compact` as well; a key that comes back goes on counting its versions. Of a document that is
+/// by `compact` as well; a key that comes back goes on counting its versions, also where the
+/// history was exported, dumped or repaired meanwhile (but for versions that a deleted record got
+/// in dropped revisions behind the last that shows it, such as a tagged one). Of a document that is
 /// deleted in every kept revision all values go. A value that was removed goes; what was in a
 /// removed object or array stays stored, though no revision shows it.
 ///

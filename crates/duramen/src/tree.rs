@@ -56,6 +56,7 @@ pub(crate) mod hashes;
 pub(crate) mod history;
 pub(crate) mod inspect;
 pub(crate) mod kept;
+mod key_search;
 pub(crate) mod keys;
 pub(crate) mod locate;
 pub(crate) mod merge;

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use duramen::{Dump as Contents, DumpItem, ExportedContent};
+use duramen::{Dump as Contents, DumpItem};
 use indicatif::ProgressBar;
 
 use crate::arguments::ReadDatabase;
@@ -98,8 +98,8 @@ fn write(mut contents: Contents, out: &mut dyn Write, go_on: &GoOn<'_>) -> Resul
         dump_line::write(&item, out)?;
         match item {
             DumpItem::Document { .. } => bar.inc(1),
-            DumpItem::Revision(revision) if revision.content == ExportedContent::LongValue => {
-                outfile::write_long(out, go_on, |out| contents.write_value(out))?;
+            DumpItem::Revision(revision) if revision.long_texts() > 0 => {
+                outfile::write_long(out, go_on, |out| contents.write_long(&revision, out))?;
                 out.write_all(b"\n")?;
             }
             _ => {}

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use duramen::{Document, ExportedContent, Format, JsonPointer};
+use duramen::{Document, Format, JsonPointer};
 
 use crate::arguments::{At, ReadDocument};
 use crate::exit::Success;
@@ -32,6 +32,10 @@ and of records whose versions do not follow from the revisions that are left, be
 changed was purged or revisions were dropped by retention,
   counted   keys of those that got their next version though nothing of them differs
   versions  the versions that others have, {KEY: VERSION}
+  departed  in the first revision, the versions that those had of which none of the revisions that
+            are left has anything, {KEY: VERSION}: one that comes back goes on counting
+  departed_follow  their SHA-256: they are a line of their own, as of over 1 MiB, behind the value
+            if that follows too
 If the document has options or tags, or something of it was purged, a line before them tells that:
 {\"options\": {\"ids\": {PATH: FIELD}, \"maps\": [PATH]}, \"tags\": [{name, revision, hash,
 timestamp, author, message}], \"purges\": [{place, timestamp, author, message}]}.
@@ -85,8 +89,8 @@ fn write_history(document: &Document, out: &mut dyn Write, go_on: &GoOn<'_>) -> 
     while let Some(revision) = history.next().transpose()? {
         go_on()?;
         history_line::write(&revision, out)?;
-        if revision.content == ExportedContent::LongValue {
-            outfile::write_long(out, go_on, |out| history.write_value(out))?;
+        if revision.long_texts() > 0 {
+            outfile::write_long(out, go_on, |out| history.write_long(&revision, out))?;
             out.write_all(b"\n")?;
         }
         bar.inc(1);

@@ -6,9 +6,7 @@ use std::sync::Arc;
 
 use clap::{Args, ValueHint};
 use duramen::io::DirectoryDevice;
-use duramen::{
-    DumpItem, DumpLoad, Error, ErrorKind, ExportedContent, ExportedFacts, ExportedRevision, Options,
-};
+use duramen::{DumpItem, DumpLoad, Error, ErrorKind, ExportedFacts, ExportedRevision, Options};
 
 use crate::dump_line::{self, DumpLine, Summary};
 use crate::exit::{Failure, Success};
@@ -117,7 +115,7 @@ impl<'a> Lines<'a> {
                 DumpLine::Facts(_) => {}
                 DumpLine::Head => return Err(self.invalid("another dump begins")),
                 DumpLine::Document(name) => document = Some(name),
-                DumpLine::Revision(revision) if revision.content == ExportedContent::LongValue => {
+                DumpLine::Revision(revision) if revision.long_texts() > 0 => {
                     self.push_long(load, *revision, interruption)?;
                 }
                 DumpLine::Revision(revision) => self.push(load, DumpItem::Revision(*revision))?,
@@ -135,17 +133,19 @@ impl<'a> Lines<'a> {
         Ok(load.push(item).map_err(|error| self.in_context(error))?)
     }
 
-    /// Loads a revision whose value is the next line.
+    /// Loads a revision of which something is the next line, or the next two.
     fn push_long(
         &mut self,
         load: &mut DumpLoad,
         revision: ExportedRevision,
         interruption: &Interruption,
     ) -> Result<()> {
-        self.number += 1;
+        let count = revision.long_texts();
+        self.number += count as u64;
         let bar = progress::text("loading", None);
         let mut tell = bulk::tell(&bar, interruption);
-        let pushed = load.push_long(revision, &mut LongLine::new(&mut *self.content), &mut tell);
+        let mut lines = LongLine::new(&mut *self.content, count);
+        let pushed = load.push_long(revision, &mut lines, &mut tell);
         bar.finish_and_clear();
         // What comes through a pipe is cut by Ctrl-C as well.
         pushed.map_err(|error| {

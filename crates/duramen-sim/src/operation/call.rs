@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use duramen::{
-    CommitOptions, Committed, ContentHash, Database, Document, ErrorKind, ExportedContent,
-    ExportedRevision, JsonPointer, Micros, Outcome, Result, Revision, Transaction,
+    CommitOptions, Committed, ContentHash, Database, DepartedRecords, Document, ErrorKind,
+    ExportedContent, ExportedRevision, JsonPointer, Micros, Outcome, Result, Revision, Transaction,
 };
 
 use super::Operation;
@@ -180,6 +180,7 @@ fn import(
         hash,
         counted: Vec::new(),
         versions: BTreeMap::new(),
+        departed: DepartedRecords::default(),
     })?;
     assert!(pushed, "a new revision of {name:?} was there already");
     Ok(Told::since(before, db, vec![(name.to_owned(), import.finish()?)]))

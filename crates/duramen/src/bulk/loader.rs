@@ -12,7 +12,7 @@ use rustc_hash::FxHashSet;
 
 use crate::bulk::records::Records;
 use crate::bulk::sink::{Loaded, LongMap, Sink};
-use crate::bulk::{BulkOptions, RecordVersions};
+use crate::bulk::{BulkOptions, Departed, RecordVersions};
 use crate::collection::KeyKind;
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::{Cut, Item as Json, NextValue, ParseOptions, TextStream};
@@ -20,6 +20,7 @@ use crate::limits::{JSON_DEPTH_MAX, OBJECT_FIELDS_MAX};
 use crate::node::{NodeId, PathId};
 use crate::order::Item;
 use crate::state::Datum;
+use crate::transaction::{check_versions, count_of};
 use crate::tree::compare::{Extents, check_member_name};
 use crate::tree::data::node;
 use crate::tree::records::version_field;
@@ -59,7 +60,8 @@ impl<'a, 'r> Loader<'a, 'r> {
         if let Some(keys) = self.sink.builder.key_kind() {
             return self.collection(keys);
         }
-        if self.versions.are_there && !self.versions.by_name.is_empty() {
+        let has_departed = !matches!(self.versions.departed, Departed::Nothing);
+        if self.versions.are_there && (!self.versions.by_name.is_empty() || has_departed) {
             let message = "versions are given, but only the records of a collection have some";
             return Err(Error::new(ErrorKind::Invalid, message));
         }
@@ -88,10 +90,30 @@ impl<'a, 'r> Loader<'a, 'r> {
         Ok(())
     }
 
-    /// Reads the value of a collection: its records under the texts of their keys.
+    /// Reads the value of a collection, and what departed from it.
     fn collection(mut self, keys: KeyKind) -> Result<Loaded> {
         let records = Records::begin(&mut self.sink.builder)?;
+        let versions = self.versions;
         self.begin()?;
+        if !matches!(versions.departed, Departed::Alone) {
+            self.records((records, keys))?;
+            records.place(&mut self.sink.builder)?;
+        }
+        match &versions.departed {
+            Departed::Nothing => {}
+            Departed::ByName(departed) => {
+                for (name, &count) in departed {
+                    self.depart((records, keys), name.as_bytes(), count)?;
+                }
+            }
+            Departed::Behind | Departed::Alone => self.departed((records, keys))?,
+        }
+        self.end()?;
+        records.end_departed(self.sink, self.stream.consumed(), self.maps)
+    }
+
+    /// Reads records under the texts of their keys.
+    fn records(&mut self, (records, keys): (Records, KeyKind)) -> Result<()> {
         if self.stream.text().first() != Some(&b'{') {
             return self.stream.expected("the object of records that the value of a collection is");
         }
@@ -117,12 +139,57 @@ impl<'a, 'r> Loader<'a, 'r> {
             is_end = self.is_end(b'}', "',' or '}'")?;
         }
         self.stream.consume(1);
-        self.end()?;
         if self.versions.are_there && given < self.versions.by_name.len() {
             let message = "versions are given of records that are not there";
             return Err(Error::new(ErrorKind::Invalid, message));
         }
-        records.end(self.sink, self.stream.consumed(), self.maps)
+        Ok(())
+    }
+
+    /// Reads how many versions records had that departed, under the texts of their keys.
+    fn departed(&mut self, of: (Records, KeyKind)) -> Result<()> {
+        if self.skip_space()? != Some(b'{') {
+            return self.stream.expected("the object of records that departed");
+        }
+        self.stream.consume(1);
+        let mut is_end = self.skip_space()? == Some(b'}');
+        while !is_end {
+            let (name, _, bytes) = self.name(0)?;
+            self.end_name(bytes)?;
+            let count = self.count()?;
+            self.depart(of, &name, count)?;
+            self.sink.end_value(self.stream.consumed())?;
+            is_end = self.is_end(b'}', "',' or '}'")?;
+        }
+        self.stream.consume(1);
+        Ok(())
+    }
+
+    fn depart(
+        &mut self,
+        (records, keys): (Records, KeyKind),
+        name: &[u8],
+        count: u64,
+    ) -> Result<()> {
+        check_versions(&String::from_utf8_lossy(name), count)?;
+        let key = keys.key_of(name)?;
+        records.depart(&mut self.sink.builder, &keys.name_of(&key)?, count)
+    }
+
+    /// Reads a number of versions.
+    fn count(&mut self) -> Result<u64> {
+        loop {
+            if let NextValue::Whole(tape, bytes) = self.stream.next_value((self.parse, 1))? {
+                let count = count_of(&tape, tape.root());
+                let Some(count) = count else {
+                    return self.stream.expected("a number of versions");
+                };
+                self.stream.consume(bytes);
+                return Ok(count);
+            }
+            self.stream.check_length()?;
+            self.stream.read_on()?;
+        }
     }
 
     /// Reads each line as an element of the array `root`.

@@ -186,6 +186,10 @@ pub(super) fn repeated(subject: Subject, key: &[u8]) -> Error {
             );
             Error::new(ErrorKind::Invalid, message)
         }
+        Subject::Departed => {
+            let message = format!("the key {name} is told to have departed twice");
+            Error::new(ErrorKind::Invalid, message)
+        }
         Subject::Records => {
             let message = format!(
                 "two records have the key {name}: put them in batches, where the last one counts"

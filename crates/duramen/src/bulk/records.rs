@@ -13,6 +13,8 @@ use crate::json::{Item, ParseOptions, Tape, escape};
 use crate::key_text::{KeyName, text_of_integer};
 use crate::node::{NodeId, PathId};
 use crate::state::Datum;
+use crate::tree::data::node;
+use crate::tree::records::version_field;
 use crate::tree::schema::ROOT;
 
 #[cfg(test)]
@@ -109,15 +111,42 @@ impl Records {
 
     /// Ends the load of them, when so many bytes were read; `maps` are those in them that were gone
     /// into.
-    pub(super) fn end(
+    pub(super) fn end(self, mut sink: Sink<'_>, bytes: u64, maps: Vec<LongMap>) -> Result<Loaded> {
+        self.place(&mut sink.builder)?;
+        self.end_departed(sink, bytes, maps)
+    }
+
+    /// Makes those that were born the value of the collection.
+    pub(super) fn place(self, builder: &mut Builder) -> Result<()> {
+        let sequence = builder.sequence(self.entries, 0)?;
+        builder.set(self.root, Datum::Map(sequence));
+        Ok(())
+    }
+
+    /// Gives a key an ordinal, as one of a record that is gone and had so many versions.
+    pub(super) fn depart(
         self,
-        mut sink: Sink<'_>,
+        builder: &mut Builder,
+        name: &KeyName<'_>,
+        versions: u64,
+    ) -> Result<()> {
+        let record = self.bear(builder, name)?;
+        if versions > 1 {
+            let field = version_field(&mut builder.data, self.entries)?;
+            let state = Datum::Int(versions.cast_signed());
+            builder.set(node(field, record.ordinal().0), state);
+        }
+        Ok(())
+    }
+
+    /// The same as [`end`](Self::end) once the value is in place and what departed behind it.
+    pub(super) fn end_departed(
+        self,
+        sink: Sink<'_>,
         bytes: u64,
         mut maps: Vec<LongMap>,
     ) -> Result<Loaded> {
         let count = sink.builder.next(self.entries);
-        let sequence = sink.builder.sequence(self.entries, 0)?;
-        sink.builder.set(self.root, Datum::Map(sequence));
         maps.push(LongMap { path: self.entries, ordinal: 0, entries: count });
         sink.end(bytes, maps)
     }

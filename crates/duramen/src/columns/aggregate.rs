@@ -96,7 +96,8 @@ pub struct AggregatePlan {
 
 /// Why a range of slots has to be looked at again.
 enum Ranged {
-    Done,
+    /// Not at all; so many bytes of cells said which rows there are.
+    Done(usize),
     /// A column has to be decoded first.
     Wants(usize),
 }
@@ -170,7 +171,13 @@ impl Columns {
                 let outcome = self
                     .tree
                     .read(|data| self.aggregate_range((data, &place), plan, &decoded, &mut look))?;
-                let Ranged::Wants(column) = outcome else { break };
+                let column = match outcome {
+                    Ranged::Done(bytes) => {
+                        found.work.bytes += bytes as u64;
+                        break;
+                    }
+                    Ranged::Wants(column) => column,
+                };
                 let ordinals = ordinals.clone().collect();
                 let rows = ColumnRows { ordinals, ..ColumnRows::default() };
                 decoded.push((column, self.read(&rows, plan.columns[column].path)?));
@@ -188,10 +195,10 @@ impl Columns {
         decoded: &Decoded,
         look: &mut dyn FnMut(&Mask, &[View<'_>]),
     ) -> Result<Ranged, Fault> {
-        let Some(path) = self.path else { return Ok(Ranged::Done) };
+        let Some(path) = self.path else { return Ok(Ranged::Done(0)) };
         let scan = self.scan(data, path, *group, slots.clone());
         let encoded = data.encoded_group(scan.group, slots.clone(), self.revision)?;
-        let Rows { live, there } = self.rows_of((data, &encoded), &scan, plan)?;
+        let Rows { live, there, bytes } = self.rows_of((data, &encoded), &scan, plan)?;
         let mut views = SmallVec::<[View<'_>; 2]>::new();
         for ((index, column), there) in plan.columns.iter().enumerate().zip(there) {
             let chunk = decoded.iter().find(|(known, _)| *known == index);
@@ -207,7 +214,7 @@ impl Columns {
             views.push(view);
         }
         look(&live, &views);
-        Ok(Ranged::Done)
+        Ok(Ranged::Done(bytes))
     }
 
     /// Which slots are rows, and which have the fields of a plan.
@@ -218,7 +225,8 @@ impl Columns {
         plan: &AggregatePlan,
     ) -> Result<Rows, Fault> {
         let of = data.schema.space(scan.group.space).path;
-        let mut rows = Rows { live: Mask::All, there: smallvec![Mask::All; plan.columns.len()] };
+        let there = smallvec![Mask::All; plan.columns.len()];
+        let mut rows = Rows { live: Mask::All, there, bytes: 0 };
         let mut fields = Fields { data, wanted: SmallVec::new(), known: None };
         for (index, column) in plan.columns.iter().enumerate() {
             let (path, slots) = (column.path, scan.slots.clone());
@@ -228,6 +236,7 @@ impl Columns {
                 let group = u64::from(scan.group.group);
                 let mut levels = GroupScan::new(data, of, group, slots, self.revision);
                 rows.there[index] = Mask::Some(Box::new(levels.presence(path)?));
+                rows.bytes += levels.read_bytes;
             }
         }
         // The elements of an array are there; a record may have been deleted.
@@ -243,8 +252,9 @@ impl Columns {
             }
         } else {
             let there = smallvec![Bits::none(); fields.wanted.len()];
-            let mut visited = Visited { live: Bits::none(), there, fields };
+            let mut visited = Visited { live: Bits::none(), there, fields, bytes: 0 };
             data.scan(scan, &mut visited)?;
+            rows.bytes += visited.bytes;
             rows.live = Mask::Some(Box::new(visited.live));
             for ((index, ..), there) in visited.fields.wanted.into_iter().zip(visited.there) {
                 rows.there[index] = Mask::Some(Box::new(there));
@@ -274,8 +284,9 @@ impl Aggregates {
             self.fold(views, &plan.keys, (slots, &held));
             self.work.summarised += u64::from(!is_read());
         }
-        let read = views.iter().filter(|view| view.read.get());
-        self.work.bytes += read.map(|view| view.bytes as u64).sum::<u64>();
+        let of_cells = |view: &View<'_>| if view.read.get() { view.bytes } else { 0 };
+        let read = views.iter().map(|view| (of_cells(view) + view.changes_bytes) as u64);
+        self.work.bytes += read.sum::<u64>();
     }
 }
 
@@ -285,6 +296,8 @@ struct Rows {
     live: Mask,
     /// By column of the plan, where objects have it.
     there: SmallVec<[Mask; 4]>,
+    /// Of the cells that say so.
+    bytes: usize,
 }
 
 /// Columns of a plan that are fields of the elements or entries.
@@ -318,9 +331,14 @@ struct Visited<'d> {
     /// By field, where objects have it.
     there: SmallVec<[Bits; 2]>,
     fields: Fields<'d>,
+    bytes: usize,
 }
 
 impl Visitor for Visited<'_> {
+    fn reads(&mut self, bytes: usize) {
+        self.bytes += bytes;
+    }
+
     fn state(&mut self, slot: u16, state: Datum<'_>) {
         let is_row = self.fields.look(state);
         self.live.assign(slot, is_row);

@@ -9,6 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::past::Past;
 use super::{Columns, arrays_above, missing, no_elements, parts};
+use crate::database::DatabaseSnapshot;
 use crate::error::{Error, ErrorKind, Result};
 use crate::label_path::LabelPath;
 use crate::limits::ROW_GROUP_SLOTS;
@@ -125,6 +126,20 @@ impl Snapshot {
         columns.parts = parts(lives.ordinals(first, last).into_iter()).into();
         columns.past = Some(Past::of_elements(first, lives));
         Ok(columns)
+    }
+}
+
+impl DatabaseSnapshot {
+    /// The versions of the elements of the arrays at a path of a document by column, as
+    /// [`Snapshot::version_columns`] has them, as of that commit: also of a document that had been
+    /// deleted by then. Asks before each revision whether to go on; `Cancelled` if not.
+    pub fn element_version_columns(
+        &self,
+        name: &str,
+        (path, revisions): (&LabelPath, RangeInclusive<Revision>),
+        go_on: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Result<Columns> {
+        self.last_of_document(name)?.version_columns_while(path, revisions, go_on)
     }
 }
 

@@ -122,12 +122,15 @@ impl Columns {
         let paths = (path, self.version_path());
         for ordinals in ranges {
             let (group, slots) = group_of(ordinals);
-            let spans = match &past.lives {
-                Some(lives) => lives.spans(ordinals),
-                None => self.tree.read(|data| {
+            let spans = if let Some(lives) = &past.lives {
+                lives.spans(ordinals)
+            } else {
+                let (spans, bytes) = self.tree.read(|data| {
                     let id = group_id(data, path, group);
                     data.record_spans(paths, (id, slots.clone()), (past.first, past.head))
-                })?,
+                })?;
+                self.count_read(bytes);
+                spans
             };
             for span in spans.into_iter().filter(|span| span.first <= self.revision) {
                 let gap = past.gaps.iter().find(|(_, back)| *back >= span.first);
@@ -169,7 +172,7 @@ impl Columns {
             let found = self.tree.read(|data| {
                 let mut found = ColumnChunk::missing(ordinals.len());
                 let column = data.schema.path(path).column;
-                data.scan_moments(column, &moments, &mut |some, state| {
+                found.read_bytes = data.scan_moments(column, &moments, &mut |some, state| {
                     found.set_all(some.iter().map(|moment| moment.row), state);
                 })?;
                 look(data, &mut found, &moments)?;

@@ -128,6 +128,10 @@ impl DumpDigest {
             self.bytes(key.as_bytes());
             self.number(*version);
         }
+        if let Some(hash) = revision.departed.hash() {
+            self.bytes(b"departed");
+            self.bytes(hash.as_bytes());
+        }
     }
 
     fn number(&mut self, number: u64) {

@@ -81,8 +81,8 @@ impl DumpLoad {
         }
     }
 
-    /// Takes the first revision of a document, whose value is too long to be held in memory and is
-    /// read from `text`, as [`HistoryImport::push_long`] does.
+    /// Takes the first revision of a document, of which something is too long to be held in memory
+    /// and is read from `text`, as [`HistoryImport::push_long`] does.
     pub fn push_long(
         &mut self,
         revision: ExportedRevision,

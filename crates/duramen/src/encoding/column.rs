@@ -8,6 +8,7 @@
 
 mod builder;
 mod encoded;
+mod search;
 mod single;
 mod split;
 mod stretch;

@@ -184,23 +184,38 @@ impl Integers {
         (self.bits == 0).then_some((self.base, self.step))
     }
 
-    /// The first index in `range` whose value fails `holds`, which holds for none after it.
-    pub(crate) fn partition_point(
-        &self,
-        cell: &[u8],
-        range: Range<usize>,
-        holds: impl Fn(i64) -> bool,
-    ) -> usize {
+    /// The first index in `range` whose value is above `bound`: in there, values never fall.
+    #[inline]
+    pub(crate) fn after(&self, cell: &[u8], range: Range<usize>, bound: i64) -> usize {
+        if let Some(after) = self.after_on_line(&range, bound) {
+            return after;
+        }
         let Range { mut start, mut end } = range;
         while start < end {
             let middle = start.midpoint(end);
-            if self.get(cell, middle).is_some_and(&holds) {
+            if self.get(cell, middle).is_some_and(|value| value <= bound) {
                 start = middle.saturating_add(1);
             } else {
                 end = middle;
             }
         }
         start
+    }
+
+    /// The same where the values are a line that rises, or a constant, with all of the range in it.
+    #[inline]
+    fn after_on_line(&self, range: &Range<usize>, bound: i64) -> Option<usize> {
+        let (base, step) = self.line().filter(|_| range.end <= self.len())?;
+        // All of it may fall, where each range has one value.
+        let step = u64::try_from(step).ok()?;
+        let above = bound.checked_sub(base)?;
+        if above < 0 {
+            return Some(range.start);
+        }
+        let steps = above.cast_unsigned().checked_div(step);
+        // Without a step none is above.
+        let after = steps.and_then(|steps| usize::try_from(steps).ok()?.checked_add(1));
+        Some(after.unwrap_or(range.end).clamp(range.start, range.end.max(range.start)))
     }
 
     /// Appends all values. The owner has to bound `len`, since a line of any length costs the

@@ -205,6 +205,11 @@ impl RunPiece {
         self.first_revision
     }
 
+    /// Bytes of the encoded cell.
+    pub(crate) fn cell_bytes(&self) -> usize {
+        self.cell.len()
+    }
+
     /// The revision of the latest change.
     pub(crate) fn last_revision(&self) -> u32 {
         self.last_revision
@@ -247,28 +252,41 @@ impl RunPiece {
     /// The newest change of `slot` at or before `revision`: its revision and the state since.
     #[inline]
     pub(crate) fn at(&self, slot: u16, revision: u32) -> Result<Option<(u32, Datum<'_>)>> {
+        self.place(slot, revision)?.map(|index| self.change(index)).transpose()
+    }
+
+    /// The state that the newest change of `slot` at or before `revision` set.
+    #[inline]
+    pub(crate) fn state(&self, slot: u16, revision: u32) -> Result<Option<Datum<'_>>> {
+        self.place(slot, revision)?.map(|index| self.values.get(index)).transpose()
+    }
+
+    /// The index of the newest change of `slot` at or before `revision`.
+    #[inline]
+    fn place(&self, slot: u16, revision: u32) -> Result<Option<usize>> {
         if revision < self.first_revision {
             return Ok(None);
         }
         let run = self.run(slot)?;
         let start = run.start;
-        let revision = i64::from(revision);
-        let after = self.revisions.partition_point(&self.cell, run, |other| other <= revision);
-        match after.checked_sub(1) {
-            Some(index) if index >= start => {
-                Ok(Some((self.revision(index)?, self.values.get(index)?)))
-            }
-            _ => Ok(None),
-        }
+        let after = self.revisions.after(&self.cell, run, i64::from(revision));
+        Ok(after.checked_sub(1).filter(|index| *index >= start))
     }
 
     /// The first slot and the states, if consecutive slots changed once each, all in one revision
     /// up to `revision`: such a piece can be read as first states are.
     pub(crate) fn as_first_states(&self, revision: u32) -> Option<(u16, &Column)> {
-        let ((first, step), (set, rise)) = (self.slots.line()?, self.revisions.line()?);
-        let is_dense = self.ends.is_none() && (step == 1 || self.len() == 1);
+        let (first, (set, rise)) = (self.first_of_all()?, self.revisions.line()?);
         let is_set = rise == 0 && set <= i64::from(revision);
-        (is_dense && is_set).then_some((u16::try_from(first).ok()?, &self.values))
+        let are_single = self.ends.is_none();
+        (are_single && is_set).then_some((u16::try_from(first).ok()?, &self.values))
+    }
+
+    /// The first slot, if the others follow it without a gap.
+    #[inline]
+    fn first_of_all(&self) -> Option<i64> {
+        let (first, step) = self.slots.line()?;
+        (step == 1 || self.slots.len() == 1).then_some(first)
     }
 
     /// Those of `slots` that changed, rising, each with its newest state at or before `revision`;
@@ -281,7 +299,7 @@ impl RunPiece {
         let revision = i64::from(revision);
         let place_of = |slot: u16| {
             let all = 0..self.slots.len();
-            self.slots.partition_point(&self.cell, all, |other| other < i64::from(slot))
+            self.slots.after(&self.cell, all, i64::from(slot).saturating_sub(1))
         };
         let (values, numbers) = (self.values.view(), self.slots.values(&self.cell));
         // Where all changes are of one revision, the last of each slot is its newest.
@@ -291,11 +309,7 @@ impl RunPiece {
             let slot = slot.ok_or_else(|| unreadable(place, self.slots.len(), SLOT))?;
             let span = self.span(place)?;
             let (start, end) = (span.start, span.end);
-            let after = if is_one {
-                end
-            } else {
-                self.revisions.partition_point(&self.cell, span, |other| other <= revision)
-            };
+            let after = if is_one { end } else { self.revisions.after(&self.cell, span, revision) };
             match after.checked_sub(1).filter(|index| *index >= start) {
                 Some(index) => Ok(Some((slot, values.get(index)?))),
                 None => Ok(None),
@@ -307,12 +321,17 @@ impl RunPiece {
     #[inline]
     pub(crate) fn run(&self, slot: u16) -> Result<Range<usize>> {
         let wanted = i64::from(slot);
-        let all = 0..self.slots.len();
-        let place = self.slots.partition_point(&self.cell, all, |other| other < wanted);
-        if self.slots.get(&self.cell, place) != Some(wanted) {
-            return Ok(0..0);
+        let place = if let Some(first) = self.first_of_all() {
+            usize::try_from(wanted.wrapping_sub(first)).ok()
+        } else {
+            let all = 0..self.slots.len();
+            let place = self.slots.after(&self.cell, all, wanted.saturating_sub(1));
+            (self.slots.get(&self.cell, place) == Some(wanted)).then_some(place)
+        };
+        match place.filter(|place| *place < self.slots.len()) {
+            Some(place) => self.span(place),
+            None => Ok(0..0),
         }
-        self.span(place)
     }
 
     /// The slots that changed, each with the indices of its changes, oldest first.
@@ -337,7 +356,7 @@ impl RunPiece {
             None => index,
             Some(ends) => {
                 let ended = (index as u64).cast_signed();
-                ends.partition_point(&self.cell, 0..ends.len(), |end| end <= ended)
+                ends.after(&self.cell, 0..ends.len(), ended)
             }
         };
         Ok((self.slot(place)?, self.revision(index)?, self.values.get(index)?))

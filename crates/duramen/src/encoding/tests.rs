@@ -73,6 +73,15 @@ fn any_slope() -> impl Strategy<Value = Vec<i64>> {
     )
 }
 
+/// Along a line, as far as 64 bits hold it.
+fn any_line() -> impl Strategy<Value = Vec<i64>> {
+    let base = prop_oneof![-9..9_i64, -(1_i64 << 60)..1_i64 << 60];
+    let step = prop_oneof![-3..4_i64, -(1_i64 << 50)..1_i64 << 50];
+    let value = |base: i64, step: i64, i: i64| base + step * i;
+    (base, step, 0..200_i64)
+        .prop_map(move |(base, step, len)| (0..len).map(|i| value(base, step, i)).collect())
+}
+
 fn any_sequence() -> impl Strategy<Value = Sequence> {
     prop_oneof![
         (0..1_u64 << 40, 0..1_u32 << 24)
@@ -147,6 +156,27 @@ proptest! {
             prop_assert_eq!(integers.get(&cell, index), Some(*value));
         }
         prop_assert_eq!(integers.get(&cell, values.len()), None);
+    }
+
+    #[test]
+    fn where_integers_that_rise_pass_a_bound_is_found(
+        values in prop_oneof![vec(any_integer(), 0..200), any_line(), vec(-3..3_i64, 0..200)],
+        bounds in vec(any_integer(), 1..20),
+        cut in 0..10_usize,
+    ) {
+        let (integers, cell) = integers(&values);
+        let mut start = 0;
+        for run in values.chunk_by(|a, b| a <= b) {
+            let range = start + cut.min(run.len())..start + run.len();
+            start = range.end;
+            let run = &values[range.clone()];
+            let beside = run.iter().flat_map(|value| [value.saturating_sub(1), *value]);
+            for bound in beside.chain(bounds.iter().copied()) {
+                let up_to = run.iter().filter(|value| **value <= bound).count();
+                let after = integers.after(&cell, range.clone(), bound);
+                prop_assert_eq!(after, range.start + up_to, "{} in {:?}", bound, range);
+            }
+        }
     }
 
     #[test]
@@ -474,4 +504,33 @@ fn a_sum_beyond_128_bits_leaves_no_summary() {
     let datums =
         vec![[Datum::Int(i64::MAX), Datum::Decimal { mantissa: 1, scale: 18 }]; 50].concat();
     assert_eq!(column(&datums).summary().unwrap(), None);
+}
+
+/// What two strings have together where they meet is in none of them.
+#[test]
+fn a_text_is_found_in_strings_and_not_across_them() {
+    let text = |bytes: &&'static str| Datum::Text { bytes: bytes.as_bytes(), plain: true };
+    let names = ["ab", "aba", "", "b", "ba", "bab", "cab", "abab"];
+    let joined: Vec<Datum<'_>> = names.iter().map(text).collect();
+    let mut mixed = joined.clone();
+    mixed.extend([Datum::Null, Datum::Int(7), Datum::Digits(b"1E9"), text(&"cab")]);
+    let repeated = joined.repeat(9);
+    let alike = vec![text(&"cab"); 5];
+    for states in [&joined, &mixed, &repeated, &alike] {
+        let column = column(states);
+        for part in ["a", "ab", "ba", "bab", "aa", "bb", "c", "", "cabx", "bc", "1E9"] {
+            let has = |state: &Datum<'_>| match state {
+                Datum::Text { bytes, .. } => std::str::from_utf8(bytes).unwrap().contains(part),
+                _ => false,
+            };
+            let expected: Vec<usize> = (0..states.len()).filter(|at| has(&states[*at])).collect();
+            let mut found = Vec::new();
+            let mut visit = |slot: usize, bytes: &[u8]| {
+                assert!(same(Datum::Text { bytes, plain: true }, states[slot]), "{slot}");
+                found.push(slot);
+            };
+            column.each_with(&memchr::memmem::Finder::new(part), &mut visit).unwrap();
+            assert_eq!(found, expected, "{part:?} in {} states", states.len());
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use memchr::memmem::Finder;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::integers::{Integers, Values, unsigned_width};
@@ -33,6 +34,14 @@ pub(super) struct TextValues<'a> {
     codes: Option<Values<'a>>,
     ends: Values<'a>,
     bytes: &'a [u8],
+}
+
+/// Byte strings that stand one behind the other, and where each ends.
+#[derive(Debug)]
+pub(super) struct Joined<'a> {
+    bytes: &'a [u8],
+    /// Rising.
+    ends: Vec<usize>,
 }
 
 impl Texts {
@@ -144,6 +153,29 @@ impl Texts {
         Some(TextValues { codes, ends: ends.values(cell), bytes })
     }
 
+    /// The bytes of all strings one behind the other, if they are kept one by one. They may be
+    /// fewer where the cell is damaged.
+    pub(super) fn joined_bytes<'a>(&self, cell: &'a [u8]) -> Option<&'a [u8]> {
+        let Form::Plain { ends } = &self.form else { return None };
+        cell.get(self.bytes_at as usize..)?.get(..ends.total(cell)?)
+    }
+
+    /// All strings as they stand, if they are kept one by one and the cell is not damaged.
+    pub(super) fn joined<'a>(&self, cell: &'a [u8]) -> Option<Joined<'a>> {
+        let Form::Plain { ends } = &self.form else { return None };
+        let mut decoded = Vec::with_capacity(self.len());
+        let is_whole = ends.values(cell).each(0..self.len(), |end| {
+            usize::try_from(end).is_ok_and(|end| {
+                let is_rising = decoded.last().is_none_or(|last| *last <= end);
+                decoded.push(end);
+                is_rising
+            })
+        });
+        let bytes = cell.get(self.bytes_at as usize..)?;
+        let bytes = bytes.get(..decoded.last().copied().unwrap_or_default())?;
+        is_whole.then_some(Joined { bytes, ends: decoded })
+    }
+
     /// The distinct strings and the vector of which each is, if they are kept so.
     pub(super) fn dictionary<'a>(&self, cell: &'a [u8]) -> Option<(Integers, Vec<&'a [u8]>)> {
         let Form::Dictionary { codes, ends } = &self.form else { return None };
@@ -203,6 +235,38 @@ impl<'a> TextValues<'a> {
             let text = self.bytes.get(std::mem::replace(&mut start, end)..end);
             text.is_some_and(&mut take)
         })
+    }
+}
+
+impl Joined<'_> {
+    /// Those that have a text in them, which is not empty: it is looked for in all at once.
+    pub(super) fn with(&self, text: &Finder<'_>) -> impl Iterator<Item = usize> {
+        let (mut begin, mut index) = (0_usize, 0_usize);
+        std::iter::from_fn(move || {
+            while let Some(found) = text.find(self.bytes.get(begin..)?) {
+                let found = begin.saturating_add(found);
+                let at = self.at(found, index);
+                begin = *self.ends.get(at)?;
+                index = at.saturating_add(1);
+                // What two have together where they meet is in none of them.
+                if found.saturating_add(text.needle().len()) <= begin {
+                    return Some(at);
+                }
+            }
+            None
+        })
+    }
+
+    /// The string that has a byte; none before `from` has it, and most often one soon behind it.
+    fn at(&self, byte: usize, from: usize) -> usize {
+        let is_before = |end: &usize| *end <= byte;
+        let rest = self.ends.get(from..).unwrap_or_default();
+        let mut reach = 1_usize;
+        while rest.get(reach).is_some_and(is_before) {
+            reach = reach.saturating_mul(2);
+        }
+        let near = rest.get(..=reach).unwrap_or(rest);
+        from.saturating_add(near.partition_point(is_before))
     }
 }
 

@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::document::Document;
 use crate::error::{Error, ErrorKind, Result};
+use crate::export::shown::{Gone, Presence, Shown};
+use crate::limits::RECORD_VERSION_MAX;
 use crate::node::{NodeId, PathId};
 use crate::revision::Revision;
 use crate::state::Datum;
@@ -46,30 +48,11 @@ impl Differing {
     }
 }
 
-/// How a record is at a revision.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Presence {
-    /// It was not born, or nothing of it is kept.
-    Never,
-    There,
-    /// Since a revision.
-    Gone(u32),
-}
-
-/// How a record was removed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Gone {
-    Alone,
-    /// With the whole collection.
-    WithAll,
-}
-
 /// A collection of which revisions are told.
 struct Counted<'t> {
     tree: &'t Tree,
-    kept: &'t Kept,
-    /// The paths of the records, and of what counts their versions.
-    records: PathId,
+    shown: Shown<'t>,
+    /// The path of what counts the records' versions.
     version: PathId,
 }
 
@@ -90,7 +73,7 @@ impl Document {
         let (Some(records), Some(version)) = (records, version) else {
             return Ok(Counts::default());
         };
-        let counted = Counted { tree, kept, records, version };
+        let counted = Counted { tree, shown: Shown { tree, kept, records }, version };
         let before = before.map(short);
         let follows = before.is_some_and(|before| before + 1 == short(revision));
         let ordinals = match differing {
@@ -149,13 +132,13 @@ impl Counted<'_> {
         differing: Option<&Differing>,
         counts: &mut Counts,
     ) -> Result<()> {
-        let record = node(self.records, ordinal);
-        if self.presence(record, at)? != Presence::There {
+        let record = node(self.shown.records, ordinal);
+        if self.shown.presence(record, at)? != Presence::There {
             return Ok(());
         }
         let Some(key) = self.tree.name_of(record)? else { return Ok(()) };
         let found = self.tree.record_version(record, at)?;
-        let (known, differs) = match self.last(record, before)? {
+        let (known, differs) = match self.shown.last(record, before)? {
             None => (0, true),
             Some((last, gone)) => {
                 // It was once not counted that a record came back with its collection.
@@ -179,40 +162,6 @@ impl Counted<'_> {
             counts.versions.insert(key, found);
         }
         Ok(())
-    }
-
-    /// The last kept revision up to one in which a record was there, and how it was removed since.
-    fn last(&self, record: NodeId, until: Option<u32>) -> Result<Option<(u32, Option<Gone>)>> {
-        let (mut at, mut gone) = (until.unwrap_or(0), None);
-        while at > 0 {
-            if let Some(deleted) = self.tree.deleted_in(at)? {
-                (at, gone) = (self.before(short(deleted)), gone.or(Some(Gone::WithAll)));
-                continue;
-            }
-            match self.presence(record, at)? {
-                Presence::Never => return Ok(None),
-                Presence::There => return Ok(Some((at, gone))),
-                Presence::Gone(since) => (at, gone) = (self.before(since), Some(Gone::Alone)),
-            }
-        }
-        Ok(None)
-    }
-
-    /// The newest kept revision before another one; 0 if there is none.
-    fn before(&self, revision: u32) -> u32 {
-        short(Revision(self.kept.at_or_before(u64::from(revision).saturating_sub(1))))
-    }
-
-    fn presence(&self, record: NodeId, at: u32) -> Result<Presence> {
-        self.tree.read(|data| {
-            let space = data.schema.path(self.records).space;
-            let is_born = data.born(space, record.ordinal().0)?.is_some_and(|born| born <= at);
-            Ok(match data.version(record, at)? {
-                Some((since, state)) if is_born && state.is_absent() => Presence::Gone(since),
-                Some(_) if is_born => Presence::There,
-                _ => Presence::Never,
-            })
-        })
     }
 
     /// A record as it is at a revision, whatever its collection is.
@@ -251,9 +200,10 @@ impl Transaction {
             for (key, &given) in versions {
                 let record = writer.record(key)?.ok_or_else(|| not_there(key))?;
                 let before = writer.tree.record_version(record, writer.revision - 1)?;
-                if given <= before || i64::try_from(given).is_err() {
+                if given <= before || given > RECORD_VERSION_MAX {
                     let message = format!(
-                        "record {key:?} has version {given} behind {before}: versions rise"
+                        "record {key:?} has version {given} behind {before}: versions rise, up to \
+                         {RECORD_VERSION_MAX}"
                     );
                     return Err(Error::new(ErrorKind::Invalid, message));
                 }

@@ -1,23 +1,25 @@
-//! Values of a history that are too long to be held in memory.
+//! What of a history is too long to be held in memory: a value, and the records that departed.
 //!
-//! Only the first revision of a history has one: it is loaded in bulk. A later one is told as what
-//! it changed.
+//! Only the first revision of a history has either: it is loaded in bulk. A later one is told as
+//! what it changed.
 
+use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 
 use sha2::{Digest, Sha256};
 
-use crate::bulk::{BulkOptions, Progress, RecordVersions};
+use crate::bulk::{BulkOptions, Departed, Progress, RecordVersions};
 use crate::content_hash::ContentHash;
 use crate::document::Document;
 use crate::engine::Engine;
 use crate::engine::options::CommitOptions;
 use crate::error::{Error, ErrorKind, Result};
-use crate::export::{ExportedContent, ExportedRevision, HistoryImport};
+use crate::export::{DepartedRecords, ExportedContent, ExportedRevision, HistoryImport};
 use crate::json::JsonPointer;
-use crate::limits::EXPORT_HELD_BYTES_MAX;
+use crate::limits::{EXPORT_HELD_BYTES_MAX, RECORD_VERSION_MAX};
 use crate::options::DocumentOptions;
 use crate::snapshot::Snapshot;
+use crate::transaction::read_departed;
 use crate::tree::serialize::Format;
 
 /// Bytes of text that are held at least.
@@ -83,19 +85,16 @@ impl Write for Held {
 }
 
 impl HistoryImport {
-    /// Makes the first revision of what is read from `text`.
+    /// Makes the first revision, of which something is read from `text`.
     pub(super) fn load(
         &self,
         given: &ExportedRevision,
         text: &mut dyn Read,
         progress: &mut Progress<'_>,
     ) -> Result<()> {
-        let expected = self.expected(given)?;
+        let mut parts = self.expected(given)?;
         if self.has_unique()? {
-            let text = io::read_to_string(text);
-            let text = text.map_err(|error| Error::io("cannot read the JSON text", error))?;
-            let content = ExportedContent::Value(text);
-            return self.commit(&ExportedRevision { content, ..given.clone() });
+            return self.commit(&held(given, text)?);
         }
         let declared = if self.is_missing {
             self.facts.options.clone().without_unique().0
@@ -112,11 +111,28 @@ impl HistoryImport {
             },
             ..BulkOptions::default()
         };
-        let mut text = Hashed { text, sha256: Sha256::new(), expected, found: None };
-        let versions = RecordVersions { by_name: given.versions.clone(), are_there: true };
+        let versions = RecordVersions {
+            by_name: given.versions.clone(),
+            are_there: true,
+            departed: match &given.departed {
+                DepartedRecords::Held(held) if held.is_empty() => Departed::Nothing,
+                DepartedRecords::Held(held) => Departed::ByName(held.clone()),
+                DepartedRecords::Long(_) if given.content == ExportedContent::Deleted => {
+                    Departed::Alone
+                }
+                DepartedRecords::Long(_) => Departed::Behind,
+            },
+        };
         let target = (self.name.as_str(), &versions);
+        // What is at hand stands before the rest, as what is not would.
+        let (value, end): (&[u8], &[u8]) = match &given.content {
+            ExportedContent::Value(json) => (json.as_bytes(), b"\n"),
+            _ => (b"", b""),
+        };
+        let mut text = value.chain(end).chain(text);
+        let mut text = Hashed::new(&mut text, &mut parts);
         let loaded = self.database.bulk_load_versions(target, &mut text, &options, progress);
-        if let Some(found) = text.found.filter(|found| *found != expected) {
+        if let Some((expected, found)) = text.wrong {
             let message = format!(
                 "revision {} is to have the hash {expected}, but has {found}: it was changed or \
                  cut after it was exported; export the history again",
@@ -137,50 +153,125 @@ impl HistoryImport {
         Ok(!unique.is_empty())
     }
 
-    /// The hash of a revision whose value is long, if it can be loaded.
-    fn expected(&self, given: &ExportedRevision) -> Result<ContentHash> {
-        let versions = 2..=i64::MAX.cast_unsigned();
-        let why = match given.hash {
+    /// The hashes of the parts of a revision that can be loaded: of its value, and of what departed
+    /// if that is long.
+    fn expected(&self, given: &ExportedRevision) -> Result<Parts> {
+        let versions = 2..=RECORD_VERSION_MAX;
+        let value = match (&given.content, given.hash) {
+            (ExportedContent::Value(json), None) => Some(ContentHash::of_json(json.as_bytes())),
+            (_, hash) => hash,
+        };
+        let why = match value {
             _ if self.taken.0 > 0 => "is not the first one: only that can have a long value",
-            None => "has a long value without a hash",
+            _ if matches!(given.content, ExportedContent::Patch { .. }) => {
+                "is the first one: it changes nothing before it"
+            }
+            _ if given.long_texts() == 0 => "has nothing that is long",
+            None if given.content != ExportedContent::Deleted => "has a long value without a hash",
             _ if !given.counted.is_empty() => "is the first one: no record counts on there",
             _ if given.versions.values().any(|version| !versions.contains(version)) => {
                 "gives a record a version that is no later one than the first"
             }
-            Some(hash) => return Ok(hash),
+            value => {
+                let departed = match &given.departed {
+                    DepartedRecords::Long(hash) => Some(*hash),
+                    DepartedRecords::Held(_) => None,
+                };
+                return Ok(value.into_iter().chain(departed).collect());
+            }
         };
         let message = format!("revision {} {why}", given.revision);
         Err(Error::new(ErrorKind::Invalid, message))
     }
 }
 
-/// Reads a text and holds its hash against what it is to be. At the end of another text it fails,
-/// so that nothing is made of it.
+/// A revision with what of it is read from `text`.
+fn held(given: &ExportedRevision, text: &mut dyn Read) -> Result<ExportedRevision> {
+    let text = io::read_to_string(text);
+    let text = text.map_err(|error| Error::io("cannot read the JSON text", error))?;
+    let mut given = given.clone();
+    let mut behind = text.as_str();
+    if given.content == ExportedContent::LongValue {
+        let (value, rest) = match given.departed {
+            DepartedRecords::Long(_) => text.split_once('\n').unwrap_or((&text, "")),
+            DepartedRecords::Held(_) => (text.as_str(), ""),
+        };
+        given.content = ExportedContent::Value(value.to_owned());
+        behind = rest;
+    }
+    if let DepartedRecords::Long(expected) = given.departed {
+        let departed = DepartedRecords::Held(read_departed(behind.as_bytes())?);
+        if departed.hash() != Some(expected) {
+            let message = format!(
+                "the records that departed are to have the hash {expected}, but have another: \
+                 they were changed or cut after they were exported; export the history again"
+            );
+            return Err(Error::new(ErrorKind::Corrupt, message));
+        }
+        given.departed = departed;
+    }
+    Ok(given)
+}
+
+/// The hashes of the parts of a text, between line ends.
+type Parts = VecDeque<ContentHash>;
+
+/// Reads a text and holds the hashes of its parts against what they are to be. At the end of
+/// another one it fails, so that nothing is made of it.
 struct Hashed<'t> {
     text: &'t mut dyn Read,
     sha256: Sha256,
-    expected: ContentHash,
-    /// The hash, once all was read.
-    found: Option<ContentHash>,
+    /// Those of this part and of the ones behind it.
+    parts: &'t mut Parts,
+    /// The hash that a part was to have, and the one it has.
+    wrong: Option<(ContentHash, ContentHash)>,
+}
+
+impl<'t> Hashed<'t> {
+    fn new(text: &'t mut dyn Read, parts: &'t mut Parts) -> Self {
+        Self { text, sha256: Sha256::new(), parts, wrong: None }
+    }
+
+    /// Ends a part.
+    fn end(&mut self) -> io::Result<()> {
+        let sha256 = std::mem::replace(&mut self.sha256, Sha256::new());
+        let found = ContentHash::from_bytes(sha256.finalize().into());
+        match self.parts.pop_front() {
+            Some(expected) if expected != found => {
+                self.wrong = Some((expected, found));
+                Err(io::Error::new(io::ErrorKind::InvalidData, "it has another hash"))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 impl Read for Hashed<'_> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let read = self.text.read(buf)?;
-        self.sha256.update(buf.get(..read).unwrap_or_default());
+        let mut new = buf.get(..read).unwrap_or_default();
+        while self.parts.len() > 1
+            && let Some(at) = memchr::memchr(b'\n', new)
+        {
+            let (part, rest) = new.split_at(at);
+            self.sha256.update(part);
+            self.end()?;
+            new = rest.get(1..).unwrap_or_default();
+        }
+        self.sha256.update(new);
         if read == 0 && !buf.is_empty() {
-            let found = ContentHash::from_bytes(self.sha256.clone().finalize().into());
-            self.found = Some(found);
-            if found != self.expected {
-                return Err(io::Error::new(io::ErrorKind::InvalidData, "it has another hash"));
+            // Parts that are missing have not the hash of nothing.
+            while !self.parts.is_empty() {
+                self.end()?;
             }
         }
         Ok(read)
     }
 }
 
-/// That a long value was taken for one that is at hand.
+/// That something long was taken for what is at hand.
 pub(super) fn not_at_hand() -> Error {
-    let message = "the value is too long to be at hand: it is read by `push_long`";
+    let message =
+        "the value, or what departed, is too long to be at hand: it is read by `push_long`";
     Error::new(ErrorKind::Invalid, message)
 }

@@ -3,7 +3,7 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::bulk::{BulkOptions, RecordVersions};
+use crate::bulk::{BulkOptions, Departed, RecordVersions};
 use crate::content_hash::ContentHash;
 use crate::engine::options::CommitOptions;
 use crate::error::{Error, ErrorKind, Result};
@@ -104,6 +104,11 @@ impl Rewrite<'_> {
             let known = known.filter(|known| *known > 1)?;
             Some((key.to_owned(), known))
         });
-        Ok(RecordVersions { by_name: counted.chain(known).collect(), are_there: false })
+        let departed = if self.is_last(revision) {
+            Departed::ByName(versions.gone(revision)?)
+        } else {
+            Departed::Nothing
+        };
+        Ok(RecordVersions { by_name: counted.chain(known).collect(), are_there: false, departed })
     }
 }

@@ -76,8 +76,13 @@ impl Rewrite<'_> {
                 gone.push(revision);
             }
             is_deleted = value.root == Root::Deleted;
-            if let Some(versions) = versions.as_mut().filter(|_| !is_deleted) {
-                versions.compare((self.database, self.name), (revision, made))?;
+            if let Some(versions) = &mut versions {
+                let (document, revisions) = ((self.database, self.name), (revision, made));
+                if self.is_last(revision) {
+                    versions.compare_all(document, revisions)?;
+                } else if !is_deleted {
+                    versions.compare(document, revisions)?;
+                }
             }
             step(1)?;
         }
@@ -135,8 +140,16 @@ impl Rewrite<'_> {
                 }
             }
         }
+        if let Some(versions) = versions.filter(|_| self.is_last(revision)) {
+            transaction.depart_unknown_records(self.name, &versions.at(revision)?)?;
+        }
         transaction.commit(how)?;
         Ok(is_there)
+    }
+
+    /// Whether a revision is the newest one.
+    pub(super) fn is_last(&self, revision: Revision) -> bool {
+        revision.0 == self.tree.data.read().rows.last()
     }
 
     /// Puts a value, or nothing in the place of one that may not be there: what could be stored

@@ -83,6 +83,22 @@ impl<'r> Versions<'r> {
         Ok(Some(found + self.losses.changes_of(versions, set, at)))
     }
 
+    /// The records that are not there at a revision, as far as that and their versions are known.
+    pub(super) fn gone(&self, revision: Revision) -> Result<BTreeMap<String, u64>> {
+        let (at, mut gone) = (short(revision), BTreeMap::new());
+        let Some(entries) = self.tree.data.read().schema.path(ROOT).entry else { return Ok(gone) };
+        for (ordinal, born, key) in self.records.iter().filter(|(_, born, _)| *born <= at) {
+            let record = node(entries, *ordinal);
+            let is_gone = self.tree.read(|data| Ok(data.state(record, at)?.is_absent()));
+            if readable(is_gone)? == Some(true)
+                && let Some(version) = self.version(*ordinal, *born, at)?
+            {
+                gone.insert(key.clone(), version);
+            }
+        }
+        Ok(gone)
+    }
+
     /// Holds what became of a revision against what is known of it.
     pub(super) fn compare(
         &mut self,
@@ -98,10 +114,37 @@ impl<'r> Versions<'r> {
                 wrong.push(key.to_owned());
             }
         }
+        self.tell(wrong, revision);
+        Ok(())
+    }
+
+    /// Holds what all keys go on counting from, also those that are gone, against what is known of
+    /// it at the last revision.
+    pub(super) fn compare_all(
+        &mut self,
+        (database, name): (&Database, &str),
+        (revision, made): (Revision, Revision),
+    ) -> Result<()> {
+        let document = database.document(name)?;
+        let (_, new) = document.parts();
+        let mut wrong = Vec::new();
+        for (key, known) in self.at(revision)? {
+            let found = match new.record_ever(key.as_bytes())? {
+                Some(record) => Some(new.record_version(record, short(made))?),
+                None => None,
+            };
+            if found.is_none() || found != known {
+                wrong.push(key.to_owned());
+            }
+        }
+        self.tell(wrong, revision);
+        Ok(())
+    }
+
+    fn tell(&mut self, wrong: Vec<String>, revision: Revision) {
         for key in wrong {
             self.wrong.entry(key).or_insert((revision, revision)).1 = revision;
         }
-        Ok(())
     }
 
     /// What is to be told as lost.

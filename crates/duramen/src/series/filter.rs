@@ -55,7 +55,7 @@ pub(crate) struct NamePattern<'g> {
     /// What every name begins with that it takes.
     pub(crate) prefix: &'g str,
     /// The longest text behind that which every one of them has.
-    pub(crate) part: &'g str,
+    part: &'g str,
     /// What every one of them ends with.
     suffix: &'g str,
     /// How many `/` every one of them has, where it takes no other number.
@@ -71,6 +71,11 @@ impl<'g> NamePattern<'g> {
         let suffix = glob.rsplit(WILD).next().unwrap_or_default();
         let slashes = (!glob.contains("**")).then(|| slashes_of(glob));
         Self { glob, prefix, part, suffix, slashes }
+    }
+
+    /// The longest text that every name has in it.
+    pub(crate) fn text(&self) -> &'g str {
+        if self.part.len() >= self.prefix.len() { self.part } else { self.prefix }
     }
 
     pub(crate) fn takes(&self, name: &str) -> bool {

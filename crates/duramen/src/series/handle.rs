@@ -16,6 +16,7 @@ use crate::revision::{CommitSequence, Micros};
 use crate::series::changes::SeriesChanges;
 use crate::series::commits;
 use crate::series::definition::{SeriesDefinition, SeriesInfo};
+use crate::series::names;
 use crate::series::points::{Point, Points};
 use crate::series::quality::Quality;
 use crate::series::range::{RangeOptions, SeriesRange};
@@ -398,13 +399,12 @@ impl DatabaseSnapshot {
         let view = self.engine.view();
         let (tags, head) = view.series_tags(self.sequence)?;
         let mut found = Vec::new();
-        view.series.names.each_like((&tags, head), filter, &mut |name, entry| {
-            let info = tags::read(&tags, (name, entry), head)?;
+        for (name, entry) in names::like((&tags, head), filter.name_pattern())? {
+            let info = tags::read(&tags, (&name, entry), head)?;
             if filter.takes(&info.definition) {
                 found.push(info);
             }
-            Ok(())
-        })?;
+        }
         Ok(found)
     }
 }

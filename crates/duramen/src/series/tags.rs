@@ -21,9 +21,10 @@ use std::sync::{Arc, LazyLock};
 use crate::engine::View;
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::{JsonPointer, ParseOptions, Tape};
-use crate::node::NodeId;
+use crate::limits::ORDINALS_MAX;
+use crate::node::{NodeId, Ordinal, PathId};
 use crate::options::DocumentOptions;
-use crate::order::OrderCursor;
+use crate::order::{Item, OrderCursor};
 use crate::revision::{CommitSequence, Micros, Revision};
 use crate::series::definition::{SeriesInfo, series_number};
 use crate::series::rules::{self, SeriesRule};
@@ -71,9 +72,32 @@ pub(crate) fn count(tags: &Tree, revision: u32) -> Result<u64> {
 
 /// The map of all series in a state of the catalogue, and the order of its entries; none before
 /// there was one.
-pub(crate) fn entries(tags: &Tree, revision: u32) -> Result<Option<(NodeId, Sequence)>> {
+fn entries(tags: &Tree, revision: u32) -> Result<Option<(NodeId, Sequence)>> {
     let Some(map) = map_of(tags, revision)? else { return Ok(None) };
     Ok(order_of(tags, map, revision)?.map(|order| (map, order)))
+}
+
+/// The ordinals of the entries of all series in a state of the catalogue, rising, and their path.
+pub(crate) fn living(tags: &Tree, revision: u32) -> Result<Option<(PathId, Vec<Range<u64>>)>> {
+    let Some((map, order)) = entries(tags, revision)? else { return Ok(None) };
+    let Some(path) = tags.data.read().schema.path(map.path()).entry else { return Ok(None) };
+    let mut all: Vec<Range<u64>> = Vec::new();
+    let mut cursor = OrderCursor::new(order);
+    while let Some(extent) = cursor.next(&&tags.orders)? {
+        let ordinals = match extent.item(0) {
+            Item::Ordinal(Ordinal(first)) => first..first.saturating_add(extent.items()),
+            Item::Field(_) => return Err(wrong("a field among its entries")),
+        };
+        if ordinals.end > ORDINALS_MAX {
+            return Err(wrong(&format!("entries of the ordinals {ordinals:?}")));
+        }
+        match all.last_mut() {
+            Some(last) if last.end == ordinals.start => last.end = ordinals.end,
+            _ => all.push(ordinals),
+        }
+    }
+    all.sort_unstable_by_key(|ordinals| ordinals.start);
+    Ok(Some((path, all)))
 }
 
 /// The series whose names begin with a text in a state of the catalogue, with their entries, rising
@@ -159,25 +183,19 @@ pub(crate) fn each(
     visit: &mut dyn FnMut(&str, NodeId) -> Result<()>,
 ) -> Result<()> {
     let Some((map, order)) = entries(tags, revision)? else { return Ok(()) };
-    each_of((tags, map), order, 0..u64::MAX, visit)
+    each_of((tags, map), order, visit)
 }
 
-/// Calls `visit` with the name and the entry of those of a map in some places of an order.
-pub(crate) fn each_of(
+/// Calls `visit` with the name and the entry of those of a map in an order.
+fn each_of(
     (tags, map): (&Tree, NodeId),
     order: Sequence,
-    places: Range<u64>,
     visit: &mut dyn FnMut(&str, NodeId) -> Result<()>,
 ) -> Result<()> {
     let mut cursor = OrderCursor::new(order);
-    cursor.seek(&&tags.orders, places.start)?;
-    let mut left = places.end.saturating_sub(places.start);
     let mut name = String::new();
-    while left > 0
-        && let Some(extent) = cursor.next(&&tags.orders)?
-    {
-        let items = extent.items().min(left);
-        for index in 0..items {
+    while let Some(extent) = cursor.next(&&tags.orders)? {
+        for index in 0..extent.items() {
             let entry = tags.read(|data| {
                 let entry = data.item_node(map, true, extent.item(index))?;
                 match data.key(data.address(entry).space, entry.ordinal().0)? {
@@ -191,7 +209,6 @@ pub(crate) fn each_of(
             })?;
             visit(&name, entry)?;
         }
-        left -= items;
     }
     Ok(())
 }
@@ -231,7 +248,7 @@ fn each_entry(
 ) -> Result<()> {
     let Some(map) = map else { return Ok(()) };
     let Some(order) = order_of(tags, map, revision)? else { return Ok(()) };
-    each_of((tags, map), order, 0..u64::MAX, &mut |_, entry| visit(entry))
+    each_of((tags, map), order, &mut |_, entry| visit(entry))
 }
 
 fn tiered_name(tags: &Tree, series: TreeId, revision: u32) -> Result<Option<String>> {

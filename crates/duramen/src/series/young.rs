@@ -19,7 +19,6 @@ use crate::limits::{SERIES_PIECE_POINTS_MIN, SERIES_TAIL_POINTS_MAX};
 use crate::revision::{CommitSequence, Micros};
 use crate::series::changes::{SeriesChange, SeriesChanges};
 use crate::series::commits::CommitTime;
-use crate::series::names::LastNames;
 use crate::series::piece::{LonePoint, Piece, Tail};
 use crate::series::rollup::Behind;
 use crate::series::span::TimeSpan;
@@ -34,8 +33,6 @@ pub(crate) struct YoungSeries {
     staged_bytes: AtomicUsize,
     /// The last generation of each stripe that replayed commits seal.
     seals: Mutex<FxHashMap<u64, u64>>,
-    /// The names of all series, as they were last asked for.
-    pub(crate) names: Arc<LastNames>,
     /// The series whose rollups have something to catch up.
     pub(crate) behind: Mutex<Behind>,
 }
@@ -116,7 +113,6 @@ impl Default for YoungSeries {
             generations,
             staged_bytes: AtomicUsize::new(0),
             seals: Mutex::default(),
-            names: Arc::default(),
             behind: Mutex::default(),
         }
     }

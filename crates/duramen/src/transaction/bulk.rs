@@ -70,10 +70,14 @@ impl Transaction {
     /// Takes the turns that attaching needs, and stages what the catalogue has to say: the tree.
     pub(crate) fn claim_document(
         &mut self,
-        name: &str,
+        (name, subject): (&str, Subject),
         reserved: &Reserved,
         how: &BulkOptions,
     ) -> Result<Arc<Tree>> {
+        let is_deleted = subject == Subject::Departed;
+        if is_deleted {
+            self.take(CATALOGUE)?;
+        }
         if reserved.is_missing {
             let writer = self.take(CATALOGUE)?;
             let found = catalogue::find(&writer.tree, name, writer.revision)?;
@@ -89,6 +93,9 @@ impl Transaction {
             }
         }
         self.check_empty(name, reserved)?;
+        if is_deleted {
+            self.take(CATALOGUE)?.set_of_tree(reserved.tree, "deleted", Some("1"))?;
+        }
         if let Some(given) = how.commit.timestamp {
             self.check_not_in_future(given)?;
         }
@@ -130,7 +137,7 @@ fn check_subject(name: &str, subject: Subject, options: Option<&DocumentOptions>
         Subject::Lines if is_collection => {
             "is a collection: name the member of each line that has the key"
         }
-        Subject::Records if !is_collection => {
+        Subject::Records | Subject::Departed if !is_collection => {
             "is no collection, and no type of keys was declared for one"
         }
         _ if options.is_some_and(|options| options.indexes.has_unique()) => {

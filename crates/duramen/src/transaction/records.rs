@@ -1,17 +1,20 @@
 //! Changes of the records of collections in a transaction.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::collection::{Key, KeyKind, no_collection};
 use crate::document::Document;
 use crate::engine::catalogue::no_document;
 use crate::error::{Error, ErrorKind, Result};
-use crate::json::{Item, JsonPointer, ParseOptions, Tape};
+use crate::json::{Item, JsonPointer, ParseOptions, Tape, TapeIndex};
 use crate::key_text::DIGITS;
+use crate::limits::RECORD_VERSION_MAX;
 use crate::node::NodeId;
 use crate::patch;
 use crate::transaction::Transaction;
 use crate::tree::Tree;
+use crate::tree::compare::name_of;
 use crate::tree::records::RecordPuts;
 use crate::tree::serialize::Format;
 use crate::tree::writer::Writer;
@@ -142,6 +145,43 @@ impl Transaction {
         })
     }
 
+    /// Has a collection know keys that none of its revisions shows, and the versions they had.
+    pub(crate) fn depart_records(
+        &mut self,
+        name: &str,
+        departed: &BTreeMap<String, u64>,
+    ) -> Result<()> {
+        if departed.is_empty() {
+            return Ok(());
+        }
+        self.put_kind(name)?;
+        self.change_collection(name, |writer| {
+            for (key, &versions) in departed {
+                check_versions(key, versions)?;
+                if !writer.bear_departed(key, versions)? {
+                    return Err(no_departure(key));
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// The same of those that the collection does not know yet, as far as their versions are known.
+    pub(crate) fn depart_unknown_records(
+        &mut self,
+        name: &str,
+        known: &[(&str, Option<u64>)],
+    ) -> Result<()> {
+        self.change_collection(name, |writer| {
+            for (key, versions) in known {
+                if let Some(versions) = versions {
+                    writer.bear_departed(key, *versions)?;
+                }
+            }
+            Ok(())
+        })
+    }
+
     /// The type of a collection's keys.
     pub(crate) fn key_kind(&mut self, name: &str) -> Result<KeyKind> {
         self.writer(name)?;
@@ -214,6 +254,44 @@ fn put_next<'w>(
 /// A record that is there: in a deleted collection none is.
 fn present(writer: &Writer, key: &str) -> Result<Option<NodeId>> {
     if writer.deleted()?.is_some() { Ok(None) } else { writer.record(key) }
+}
+
+/// How many versions each of some records had, as the text of an object says.
+pub(crate) fn read_departed(text: &[u8]) -> Result<BTreeMap<String, u64>> {
+    let tape = Tape::parse(text, ParseOptions::default())?;
+    let wrong = || Error::new(ErrorKind::Invalid, "records that departed have numbers of versions");
+    if !matches!(tape.item(tape.root()), Item::Object { .. }) {
+        return Err(wrong());
+    }
+    let mut departed = BTreeMap::new();
+    for (name, at) in tape.fields(tape.root()) {
+        let name = String::from_utf8_lossy(name_of(name).0).into_owned();
+        departed.insert(name, count_of(&tape, at).ok_or_else(wrong)?);
+    }
+    Ok(departed)
+}
+
+/// A number of versions in a text.
+pub(crate) fn count_of(tape: &Tape<'_>, at: TapeIndex) -> Option<u64> {
+    match tape.item(at) {
+        Item::Number(text) => str::from_utf8(text).ok()?.parse().ok(),
+        _ => None,
+    }
+}
+
+/// Refuses a number of versions that no record can have had.
+pub(crate) fn check_versions(key: &str, versions: u64) -> Result<()> {
+    if (1..=RECORD_VERSION_MAX).contains(&versions) {
+        return Ok(());
+    }
+    let message = format!("record {key:?} is told to have departed with {versions} versions");
+    Err(Error::new(ErrorKind::Invalid, message))
+}
+
+/// The error for a record that is there, or was told twice.
+fn no_departure(key: &str) -> Error {
+    let message = format!("record {key:?} is told to have departed, but is there");
+    Error::new(ErrorKind::Invalid, message)
 }
 
 /// The place of a record that is there.

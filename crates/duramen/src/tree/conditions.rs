@@ -94,6 +94,8 @@ pub(crate) struct GroupScan<'a> {
     tested: usize,
     /// Columns whose least and greatest values sufficed.
     ruled_out: usize,
+    /// Bytes of the cells that objects on the way to fields were read from.
+    pub(crate) read_bytes: usize,
 }
 
 impl Integers {
@@ -139,7 +141,7 @@ impl<'a> GroupScan<'a> {
         let space = data.schema.path(path).space;
         let group = index_u32(usize::try_from(group).unwrap_or(usize::MAX));
         let (id, levels) = (GroupId { space, group }, Vec::new());
-        Self { data, path, id, slots, revision, levels, tested: 0, ruled_out: 0 }
+        Self { data, path, id, slots, revision, levels, tested: 0, ruled_out: 0, read_bytes: 0 }
     }
 
     /// Whether the least and greatest values of columns told all there is to tell.
@@ -155,7 +157,7 @@ impl<'a> GroupScan<'a> {
             return Ok(if code == Levels::NOTHING { Bits::none() } else { Bits::of(&slots) });
         }
         let mut live = Bits::none();
-        live.fill(0, levels.0.iter().map(|code| *code != Levels::NOTHING));
+        live.fill(0, levels.codes.iter().map(|code| *code != Levels::NOTHING));
         Ok(live.and(&Bits::of(&slots)))
     }
 
@@ -275,7 +277,7 @@ impl<'a> GroupScan<'a> {
         }
         let mut last = (Levels::NOTHING, false);
         for slot in slots {
-            let code = levels.0[usize::from(slot)];
+            let code = levels.codes[usize::from(slot)];
             if code != last.0 {
                 last = (code, has_code(code));
             }
@@ -291,8 +293,9 @@ impl<'a> GroupScan<'a> {
         let known = self.levels.iter().position(|(known, _)| *known == path);
         let index = known.unwrap_or(self.levels.len());
         if known.is_none() {
-            let mut levels = Levels(vec![Levels::NOTHING; SLOTS]);
+            let mut levels = Levels { codes: vec![Levels::NOTHING; SLOTS], read_bytes: 0 };
             self.data.scan(&self.column(path), &mut levels)?;
+            self.read_bytes += levels.read_bytes;
             self.levels.push((path, levels));
         }
         Ok(&self.levels[index].1)
@@ -314,7 +317,10 @@ pub(crate) fn has_field(data: &TreeData, shape: ShapeId, path: PathId) -> bool {
 }
 
 /// For each slot the shape of the object there, above two codes that mean no object.
-struct Levels(Vec<u32>);
+struct Levels {
+    codes: Vec<u32>,
+    read_bytes: usize,
+}
 
 impl Levels {
     const NOTHING: u32 = 0;
@@ -337,24 +343,28 @@ impl Levels {
 
     /// What is the same for all of some slots.
     fn only(&self, slots: &Range<u16>) -> Option<u32> {
-        let codes = self.0.get(usize::from(slots.start)..usize::from(slots.end))?;
+        let codes = self.codes.get(usize::from(slots.start)..usize::from(slots.end))?;
         let first = *codes.first()?;
         (codes.iter().fold(0, |all, code| all | code ^ first) == 0).then_some(first)
     }
 }
 
 impl Visitor for Levels {
+    fn reads(&mut self, bytes: usize) {
+        self.read_bytes += bytes;
+    }
+
     #[inline]
     fn state(&mut self, slot: u16, state: Datum<'_>) {
-        self.0[usize::from(slot)] = Self::code(state);
+        self.codes[usize::from(slot)] = Self::code(state);
     }
 
     fn same(&mut self, slots: Range<u16>, state: Datum<'_>) {
-        self.0[usize::from(slots.start)..usize::from(slots.end)].fill(Self::code(state));
+        self.codes[usize::from(slots.start)..usize::from(slots.end)].fill(Self::code(state));
     }
 
     fn born(&mut self, first: u16, births: &Births<'_>) {
-        let codes = self.0[usize::from(first)..].iter_mut();
+        let codes = self.codes[usize::from(first)..].iter_mut();
         for (code, &birth) in codes.zip(births.states) {
             *code = match birth.shape().filter(|_| birth.revision <= births.revision) {
                 Some(shape) => shape.0 + 2,

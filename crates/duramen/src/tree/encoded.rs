@@ -19,6 +19,8 @@ pub(crate) struct EncodedColumn<'a> {
     pub(crate) bases: SmallVec<[(u16, &'a Column); 1]>,
     /// Changed slots; of those that come again the last one counts.
     pub(crate) patches: Vec<(u16, Datum<'a>)>,
+    /// Bytes of the cells that changes were read from.
+    pub(crate) changes_bytes: usize,
 }
 
 impl<'a> EncodedColumn<'a> {
@@ -60,7 +62,7 @@ impl<'a> EncodedGroup<'a> {
     pub(crate) fn column(&self, column: u32) -> Result<Option<EncodedColumn<'a>>, Fault> {
         let Some(found) = self.found else { return Ok(Some(EncodedColumn::default())) };
         let column = ColumnId::Value(column);
-        let mut patches = Vec::new();
+        let (mut patches, mut changes_bytes) = (Vec::new(), 0);
         let bases = match &found.disk {
             DiskPart::Loaded(disk) => {
                 let pieces = disk.pieces(column, self.revision)?;
@@ -68,6 +70,7 @@ impl<'a> EncodedGroup<'a> {
                     if patches.len() + piece.len() > PATCHES_MAX {
                         return Ok(None);
                     }
+                    changes_bytes += piece.cell_bytes();
                     for change in piece.states(self.slots.clone(), self.revision) {
                         if let Some((slot, state)) = change? {
                             patches.push((slot, disk.vet(state)?));
@@ -79,7 +82,7 @@ impl<'a> EncodedGroup<'a> {
             _ => SmallVec::new(),
         };
         let is_young = self.young_patches(found, column, &mut patches);
-        Ok(is_young.then_some(EncodedColumn { bases, patches }))
+        Ok(is_young.then_some(EncodedColumn { bases, patches, changes_bytes }))
     }
 
     /// Adds what changed since the last checkpoint; false if that is much.

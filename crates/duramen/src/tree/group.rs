@@ -6,7 +6,7 @@
 //! Invariant: a slot's states are, oldest first, its birth, its changes on disk, its young
 //! changes; a slot is born either on disk or young, never both.
 
-use std::ops::{ControlFlow, Range};
+use std::ops::{ControlFlow, Range, RangeInclusive};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -298,6 +298,18 @@ impl RowGroup {
             DiskPart::None | DiskPart::Unpacked(_) => Ok(None),
             DiskPart::Loaded(disk) => Ok(Some(disk)),
             DiskPart::NotLoaded(id) => Err(Fault::load(Load::Group(*id))),
+        }
+    }
+
+    /// Bytes of the cells of a column that a read of what stood in some revisions went through.
+    pub(crate) fn cell_bytes(
+        &self,
+        column: ColumnId,
+        revisions: &RangeInclusive<u32>,
+    ) -> Result<usize> {
+        match &self.disk {
+            DiskPart::Loaded(disk) => disk.cell_bytes(column, revisions),
+            DiskPart::None | DiskPart::Unpacked(_) | DiskPart::NotLoaded(_) => Ok(0),
         }
     }
 

@@ -57,6 +57,7 @@ enum RecordIs {
 struct Last<'m, F> {
     moments: &'m [Moment],
     visit: &'m mut F,
+    read_bytes: usize,
 }
 
 impl Moments {
@@ -87,50 +88,63 @@ impl<F: FnMut(&[Moment], Datum<'_>)> Visitor for Last<'_, F> {
     fn same(&mut self, slots: Range<u16>, state: Datum<'_>) {
         self.visit(slots, state);
     }
+
+    fn reads(&mut self, bytes: usize) {
+        self.read_bytes += bytes;
+    }
 }
 
 impl TreeData {
     /// Visits the states of a column at some moments: several moments of one slot together if they
     /// have one state. A moment that comes again has the state that comes last; one that never
-    /// comes has none.
+    /// comes has none. Tells how many bytes of cells were read.
     pub(crate) fn scan_moments(
         &self,
         column: u32,
         moments: &Moments,
         visit: &mut impl FnMut(&[Moment], Datum<'_>),
-    ) -> Result<(), Fault> {
+    ) -> Result<usize, Fault> {
         let Moments { group, newest, last, older } = moments;
+        let mut read_bytes = 0;
         if let (Some(first), Some(end)) = (last.first(), last.last()) {
             let slots = first.slot..end.slot + 1;
             let scan = ColumnScan { group: *group, column, slots, revision: *newest };
-            self.scan(&scan, &mut Last { moments: last, visit })?;
+            let mut visitor = Last { moments: last, visit, read_bytes };
+            self.scan(&scan, &mut visitor)?;
+            read_bytes = visitor.read_bytes;
         }
-        let Some(found) = self.group_for_scan(*group)? else { return Ok(()) };
+        let Some(found) = self.group_for_scan(*group)? else { return Ok(read_bytes) };
+        let (column, mut since) = (ColumnId::Value(column), u32::MAX);
         for of_slot in older.chunk_by(|a, b| a.slot == b.slot) {
             let Some(Moment { slot, revision, .. }) = of_slot.last() else { continue };
             let mut left = of_slot;
-            let column = ColumnId::Value(column);
             found.versions(column, *slot, *revision, &mut |set, state| {
-                let (before, since) =
+                let (before, after) =
                     left.split_at(left.partition_point(|moment| moment.revision < set));
-                if !since.is_empty() {
-                    visit(since, state);
+                if !after.is_empty() {
+                    visit(after, state);
                 }
+                since = since.min(set);
                 left = before;
                 stop_if(left.is_empty())
             })?;
         }
-        Ok(())
+        if older.is_empty() {
+            return Ok(read_bytes);
+        }
+        // What was read for the newest moment is among it.
+        Ok(read_bytes.max(found.cell_bytes(column, &(since..=*newest))?))
     }
 
     /// At which of some moments objects lead from the element or entry to a path of its fields: by
-    /// row.
+    /// row; and how many bytes of cells were read.
     pub(crate) fn presence_at(
         &self,
         path: PathId,
         moments: &Moments,
         rows: usize,
-    ) -> Result<Vec<bool>, Fault> {
+    ) -> Result<(Vec<bool>, usize), Fault> {
+        let mut read_bytes = 0;
         let mut there = vec![true; rows];
         let mut field = path;
         while let Label::Field(_) = self.schema.label(field) {
@@ -140,7 +154,7 @@ impl TreeData {
             }
             let mut holds = vec![false; rows];
             let column = self.schema.path(parent).column;
-            self.scan_moments(column, moments, &mut |found, state| {
+            read_bytes += self.scan_moments(column, moments, &mut |found, state| {
                 let has = matches!(state, Datum::Object(shape) if has_field(self, shape, field));
                 for moment in found {
                     holds[moment.row] = has;
@@ -149,7 +163,7 @@ impl TreeData {
             there.iter_mut().zip(holds).for_each(|(there, holds)| *there &= holds);
             field = parent;
         }
-        Ok(there)
+        Ok((there, read_bytes))
     }
 
     /// Visits what stood in a column at any revision from `since` up to that of the scan.
@@ -176,15 +190,15 @@ impl TreeData {
 
     /// How long the records of some slots stood as they were, from what stood at `since` on, up to
     /// a revision: by slot, oldest first. `paths` are those of the records and of the field that
-    /// counts their versions, if any has it.
+    /// counts their versions, if any has it. Also how many bytes of cells were read.
     pub(crate) fn record_spans(
         &self,
         (path, versions): (PathId, Option<PathId>),
         (group, slots): (GroupId, Range<u16>),
         (since, head): (u32, u32),
-    ) -> Result<Vec<RecordSpan>, Fault> {
+    ) -> Result<(Vec<RecordSpan>, usize), Fault> {
         let mut spans = Vec::new();
-        let Some(found) = self.group_for_scan(group)? else { return Ok(spans) };
+        let Some(found) = self.group_for_scan(group)? else { return Ok((spans, 0)) };
         let record = ColumnId::Value(self.schema.path(path).column);
         let counted = versions.map(|path| ColumnId::Value(self.schema.path(path).column));
         let mut events = Vec::new();
@@ -210,14 +224,26 @@ impl TreeData {
             })?;
             events.sort_unstable();
             events.dedup();
+            let mut is_first = true;
             for (at, &(first, is)) in events.iter().enumerate() {
                 let end = events.get(at + 1).map(|&(end, _)| end);
-                if is == RecordIs::There && end.is_none_or(|end| end > since) {
+                if is == RecordIs::Gone || end.is_some_and(|end| end <= since) {
+                    continue;
+                }
+                // Of a record that departed no removal is left, and it may have been born as a key
+                // alone.
+                let is_there = !std::mem::take(&mut is_first)
+                    || !found.state(record, slot, first.max(since))?.is_absent();
+                if is_there {
                     spans.push(RecordSpan { slot, first, end });
                 }
             }
         }
-        Ok(spans)
+        let mut read_bytes = 0;
+        for column in counted.into_iter().chain([record]) {
+            read_bytes += found.cell_bytes(column, &(since..=head))?;
+        }
+        Ok((spans, read_bytes))
     }
 }
 

@@ -5,7 +5,10 @@
 //! - the map's order is that of the ordinals, so that a record's place is found by bisection;
 //! - a record's first version is 1 and is not stored; each later revision that changes the record,
 //!   or brings it back with the collection, and leaves it there stores the next in a field that no
-//!   JSON text can name.
+//!   JSON text can name;
+//! - a key has an ordinal without a record from its birth on where the commit that brought it took
+//!   it again, or where it came with a history of which no revision shows it. There it may store a
+//!   version from then on.
 
 use std::collections::BTreeSet;
 use std::ops::{ControlFlow, Range};
@@ -143,6 +146,7 @@ fn own_events(
 ) -> Result<Vec<(u32, RecordEvent)>, Fault> {
     let after = if data.kept.is_all() { 0 } else { data.kept.first() };
     let mut events = Vec::new();
+    let born = data.born(data.schema.path(record.path()).space, record.ordinal().0)?;
     if let Some(path) = data.schema.field(record.path(), VERSION_FIELD) {
         let versions = node(path, record.ordinal().0);
         data.versions(versions, until, &mut |set, state| {
@@ -153,6 +157,13 @@ fn own_events(
             }
             stop(set <= after || events.len() >= limit)
         })?;
+        // It came as a key alone, with what it goes on counting from.
+        if let Some(&(first, _)) = events.last()
+            && born == Some(first)
+            && data.state(record, first)?.is_absent()
+        {
+            events.pop();
+        }
     }
     let created = data.created(record)?.filter(|&created| created > after && created <= until);
     if let Some(created) = created {
@@ -547,6 +558,28 @@ impl Writer {
                 return Ok(());
             }
             data.stage(versions, Datum::Int((before + 1).cast_signed()))
+        })
+    }
+
+    /// Gives a key an ordinal, as one of a record that is gone and had so many versions; false if
+    /// it has one. A key that comes back goes on counting from there.
+    pub(crate) fn bear_departed(&self, key: &str, versions: u64) -> Result<bool> {
+        let root = self.root()?;
+        let Some(path) = self.tree.change(|data| Ok(data.entry_or_add(ROOT)))? else {
+            return Err(full());
+        };
+        if self.entry(root, path, key.as_bytes())?.is_some() {
+            return Ok(false);
+        }
+        self.tree.change(|data| {
+            let space = data.schema.path(path).space;
+            let key = (key.as_bytes(), crate::json::escape::is_plain(key.as_bytes()));
+            let ordinal = data.bear(space, 0, Some(key))?;
+            if versions > 1 {
+                let field = version_field(data, path)?;
+                data.stage(node(field, ordinal), Datum::Int(versions.cast_signed()))?;
+            }
+            Ok(true)
         })
     }
 

@@ -153,6 +153,7 @@ fn scan_disk(
         }
     }
     for piece in pieces.into_iter().rev() {
+        visitor.reads(piece.cell_bytes());
         for change in piece.states(scan.slots.clone(), scan.revision) {
             if let Some((slot, state)) = change? {
                 visitor.state(slot, disk.vet(state)?);

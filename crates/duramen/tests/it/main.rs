@@ -10,6 +10,7 @@ mod copies;
 mod cut_histories;
 mod damage;
 mod declared;
+mod departed;
 mod documents;
 mod dumps;
 mod edits;

@@ -247,6 +247,67 @@ fn versions_of_records_come_through_or_are_told_as_lost() {
     assert!(right > 0, "{right} are right, {told} are told");
 }
 
+/// A collection whose keys of `gone` were deleted in all that is left of its history.
+fn departed() -> (Files, Vec<String>) {
+    let device = MemoryDevice::new();
+    let db = open(&device, false).unwrap();
+    let records = db.create_collection("counted", KeyKind::Text).unwrap();
+    let key = |at: usize| format!("k{at:03}");
+    let mut random = Random(6);
+    for round in 0..3 {
+        let letter =
+            |random: &mut Random| char::from(b'a' + u8::try_from(random.below(16)).unwrap());
+        let mut noise = || (0..400).map(|_| letter(&mut random)).collect::<String>();
+        let some = (0..200).map(|at| {
+            let noise = [noise(), noise()];
+            (key(at), format!(r#"{{"round":{round},"one":"{}","other":"{}"}}"#, noise[0], noise[1]))
+        });
+        records.put_many(some, &CommitOptions::default()).unwrap();
+    }
+    let gone: Vec<String> = (0..200).step_by(2).map(key).collect();
+    let keys: Vec<_> = gone.iter().map(|key| key.as_str().into()).collect();
+    records.delete_many(&keys, &CommitOptions::default()).unwrap();
+    records.document().retain(Retention::Last(2), &CommitOptions::default()).unwrap();
+    records.put("k001", "{}", &CommitOptions::default()).unwrap();
+    db.compact(&mut |_, _| ControlFlow::Continue(())).unwrap();
+    drop(records);
+    db.close().unwrap();
+    let mut files = files_of(&device);
+    files.retain(|path, _| !path.starts_with("journal/"));
+    (files, gone)
+}
+
+#[test]
+fn keys_that_departed_go_on_counting_or_are_told_as_lost() {
+    let (files, gone) = departed();
+    let mut right_in_part = 0;
+    for path in segments(&files) {
+        let bytes = &files[&path];
+        for at in (60..bytes.len() - 150).step_by(bytes.len() / 60) {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 0x55;
+            let (report, new) = repaired(&files, &path, &damaged);
+            let db = open(&new, false).unwrap();
+            let check = db.check().unwrap();
+            assert!(check.is_clean(), "{path} {at}: {:?}", check.findings);
+            let Ok(records) = db.collection("counted") else {
+                assert!(!report.is_complete(), "{path} {at}");
+                continue;
+            };
+            let mut right = 0;
+            for key in &gone {
+                let is_there = records.get(key.as_str()).unwrap().is_some();
+                let saved = records.put(key.as_str(), r#"{"again":1}"#, &CommitOptions::default());
+                let version = saved.unwrap().version;
+                assert!(version == 4 || !report.is_complete(), "{path} {at} {key} {version}");
+                right += usize::from(version == 4 && !is_there);
+            }
+            right_in_part += usize::from(right == gone.len() && !report.is_complete());
+        }
+    }
+    assert!(right_in_part > 0);
+}
+
 #[test]
 fn a_damaged_manifest_costs_nothing() {
     let (files, texts) = database();

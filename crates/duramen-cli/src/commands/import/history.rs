@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, Write};
 use std::path::Path;
 
-use duramen::{Database, ExportedContent, ExportedRevision, HistoryImport, Result as EngineResult};
+use duramen::{Database, ExportedRevision, HistoryImport, Result as EngineResult};
 use serde::Serialize;
 
 use super::safe;
@@ -73,8 +73,8 @@ fn load(
         }
         let taken = history_line::parse(&line).and_then(|line| match line {
             HistoryLine::Facts(facts) => import.set_facts(facts).map(|()| None),
-            HistoryLine::Revision(revision) if revision.content == ExportedContent::LongValue => {
-                number += 1;
+            HistoryLine::Revision(revision) if revision.long_texts() > 0 => {
+                number += revision.long_texts() as u64;
                 push_long(import, &revision, &mut *lines, interruption).map(Some)
             }
             HistoryLine::Revision(revision) => import.push(&revision).map(Some),
@@ -94,7 +94,7 @@ fn load(
     Ok(true)
 }
 
-/// Takes a revision whose value is the next line.
+/// Takes a revision of which something is the next line, or the next two.
 fn push_long(
     import: &mut HistoryImport,
     revision: &ExportedRevision,
@@ -103,7 +103,7 @@ fn push_long(
 ) -> EngineResult<bool> {
     let bar = progress::text("importing", None);
     let mut tell = bulk::tell(&bar, interruption);
-    let mut line = LongLine::new(lines);
+    let mut line = LongLine::new(lines, revision.long_texts());
     let made = import.push_long(revision, &mut line, &mut tell);
     bar.finish_and_clear();
     let made = made?;

@@ -105,6 +105,7 @@ pub(super) struct CachedView {
     patched: Mask,
     there: Mask,
     bytes: usize,
+    changes_bytes: usize,
 }
 
 #[derive(Debug)]
@@ -259,6 +260,7 @@ impl CachedView {
             patched: view.patched.clone(),
             there: view.there.clone(),
             bytes: view.bytes,
+            changes_bytes: view.changes_bytes,
         })
     }
 
@@ -273,6 +275,7 @@ impl CachedView {
             there: self.there.clone(),
             read: false.into(),
             bytes: self.bytes,
+            changes_bytes: self.changes_bytes,
         }
     }
 }

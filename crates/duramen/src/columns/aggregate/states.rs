@@ -181,7 +181,7 @@ pub struct AggregateWork {
     pub summarised: u64,
     /// Parts of which a column was decoded first.
     pub decoded: u64,
-    /// Bytes of cells whose values were read.
+    /// Bytes of cells of which values or changes were read, as they are encoded, also from memory.
     pub bytes: u64,
 }
 

@@ -32,6 +32,8 @@ pub(super) struct View<'a> {
     pub(super) read: Cell<bool>,
     /// Bytes of its cells.
     pub(super) bytes: usize,
+    /// Of those that changes were read from.
+    pub(super) changes_bytes: usize,
 }
 
 /// Consecutive slots of one cell.
@@ -119,6 +121,7 @@ impl<'a> View<'a> {
             there: Mask::None,
             read: Cell::new(false),
             bytes: 0,
+            changes_bytes: column.changes_bytes,
         };
         for (first, base) in &column.bases {
             let len = u16::try_from(base.len()).ok()?;
@@ -160,6 +163,7 @@ impl<'a> View<'a> {
             patched: Mask::None,
             read: Cell::new(false),
             bytes: 0,
+            changes_bytes: chunk.read_bytes,
         }
     }
 

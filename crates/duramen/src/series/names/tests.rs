@@ -1,13 +1,8 @@
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use crate::memory::Evict;
-use crate::node::NodeId;
 use crate::series::tags;
-use crate::tree::group::GroupId;
-use crate::tree::schema::SpaceId;
 use crate::{CommitOptions, Database, DatabaseSnapshot, SeriesDefinition, SeriesFilter, ValueType};
 
 #[derive(Debug, Clone)]
@@ -64,7 +59,6 @@ fn check(snapshot: &DatabaseSnapshot, names: &BTreeSet<u8>) {
         let fewer = tags::begun_with(&tags, prefix, head, expected.len().saturating_sub(1));
         assert!(expected.is_empty() || fewer.unwrap().is_none());
     }
-    // Those of a few names come first, while the others are not known.
     for glob in
         ["site/1/tag/1*", "nowhere/*", "site/1/**", "site/?/tag/1*", "**", "**e/1**", "**1s**"]
     {
@@ -74,38 +68,6 @@ fn check(snapshot: &DatabaseSnapshot, names: &BTreeSet<u8>) {
             all.iter().filter(|name| filter.name_pattern().takes(name)).collect();
         let found = snapshot.find_series(&filter).unwrap();
         assert_eq!(found.iter().map(|info| &info.name).collect::<Vec<_>>(), expected);
-    }
-}
-
-/// Names were once kept beside the budget.
-#[test]
-fn names_are_counted_and_go_when_nobody_asked_for_them_since() {
-    let db = Database::memory().unwrap();
-    let mut names = BTreeSet::new();
-    play(&db, &mut names, &Step::Create((0..20).collect()));
-    let snapshot = db.snapshot();
-    check(&snapshot, &names);
-    let last = Arc::clone(&snapshot.engine.view().series.names);
-    let bytes = last.0.lock().as_ref().unwrap().names.bytes();
-    assert!(bytes > 20 * "site/1/tag/1".len(), "{bytes}");
-    let nowhere = GroupId { space: SpaceId(0), group: 0 };
-    assert!(!last.evict(nowhere), "they were just asked for");
-    assert!(last.evict(nowhere));
-    assert!(last.0.lock().is_none());
-    check(&snapshot, &names);
-}
-
-/// What two names have together where they meet is in none of them.
-#[test]
-fn a_text_is_found_in_names_and_not_across_them() {
-    let node = NodeId::default();
-    let names = ["ab", "aba", "b", "ba", "bab", "cab"];
-    let sorted: super::Sorted = names.iter().map(|name| (*name, node)).collect();
-    for part in ["a", "ab", "ba", "bab", "aa", "bb", "c", "", "cabx"] {
-        for places in [0..names.len(), 1..4, 2..2, 5..6] {
-            let expected: Vec<_> = places.clone().filter(|at| names[*at].contains(part)).collect();
-            assert_eq!(sorted.with(places, part).collect::<Vec<_>>(), expected, "{part}");
-        }
     }
 }
 
@@ -127,6 +89,37 @@ proptest! {
         }
         for (snapshot, names) in states.iter().rev().step_by(3) {
             check(snapshot, names);
+        }
+    }
+}
+
+#[test]
+fn names_of_several_row_groups_are_found_young_and_stored() {
+    let name = |number: usize| format!("{}/tag-{number}", number % 1_000);
+    let db = Database::memory().unwrap();
+    let definition = SeriesDefinition::new(ValueType::I64);
+    let all: Vec<_> = (0..9_000).map(|number| (name(number), definition.clone())).collect();
+    db.create_series_all(&all).unwrap();
+    let whole = db.snapshot();
+    let mut transaction = db.transaction();
+    for number in (0..9_000).filter(|number| number % 5 == 0) {
+        transaction.delete_series(&name(number)).unwrap();
+    }
+    transaction.commit(&CommitOptions::default()).unwrap();
+    let left = db.snapshot();
+    for is_stored in [false, true] {
+        if is_stored {
+            db.checkpoint().unwrap();
+        }
+        for glob in ["*/tag-77*", "**5*", "**4095", "**4096", "1*/**1"] {
+            let filter = SeriesFilter::glob(glob);
+            for (snapshot, step) in [(&whole, usize::MAX), (&left, 5)] {
+                let there = (0..9_000).filter(|number| step > 9_000 || number % step != 0);
+                let expected: BTreeSet<String> =
+                    there.map(name).filter(|name| filter.name_pattern().takes(name)).collect();
+                let found = snapshot.find_series(&filter).unwrap();
+                assert!(found.iter().map(|info| &info.name).eq(&expected), "{glob}");
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 //! First states are bounded by what is in the row group and listed; run pieces, of which a long
 //! history has any number, are looked up by key ([`KnownRuns`]).
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, RangeInclusive};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
@@ -382,21 +382,22 @@ impl LargeGroup {
     }
 
     #[cold]
-    fn missing_run(&self, column: u32, wanted: Wanted) -> Fault {
+    fn missing(&self, column: u32, wanted: Wanted) -> Fault {
         Fault::load(Load::Run(Arc::clone(&self.disk), column, wanted))
+    }
+
+    /// The last run piece that begins at or before a revision is missing.
+    #[cold]
+    fn missing_run(&self, column: u32, revision: u32) -> Fault {
+        self.missing(column, Wanted::AtOrBefore(revision))
     }
 
     /// The same where those before it will be missed too, so that they are read together: what is
     /// read is put in place while nobody else reads the tree (benchmark V7p).
     #[cold]
-    fn missing_runs(&self, column: u32, wanted: Wanted) -> Fault {
-        match wanted {
-            Wanted::AtOrBefore(revision) => {
-                let known = self.runs[column as usize].known_before(revision);
-                Fault::load(Load::Runs(Arc::clone(&self.disk), column, (revision, known)))
-            }
-            Wanted::After(_) => self.missing_run(column, wanted),
-        }
+    fn missing_runs(&self, column: u32, revision: u32) -> Fault {
+        let known = self.runs[column as usize].known_before(revision);
+        Fault::load(Load::Runs(Arc::clone(&self.disk), column, (revision, known)))
     }
 
     /// The newest change of a slot at or before a revision.
@@ -408,7 +409,7 @@ impl LargeGroup {
     ) -> Result<Option<(u32, Datum<'_>)>, Fault> {
         let Some((index, runs)) = self.runs(column) else { return Ok(None) };
         for piece in runs.back_from(revision) {
-            let piece = piece.map_err(|wanted| self.missing_run(index, wanted))?;
+            let piece = piece.map_err(|revision| self.missing_run(index, revision))?;
             if let Some((set, state)) = piece.at(slot, revision)? {
                 return Ok(Some((set, self.disk.vet(set, state)?)));
             }
@@ -440,13 +441,32 @@ impl LargeGroup {
         let mut pieces = Vec::new();
         let Some((index, runs)) = self.runs(column) else { return Ok(pieces) };
         for piece in runs.back_from(revision) {
-            let piece = piece.map_err(|wanted| self.missing_runs(index, wanted))?;
+            let piece = piece.map_err(|revision| self.missing_runs(index, revision))?;
             pieces.push(piece);
             if piece.is_complete() {
                 break;
             }
         }
         Ok(pieces)
+    }
+
+    /// Bytes of the cells of a column that a read of what stood in some revisions went through:
+    /// of those that were looked up.
+    pub(crate) fn cell_bytes(
+        &self,
+        column: ColumnId,
+        revisions: &RangeInclusive<u32>,
+    ) -> Result<usize> {
+        let mut bytes = 0;
+        for base in self.disk.bases(column) {
+            bytes += self.disk.column(base.cell)?.map_or(0, Column::cell_bytes);
+        }
+        let pieces = self.runs(column).into_iter().flat_map(|(_, runs)| runs.known());
+        let is_within = |piece: &&RunPiece| {
+            piece.first_revision() <= *revisions.end()
+                && piece.last_revision() >= *revisions.start()
+        };
+        Ok(bytes + pieces.filter(is_within).map(RunPiece::cell_bytes).sum::<usize>())
     }
 
     /// Refuses a state that names what the schema does not have.
@@ -478,8 +498,8 @@ impl LargeGroup {
         };
         for piece in runs.back_from(revision) {
             let Ok(piece) = piece else { return false };
-            match piece.at(slot, revision) {
-                Ok(Some((_, state))) => return print_scalar(state, out),
+            match piece.state(slot, revision) {
+                Ok(Some(state)) => return print_scalar(state, out),
                 Ok(None) if piece.is_complete() => break,
                 Ok(None) => {}
                 Err(_) => return false,
@@ -539,7 +559,7 @@ impl LargeGroup {
         let mut up_to = revision;
         let mut back = runs.back_from(up_to);
         while let Some(piece) = back.next() {
-            let piece = piece.map_err(|wanted| self.missing_run(column, wanted))?;
+            let piece = piece.map_err(|revision| self.missing_run(column, revision))?;
             for index in piece.run(slot)?.rev() {
                 let (set, state) = piece.change(index)?;
                 if set > up_to {
@@ -568,7 +588,7 @@ impl LargeGroup {
         }
         let Some((index, runs)) = self.runs(column) else { return Ok(None) };
         for piece in runs.pieces() {
-            let piece = piece.map_err(|wanted| self.missing_run(index, wanted))?;
+            let piece = piece.map_err(|wanted| self.missing(index, wanted))?;
             if let Some(first) = piece.run(slot)?.next() {
                 return Ok(Some(piece.change(first)?.0));
             }

@@ -65,6 +65,11 @@ impl KnownRuns {
         Back { runs: self, revision: revision.min(self.newest) }
     }
 
+    /// The pieces that were looked up.
+    pub(crate) fn known(&self) -> impl Iterator<Item = &RunPiece> {
+        self.spans.iter().filter_map(|span| span.piece.as_deref())
+    }
+
     /// All pieces, oldest first.
     pub(crate) fn pieces(&self) -> Forth<'_> {
         Forth { runs: self, index: 0 }
@@ -107,7 +112,8 @@ impl KnownRuns {
     }
 }
 
-/// Goes from piece to piece, back in time.
+/// Goes from piece to piece, back in time. Fails with a revision if the last piece that begins at
+/// or before that is not known.
 pub(crate) struct Back<'a> {
     runs: &'a KnownRuns,
     /// The next piece begins at or before it.
@@ -115,13 +121,13 @@ pub(crate) struct Back<'a> {
 }
 
 impl<'a> Iterator for Back<'a> {
-    type Item = Result<&'a RunPiece, Wanted>;
+    type Item = Result<&'a RunPiece, u32>;
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         let span = &self.runs.spans[self.runs.index(self.revision)];
         if self.revision > span.until {
-            return Some(Err(Wanted::AtOrBefore(self.revision)));
+            return Some(Err(self.revision));
         }
         let piece = span.piece.as_deref()?;
         self.revision = span.first - 1;
@@ -194,7 +200,8 @@ mod tests {
 
     fn back(runs: &mut KnownRuns, from: u32) -> (Vec<u32>, usize) {
         walk(runs, |runs| {
-            runs.back_from(from).map(|piece| piece.map(RunPiece::first_revision)).collect()
+            let pieces = runs.back_from(from).map(|piece| piece.map(RunPiece::first_revision));
+            pieces.map(|first| first.map_err(Wanted::AtOrBefore)).collect()
         })
     }
 
@@ -206,13 +213,13 @@ mod tests {
     fn a_piece_is_looked_up_once_and_those_it_leads_past_never() {
         let mut runs = KnownRuns::new(Some(3), NEWEST);
         let first = |runs: &KnownRuns, from: u32| runs.back_from(from).next().map(|p| p.map(drop));
-        assert_eq!(first(&runs, 60), Some(Err(Wanted::AtOrBefore(50))));
+        assert_eq!(first(&runs, 60), Some(Err(50)));
         let newest = Wanted::AtOrBefore(50);
         runs.add((newest, look_up(newest)));
         for revision in 40..=60 {
             assert_eq!(first(&runs, revision), Some(Ok(())));
         }
-        assert_eq!(first(&runs, 25), Some(Err(Wanted::AtOrBefore(25))));
+        assert_eq!(first(&runs, 25), Some(Err(25)));
         assert_eq!(back(&mut runs, 60), (vec![40, 20, 6, 3], 3));
         assert_eq!(back(&mut runs, 39), (vec![20, 6, 3], 0));
     }

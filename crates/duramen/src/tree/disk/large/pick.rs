@@ -20,11 +20,11 @@ impl LargeGroup {
         if let Some((index, runs)) = self.runs(column) {
             for piece in runs.back_from(revision) {
                 let is_many = missing.len() >= SLOTS_MANY;
-                let piece = piece.map_err(|wanted| {
+                let piece = piece.map_err(|revision| {
                     if is_many {
-                        self.missing_runs(index, wanted)
+                        self.missing_runs(index, revision)
                     } else {
-                        self.missing_run(index, wanted)
+                        self.missing_run(index, revision)
                     }
                 })?;
                 let mut left = Vec::with_capacity(missing.len());

@@ -27,7 +27,7 @@ impl LargeGroup {
     ) -> Result<(), Fault> {
         if let Some((index, runs)) = self.runs(column) {
             for piece in runs.back_from(revision) {
-                let piece = piece.map_err(|wanted| self.missing_runs(index, wanted))?;
+                let piece = piece.map_err(|revision| self.missing_runs(index, revision))?;
                 self.gather_changes(piece, revision, &mut gathered)?;
                 if gathered.is_done() {
                     return Ok(());
