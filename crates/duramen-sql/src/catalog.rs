@@ -289,8 +289,8 @@ impl Tables {
             let snapshot = match period {
                 Some(Period::AsOf(text)) => moment::snapshot(&found, text)?,
                 Some(period) => {
-                    let snapshot = self.snapshot.document(document)?;
-                    let revisions = moment::revisions(&found, period, snapshot.revision())?;
+                    let head = self.snapshot.head_revision(document)?;
+                    let revisions = moment::revisions(&found, period, head)?;
                     let mut ended = Ok(());
                     let mut go_on = || {
                         ended = self.allowance.check();
@@ -300,7 +300,8 @@ impl Tables {
                             ControlFlow::Break(())
                         }
                     };
-                    let found = snapshot.version_columns_while(&label, revisions, &mut go_on);
+                    let asked = (&label, revisions);
+                    let found = self.snapshot.element_version_columns(document, asked, &mut go_on);
                     return ended.and(found);
                 }
                 None => self.snapshot.document(document)?,

@@ -3,11 +3,15 @@
 use std::io;
 
 use datafusion::arrow::error::ArrowError;
-use datafusion::common::{DataFusionError, SchemaError};
+use datafusion::common::{Column, DataFusionError, SchemaError, TableReference};
+use datafusion::functions_window::all_default_window_functions;
 use datafusion::parquet::errors::ParquetError;
 use duramen::{Error, ErrorKind};
 
 use crate::statement::Places;
+
+/// What the planner says of a regular expression that is none.
+const PATTERN: &str = "Invalid regex";
 
 /// An error of the engine on its way through a query.
 pub(crate) fn external(error: Error) -> DataFusionError {
@@ -34,6 +38,7 @@ pub(crate) fn query(error: DataFusionError, places: &Places) -> Error {
             Err(source) => Error::new(ErrorKind::Internal, format!("a query failed: {source}"))
                 .with_source(source),
         },
+        DataFusionError::Context(what, inner) if what == PATTERN => of_pattern(*inner),
         DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => {
             query(*inner, places)
         }
@@ -41,12 +46,20 @@ pub(crate) fn query(error: DataFusionError, places: &Places) -> Error {
             Some(first) => query(first, places),
             None => Error::new(ErrorKind::Internal, "a query failed and does not say why"),
         },
-        DataFusionError::Shared(shared) => Error::new(kind(&shared), text(&shared)),
+        DataFusionError::Shared(shared) => Error::new(kind(&shared), text(&shared, places)),
         DataFusionError::ArrowError(inner, _) => of_arrow(*inner, places),
         DataFusionError::IoError(error) => file("a query cannot use its files", error),
         DataFusionError::SchemaError(schema, _) => of_schema(&schema, places),
-        error => Error::new(kind(&error), text(&error)).with_source(error),
+        error => Error::new(kind(&error), text(&error, places)).with_source(error),
     }
+}
+
+fn of_pattern(error: DataFusionError) -> Error {
+    let text = error.to_string();
+    // What stands before it shows the expression that was made of the pattern.
+    let why = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
+    let message = format!("a pattern of the query is no regular expression: {why}");
+    Error::new(ErrorKind::Invalid, message).with_source(error)
 }
 
 /// What a file of a query failed of.
@@ -75,13 +88,43 @@ fn of_schema(error: &SchemaError, places: &Places) -> Error {
     };
     let name = field.name();
     let valid = valid_fields.iter().map(|field| field.name().to_owned());
+    if let Some(of) = field.relation.as_ref().and_then(|of| unknown(of, valid_fields)) {
+        return no_origin(of, valid_fields, places);
+    }
     let at = places.of(name);
     let message = if let Some(nearest) = nearest(name, valid.clone()) {
         format!("there is no column {name:?}{at}: did you mean {nearest:?}?")
     } else {
         let names = valid.take(10).collect::<Vec<_>>().join(", ");
+        let names = if names.is_empty() { "none there" } else { &names };
         format!("there is no column {name:?}{at}; there are: {names}")
     };
+    Error::new(ErrorKind::Invalid, message)
+}
+
+/// The part of what stands before a dot that is no table of the query.
+fn unknown<'r>(relation: &'r TableReference, valid: &[Column]) -> Option<&'r str> {
+    let is_table = |name: &str| {
+        let mut tables = valid.iter().filter_map(|field| field.relation.as_ref());
+        tables.any(|table| table.table() == name)
+    };
+    if is_table(relation.table()) {
+        return None;
+    }
+    let parts = [relation.catalog(), relation.schema(), Some(relation.table())];
+    parts.into_iter().flatten().find(|part| !is_table(part))
+}
+
+/// What stands before a dot is neither a table of the query nor a column with fields.
+fn no_origin(of: &str, valid: &[Column], places: &Places) -> Error {
+    let tables = valid.iter().filter_map(|field| field.relation.as_ref());
+    let tables = tables.map(|table| table.table().to_owned());
+    let others = tables.chain(valid.iter().map(|field| field.name().to_owned()));
+    let advice = match nearest(of, others) {
+        Some(nearest) => format!("did you mean {nearest:?}?"),
+        None => "name one that is behind FROM, or a column".to_owned(),
+    };
+    let message = format!("there is no table or column {of:?}{} here: {advice}", places.of(of));
     Error::new(ErrorKind::Invalid, message)
 }
 
@@ -94,15 +137,77 @@ fn kind(error: &DataFusionError) -> ErrorKind {
     }
 }
 
-fn text(error: &DataFusionError) -> String {
+fn text(error: &DataFusionError, places: &Places) -> String {
     match error.find_root() {
         DataFusionError::ResourcesExhausted(why) => format!(
             "the query takes more memory than it may: give it more (--memory, memory_bytes), or \
              select less; {why}"
         ),
         DataFusionError::SQL(why, _) => format!("this is no SQL: {why}"),
-        DataFusionError::NotImplemented(what) => format!("this SQL is not supported: {what}"),
+        DataFusionError::NotImplemented(what) => {
+            format!("this SQL is not supported: {}", supported(what))
+        }
+        DataFusionError::Plan(why) => planned(why, places),
+        DataFusionError::Internal(why) => {
+            format!("a query failed as it should not, report it: {}", without_report(why))
+        }
         error => format!("the query cannot be answered: {}", error.strip_backtrace()),
+    }
+}
+
+/// What is not supported, without what the parser or planner made of it.
+fn supported(what: &str) -> &str {
+    if what.contains("OuterReferenceColumn") {
+        return "a subquery or LATERAL that looks at tables outside of it from so deep inside: join \
+                it to them, and write unnest(...) behind SELECT";
+    }
+    let inner = ["Ident {", "Ident(", "Span("].iter().filter_map(|inner| what.find(inner)).min();
+    let Some(inner) = inner else { return what };
+    let end = what[..inner].find(['(', '{']).unwrap_or(inner);
+    what[..end].trim_end()
+}
+
+/// What the planner says of a query, for people.
+fn planned(why: &str, places: &Places) -> String {
+    if let Some((name, rest)) = quoted(why, "Invalid function '", "'") {
+        return no_function(name, quoted(rest, "Did you mean '", "'").map(|found| found.0), places);
+    }
+    if let Some((name, _)) = quoted(why, "Field ", " not found in struct") {
+        return format!("there is no field {name:?}{} in that column", places.of(name));
+    }
+    let why = without_report(why);
+    // Of a function that takes other values it tells the same twice.
+    let why = why.find("No function matches").map_or(why, |at| &why[at..]);
+    let words: Vec<&str> = why.split_whitespace().collect();
+    format!("the query cannot be answered: {}", words.join(" "))
+}
+
+fn no_function(name: &str, like: Option<&str>, places: &Places) -> String {
+    let mut of_windows = all_default_window_functions().into_iter();
+    let at = places.of(name);
+    if of_windows.any(|function| function.name() == name) {
+        return format!("{name}{at} is a function of windows: write OVER (...) behind it");
+    }
+    let advice = match like.and_then(|like| nearest(name, std::iter::once(like.to_owned()))) {
+        Some(like) => format!("did you mean {like:?}?"),
+        None => "SHOW FUNCTIONS lists those there are".to_owned(),
+    };
+    format!("there is no function {name:?}{at}: {advice}")
+}
+
+/// What stands in a text between two others, and what stands behind.
+fn quoted<'t>(text: &'t str, before: &str, behind: &str) -> Option<(&'t str, &'t str)> {
+    text.split_once(before).and_then(|(_, rest)| rest.split_once(behind))
+}
+
+/// The same without what asks to report it elsewhere.
+fn without_report(why: &str) -> &str {
+    const REPORT: &str = "This issue was likely caused by a bug";
+    const END: &str = "/issues.";
+    let Some((before, report)) = why.split_once(REPORT) else { return why };
+    match report.split_once(END) {
+        Some((_, behind)) if !behind.trim().is_empty() => behind.trim(),
+        _ => before.trim(),
     }
 }
 

@@ -4,8 +4,8 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    LockType, Query, Select, SetExpr, SetOperator, SetQuantifier, Statement, TableFactor, Visit,
-    Visitor,
+    Expr, LimitClause, LockType, Query, Select, SetExpr, SetOperator, SetQuantifier, Statement,
+    TableFactor, Visit, Visitor,
 };
 
 /// A clause that is not supported.
@@ -53,6 +53,11 @@ impl Visitor for Finder {
                           it expects in WHERE";
             return found(keyword, what, advice);
         }
+        if let Some(LimitClause::LimitOffset { limit_by, .. }) = &query.limit_clause
+            && !limit_by.is_empty()
+        {
+            return found("LIMIT", "LIMIT BY", "number rows by row_number() OVER and QUALIFY it");
+        }
         if query.for_clause.is_some() {
             return found("FOR", "FOR XML, JSON or BROWSE", "ask for the form with --format");
         }
@@ -73,6 +78,22 @@ impl Visitor for Finder {
             return found("CONNECT", "CONNECT BY", "write it as WITH RECURSIVE");
         }
         ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Ignored> {
+        match expr {
+            Expr::SimilarTo { pattern, .. } if matches!(**pattern, Expr::Value(_)) => found(
+                "SIMILAR",
+                "SIMILAR TO a pattern that is cut",
+                "close its brackets, and escape something with one character",
+            ),
+            Expr::SimilarTo { .. } => found(
+                "SIMILAR",
+                "SIMILAR TO what is computed",
+                "give it a pattern as text, or use ~",
+            ),
+            _ => ControlFlow::Continue(()),
+        }
     }
 
     fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<Ignored> {

@@ -10,20 +10,17 @@ use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::arrow::error::ArrowError;
 
-/// Bytes of a batch from which on it is cut.
-const BATCH_BYTES_MAX: usize = 1 << 20;
-
-/// Cuts a batch into portions with texts of their own.
-pub(crate) fn portions(batch: RecordBatch) -> Result<Vec<RecordBatch>, ArrowError> {
+/// Cuts a batch of more than so many bytes into portions with texts of their own.
+pub(crate) fn portions(batch: RecordBatch, most: usize) -> Result<Vec<RecordBatch>, ArrowError> {
     let rows = batch.num_rows();
     let bytes = batch.get_array_memory_size();
     if rows == 0 {
         return Ok(Vec::new());
     }
-    if bytes <= BATCH_BYTES_MAX || rows == 1 {
+    if bytes <= most || rows == 1 {
         return Ok(vec![batch]);
     }
-    let each = (rows * BATCH_BYTES_MAX / bytes).max(1);
+    let each = (rows * most / bytes).max(1);
     let portion = |from: usize| {
         let part = batch.slice(from, each.min(rows - from));
         let columns = part.columns().iter().map(compact).collect::<Result<_, _>>()?;
@@ -87,12 +84,13 @@ mod tests {
 
     #[test]
     fn wide_rows_come_in_portions_and_narrow_ones_together() {
+        const MOST: usize = 1 << 20;
         let wide = batch(10_000);
-        let cut = portions(wide.clone()).unwrap();
+        let cut = portions(wide.clone(), MOST).unwrap();
         assert!(cut.len() > 10, "{} portions", cut.len());
         let largest = cut.iter().map(RecordBatch::get_array_memory_size).max().unwrap();
-        assert!(largest < 4 * BATCH_BYTES_MAX, "{largest} bytes");
+        assert!(largest < 4 * MOST, "{largest} bytes");
         assert_eq!(concat_batches(&wide.schema(), &cut).unwrap(), wide);
-        assert_eq!(portions(batch(10)).unwrap(), [batch(10)]);
+        assert_eq!(portions(batch(10), MOST).unwrap(), [batch(10)]);
     }
 }

@@ -23,6 +23,7 @@ use duramen::{ColumnRows, Columns};
 use crate::column_type::TableColumn;
 use crate::failure;
 use crate::portion::portions;
+use crate::session::portion_bytes;
 use crate::values::table_array;
 
 /// Rows of a batch at most: as many as a part of a table has.
@@ -87,6 +88,7 @@ struct Reading {
     left: usize,
     output: BaselineMetrics,
     bytes_read: Count,
+    portion_bytes: usize,
 }
 
 impl Reading {
@@ -101,14 +103,17 @@ impl Reading {
             if self.rest.is_empty() {
                 let part = self.parts.next()?;
                 match self.rows.rows(part) {
-                    Ok(rows) => self.rest = rows,
+                    Ok(rows) => {
+                        self.rest = rows;
+                        self.count_read();
+                    }
                     Err(error) => {
                         self.left = 0;
                         return Some(Err(failure::external(error)));
                     }
                 }
             }
-            match self.read().and_then(|batch| Ok(portions(batch)?)) {
+            match self.read().and_then(|batch| Ok(portions(batch, self.portion_bytes)?)) {
                 Ok(portions) => self.portions = portions.into_iter(),
                 Err(error) => {
                     self.left = 0;
@@ -124,10 +129,14 @@ impl Reading {
         let rows = std::mem::replace(&mut self.rest, rest);
         let arrays = self.columns.iter().map(|column| table_array(&self.rows, &rows, column));
         let arrays = arrays.collect::<duramen::Result<_>>().map_err(failure::external)?;
-        let bytes = usize::try_from(self.rows.bytes_read()).unwrap_or(usize::MAX);
-        self.bytes_read.add(bytes.saturating_sub(self.bytes_read.value()));
+        self.count_read();
         let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
         Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options)?)
+    }
+
+    fn count_read(&self) {
+        let bytes = usize::try_from(self.rows.bytes_read()).unwrap_or(usize::MAX);
+        self.bytes_read.add(bytes.saturating_sub(self.bytes_read.value()));
     }
 }
 
@@ -162,7 +171,11 @@ impl ExecutionPlan for TableScan {
         Some(self.metrics.clone_inner())
     }
 
-    fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
         let parts = self.parts.get(partition).cloned().unwrap_or_default();
         let reading = Reading {
             rows: self.rows.counting(),
@@ -174,6 +187,7 @@ impl ExecutionPlan for TableScan {
             left: self.limit.unwrap_or(usize::MAX),
             output: BaselineMetrics::new(&self.metrics, partition),
             bytes_read: MetricBuilder::new(&self.metrics).counter("bytes_read", partition),
+            portion_bytes: portion_bytes(&context),
         };
         let batches = futures::stream::unfold(reading, async |mut reading| {
             reading.next().map(|batch| (batch, reading))

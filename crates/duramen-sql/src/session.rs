@@ -12,10 +12,10 @@ use std::thread::{self, Thread, available_parallelism};
 use std::time::Duration;
 
 use datafusion::arrow::array::RecordBatch;
-use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::disk_manager::DiskManagerBuilder;
 use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use datafusion::execution::{SessionStateBuilder, TaskContext};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::{SQLOptions, SessionConfig, SessionContext};
 use datafusion::sql::parser::Statement;
@@ -34,8 +34,8 @@ use crate::spill::{SessionFiles, SpillFolder};
 use crate::statement::{Places, Request};
 use crate::table::Wanted;
 use crate::{
-    arithmetic, array_agg, as_of_join, depth, failure, fast, function, in_subquery, json_function,
-    moment, read_once, statement,
+    arithmetic, array_agg, as_of_join, depth, failure, fast, function, growth, in_subquery,
+    json_function, moment, read_once, statement,
 };
 
 /// How often a query that is waited for is asked whether to go on.
@@ -51,6 +51,16 @@ const CONSUMERS_NAMED: usize = 3;
 const BATCH_SHARE_BYTES: usize = 64 << 10;
 const BATCH_ROWS_MIN: usize = 256;
 const BATCH_ROWS_MAX: usize = 8_192;
+
+/// Bytes of memory for each part of a query that runs beside others: less of it would be used up by
+/// what each of them keeps for merging.
+const PARTITION_BYTES_MIN: usize = 8 << 20;
+
+/// Portions of batches of wide rows that the memory kept for merging has room for, and the bytes of
+/// one.
+const PORTIONS_MERGED: usize = 2;
+const PORTION_BYTES_MIN: usize = 64 << 10;
+const PORTION_BYTES_MAX: usize = 1 << 20;
 
 /// The share of memory that each sort keeps for merging its files, and the most of it.
 const MERGE_SHARE: usize = 32;
@@ -281,7 +291,7 @@ impl Session {
 
     pub(crate) fn context(&self, tables: Arc<Tables>) -> Result<SessionContext> {
         let config = config(self.options.memory_bytes);
-        Ok(context_in((config, self.environment()?), tables))
+        Ok(context_in((config, self.environment()?, self.options.memory_bytes), tables))
     }
 
     fn environment(&self) -> Result<Arc<RuntimeEnv>> {
@@ -323,8 +333,8 @@ pub(crate) fn ended(allowance: &Allowance, task: &mut JoinHandle<()>) -> Result<
 
 /// Where queries are planned that are a part of others.
 pub(crate) fn planning_context(tables: Arc<Tables>) -> SessionContext {
-    let config = config(SessionOptions::default().memory_bytes);
-    context_in((config, Arc::new(RuntimeEnv::default())), tables)
+    let memory_bytes = SessionOptions::default().memory_bytes;
+    context_in((config(memory_bytes), Arc::new(RuntimeEnv::default()), memory_bytes), tables)
 }
 
 /// How queries are planned that may hold so much memory.
@@ -337,7 +347,7 @@ fn config(memory_bytes: usize) -> SessionConfig {
         .with_sort_spill_reservation_bytes(for_merges)
         .with_default_catalog_and_schema(DATABASE, COLLECTIONS)
         .with_create_default_catalog_and_schema(false)
-        .with_target_partitions(threads())
+        .with_target_partitions(threads().min((memory_bytes / PARTITION_BYTES_MIN).max(1)))
         // A file for each batch that is spilled on its way to another partition: of files that two
         // partitions go on writing, who reads can wait for the wrong one for ever
         // (apache/datafusion#24883).
@@ -347,8 +357,14 @@ fn config(memory_bytes: usize) -> SessionConfig {
     config
 }
 
+/// Bytes of a batch from which on it is cut, as a query may hold so much memory.
+pub(crate) fn portion_bytes(context: &TaskContext) -> usize {
+    let for_merges = context.session_config().options().execution.sort_spill_reservation_bytes;
+    (for_merges / PORTIONS_MERGED).clamp(PORTION_BYTES_MIN, PORTION_BYTES_MAX)
+}
+
 fn context_in(
-    (config, environment): (SessionConfig, Arc<RuntimeEnv>),
+    (config, environment, memory_bytes): (SessionConfig, Arc<RuntimeEnv>, usize),
     tables: Arc<Tables>,
 ) -> SessionContext {
     let state = SessionStateBuilder::new()
@@ -359,11 +375,13 @@ fn context_in(
         .with_optimizer_rules(fast::with_rule())
         .with_query_planner(Arc::new(as_of_join::Planner))
         .with_physical_optimizer_rule(Arc::new(read_once::Rule))
+        .with_physical_optimizer_rule(Arc::new(growth::Rule))
         .build();
     let context = SessionContext::new_with_state(state);
     as_of_join::register(&context);
     arithmetic::register(&context);
     array_agg::register(&context);
+    growth::register(&context, memory_bytes);
     moment::register(&context);
     in_subquery::register(&context);
     json_function::register(&context);

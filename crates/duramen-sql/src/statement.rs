@@ -17,7 +17,9 @@ use crate::ignored::{self, Ignored};
 use crate::parameter::Parameter;
 use crate::script::Lines;
 use crate::table::Wanted;
-use crate::{as_of_join, change, copy, depth, distinct_from, function, parameter, system_time};
+use crate::{
+    as_of_join, change, copy, depth, distinct_from, function, parameter, spelling, system_time,
+};
 
 /// Words with which a query may need columns that it does not name, if only of other queries.
 const WITH_OTHER_COLUMNS: [&str; 7] =
@@ -85,8 +87,11 @@ fn wanted(tokens: &[TokenWithSpan]) -> Wanted {
         is_word(around[0], "count")
             && matches!(around[1..], [Token::LParen, Token::Mul, Token::RParen])
     });
+    // All columns of a table, without a SELECT.
+    let is_bare = |around: &[&Token]| *around[0] == Token::LParen && is_word(around[1], "FROM");
     let is_one = tokens.first().is_some_and(|first| is(first, &["SELECT"]))
         && tokens[1..].iter().all(|token| !is(token, &WITH_OTHER_COLUMNS))
+        && !tokens.windows(2).any(is_bare)
         && stars == counts.count();
     let words = tokens.iter().filter_map(|token| match token {
         Token::Word(word) => Some(word.value.clone()),
@@ -152,6 +157,7 @@ pub(crate) fn parse(sql: &str, values: &[Parameter]) -> Result<(Request, Places)
     let mut statements = parser.parse_statements().map_err(|error| wrong(&error, end))?;
     for statement in &mut statements {
         distinct_from::regroup(statement);
+        spelling::rewrite(statement);
         as_of_join::rewrite(statement, &places)?;
         depth::balance(statement);
         if let Some(Ignored { keyword, what, advice }) = ignored::find(statement) {

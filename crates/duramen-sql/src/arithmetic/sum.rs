@@ -23,6 +23,10 @@ use datafusion::logical_expr::{
 
 use super::beyond;
 
+mod distinct;
+
+use distinct::DistinctSum;
+
 /// The type that integers are added up in.
 const WIDE: DataType = DataType::Decimal128(DECIMAL128_MAX_PRECISION, 0);
 
@@ -139,9 +143,12 @@ impl AggregateUDFImpl for CheckedSum {
         &self,
         args: AccumulatorArgs<'_>,
     ) -> Result<Box<dyn Accumulator>> {
-        // Distinct values of a window that slides are known of these integers only.
-        if args.is_distinct || !is_narrow(args.return_type()) {
+        if !is_narrow(args.return_type()) {
             return self.0.create_sliding_accumulator(args);
+        }
+        if args.is_distinct {
+            let inner: Box<dyn Accumulator> = Box::<DistinctSum>::default();
+            return Ok(Box::new(Wide::of(inner, args.name, args.return_type())));
         }
         let inner = self.0.create_sliding_accumulator(wide_args(&args))?;
         Ok(Box::new(Wide::of(inner, args.name, args.return_type())))

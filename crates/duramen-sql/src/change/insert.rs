@@ -1,7 +1,8 @@
 //! `INSERT`: records that were not there.
 
 use datafusion::sql::sqlparser::ast::{
-    Insert, ObjectName, OnConflictAction, OnInsert, Query, SetExpr, SqliteOnConflict, TableObject,
+    ConflictTarget, Insert, ObjectName, OnConflictAction, OnInsert, Query, SetExpr,
+    SqliteOnConflict, TableObject,
 };
 use duramen::{Error, ErrorKind, Result, Transaction};
 
@@ -77,7 +78,17 @@ fn existing(insert: &Insert) -> Result<Existing> {
         (None, None) => Ok(Existing::Refused),
         (None, Some(SqliteOnConflict::Ignore)) => Ok(Existing::Kept),
         (Some(OnInsert::OnConflict(on)), None) if on.action == OnConflictAction::DoNothing => {
-            Ok(Existing::Kept)
+            let is_key = match &on.conflict_target {
+                None => true,
+                Some(ConflictTarget::Columns(names)) => {
+                    matches!(names.as_slice(), [name] if name.value == KEY)
+                }
+                Some(ConflictTarget::OnConstraint(_)) => false,
+            };
+            if is_key {
+                return Ok(Existing::Kept);
+            }
+            Err(unsupported("ON CONFLICT of anything but the key: ON CONFLICT (_key) DO NOTHING"))
         }
         _ => Err(unsupported(
             "this clause for keys that are there: ON CONFLICT DO NOTHING keeps their records, \

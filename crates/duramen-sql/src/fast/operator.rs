@@ -31,6 +31,7 @@ use super::output;
 use super::rule::FastAggregate;
 use super::run::Run;
 use crate::failure;
+use crate::session::threads;
 
 /// Makes plans with the operator.
 #[derive(Debug, Default)]
@@ -180,7 +181,7 @@ impl ExecutionPlan for FastAggregateExec {
         partition: usize,
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
-        let threads = context.session_config().target_partitions();
+        let threads = threads();
         let (plain, schema) = (Arc::clone(&self.plain), self.schema());
         let found = answer(self.fast.clone(), threads, self.schema(), self.metrics.clone());
         let batches = stream::once(async move {

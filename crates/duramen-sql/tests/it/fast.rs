@@ -151,6 +151,51 @@ fn plans_name_the_operator_and_say_what_it_looked_at() {
     };
     let (some, more, none) = (scanned("n"), scanned("n, s"), scanned("_key"));
     assert!(some != more && some != none && !some.is_empty(), "{some}, {more}, {none}");
+    let plan = answer(&session, "EXPLAIN ANALYZE SELECT repeat(s, 2) FROM t");
+    let line = plan.lines().find(|line| line.contains("ProjectionExec")).unwrap_or_default();
+    assert!(line.contains("output_rows=9"), "{plan}");
+}
+
+/// Changes were once not counted.
+#[test]
+fn bytes_read_are_those_of_changes_and_versions_too() {
+    let db = Database::memory().unwrap();
+    db.create_collection("t", KeyKind::I64).unwrap();
+    let put = |of: i64| {
+        let mut transaction = db.transaction();
+        for key in 0..ROWS {
+            let json = format!("{{\"n\":{},\"same\":{key}}}", key * 7 % 1_009 + of);
+            transaction.put_record("t", &key.into(), json.as_bytes()).unwrap();
+        }
+        transaction.commit(&CommitOptions::default()).unwrap();
+        db.checkpoint().unwrap();
+    };
+    put(0);
+    let session = Session::new(db.clone(), SessionOptions::default());
+    let read = |sql: &str| {
+        let plan = answer(&session, &format!("EXPLAIN ANALYZE {sql}"));
+        let bytes = plan.split("bytes_read=").nth(1).unwrap();
+        let bytes: String = bytes.chars().take_while(|&c| c != ',' && c != ']').collect();
+        let (number, unit) = bytes.split_once(' ').unwrap_or((&bytes, ""));
+        let unit = [("K", 1e3), ("M", 1e6)].into_iter().find(|(name, _)| *name == unit);
+        number.parse::<f64>().unwrap() * unit.map_or(1.0, |unit| unit.1)
+    };
+    let rows = |column: &str| read(&format!("SELECT {column} FROM t"));
+    let sum = |column: &str| read(&format!("SELECT sum({column}) FROM t WHERE {column} > 3"));
+    let before = [rows("n"), rows("same"), rows("_version"), sum("n"), sum("same")];
+    assert!(before.iter().all(|bytes| *bytes > 0.0) && rows("_key") > 0.0, "{before:?}");
+    (1..=3).for_each(put);
+    let after = [rows("n"), rows("same"), rows("_version"), sum("n"), sum("same")];
+    for (column, is_changed) in [true, false, true, true, false].into_iter().enumerate() {
+        let (before, after) = (before[column], after[column]);
+        if is_changed {
+            assert!(after > 1.5 * before, "{column}: {before} and then {after}");
+        } else {
+            assert!((after - before).abs() < 1_000.0, "{column}: {before} and then {after}");
+        }
+    }
+    let versions = read("SELECT n FROM t FOR SYSTEM_TIME ALL");
+    assert!(versions > after[0], "{versions} of all versions, {} of the last", after[0]);
 }
 
 #[test]

@@ -89,6 +89,10 @@ fn database() -> Database {
     let item: JsonPointer = "/data/1/item".parse().unwrap();
     inventory.set(&item, "\"longbow\"", &told).unwrap();
     inventory.append(&"/data".parse::<JsonPointer>().unwrap(), "{}", &on(6)).unwrap();
+    let removed = db.create_document("removed").unwrap();
+    removed.put(r#"[{"n":1},{"n":2}]"#, &on(0)).unwrap();
+    removed.put(r#"[{"n":1},{"n":3}]"#, &on(1)).unwrap();
+    db.delete_document("removed", &on(2)).unwrap();
     add_series(&db);
     db.checkpoint().unwrap();
     db

@@ -11,6 +11,7 @@ const LIMIT_BYTES: usize = 32 << 20;
 /// What a query may hold beside its limit.
 const BESIDE_KIB: u64 = 64 << 10;
 const RECORDS: u64 = 40_000;
+const LONG_RECORDS: u64 = 2_000;
 
 /// Tell the child what to do.
 const QUERY: &str = "DURAMEN_MEMORY_QUERY";
@@ -20,7 +21,7 @@ const FOLDER: &str = "DURAMEN_MEMORY_FOLDER";
 const READING: &str = "SELECT max(n), max(g), max(t), max(_key) FROM t";
 
 /// Queries with what comes of them.
-const QUERIES: [(&str, Option<ErrorKind>); 15] = [
+const QUERIES: [(&str, Option<ErrorKind>); 16] = [
     ("SELECT * FROM t ORDER BY n LIMIT 10", None),
     ("SELECT _key, n FROM t ORDER BY n", None),
     ("SELECT count(DISTINCT t) FROM t", None),
@@ -28,6 +29,8 @@ const QUERIES: [(&str, Option<ErrorKind>); 15] = [
     ("SELECT g, n, row_number() OVER (PARTITION BY g ORDER BY n) FROM t", None),
     ("SELECT count(*) FROM t a, t b WHERE a.n + b.n = 7 AND a.g < 2 AND b.g < 5", None),
     ("SELECT repeat(t, 8) FROM t", None),
+    // 1.5 GB, once made by hundreds of MiB at once.
+    ("SELECT repeat(t, 1000) FROM t WHERE g < 25", None),
     // These cannot use files.
     ("SELECT count(*) FROM t a JOIN t b ON a.t = b.t", Some(ErrorKind::Full)),
     ("SELECT string_agg(t, ',') FROM t", Some(ErrorKind::Full)),
@@ -108,4 +111,68 @@ fn queries_hold_no_more_than_their_limit_and_a_little() {
         assert_eq!(outcome, error.map_or("Done", ErrorKind::name), "{query}");
         assert!(peak <= most, "{query}: {peak} KiB of {most}; to read it takes {reading}");
     }
+}
+
+/// All texts of a batch were once made at once, 400 MB here.
+#[test]
+fn long_texts_are_made_of_few_rows_at_a_time() {
+    let db = Database::memory().unwrap();
+    db.create_collection("r", KeyKind::U64).unwrap();
+    let mut transaction = db.transaction();
+    for key in 1..=LONG_RECORDS {
+        let json = format!(r#"{{"n":{key},"t":"{}"}}"#, "long".repeat(50));
+        transaction.put_record("r", &key.into(), json.as_bytes()).unwrap();
+    }
+    transaction.commit(&CommitOptions::default()).unwrap();
+    let options = SessionOptions { memory_bytes: 16 << 20, ..SessionOptions::default() };
+    let session = Session::new(db, options);
+    let answer = |sql: &str| -> Result<(usize, usize), ErrorKind> {
+        let mut found = (0, 0);
+        for batch in session.query(sql).map_err(|error| error.kind())? {
+            let batch = batch.map_err(|error| error.kind())?;
+            assert!(batch.num_rows() <= 21, "{} rows at once", batch.num_rows());
+            let bytes = batch.get_array_memory_size();
+            // A text that grows as it is written has room for twice as much.
+            assert!(batch.num_rows() == 1 || bytes <= 10 << 20, "{bytes} bytes at once");
+            found = (found.0 + batch.num_rows(), found.1 + bytes);
+        }
+        Ok(found)
+    };
+    let (rows, bytes) = answer("SELECT n, repeat(t, 1000) FROM r").unwrap();
+    assert!(rows == 2_000 && bytes >= 400_000_000, "{rows} rows, {bytes} bytes");
+    let columns: Vec<_> = (0..8).map(|more| format!("repeat(t, {})", 1_000 + more)).collect();
+    for columns in [
+        "lpad(t, 200000 + n)",
+        "array_repeat(t, 1000), n",
+        "array_resize([n], 25000)",
+        "replace(t, 'l', repeat('x', 4000))",
+        "array_to_string(array_repeat(n, 100), repeat('x', 2000))",
+        // Each was once of as many bytes as one alone may have.
+        &columns.join(", "),
+    ] {
+        let (rows, _) = answer(&format!("SELECT {columns} FROM r")).unwrap();
+        assert_eq!(rows, 2_000, "{columns}");
+    }
+    // What is no column of the answer cannot be made of fewer rows, nor can one value.
+    for sql in [
+        "SELECT n FROM r WHERE length(repeat(t, 1000)) > 5",
+        "SELECT max(repeat(t, 1000)) FROM r",
+        "SELECT repeat('x', 5000000)",
+        "SELECT range(0, 1000000000000)",
+        "SELECT repeat(t, 100000) FROM r",
+        "SELECT range(TIMESTAMP '2000-01-01', TIMESTAMP '2100-01-01', INTERVAL '1 microsecond')",
+        "SELECT max(array_length(range(DATE '0001-01-01', CASE WHEN n > 0 THEN \
+            DATE '2000-01-01' END, INTERVAL '1 day'))) FROM r",
+        // There is a month that this does not leave.
+        "SELECT range(TIMESTAMP '2000-01-01', TIMESTAMP '2001-01-01', INTERVAL '1 month -30 days')",
+        "SELECT array_resize([n], 100000000) FROM r",
+        "SELECT list_resize([1, 2], 100000000, n) FROM r",
+        "SELECT replace(t, 'l', repeat('x', 100000)) FROM r",
+        "SELECT array_join([n, n, n], repeat('x', 2000000)) FROM r",
+        "SELECT array_to_string([n, NULL, NULL, NULL], '', repeat('x', 2000000)) FROM r",
+    ] {
+        assert_eq!(answer(sql), Err(ErrorKind::Full), "{sql}");
+    }
+    let (rows, _) = answer("SELECT length(repeat('x', 2000000 + n)) FROM r WHERE n < 9").unwrap();
+    assert_eq!(rows, 8);
 }

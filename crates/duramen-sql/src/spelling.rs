@@ -1,0 +1,264 @@
+//! Spells what the planner does not know in words that it does.
+
+use std::convert::Infallible;
+use std::iter::Peekable;
+use std::ops::ControlFlow;
+use std::str::Chars;
+
+use datafusion::sql::sqlparser::ast::{
+    AccessExpr, BinaryOperator, Expr, JoinOperator, LimitClause, Query, Select, SelectFlavor,
+    SelectItem, Subscript, TableFactor, TableWithJoins, Value, ValueWithSpan, VisitMut, VisitorMut,
+    WildcardAdditionalOptions,
+};
+
+/// `FETCH FIRST` becomes `LIMIT`, `SEMI JOIN` is `LEFT SEMI JOIN`, `FROM t` is `SELECT * FROM t`,
+/// `a[1].b` is `a[1]['b']`, `LIKE` has no `ESCAPE` but the usual one, and `SIMILAR TO` is a
+/// comparison with a regular expression.
+pub(crate) fn rewrite(parsed: &mut impl VisitMut) {
+    let ControlFlow::Continue(()) = parsed.visit(&mut Speller);
+}
+
+struct Speller;
+
+impl VisitorMut for Speller {
+    type Break = Infallible;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Infallible> {
+        fetch_to_limit(query);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Infallible> {
+        if select.flavor == SelectFlavor::FromFirstNoSelect && select.projection.is_empty() {
+            let all = SelectItem::Wildcard(WildcardAdditionalOptions::default());
+            select.projection.push(all);
+        }
+        select.from.iter_mut().for_each(sided);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
+        match expr {
+            Expr::CompoundFieldAccess { root, access_chain } => {
+                // What stands before the first bracket is a name as it is.
+                let is_name = matches!(**root, Expr::Identifier(_));
+                let is_dot = |access: &&AccessExpr| matches!(access, AccessExpr::Dot(_));
+                let names = access_chain.iter().take_while(is_dot).count();
+                for access in access_chain.iter_mut().skip(if is_name { names } else { 0 }) {
+                    name(access);
+                }
+            }
+            Expr::Like { pattern, escape_char, .. } | Expr::ILike { pattern, escape_char, .. } => {
+                if let Some(same) = escaped_as_usual(pattern, escape_char.as_ref()) {
+                    **pattern = same;
+                    *escape_char = None;
+                }
+            }
+            Expr::SimilarTo { .. } => {
+                if let Some(same) = regular(expr) {
+                    *expr = same;
+                }
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Names the side of which a semi or anti join has the rows, within brackets too.
+fn sided(tables: &mut TableWithJoins) {
+    let inner = tables.joins.iter_mut().map(|join| &mut join.relation);
+    for table in std::iter::once(&mut tables.relation).chain(inner) {
+        if let TableFactor::NestedJoin { table_with_joins, .. } = table {
+            sided(table_with_joins);
+        }
+    }
+    for join in &mut tables.joins {
+        join.join_operator = match join.join_operator.clone() {
+            JoinOperator::Semi(on) => JoinOperator::LeftSemi(on),
+            JoinOperator::Anti(on) => JoinOperator::LeftAnti(on),
+            operator => operator,
+        };
+    }
+}
+
+fn fetch_to_limit(query: &mut Query) {
+    let Some(fetch) = query.fetch.take_if(|fetch| !fetch.with_ties && !fetch.percent) else {
+        return;
+    };
+    let one = || Expr::value(Value::Number("1".to_owned(), false));
+    let quantity = fetch.quantity.clone().unwrap_or_else(one);
+    match &mut query.limit_clause {
+        None => {
+            let (limit, limit_by) = (Some(quantity), Vec::new());
+            query.limit_clause = Some(LimitClause::LimitOffset { limit, offset: None, limit_by });
+        }
+        Some(LimitClause::LimitOffset { limit: limit @ None, .. }) => *limit = Some(quantity),
+        // Both is too much, which the planner says.
+        Some(_) => query.fetch = Some(fetch),
+    }
+}
+
+/// What stands behind a dot is the name of a field.
+fn name(access: &mut AccessExpr) {
+    if let AccessExpr::Dot(Expr::Identifier(field)) = access {
+        let index = Expr::value(Value::SingleQuotedString(field.value.clone()));
+        *access = AccessExpr::Subscript(Subscript::Index { index });
+    }
+}
+
+fn text(value: &Value) -> Option<&str> {
+    match value {
+        Value::SingleQuotedString(text) => Some(text),
+        _ => None,
+    }
+}
+
+/// The only character of a text; none if it has more.
+fn character(escape: &ValueWithSpan) -> Option<char> {
+    let mut characters = text(&escape.value)?.chars();
+    characters.next().filter(|_| characters.next().is_none())
+}
+
+/// The pattern of a `LIKE` with another character for what is to be taken as it is, where that is
+/// a backslash: the planner knows no other. None if the pattern ends in that character.
+fn escaped_as_usual(pattern: &Expr, escape: Option<&ValueWithSpan>) -> Option<Expr> {
+    let escape = character(escape?)?;
+    let Expr::Value(pattern) = pattern else { return None };
+    let mut same = String::new();
+    let mut characters = text(&pattern.value)?.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            escaping if escaping == escape => {
+                same.push('\\');
+                same.push(characters.next()?);
+            }
+            '\\' => same.push_str("\\\\"),
+            other => same.push(other),
+        }
+    }
+    Some(Expr::value(Value::SingleQuotedString(same)))
+}
+
+/// `SIMILAR TO` a pattern that is known, which the planner takes for a regular expression as it is.
+fn regular(similar: &Expr) -> Option<Expr> {
+    let Expr::SimilarTo { negated, expr, pattern, escape_char } = similar else { return None };
+    let Expr::Value(pattern) = pattern.as_ref() else { return None };
+    let escape = match escape_char {
+        None => Some('\\'),
+        // Without any character there is nothing that escapes.
+        Some(escape) if text(&escape.value) == Some("") => None,
+        Some(escape) => Some(character(escape)?),
+    };
+    let pattern = match &pattern.value {
+        Value::Null => Value::Null,
+        value => Value::SingleQuotedString(expression(text(value)?, escape)?),
+    };
+    let op = if *negated { BinaryOperator::PGRegexNotMatch } else { BinaryOperator::PGRegexMatch };
+    let (left, right) = (expr.clone(), Box::new(Expr::value(pattern)));
+    Some(Expr::Nested(Box::new(Expr::BinaryOp { left, op, right })))
+}
+
+/// The regular expression that finds whole texts that are similar to a pattern; none if the pattern
+/// ends within a set of characters, or in the character that escapes.
+fn expression(pattern: &str, escape: Option<char>) -> Option<String> {
+    let mut found = String::from("^(?s:");
+    let mut characters = pattern.chars().peekable();
+    while let Some(character) = characters.next() {
+        match character {
+            escaping if Some(escaping) == escape => as_it_is(characters.next()?, &mut found),
+            '[' => set(&mut characters, escape, &mut found)?,
+            '%' => found.push_str(".*"),
+            '_' => found.push('.'),
+            // What stands behind it is of the group, not about it.
+            '(' => found.push_str("(?:"),
+            '|' | '*' | '+' | '?' | '{' | '}' | ')' => found.push(character),
+            other => as_it_is(other, &mut found),
+        }
+    }
+    found.push_str(")$");
+    Some(found)
+}
+
+/// A character that means itself.
+fn as_it_is(character: char, found: &mut String) {
+    // Of these two with a backslash, regular expressions make ends of words.
+    if character.is_ascii_punctuation() && !['<', '>'].contains(&character) {
+        found.push('\\');
+    }
+    found.push(character);
+}
+
+/// A set of characters, of which the bracket was read.
+fn set(
+    characters: &mut Peekable<Chars<'_>>,
+    escape: Option<char>,
+    found: &mut String,
+) -> Option<()> {
+    found.push('[');
+    if characters.next_if_eq(&'^').is_some() {
+        found.push('^');
+    }
+    // Whether what came last can begin a range.
+    let (mut is_first, mut begins) = (true, false);
+    loop {
+        let character = characters.next()?;
+        let is_class = character == '[' && characters.peek() == Some(&':');
+        let is_range = character == '-' && begins && characters.peek() != Some(&']');
+        match character {
+            ']' if !is_first => {
+                found.push(']');
+                return Some(());
+            }
+            _ if is_class => {
+                // Up to the bracket that ends the name of the class.
+                let name = characters.by_ref().take_while(|character| *character != ']');
+                found.push('[');
+                found.extend(name);
+                found.push(']');
+            }
+            _ if is_range => {
+                found.push('-');
+                let mut end = characters.next()?;
+                if Some(end) == escape {
+                    end = characters.next()?;
+                }
+                as_it_is(end, found);
+            }
+            escaping if Some(escaping) == escape => as_it_is(characters.next()?, found),
+            other => as_it_is(other, found),
+        }
+        (is_first, begins) = (false, !is_class && !is_range);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_become_regular_expressions_of_whole_texts() {
+        for (pattern, expected) in [
+            ("A%", "^(?s:A.*)$"),
+            ("a_(b|c)+", "^(?s:a.(?:b|c)+)$"),
+            ("1.5", r"^(?s:1\.5)$"),
+            (r"100\%", r"^(?s:100\%)$"),
+            ("[^.%]x", r"^(?s:[^\.\%]x)$"),
+            ("[[:alnum:]_]+", r"^(?s:[[:alnum:]\_]+)$"),
+            (r"[a\-z]", r"^(?s:[a\-z])$"),
+            ("[a-z-]", r"^(?s:[a-z\-])$"),
+            ("[-+.]", r"^(?s:[\-\+\.])$"),
+            ("[a&&b--c~~d[]", r"^(?s:[a\&\&b-\-c\~\~d\[])$"),
+            ("[]a]", r"^(?s:[\]a])$"),
+            ("a]<", r"^(?s:a\]<)$"),
+            ("(?i:a)", r"^(?s:(?:?i\:a))$"),
+        ] {
+            assert_eq!(expression(pattern, Some('\\')).unwrap(), expected, "{pattern}");
+        }
+        assert_eq!(expression("a!%%", Some('!')).unwrap(), r"^(?s:a\%.*)$");
+        assert_eq!(expression(r"a\", None).unwrap(), r"^(?s:a\\)$");
+        for pattern in [r"a\", "[a", "[a-", "[[:alpha:]", r"[a\"] {
+            assert_eq!(expression(pattern, Some('\\')), None, "{pattern}");
+        }
+    }
+}
