@@ -7,6 +7,8 @@ use std::path::Path;
 
 use duramen::{Error, Micros, Result};
 
+use crate::interruption::Interruption;
+
 /// Whether `path` means standard input.
 fn is_standard_input(path: &Path) -> bool {
     path == Path::new("-")
@@ -162,17 +164,25 @@ impl<R: BufRead> BufRead for Unmarked<R> {
     }
 }
 
-/// A line, or several, read piece by piece, without the end of the last one.
+/// A line, or several, read piece by piece, without the end of the last one. Line ends that became
+/// CRLF on the way through other programs are read as the line feeds that they were.
 pub(crate) struct LongLine<'l> {
     lines: &'l mut dyn BufRead,
     /// How many lines are left.
     left: usize,
+    /// A carriage return was read, which belongs to the end of the line if that comes next.
+    has_return: bool,
+    interruption: &'l Interruption,
 }
 
 impl<'l> LongLine<'l> {
-    /// The next ones of some lines, so many.
-    pub(crate) fn new(lines: &'l mut dyn BufRead, count: usize) -> Self {
-        Self { lines, left: count }
+    /// The next ones of some lines, so many; reading them fails after Ctrl-C.
+    pub(crate) fn new(
+        lines: &'l mut dyn BufRead,
+        count: usize,
+        interruption: &'l Interruption,
+    ) -> Self {
+        Self { lines, left: count, has_return: false, interruption }
     }
 
     /// Passes over what was not read of it.
@@ -183,23 +193,40 @@ impl<'l> LongLine<'l> {
 
 impl Read for LongLine<'_> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        if self.left == 0 || buf.is_empty() {
-            return Ok(0);
+        while self.left > 0 && !buf.is_empty() {
+            if self.interruption.is_asked() {
+                return Err(io::Error::other("interrupted"));
+            }
+            let ahead = self.lines.fill_buf()?;
+            if ahead.is_empty() {
+                self.left = 0;
+            }
+            if std::mem::take(&mut self.has_return) && ahead.first() != Some(&b'\n') {
+                buf[0] = b'\r';
+                return Ok(1);
+            }
+            let ahead = &ahead[..ahead.len().min(buf.len())];
+            let end = ahead.iter().position(|byte| *byte == b'\n');
+            let text = &ahead[..end.unwrap_or(ahead.len())];
+            let consumed = text.len() + usize::from(end.is_some());
+            let line = text.strip_suffix(b"\r").unwrap_or(text);
+            let mut read = line.len();
+            buf[..read].copy_from_slice(line);
+            if end.is_some() {
+                self.left -= 1;
+                if self.left > 0 {
+                    buf[read] = b'\n';
+                    read += 1;
+                }
+            } else {
+                self.has_return = line.len() < text.len();
+            }
+            self.lines.consume(consumed);
+            if read > 0 {
+                return Ok(read);
+            }
         }
-        let ahead = self.lines.fill_buf()?;
-        let ahead = &ahead[..ahead.len().min(buf.len())];
-        let end = ahead.iter().position(|byte| *byte == b'\n');
-        let is_last = self.left == 1;
-        let read = end.map_or(ahead.len(), |end| end + usize::from(!is_last));
-        buf[..read].copy_from_slice(&ahead[..read]);
-        let consumed = read + usize::from(end.is_some() && is_last);
-        if end.is_some() {
-            self.left -= 1;
-        } else if read == 0 {
-            self.left = 0;
-        }
-        self.lines.consume(consumed);
-        Ok(read)
+        Ok(0)
     }
 }
 
@@ -246,26 +273,50 @@ pub(crate) fn open(path: &Path) -> Result<File> {
 mod tests {
     use super::*;
 
+    /// So many of the next lines, read in pieces.
+    fn next(lines: &mut dyn BufRead, count: usize, piece: usize) -> String {
+        let interruption = Interruption::default();
+        let (mut line, mut text) = (LongLine::new(lines, count, &interruption), Vec::new());
+        let mut piece = vec![0; piece];
+        loop {
+            match line.read(&mut piece).unwrap() {
+                0 => return String::from_utf8(text).unwrap(),
+                read => text.extend_from_slice(&piece[..read]),
+            }
+        }
+    }
+
     #[test]
     fn a_long_line_ends_where_it_ends() {
         let mut lines = BufReader::with_capacity(3, &b"[1,\"a\"]\n\n2\nlast"[..]);
-        let mut read = || {
-            let (mut line, mut text) = (LongLine::new(&mut lines, 1), String::new());
-            line.read_to_string(&mut text).unwrap();
-            line.end().unwrap();
-            text
-        };
+        let mut read = || next(&mut lines, 1, 16);
         assert_eq!([read(), read(), read(), read(), read()], ["[1,\"a\"]", "", "2", "last", ""]);
         let mut lines = BufReader::with_capacity(3, &b"passed over\nnext"[..]);
-        LongLine::new(&mut lines, 1).end().unwrap();
+        LongLine::new(&mut lines, 1, &Interruption::default()).end().unwrap();
         assert_eq!(io::read_to_string(lines).unwrap(), "next");
         let mut lines = BufReader::with_capacity(3, &b"one\n\nthree\nfour"[..]);
-        let mut read = |count| {
-            let (mut line, mut text) = (LongLine::new(&mut lines, count), String::new());
-            line.read_to_string(&mut text).unwrap();
-            text
-        };
+        let mut read = |count| next(&mut lines, count, 16);
         assert_eq!([read(2), read(3), read(2)], ["one\n", "three\nfour", ""]);
+    }
+
+    #[test]
+    fn a_long_line_has_no_carriage_return_of_its_end() {
+        for (capacity, piece) in (1..8).flat_map(|size| (1..8).map(move |other| (size, other))) {
+            let text = &b"one\r\n\r\nt\ro\r\r\nlast\r"[..];
+            let mut lines = BufReader::with_capacity(capacity, text);
+            let mut read = |count| next(&mut lines, count, piece);
+            assert_eq!([read(2), read(1), read(1)], ["one\n", "t\ro\r", "last\r"]);
+        }
+    }
+
+    /// Ctrl-C once was not seen until the end of a line that was passed over.
+    #[test]
+    fn a_long_line_that_is_passed_over_can_be_left() {
+        let mut lines = BufReader::new(io::repeat(b'1').take(1 << 30));
+        let interruption = Interruption::default();
+        interruption.flag().store(true, std::sync::atomic::Ordering::Relaxed);
+        LongLine::new(&mut lines, 1, &interruption).end().unwrap_err();
+        assert!(lines.into_inner().limit() > 1 << 29);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use signal_hook::flag;
 static ASKED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
 /// Whether the user asked to stop.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Interruption {
     asked: Arc<AtomicBool>,
 }

@@ -335,6 +335,11 @@ impl Engine {
         self.view().store.infos().iter().map(crate::segment::SegmentInfo::file_bytes).sum()
     }
 
+    /// The highest number that a segment was given; 0 if there never was one.
+    pub(crate) fn last_segment(&self) -> u64 {
+        self.manifest.lock().next_segment.saturating_sub(1)
+    }
+
     /// The time now, not before the last commit.
     pub(crate) fn now(&self) -> Micros {
         self.clock().now().max(self.last_timestamp())

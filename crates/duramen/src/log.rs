@@ -3,10 +3,10 @@
 use std::str::FromStr;
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::fmt::temporal::Pieces;
 use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
 
 use crate::content_hash::ContentHash;
 use crate::error::{Error, ErrorKind, Result};
@@ -51,7 +51,8 @@ pub enum Moment {
 }
 
 /// Digits alone are a revision. A time is in RFC 3339 form; it is UTC if it names no zone, and
-/// 00:00 if it is a date alone. The last hours of the year 9999 are the last time there is.
+/// 00:00 if it is a date alone. A zone in brackets (RFC 9557) says the offset, or has to agree with
+/// it. The last hours of the year 9999 are the last time there is.
 ///
 /// ```
 /// use duramen::{Micros, Moment, Revision};
@@ -72,12 +73,16 @@ impl FromStr for Moment {
         if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
             return Ok(Self::Revision(Revision(text.parse().unwrap_or(u64::MAX))));
         }
-        let zoned = || text.parse::<DateTime>().ok()?.to_zoned(TimeZone::UTC).ok();
-        let timestamp = text
-            .parse()
-            .ok()
-            .or_else(|| zoned().map(|zoned| zoned.timestamp()))
-            .or_else(|| is_beyond(text).then_some(Timestamp::MAX));
+        // A timestamp and a local time would pass over the zone that is named in brackets.
+        let timestamp = if text.contains('[') {
+            text.parse().ok().map(|zoned: Zoned| zoned.timestamp())
+        } else {
+            let zoned = || text.parse::<DateTime>().ok()?.to_zoned(TimeZone::UTC).ok();
+            text.parse()
+                .ok()
+                .or_else(|| zoned().map(|zoned| zoned.timestamp()))
+                .or_else(|| is_beyond(text).then_some(Timestamp::MAX))
+        };
         let time = timestamp.map(|time: Timestamp| Self::Time(Micros(time.as_microsecond())));
         time.ok_or_else(|| {
             let message = format!(
@@ -269,6 +274,25 @@ mod tests {
         assert!(micros("9999-12-30") < last);
         for text in ["9999-12-32", "10000-01-01", "9999-12-31T25:00:00Z", "9999"] {
             assert!(!matches!(text.parse(), Ok(Moment::Time(_))), "{text}");
+        }
+    }
+    /// The zone was passed over, and the time taken for one of UTC.
+    #[test]
+    fn a_zone_in_brackets_says_the_offset_or_agrees_with_it() {
+        let moment = |text: &str| text.parse::<Moment>().ok();
+        let utc = moment("2024-06-30T22:00:00Z");
+        assert!(utc.is_some());
+        for text in [
+            "2024-07-01T00:00:00[Europe/Berlin]",
+            "2024-07-01T00:00:00+02:00[Europe/Berlin]",
+            "2024-07-01[Europe/Berlin]",
+            "2024-06-30T22:00:00Z[Europe/Berlin]",
+        ] {
+            assert_eq!(moment(text), utc, "{text}");
+        }
+        for text in ["2024-07-01T00:00:00+05:00[Europe/Berlin]", "2024-07-01T00:00:00[Nowhere/At]"]
+        {
+            assert_eq!(moment(text), None, "{text}");
         }
     }
 }

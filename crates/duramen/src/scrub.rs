@@ -98,6 +98,9 @@ impl Database {
     ///
     /// `progress` is called behind each block and may stop it; then the report says where to go on.
     ///
+    /// # Errors
+    /// `NotFound` if no segment ever had the number of the one to begin with, or a higher one.
+    ///
     /// ```
     /// use std::ops::ControlFlow;
     /// use duramen::{CommitOptions, Database, ScrubOptions};
@@ -114,6 +117,7 @@ impl Database {
         options: &ScrubOptions,
         progress: &mut dyn FnMut(ScrubProgress) -> ControlFlow<()>,
     ) -> Result<ScrubReport> {
+        check_place(options.from, self.engine.last_segment())?;
         let mut scrub = Scrub {
             engine: &self.engine,
             bytes_per_second: options.bytes_per_second,
@@ -127,6 +131,23 @@ impl Database {
         scrub.journal()?;
         Ok(scrub.report)
     }
+}
+
+/// Refuses a place behind all segments that there ever were. One whose segment was merged into
+/// another since is before that one.
+fn check_place(from: ScrubPosition, last: u64) -> Result<()> {
+    if from.segment <= last {
+        return Ok(());
+    }
+    let are = match last {
+        0 => "there is none yet".to_owned(),
+        _ => format!("the last one that was made is {last}"),
+    };
+    let message = format!(
+        "there never was a segment {}: {are}; go on where a scrub was stopped, or begin anew",
+        from.segment
+    );
+    Err(Error::new(ErrorKind::NotFound, message))
 }
 
 /// A scrub on its way.

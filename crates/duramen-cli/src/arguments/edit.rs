@@ -2,7 +2,8 @@
 
 use clap::Args;
 use duramen::{
-    BulkOptions, CommitOptions, Committed, Database, Document, ErrorKind, Revision, Transaction,
+    BulkOptions, CommitOptions, Committed, Database, Document, ErrorKind, Micros, Revision,
+    Transaction,
 };
 
 use super::WriteDatabase;
@@ -185,19 +186,32 @@ pub(crate) fn head(database: &Database, name: &str) -> duramen::Result<Option<Re
 pub(crate) struct CommitArguments {
     #[command(flatten)]
     note: Note,
-    /// When the revision was made, if not now: after the revision before it, to load old history
-    #[arg(long, value_name = "TIME")]
-    timestamp: Option<String>,
+    #[command(flatten)]
+    made: Made,
     /// Fail unless the newest revision is this one; 0 means that there is none yet
-    #[arg(long, value_name = "REVISION")]
+    #[arg(long, value_name = "REVISION", allow_negative_numbers = true)]
     expect_revision: Option<u64>,
 }
 
 impl CommitArguments {
     pub(crate) fn options(&self) -> Result<CommitOptions> {
-        let timestamp = self.timestamp.as_deref().map(moment::parse_time).transpose()?;
+        let timestamp = self.made.timestamp()?;
         let expect_revision = self.expect_revision.map(Revision);
         Ok(CommitOptions { timestamp, expect_revision, ..self.note.options() })
+    }
+}
+
+/// When.
+#[derive(Debug, Args)]
+pub(crate) struct Made {
+    /// When the revision was made, if not now: after the revision before it, to load old history
+    #[arg(long, value_name = "TIME")]
+    timestamp: Option<String>,
+}
+
+impl Made {
+    pub(crate) fn timestamp(&self) -> duramen::Result<Option<Micros>> {
+        self.timestamp.as_deref().map(moment::parse_time).transpose()
     }
 }
 

@@ -9,7 +9,7 @@ use crate::{Result, moment};
 #[derive(Debug, Args)]
 pub(crate) struct At {
     /// As of this revision, time or tag; a date alone is 00:00 UTC of that day
-    #[arg(long, value_name = "REVISION|TIME|TAG")]
+    #[arg(long, value_name = "REVISION|TIME|TAG", allow_negative_numbers = true)]
     at: Option<String>,
 }
 

@@ -28,14 +28,22 @@ pub(crate) fn read(text: &str) -> Result<Vec<u8>> {
     })
 }
 
+/// How many characters of a value a message shows.
+const SHOWN_MAX: usize = 60;
+
 /// Most values that are no JSON are text whose quotes the shell has eaten.
 pub(crate) fn hint(error: Error, value: &[u8]) -> Error {
     let is_json = serde_json::from_slice::<IgnoredAny>(value).is_ok();
     if error.kind() != ErrorKind::Invalid || is_json {
         return error;
     }
-    let quoted = serde_json::Value::from(String::from_utf8_lossy(value)).to_string();
-    let quoted = quoted.replace('\'', r"'\''");
+    let mut shown = String::from_utf8_lossy(value).into_owned();
+    let end = shown.char_indices().nth(SHOWN_MAX).map(|(end, _)| end);
+    if let Some(end) = end {
+        shown.truncate(end);
+        shown.push_str(" ...");
+    }
+    let quoted = serde_json::Value::from(shown).to_string().replace('\'', r"'\''");
     let message =
         format!("the value is not JSON: {error}; to give it as a string write '{quoted}'");
     Error::new(ErrorKind::Invalid, message)
@@ -52,5 +60,14 @@ mod tests {
         assert_eq!(hint(error(), b"red").message(), expected);
         assert!(hint(error(), b"it's").message().ends_with(r#"write '"it'\''s"'"#));
         assert_eq!(hint(error(), b"1").message(), "column 1");
+    }
+
+    /// All of it once was shown.
+    #[test]
+    fn a_long_value_is_shown_by_its_beginning() {
+        let (error, value) = (Error::new(ErrorKind::Invalid, "column 1"), "\u{e9}".repeat(61));
+        let error = hint(error, value.as_bytes());
+        let expected = format!("write '\"{} ...\"'", "\u{e9}".repeat(60));
+        assert!(error.message().ends_with(&expected), "{error}");
     }
 }

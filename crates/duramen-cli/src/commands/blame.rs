@@ -36,7 +36,7 @@ pub(crate) struct Blame {
     #[command(flatten)]
     at: At,
     /// List values down to this many levels below the place
-    #[arg(long, value_name = "LEVELS")]
+    #[arg(long, value_name = "LEVELS", allow_negative_numbers = true)]
     depth: Option<usize>,
     /// Look past moves and new names: who set the value where it was before?
     #[arg(long)]

@@ -42,7 +42,7 @@ pub(crate) struct Diff {
     #[arg(long, value_name = "POINTER")]
     path: Option<String>,
     /// Tell changes down to this many levels; below that the whole value there is replaced
-    #[arg(long, value_name = "LEVELS")]
+    #[arg(long, value_name = "LEVELS", allow_negative_numbers = true)]
     depth: Option<usize>,
     /// Count the changes, in all and by the members they are in
     #[arg(long, conflicts_with = "patch")]

@@ -64,15 +64,25 @@ impl<'a> Lines<'a> {
         Ok(Self { path, content: input::lines(path)?, number: 0, line: Vec::new() })
     }
 
-    /// Reads the next line; none at the end.
-    fn next(&mut self) -> duramen::Result<Option<DumpLine>> {
+    /// Reads the next line; whether there is one.
+    fn read(&mut self) -> duramen::Result<bool> {
         self.line.clear();
         self.number += 1;
         let length = self.content.read_until(b'\n', &mut self.line);
-        if length.map_err(|error| input::failure(self.path, error))? == 0 {
+        Ok(length.map_err(|error| input::failure(self.path, error))? > 0)
+    }
+
+    /// The next line; none at the end.
+    fn next(&mut self) -> duramen::Result<Option<DumpLine>> {
+        if !self.read()? {
             return Ok(None);
         }
-        let line = dump_line::parse(&self.line).map_err(|error| self.in_context(error))?;
+        // What has no end in its first line need not be a dump.
+        let is_cut = self.number > 1 && !self.line.ends_with(b"\n");
+        let line = dump_line::parse(&self.line).map_err(|error| match error.kind() {
+            ErrorKind::Invalid if is_cut => self.cut("it ends within this line"),
+            _ => self.in_context(error),
+        })?;
         Ok(Some(line))
     }
 
@@ -82,6 +92,10 @@ impl<'a> Lines<'a> {
 
     fn invalid(&self, message: &str) -> Failure {
         self.in_context(Error::new(ErrorKind::Invalid, message)).into()
+    }
+
+    fn cut(&self, message: &str) -> Error {
+        self.in_context(Error::new(ErrorKind::Corrupt, format!("the dump was cut: {message}")))
     }
 
     /// Loads all of them up to the last one, which is given back.
@@ -99,8 +113,7 @@ impl<'a> Lines<'a> {
                 return Err(interrupted());
             }
             let Some(line) = line else {
-                let message = "the dump was cut: the last line, with the SHA-256, is missing";
-                return Err(self.invalid(message));
+                return Err(self.cut("the last line, with the SHA-256, is missing").into());
             };
             if let Some(name) = document.take() {
                 let facts = match &line {
@@ -144,7 +157,7 @@ impl<'a> Lines<'a> {
         self.number += count as u64;
         let bar = progress::text("loading", None);
         let mut tell = bulk::tell(&bar, interruption);
-        let mut lines = LongLine::new(&mut *self.content, count);
+        let mut lines = LongLine::new(&mut *self.content, count, interruption);
         let pushed = load.push_long(revision, &mut lines, &mut tell);
         bar.finish_and_clear();
         // What comes through a pipe is cut by Ctrl-C as well.
@@ -154,10 +167,10 @@ impl<'a> Lines<'a> {
     }
 
     fn end(&mut self, summary: Summary) -> Result<Summary> {
-        match self.next()? {
-            None => Ok(summary),
-            Some(_) => Err(self.invalid("something stands behind the end of the dump")),
+        if self.read()? {
+            return Err(self.invalid("something stands behind the end of the dump"));
         }
+        Ok(summary)
     }
 }
 

@@ -35,7 +35,7 @@ pub(crate) struct Log {
     #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
     limit: Option<usize>,
     /// Only revisions before this one: the next page
-    #[arg(long, value_name = "REVISION")]
+    #[arg(long, value_name = "REVISION", allow_negative_numbers = true)]
     before: Option<u64>,
     /// Only this revision, time or tag, and later ones
     #[arg(long, value_name = "REVISION|TIME|TAG")]

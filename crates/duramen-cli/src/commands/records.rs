@@ -98,18 +98,26 @@ struct CollectionAt {
     #[command(flatten)]
     collection: ReadCollection,
     /// As of this revision of the collection, time or tag
-    #[arg(long, value_name = "REVISION|TIME|TAG")]
+    #[arg(long, value_name = "REVISION|TIME|TAG", allow_negative_numbers = true)]
     at: Option<String>,
 }
 
 impl CollectionAt {
     fn open(&self, session: &Session) -> Result<CollectionSnapshot> {
+        Ok(self.with_collection(session)?.1)
+    }
+
+    /// The same, and the collection that it is of.
+    fn with_collection(&self, session: &Session) -> Result<(Collection, CollectionSnapshot)> {
         let collection = self.collection.open(session)?;
-        let Some(text) = &self.at else { return Ok(collection.head()?) };
-        Ok(match moment::point(collection.document(), text)? {
-            Moment::Revision(revision) => collection.at(revision)?,
-            Moment::Time(time) => collection.at_time(time)?,
-        })
+        let snapshot = match &self.at {
+            None => collection.head()?,
+            Some(text) => match moment::point(collection.document(), text)? {
+                Moment::Revision(revision) => collection.at(revision)?,
+                Moment::Time(time) => collection.at_time(time)?,
+            },
+        };
+        Ok((collection, snapshot))
     }
 
     /// The same, and as the document that it is.

@@ -16,7 +16,7 @@ const EXAMPLES: &str = "\
 Examples:
   duramen restore /backups/shop restored.duramen
   duramen restore /backups/shop before.duramen --at 2024-05-01T12:30:00Z
-  duramen restore /backups/shop before.duramen --at 417
+  duramen restore /backups/shop before.duramen --at c417
 
 Every byte is compared with what the backup says it was. With --at the database ends with that
 commit, or with the last one at or before that time; what came later is not in it. `duramen stat`
@@ -34,7 +34,7 @@ pub(crate) struct Restore {
     #[arg(value_name = "DB", value_hint = ValueHint::DirPath)]
     database: PathBuf,
     /// As of this commit or time; the end of the newest backup if not given
-    #[arg(long, value_name = "COMMIT|TIME")]
+    #[arg(long, value_name = "COMMIT|TIME", allow_negative_numbers = true)]
     at: Option<String>,
 }
 
@@ -59,12 +59,15 @@ impl Restore {
 }
 
 fn parse(text: &str) -> Result<RestorePoint> {
+    if let Some(Ok(number)) = text.strip_prefix('c').map(str::parse::<u64>) {
+        return Ok(RestorePoint::Commit(CommitSequence(number)));
+    }
     match moment::parse(text) {
         Some(Moment::Revision(number)) => Ok(RestorePoint::Commit(CommitSequence(number.0))),
         Some(Moment::Time(time)) => Ok(RestorePoint::Time(time)),
         _ => {
             let message = format!(
-                "{text:?} is neither the number of a commit nor a time, such as \
+                "{text:?} is neither a commit, such as c417 or 417, nor a time, such as \
                  2024-05-01T12:30:00Z"
             );
             Err(Error::new(ErrorKind::Invalid, message).into())

@@ -35,7 +35,7 @@ pub(crate) struct Scrub {
     #[command(flatten)]
     database: ReadDatabase,
     /// Megabytes read a second at most; 0 is as fast as possible
-    #[arg(long, value_name = "MB", default_value_t = DEFAULT_RATE)]
+    #[arg(long, value_name = "MB", default_value_t = DEFAULT_RATE, allow_negative_numbers = true)]
     rate: u64,
     /// Go on where an earlier scrub was stopped
     #[arg(long, value_name = "SEGMENT:BLOCK", default_value_t, hide_default_value = true)]

@@ -186,7 +186,10 @@ impl SeriesAt {
         // A name of then may be that of another series now, or of none.
         Ok(match self.at.at {
             None => database.series(&self.name)?.snapshot(),
-            Some(_) => self.at.of(&database)?.series(&self.name)?,
+            Some(when) => {
+                let found = self.at.of(&database)?.series(&self.name);
+                found.map_err(|error| self.not_then(error, &database, when))?
+            }
         })
     }
 
@@ -200,6 +203,24 @@ impl SeriesAt {
         let database = self.database.open(session)?;
         check_commit(&database, sequence)?;
         Ok(database.snapshot_at(sequence).series(&self.name)?)
+    }
+
+    /// The error for a series that was not there at a moment: whether one has the name now.
+    fn not_then(&self, error: Error, database: &Database, when: When) -> Error {
+        let (ErrorKind::NotFound, Ok(now)) = (error.kind(), database.series(&self.name)) else {
+            return error;
+        };
+        let name = &self.name;
+        let when = match when {
+            When::Commit(sequence) => format!("c{sequence}"),
+            When::Time(time) => time_text(time),
+        };
+        let created = time_text(now.info().created);
+        let message = format!(
+            "there was no series {name:?} as of {when}: the one that has this name now was made at \
+             {created}"
+        );
+        Error::new(ErrorKind::NotFound, message)
     }
 }
 

@@ -398,13 +398,7 @@ impl DatabaseSnapshot {
     pub fn find_series(&self, filter: &crate::SeriesFilter) -> Result<Vec<SeriesInfo>> {
         let view = self.engine.view();
         let (tags, head) = view.series_tags(self.sequence)?;
-        let mut found = Vec::new();
-        for (name, entry) in names::like((&tags, head), filter.name_pattern())? {
-            let info = tags::read(&tags, (&name, entry), head)?;
-            if filter.takes(&info.definition) {
-                found.push(info);
-            }
-        }
-        Ok(found)
+        let found = names::like((&tags, head), filter.name_pattern())?;
+        names::read((&tags, head), &found, filter)
     }
 }

@@ -12,18 +12,23 @@ use memchr::memmem::Finder;
 use crate::error::Result;
 use crate::limits::ROW_GROUP_SLOTS;
 use crate::node::{NodeId, PathId};
-use crate::series::filter::NamePattern;
+use crate::series::definition::SeriesInfo;
+use crate::series::filter::{NamePattern, SeriesFilter};
 use crate::series::many::on_all_processors;
 use crate::series::tags;
 use crate::tree::Tree;
 use crate::tree::data::node;
 use crate::tree::group::{GroupId, SLOTS, locate};
+use crate::tree::stored_records::RecordBatch;
 
 /// Names of one beginning that are looked for in the index: of more, all are gone through.
 const BEGUN_MAX: usize = if cfg!(test) { 7 } else { 4_096 };
 
 /// Row groups that one thread goes through sooner than another one has begun.
 const GROUPS_TOGETHER: usize = if cfg!(test) { 1 } else { 8 };
+
+/// Entries that one thread reads together.
+const ENTRIES_TOGETHER: usize = if cfg!(test) { 3 } else { 128 };
 
 /// A name with its entry.
 pub(crate) type Named = (String, NodeId);
@@ -57,6 +62,40 @@ pub(crate) fn like((tags, revision): (&Tree, u32), pattern: NamePattern<'_>) -> 
     found.sort_by(|one, other| one.0.cmp(&other.0));
     found.dedup_by_key(|(_, entry)| *entry);
     Ok(found)
+}
+
+/// What the catalogue says of the series of some names, which are there as of the revision, as far
+/// as a filter lets them through, in the order of the names. They are read by their columns, in the
+/// order in which they lie there.
+pub(crate) fn read(
+    (tags, revision): (&Tree, u32),
+    names: &[Named],
+    filter: &SeriesFilter,
+) -> Result<Vec<SeriesInfo>> {
+    let mut places: Vec<usize> = (0..names.len()).collect();
+    places.sort_unstable_by_key(|place| names[*place].1.ordinal());
+    let together: Vec<&[usize]> = places.chunks(ENTRIES_TOGETHER).collect();
+    let read = on_all_processors(&together, |places| {
+        let path = names[places[0]].1.path();
+        let ordinals = places.iter().map(|place| names[*place].1.ordinal().0).collect();
+        let (mut batch, mut left) = (RecordBatch::of_entries(path, ordinals), places.len());
+        let mut taken = Vec::new();
+        while let Some((at, record)) = batch.next((tags, revision))? {
+            let place = places[at];
+            let info = SeriesInfo::from_json(&names[place].0, record.json.as_bytes())?;
+            left -= 1;
+            if filter.takes(&info.definition) {
+                taken.push((place, info));
+            }
+        }
+        if left > 0 {
+            return Err(tags::wrong(&format!("{left} names without what they stand for")));
+        }
+        Ok(taken)
+    })?;
+    let mut read: Vec<(usize, SeriesInfo)> = read.into_iter().flatten().collect();
+    read.sort_unstable_by_key(|(place, _)| *place);
+    Ok(read.into_iter().map(|(_, info)| info).collect())
 }
 
 /// The series that there are in a state of the catalogue, by row groups.

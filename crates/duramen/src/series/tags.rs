@@ -303,7 +303,7 @@ fn member(tags: &Tree, name: &[u8], revision: u32) -> Result<Option<NodeId>> {
     })
 }
 
-fn wrong(what: &str) -> Error {
+pub(super) fn wrong(what: &str) -> Error {
     let message = format!("the catalogue of the series has {what}, which it cannot have");
     Error::new(ErrorKind::Corrupt, message)
 }

@@ -151,6 +151,10 @@ impl Transaction {
         if tags::has(&writer.tree, to, writer.revision)? {
             let tree = Arc::clone(&writer.tree);
             self.wait_published(&tree)?;
+            if from == to {
+                let message = format!("the series {to:?} has that name already: use another one");
+                return Err(Error::new(ErrorKind::Conflict, message));
+            }
             return Err(taken("series", to));
         }
         self.aim = Aim::Adding;

@@ -54,6 +54,8 @@ pub(crate) struct StoredRecord<'t> {
 /// Records by their ordinals, read ahead as they are asked for one by one.
 #[derive(Debug, Default)]
 pub(crate) struct RecordBatch {
+    /// The path of the records, unless they are entries of the root.
+    path: Option<PathId>,
     ordinals: Vec<u64>,
     read: Vec<Read>,
     /// The keys and the texts of those that are at hand.
@@ -93,6 +95,11 @@ impl RecordBatch {
         let mut batch = Self { has_keys, ..Self::default() };
         batch.begin(ordinals);
         batch
+    }
+
+    /// Objects with some ordinals that are entries of a map at any place: those of a path.
+    pub(crate) fn of_entries(path: PathId, ordinals: Vec<u64>) -> Self {
+        Self { path: Some(path), ..Self::new(ordinals, false) }
     }
 
     /// Goes on with the records with other ordinals.
@@ -175,7 +182,8 @@ impl RecordBatch {
         // Where they begin anew, others are locked.
         let together = places.chunk_by(|a, b| a <= b);
         for places in together.flat_map(|together| together.chunks(LOCKED_RECORDS_MAX)) {
-            let of = Locked { tree, places, revision, has_keys: self.has_keys };
+            let (path, has_keys) = (self.path, self.has_keys);
+            let of = Locked { tree, path, places, revision, has_keys };
             text = of.read((text, &mut left), &mut self.read[at..])?;
             if left == 0 {
                 break;
@@ -218,6 +226,8 @@ fn place_of(number: u64) -> usize {
 /// Some records, their ordinals rising.
 struct Locked<'t> {
     tree: &'t Tree,
+    /// Their path, unless they are entries of the root.
+    path: Option<PathId>,
     /// Their ordinals, each with its place.
     places: &'t [u64],
     revision: u32,
@@ -268,7 +278,7 @@ impl Locked<'_> {
     /// Looks at them under the lock, those left out that were seen before.
     fn look(&self, data: &TreeData, seen: &mut Seen<'_>) -> Result<Option<PathId>, Fault> {
         data.kept.check(self.revision).map_err(Fault::Error)?;
-        let Some(path) = data.schema.path(ROOT).entry else { return Ok(None) };
+        let Some(path) = self.path.or(data.schema.path(ROOT).entry) else { return Ok(None) };
         let space = data.schema.path(path).space;
         let version = data.schema.field(path, VERSION_FIELD);
         let row_of = |place: u64| locate(split(place).0);

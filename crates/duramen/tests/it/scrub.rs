@@ -101,6 +101,17 @@ fn a_scrub_that_is_stopped_goes_on_where_it_was() {
     assert_eq!(error.kind(), ErrorKind::Invalid);
 }
 
+/// It once read nothing and found no damage.
+#[test]
+fn a_scrub_does_not_begin_behind_all_segments() {
+    let (files, _) = database();
+    let db = open(&device_of(&files, ("", &[])), true).unwrap();
+    let from = ScrubPosition { segment: 999, block: 0 };
+    let error = db.scrub(&ScrubOptions { from, ..FAST }, &mut go_on).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert!(error.message().starts_with("there never was a segment 999: the last one"), "{error}");
+}
+
 #[test]
 fn what_a_purge_of_another_replaces_is_no_damage() {
     let device = MemoryDevice::new();

@@ -103,7 +103,7 @@ fn push_long(
 ) -> EngineResult<bool> {
     let bar = progress::text("importing", None);
     let mut tell = bulk::tell(&bar, interruption);
-    let mut line = LongLine::new(lines, revision.long_texts());
+    let mut line = LongLine::new(lines, revision.long_texts(), interruption);
     let made = import.push_long(revision, &mut line, &mut tell);
     bar.finish_and_clear();
     let made = made?;

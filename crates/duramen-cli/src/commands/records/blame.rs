@@ -29,7 +29,7 @@ pub(super) struct Blame {
     #[arg(value_name = "KEY", allow_negative_numbers = true)]
     key: String,
     /// List values down to this many levels below the record
-    #[arg(long, value_name = "LEVELS")]
+    #[arg(long, value_name = "LEVELS", allow_negative_numbers = true)]
     depth: Option<usize>,
 }
 

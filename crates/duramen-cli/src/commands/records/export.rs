@@ -24,7 +24,8 @@ Examples:
 
 Each record comes with its key as the member _key, as an import takes it. A CSV has a column for
 each field that any record has, $._key for one that is called as the key; what is no text or number
-stands in it as JSON.";
+stands in it as JSON. Records read back from NDJSON are the same; those read back from a CSV may be
+others: texts like 1 or true become numbers and booleans, and empty texts are as missing members.";
 
 /// Write the records of a collection to a file
 #[derive(Debug, Args)]

@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::CollectionAt;
+use crate::commands::log::Beginning;
 use crate::exit::Success;
 use crate::output::{Output, Palette, Record, one_line, shortened};
 use crate::session::Session;
@@ -20,7 +21,8 @@ Examples:
   duramen records history shop.duramen players ann --at 2024-05-01 --json
 
 A line is the collection's revision, its time, the record's version, the record as of then, and in
-brackets what changed in it: JSON Pointers that begin at the record, nothing where it was new.";
+brackets what changed in it: JSON Pointers that begin at the record, nothing where it was new. If
+earlier versions were dropped the last line tells so.";
 
 /// List the versions of a record, newest first
 #[derive(Debug, Args)]
@@ -38,13 +40,26 @@ pub(super) struct History {
 
 impl History {
     pub(super) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
-        let records = self.collection.open(session)?;
+        let (collection, records) = self.collection.with_collection(session)?;
         let key = records.key_kind().parse(&self.key)?;
-        for version in records.history(key)?.take(self.limit.unwrap_or(usize::MAX)) {
-            output.record(&Line::new(version?)?)?;
+        let mut history = records.history(key)?;
+        let mut is_cut = false;
+        for version in history.by_ref().take(self.limit.unwrap_or(usize::MAX)) {
+            let version = version?;
+            is_cut = begins_later(&version);
+            output.record(&Line::new(version)?)?;
+        }
+        // Said at the end of the history, not at that of a page of it.
+        if is_cut && !output.style.json && history.next().is_none() {
+            Beginning::tell(collection.document().first_revision()?, output)?;
         }
         Ok(Success::Done)
     }
+}
+
+/// Whether there were versions of the record before this one. How many were purged is not known.
+fn begins_later(version: &RecordVersion) -> bool {
+    version.record.as_ref().map_or(!version.is_purged, |record| record.version > 1)
 }
 
 #[derive(Debug, Serialize)]

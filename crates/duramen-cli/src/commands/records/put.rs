@@ -8,7 +8,8 @@ use serde::Serialize;
 
 use super::WriteCollection;
 use crate::Result;
-use crate::arguments::value::{ValueText, hint};
+use crate::arguments::edit::Made;
+use crate::arguments::value::ValueText;
 use crate::exit::Success;
 use crate::output::{Output, Palette, Record, one_line};
 use crate::session::Session;
@@ -18,6 +19,7 @@ Examples:
   duramen records put shop.duramen players ann '{\"score\":3}'
   duramen records put shop.duramen players ann '{\"score\":4}' --expect-version 1
   duramen records put shop.duramen players ann '{\"team\":\"red\"}' --merge
+  duramen records put shop.duramen archive ann '{\"score\":1}' --timestamp 2023-11-05
   duramen records put shop.duramen orders 17 - --keys u64 < order.json
 
 Only fields that differ are committed; a record that is the same keeps its version. A collection
@@ -29,6 +31,8 @@ that is missing is made, with keys of the type that --keys names.";
 pub(super) struct Put {
     #[command(flatten)]
     collection: WriteCollection,
+    #[command(flatten)]
+    made: Made,
     /// The record's key
     #[arg(value_name = "KEY", allow_hyphen_values = true)]
     key: String,
@@ -39,6 +43,7 @@ pub(super) struct Put {
     new: bool,
     /// Fail unless the record is at this version
     #[arg(long, value_name = "VERSION", conflicts_with = "merge")]
+    #[arg(allow_negative_numbers = true)]
     expect_version: Option<u64>,
     /// Change a record that is there: the value is a JSON Merge Patch (RFC 7396)
     #[arg(long)]
@@ -51,11 +56,14 @@ pub(super) struct Put {
 impl Put {
     pub(super) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
         let value = self.value.read()?;
-        if let Some(rehearsal) = self.collection.rehearsal(self.keys)? {
+        let timestamp = self.made.timestamp()?;
+        if let Some(mut rehearsal) = self.collection.rehearsal(self.keys)? {
+            rehearsal.options.timestamp = timestamp;
             let key = rehearsal.keys.parse(&self.key)?;
             rehearsal.make(|to| self.change(to, (rehearsal.name, &key), &value))?;
         }
         let mut writing = self.collection.open_or_create(session, self.keys)?;
+        writing.options.timestamp = timestamp;
         let key = writing.keys.parse(&self.key)?;
         let name = writing.name;
         let committed = writing.commit(|to| self.change(to, (name, &key), &value))?;
@@ -78,13 +86,13 @@ impl Put {
         (name, key): (&str, &Key),
         value: &[u8],
     ) -> Result<()> {
-        let changed = match self.expect_version {
-            Some(expected) => transaction.update_record(name, key, expected, value),
-            None if self.new => transaction.insert_record(name, key, value),
-            None if self.merge => transaction.merge_patch_record(name, key, value),
-            None => transaction.put_record(name, key, value),
-        };
-        Ok(changed.map_err(|error| hint(error, value))?)
+        match self.expect_version {
+            Some(expected) => transaction.update_record(name, key, expected, value)?,
+            None if self.new => transaction.insert_record(name, key, value)?,
+            None if self.merge => transaction.merge_patch_record(name, key, value)?,
+            None => transaction.put_record(name, key, value)?,
+        }
+        Ok(())
     }
 }
 

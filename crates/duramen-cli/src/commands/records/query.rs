@@ -41,6 +41,7 @@ pub(super) struct Query {
     filter: Option<Filter>,
     /// In this order, such as score:desc,name
     #[arg(long, value_name = "PATH[:desc],...")]
+    #[arg(conflicts_with_all = ["count", "distinct", "group"])]
     order: Vec<List<Order>>,
     /// At most this many records, values or groups
     #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
@@ -66,6 +67,7 @@ pub(super) struct Query {
     explain: bool,
     /// Print a page of at most this many, then where the pages beside it are
     #[arg(long, value_name = "COUNT", group = "what", conflicts_with_all = ["limit", "offset"])]
+    #[arg(allow_negative_numbers = true)]
     page_size: Option<usize>,
     /// The page that a cursor printed with another page leads to
     #[arg(long, value_name = "CURSOR", requires = "page_size")]

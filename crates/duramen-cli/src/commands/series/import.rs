@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
-use duramen::{CommitOptions, Database, Error, ErrorKind, ValueType};
+use duramen::{CommitOptions, Database, Error, ErrorKind, Transaction, ValueType};
 use serde::Serialize;
 
 use self::columns::Columns;
@@ -48,6 +48,9 @@ true and false, else string.";
 
 /// Lines between two looks at Ctrl-C and the progress bar.
 const LINES_PER_LOOK: u64 = 4_096;
+
+/// Series that are made together: so only their definitions are in memory at once.
+const SERIES_TOGETHER: usize = 1_024;
 
 /// Bad lines that are told one by one.
 const BAD_LINES_TOLD: u64 = 10;
@@ -153,7 +156,7 @@ impl Import {
         let bad = self.read(&mut *lines, &mut columns)?;
         let database =
             if is_missing { self.database.open_or_create(session)? } else { known.clone() };
-        let imported = commit(&database, &columns, (&self.note.options(), bad))?;
+        let imported = commit(&database, columns, (&self.note.options(), bad))?;
         output.record(&imported)?;
         Ok(Success::Done)
     }
@@ -193,22 +196,32 @@ impl Import {
 /// Makes the series that are new and appends all points, in one commit.
 fn commit(
     database: &Database,
-    columns: &Columns<'_>,
+    columns: Columns<'_>,
     (options, bad): (&CommitOptions, u64),
 ) -> Result<Imported> {
     let mut transaction = database.transaction();
-    let new = columns.new_series();
-    if !new.is_empty() {
-        transaction.create_series_all(&new)?;
-    }
+    let created = create(&mut transaction, &columns)?;
     let (mut points, mut series) = (0, 0);
-    for (name, column) in columns.iter() {
-        transaction.append_points(name, column)?;
+    for (name, column) in columns.into_points() {
+        transaction.append_points(&name, &column)?;
         points += column.len() as u64;
         series += 1;
     }
     let commit = if points > 0 { transaction.commit(options)?.sequence.0 } else { 0 };
-    Ok(Imported { points, series, created: new.len() as u64, bad, commit })
+    Ok(Imported { points, series, created, bad, commit })
+}
+
+/// Makes the series that are new; how many.
+fn create(transaction: &mut Transaction, columns: &Columns<'_>) -> Result<u64> {
+    let (mut created, mut new) = (0, columns.new_series());
+    loop {
+        let together: Vec<_> = new.by_ref().take(SERIES_TOGETHER).collect();
+        if together.is_empty() {
+            return Ok(created);
+        }
+        transaction.create_series_all(&together)?;
+        created += together.len() as u64;
+    }
 }
 
 #[derive(Debug, Serialize)]

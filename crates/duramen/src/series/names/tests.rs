@@ -123,3 +123,57 @@ fn names_of_several_row_groups_are_found_young_and_stored() {
         }
     }
 }
+
+/// What is read together, of places far apart and in another order than that of the names, is what
+/// is read one by one.
+#[test]
+fn series_that_are_read_together_are_those_that_are_read_one_by_one() {
+    let db = Database::memory().unwrap();
+    let definition = |number: usize| {
+        let mut definition = SeriesDefinition::new(ValueType::ALL[number % ValueType::ALL.len()]);
+        if number.is_multiple_of(3) {
+            definition.labels = [("site".to_owned(), format!("\"{}", number % 2))].into();
+        }
+        if number.is_multiple_of(4) {
+            definition.unit = "\u{b0}C".to_owned();
+            definition.display = Some((-0.5, 1e9));
+        }
+        definition
+    };
+    let name = |number: usize| format!("{}/tag-{number}", (number * 7) % 1_000);
+    let all: Vec<_> = (0..9_000).map(|number| (name(number), definition(number))).collect();
+    for some in all.chunks(4_000) {
+        db.create_series_all(some).unwrap();
+    }
+    let before = db.snapshot();
+    for number in (0..9_000).step_by(701) {
+        let other = SeriesDefinition { unit: "K".to_owned(), ..definition(number) };
+        let mut transaction = db.transaction();
+        transaction.change_series(&name(number), &other).unwrap();
+        transaction.commit(&CommitOptions::default()).unwrap();
+    }
+    let north = [("site".to_owned(), "\"1".to_owned())].into();
+    let filters = [
+        SeriesFilter::glob("**7*"),
+        SeriesFilter { value_type: Some(ValueType::Bool), ..SeriesFilter::glob("**1*") },
+        SeriesFilter { labels: north, ..SeriesFilter::default() },
+    ];
+    for is_stored in [false, true] {
+        if is_stored {
+            db.checkpoint().unwrap();
+        }
+        for snapshot in [&before, &db.snapshot()] {
+            let (tags, head) = snapshot.engine.view().series_tags(snapshot.sequence).unwrap();
+            for filter in &filters {
+                let names = super::like((&tags, head), filter.name_pattern()).unwrap();
+                let one_by_one = names
+                    .iter()
+                    .map(|(name, entry)| tags::read(&tags, (name, *entry), head).unwrap());
+                let expected: Vec<_> =
+                    one_by_one.filter(|info| filter.takes(&info.definition)).collect();
+                assert!(expected.len() > 100);
+                assert_eq!(super::read((&tags, head), &names, filter).unwrap(), expected);
+            }
+        }
+    }
+}

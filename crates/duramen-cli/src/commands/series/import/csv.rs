@@ -7,14 +7,10 @@ use csv::StringRecord;
 use duramen::{Quality, Result};
 use duramen_sql::CsvFile;
 
-use super::source::{Line, Lines, Row, read_quality, read_type};
+use super::source::{Line, Lines, NAMES, Row, TIMES, read_quality, read_type};
 use super::{Layout, TimeUnit, invalid};
 use crate::commands::series::point::Written;
 
-/// Columns of times, if none is named.
-const TIMES: [&str; 5] = ["time", "timestamp", "date", "datetime", "ts"];
-/// Columns of names, if none is named.
-const NAMES: [&str; 3] = ["name", "series", "tag"];
 const VALUE: &str = "value";
 const QUALITY: &str = "quality";
 const VALUE_TYPE: &str = "value_type";

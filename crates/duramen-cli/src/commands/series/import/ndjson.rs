@@ -7,7 +7,9 @@ use std::io::{self, BufRead};
 use duramen::Result;
 use serde_json::value::RawValue;
 
-use super::source::{Line, Lines, Row, check_length, read_line, read_quality, read_type};
+use super::source::{
+    Line, Lines, NAMES, Row, TIMES, check_length, read_line, read_quality, read_type,
+};
 use super::{Layout, TimeUnit, invalid};
 use crate::commands::series::point::Written;
 
@@ -28,19 +30,23 @@ impl<'l> NdjsonLines<'l> {
         check_length(&self.text)?;
         let members: BTreeMap<String, &RawValue> = serde_json::from_slice(&self.text)
             .map_err(|error| invalid(format_args!("it is no JSON object: {error}")))?;
-        let member = |given: &Option<String>, name: &str| {
-            let name = given.as_deref().unwrap_or(name);
-            members.get(name).copied().ok_or_else(|| {
+        let member = |given: &Option<String>, names: &[&str]| {
+            let found = match given {
+                Some(name) => members.get(name),
+                None => names.iter().find_map(|name| members.get(*name)),
+            };
+            found.copied().ok_or_else(|| {
+                let name = given.as_deref().or(names.first().copied()).unwrap_or_default();
                 invalid(format_args!(
-                    "the member {name:?} is missing: --time, --name and --value name \
-                                      those that are meant"
+                    "the member {name:?} is missing: --time, --name and --value name those that \
+                     are meant"
                 ))
             })
         };
         let Layout { prefix, time, name, value, time_unit } = self.layout;
-        let series = format!("{prefix}{}", text_of(member(name, "name")?)?);
-        let time = time_unit.unwrap_or(TimeUnit::Us).read(&text_of(member(time, "time")?)?)?;
-        let value = member(value, "value")?;
+        let series = format!("{prefix}{}", text_of(member(name, &NAMES)?)?);
+        let time = time_unit.unwrap_or(TimeUnit::Us).read(&text_of(member(time, &TIMES)?)?)?;
+        let value = member(value, &["value"])?;
         let quality = match members.get("quality") {
             Some(quality) => read_quality(&text_of(quality)?)?,
             None => duramen::Quality::GOOD,
@@ -92,7 +98,7 @@ mod tests {
     fn members_say_what_a_point_is() {
         let text = "{\"name\":\"a\",\"time\":1,\"value\":\"NaN\",\"quality\":64}\n\n\
                     {\"name\":\"b\",\"time\":\"1970-01-01\",\"value\":\"7\"}\n\
-                    {\"name\":\"b\"}\n[1]\n";
+                    {\"name\":\"b\"}\n[1]\n{\"tag\":\"c\",\"ts\":2,\"value\":1}\n";
         let prefix = String::new();
         let layout = Layout { prefix, time: None, name: None, value: None, time_unit: None };
         let mut lines = NdjsonLines::new(Box::new(text.as_bytes()), &layout);
@@ -108,6 +114,8 @@ mod tests {
         assert_eq!((line, row.value.likely_type().unwrap(), row.time.0), (3, ValueType::String, 0));
         assert!(next().1.unwrap_err().message().contains("\"time\" is missing"));
         assert!(next().1.is_err());
+        let row = &next().1.unwrap()[0];
+        assert_eq!((row.series.as_str(), row.time.0), ("c", 2));
         assert!(lines.next_line().unwrap().is_none());
     }
 }

@@ -15,6 +15,11 @@ use crate::moment;
 /// Bytes of a line that is read.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 
+/// Columns and members that are times, if none is named.
+pub(super) const TIMES: [&str; 5] = ["time", "timestamp", "date", "datetime", "ts"];
+/// Columns and members that are names, if none is named.
+pub(super) const NAMES: [&str; 3] = ["name", "series", "tag"];
+
 /// One point as a file has it.
 #[derive(Debug)]
 pub(super) struct Row {
