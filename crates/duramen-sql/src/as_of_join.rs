@@ -20,10 +20,10 @@ use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr as Parsed, JoinConstraint, JoinOperator, Select, Statement, TableFactor,
     TableWithJoins, VisitMut, VisitorMut,
 };
-use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 use duramen::{Error, ErrorKind};
 
+use crate::dialect::Sql;
 use crate::statement::Places;
 
 mod execution;
@@ -111,7 +111,7 @@ fn marked(matched: &Parsed, constraint: &JoinConstraint, at: &str) -> duramen::R
             return Err(refused(why));
         }
     }
-    let parsed = Parser::new(&GenericDialect {}).try_with_sql(&text);
+    let parsed = Parser::new(&Sql).try_with_sql(&text);
     parsed.and_then(|mut parser| parser.parse_expr()).map_err(|error| refused(&error.to_string()))
 }
 

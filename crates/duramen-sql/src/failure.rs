@@ -159,7 +159,7 @@ fn text(error: &DataFusionError, places: &Places) -> String {
 fn supported(what: &str) -> &str {
     if what.contains("OuterReferenceColumn") {
         return "a subquery or LATERAL that looks at tables outside of it from so deep inside: join \
-                it to them, and write unnest(...) behind SELECT";
+                it to them, as in FROM t, unnest(t.items) AS i";
     }
     let inner = ["Ident {", "Ident(", "Span("].iter().filter_map(|inner| what.find(inner)).min();
     let Some(inner) = inner else { return what };

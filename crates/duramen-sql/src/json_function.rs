@@ -9,11 +9,15 @@ use datafusion::arrow::array::{
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Result, ScalarValue, plan_err};
+use datafusion::execution::SessionStateDefaults;
+use datafusion::logical_expr::planner::ExprPlanner;
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use datafusion::prelude::SessionContext;
 use serde_json::value::RawValue;
+
+use crate::json_operator::JsonOperators;
 
 /// Which function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -24,6 +28,7 @@ enum Kind {
     GetInt,
     GetFloat,
     GetBool,
+    AsText,
     Length,
     Contains,
 }
@@ -39,16 +44,28 @@ struct JsonFunction {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Step {
     Name(String),
-    /// From 0.
-    Index(usize),
+    /// From 0, or from the end: -1 is the last one.
+    Index(i64),
 }
 
 /// Makes the functions known to a query.
 pub(crate) fn register(context: &SessionContext) {
     for kind in Kind::ALL {
-        let signature = Signature::variadic_any(Volatility::Immutable);
-        context.register_udf(ScalarUDF::new_from_impl(JsonFunction { kind, signature }));
+        context.register_udf(function(kind));
     }
+}
+
+/// The planners of expressions of `DataFusion`, and the one that knows `->` and `->>`.
+pub(crate) fn with_operators() -> Vec<Arc<dyn ExprPlanner>> {
+    let (json, text) = (Arc::new(function(Kind::Get)), Arc::new(function(Kind::AsText)));
+    let mut planners = SessionStateDefaults::default_expr_planners();
+    planners.push(Arc::new(JsonOperators { json, text }));
+    planners
+}
+
+fn function(kind: Kind) -> ScalarUDF {
+    let signature = Signature::variadic_any(Volatility::Immutable);
+    ScalarUDF::new_from_impl(JsonFunction { kind, signature })
 }
 
 /// How the functions are called.
@@ -57,13 +74,14 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 }
 
 impl Kind {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Get,
         Self::GetJson,
         Self::GetStr,
         Self::GetInt,
         Self::GetFloat,
         Self::GetBool,
+        Self::AsText,
         Self::Length,
         Self::Contains,
     ];
@@ -76,6 +94,7 @@ impl Kind {
             Self::GetInt => "json_get_int",
             Self::GetFloat => "json_get_float",
             Self::GetBool => "json_get_bool",
+            Self::AsText => "json_as_text",
             Self::Length => "json_length",
             Self::Contains => "json_contains",
         }
@@ -100,6 +119,9 @@ impl Kind {
             Self::GetBool => {
                 let truth = |json: &str| serde_json::from_str::<bool>(json).ok();
                 Arc::new(found.map(|json| json.and_then(truth)).collect::<BooleanArray>())
+            }
+            Self::AsText => {
+                Arc::new(found.map(|json| json.and_then(as_text)).collect::<StringViewArray>())
             }
             Self::Length => {
                 Arc::new(found.map(|json| json.and_then(length)).collect::<Int64Array>())
@@ -130,7 +152,7 @@ impl ScalarUDFImpl for JsonFunction {
             );
         }
         Ok(match self.kind {
-            Kind::Get | Kind::GetJson | Kind::GetStr => DataType::Utf8View,
+            Kind::Get | Kind::GetJson | Kind::GetStr | Kind::AsText => DataType::Utf8View,
             Kind::GetInt | Kind::Length => DataType::Int64,
             Kind::GetFloat => DataType::Float64,
             Kind::GetBool | Kind::Contains => DataType::Boolean,
@@ -169,7 +191,7 @@ impl Step {
             return name.map(|name| Self::Name(name.to_owned()));
         }
         match value.cast_to(&DataType::Int64) {
-            Ok(ScalarValue::Int64(Some(index))) => usize::try_from(index).ok().map(Self::Index),
+            Ok(ScalarValue::Int64(Some(index))) => Some(Self::Index(index)),
             _ => None,
         }
     }
@@ -189,12 +211,29 @@ fn find<'t>(json: &'t str, path: &[Step]) -> Option<&'t str> {
             }
             Step::Index(index) => {
                 let elements: Vec<&'t RawValue> = serde_json::from_str(at).ok()?;
-                elements.get(*index).copied()?
+                elements.get(place(*index, elements.len())?).copied()?
             }
         };
         at = found.get();
     }
     Some(at)
+}
+
+/// Where an element is that is counted from the begin or from the end.
+fn place(index: i64, len: usize) -> Option<usize> {
+    match usize::try_from(index) {
+        Ok(place) => Some(place),
+        Err(_) => len.checked_sub(usize::try_from(index.unsigned_abs()).ok()?),
+    }
+}
+
+/// A string without its quotes, and all else as it is written but null, which is NULL.
+fn as_text(json: &str) -> Option<String> {
+    match json.as_bytes().first()? {
+        b'"' => serde_json::from_str(json).ok(),
+        b'n' => None,
+        _ => Some(json.to_owned()),
+    }
 }
 
 /// How many elements or members there are.
@@ -216,6 +255,9 @@ mod tests {
         assert_eq!(find(json, &[name("a"), Step::Index(0)]), Some("1e400"));
         assert_eq!(find(json, &[name("a"), Step::Index(1), name("b c")]), Some(r#""\u0041""#));
         assert_eq!(find(json, &[name("n")]), Some("null"));
+        assert_eq!(find(json, &[name("a"), Step::Index(-2)]), Some("1e400"));
+        assert_eq!(find(json, &[name("a"), Step::Index(-3)]), None);
+        assert_eq!(find(json, &[name("a"), Step::Index(i64::MIN)]), None);
         assert_eq!(find(json, &[name("x")]), None);
         assert_eq!(find(json, &[Step::Index(0)]), None);
         assert_eq!(find("no json", &[]), None);

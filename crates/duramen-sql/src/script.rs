@@ -1,7 +1,8 @@
 //! Texts of several statements, which `;` ends.
 
-use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
+
+use crate::dialect::Sql;
 
 /// A statement of a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +27,7 @@ pub struct ScriptStatement<'t> {
 /// ```
 pub fn statements(script: &str) -> Vec<ScriptStatement<'_>> {
     let mut tokens: Vec<TokenWithSpan> = Vec::new();
-    let dialect = GenericDialect {};
+    let dialect = Sql;
     // What was read before an error stays.
     let _ = Tokenizer::new(&dialect, script).tokenize_with_location_into_buf(&mut tokens);
     let lines = Lines::of(script);

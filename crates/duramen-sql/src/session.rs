@@ -35,7 +35,7 @@ use crate::statement::{Places, Request};
 use crate::table::Wanted;
 use crate::{
     arithmetic, array_agg, as_of_join, depth, failure, fast, function, growth, in_subquery,
-    json_function, moment, read_once, statement,
+    json_function, moment, read_once, statement, unnest,
 };
 
 /// How often a query that is waited for is asked whether to go on.
@@ -371,6 +371,7 @@ fn context_in(
         .with_config(config)
         .with_runtime_env(environment)
         .with_default_features()
+        .with_expr_planners(json_function::with_operators())
         .with_analyzer_rules(arithmetic::with_rule())
         .with_optimizer_rules(fast::with_rule())
         .with_query_planner(Arc::new(as_of_join::Planner))
@@ -384,6 +385,7 @@ fn context_in(
     growth::register(&context, memory_bytes);
     moment::register(&context);
     in_subquery::register(&context);
+    unnest::register(&context);
     json_function::register(&context);
     function::register(&context, &tables);
     context.register_catalog(DATABASE, Arc::new(Catalog(tables)));

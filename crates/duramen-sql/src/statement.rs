@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::Statement as Parsed;
-use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Word};
@@ -13,12 +12,14 @@ use duramen::{Error, ErrorKind, Result};
 
 use crate::allowance::Allowance;
 use crate::copy::{Copy, Direction};
+use crate::dialect::Sql;
 use crate::ignored::{self, Ignored};
 use crate::parameter::Parameter;
 use crate::script::Lines;
 use crate::table::Wanted;
 use crate::{
-    as_of_join, change, copy, depth, distinct_from, function, parameter, spelling, system_time,
+    as_of_join, change, copy, depth, distinct_from, function, parameter, repeated, row_values,
+    spelling, system_time, unnest,
 };
 
 /// Words with which a query may need columns that it does not name, if only of other queries.
@@ -141,7 +142,7 @@ pub fn makes_table(sql: &str, values: &[Parameter]) -> Result<bool> {
 /// Reads a text that is one statement, with values for its placeholders. It needs stack for the
 /// operators in it.
 pub(crate) fn parse(sql: &str, values: &[Parameter]) -> Result<(Request, Places)> {
-    let dialect = GenericDialect {};
+    let dialect = Sql;
     let tokens = Tokenizer::new(&dialect, sql).tokenize_with_location();
     let tokens = tokens.map_err(|error| wrong(&ParserError::from(error), None))?;
     let mut places = Places::new(&tokens);
@@ -158,6 +159,9 @@ pub(crate) fn parse(sql: &str, values: &[Parameter]) -> Result<(Request, Places)
     for statement in &mut statements {
         distinct_from::regroup(statement);
         spelling::rewrite(statement);
+        row_values::rewrite(statement);
+        unnest::rewrite(statement);
+        repeated::rewrite(statement);
         as_of_join::rewrite(statement, &places)?;
         depth::balance(statement);
         if let Some(Ignored { keyword, what, advice }) = ignored::find(statement) {
@@ -197,7 +201,7 @@ pub(crate) fn parse(sql: &str, values: &[Parameter]) -> Result<(Request, Places)
 
 /// The query of a `CREATE VIEW`, as it is written.
 pub(crate) fn view_query(sql: &str) -> Result<String> {
-    let tokens = Tokenizer::new(&GenericDialect {}, sql).tokenize_with_location();
+    let tokens = Tokenizer::new(&Sql, sql).tokenize_with_location();
     let tokens = tokens.map_err(|error| wrong(&ParserError::from(error), None))?;
     let mut depth = 0;
     for token in &tokens {

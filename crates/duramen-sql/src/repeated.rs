@@ -1,0 +1,110 @@
+//! Names for columns of a SELECT that are asked for twice.
+
+use std::collections::HashSet;
+use std::convert::Infallible;
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, Expr, Ident, Select, SelectItem, VisitMut, VisitorMut, visit_expressions_mut,
+};
+
+/// Gives columns without a name of their own, of which there was the same one before, its name and
+/// a number: `SELECT score, score` has `score` and `score_1`. The planner, which refuses the same
+/// name twice, does not look at casts.
+pub(crate) fn rewrite(parsed: &mut impl VisitMut) {
+    let ControlFlow::Continue(()) = parsed.visit(&mut Repeated);
+}
+
+struct Repeated;
+
+impl VisitorMut for Repeated {
+    type Break = Infallible;
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Infallible> {
+        if select.projection.len() < 2 {
+            return ControlFlow::Continue(());
+        }
+        let (mut seen, mut names) = (HashSet::new(), HashSet::new());
+        let mut repeated = Vec::new();
+        for item in &mut select.projection {
+            match item {
+                SelectItem::UnnamedExpr(expr) if !seen.insert(planned_name(expr)) => {
+                    repeated.push(item);
+                }
+                SelectItem::UnnamedExpr(expr) => _ = names.insert(name_of(expr)),
+                SelectItem::ExprWithAlias { alias, .. } => _ = names.insert(alias.value.clone()),
+                _ => {}
+            }
+        }
+        for item in repeated {
+            let SelectItem::UnnamedExpr(expr) = item else { continue };
+            let name = name_of(expr);
+            let numbered = (1..).map(|number: u32| format!("{name}_{number}"));
+            let mut candidates = std::iter::once(name.clone()).chain(numbered);
+            let free = candidates.find(|name| names.insert(name.clone())).unwrap_or(name);
+            let alias = Ident::with_quote('"', free);
+            *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// What a column is called: the last part of its name, or else its text.
+fn name_of(expr: &Expr) -> String {
+    match without_casts(expr) {
+        Expr::Identifier(name) => name.value,
+        Expr::CompoundIdentifier(mut names) => {
+            names.pop().map(|name| name.value).unwrap_or_default()
+        }
+        other => other.to_string(),
+    }
+}
+
+/// What is the same for columns that the planner calls the same.
+fn planned_name(expr: &Expr) -> String {
+    let mut expr = without_casts(expr);
+    let ControlFlow::<Infallible>::Continue(()) = visit_expressions_mut(&mut expr, |expr| {
+        // Of a field of a struct, `->>` is a cast.
+        if let Expr::BinaryOp { op: op @ BinaryOperator::LongArrow, .. } = expr {
+            *op = BinaryOperator::Arrow;
+        }
+        ControlFlow::Continue(())
+    });
+    expr.to_string()
+}
+
+fn without_casts(expr: &Expr) -> Expr {
+    let mut expr = expr.clone();
+    let ControlFlow::<Infallible>::Continue(()) = visit_expressions_mut(&mut expr, |expr| {
+        while let Expr::Cast { expr: inner, .. } = expr {
+            *expr = (**inner).clone();
+        }
+        ControlFlow::Continue(())
+    });
+    expr
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::sql::sqlparser::dialect::GenericDialect;
+    use datafusion::sql::sqlparser::parser::Parser;
+
+    #[test]
+    fn only_columns_that_repeat_get_other_names() {
+        let cases = [
+            ("SELECT a, b, a", r#"SELECT a, b, a AS "a_1""#),
+            ("SELECT t.a, a::INT, t.a::INT", r#"SELECT t.a, a::INT, t.a::INT AS "a_1""#),
+            ("SELECT 1, 1, 1", r#"SELECT 1, 1 AS "1_1", 1 AS "1_2""#),
+            ("SELECT a, a AS a_1, a", r#"SELECT a, a AS a_1, a AS "a_2""#),
+            ("SELECT a, a, a_1", r#"SELECT a, a AS "a_2", a_1"#),
+            ("SELECT a / 2, a::DOUBLE / 2", r#"SELECT a / 2, a::DOUBLE / 2 AS "a / 2_1""#),
+            ("SELECT a -> 'b', a ->> 'b'", r#"SELECT a -> 'b', a ->> 'b' AS "a ->> 'b'""#),
+            ("SELECT (SELECT x, x), *, a AS b", r#"SELECT (SELECT x, x AS "x_1"), *, a AS b"#),
+        ];
+        for (text, expected) in cases {
+            let mut parsed = Parser::parse_sql(&GenericDialect {}, text).unwrap();
+            super::rewrite(&mut parsed);
+            assert_eq!(parsed[0].to_string(), expected);
+        }
+    }
+}
