@@ -5,7 +5,8 @@ use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Ident, Select, SelectItem, VisitMut, VisitorMut, visit_expressions_mut,
+    BinaryOperator, Expr, Ident, Select, SelectItem, Value, VisitMut, VisitorMut,
+    visit_expressions_mut,
 };
 
 /// Gives columns without a name of their own, of which there was the same one before, its name and
@@ -77,7 +78,7 @@ fn without_casts(expr: &Expr) -> Expr {
     let mut expr = expr.clone();
     let ControlFlow::<Infallible>::Continue(()) = visit_expressions_mut(&mut expr, |expr| {
         while let Expr::Cast { expr: inner, .. } = expr {
-            *expr = (**inner).clone();
+            *expr = std::mem::replace(&mut **inner, Expr::value(Value::Null));
         }
         ControlFlow::Continue(())
     });
