@@ -45,7 +45,9 @@ pub fn main() -> ExitCode {
     let style = Style::of_standard_output(arguments.json);
     let mut stream = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
     let mut output = Output::new(&mut stream, style);
-    let result = arguments.command.run(&Session::default(), &mut output);
+    let session = Session::default();
+    let result = arguments.command.run(&session, &mut output);
+    session.end(&result);
     exit::finish(result.and_then(|success| output.flush().map(|()| success)), arguments.json)
 }
 

@@ -11,6 +11,8 @@ use crate::Result;
 #[derive(Debug, Default)]
 pub(crate) struct Session {
     shared: Option<Shared>,
+    /// The database that the command which runs has made, and its folder.
+    made: RefCell<Option<(PathBuf, Database)>>,
 }
 
 #[derive(Debug)]
@@ -27,11 +29,13 @@ impl Session {
     pub(crate) fn open(folder: &Path) -> Result<Self> {
         let reader = open_for_reading(folder)?;
         let folder = folder.to_path_buf();
-        Ok(Self { shared: Some(Shared { folder, reader, writer: RefCell::default() }) })
+        let shared = Some(Shared { folder, reader, writer: RefCell::default() });
+        Ok(Self { shared, made: RefCell::default() })
     }
 
     /// The database in `folder` for reading, in its newest state.
     pub(crate) fn reader(&self, folder: &Path) -> Result<Database> {
+        self.leave_made();
         let Some(shared) = self.shared(folder) else { return open_for_reading(folder) };
         if let Some(writer) = &*shared.writer.borrow() {
             return Ok(writer.clone());
@@ -42,7 +46,8 @@ impl Session {
 
     /// The database in `folder` for writing.
     pub(crate) fn writer(&self, folder: &Path, options: Options) -> Result<Database> {
-        let Some(shared) = self.shared(folder) else { return Ok(Database::open(folder, options)?) };
+        self.leave_made();
+        let Some(shared) = self.shared(folder) else { return self.open_or_make(folder, options) };
         let mut writer = shared.writer.borrow_mut();
         if let Some(writer) = &*writer {
             return Ok(writer.clone());
@@ -50,6 +55,33 @@ impl Session {
         let opened = Database::open(folder, options)?;
         *writer = Some(opened.clone());
         Ok(opened)
+    }
+
+    fn open_or_make(&self, folder: &Path, options: Options) -> Result<Database> {
+        let database = Database::open(folder, options)?;
+        if database.was_created() {
+            self.made.replace(Some((folder.to_path_buf(), database.clone())));
+        }
+        Ok(database)
+    }
+
+    /// Closes the database that the command has made: one that opens it once more, as statements of
+    /// SQL do, finds it as others have left it.
+    fn leave_made(&self) {
+        drop(self.made.take());
+    }
+
+    /// Ends a command: of one that failed nothing is left of a database that it made and committed
+    /// nothing to.
+    pub(crate) fn end<T>(&self, result: &Result<T>) {
+        let Some((folder, database)) = self.made.take() else { return };
+        // Who has read enough of the output did not make it fail.
+        if result.as_ref().is_err_and(|failure| !failure.is_broken_pipe()) {
+            // Of one that cannot be removed, the failure of the command is what matters.
+            if let Ok(true) = database.close_or_remove() {
+                eprintln!("removed the database {} again: nothing is in it", folder.display());
+            }
+        }
     }
 
     /// What is shared of the database in `folder`.

@@ -127,8 +127,27 @@ impl Database {
         options: BackupOptions,
         report: &mut Report<'_>,
     ) -> Result<BackupReport> {
-        let _alone = lock(destination)?;
+        let alone = lock(destination)?;
         let records = Records::read(destination)?;
+        let is_first = records.all.is_empty() && listed(destination)?.is_empty();
+        let mut put = Vec::new();
+        let made = self.back_up((destination, &records), options, report, &mut put);
+        // Where the lock is another one, the folder is of somebody else's backups.
+        if made.is_err() && is_first && alone.is_in_place() {
+            remove_first(destination, &put);
+        }
+        made
+    }
+
+    /// Makes a backup behind those there are; `put` is told the names of its objects before they
+    /// are put.
+    fn back_up(
+        &self,
+        (destination, records): (&dyn Destination, &Records),
+        options: BackupOptions,
+        report: &mut Report<'_>,
+        put: &mut Vec<String>,
+    ) -> Result<BackupReport> {
         records.check_database(self.id())?;
         let pinned = self.engine.pin()?;
         records.check_commit(pinned.manifest.checkpoint.sequence)?;
@@ -145,15 +164,19 @@ impl Database {
         let to_verify = if options.verify { bytes_of(&record) } else { 0 };
         let mut transfer = Transfer::new(report, new + to_verify);
         for segment in &pinned.segments {
-            let digest = match there.get(&record::segment_name(segment.info())) {
-                Some(digest) => *digest,
-                None => copy(segment, destination, &mut transfer)?,
+            let name = record::segment_name(segment.info());
+            let digest = if let Some(digest) = there.get(&name) {
+                *digest
+            } else {
+                put.push(name);
+                copy(segment, destination, &mut transfer)?
             };
             record.digests.push(digest);
         }
         if options.verify {
             verify(destination, &record, &mut transfer)?;
         }
+        put.push(record::name(record.number));
         put_record(destination, &record)?;
         if options.verify && Records::read_one(destination, record.number)? != record {
             return Err(record::damage(record.number, "was not written as it is"));
@@ -179,12 +202,32 @@ type Present = std::collections::BTreeMap<String, Digest>;
 /// What a backup has that is still there, by name.
 fn present(destination: &dyn Destination, parent: Option<&BackupRecord>) -> Result<Present> {
     let Some(parent) = parent else { return Ok(Present::new()) };
-    let listed = destination.list(record::SEGMENTS);
-    let listed = listed.map_err(|error| Error::io("cannot list the backup's segments", error))?;
-    let listed: BTreeSet<String> =
-        listed.into_iter().map(|name| format!("{}/{name}", record::SEGMENTS)).collect();
+    let listed: BTreeSet<String> = listed(destination)?
+        .into_iter()
+        .map(|name| format!("{}/{name}", record::SEGMENTS))
+        .collect();
     let segments = parent.segments().map(|(info, digest)| (record::segment_name(info), *digest));
     Ok(segments.filter(|(name, _)| listed.contains(name)).collect())
+}
+
+/// The segments of all backups, and those that are of none.
+fn listed(destination: &dyn Destination) -> Result<Vec<String>> {
+    let listed = destination.list(record::SEGMENTS);
+    listed.map_err(|error| Error::io("cannot list the backup's segments", error))
+}
+
+/// Removes the objects that a backup has put which failed, where there were none before.
+fn remove_first(destination: &dyn Destination, put: &[String]) {
+    // The record, which came last, first: one that comes back with the power must find the others.
+    for name in put.iter().rev() {
+        match destination.remove(name) {
+            // Not even its folder could be made.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(_) => return,
+            Ok(()) => {}
+        }
+    }
+    destination.leave();
 }
 
 fn bytes_of(record: &BackupRecord) -> u64 {

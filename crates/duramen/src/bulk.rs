@@ -229,7 +229,9 @@ impl Database {
         options.declared.check()?;
         let mut reserving = Transaction::new(Arc::clone(&self.engine));
         let reserved = reserving.reserve_document((name, subject), options)?;
-        reserving.commit(&CommitOptions::default())?;
+        if reserving.commit(&CommitOptions::default())?.sequence.0 > 0 {
+            self.engine.keeps_name();
+        }
 
         let mut segments = Segments::new(Arc::clone(&self.engine), reserved.tree, subject);
         let builder = Builder::new(reserved.tree, reserved.options.clone());

@@ -235,11 +235,37 @@ impl Database {
     /// Closes the database: what is committed becomes durable. `Busy` while other handles are
     /// in use.
     pub fn close(self) -> Result<()> {
-        let engine = Arc::try_unwrap(self.engine).map_err(|_| {
+        self.into_engine()?.close()
+    }
+
+    /// Closes the database like [`close`](Self::close), and removes it again if [opening] made it
+    /// and nothing was committed to it since: for who made it for something that failed then.
+    /// Returns whether it is gone, and with it the folders that were made for it, as far as nobody
+    /// put anything into them. A load that failed has committed nothing. No other process can have
+    /// written to it; one that has it open for reading finds no database from then on.
+    ///
+    /// `Io` if it cannot be removed: then it is empty.
+    ///
+    /// ```
+    /// use duramen::{Database, Options};
+    ///
+    /// # let home = std::env::temp_dir().join(format!("duramen-unused-{}", std::process::id()));
+    /// let db = Database::open(home.join("new"), Options::default())?;
+    /// assert!(db.close_or_remove()?);
+    /// assert!(!home.exists());
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
+    /// [opening]: Self::was_created
+    pub fn close_or_remove(self) -> Result<bool> {
+        self.into_engine()?.close_or_remove()
+    }
+
+    fn into_engine(self) -> Result<Engine> {
+        Arc::try_unwrap(self.engine).map_err(|_| {
             let message = "handles to the database, its documents or snapshots are still in use";
             Error::new(ErrorKind::Busy, message)
-        })?;
-        engine.close()
+        })
     }
 }
 

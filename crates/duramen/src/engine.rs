@@ -52,6 +52,7 @@ pub(crate) mod salvage;
 mod sealing;
 mod staging;
 pub(crate) mod unfinished;
+mod unused;
 
 use background::{Signal, Worker};
 use compaction::Compaction;
@@ -88,6 +89,8 @@ pub(crate) struct Shared {
     pub(crate) id: u128,
     /// Whether opening made the database.
     pub(crate) was_created: bool,
+    /// How many commits keep a name for a document that is loaded, and say nothing else.
+    kept_names: AtomicU64,
     /// None if opened for reading.
     journal: Option<Journal>,
     view: RwLock<Arc<View>>,
@@ -111,7 +114,7 @@ pub(crate) struct Shared {
     compacted_bytes: AtomicU64,
     /// Held by whoever purges.
     pub(crate) purges: Mutex<Purges>,
-    _lock: Option<Box<dyn Lock>>,
+    lock: Option<Box<dyn Lock>>,
 }
 
 /// What readers and the writer work on. A refresh of a database opened for reading replaces it.

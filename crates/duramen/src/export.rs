@@ -9,7 +9,7 @@
 //!   at the first that differs and takes nothing of it, so it can be begun again at any time.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 
 use crate::bulk::Progress;
 use crate::content_hash::ContentHash;
@@ -94,6 +94,8 @@ pub struct HistoryExport {
     /// The numbers of the next one and of the last one, among them.
     next: u64,
     last: u64,
+    /// Why the records that departed could not be told, which is said behind all revisions.
+    unreadable: Option<Error>,
 }
 
 /// A history that a document takes over.
@@ -114,12 +116,17 @@ pub struct HistoryImport {
     taken: Revision,
     /// How many revisions the document had that are not kept: its numbers are higher by so many.
     dropped: u64,
+    /// The records that departed of which the document that is there does not know.
+    unknown: BTreeMap<String, u64>,
 }
 
 impl Document {
     /// Its history up to now, to be taken over by [`Database::import_history`]. If revisions were
     /// dropped by its [retention](Document::retain), those that are left, tagged ones before the
     /// others among them, are numbered from 1 on.
+    ///
+    /// Where the records that departed cannot be read, the revisions are told without them, and the
+    /// error comes behind the last one.
     ///
     /// ```
     /// use duramen::{CommitOptions, Database, Revision};
@@ -146,7 +153,7 @@ impl Document {
     pub(crate) fn export_to(&self, last: Revision) -> HistoryExport {
         let kept = self.tree().kept();
         let last = kept.count_up_to(last.0);
-        HistoryExport { document: self.clone(), kept, next: 1, last }
+        HistoryExport { document: self.clone(), kept, next: 1, last, unreadable: None }
     }
 
     /// A revision, which follows another one among those that are kept.
@@ -256,12 +263,21 @@ impl HistoryExport {
         snapshot.write_json(&JsonPointer::root(), &Format::default(), out)
     }
 
-    fn exported(&self, number: u64) -> Result<ExportedRevision> {
+    /// Whether records that departed could not be told.
+    pub(crate) fn lacks_departed(&self) -> bool {
+        self.unreadable.is_some()
+    }
+
+    fn exported(&mut self, number: u64) -> Result<ExportedRevision> {
         let revision = Revision(self.kept.numbered(number));
         let before = (number > 1).then(|| Revision(self.kept.numbered(number - 1)));
         let mut exported = self.document.exported(revision, before, &self.kept)?;
         if number == 1 {
-            exported.departed = self.departed()?;
+            match self.departed() {
+                // The revisions may be readable all the same.
+                Err(error) if error.kind() == ErrorKind::Corrupt => self.unreadable = Some(error),
+                departed => exported.departed = departed?,
+            }
         }
         Ok(ExportedRevision { revision: Revision(number), ..exported })
     }
@@ -272,7 +288,7 @@ impl Iterator for HistoryExport {
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.next > self.last {
-            return None;
+            return self.unreadable.take().map(Err);
         }
         self.next += 1;
         Some(self.exported(self.next - 1))
@@ -312,19 +328,22 @@ impl Database {
             head,
             taken,
             dropped,
+            unknown: BTreeMap::new(),
         })
     }
 }
 
 impl HistoryImport {
     /// Takes the next revision: commits it, or compares it if the document has it already, but for
-    /// versions of records. Returns whether it was committed.
+    /// versions of records. Returns whether it was committed. Records that departed before a first
+    /// revision which is there, and of which the document does not know, it knows from the first
+    /// revision on that is committed.
     ///
     /// `Conflict` if the document has another one, or if somebody else changes it meanwhile;
     /// `Invalid` if it does not follow the one before; `Corrupt` if it has not the hash that it is
     /// to have. Nothing of it is committed then.
     pub fn push(&mut self, revision: &ExportedRevision) -> Result<bool> {
-        self.take(revision, |import| import.commit(revision))
+        self.take(revision, &mut io::empty(), |import, _| import.commit(revision))
     }
 
     /// Takes the next revision like [`push`](Self::push), of which something is too long to be held
@@ -332,7 +351,8 @@ impl HistoryImport {
     /// [`write_long`](HistoryExport::write_long) writes it. Of a collection that is made by it, the
     /// unique indexes are made at the [end](Self::finish); one that is there and has some already
     /// takes all of it as a whole, in memory. Of a revision that the document has already, nothing
-    /// is read. `progress` is told about every mebibyte, and can stop it: that is `Cancelled`.
+    /// is read, unless other records departed of it: these are held in memory. `progress` is told
+    /// about every mebibyte, and can stop it: that is `Cancelled`.
     ///
     /// ```
     /// use std::ops::ControlFlow;
@@ -356,14 +376,15 @@ impl HistoryImport {
         text: &mut dyn Read,
         progress: &mut Progress<'_>,
     ) -> Result<bool> {
-        self.take(revision, |import| import.load(revision, text, progress))
+        self.take(revision, text, |import, text| import.load(revision, text, progress))
     }
 
     /// Compares the next revision, or has it committed.
     fn take(
         &mut self,
         revision: &ExportedRevision,
-        commit: impl FnOnce(&Self) -> Result<()>,
+        text: &mut dyn Read,
+        commit: impl FnOnce(&Self, &mut dyn Read) -> Result<()>,
     ) -> Result<bool> {
         if revision.revision != self.taken.next() {
             let message = format!(
@@ -379,9 +400,14 @@ impl HistoryImport {
             return Err(Error::new(ErrorKind::Invalid, message));
         }
         let present = self.present.as_mut().and_then(Iterator::next).transpose()?;
-        match &present {
-            Some(present) => self.compare(present, revision)?,
-            None => commit(self)?,
+        if let Some(present) = &present {
+            self.compare(present, revision)?;
+            if self.taken.0 == 0 {
+                self.unknown = departed::unknown_of(&present.departed, revision, text)?;
+            }
+        } else {
+            commit(self, text)?;
+            self.unknown.clear();
         }
         self.taken = revision.revision;
         Ok(present.is_none())
@@ -464,6 +490,10 @@ impl HistoryImport {
         transaction.count_records(name, &given.counted)?;
         transaction.give_versions(name, &given.versions)?;
         transaction.depart_records(name, departed)?;
+        if !self.unknown.is_empty() {
+            let unknown = self.unknown.iter().map(|(key, versions)| (key.as_str(), *versions));
+            transaction.depart_unknown_records(name, unknown)?;
+        }
         let committed = transaction.commit(&CommitOptions {
             author: given.author.clone(),
             message: given.message.clone(),

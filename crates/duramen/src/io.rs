@@ -59,6 +59,12 @@ pub trait Device: Send + Sync + fmt::Debug {
         Ok(Box::new(file))
     }
 
+    /// Removes the directories that this device has made, its root and those around it among them,
+    /// as far as nothing is in them, and the file of the lock if it made that one, which has to be
+    /// held if it was taken: what was there before, or was put there by others, stays. A device
+    /// whose directories are none but names has nothing to remove.
+    fn remove_made(&self) {}
+
     /// About how many bytes there is room for, where that is known: a hint, which no write may rely
     /// on.
     fn free_bytes(&self) -> Option<u64> {
@@ -141,7 +147,13 @@ impl Mapping for Arc<dyn File> {
 }
 
 /// An exclusive lock, released when dropped or when its process dies.
-pub trait Lock: Send + Sync + fmt::Debug {}
+pub trait Lock: Send + Sync + fmt::Debug {
+    /// Whether it keeps others out of what is there now: someone may have removed the file that is
+    /// locked, or put another directory in the place of its own.
+    fn is_in_place(&self) -> bool {
+        true
+    }
+}
 
 /// Reads exactly `buf.len()` bytes; loops over short reads and interruptions.
 pub fn read_exact_at(file: &dyn File, mut buf: &mut [u8], mut offset: u64) -> io::Result<()> {

@@ -28,10 +28,12 @@ use crate::{CommitSequence, Error, ErrorKind, Micros, Result};
 
 /// The file's name.
 pub(crate) const PATH: &str = "MANIFEST";
+/// The name of one in the making.
+pub(crate) const NEW_PATH: &str = "MANIFEST.new";
 /// The manifest's format is that of the database.
 const FILE: SmallFile = SmallFile {
     path: PATH,
-    new_path: "MANIFEST.new",
+    new_path: NEW_PATH,
     directory: "",
     magic: *b"\x89DURMAN\n",
     format: 1,

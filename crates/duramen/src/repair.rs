@@ -110,7 +110,8 @@ impl Database {
     /// it.
     ///
     /// `Corrupt` if nothing verifies, `Invalid` if there is something in `to`, `Busy` if a process
-    /// writes `from`, `Cancelled` if `progress` says so.
+    /// writes `from`, `Cancelled` if `progress` says so. Nothing is left then but a folder `to`
+    /// that was there before.
     ///
     /// ```
     /// use std::ops::ControlFlow;
@@ -406,6 +407,10 @@ impl Repair {
         let mut taken = Revision(0);
         while let Some(revision) = history.next() {
             let Some(revision) = readable(revision)? else { break };
+            // Of those that can be read the rest is told.
+            if history.lacks_departed() {
+                break;
+            }
             let pushed = if revision.long_texts() > 0 {
                 piped(
                     |out| history.write_long(&revision, out),

@@ -159,6 +159,7 @@ fn run(
             arguments.command.run(&setting.session, &mut output)
         }
     };
+    setting.session.end(&success);
     Ok(Obeyed::Code(exit::code(success?)))
 }
 

@@ -28,7 +28,9 @@ Examples:
 Prints a line of JSON for each record, and for each document that is no collection, that a commit
 changed, in the order of the commits, beside a process that may be writing. Ctrl-C stops it and
 tells the --from to go on with, which is also the \"token\" of the last line. A line has the value
-before and after of a record, and of an updated document the JSON Patch (RFC 6902).";
+before and after of a record, and of an updated document the JSON Patch (RFC 6902). With --path
+all of this is of the value there: a record that goes on without it is a \"delete\" with the version
+of the record.";
 
 /// How often it looks whether it is to stop.
 const STEP: Duration = Duration::from_millis(100);

@@ -135,9 +135,8 @@ impl Line {
         };
         options.collection = self.options.collection.map(|keys| keys.parse()).transpose()?;
         let index = |Index { name, paths, unique }: Index| -> duramen::Result<_> {
-            let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
-            let definition = IndexDefinition::new(&name, &paths)?;
-            Ok(IndexDefinition { is_unique: unique, ..definition })
+            let paths = paths.iter().map(|path| path.parse()).collect::<duramen::Result<_>>()?;
+            Ok(IndexDefinition { name, paths, is_unique: unique })
         };
         let indexes = self.options.indexes.into_iter().map(index);
         options.indexes = indexes.collect::<duramen::Result<_>>()?;

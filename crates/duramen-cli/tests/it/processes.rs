@@ -83,6 +83,30 @@ fn second_writer_waits_as_long_as_it_was_told() {
 }
 
 #[test]
+fn import_that_fails_at_once_leaves_no_database_unless_another_process_makes_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let fail = |mut importer: Importer| {
+        importer.input.write_all(b"{\n").unwrap();
+        let (code, said) = importer.end();
+        assert_eq!(code, Some(12), "{said}");
+        assert!(said.starts_with("removed the database db again"), "{said}");
+    };
+    fail(Importer::start(folder.path()));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+
+    std::fs::write(folder.path().join("one.json"), "1").unwrap();
+    let mut importer = Importer::start(folder.path());
+    let arguments = ["put", "db", "doc", "one.json", "--wait", "60"];
+    let mut put = duramen(folder.path(), &arguments).stderr(Stdio::null()).spawn().unwrap();
+    // It waits by now, most likely.
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    importer.input.write_all(b"{\n").unwrap();
+    assert_eq!(importer.end().0, Some(12));
+    assert!(put.wait().unwrap().success());
+    assert_eq!(text(&run(folder.path(), &["get", "db", "doc"]).stdout), "1\n");
+}
+
+#[test]
 fn interrupted_import_goes_on_where_it_says() {
     let folder = tempfile::tempdir().unwrap();
     let lines: Vec<String> = (1..=1000).map(|number| format!("{{\"a\":{number}}}")).collect();
@@ -211,9 +235,7 @@ fn interrupted_load_of_a_long_text_leaves_nothing() {
     let said = text(&ended.stderr);
     assert_eq!(ended.status.code(), Some(130), "{said}");
     assert!(said.ends_with("duramen: interrupted: nothing was stored\n"), "{said}");
-    assert_eq!(text(&run(folder.path(), &["ls", "db"]).stdout), "");
-    let files = std::fs::read_dir(folder.path().join("db/segments")).unwrap();
-    assert_eq!(files.count(), 0);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "{said}");
 
     std::fs::write(folder.path().join("whole.json"), format!("[{}0]", rows.repeat(2))).unwrap();
     assert!(run(folder.path(), &["put", "db", "doc", "whole.json"]).status.success());

@@ -6,10 +6,12 @@
 //! - what was acknowledged is there, or, after a power loss, what was durable;
 //! - each record at each revision that is kept, its version, its history, the order of keys and
 //!   what indexes find are the model's;
+//! - copies made of dumps and exported histories count versions on as the model does;
 //! - a revision is dropped only if some retention let it go, and then refused.
 
 mod change;
 mod compare;
+mod copies;
 mod model;
 mod purge;
 
@@ -43,8 +45,8 @@ const DURABILITIES: [Durability; 3] =
     [Durability::Sync, Durability::Interval(5), Durability::Interval(10_000)];
 
 /// What the rounds have to come to: a revision that was dropped is among it.
-const EVENTS: [&str; 8] =
-    ["close", "commit", "dropped", "kill", "look", "purge", "purge later", "retention"];
+const EVENTS: [&str; 9] =
+    ["close", "commit", "departed", "dropped", "kill", "look", "purge", "purge later", "retention"];
 
 /// So many rounds.
 pub(super) fn suite(count: u64, fresh: u64) -> Report {
@@ -93,6 +95,9 @@ pub(super) fn round(seed: u64) -> Check<Tally> {
     let report = said("check", db.check())?;
     if let Some(finding) = report.findings.first() {
         return Err(format!("check found {}: {}", finding.place, finding.message));
+    }
+    if copies::compare(&db, &store.model, &store.machine.clock)? {
+        store.machine.seen.insert("departed");
     }
     let trace = store.machine.device.trace();
     let Machine { compactions, seen, .. } = store.machine;

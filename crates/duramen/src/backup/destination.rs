@@ -32,6 +32,9 @@ pub trait Destination: Send + Sync + fmt::Debug {
     fn list(&self, folder: &str) -> io::Result<Vec<String>>;
     /// Removes an object, durably; nothing if there is none of that name.
     fn remove(&self, name: &str) -> io::Result<()>;
+    /// Removes what was made for a first backup that failed, once its objects are removed and while
+    /// other backups are kept away: folders that were not there before.
+    fn leave(&self) {}
     /// Keeps other backups away until the answer is dropped; `WouldBlock` if one is being made,
     /// `InvalidInput` if no backups can be kept there.
     fn lock(&self) -> io::Result<Box<dyn Lock>>;
@@ -155,10 +158,17 @@ impl Destination for BackupFolder {
 
     fn lock(&self) -> io::Result<Box<dyn Lock>> {
         self.check_place()?;
-        self.device.create_dir("")?;
-        let lock = self.device.lock(LOCK, &std::process::id().to_string())?;
-        self.remove_partial()?;
+        let made = self.device.create_dir("");
+        let lock = made.and_then(|()| self.device.lock(LOCK, &std::process::id().to_string()));
+        let lock = lock.inspect_err(|_| self.device.remove_made())?;
+        // Once more: another process may have made a database before the lock was ours.
+        let looked = self.check_place().and_then(|()| self.remove_partial());
+        looked.inspect_err(|_| self.device.remove_made())?;
         Ok(lock)
+    }
+
+    fn leave(&self) {
+        self.device.remove_made();
     }
 }
 

@@ -14,7 +14,6 @@ use super::record::BackupRecord;
 use super::transfer::Transfer;
 use super::{Backup, Records, Report, again, bytes_of, cut};
 use crate::database::Database;
-use crate::engine::recovery;
 use crate::engine::unfinished::{self, Unfinished};
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Access, Device, DirectoryDevice, File, write_all_at};
@@ -52,7 +51,7 @@ impl Database {
     ///
     /// `Corrupt` if the backup does not verify, `NotFound` if none reaches the point or the
     /// retention of a document dropped what it was then, `Invalid` if the folder is not empty.
-    /// Nothing but the folder, with empty ones and `LOCK` in it, is left then.
+    /// Nothing is left then but a folder that was there before.
     pub fn restore(
         destination: &dyn Destination,
         path: impl AsRef<Path>,
@@ -75,10 +74,6 @@ impl Database {
     ) -> Result<Restored> {
         let records = Records::read(destination)?;
         let record = choose(&records, point)?;
-        unfinished::check_empty(device.as_ref())?;
-        let made = device.create_dir("");
-        made.map_err(|error| Error::io("cannot make the database folder", error))?;
-        let _lock = recovery::take_lock(device.as_ref(), 0)?;
         let place = Unfinished::begin(Arc::clone(device))?;
         place.announce()?;
         let making: Arc<dyn Device> = Arc::<Unfinished>::clone(&place);

@@ -48,7 +48,7 @@ impl fmt::Debug for DumpLoad {
 
 impl DumpLoad {
     /// Begins a new database on a device, which is none until the end: what is dropped before
-    /// leaves nothing.
+    /// leaves nothing but the folder, if there was one.
     ///
     /// `Invalid` if there is anything on the device.
     pub fn into_new(device: Arc<dyn Device>, options: Options) -> Result<Self> {

@@ -11,7 +11,7 @@ use crate::engine::unfinished;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Access, Device};
 use crate::segment::salvage::numbers;
-use crate::{journal, manifest, staging};
+use crate::{journal, manifest, segment, staging};
 
 /// The error for a place without a manifest.
 pub(super) fn absence(device: &Arc<dyn Device>) -> Error {
@@ -58,18 +58,48 @@ pub(super) fn check_place(device: &Arc<dyn Device>, create: bool) -> Result<()> 
         return Err(absence(device));
     }
     check_remains(device)?;
-    let names = match device.list("") {
-        Err(error) if error.kind() == Os::NotFound => Vec::new(),
-        listed => {
-            listed.map_err(|error| Error::io("cannot look into the database folder", error))?
-        }
+    let list = |folder: &str| match device.list(folder) {
+        Err(error) if error.kind() == Os::NotFound => Ok(Vec::new()),
+        listed => listed.map_err(|error| Error::io("cannot look into the database folder", error)),
     };
-    let ours = [LOCK, "MANIFEST.new", "journal", "segments", staging::DIRECTORY];
-    if let Some(other) = names.iter().find(|name| !ours.contains(&name.as_str())) {
-        let message = format!(
-            "the folder is not a Duramen database: it has \"{other}\"; name an empty or a new one"
-        );
-        return Err(Error::new(ErrorKind::Invalid, message));
+    let names = list("")?;
+    // Another process has just made it.
+    if names.iter().any(|name| name == manifest::PATH) {
+        return Ok(());
     }
-    Ok(())
+    let ours = |name: &&String| {
+        [LOCK, manifest::NEW_PATH].contains(&name.as_str()) || FOLDERS.contains(&name.as_str())
+    };
+    let mut other = names.iter().find(|name| !ours(name)).cloned();
+    for folder in FOLDERS {
+        let mut within = list(folder)?.into_iter().filter(|name| !is_of_engine(folder, name));
+        other = other.or_else(|| within.next().map(|name| format!("{folder}/{name}")));
+    }
+    let Some(other) = other else { return Ok(()) };
+    let message = format!(
+        "the folder is not a Duramen database: it has \"{other}\"; name an empty or a new one"
+    );
+    Err(Error::new(ErrorKind::Invalid, message))
+}
+
+/// The folders of a database.
+const FOLDERS: [&str; 3] = [journal::DIRECTORY, segment::DIRECTORY, staging::DIRECTORY];
+
+/// Whether the engine gives a file in one of its folders such a name.
+pub(super) fn is_of_engine(folder: &str, name: &str) -> bool {
+    let has_digits = |end: &str, is_digit: fn(&u8) -> bool| {
+        let digits = name.strip_suffix(end).unwrap_or_default();
+        digits.len() >= 8 && digits.as_bytes().iter().all(is_digit)
+    };
+    match folder {
+        journal::DIRECTORY => {
+            has_digits(".journal", u8::is_ascii_digit) || ["unfinished", "RESERVE"].contains(&name)
+        }
+        segment::DIRECTORY => {
+            has_digits(".segment", u8::is_ascii_digit)
+                || ["MERGE", "MERGE.new"].contains(&name)
+                || (name.starts_with("query-") && name.strip_suffix(".tmp").is_some())
+        }
+        _ => has_digits(".stripe", u8::is_ascii_hexdigit),
+    }
 }

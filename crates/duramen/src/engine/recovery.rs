@@ -6,10 +6,10 @@ use std::sync::atomic::AtomicU64;
 use crate::engine::background::Worker;
 use crate::engine::compaction::progress::Progress;
 use crate::engine::options::Options;
-use crate::engine::place::{absence, check_place, check_remains};
+use crate::engine::place::{absence, check_place};
 use crate::engine::room::Room;
 use crate::engine::sealing::Sealer;
-use crate::engine::{Engine, Owner, Shared, View, record, staging};
+use crate::engine::{Engine, Owner, Shared, View, record, staging, unused};
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Device, Lock};
 use crate::journal::{self, Journal, JournalSettings};
@@ -38,28 +38,31 @@ impl Engine {
             let made = device.create_dir("");
             made.map_err(|error| Error::io("cannot make the database folder", error))?;
         }
-        let lock = take_lock(device.as_ref(), options.wait_ms)?;
+        let lock = take_lock(device.as_ref(), options.wait_ms);
+        let lock = lock.inspect_err(|_| device.remove_made())?;
         // Only now: another process may have made it, or changed it, before the lock was ours.
         match Manifest::load(device.as_ref())? {
             Some(manifest) => Self::open_to_write(device, options, manifest, lock),
+            None if !options.create => {
+                // It was there when this looked, and whoever made it has removed it since.
+                device.remove_made();
+                Err(absence(&device))
+            }
             None => Self::create(device, options, lock),
         }
     }
 
     fn create(device: Arc<dyn Device>, options: Options, lock: Box<dyn Lock>) -> Result<Self> {
-        // What is removed below was never named by a manifest.
-        check_remains(&device)?;
-        let manifest = Manifest::new(device.entropy(), options.clock.now());
-        store::create_directory(device.as_ref())?;
-        store::remove_unnamed(device.as_ref(), &manifest, &[])?;
-        let journal =
-            Journal::create(&settings(&device, &options, &manifest), manifest.checkpoint)?;
-        if let Err(error) = manifest.store(device.as_ref()) {
-            journal.abandon(&error);
-            return Err(error);
-        }
-        let store = Store::open(&device, &manifest, &Memory::new(options.memory_bytes))?;
-        let view = View::new(Arc::new(store));
+        // What is removed below was never named by a manifest. Once more: another process may have
+        // put something there before the lock was ours.
+        check_place(&device, true).inspect_err(|_| device.remove_made())?;
+        let made = make(&device, &options);
+        let (journal, view, manifest) = made.inspect_err(|_| {
+            // What stays after that is none, and the next one takes its place.
+            if lock.is_in_place() {
+                let _ = unused::remove(device.as_ref());
+            }
+        })?;
         let parts = (Some(journal), Some(lock));
         Self::assemble((device, options), parts, (view, manifest), true).started()
     }
@@ -125,6 +128,7 @@ impl Engine {
             options,
             id: manifest.database_id,
             was_created,
+            kept_names: AtomicU64::new(0),
             journal,
             view: RwLock::new(Arc::new(view)),
             manifest: Mutex::new(manifest),
@@ -139,7 +143,7 @@ impl Engine {
             compactions: AtomicU64::new(0),
             compacted_bytes: AtomicU64::new(0),
             purges: Mutex::default(),
-            _lock: lock,
+            lock,
         };
         Self { shared: Arc::new(shared), owner: Owner::This(None, None) }
     }
@@ -208,6 +212,20 @@ impl Engine {
         }
         Err(too_fast())
     }
+}
+
+/// Makes the files of a new database.
+fn make(device: &Arc<dyn Device>, options: &Options) -> Result<(Journal, View, Manifest)> {
+    let manifest = Manifest::new(device.entropy(), options.clock.now());
+    store::create_directory(device.as_ref())?;
+    store::remove_unnamed(device.as_ref(), &manifest, &[])?;
+    let journal = Journal::create(&settings(device, options, &manifest), manifest.checkpoint)?;
+    if let Err(error) = manifest.store(device.as_ref()) {
+        journal.abandon(&error);
+        return Err(error);
+    }
+    let store = Store::open(device, &manifest, &Memory::new(options.memory_bytes))?;
+    Ok((journal, View::new(Arc::new(store)), manifest))
 }
 
 /// Reads the segments and the journal's tail beside a writer.

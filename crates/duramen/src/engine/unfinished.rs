@@ -5,12 +5,11 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::engine::recovery::LOCK;
+use crate::engine::recovery::{LOCK, take_lock};
+use crate::engine::unused::remove_files;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Access, Device, File, Lock};
-use crate::journal;
-use crate::manifest;
-use crate::segment;
+use crate::{journal, manifest, segment};
 
 /// Where the manifest stands until the database is finished.
 pub(crate) const MANIFEST: &str = "MANIFEST.unfinished";
@@ -20,13 +19,27 @@ pub(crate) const MANIFEST: &str = "MANIFEST.unfinished";
 pub(crate) struct Unfinished {
     device: Arc<dyn Device>,
     is_finished: AtomicBool,
+    /// Held until it is finished, or until nothing is left of it.
+    lock: Box<dyn Lock>,
 }
+
+/// What the engine has of a lock that is held for it.
+#[derive(Debug)]
+struct HeldLock;
+
+impl Lock for HeldLock {}
 
 impl Unfinished {
     /// A database in the making on a device without files.
     pub(crate) fn begin(device: Arc<dyn Device>) -> Result<Arc<Self>> {
         check_empty(device.as_ref())?;
-        Ok(Arc::new(Self { device, is_finished: AtomicBool::new(false) }))
+        let made = device.create_dir("");
+        let made = made.map_err(|error| Error::io("cannot make the database folder", error));
+        let lock = made.and_then(|()| take_lock(device.as_ref(), 0));
+        let lock = lock.inspect_err(|_| device.remove_made())?;
+        // Once more: another process may have made something before the lock was ours.
+        check_empty(device.as_ref()).inspect_err(|_| device.remove_made())?;
+        Ok(Arc::new(Self { device, is_finished: AtomicBool::new(false), lock }))
     }
 
     /// Makes a manifest that has nothing in it yet, so that what is written from now on is seen to
@@ -40,6 +53,11 @@ impl Unfinished {
     /// Makes it a database, durably. It was closed before.
     pub(crate) fn finish(&self) -> Result<()> {
         let failed = |error| Error::io("cannot name the new MANIFEST", error);
+        if !self.lock.is_in_place() {
+            let message = "the folder was removed or replaced while a database was made in it: run \
+                           this again";
+            return Err(Error::new(ErrorKind::Conflict, message));
+        }
         self.device.rename(MANIFEST, manifest::PATH).map_err(failed)?;
         self.is_finished.store(true, Ordering::Relaxed);
         self.device.sync_dir("").map_err(failed)
@@ -53,20 +71,14 @@ impl Unfinished {
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        // Whoever has the database open holds the device, so by now nobody writes.
-        if !self.is_finished.load(Ordering::Relaxed) {
+        // Whoever has the database open holds the device, so by now nobody writes. Where the lock
+        // is another one, somebody has taken the place for something else.
+        if !self.is_finished.load(Ordering::Relaxed) && self.lock.is_in_place() {
+            // What cannot be removed is named by no manifest.
             let _ = self.device.remove(MANIFEST);
-            remove_files(self.device.as_ref());
-        }
-    }
-}
-
-/// Removes the segments and the journal of a database in the making; what cannot be removed is
-/// named by no manifest.
-pub(crate) fn remove_files(device: &dyn Device) {
-    for folder in [journal::DIRECTORY, segment::DIRECTORY] {
-        for name in device.list(folder).unwrap_or_default() {
-            let _ = device.remove(&format!("{folder}/{name}"));
+            if remove_files(self.device.as_ref()).is_ok() {
+                self.device.remove_made();
+            }
         }
     }
 }
@@ -116,12 +128,16 @@ impl Device for Unfinished {
         self.device.sync_dir(dir)
     }
 
-    fn lock(&self, path: &str, holder: &str) -> io::Result<Box<dyn Lock>> {
-        self.device.lock(path, holder)
+    fn lock(&self, _path: &str, _holder: &str) -> io::Result<Box<dyn Lock>> {
+        Ok(Box::new(HeldLock))
     }
 
     fn lock_holder(&self, path: &str) -> io::Result<String> {
         self.device.lock_holder(path)
+    }
+
+    fn remove_made(&self) {
+        self.device.remove_made();
     }
 
     fn entropy(&self) -> u128 {

@@ -6,7 +6,7 @@
 //! - of many keys, a page is held at a time.
 
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::ops::Bound;
 
 use sha2::{Digest, Sha256};
@@ -14,10 +14,11 @@ use sha2::{Digest, Sha256};
 use crate::content_hash::ContentHash;
 use crate::error::{Error, ErrorKind, Result};
 use crate::export::shown::Shown;
-use crate::export::{ExportedContent, ExportedRevision, HistoryExport, none_told};
+use crate::export::{ExportedContent, ExportedRevision, HistoryExport, long, none_told};
 use crate::json::escape;
 use crate::limits::EXPORT_DEPARTED_BYTES_MAX;
 use crate::revision::Revision;
+use crate::transaction::check_versions;
 use crate::tree::data::node;
 use crate::tree::history::short;
 use crate::tree::record_keys::KeyRange;
@@ -69,6 +70,24 @@ impl DepartedRecords {
         }
         Some(text.end())
     }
+}
+
+/// The records that departed of a first revision which is there already, where it may not know
+/// them: it may be one that an older version imported, which took none over.
+pub(super) fn unknown_of(
+    present: &DepartedRecords,
+    given: &ExportedRevision,
+    text: &mut dyn Read,
+) -> Result<BTreeMap<String, u64>> {
+    if given.departed.is_empty() || present.hash() == given.departed.hash() {
+        return Ok(BTreeMap::new());
+    }
+    let departed = match &given.departed {
+        DepartedRecords::Held(held) => held.clone(),
+        DepartedRecords::Long(expected) => long::departed_behind((given, *expected), text)?,
+    };
+    departed.iter().try_for_each(|(key, versions)| check_versions(key, *versions))?;
+    Ok(departed)
 }
 
 impl ExportedRevision {
@@ -162,11 +181,22 @@ impl HistoryExport {
         }
         let mut range = KeyRange { low: Bound::Unbounded, high: Bound::Unbounded };
         loop {
-            let page = tree.record_keys(&range, false, AT_ONCE)?;
+            let page = tree.record_keys(&range, false, AT_ONCE);
+            let page = page.map_err(|error| error.in_context("which records departed"))?;
             for (key, ordinal) in page.iter().filter(|&(_, ordinal)| ordinal < end) {
                 let record = node(records, ordinal);
-                if shown.last(record, Some(last))?.is_none() {
-                    visit(key, tree.record_version(record, last)?)?;
+                let versions = shown.last(record, Some(last)).and_then(|shown| match shown {
+                    Some(_) => Ok(None),
+                    None => tree.record_version(record, last).map(Some),
+                });
+                let versions = versions.map_err(|error| {
+                    let key = String::from_utf8_lossy(key);
+                    error.in_context(format_args!(
+                        "whether the record {key:?} departed, and how many versions it had"
+                    ))
+                })?;
+                if let Some(versions) = versions {
+                    visit(key, versions)?;
                 }
             }
             match page.last() {
@@ -178,9 +208,17 @@ impl HistoryExport {
 }
 
 impl Shown<'_> {
-    /// Whether one of the records up to an ordinal is in none of the revisions up to the last one:
-    /// where none is, as in most histories, nobody has to go through the keys.
+    /// Whether one of the records up to an ordinal is in none of the revisions up to the last one,
+    /// or may be: where none is, as in most histories, nobody has to go through the keys.
     fn lacks_any(&self, end: u64, last: u32) -> Result<bool> {
+        match self.lacks_one(end, last) {
+            // Of which record that is, its key tells.
+            Err(error) if error.kind() == ErrorKind::Corrupt => Ok(true),
+            lacks => lacks,
+        }
+    }
+
+    fn lacks_one(&self, end: u64, last: u32) -> Result<bool> {
         let is_deleted = self.tree.deleted_in(last)?.is_some();
         let mut first = 0;
         while first < end {

@@ -3,13 +3,15 @@
 //! Only the first revision of a history has either: it is loaded in bulk. A later one is told as
 //! what it changed.
 
-use std::collections::VecDeque;
-use std::io::{self, Read, Write};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{self, BufRead, BufReader, Read, Write};
 
 use sha2::{Digest, Sha256};
 
 use crate::bulk::{BulkOptions, Departed, Progress, RecordVersions};
 use crate::content_hash::ContentHash;
+use crate::database::Database;
 use crate::document::Document;
 use crate::engine::Engine;
 use crate::engine::options::CommitOptions;
@@ -92,6 +94,7 @@ impl HistoryImport {
         text: &mut dyn Read,
         progress: &mut Progress<'_>,
     ) -> Result<()> {
+        let given = &*self.as_it_is_printed(given)?;
         let mut parts = self.expected(given)?;
         if self.has_unique()? {
             return self.commit(&held(given, text)?);
@@ -141,6 +144,30 @@ impl HistoryImport {
             return Err(Error::new(ErrorKind::Corrupt, message));
         }
         loaded.map(drop)
+    }
+
+    /// A revision whose value at hand is the text that it is printed as: another one, such as one
+    /// with blanks, has not the hash, and may have the line ends that stand between long texts.
+    fn as_it_is_printed<'g>(
+        &self,
+        given: &'g ExportedRevision,
+    ) -> Result<Cow<'g, ExportedRevision>> {
+        let ExportedContent::Value(json) = &given.content else { return Ok(Cow::Borrowed(given)) };
+        let is_told = given.hash.is_none_or(|hash| hash == ContentHash::of_json(json.as_bytes()));
+        if self.taken.0 > 0 || is_told && !json.contains('\n') {
+            return Ok(Cow::Borrowed(given));
+        }
+        let options = if self.is_missing {
+            self.facts.options.clone()
+        } else {
+            self.database.document(&self.name)?.options()?
+        };
+        // As it is a document, it is printed as one.
+        let memory = Database::memory()?;
+        let document = memory.create_document_with(&self.name, &options.without_unique().0)?;
+        document.put(json, &CommitOptions::default())?;
+        let content = ExportedContent::Value(document.head()?.to_json()?);
+        Ok(Cow::Owned(ExportedRevision { content, ..given.clone() }))
     }
 
     /// Whether the document is there and has a unique index, for which a bulk load would have to
@@ -200,17 +227,37 @@ fn held(given: &ExportedRevision, text: &mut dyn Read) -> Result<ExportedRevisio
         behind = rest;
     }
     if let DepartedRecords::Long(expected) = given.departed {
-        let departed = DepartedRecords::Held(read_departed(behind.as_bytes())?);
-        if departed.hash() != Some(expected) {
-            let message = format!(
-                "the records that departed are to have the hash {expected}, but have another: \
-                 they were changed or cut after they were exported; export the history again"
-            );
-            return Err(Error::new(ErrorKind::Corrupt, message));
-        }
-        given.departed = departed;
+        given.departed = DepartedRecords::Held(departed_of(behind, expected)?);
     }
     Ok(given)
+}
+
+/// The records that departed, read from what is told behind a revision; a value that stands before
+/// them is passed over.
+pub(super) fn departed_behind(
+    (given, expected): (&ExportedRevision, ContentHash),
+    text: &mut dyn Read,
+) -> Result<BTreeMap<String, u64>> {
+    let mut text = BufReader::new(text);
+    let is_behind = given.content == ExportedContent::LongValue;
+    let passed = if is_behind { text.skip_until(b'\n') } else { Ok(0) };
+    let behind = passed.and_then(|_| io::read_to_string(text));
+    let behind =
+        behind.map_err(|error| Error::io("cannot read the records that departed", error))?;
+    departed_of(&behind, expected)
+}
+
+/// The records that departed in a text that is to have a hash.
+fn departed_of(text: &str, expected: ContentHash) -> Result<BTreeMap<String, u64>> {
+    let held = read_departed(text.as_bytes())?;
+    if DepartedRecords::Held(held.clone()).hash() == Some(expected) {
+        return Ok(held);
+    }
+    let message = format!(
+        "the records that departed are to have the hash {expected}, but have another: they were \
+         changed or cut after they were exported; export the history again"
+    );
+    Err(Error::new(ErrorKind::Corrupt, message))
 }
 
 /// The hashes of the parts of a text, between line ends.

@@ -38,7 +38,7 @@ pub struct Event {
     pub operation: Operation,
     /// The record's key; none for a document.
     pub key: Option<Key>,
-    /// The record's version, if it is there.
+    /// The record's version, if it is there: also where the value at the path that is watched went.
     pub version: Option<u64>,
     /// What it was, as compact JSON: of a record, and of a document if the feed is to have
     /// [values](super::WatchOptions::values). None where it was not there, or was purged since.

@@ -1,6 +1,6 @@
 //! What indexes a collection has, as its options say.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::collection::RecordPath;
 use crate::engine::catalogue::check_name;
@@ -31,9 +31,15 @@ pub struct IndexDefinition {
 }
 
 impl IndexDefinition {
-    /// An index by the values at paths; `Invalid` where one is no path.
+    /// An index by the values at paths; `Invalid` where one is no path, or is named twice.
     pub fn new(name: &str, paths: &[&str]) -> Result<Self> {
-        let paths = paths.iter().map(|path| path.parse()).collect::<Result<_>>()?;
+        let paths = paths.iter().map(|path| path.parse()).collect::<Result<Vec<RecordPath>>>()?;
+        // Not where indexes are read or made again: older ones may have a path twice.
+        let mut seen = BTreeSet::new();
+        if let Some(twice) = paths.iter().find(|path| !seen.insert(*path)) {
+            let message = format!("the index {name:?} has the path {twice} twice: name it once");
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
         Ok(Self { name: name.to_owned(), paths, is_unique: false })
     }
 

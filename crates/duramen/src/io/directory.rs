@@ -5,12 +5,16 @@
 //! - a lock is the operating system's, so it dies with the process that holds it.
 #![expect(clippy::disallowed_methods, reason = "this module is the door to real files")]
 
+#[cfg(test)]
+mod tests;
+
 use std::fs::{self, OpenOptions, TryLockError};
 use std::io::{self, Read};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rustix::buffer::spare_capacity;
 
 use super::{
@@ -20,6 +24,9 @@ use super::{
 /// How often the file of a lock is read until the holder in it is whole. Who writes it may be
 /// stopped in the middle for as long as the scheduler likes, so that this is bounded.
 const HOLDER_READS: usize = 1_000;
+
+/// How often a lock is taken anew whose file was removed meanwhile.
+const LOCK_TRIES: usize = 100;
 
 /// A path as far as it is there, by no links, and all directories that it is in.
 pub(crate) fn directories_around(path: &Path) -> Vec<PathBuf> {
@@ -46,12 +53,22 @@ pub(crate) fn directories_around(path: &Path) -> Vec<PathBuf> {
 #[derive(Debug, Clone)]
 pub struct DirectoryDevice {
     root: PathBuf,
+    /// What was made, directories before what is in them.
+    made: Arc<Mutex<Vec<Made>>>,
+}
+
+/// What is removed again if nobody needs it.
+#[derive(Debug)]
+enum Made {
+    Directory(PathBuf),
+    /// The file of a lock that was taken.
+    Lock(PathBuf),
 }
 
 impl DirectoryDevice {
     /// A device rooted at `root`, which is made by the first create and not before.
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into() }
+        Self { root: root.into(), made: Arc::default() }
     }
 
     /// The directory this device is rooted at.
@@ -76,21 +93,52 @@ impl DirectoryDevice {
         let root = std::path::absolute(&self.root)?;
         let missing = root.ancestors().take_while(|ancestor| !ancestor.exists());
         let parents: Vec<_> = missing.filter_map(Path::parent).collect();
-        create_dir_all(&root)?;
+        self.create_missing(&root)?;
         parents.into_iter().try_for_each(sync_directory)
     }
 
     fn create_parent(&self, path: &str) -> io::Result<()> {
         self.create_dir(split_path(path)?.0)
     }
-}
 
-/// Makes a directory and those around it; the system says of a file there that it exists.
-fn create_dir_all(path: &Path) -> io::Result<()> {
-    fs::create_dir_all(path).map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => io::ErrorKind::NotADirectory.into(),
-        _ => error,
-    })
+    /// Makes a directory and those around it, and notes which of them were missing: another process
+    /// may make one at the same time.
+    fn create_missing(&self, path: &Path) -> io::Result<()> {
+        let path = std::path::absolute(path)?;
+        let missing: Vec<_> = path.ancestors().take_while(|dir| !dir.exists()).collect();
+        for dir in missing.into_iter().rev() {
+            match fs::create_dir(dir) {
+                Ok(()) => self.made.lock().push(Made::Directory(dir.to_path_buf())),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        // What exists may be a file.
+        if path.is_dir() { Ok(()) } else { Err(io::ErrorKind::NotADirectory.into()) }
+    }
+
+    /// Opens the file of a lock, made if missing, and takes the lock.
+    fn lock_file(&self, path: &str) -> io::Result<fs::File> {
+        let full = self.file_path(path)?;
+        self.create_parent(path)?;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true);
+        let (file, is_made) = match options.clone().create_new(true).open(&full) {
+            // Not cut when opened: until the lock is ours the text in it is the other holder's.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                (options.open(&full)?, false)
+            }
+            made => (made?, true),
+        };
+        try_lock(&file)?;
+        if !is_at(&file, &full) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        if is_made {
+            self.made.lock().push(Made::Lock(full));
+        }
+        Ok(file)
+    }
 }
 
 impl Device for DirectoryDevice {
@@ -100,7 +148,7 @@ impl Device for DirectoryDevice {
             return Ok(());
         }
         self.create_root()?;
-        create_dir_all(&full)
+        self.create_missing(&full)
     }
 
     fn open(&self, path: &str, access: Access) -> io::Result<Arc<dyn File>> {
@@ -148,6 +196,16 @@ impl Device for DirectoryDevice {
         Ok(Box::new(DirectoryMapping(duramen_mapping::Mapping::new(&file, len)?)))
     }
 
+    fn remove_made(&self) {
+        for made in std::mem::take(&mut *self.made.lock()).iter().rev() {
+            // The system removes an empty directory only.
+            let _ = match made {
+                Made::Directory(path) => fs::remove_dir(path),
+                Made::Lock(path) => fs::remove_file(path),
+            };
+        }
+    }
+
     fn free_bytes(&self) -> Option<u64> {
         let found = rustix::fs::statvfs(&self.root).ok()?;
         // A file system that does not count says that it has none at all.
@@ -155,12 +213,16 @@ impl Device for DirectoryDevice {
     }
 
     fn lock(&self, path: &str, holder: &str) -> io::Result<Box<dyn Lock>> {
-        let full = self.file_path(path)?;
-        self.create_parent(path)?;
-        // Not cut when opened: until the lock is ours the text in it is the other holder's.
-        let file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(full)?;
-        try_lock(&file)?;
+        let mut tries = 1;
+        let file = loop {
+            match self.lock_file(path) {
+                // Whoever had the lock removed its file, or its folder, before it was ours.
+                Err(error) if error.kind() == io::ErrorKind::NotFound && tries < LOCK_TRIES => {
+                    tries += 1;
+                }
+                locked => break locked?,
+            }
+        };
         let mut old = Vec::new();
         (&file).read_to_end(&mut old)?;
         let file = DirectoryFile(file);
@@ -170,7 +232,7 @@ impl Device for DirectoryDevice {
         if text.as_bytes() != old {
             write_all_at(&file, text.as_bytes(), 0)?;
         }
-        Ok(Box::new(DirectoryLock(file)))
+        Ok(Box::new(DirectoryLock { file, path: self.file_path(path)? }))
     }
 
     fn lock_holder(&self, path: &str) -> io::Result<String> {
@@ -193,8 +255,16 @@ impl Device for DirectoryDevice {
             opened => opened?,
         };
         try_lock(&file)?;
-        Ok(Some(Box::new(DirectoryLock(DirectoryFile(file)))))
+        let lock = DirectoryLock { file: DirectoryFile(file), path: self.file_path(path)? };
+        Ok(if lock.is_in_place() { Some(Box::new(lock)) } else { None })
     }
+}
+
+/// Whether a file that is open is still the one at its path.
+fn is_at(file: &fs::File, path: &Path) -> bool {
+    let place = |found: io::Result<fs::Metadata>| found.ok().map(|at| (at.dev(), at.ino()));
+    let open = place(file.metadata());
+    open.is_some() && open == place(fs::metadata(path))
 }
 
 fn try_lock(file: &fs::File) -> io::Result<()> {
@@ -265,101 +335,21 @@ impl Mapping for DirectoryMapping {
 
 /// Holds the locked file open.
 #[derive(Debug)]
-struct DirectoryLock(DirectoryFile);
+struct DirectoryLock {
+    file: DirectoryFile,
+    path: PathBuf,
+}
 
 impl Drop for DirectoryLock {
     fn drop(&mut self) {
         // A process that was just forked off has the file too, until it runs its program: closing
         // it here alone would leave the lock there for that while.
-        let _ = self.0.0.unlock();
+        let _ = self.file.0.unlock();
     }
 }
 
-impl Lock for DirectoryLock {}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A lock that cut its file before it wrote to it once named no holder in between.
-    #[test]
-    fn whoever_asks_while_the_lock_changes_hands_reads_one_holder_or_the_other() {
-        const HOLDERS: [&str; 2] = ["4194303", "12"];
-        let folder = tempfile::tempdir().unwrap();
-        let device = DirectoryDevice::new(folder.path());
-        drop(device.lock("LOCK", HOLDERS[0]).unwrap());
-        std::thread::scope(|scope| {
-            let takes = scope.spawn(|| {
-                for turn in 0..2_000 {
-                    drop(device.lock("LOCK", HOLDERS[turn % 2]).unwrap());
-                }
-            });
-            while !takes.is_finished() {
-                let holder = device.lock_holder("LOCK").unwrap();
-                assert!(HOLDERS.contains(&holder.as_str()), "{holder:?}");
-            }
-        });
-    }
-
-    /// A read once saw the first half of a write and the rest of the holder before.
-    #[test]
-    fn a_holder_that_is_half_written_is_none() {
-        let [old, new] = ["4194303\n4194303\n", "12\n12\n          "];
-        assert_eq!(whole_holder(old), Some("4194303"));
-        assert_eq!(whole_holder(new), Some("12"));
-        for written in 1..6 {
-            let text = format!("{}{}", &new[..written], &old[written..]);
-            assert_eq!(whole_holder(&text), None, "{text:?}");
-            assert_eq!(whole_holder(&old[..written + 9]), None);
-        }
-    }
-
-    /// Closing the file alone once left the lock with a process that was just forked off.
-    #[test]
-    fn a_lock_that_is_dropped_is_free_though_the_file_is_open_elsewhere() {
-        let folder = tempfile::tempdir().unwrap();
-        let device = DirectoryDevice::new(folder.path());
-        let file = fs::File::create(folder.path().join("LOCK")).unwrap();
-        file.try_lock().unwrap();
-        // A copy of the descriptor is of the same open file, as that of a forked process is.
-        let copy = file.try_clone().unwrap();
-        let refused = device.lock("LOCK", "7").unwrap_err();
-        assert_eq!(refused.kind(), io::ErrorKind::WouldBlock);
-        drop(DirectoryLock(DirectoryFile(file)));
-        drop(device.lock("LOCK", "7").unwrap());
-        drop(copy);
-    }
-
-    #[test]
-    fn a_lock_is_held_without_writing_and_keeps_others_out() {
-        let folder = tempfile::tempdir().unwrap();
-        let device = DirectoryDevice::new(folder.path());
-        assert!(device.hold("LOCK").unwrap().is_none());
-        assert!(device.list("").unwrap().is_empty());
-        let locked = device.lock("LOCK", "7").unwrap();
-        let refused = device.hold("LOCK").unwrap_err();
-        assert_eq!(refused.kind(), io::ErrorKind::WouldBlock);
-        drop(locked);
-        let mut permissions = fs::metadata(folder.path().join("LOCK")).unwrap().permissions();
-        permissions.set_readonly(true);
-        fs::set_permissions(folder.path().join("LOCK"), permissions).unwrap();
-        let held = device.hold("LOCK").unwrap();
-        assert!(held.is_some());
-        let refused = device.hold("LOCK").unwrap_err();
-        assert_eq!(refused.kind(), io::ErrorKind::WouldBlock);
-        drop(held);
-        assert_eq!(device.lock_holder("LOCK").unwrap(), "7");
-        drop(device.hold("LOCK").unwrap());
-    }
-
-    #[test]
-    fn a_holder_that_comes_again_writes_nothing() {
-        let folder = tempfile::tempdir().unwrap();
-        let device = DirectoryDevice::new(folder.path());
-        let written = || fs::metadata(folder.path().join("LOCK")).unwrap().modified().unwrap();
-        drop(device.lock("LOCK", "7").unwrap());
-        let first = written();
-        drop(device.lock("LOCK", "7").unwrap());
-        assert_eq!(written(), first);
+impl Lock for DirectoryLock {
+    fn is_in_place(&self) -> bool {
+        is_at(&self.file.0, &self.path)
     }
 }

@@ -249,6 +249,23 @@ impl<'t> Tape<'t> {
         }
     }
 
+    /// The fields of the object at `index` that have these names, the first of each.
+    pub(crate) fn named<const N: usize>(
+        &self,
+        index: TapeIndex,
+        names: [&str; N],
+    ) -> [Option<TapeIndex>; N] {
+        let mut found = [None; N];
+        for (name, value) in self.fields(index) {
+            let Item::Text { bytes, .. } = name else { continue };
+            let mut places = names.iter().zip(&mut found);
+            if let Some((_, place)) = places.find(|(name, _)| name.as_bytes() == bytes) {
+                *place = place.or(Some(value));
+            }
+        }
+        found
+    }
+
     /// How many arrays and objects lie inside each other in the value at `index`; 0 for a scalar.
     pub(crate) fn depth(&self, index: TapeIndex) -> usize {
         let mut depth = 0;

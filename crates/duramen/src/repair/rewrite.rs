@@ -141,7 +141,9 @@ impl Rewrite<'_> {
             }
         }
         if let Some(versions) = versions.filter(|_| self.is_last(revision)) {
-            transaction.depart_unknown_records(self.name, &versions.at(revision)?)?;
+            let known = versions.at(revision)?;
+            let known = known.into_iter().filter_map(|(key, versions)| Some((key, versions?)));
+            transaction.depart_unknown_records(self.name, known)?;
         }
         transaction.commit(how)?;
         Ok(is_there)

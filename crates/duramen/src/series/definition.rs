@@ -152,33 +152,59 @@ impl SeriesInfo {
     }
 
     fn from_tape(name: &str, (tape, at): (&Tape<'_>, TapeIndex)) -> Option<Self> {
+        // As they are written, so that each is compared with few names before its own.
+        let names = [
+            "number",
+            "type",
+            "unit",
+            "description",
+            "labels",
+            "display",
+            "lossy",
+            "keep",
+            "rollups",
+            "created",
+            "changed",
+        ];
+        let [
+            own,
+            value_type,
+            unit,
+            description,
+            labels,
+            display,
+            lossy,
+            keep,
+            rollups,
+            created,
+            changed,
+        ] = tape.named(at, names);
         let text = |at: TapeIndex| tape.item(at).text().map(str::to_owned);
-        let member_text = |name: &str| tape.child(at, name).map_or(Some(String::new()), text);
+        let text_if_any = |at: Option<TapeIndex>| at.map_or(Some(String::new()), text);
+        let value_type = ValueType::parse(tape.item(value_type?).text()?).ok()?;
         let mut definition = SeriesDefinition {
-            unit: member_text("unit")?,
-            description: member_text("description")?,
-            ..SeriesDefinition::new(
-                ValueType::parse(tape.item(tape.child(at, "type")?).text()?).ok()?,
-            )
+            unit: text_if_any(unit)?,
+            description: text_if_any(description)?,
+            ..SeriesDefinition::new(value_type)
         };
-        for (label, value) in tape.child(at, "labels").into_iter().flat_map(|at| tape.fields(at)) {
+        for (label, value) in labels.into_iter().flat_map(|at| tape.fields(at)) {
             definition.labels.insert(label.text()?.to_owned(), text(value)?);
         }
-        if let Some(range) = tape.child(at, "display") {
+        if let Some(range) = display {
             let mut bounds = tape.elements(range).map(|bound| number::<f64>(tape, bound));
             definition.display = Some((bounds.next()??, bounds.next()??));
         }
-        if let Some(lossy) = tape.child(at, "lossy") {
+        if let Some(lossy) = lossy {
             definition.lossy = Some(Lossy::from_tape(tape, lossy)?);
         }
-        (definition.keep, definition.rollups) = tiers::from_tape(tape, at)?;
-        let micros = |name: &str| number(tape, tape.child(at, name)?).map(Micros);
+        (definition.keep, definition.rollups) = tiers::from_tape(tape, (keep, rollups))?;
+        let micros = |at: Option<TapeIndex>| number(tape, at?).map(Micros);
         Some(Self {
             name: name.to_owned(),
             definition,
-            created: micros("created")?,
-            changed: micros("changed")?,
-            number: series_number(number(tape, tape.child(at, "number")?)?)?,
+            created: micros(created)?,
+            changed: micros(changed)?,
+            number: series_number(number(tape, own?)?)?,
         })
     }
 }

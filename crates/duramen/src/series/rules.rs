@@ -107,8 +107,9 @@ impl SeriesRule {
     }
 
     fn from_tape(tape: &Tape<'_>, at: TapeIndex) -> Option<Self> {
-        let glob = tape.item(tape.child(at, "glob")?).text()?.to_owned();
-        let (keep, rollups) = tiers::from_tape(tape, at)?;
+        let [glob, keep, rollups] = tape.named(at, ["glob", "keep", "rollups"]);
+        let glob = tape.item(glob?).text()?.to_owned();
+        let (keep, rollups) = tiers::from_tape(tape, (keep, rollups))?;
         Some(Self { glob, keep, rollups })
     }
 }

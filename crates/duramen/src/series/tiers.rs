@@ -129,13 +129,16 @@ pub(super) fn to_json(keep: Option<Duration>, rollups: &[Rollup]) -> Option<Stri
     (!members.is_empty()).then(|| members.join(","))
 }
 
-/// Reads what [`to_json`] said.
-pub(super) fn from_tape(tape: &Tape<'_>, at: TapeIndex) -> Option<(Option<Duration>, Vec<Rollup>)> {
-    let keep = match tape.child(at, "keep") {
+/// Reads what [`to_json`] said in the members `keep` and `rollups`.
+pub(super) fn from_tape(
+    tape: &Tape<'_>,
+    (keep, rollups): (Option<TapeIndex>, Option<TapeIndex>),
+) -> Option<(Option<Duration>, Vec<Rollup>)> {
+    let keep = match keep {
         Some(keep) => Some(Duration::from_micros(number(tape, keep)?)),
         None => None,
     };
-    let rollups = tape.child(at, "rollups").into_iter().flat_map(|at| tape.elements(at));
+    let rollups = rollups.into_iter().flat_map(|at| tape.elements(at));
     let rollups: Option<Vec<Rollup>> = rollups.map(|at| Rollup::from_tape(tape, at)).collect();
     Some((keep, rollups?))
 }

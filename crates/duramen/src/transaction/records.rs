@@ -166,17 +166,16 @@ impl Transaction {
         })
     }
 
-    /// The same of those that the collection does not know yet, as far as their versions are known.
-    pub(crate) fn depart_unknown_records(
+    /// The same of those that the collection does not know yet.
+    pub(crate) fn depart_unknown_records<'k>(
         &mut self,
         name: &str,
-        known: &[(&str, Option<u64>)],
+        departed: impl IntoIterator<Item = (&'k str, u64)>,
     ) -> Result<()> {
+        self.put_kind(name)?;
         self.change_collection(name, |writer| {
-            for (key, versions) in known {
-                if let Some(versions) = versions {
-                    writer.bear_departed(key, *versions)?;
-                }
+            for (key, versions) in departed {
+                writer.bear_departed(key, versions)?;
             }
             Ok(())
         })

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use duramen::io::{Device, MemoryDevice};
+use duramen::io::{Access, Device, MemoryDevice};
 use duramen::{
     BulkProgress, ColumnValue, CommitOptions, ContentHash, Database, DepartedRecords, Document,
     DumpItem, DumpLoad, Error, ErrorKind, ExportedContent, ExportedRevision, Filter,
@@ -399,4 +399,120 @@ fn a_record_that_goes_with_the_commit_that_brought_it_is_in_no_revision() {
         let records = copy.collection("d").unwrap();
         assert_eq!(records.put("a", "{}", &how()).unwrap().version, 2, "{name}");
     }
+}
+
+/// Such a value was held against the hash as it is written, blanks and all.
+#[test]
+fn a_short_value_need_not_be_compact_beside_keys_that_are_long() {
+    let db = long(&memory(), 2, "{}");
+    let document = db.document("d").unwrap();
+    let (revisions, text) = exported(&document);
+    let ExportedContent::Value(json) = &revisions[0].content else { panic!("it is short") };
+    let spaced = json.replace(':', " :\n ");
+    let pushed = |json: &str, hash| {
+        let new = Database::memory().unwrap();
+        let content = ExportedContent::Value(json.to_owned());
+        let first = ExportedRevision { content, hash, ..revisions[0].clone() };
+        take(&new, &document, (&[first], &text)).map(|_| new)
+    };
+    for hash in [revisions[0].hash, None] {
+        let new = pushed(&spaced, hash).unwrap();
+        assert_eq!(new.snapshot().hash().unwrap(), db.snapshot().hash().unwrap());
+        assert_eq!(new.collection("d").unwrap().put(3, "{}", &how()).unwrap().version, 3);
+        let cut = pushed(&spaced[1..], hash).unwrap_err();
+        assert_eq!(cut.kind(), ErrorKind::Invalid, "{cut}");
+    }
+    let other = pushed(&spaced.replace('1', "2"), revisions[0].hash).unwrap_err();
+    assert_eq!(other.kind(), ErrorKind::Corrupt, "{other}");
+}
+
+/// Going on with a copy that an older version had begun once passed over the keys that departed.
+#[test]
+fn a_copy_that_knows_no_keys_that_departed_learns_them_when_it_goes_on() {
+    for is_long in [false, true] {
+        let db = if is_long {
+            let db = long(&memory(), 1_000, "{}");
+            let records = db.collection("d").unwrap();
+            records.document().retain(Retention::All, &how()).unwrap();
+            records.put(MANY, r#"{"m":2}"#, &how()).unwrap();
+            db
+        } else {
+            departed(&memory(), Retention::Last(2))
+        };
+        let document = db.document("d").unwrap();
+        let (revisions, text) = exported(&document);
+        assert_eq!((revisions.len(), revisions[0].long_texts()), (2, usize::from(is_long)));
+
+        let device = memory();
+        let copy = open(&device);
+        let first =
+            ExportedRevision { departed: DepartedRecords::default(), ..revisions[0].clone() };
+        take(&copy, &document, (&[first], b"")).unwrap();
+        if is_long {
+            let cut = take(&copy, &document, (&revisions, &text[1..])).unwrap_err();
+            assert!(matches!(cut.kind(), ErrorKind::Corrupt | ErrorKind::Invalid), "{cut}");
+        }
+        take(&copy, &document, (&revisions, &text)).unwrap();
+        assert_eq!(copy.snapshot().hash().unwrap(), db.snapshot().hash().unwrap());
+        let keys = if is_long { [3.into(), 4.into()] } else { ["a\"\u{e9}".into(), "b".into()] };
+        let records = copy.collection("d").unwrap();
+        let saved = keys.map(|key: Key| records.put(key, "{}", &how()).unwrap().version);
+        assert_eq!(saved, if is_long { [3, 2] } else { [4, 2] });
+        compact(&copy);
+        drop(records);
+        copy.close().unwrap();
+        assert!(open(&device).check().unwrap().is_clean());
+    }
+}
+
+/// One state that cannot be read once stopped an export at its first line, without its name.
+#[test]
+fn a_history_is_told_though_it_cannot_be_read_which_keys_departed() {
+    let device = memory();
+    let db = open(&device);
+    let records = db.create_collection("d", KeyKind::I64).unwrap();
+    // What is left is in other groups than what departed.
+    let json = |n: i64| format!(r#"{{"n":{}}}"#, n * 7_919 % 10_007);
+    for _ in 0..2 {
+        records.put_many((0..9_000).map(|n| (n, json(n))), &how()).unwrap();
+        records.put_many((0..9_000).map(|n| (n, "{}")), &how()).unwrap();
+    }
+    let gone: Vec<_> = (0..8_900).map(Key::from).collect();
+    records.delete_many(&gone, &how()).unwrap();
+    records.document().retain(Retention::Last(2), &how()).unwrap();
+    records.put(8_999, r#"{"n":1}"#, &how()).unwrap();
+    records.put(8_999, r#"{"n":2}"#, &how()).unwrap();
+    compact(&db);
+    drop(records);
+    let (whole, _) = exported(&db.document("d").unwrap());
+    db.close().unwrap();
+
+    let mut told = 0;
+    for name in device.list("segments").unwrap() {
+        let file = device.open(&format!("segments/{name}"), Access::Write).unwrap();
+        let bytes = file.len().unwrap();
+        let step = usize::try_from(bytes / 60).unwrap().max(1);
+        for at in (60..bytes.saturating_sub(150)).step_by(step) {
+            let mut byte = [0];
+            file.read_at(&mut byte, at).unwrap();
+            file.write_at(&[byte[0] ^ 0x55], at).unwrap();
+            let read = Options { read_only: true, create: false, ..options() };
+            let db = Database::open_device(Arc::clone(&device), read);
+            let history = db.and_then(|db| db.document("d")).and_then(|d| d.export());
+            let history = history.map_or_else(|error| vec![Err(error)], Iterator::collect);
+            file.write_at(&byte, at).unwrap();
+            let mut errors = history.iter().filter_map(|revision| revision.as_ref().err());
+            let revisions = history.iter().filter_map(|revision| revision.as_ref().ok());
+            match errors.next_back() {
+                None => assert!(revisions.eq(&whole), "byte {at}"),
+                Some(error) if revisions.count() == whole.len() => {
+                    assert_eq!(error.kind(), ErrorKind::Corrupt);
+                    assert!(error.message().contains("departed"), "{error}");
+                    told += 1;
+                }
+                Some(_) => {}
+            }
+        }
+    }
+    assert!(told > 0);
 }

@@ -73,6 +73,30 @@ fn a_dump_says_the_indexes_whatever_their_numbers_are() {
     assert_indexed(&Database::open_device(device, options()).unwrap());
 }
 
+/// Such an index was once made, and was no other than the one with the path once.
+#[test]
+fn an_index_has_a_path_once_unless_it_is_an_older_one() {
+    for paths in [&["a", "a"][..], &["n.a", "b", r#"n["a"]"#]] {
+        let error = IndexDefinition::new("i", paths).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+        let twice = format!("the index \"i\" has the path {} twice", paths[0]);
+        assert!(error.to_string().contains(&twice), "{error}");
+    }
+    let paths = ["a", "a"].iter().map(|path| path.parse().unwrap()).collect();
+    let older = IndexDefinition { name: "i".to_owned(), paths, is_unique: true };
+    let device = Arc::new(MemoryDevice::new()) as Arc<dyn Device>;
+    let db = Database::open_device(Arc::clone(&device), options()).unwrap();
+    let collection = db.create_collection("c", KeyKind::Text).unwrap();
+    collection.create_index(&older).unwrap();
+    collection.put("one", r#"{"a":1}"#, &how()).unwrap();
+    drop((collection, db));
+    let db = Database::open_device(device, options()).unwrap();
+    let collection = db.collection("c").unwrap();
+    assert_eq!(collection.indexes().unwrap(), [older]);
+    let same = collection.put("other", r#"{"a":1}"#, &how()).unwrap_err();
+    assert_eq!(same.kind(), ErrorKind::Conflict);
+}
+
 #[test]
 fn a_history_that_is_imported_has_its_indexes() {
     let db = sample(&(Arc::new(MemoryDevice::new()) as Arc<dyn Device>));

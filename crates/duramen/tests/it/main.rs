@@ -38,3 +38,4 @@ mod transact;
 mod turnover;
 #[cfg(feature = "typed")]
 mod typed;
+mod unused;

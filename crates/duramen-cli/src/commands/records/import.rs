@@ -115,8 +115,9 @@ impl Import {
                 self.source()?;
             }
         }
-        let mut writing = self.collection.open_or_create(session, self.keys)?;
+        // Before anything is made that Ctrl-C is to leave nothing of.
         let interruption = Interruption::watch()?;
+        let mut writing = self.collection.open_or_create(session, self.keys)?;
         let loaded = self.load(&mut writing, &interruption)?;
         let imported = match loaded {
             Some(loaded) => loaded,
