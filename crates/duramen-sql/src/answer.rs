@@ -6,7 +6,7 @@ use std::pin::pin;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
-use duramen::Result;
+use duramen::{Error, Result, Revision};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -24,6 +24,8 @@ pub struct Answer<'s> {
     pub(crate) is_over: bool,
     /// Rows that were taken.
     pub(crate) rows: usize,
+    /// What was saved before this tells of it, if it tells of a change.
+    pub(crate) saved: Option<Revision>,
 }
 
 /// Where batches come from.
@@ -66,11 +68,22 @@ impl Iterator for Answer<'_> {
             }
             Source::Ready(batch) => batch.take().map(Ok),
         };
+        let next = next.map(|batch| batch.map_err(|error| saved(self.saved, error)));
         self.is_over = !matches!(next, Some(Ok(_)));
         if let Some(Ok(batch)) = &next {
             self.rows += batch.num_rows();
         }
         next
+    }
+}
+
+/// An error of an answer that tells of a change: that was made all the same.
+pub(crate) fn saved(saved: Option<Revision>, error: Error) -> Error {
+    match saved {
+        Some(revision) => {
+            error.in_context(format_args!("revision {revision} is saved, but not RETURNING"))
+        }
+        None => error,
     }
 }
 

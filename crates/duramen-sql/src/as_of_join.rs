@@ -111,7 +111,8 @@ fn marked(matched: &Parsed, constraint: &JoinConstraint, at: &str) -> duramen::R
             return Err(refused(why));
         }
     }
-    let parsed = Parser::new(&Sql).try_with_sql(&text);
+    let dialect = Sql::of(&text);
+    let parsed = Parser::new(&dialect).try_with_sql(&text);
     parsed.and_then(|mut parser| parser.parse_expr()).map_err(|error| refused(&error.to_string()))
 }
 

@@ -5,10 +5,8 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use datafusion::arrow::array::RecordBatch;
 use datafusion::catalog::{CatalogProvider, SchemaProvider, TableProvider};
 use datafusion::common::Result;
-use datafusion::datasource::MemTable;
 use datafusion::logical_expr::TableType;
 use duramen::{
     CollectionSnapshot, Columns, CommitSequence, Database, DatabaseSnapshot, Document, Error,
@@ -17,7 +15,7 @@ use duramen::{
 use tokio::runtime::Handle;
 
 use crate::allowance::Allowance;
-use crate::change::CHANGED_KEYS;
+use crate::declared::Definition;
 use crate::depth;
 use crate::failure::{external, nearest};
 use crate::function;
@@ -51,8 +49,8 @@ pub(crate) struct Tables {
     known: Arc<KnownTables>,
     pub(crate) places: Places,
     pub(crate) allowance: Allowance,
-    /// Keys of the records that a statement changed.
-    keys: Option<RecordBatch>,
+    /// A table of the statement's own, such as the keys of the records that it changed.
+    own: Option<(&'static str, Arc<dyn TableProvider>)>,
     /// The columns that the query may need.
     wanted: Wanted,
     /// The views that are being made tables of, each within the one before.
@@ -108,7 +106,7 @@ impl KnownTables {
         &self,
         sequence: CommitSequence,
         (place, wanted): (TablePlace, &Wanted),
-        make: impl FnOnce() -> duramen::Result<Columns>,
+        make: impl FnOnce() -> duramen::Result<(Columns, Option<Arc<Definition>>)>,
     ) -> duramen::Result<Arc<Table>> {
         let lock = || self.found.lock().unwrap_or_else(PoisonError::into_inner);
         let found = {
@@ -121,7 +119,7 @@ impl KnownTables {
         let table = match found {
             Some(table) if table.has(wanted) => return Ok(table),
             Some(table) => table.with(wanted)?,
-            None => Table::new((make()?, place.clone()), wanted, self.threads.as_ref())?,
+            None => Table::new(make()?, place.clone(), wanted, self.threads.as_ref())?,
         };
         let table = Arc::new(table);
         let mut known = lock();
@@ -146,7 +144,7 @@ impl Tables {
             operators: places.operators,
             allowance: places.allowance.of_part(),
             places,
-            keys: None,
+            own: None,
             views: Vec::new(),
             is_listing: false,
         }
@@ -167,9 +165,13 @@ impl Tables {
         &self.wanted
     }
 
-    /// The same tables and one of the keys of records that were changed.
-    pub(crate) fn with_keys(self, keys: RecordBatch) -> Self {
-        Self { keys: Some(keys), ..self }
+    /// The same tables and one of the statement's own.
+    pub(crate) fn with_own(self, name: &'static str, table: Arc<dyn TableProvider>) -> Self {
+        Self { own: Some((name, table)), ..self }
+    }
+
+    fn own(&self, name: &str) -> Option<&Arc<dyn TableProvider>> {
+        self.own.as_ref().filter(|(own, _)| *own == name).map(|(_, table)| table)
     }
 
     /// The same tables for the query of a view.
@@ -255,14 +257,16 @@ impl Tables {
         let TableName { name, period } = TableName::of(text);
         let make = || {
             let collection = self.db.collection(name).map_err(|error| self.missing(name, error))?;
-            match period {
-                Some(Period::AsOf(_)) | None => self.records(text)?.columns(),
+            let columns = match period {
+                Some(Period::AsOf(_)) | None => self.records(text)?.columns()?,
                 Some(period) => {
                     let head = self.snapshot.head_revision(name)?;
                     let revisions = moment::revisions(collection.document(), period, head)?;
-                    self.snapshot.version_columns(name, &revisions)
+                    self.snapshot.version_columns(name, &revisions)?
                 }
-            }
+            };
+            // That of now: of the past too it says what the columns are to be.
+            Ok((columns, Definition::of(&self.snapshot, name)?))
         };
         let place = TablePlace { document: None, name: text.to_owned() };
         self.known.table(self.snapshot.sequence(), (place, &self.wanted), make)
@@ -309,7 +313,7 @@ impl Tables {
             snapshot.columns(&label)
         };
         let place = TablePlace { document: Some(document.to_owned()), name: text.to_owned() };
-        self.known.table(self.snapshot.sequence(), (place, &self.wanted), make)
+        self.known.table(self.snapshot.sequence(), (place, &self.wanted), || Ok((make()?, None)))
     }
 
     /// A document or collection with its past.
@@ -429,9 +433,8 @@ impl SchemaProvider for Collections {
     }
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-        if let Some(keys) = self.0.keys.as_ref().filter(|_| name == CHANGED_KEYS) {
-            let table = MemTable::try_new(keys.schema(), vec![vec![keys.clone()]])?;
-            return Ok(Some(Arc::new(table)));
+        if let Some(table) = self.0.own(name) {
+            return Ok(Some(Arc::clone(table)));
         }
         if let Some(query) = self.0.view(name).map_err(external)? {
             let table = view::table(&self.0, (name, query.clone())).await;
@@ -456,7 +459,7 @@ impl SchemaProvider for Collections {
     fn table_exist(&self, name: &str) -> bool {
         let is_view = || self.0.view(name).is_ok_and(|query| query.is_some());
         let is_collection = || self.0.db.collection(TableName::of(name).name).is_ok();
-        name == CHANGED_KEYS || is_collection() || is_view()
+        self.0.own(name).is_some() || is_collection() || is_view()
     }
 }
 

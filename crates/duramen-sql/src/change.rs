@@ -9,24 +9,29 @@ use datafusion::arrow::array::{
     Array, ArrayRef, Int64Array, RecordBatch, StringArray, StringViewArray, UInt64Array,
 };
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
+use datafusion::catalog::TableProvider;
+use datafusion::datasource::MemTable;
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName, SelectItem, Statement, TableFactor};
 use duramen::{
     Collection, CommitOptions, Error, ErrorKind, Key, KeyKind, Result, Revision, Transaction,
 };
 
-use crate::answer::Answer;
+use crate::answer::{self, Answer};
 use crate::catalog::{COLLECTIONS, Tables};
 use crate::column_type::{ColumnType, TableColumn};
+use crate::declared::Definition;
 use crate::failure;
-use crate::record_json::Cells;
+use crate::record_json::{Cells, Fit};
 use crate::session::Session;
 use crate::statement::Places;
 use crate::system_time::TableName;
 use crate::table::Table;
 
-pub(crate) mod definition;
+pub(crate) mod creation;
+mod definition;
 mod delete;
 mod insert;
+mod proposed;
 mod update;
 
 /// The column of records' keys.
@@ -35,8 +40,11 @@ pub(crate) const KEY: &str = "_key";
 /// Columns that the engine alone fills.
 pub(crate) const OF_ENGINE: [&str; 3] = ["_version", "_revision", "_timestamp"];
 
+/// What the names of tables and columns begin with that are a statement's own.
+pub(crate) const OWN: char = '\u{1f}';
+
 /// Where the keys of changed records are found by the query for `RETURNING`.
-pub(crate) const CHANGED_KEYS: &str = "\u{1f}changed";
+const CHANGED_KEYS: &str = "\u{1f}changed";
 
 /// How often a statement is begun again that another commit came before.
 const ATTEMPTS_MAX: u32 = 8;
@@ -55,6 +63,8 @@ pub(crate) struct Target {
     pub(crate) collection: Collection,
     /// None if it was dropped, and goes on with what is inserted.
     table: Option<Arc<Table>>,
+    /// What is declared of its columns.
+    pub(crate) definition: Option<Arc<Definition>>,
     /// Before the statement; 0 if it has none.
     revision: Revision,
 }
@@ -66,7 +76,7 @@ pub(crate) struct Staged {
     pub(crate) rows: usize,
     /// About how many bytes came since it looked.
     unseen_bytes: usize,
-    /// About how many bytes of keys the statement keeps beside its changes.
+    /// About how many bytes the statement keeps beside its changes, such as keys.
     kept_bytes: usize,
 }
 
@@ -139,7 +149,7 @@ impl Session {
                     delete::run(self, (delete, places), target, transaction)
                 })
             }
-            Statement::CreateTable(table) => self.create_table(table),
+            Statement::CreateTable(table) => self.create_table(table, places),
             Statement::CreateIndex(index) => self.create_index(index, places),
             Statement::CreateView(view) => self.create_view(view, (text, places)),
             Statement::Drop { .. } => self.drop_names(statement, places),
@@ -187,8 +197,12 @@ impl Session {
                 name,
                 quoted(CHANGED_KEYS)
             );
-            let keys = key_batch(target.collection.key_kind(), &changed.keys)?;
-            return self.read_with(&sql, places, self.tables(places).with_keys(keys));
+            let keys = key_table(target.collection.key_kind(), &changed.keys)?;
+            let tables = self.tables(places).with_own(CHANGED_KEYS, keys);
+            let told = self.read_with(&sql, places, tables);
+            let mut told = told.map_err(|error| answer::saved(revision, error))?;
+            told.saved = revision;
+            return Ok(told);
         }
     }
 
@@ -204,7 +218,8 @@ impl Session {
         let table = tables.collection(&name)?;
         let collection = self.db().collection(&name)?;
         let revision = collection.head()?.revision();
-        Ok(Target { collection, table: Some(table), revision })
+        let definition = table.definition.clone();
+        Ok(Target { collection, table: Some(table), definition, revision })
     }
 
     /// The collection that a name means, which goes on with what is put into it if it was dropped.
@@ -212,7 +227,8 @@ impl Session {
         match self.dropped(&self.target_name(name, places)?.0)? {
             Some(collection) => {
                 let revision = collection.document().head_revision()?;
-                Ok(Target { collection, table: None, revision })
+                let definition = Definition::of(&self.db().snapshot(), collection.name())?;
+                Ok(Target { collection, table: None, definition, revision })
             }
             None => self.target(name, places),
         }
@@ -286,7 +302,11 @@ impl Staged {
         places: usize,
     ) -> Result<()> {
         let text = if let Key::Text(text) = key { text.len() } else { 0 };
-        let bytes = places * (size_of::<Key>() + text);
+        self.keep_bytes(transaction, places * (size_of::<Key>() + text))
+    }
+
+    /// The statement keeps so many bytes of something else; `Full` as above.
+    pub(crate) fn keep_bytes(&mut self, transaction: &Transaction, bytes: usize) -> Result<()> {
         self.kept_bytes += bytes;
         self.look(transaction, bytes)
     }
@@ -314,19 +334,27 @@ impl Staged {
 impl Target {
     /// What the values of a column are, if it is known.
     pub(crate) fn column_type(&self, name: &str) -> Option<&ColumnType> {
-        self.table.as_ref()?.columns.columns.iter().find_map(|column| match column {
-            TableColumn::Value(column) if column.field.name() == name => Some(&column.kind),
-            _ => None,
-        })
+        self.table.as_ref()?.columns.kind(name)
     }
 
-    pub(crate) fn key(&self, cells: &Cells<'_>, row: usize, number: u64) -> Result<Key> {
-        let text = cells
-            .text(row)?
-            .ok_or_else(|| wrong(number, KEY, "it is NULL: each record has a key"))?;
-        let key = self.collection.key_kind().parse(&text);
-        key.map_err(|error| wrong(number, KEY, error.message()))
+    /// Whether there is such a column, or one is declared.
+    pub(crate) fn has_column(&self, name: &str) -> bool {
+        let declared = self.definition.as_ref().and_then(|definition| definition.column(name));
+        declared.is_some() || self.column_type(name).is_some()
     }
+
+    /// What the values of a column have to become.
+    pub(crate) fn fit(&self, name: &str) -> Fit<'_> {
+        let declared = self.definition.as_ref().and_then(|definition| definition.column(name));
+        declared.map_or_else(|| Fit::new(self.column_type(name)), Fit::declared)
+    }
+}
+
+/// The key of a row, which people know by a number.
+pub(crate) fn key_of(keys: KeyKind, cells: &Cells<'_>, row: usize, number: u64) -> Result<Key> {
+    let text =
+        cells.text(row)?.ok_or_else(|| wrong(number, KEY, "it is NULL: each record has a key"))?;
+    keys.parse(&text).map_err(|error| wrong(number, KEY, error.message()))
 }
 
 /// The member of a record that a column stands for.
@@ -352,6 +380,11 @@ pub(crate) fn check_filled(column: &str) -> Result<()> {
 /// What is wrong with a value, and where it is.
 pub(crate) fn wrong(row: u64, column: &str, why: impl std::fmt::Display) -> Error {
     Error::new(ErrorKind::Invalid, format!("row {row}, column {column:?}: {why}"))
+}
+
+/// What is wrong with a value of a record.
+pub(crate) fn wrong_column(column: &str, why: impl std::fmt::Display) -> Error {
+    Error::new(ErrorKind::Invalid, format!("column {column:?}: {why}"))
 }
 
 pub(crate) fn unsupported(what: &str) -> Error {
@@ -392,8 +425,8 @@ pub(crate) fn quoted(name: &str) -> String {
     Ident::with_quote('"', name).to_string()
 }
 
-/// Keys as a table has them.
-fn key_batch(kind: KeyKind, keys: &[Key]) -> Result<RecordBatch> {
+/// Keys as a table.
+fn key_table(kind: KeyKind, keys: &[Key]) -> Result<Arc<dyn TableProvider>> {
     let field = TableColumn::Key(kind).field();
     let array: ArrayRef = match kind {
         KeyKind::Text | KeyKind::Uuid => {
@@ -406,7 +439,10 @@ fn key_batch(kind: KeyKind, keys: &[Key]) -> Result<RecordBatch> {
         }
     };
     debug_assert_eq!(array.data_type(), field.data_type());
-    RecordBatch::try_new(Arc::new(Schema::new(vec![field])), vec![array]).map_err(failure::arrow)
+    let schema = Arc::new(Schema::new(vec![field]));
+    let batch = RecordBatch::try_new(Arc::clone(&schema), vec![array]).map_err(failure::arrow)?;
+    let table = MemTable::try_new(schema, vec![vec![batch]]);
+    Ok(Arc::new(table.map_err(|error| failure::query(error, &Places::default()))?))
 }
 
 fn integer(key: &Key) -> Option<i64> {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
 use duramen::{ColumnField, ColumnKinds, Columns, KeyKind, PathId};
 
+use crate::declared::DeclaredColumn;
 use crate::table::Wanted;
 
 const NUMBERS: ColumnKinds = ColumnKinds::INT.or(ColumnKinds::FLOAT).or(ColumnKinds::DIGITS);
@@ -22,6 +23,11 @@ const JSON_TEXT: &str = "arrow.json";
 /// Whether a column has JSON text.
 pub(crate) fn is_json(field: &Field) -> bool {
     field.extension_type_name() == Some(JSON_TEXT)
+}
+
+/// The field of a column that has it.
+pub(crate) fn json_text(field: Field) -> Field {
+    field.with_metadata([(EXTENSION_TYPE_NAME_KEY.to_owned(), JSON_TEXT.to_owned())].into())
 }
 
 /// What the values of a column are read as.
@@ -56,6 +62,17 @@ pub(crate) enum TableColumn {
     ValidFromTime,
     ValidToTime,
     Value(Column),
+    Declared(Declared),
+}
+
+/// A column whose values are of another type than what is declared.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Declared {
+    pub(crate) column: Arc<DeclaredColumn>,
+    /// What records have; none if no record has it.
+    pub(crate) found: Option<Column>,
+    /// It may be called otherwise than it is declared.
+    field: Arc<Field>,
 }
 
 /// The columns of a table.
@@ -71,8 +88,13 @@ pub(crate) fn timestamp() -> DataType {
 }
 
 impl TableColumns {
-    /// Of records or their versions, with what the engine says of each, or of elements.
-    pub(crate) fn new(root: &ColumnField, rows: &Columns) -> Self {
+    /// Of records or their versions, with what the engine says of each, or of elements. Those that
+    /// are declared come before others.
+    pub(crate) fn new<'d>(
+        root: &ColumnField,
+        rows: &Columns,
+        declared: impl Iterator<Item = &'d Arc<DeclaredColumn>>,
+    ) -> Self {
         let mut columns = Vec::new();
         if let Some(keys) = rows.key_kind() {
             let known = [TableColumn::Version, TableColumn::Revision, TableColumn::Timestamp];
@@ -90,7 +112,12 @@ impl TableColumns {
             "_value".clone_into(&mut whole.name);
             columns.push(TableColumn::Value(Column::of(&whole)));
         }
-        columns.extend(root.fields.iter().map(|field| TableColumn::Value(Column::of(field))));
+        let mut others: Vec<&ColumnField> = root.fields.iter().collect();
+        for column in declared {
+            let at = others.iter().position(|field| field.name == column.name);
+            columns.push(TableColumn::declared(column, at.map(|at| others.remove(at))));
+        }
+        columns.extend(others.into_iter().map(|field| TableColumn::Value(Column::of(field))));
         let mut names = HashSet::new();
         for column in &mut columns {
             while !names.insert(column.field().name().clone()) {
@@ -99,6 +126,14 @@ impl TableColumns {
         }
         let fields: Fields = columns.iter().map(TableColumn::field).collect();
         Self { columns, schema: Arc::new(Schema::new(fields)) }
+    }
+
+    /// What the values of a field are read as, if there is a column of them.
+    pub(crate) fn kind(&self, name: &str) -> Option<&ColumnType> {
+        self.columns.iter().find_map(|column| match column {
+            TableColumn::Value(column) if column.field.name() == name => Some(&column.kind),
+            _ => None,
+        })
     }
 }
 
@@ -118,6 +153,23 @@ impl TableColumn {
             Self::ValidFromTime => field("_valid_from_time", timestamp()),
             Self::ValidToTime => end("_valid_to_time", timestamp()),
             Self::Value(column) => Arc::clone(&column.field),
+            Self::Declared(column) => Arc::clone(&column.field),
+        }
+    }
+
+    /// A declared column: as it was found where that is what is declared, so that all that is known
+    /// of columns holds of it.
+    fn declared(column: &Arc<DeclaredColumn>, found: Option<&ColumnField>) -> Self {
+        let field = Arc::clone(&column.field);
+        let declared =
+            |found| Self::Declared(Declared { column: Arc::clone(column), found, field });
+        let Some(found) = found else { return declared(None) };
+        match ColumnType::as_declared(found, &column.field) {
+            Ok(kind) => {
+                let field = Arc::clone(&column.field);
+                Self::Value(Column { path: found.path, kind, field })
+            }
+            Err(kind) => declared(Some(Column { kind, ..Column::of(found) })),
         }
     }
 
@@ -125,16 +177,20 @@ impl TableColumn {
     pub(crate) fn is_wanted(&self, wanted: &Wanted) -> bool {
         match self {
             Self::Value(column) => wanted.has(column.field.name()),
+            Self::Declared(column) => wanted.has(column.field.name()),
             _ => true,
         }
     }
 
     /// Gives a field another name than that of a column before it.
     fn qualify(&mut self) {
-        if let Self::Value(column) = self {
-            let name = format!("$.{}", column.field.name());
-            column.field = Arc::new(column.field.as_ref().clone().with_name(name));
-        }
+        let field = match self {
+            Self::Value(column) => &mut column.field,
+            Self::Declared(column) => &mut column.field,
+            _ => return,
+        };
+        let name = format!("$.{}", field.name());
+        *field = Arc::new(field.as_ref().clone().with_name(name));
     }
 }
 
@@ -143,8 +199,7 @@ impl Column {
         let kind = ColumnType::of(found);
         let mut field = Field::new(&found.name, kind.data_type(), true);
         if matches!(kind, ColumnType::Json) {
-            let known = (EXTENSION_TYPE_NAME_KEY.to_owned(), JSON_TEXT.to_owned());
-            field = field.with_metadata([known].into());
+            field = json_text(field);
         }
         Self { path: found.path, kind, field: Arc::new(field) }
     }
@@ -167,6 +222,32 @@ impl ColumnType {
                 "item".clone_into(&mut element.name);
                 Self::List(Box::new(Column::of(&element)))
             }
+            _ => Self::Json,
+        }
+    }
+
+    /// What a column is read as that has the declared type so, else what it is made of.
+    fn as_declared(found: &ColumnField, declared: &Field) -> Result<Self, Self> {
+        let kinds = found.kinds.without(ColumnKinds::NULL);
+        let (kind, to) = (Self::of(found), declared.data_type());
+        Ok(match to {
+            _ if is_json(declared) => Self::Json,
+            DataType::Boolean if kinds.is_within(ColumnKinds::BOOL) => Self::Bool,
+            DataType::Int64 if kinds.is_within(ColumnKinds::INT) => Self::Int,
+            DataType::Float64 if kinds.is_within(NUMBERS) => Self::Float,
+            DataType::Utf8View if kinds.is_within(ColumnKinds::TEXT) => Self::Text,
+            DataType::List(_) if kind.data_type() == *to => kind,
+            _ => return Err(kind.source(to)),
+        })
+    }
+
+    /// What values are read as that are made values of a type. Of numbers with a fraction no digit
+    /// is lost as JSON text.
+    fn source(self, to: &DataType) -> Self {
+        match self {
+            Self::Int if to.is_numeric() => Self::Int,
+            Self::Float if *to == DataType::Float32 => Self::Float,
+            Self::Text if !to.is_nested() => Self::Text,
             _ => Self::Json,
         }
     }

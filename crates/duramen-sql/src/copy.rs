@@ -277,17 +277,25 @@ impl Session {
         let meter = Meter { session: self, read: Arc::default(), bytes_all: copy.bytes_all()? };
         let (name, keys) = (target.collection.name(), target.collection.key_kind());
         let allowance = places.allowance.of_part();
-        let loaded = self.load(copy, (name, keys), (&allowance, &meter)).map_err(in_file)?;
-        if let Some((commit, rows)) = loaded {
+        let definition = target.definition.as_deref();
+        // A load looks at no values.
+        if definition.is_none()
+            && let Some((commit, rows)) =
+                self.load(copy, (name, keys), (&allowance, &meter)).map_err(in_file)?
+        {
             return Self::counted(rows, Some(commit.revision));
         }
         meter.read.store(0, Ordering::Relaxed);
         let mut records = copy.records(&meter.read)?;
+        let is_csv = copy.format()? == Format::Csv;
         let mut transaction = self.db().transaction();
         let mut staged = Staged::new(self);
         let mut json = Vec::new();
         while let Some((key, line)) = records.next(keys, &mut json).map_err(in_file)? {
             let in_line = |error: Error| in_file(error.in_context(format!("line {line}")));
+            if let Some(definition) = definition {
+                json = definition.record(&json, is_csv).map_err(in_line)?;
+            }
             transaction.insert_record(name, &key, &json).map_err(in_line)?;
             staged.add(&transaction, 1, json.len())?;
             json.clear();

@@ -1,9 +1,11 @@
 //! The SQL that is read: the generic one of the parser, but operators of JSON bind closely.
 
 use std::any::TypeId;
+use std::cell::Cell;
 
 use datafusion::sql::sqlparser::ast::{Expr, UnaryOperator};
 use datafusion::sql::sqlparser::dialect::{Dialect, GenericDialect};
+use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
 
@@ -11,9 +13,25 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 /// less than `=`, so that `a -> 'b' = 'c'` would look for what `'b' = 'c'` is called.
 const ARROW: u8 = 45;
 
+/// How often the parser may begin an expression, for each byte of a text. One that is right has
+/// two bytes for each, and is parsed again for each bracket around tables that are joined.
+const EXPRESSIONS_PER_BYTE: usize = 32;
+
 /// The dialect of all that is parsed, also of what is put together from parts of statements.
 #[derive(Debug)]
-pub(crate) struct Sql;
+pub(crate) struct Sql {
+    /// How many more expressions may be begun. The parser takes what fails in the brackets of
+    /// `CAST` and its like for arguments of a function, and parses it once more: without a bound
+    /// that is twice as often for each of them inside each other.
+    expressions: Cell<usize>,
+}
+
+impl Sql {
+    /// For one text.
+    pub(crate) fn of(text: &str) -> Self {
+        Self { expressions: Cell::new(EXPRESSIONS_PER_BYTE.saturating_mul(text.len())) }
+    }
+}
 
 /// What the generic dialect has otherwise than any dialect.
 macro_rules! as_generic {
@@ -39,6 +57,10 @@ impl Dialect for Sql {
 
     // A minus binds less than these operators, but not that of `a -> -1 -> 'b'`.
     fn parse_prefix(&self, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
+        let Some(expressions) = self.expressions.get().checked_sub(1) else {
+            return Some(Err(ParserError::RecursionLimitExceeded));
+        };
+        self.expressions.set(expressions);
         let token = |parser: &Parser<'_>, nth| parser.peek_nth_token_ref(nth).token.clone();
         let is_index = token(parser, 0) == Token::Minus
             && matches!(token(parser, 1), Token::Number(_, _))
@@ -51,6 +73,11 @@ impl Dialect for Sql {
             op: UnaryOperator::Minus,
             expr: Box::new(Expr::Value(index)),
         }))
+    }
+
+    // What is selected without FROM may stand before ON CONFLICT.
+    fn is_column_alias(&self, keyword: &Keyword, parser: &mut Parser<'_>) -> bool {
+        *keyword != Keyword::ON && GenericDialect.is_column_alias(keyword, parser)
     }
 
     fn is_delimited_identifier_start(&self, character: char) -> bool {
@@ -134,5 +161,44 @@ impl Dialect for Sql {
         supports_cte_without_as,
         supports_select_item_multi_column_alias,
         supports_xml_expressions,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> (Result<(), ParserError>, usize) {
+        let dialect = Sql::of(text);
+        let parsed = Parser::new(&dialect).try_with_sql(text).unwrap().parse_statements();
+        let left = dialect.expressions.get();
+        (parsed.map(drop), EXPRESSIONS_PER_BYTE * text.len() - left)
+    }
+
+    /// These once were parsed two times for each bracket: 40 took years.
+    #[test]
+    fn what_is_wrong_in_many_brackets_is_found_in_time() {
+        for word in ["cast", "try_cast", "extract", "substring", "trim", "position", "ceil"] {
+            let text = format!("SELECT {}1 +{}", format!("{word}(").repeat(40), ")".repeat(40));
+            let (parsed, _) = parse(&text);
+            assert!(parsed.is_err(), "{word}");
+        }
+        let wrong = format!("SELECT {}1 +{}", "cast(".repeat(40), ")".repeat(40));
+        let message = parse(&wrong).0.unwrap_err().to_string();
+        assert!(message.contains("Expected: an expression, found: )"), "{message}");
+        let deep = format!("SELECT {}1{}", "cast(".repeat(90), " AS INT)".repeat(90));
+        assert_eq!(parse(&deep).0, Err(ParserError::RecursionLimitExceeded));
+    }
+
+    #[test]
+    fn what_is_right_is_far_from_the_bound() {
+        let joined = format!("SELECT 1 FROM {}(SELECT 1, 1, 1, 1) AS a", "(".repeat(20));
+        let joined = format!("{joined}{}", " JOIN b ON c)".repeat(20));
+        let casts = format!("SELECT {}1{}", "cast(".repeat(20), " AS INT)".repeat(20));
+        for text in [joined, casts, format!("VALUES (1){}", ",(1)".repeat(1_000))] {
+            let (parsed, expressions) = parse(&text);
+            parsed.unwrap();
+            assert!(expressions < EXPRESSIONS_PER_BYTE * text.len() / 16, "{expressions}: {text}");
+        }
     }
 }

@@ -8,6 +8,7 @@ use datafusion::functions_window::all_default_window_functions;
 use datafusion::parquet::errors::ParquetError;
 use duramen::{Error, ErrorKind};
 
+use crate::change::OWN;
 use crate::statement::Places;
 
 /// What the planner says of a regular expression that is none.
@@ -88,6 +89,7 @@ fn of_schema(error: &SchemaError, places: &Places) -> Error {
     };
     let name = field.name();
     let valid = valid_fields.iter().map(|field| field.name().to_owned());
+    let valid = valid.filter(|name| !name.starts_with(OWN));
     if let Some(of) = field.relation.as_ref().and_then(|of| unknown(of, valid_fields)) {
         return no_origin(of, valid_fields, places);
     }
@@ -120,6 +122,7 @@ fn no_origin(of: &str, valid: &[Column], places: &Places) -> Error {
     let tables = valid.iter().filter_map(|field| field.relation.as_ref());
     let tables = tables.map(|table| table.table().to_owned());
     let others = tables.chain(valid.iter().map(|field| field.name().to_owned()));
+    let others = others.filter(|name| !name.starts_with(OWN));
     let advice = match nearest(of, others) {
         Some(nearest) => format!("did you mean {nearest:?}?"),
         None => "name one that is behind FROM, or a column".to_owned(),

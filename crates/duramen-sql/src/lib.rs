@@ -1,7 +1,7 @@
 //! SQL over every revision of a Duramen database.
 //!
-//! Each collection is a table, and so is each array in a document: nothing is declared. Answers
-//! come as Arrow record batches, a few thousand rows at a time.
+//! Each collection is a table, and so is each array in a document: nothing has to be declared.
+//! Answers come as Arrow record batches, a few thousand rows at a time.
 //!
 //! ```
 //! use duramen::{CommitOptions, Database, KeyKind};
@@ -30,6 +30,7 @@ mod change;
 mod column_type;
 mod copy;
 mod csv_file;
+mod declared;
 mod depth;
 mod dialect;
 mod distinct_from;

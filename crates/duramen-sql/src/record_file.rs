@@ -48,7 +48,7 @@ impl fmt::Debug for RecordFile {
 }
 
 /// The members of a JSON object in order, their values as they are written.
-struct Members<'t>(Vec<(String, &'t RawValue)>);
+pub(crate) struct Members<'t>(pub(crate) Vec<(String, &'t RawValue)>);
 
 impl RecordFile {
     /// Records of NDJSON, of which the member `key` has the key.

@@ -18,11 +18,12 @@ use datafusion::arrow::json::writer::{
     Encoder, EncoderFactory, EncoderOptions, NullableEncoder, make_encoder,
 };
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
-use duramen::{Key, Result};
+use duramen::{Key, KeyKind, Result};
 use serde::de::IgnoredAny;
 
-use crate::change::{KEY, Target, member, wrong};
+use crate::change::{KEY, Target, key_of, member, wrong};
 use crate::column_type::{ColumnType, is_json};
+use crate::declared::{DeclaredColumn, NOT_NULL};
 use crate::failure;
 
 /// Members that are NULL are left out: a table shows missing ones as NULL as well.
@@ -130,13 +131,14 @@ pub(crate) enum Kind {
 
 /// What the values of a query have to become for a column.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Fit {
+pub(crate) struct Fit<'t> {
     wanted: Option<Kind>,
-    /// Whether the column has values of several kinds, as JSON text.
+    /// Whether the column has JSON text.
     is_mixed: bool,
+    declared: Option<&'t DeclaredColumn>,
 }
 
-impl Fit {
+impl<'t> Fit<'t> {
     /// For a column of a type; any if it is new.
     pub(crate) fn new(column: Option<&ColumnType>) -> Self {
         let wanted = match column {
@@ -147,7 +149,20 @@ impl Fit {
             Some(ColumnType::Struct(_)) => Some(Kind::Object),
             Some(ColumnType::List(_)) => Some(Kind::Array),
         };
-        Self { wanted, is_mixed: matches!(column, Some(ColumnType::Json)) }
+        Self { wanted, is_mixed: matches!(column, Some(ColumnType::Json)), declared: None }
+    }
+
+    /// For a column with a declared type.
+    pub(crate) fn declared(column: &'t DeclaredColumn) -> Self {
+        Self { wanted: None, is_mixed: is_json(&column.field), declared: Some(column) }
+    }
+
+    /// A value as the column keeps it, or why it does not fit; none if it is NULL.
+    pub(crate) fn kept(self, json: Option<String>) -> Result<Option<String>, String> {
+        match self.declared {
+            Some(column) => column.kept(json),
+            None => Ok(json),
+        }
     }
 
     /// Why a value of a kind does not fit.
@@ -213,7 +228,11 @@ impl<'a> Cells<'a> {
     }
 
     /// A value as JSON that fits, or why it does not; none if it is NULL.
-    pub(crate) fn json(&mut self, fit: Fit, row: usize) -> Result<Option<String>, String> {
+    pub(crate) fn json(&mut self, fit: Fit<'_>, row: usize) -> Result<Option<String>, String> {
+        fit.kept(self.value(fit, row)?)
+    }
+
+    fn value(&mut self, fit: Fit<'_>, row: usize) -> Result<Option<String>, String> {
         if self.array.is_null(row) || self.encoder.is_null(row) {
             return Ok(None);
         }
@@ -228,8 +247,8 @@ impl<'a> Cells<'a> {
                     string(&shown())
                 ),
                 None => format!(
-                    "{} does not fit: the column has values of several kinds, as JSON text, in \
-                     which a string stands in quotes; {why}",
+                    "{} does not fit: the column has JSON text, in which a string stands in \
+                     quotes; {why}",
                     string(&shown())
                 ),
             })?,
@@ -279,10 +298,12 @@ pub(crate) fn string(text: &str) -> String {
 
 /// Makes records of rows.
 pub(crate) struct RecordWriter<'t> {
-    target: &'t Target,
+    keys: KeyKind,
     key: usize,
     /// Where the values of fields are in a row, with their names as JSON.
-    fields: Vec<(usize, String, Fit, &'t str)>,
+    fields: Vec<(usize, String, Fit<'t>, &'t str)>,
+    /// A column that each record has to have, and no row has.
+    missing: Option<&'t str>,
 }
 
 /// The records of a batch.
@@ -293,21 +314,29 @@ pub(crate) struct Records<'a, 't> {
 }
 
 impl<'t> RecordWriter<'t> {
-    /// For rows with such columns, of which those without a name are left out; one is the key.
-    pub(crate) fn new(target: &'t Target, columns: &'t [Option<String>]) -> Self {
+    /// For rows with such columns, of which those without a name are left out; one is the key, of
+    /// the type of these. Without a target they are for a new collection.
+    pub(crate) fn new(
+        keys: KeyKind,
+        target: Option<&'t Target>,
+        columns: &'t [Option<String>],
+    ) -> Self {
         let mut key = 0;
         let mut fields = Vec::new();
         for (index, name) in columns.iter().enumerate() {
             match name {
                 Some(name) if name == KEY => key = index,
                 Some(name) => {
-                    let fit = Fit::new(target.column_type(name));
+                    let fit = target.map_or(Fit::new(None), |target| target.fit(name));
                     fields.push((index, string(member(name)), fit, name.as_str()));
                 }
                 None => {}
             }
         }
-        Self { target, key, fields }
+        let is_given = |name: &str| fields.iter().any(|(.., column)| *column == name);
+        let definition = target.and_then(|target| target.definition.as_deref());
+        let missing = definition.and_then(|definition| definition.missing(is_given));
+        Self { keys, key, fields, missing }
     }
 
     pub(crate) fn records<'a>(&'a self, batch: &'a RecordBatch) -> Result<Records<'a, 't>> {
@@ -321,7 +350,10 @@ impl<'t> RecordWriter<'t> {
 impl Records<'_, '_> {
     /// The record of a row, which people know by a number.
     pub(crate) fn record(&mut self, row: usize, number: u64) -> Result<(Key, Vec<u8>)> {
-        let key = self.writer.target.key(&self.key, row, number)?;
+        let key = key_of(self.writer.keys, &self.key, row, number)?;
+        if let Some(missing) = self.writer.missing {
+            return Err(wrong(number, missing, NOT_NULL));
+        }
         let mut json = String::from("{");
         for ((_, name, fit, column), cells) in self.writer.fields.iter().zip(&mut self.fields) {
             let value = cells.json(*fit, row).map_err(|why| wrong(number, column, why))?;

@@ -176,7 +176,8 @@ mod tests {
             ("(a, b) NOT IN ((1, 2))", "(NOT (a = 1 AND b = 2))"),
             ("p AND (a, b) = (1, 2) OR q", "p AND (a = 1 AND b = 2) OR q"),
         ] {
-            let mut parser = Parser::new(&Sql).try_with_sql(text).unwrap();
+            let dialect = Sql::of(text);
+            let mut parser = Parser::new(&dialect).try_with_sql(text).unwrap();
             let mut expr = parser.parse_expr().unwrap();
             rewrite(&mut expr);
             assert_eq!(expr.to_string(), expected, "{text}");
@@ -186,7 +187,8 @@ mod tests {
     #[test]
     fn what_are_no_like_rows_stays() {
         for text in ["(a, b) = (1, 2, 3)", "(a, (b, c)) = (1, (2, 3))", "(a, b) + (1, 2)"] {
-            let mut parser = Parser::new(&Sql).try_with_sql(text).unwrap();
+            let dialect = Sql::of(text);
+            let mut parser = Parser::new(&dialect).try_with_sql(text).unwrap();
             let mut expr = parser.parse_expr().unwrap();
             rewrite(&mut expr);
             assert_eq!(expr.to_string(), text);

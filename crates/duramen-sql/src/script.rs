@@ -27,7 +27,7 @@ pub struct ScriptStatement<'t> {
 /// ```
 pub fn statements(script: &str) -> Vec<ScriptStatement<'_>> {
     let mut tokens: Vec<TokenWithSpan> = Vec::new();
-    let dialect = Sql;
+    let dialect = Sql::of(script);
     // What was read before an error stays.
     let _ = Tokenizer::new(&dialect, script).tokenize_with_location_into_buf(&mut tokens);
     let lines = Lines::of(script);

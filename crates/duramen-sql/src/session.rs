@@ -211,7 +211,15 @@ impl Session {
     pub(crate) fn ready<'s>(batch: RecordBatch) -> Answer<'s> {
         let (schema, source) = (batch.schema(), Source::Ready(Some(batch)));
         let allowance = Allowance::default();
-        Answer { session: PhantomData, schema, source, allowance, is_over: false, rows: 0 }
+        Answer {
+            session: PhantomData,
+            schema,
+            source,
+            allowance,
+            is_over: false,
+            rows: 0,
+            saved: None,
+        }
     }
 
     pub(crate) fn db(&self) -> &Database {
@@ -268,6 +276,7 @@ impl Session {
                     allowance,
                     is_over: false,
                     rows: 0,
+                    saved: None,
                 })
             }
             Err(error) => {
@@ -464,7 +473,8 @@ mod tests {
         let schema = Arc::new(datafusion::arrow::datatypes::Schema::empty());
         let source = Source::Query { batches, task };
         let (session, allowance) = (PhantomData, Allowance::default());
-        let mut answer = Answer { session, schema, source, allowance, is_over: false, rows: 0 };
+        let mut answer =
+            Answer { session, schema, source, allowance, is_over: false, rows: 0, saved: None };
         let error = answer.next().unwrap().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Internal);
         assert!(error.to_string().contains("as tests want it"), "{error}");

@@ -122,7 +122,8 @@ pub fn writes(sql: &str, values: &[Parameter]) -> Result<bool> {
     })
 }
 
-/// Whether a statement makes a collection, so that it is of use where there is no database yet.
+/// Whether a statement makes a collection, so that it is of use where there is no database yet. One
+/// that has a query for the records is not: it reads what there is.
 ///
 /// # Errors
 /// `Invalid` for what is no SQL, or takes other values than it is given; whatever else is wrong
@@ -131,7 +132,7 @@ pub fn makes_table(sql: &str, values: &[Parameter]) -> Result<bool> {
     depth::with_stack(sql, || {
         Ok(match parse(sql, values)?.0 {
             Request::Change(statement) => match &*statement {
-                Parsed::CreateTable(table) => change::definition::check(table).map(|()| true)?,
+                Parsed::CreateTable(table) => change::creation::check(table)?,
                 _ => false,
             },
             Request::Read(_) | Request::Copy(_) => false,
@@ -142,7 +143,7 @@ pub fn makes_table(sql: &str, values: &[Parameter]) -> Result<bool> {
 /// Reads a text that is one statement, with values for its placeholders. It needs stack for the
 /// operators in it.
 pub(crate) fn parse(sql: &str, values: &[Parameter]) -> Result<(Request, Places)> {
-    let dialect = Sql;
+    let dialect = Sql::of(sql);
     let tokens = Tokenizer::new(&dialect, sql).tokenize_with_location();
     let tokens = tokens.map_err(|error| wrong(&ParserError::from(error), None))?;
     let mut places = Places::new(&tokens);
@@ -201,7 +202,7 @@ pub(crate) fn parse(sql: &str, values: &[Parameter]) -> Result<(Request, Places)
 
 /// The query of a `CREATE VIEW`, as it is written.
 pub(crate) fn view_query(sql: &str) -> Result<String> {
-    let tokens = Tokenizer::new(&Sql, sql).tokenize_with_location();
+    let tokens = Tokenizer::new(&Sql::of(sql), sql).tokenize_with_location();
     let tokens = tokens.map_err(|error| wrong(&ParserError::from(error), None))?;
     let mut depth = 0;
     for token in &tokens {

@@ -14,6 +14,7 @@ use duramen::{ColumnField, Columns};
 use tokio::runtime::Handle;
 
 use crate::column_type::TableColumns;
+use crate::declared::{DeclaredColumn, Definition};
 use crate::failure;
 use crate::pruning::Bounds;
 use crate::scan::TableScan;
@@ -28,6 +29,8 @@ pub(crate) struct Table {
     pub(crate) rows: Columns,
     pub(crate) columns: TableColumns,
     pub(crate) place: TablePlace,
+    /// What is declared of its columns.
+    pub(crate) definition: Option<Arc<Definition>>,
     /// What was found of the columns.
     root: ColumnField,
     /// Of which columns something was found.
@@ -61,6 +64,15 @@ impl Wanted {
         }
     }
 
+    /// The declared columns that are wanted.
+    fn declared<'d>(
+        &self,
+        definition: Option<&'d Arc<Definition>>,
+    ) -> impl Iterator<Item = &'d Arc<DeclaredColumn>> {
+        let columns = definition.into_iter().flat_map(|definition| &definition.columns);
+        columns.filter(|column| self.has(&column.name))
+    }
+
     /// Whether all others are among them.
     fn covers(&self, others: &Self) -> bool {
         match (self, others) {
@@ -83,15 +95,28 @@ impl Wanted {
 impl Table {
     /// Looks through the columns that are wanted for what they have.
     pub(crate) fn new(
-        (rows, place): (Columns, TablePlace),
+        (rows, definition): (Columns, Option<Arc<Definition>>),
+        place: TablePlace,
         wanted: &Wanted,
         threads: Option<&Handle>,
     ) -> duramen::Result<Self> {
         let ahead = threads.map(|threads| ReadAhead::start(&rows, wanted, threads));
         let root = rows.root_of(&|name| wanted.has(name))?;
         drop(ahead);
-        let columns = TableColumns::new(&root, &rows);
-        Ok(Self { rows, columns, place, root, wanted: wanted.clone() })
+        let columns = TableColumns::new(&root, &rows, wanted.declared(definition.as_ref()));
+        Ok(Self { rows, columns, place, definition, root, wanted: wanted.clone() })
+    }
+
+    /// Records for another table, whose columns, and definition, have what is read of them.
+    pub(crate) fn like(
+        (rows, place): (Columns, TablePlace),
+        other: &Self,
+    ) -> duramen::Result<Self> {
+        let mut root = rows.root_of(&|_| true)?;
+        widen(&mut root, &other.root);
+        let (wanted, definition) = (Wanted::All, other.definition.clone());
+        let columns = TableColumns::new(&root, &rows, wanted.declared(definition.as_ref()));
+        Ok(Self { rows, columns, place, definition, root, wanted })
     }
 
     /// Whether all columns that are wanted were looked through.
@@ -106,9 +131,23 @@ impl Table {
         root.fields.extend(self.root.fields.iter().cloned());
         // The order in which they first came.
         root.fields.sort_by_key(|field| field.path);
-        let columns = TableColumns::new(&root, &self.rows);
+        let (wanted, definition) = (self.wanted.or(wanted), self.definition.clone());
+        let columns = TableColumns::new(&root, &self.rows, wanted.declared(definition.as_ref()));
         let (rows, place) = (self.rows.clone(), self.place.clone());
-        Ok(Self { rows, columns, place, root, wanted: self.wanted.or(wanted) })
+        Ok(Self { rows, columns, place, definition, root, wanted })
+    }
+}
+
+/// Adds the kinds of values that another field has, and so within both.
+fn widen(field: &mut ColumnField, other: &ColumnField) {
+    field.kinds.insert(other.kinds);
+    for field in &mut field.fields {
+        if let Some(other) = other.fields.iter().find(|other| other.name == field.name) {
+            widen(field, other);
+        }
+    }
+    if let (Some(element), Some(other)) = (&mut field.element, &other.element) {
+        widen(element, other);
     }
 }
 

@@ -169,7 +169,8 @@ fn lateral(table: &mut TableFactor) -> Option<TableFactor> {
 fn numbers(array: &str, from: u8) -> Option<Parsed> {
     let len = format!("coalesce(CAST(array_length({array}) AS BIGINT), 0)");
     let text = format!("range({from}, {len} + {from})");
-    Parser::new(&Sql).try_with_sql(&text).and_then(|mut parser| parser.parse_expr()).ok()
+    let dialect = Sql::of(&text);
+    Parser::new(&dialect).try_with_sql(&text).and_then(|mut parser| parser.parse_expr()).ok()
 }
 
 /// Unnests the arrays of rows where a join with what is unnested of them was planned.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{
     ArrayRef, BooleanArray, Float64Array, Int64Array, ListArray, PrimitiveArray, StringViewBuilder,
-    StructArray, TimestampMicrosecondArray, UInt64Array,
+    StructArray, TimestampMicrosecondArray, UInt64Array, new_null_array,
 };
 use datafusion::arrow::buffer::{Buffer, NullBuffer, OffsetBuffer};
 use datafusion::arrow::datatypes::Fields;
@@ -13,7 +13,7 @@ use duramen::{
     ColumnChunk, ColumnRows, ColumnValue, Columns, Error, ErrorKind, KeyKind, Result, Revision,
 };
 
-use crate::column_type::{Column, ColumnType, TableColumn};
+use crate::column_type::{Column, ColumnType, Declared, TableColumn};
 
 /// A column of a table at some rows.
 pub(crate) fn table_array(
@@ -41,6 +41,12 @@ pub(crate) fn table_array(
         }
         TableColumn::ValidToTime => Arc::new(timestamps(columns, rows.ended().into_iter())?),
         TableColumn::Value(column) => array(columns, rows, column)?,
+        TableColumn::Declared(Declared { column, found: Some(found), .. }) => {
+            column.array(&array(columns, rows, found)?, &found.kind)?
+        }
+        TableColumn::Declared(Declared { column, found: None, .. }) => {
+            new_null_array(column.field.data_type(), rows.len())
+        }
     })
 }
 

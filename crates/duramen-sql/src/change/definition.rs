@@ -1,67 +1,17 @@
-//! `CREATE` and `DROP` of collections, which are tables, and of their indexes.
+//! `CREATE INDEX`, and `DROP` of collections, which are tables, of their indexes and of views.
 
 use std::fmt::Write as _;
 
-use datafusion::sql::sqlparser::ast::{
-    CreateIndex, CreateTable, DataType, Expr, ObjectName, ObjectType, Statement,
-};
-use duramen::{
-    Collection, CommitOptions, Database, Error, ErrorKind, IndexDefinition, KeyKind, Result,
-};
+use datafusion::sql::sqlparser::ast::{CreateIndex, Expr, ObjectName, ObjectType, Statement};
+use duramen::{Collection, CommitOptions, Error, ErrorKind, IndexDefinition, Result, Revision};
 
-use super::{KEY, collection_name, unsupported};
+use super::{creation, unsupported};
 use crate::answer::Answer;
 use crate::record_json::string;
 use crate::session::Session;
 use crate::statement::Places;
 
 impl Session {
-    pub(super) fn create_table(&self, table: &CreateTable) -> Result<Answer<'_>> {
-        let (name, keys) = declared(table)?;
-        if self.tables(&Places::default()).view(&name)?.is_some() {
-            let message = format!(
-                "there is a view {name:?} already: drop it, or give the table another name"
-            );
-            return Err(Error::new(ErrorKind::Conflict, message));
-        }
-        match self.db().create_collection(&name, keys) {
-            Err(error) if error.kind() == ErrorKind::Conflict => {
-                if self.revive(&name, keys)? {
-                    return Self::done(&format!("the collection {name:?} goes on, empty"));
-                }
-                if table.if_not_exists {
-                    return Self::done(&format!("there is {name:?} already"));
-                }
-                Err(error)
-            }
-            made => {
-                made?;
-                Self::done(&format!("made the collection {name:?} with keys of the type {keys}"))
-            }
-        }
-    }
-
-    /// Has a deleted collection go on without records; whether it was deleted.
-    fn revive(&self, name: &str, keys: KeyKind) -> Result<bool> {
-        let Ok(collection) = self.db().collection(name) else { return Ok(false) };
-        match collection.head() {
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            head => return head.map(|_| false),
-        }
-        let found = collection.key_kind();
-        if found != keys {
-            let message = format!(
-                "the deleted collection {name:?} has keys of the type {found}: create the table \
-                 with these, or rename the collection to free the name"
-            );
-            return Err(Error::new(ErrorKind::Conflict, message));
-        }
-        let mut transaction = self.db().transaction();
-        transaction.put(name, b"{}")?;
-        transaction.commit(&CommitOptions::default())?;
-        Ok(true)
-    }
-
     pub(super) fn create_index(&self, index: &CreateIndex, places: &Places) -> Result<Answer<'_>> {
         let is_plain =
             index.predicate.is_none() && index.include.is_empty() && index.with.is_empty();
@@ -124,8 +74,15 @@ impl Session {
     fn drop_table(&self, name: &ObjectName, places: &Places) -> Result<String> {
         let target = self.target(name, places)?;
         let name = target.collection.name();
+        if target.revision == Revision(0) {
+            // Only what had a revision can be deleted.
+            let mut transaction = self.db().transaction();
+            transaction.put(name, b"{}")?;
+            transaction.commit(&CommitOptions::default())?;
+        }
         let mut transaction = self.db().transaction();
         transaction.delete_document(name)?;
+        creation::define(self.db(), name, None, &mut transaction)?;
         transaction.commit(&CommitOptions::default())?;
         Ok(format!("deleted the collection {name:?}: its past stays"))
     }
@@ -173,7 +130,7 @@ impl Session {
 }
 
 /// The path of an index that a column is.
-fn path(column: &Expr) -> Result<String> {
+pub(super) fn path(column: &Expr) -> Result<String> {
     let names = match column {
         Expr::Identifier(name) => vec![name.value.as_str()],
         Expr::CompoundIdentifier(names) => names.iter().map(|name| name.value.as_str()).collect(),
@@ -205,47 +162,5 @@ fn index_name(name: &ObjectName) -> Result<String> {
     match name.0.as_slice() {
         [name] => Ok(name.as_ident().map_or_else(String::new, |name| name.value.clone())),
         _ => Err(unsupported("a name of an index with dots: name it in quotes")),
-    }
-}
-
-/// Refuses a table that cannot be made in any database.
-pub(crate) fn check(table: &CreateTable) -> Result<()> {
-    let (name, keys) = declared(table)?;
-    Database::memory()?.create_collection(&name, keys).map(drop)
-}
-
-/// The name of a table and the type of its keys.
-fn declared(table: &CreateTable) -> Result<(String, KeyKind)> {
-    if table.or_replace || table.query.is_some() || table.temporary || table.external {
-        let what = "this CREATE TABLE: give the name and the column _key, then INSERT";
-        return Err(unsupported(what));
-    }
-    Ok((collection_name(&table.name)?, key_kind(table)?))
-}
-
-/// The type of the keys that a table is declared with.
-fn key_kind(table: &CreateTable) -> Result<KeyKind> {
-    let column = match table.columns.as_slice() {
-        [] => return Ok(KeyKind::Text),
-        [column] if column.name.value == KEY => column,
-        _ => {
-            return Err(unsupported(
-                "CREATE TABLE with columns: a table has the column _key, and others come with the \
-                 records; CREATE VIEW declares types, by CAST",
-            ));
-        }
-    };
-    match &column.data_type {
-        DataType::Text | DataType::String(_) | DataType::Varchar(_) => Ok(KeyKind::Text),
-        DataType::BigInt(_) | DataType::Int8(_) | DataType::Int64 | DataType::Integer(_) => {
-            Ok(KeyKind::I64)
-        }
-        DataType::BigIntUnsigned(_) | DataType::UBigInt | DataType::UInt64 => Ok(KeyKind::U64),
-        DataType::Uuid => Ok(KeyKind::Uuid),
-        other => {
-            let message =
-                format!("keys of the type {other}: use TEXT, BIGINT, BIGINT UNSIGNED or UUID");
-            Err(unsupported(&message))
-        }
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use datafusion::sql::sqlparser::ast::{Delete, FromTable, Ident, ObjectName, TableWithJoins};
 use duramen::{Result, Transaction};
 
-use super::{Changed, KEY, Staged, Target, Told, factor, unsupported};
+use super::{Changed, KEY, Staged, Target, Told, factor, key_of, unsupported};
 use crate::record_json::Cells;
 use crate::session::Session;
 use crate::statement::Places;
@@ -43,13 +43,13 @@ pub(super) fn run(
     if let Some(selection) = &delete.selection {
         let _ = write!(sql, " WHERE {selection}");
     }
-    let mut keys = Vec::new();
+    let (kind, mut keys) = (target.collection.key_kind(), Vec::new());
     let mut staged = Staged::new(session);
     for batch in session.read_with(&sql, places, session.tables(places))? {
         let batch = batch?;
         let cells = Cells::new(batch.column(0), &batch.schema_ref().fields()[0])?;
         for row in 0..batch.num_rows() {
-            let key = target.key(&cells, row, row as u64 + 1)?;
+            let key = key_of(kind, &cells, row, row as u64 + 1)?;
             staged.keep(transaction, &key, 1)?;
             staged.rows += 1;
             keys.push(key);

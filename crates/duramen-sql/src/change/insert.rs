@@ -1,22 +1,25 @@
 //! `INSERT`: records that were not there.
 
 use datafusion::sql::sqlparser::ast::{
-    ConflictTarget, Insert, ObjectName, OnConflictAction, OnInsert, Query, SetExpr,
+    ConflictTarget, DoUpdate, Insert, ObjectName, OnConflictAction, OnInsert, Query, SetExpr,
     SqliteOnConflict, TableObject,
 };
-use duramen::{Error, ErrorKind, Result, Transaction};
+use duramen::{Error, ErrorKind, Key, Result, Transaction};
 
+use super::proposed::{Proposed, Upsert};
 use super::{Changed, KEY, OF_ENGINE, Staged, Target, Told, check_filled, unsupported};
+use crate::answer::Answer;
 use crate::record_json::RecordWriter;
 use crate::session::Session;
 use crate::statement::Places;
 
 /// What becomes of a record that has the key of another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Existing {
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Existing<'i> {
     Refused,
     Kept,
     Replaced,
+    Updated(&'i DoUpdate),
 }
 
 pub(super) fn table(insert: &Insert) -> Result<&ObjectName> {
@@ -37,12 +40,34 @@ pub(super) fn run(
         return Err(unsupported("INSERT without VALUES or a query"));
     };
     let answer = session.read_with(&source.to_string(), places, session.tables(places))?;
-    let schema = answer.schema();
-    let found: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-    let columns = columns(insert, source, &found)?;
-    let writer = RecordWriter::new(target, &columns);
-    let (name, mut keys, mut row) = (target.collection.name(), Vec::new(), 0);
+    let columns = columns(insert, source, &answer)?;
+    let writer = RecordWriter::new(target.collection.key_kind(), Some(target), &columns);
     let mut staged = Staged::new(session);
+    let mut proposed = match existing {
+        Existing::Updated(set) => {
+            Some(Proposed::new(Upsert { insert, set, columns: &columns, target })?)
+        }
+        _ => None,
+    };
+    let into = (target.collection.name(), &mut *transaction);
+    let mut keys = fill(answer, &writer, (existing, proposed.as_mut()), into, &mut staged)?;
+    if let Some(proposed) = proposed {
+        let updated = proposed.update(session, places, transaction, &mut staged);
+        keys.extend(updated.map_err(|error| error.in_context("ON CONFLICT DO UPDATE"))?);
+    }
+    Ok(Changed { keys, told_at: Told::After })
+}
+
+/// Inserts the rows of a query into a collection: the keys of their records. Those whose keys are
+/// there may be proposed for an update.
+pub(super) fn fill(
+    answer: Answer<'_>,
+    writer: &RecordWriter<'_>,
+    (existing, mut proposed): (Existing<'_>, Option<&mut Proposed<'_>>),
+    (name, transaction): (&str, &mut Transaction),
+    staged: &mut Staged,
+) -> Result<Vec<Key>> {
+    let (mut keys, mut row) = (Vec::new(), 0);
     for batch in answer {
         let batch = batch?;
         let mut records = writer.records(&batch)?;
@@ -50,34 +75,31 @@ pub(super) fn run(
             row += 1;
             let (key, json) = records.record(index, row)?;
             let in_row = |error: Error| error.in_context(format!("row {row}"));
-            match existing {
-                Existing::Refused => {
-                    transaction.insert_record(name, &key, &json).map_err(in_row)?;
+            if let Some(proposed) = &mut proposed {
+                proposed.meet(&key).map_err(in_row)?;
+                staged.keep(transaction, &key, 1)?;
+            }
+            if !existing.stage(name, (&key, &json), transaction).map_err(in_row)? {
+                if let Some(proposed) = &mut proposed {
+                    staged.keep_bytes(transaction, proposed.take(&key, &json)?)?;
                 }
-                Existing::Replaced => transaction.put_record(name, &key, &json).map_err(in_row)?,
-                Existing::Kept => {
-                    if transaction.get_record(name, &key)?.is_some() {
-                        continue;
-                    }
-                    transaction.insert_record(name, &key, &json).map_err(in_row)?;
-                }
+                continue;
             }
             staged.add(transaction, 1, json.len())?;
             staged.keep(transaction, &key, 1)?;
             keys.push(key);
         }
     }
-    Ok(Changed { keys, told_at: Told::After })
+    Ok(keys)
 }
 
-fn existing(insert: &Insert) -> Result<Existing> {
-    if insert.replace_into || insert.or == Some(SqliteOnConflict::Replace) {
-        return Ok(Existing::Replaced);
-    }
+fn existing(insert: &Insert) -> Result<Existing<'_>> {
+    let is_replaced = insert.replace_into || insert.or == Some(SqliteOnConflict::Replace);
     match (&insert.on, insert.or) {
+        (None, _) if is_replaced => Ok(Existing::Replaced),
         (None, None) => Ok(Existing::Refused),
         (None, Some(SqliteOnConflict::Ignore)) => Ok(Existing::Kept),
-        (Some(OnInsert::OnConflict(on)), None) if on.action == OnConflictAction::DoNothing => {
+        (Some(OnInsert::OnConflict(on)), None) if !is_replaced => {
             let is_key = match &on.conflict_target {
                 None => true,
                 Some(ConflictTarget::Columns(names)) => {
@@ -85,21 +107,46 @@ fn existing(insert: &Insert) -> Result<Existing> {
                 }
                 Some(ConflictTarget::OnConstraint(_)) => false,
             };
-            if is_key {
-                return Ok(Existing::Kept);
+            match &on.action {
+                _ if !is_key => Err(unsupported(
+                    "ON CONFLICT of anything but the key: write ON CONFLICT (_key), other columns \
+                     have unique indexes, whose values stay refused",
+                )),
+                OnConflictAction::DoNothing => Ok(Existing::Kept),
+                OnConflictAction::DoUpdate(set) => Ok(Existing::Updated(set)),
             }
-            Err(unsupported("ON CONFLICT of anything but the key: ON CONFLICT (_key) DO NOTHING"))
         }
         _ => Err(unsupported(
-            "this clause for keys that are there: ON CONFLICT DO NOTHING keeps their records, \
-             INSERT OR REPLACE saves the new ones",
+            "this clause for keys that are there: ON CONFLICT DO UPDATE SET changes their \
+             records, ON CONFLICT DO NOTHING keeps them, INSERT OR REPLACE saves the new ones",
         )),
+    }
+}
+
+impl Existing<'_> {
+    /// Stages a record, unless the one that is there stays; whether it does.
+    fn stage(
+        self,
+        name: &str,
+        (key, json): (&Key, &[u8]),
+        transaction: &mut Transaction,
+    ) -> Result<bool> {
+        match self {
+            Self::Kept | Self::Updated(_) if transaction.get_record(name, key)?.is_some() => {
+                return Ok(false);
+            }
+            Self::Replaced => transaction.put_record(name, key, json)?,
+            Self::Refused | Self::Kept | Self::Updated(_) => {
+                transaction.insert_record(name, key, json)?;
+            }
+        }
+        Ok(true)
     }
 }
 
 /// The columns that values are for, in the order of the query; those that are left out have no
 /// name.
-fn columns(insert: &Insert, source: &Query, found: &[&str]) -> Result<Vec<Option<String>>> {
+fn columns(insert: &Insert, source: &Query, answer: &Answer<'_>) -> Result<Vec<Option<String>>> {
     let invalid = |message: String| Err(Error::new(ErrorKind::Invalid, message));
     let columns: Vec<Option<String>> = if insert.columns.is_empty() {
         if matches!(*source.body, SetExpr::Values(_)) {
@@ -109,20 +156,33 @@ fn columns(insert: &Insert, source: &Query, found: &[&str]) -> Result<Vec<Option
                 insert.table
             ));
         }
-        let is_ours = |name: &&str| OF_ENGINE.contains(name);
-        found.iter().map(|name| (!is_ours(name)).then(|| (*name).to_owned())).collect()
+        columns_found(answer)
     } else {
         let names = insert.columns.iter().map(|name| name.0.last());
         let names = names.map(|part| part.and_then(|part| part.as_ident()));
         names.map(|ident| ident.map(|ident| ident.value.clone())).collect()
     };
-    if columns.len() != found.len() {
+    let found = answer.schema().fields().len();
+    if columns.len() != found {
         return invalid(format!(
-            "{} columns are named, and there are {} values for each: give one for each column",
+            "{} columns are named, and there are {found} values for each: give one for each column",
             columns.len(),
-            found.len()
         ));
     }
+    check_columns(&columns, &format!("INSERT INTO {} ({KEY}, ...)", insert.table))?;
+    Ok(columns)
+}
+
+/// The columns of a query but those that the engine fills, which have no name.
+pub(super) fn columns_found(answer: &Answer<'_>) -> Vec<Option<String>> {
+    let schema = answer.schema();
+    let names = schema.fields().iter().map(|field| field.name());
+    names.map(|name| (!OF_ENGINE.contains(&name.as_str())).then(|| name.clone())).collect()
+}
+
+/// Refuses columns that no records can be made of; `advice` shows how to give the key.
+pub(super) fn check_columns(columns: &[Option<String>], advice: &str) -> Result<()> {
+    let invalid = |message: String| Err(Error::new(ErrorKind::Invalid, message));
     for (index, name) in columns.iter().enumerate() {
         let Some(name) = name else { continue };
         check_filled(name)?;
@@ -133,9 +193,8 @@ fn columns(insert: &Insert, source: &Query, found: &[&str]) -> Result<Vec<Option
     if !columns.iter().flatten().any(|name| name == KEY) {
         return invalid(format!(
             "no column {KEY} is given: it has the keys of the records, which nobody makes up; \
-             INSERT INTO {} ({KEY}, ...)",
-            insert.table
+             {advice}"
         ));
     }
-    Ok(columns)
+    Ok(())
 }

@@ -7,10 +7,14 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::sql::sqlparser::ast::{
     Assignment, AssignmentTarget, Expr, TableWithJoins, Update, UpdateTableFromKind,
 };
-use duramen::{Error, ErrorKind, Key, Result, Transaction};
+use duramen::{CollectionSnapshot, Error, ErrorKind, Key, Result, Transaction};
 use serde_json::value::RawValue;
 
-use super::{Changed, KEY, Staged, Target, Told, check_filled, factor, member, unsupported, wrong};
+use super::{
+    Changed, KEY, Staged, Target, Told, check_filled, factor, key_of, member, proposed,
+    unsupported, wrong,
+};
+use crate::catalog::Tables;
 use crate::column_type::ColumnType;
 use crate::record_json::{Cells, Fit, Kind, kind, string};
 use crate::session::Session;
@@ -19,22 +23,57 @@ use crate::statement::Places;
 /// The members that lead to a field, from the record on.
 type Members = Vec<String>;
 
+/// Where an `UPDATE` finds what it sets.
+pub(super) struct Source<'s> {
+    pub(super) session: &'s Session,
+    pub(super) places: &'s Places,
+    pub(super) tables: Tables,
+    /// The records that an `INSERT` has for keys that are there, if it is one.
+    pub(super) proposed: Option<CollectionSnapshot>,
+}
+
+/// A field whose value is set as it is.
+enum Copied {
+    OfRecord(Members),
+    OfProposed(Members),
+}
+
 pub(super) fn run(
     session: &Session,
     (update, places): (&Update, &Places),
     target: &Target,
     transaction: &mut Transaction,
 ) -> Result<Changed> {
+    let (tables, mut staged) = (session.tables(places), Staged::new(session));
+    let source = Source { session, places, tables, proposed: None };
+    let keys = stage(update, source, target, transaction, &mut staged)?;
+    Ok(Changed { keys, told_at: Told::After })
+}
+
+/// Stages other values of fields of the records that are found; the keys of those.
+pub(super) fn stage(
+    update: &Update,
+    source: Source<'_>,
+    target: &Target,
+    transaction: &mut Transaction,
+    staged: &mut Staged,
+) -> Result<Vec<Key>> {
+    let Source { session, places, tables, proposed } = source;
     let fields = update.assignments.iter().map(|assignment| field(assignment, update, target));
     let fields = fields.collect::<Result<Vec<_>>>()?;
     check(&fields)?;
-    let copied = |assignment| copied(assignment, update, target);
-    let copied: Vec<Option<Members>> = update.assignments.iter().map(copied).collect();
+    // A name alone may be that of another table's column, but not of those that are proposed.
+    let is_clear = others(update).is_empty() && update.table.joins.is_empty();
+    let is_clear = is_clear || proposed.is_some();
+    let copied = |assignment| copied(assignment, update, target).filter(|_| is_clear);
+    let copied: Vec<Option<Copied>> = update.assignments.iter().map(copied).collect();
+    let needs = |of: fn(&Copied) -> bool| copied.iter().flatten().any(of);
+    let needs_record = needs(|copied| matches!(copied, Copied::OfRecord(_)));
+    let needs_proposed = needs(|copied| matches!(copied, Copied::OfProposed(_)));
     let name = target.collection.name();
     let mut keys = Vec::new();
     let mut seen = HashSet::new();
-    let mut staged = Staged::new(session);
-    for batch in session.read_with(&query(update)?, places, session.tables(places))? {
+    for batch in session.read_with(&query(update, proposed.as_ref())?, places, tables)? {
         let batch = batch?;
         for (row, key) in self::keys(&batch, target, keys.len() as u64)?.into_iter().enumerate() {
             staged.keep(transaction, &key, 2)?;
@@ -46,12 +85,17 @@ pub(super) fn run(
                 return Err(Error::new(ErrorKind::Invalid, message));
             }
             let number = keys.len() as u64 + 1;
-            let record = if copied.iter().any(Option::is_some) {
-                transaction.get_record(name, &key)?
-            } else {
-                None
+            let record = if needs_record { transaction.get_record(name, &key)? } else { None };
+            let other = match &proposed {
+                Some(records) if needs_proposed => {
+                    records.get(key.clone())?.map(|record| record.json)
+                }
+                _ => None,
             };
-            let written = |path: &Option<Members>| written(record.as_deref()?, path.as_ref()?);
+            let written = |copied: &Option<Copied>| match copied.as_ref()? {
+                Copied::OfRecord(path) => written(record.as_deref()?, path),
+                Copied::OfProposed(path) => written(other.as_deref()?, path),
+            };
             let written = copied.iter().map(written).collect();
             let change = Change::of((&fields, target), (&batch, row, number), written)?;
             change.stage(name, &key, transaction)?;
@@ -59,11 +103,11 @@ pub(super) fn run(
             keys.push(key);
         }
     }
-    Ok(Changed { keys, told_at: Told::After })
+    Ok(keys)
 }
 
 /// The query for the key and the new values of each record that is found.
-fn query(update: &Update) -> Result<String> {
+fn query(update: &Update, proposed: Option<&CollectionSnapshot>) -> Result<String> {
     if !update.order_by.is_empty() || update.limit.is_some() || update.or.is_some() {
         return Err(unsupported("UPDATE with OR, ORDER BY or LIMIT: name the keys in WHERE"));
     }
@@ -73,10 +117,13 @@ fn query(update: &Update) -> Result<String> {
     for (index, assignment) in update.assignments.iter().enumerate() {
         let _ = write!(sql, ", ({}) AS \"{index}\"", assignment.value);
     }
-    let _ = write!(sql, " FROM {}", update.table);
-    for table in others(update) {
-        let _ = write!(sql, ", {table}");
+    let mut tables: Vec<_> = std::iter::once(&update.table).chain(others(update)).collect();
+    // A join keeps the first one in memory, and all records that are there may be many.
+    if proposed.is_some() {
+        tables.reverse();
     }
+    let tables = tables.into_iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let _ = write!(sql, " FROM {tables}");
     if let Some(selection) = &update.selection {
         let _ = write!(sql, " WHERE {selection}");
     }
@@ -106,27 +153,26 @@ fn in_record<'n>(names: &'n [String], update: &Update, target: &Target) -> Resul
     let (_, alias) = factor(&update.table.relation)?;
     let table = alias.map_or(target.collection.name(), |alias| alias.value.as_str());
     Ok(match names.split_first() {
-        Some((first, rest))
-            if first == table && !rest.is_empty() && target.column_type(first).is_none() =>
-        {
+        Some((first, rest)) if first == table && !rest.is_empty() && !target.has_column(first) => {
             rest
         }
         _ => names,
     })
 }
 
-/// The field of the same record whose value is set, if it is nothing but that. A table has some
-/// values otherwise than they are written, such as decimals, which are copied as they are.
-fn copied(assignment: &Assignment, update: &Update, target: &Target) -> Option<Members> {
+/// The field whose value is set, if it is nothing but that. A table has some values otherwise than
+/// they are written, such as decimals, which are copied as they are.
+fn copied(assignment: &Assignment, update: &Update, target: &Target) -> Option<Copied> {
     let names: Vec<String> = match &assignment.value {
         Expr::Identifier(name) => vec![name.value.clone()],
         Expr::CompoundIdentifier(names) => names.iter().map(|name| name.value.clone()).collect(),
         _ => return None,
     };
+    if let Some(field) = proposed::field(&names) {
+        return Some(Copied::OfProposed(field));
+    }
     let field = in_record(&names, update, target).ok()?;
-    // A name alone may be that of another table's column.
-    let is_ours = others(update).is_empty() && update.table.joins.is_empty();
-    (is_ours && target.column_type(&field[0]).is_some()).then(|| field.to_vec())
+    target.column_type(&field[0]).is_some().then(|| Copied::OfRecord(field.to_vec()))
 }
 
 /// The value of a field of a record as it is written.
@@ -159,7 +205,8 @@ fn check(fields: &[Members]) -> Result<()> {
 
 fn keys(batch: &RecordBatch, target: &Target, before: u64) -> Result<Vec<Key>> {
     let cells = Cells::new(batch.column(0), &batch.schema_ref().fields()[0])?;
-    let key = |row| target.key(&cells, row, before + row as u64 + 1);
+    let kind = target.collection.key_kind();
+    let key = |row| key_of(kind, &cells, row, before + row as u64 + 1);
     (0..batch.num_rows()).map(key).collect()
 }
 
@@ -181,9 +228,9 @@ impl Change {
         let values = batch.columns().iter().zip(batch.schema_ref().fields()).skip(1);
         for ((field, (array, of)), written) in fields.iter().zip(values).zip(written) {
             let mut cells = Cells::new(array, of)?;
-            let json = fit(field, target).and_then(|fit| cells.json(fit, row));
-            let json = json.map_err(|why| wrong(number, &field.join("."), why))?;
-            match as_written(json, written) {
+            let json = fit(field, target)
+                .and_then(|fit| fit.kept(as_written(cells.json(fit, row)?, written)));
+            match json.map_err(|why| wrong(number, &field.join("."), why))? {
                 Some(json) if json.starts_with('{') || json == "null" => {
                     let pointer: String = field.iter().map(|name| step(member(name))).collect();
                     let path = string(&pointer);
@@ -221,9 +268,16 @@ impl Change {
 }
 
 /// What the values of a field have to become, or why it can have none.
-fn fit(field: &[String], target: &Target) -> Result<Fit, String> {
-    let mut names = field.iter();
-    let mut kind = names.next().and_then(|name| target.column_type(name));
+fn fit<'t>(field: &[String], target: &'t Target) -> Result<Fit<'t>, String> {
+    let Some((first, names)) = field.split_first() else { return Ok(Fit::new(None)) };
+    if names.is_empty() {
+        return Ok(target.fit(first));
+    }
+    let declared = target.definition.as_ref().and_then(|definition| definition.column(first));
+    if let Some(declared) = declared {
+        return declared.within();
+    }
+    let mut kind = target.column_type(first);
     for name in names {
         Fit::new(kind).check(Kind::Object)?;
         kind = match kind {

@@ -70,6 +70,7 @@ impl Session {
             allowance,
             is_over: false,
             rows: 0,
+            saved: None,
         }))
     }
 

@@ -131,6 +131,17 @@ fn plans_that_hold_for_some_literals_only_are_not_kept() {
 }
 
 #[test]
+fn declared_columns_are_aggregated_as_others() {
+    let (_, session) = session();
+    session.query("CREATE TABLE d (_key BIGINT, n BIGINT, s TEXT, r DOUBLE, late DATE)").unwrap();
+    session.query("INSERT INTO d SELECT _key, n, s, r FROM t").unwrap();
+    let query = "SELECT s, count(*) AS c, sum(n) AS m FROM d WHERE r > 3 GROUP BY s ORDER BY s";
+    let plan = answer(&session, &format!("EXPLAIN {query}"));
+    assert!(plan.contains("FastAggregate"), "{plan}");
+    assert_eq!(answer(&session, query), answer(&session, &query.replace(" d ", " t ")));
+}
+
+#[test]
 fn plans_name_the_operator_and_say_what_it_looked_at() {
     let (_, session) = session();
     let plan = answer(&session, "EXPLAIN SELECT s, count(*) FROM t WHERE n > 8000 GROUP BY s");

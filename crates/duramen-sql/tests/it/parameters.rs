@@ -51,6 +51,10 @@ fn values_stand_where_literals_could() {
     let changed = "UPDATE players SET name = $1 WHERE _key = $2 RETURNING name";
     let values = ["it's".into(), "ann".into()];
     assert_eq!(ask(&session, changed, &values).unwrap(), "name\nit's\n");
+    let upsert = "INSERT INTO players (_key, score) VALUES ($1, $2) ON CONFLICT (_key) DO UPDATE \
+                  SET score = excluded.score + players.score + $3 RETURNING score";
+    let values = ["ann".into(), 4.into(), 5.into()];
+    assert_eq!(ask(&session, upsert, &values).unwrap(), "score\n12\n");
 }
 
 #[test]
