@@ -22,13 +22,13 @@ SIMULATOR := package(duramen-sim)
 # Half of the suites' seeds follow from it, so that each commit is tried with others.
 COMMIT := $(shell git rev-parse HEAD 2>/dev/null)
 
-.PHONY: help test demo bench lint fmt clippy doc tidy deny unit miri doctest suites teeth schedules examples setup clean
+.PHONY: help test demo bench lint fmt clippy doc tidy deny unit miri arm doctest suites teeth schedules examples setup clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 test: ## every check and every test, as CI runs them
-	@scripts/stages.sh setup fmt clippy unit suites teeth schedules miri doctest examples doc deny
+	@scripts/stages.sh setup fmt clippy unit suites teeth schedules miri arm doctest examples doc deny
 
 demo: setup ## a tour of the command line on 63 versions of a real document
 	@cargo run --release --locked --package duramen-cli -- demo
@@ -74,6 +74,9 @@ schedules: ## the orders in which threads of the engine may run
 MIRI_TESTS := journal::group journal::identity manifest::tests segment::block segment::filter wire::
 miri: ## the codecs under Miri; needs a nightly toolchain with the component miri
 	@scripts/miri.sh $(MIRI_TESTS)
+
+arm: ## the kernels on 64-bit ARM, emulated; needs the target of Rust, a linker and QEMU
+	@scripts/arm.sh
 
 # The examples in the second build of the engine name the first one.
 doctest:

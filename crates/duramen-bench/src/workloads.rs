@@ -9,6 +9,8 @@ mod flatness;
 mod hashes;
 mod history;
 mod ingest;
+#[cfg(target_arch = "x86_64")]
+mod kernels;
 mod keys;
 mod large_history;
 mod queries;
@@ -85,6 +87,8 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         what: "SQL: count where three",
         run: |session| analytics::run(session, 8),
     },
+    #[cfg(target_arch = "x86_64")]
+    Workload { id: "KN", what: "kernels beside loops made by hand", run: kernels::run },
     Workload { id: "J1", what: "JSONPath filters over an array", run: queries::filters },
     Workload { id: "B", what: "players, every operation", run: backends::run },
     Workload { id: "K", what: "gets in a large collection", run: keys::run },

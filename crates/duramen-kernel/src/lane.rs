@@ -5,6 +5,9 @@ pub trait Lane: Copy {
     /// The integer as processors know it.
     type Word: Copy + Ord;
 
+    /// Its width.
+    const BYTES: usize;
+
     /// The greatest value of its width.
     const MAX: u64;
 
@@ -17,15 +20,14 @@ pub trait Lane: Copy {
     /// The word of a value up to the greatest.
     fn narrow(value: u64) -> Self::Word;
 
-    /// The bytes of single bytes.
-    fn bytes(values: &[Self]) -> Option<&[u8]> {
-        let _ = values;
-        None
-    }
+    /// Their bytes.
+    fn bytes(values: &[Self]) -> &[u8];
 }
 
 impl Lane for u8 {
     type Word = u8;
+
+    const BYTES: usize = 1;
 
     const MAX: u64 = u8::MAX as u64;
 
@@ -45,8 +47,8 @@ impl Lane for u8 {
     }
 
     #[inline]
-    fn bytes(values: &[u8]) -> Option<&[u8]> {
-        Some(values)
+    fn bytes(values: &[u8]) -> &[u8] {
+        values
     }
 }
 
@@ -54,6 +56,8 @@ macro_rules! lane {
     ($bytes:literal, $word:ty) => {
         impl Lane for [u8; $bytes] {
             type Word = $word;
+
+            const BYTES: usize = $bytes;
 
             const MAX: u64 = <$word>::MAX as u64;
 
@@ -70,6 +74,11 @@ macro_rules! lane {
             #[inline]
             fn narrow(value: u64) -> $word {
                 <$word>::try_from(value).unwrap_or(<$word>::MAX)
+            }
+
+            #[inline]
+            fn bytes(values: &[Self]) -> &[u8] {
+                values.as_flattened()
             }
         }
     };

@@ -4,10 +4,11 @@
 //! Integers are unsigned, little-endian, of 1, 2, 4 or 8 bytes ([`Lane`]); a bitmap has the bit of
 //! value `i` in its word `i / 64`, and the bits beyond the last value are 0.
 //!
-//! Each loop is written once, for any processor (`scalar`); on x86-64 it is compiled a second
-//! time for those with AVX2, which is looked for when it is called, and comparisons of bytes are
-//! written with SSE2 and AVX2, as compilers find no way from a comparison to a bit. On ARM all
-//! processors have the instructions that compilers use (NEON).
+//! Each loop is written for any processor (`scalar`). On x86-64 comparisons, sums and bounds are
+//! written a second time for those with AVX2, which is looked for when they are called, and
+//! comparisons of bytes for all (SSE2), as compilers find no way from a comparison to a bit nor
+//! back; others are compiled a second time. On 64-bit ARM comparisons are written with NEON, which
+//! every one has, so that compilers use it for the others.
 //!
 //! ```
 //! let mut bits = [0];
@@ -16,6 +17,8 @@
 //! assert_eq!(duramen_kernel::masked_sum(&[3_u8, 9, 7], &bits), 7);
 //! ```
 
+#[cfg(target_arch = "aarch64")]
+mod arm;
 mod lane;
 mod scalar;
 #[cfg(test)]
@@ -24,6 +27,9 @@ mod tests;
 mod x86;
 
 pub use lane::Lane;
+
+/// Values of one word of a bitmap.
+const WORD: usize = 64;
 
 macro_rules! widest {
     ($name:ident($($of:expr),*)) => {{
@@ -38,33 +44,49 @@ macro_rules! widest {
 /// Sets the bits of the values from `low` to `high`, and clears those of others.
 #[inline]
 pub fn between<L: Lane>(values: &[L], low: u64, high: u64, bits: &mut [u64]) {
-    #[cfg(target_arch = "x86_64")]
-    if let (Some(bytes), Ok(low)) = (L::bytes(values), u8::try_from(low)) {
-        return bytes_between(bytes, low, high, bits);
+    let high = high.min(L::MAX);
+    if low > high {
+        return bits.fill(0);
     }
-    widest!(between(values, low, high, bits));
-}
-
-#[cfg(target_arch = "x86_64")]
-fn bytes_between(values: &[u8], low: u8, high: u64, bits: &mut [u64]) {
-    let Some(above) = u8::narrow(high).checked_sub(low) else { return bits.fill(0) };
-    let words = match x86::Avx2::detect() {
-        Some(avx2) => x86::bytes_within_avx2(avx2, values, (low, above), bits),
-        None => x86::bytes_within(values, low, above, bits),
+    #[cfg(target_arch = "x86_64")]
+    let words = match (x86::Avx2::detect(), L::BYTES) {
+        (Some(avx2), _) => x86::between(avx2, values, (low, high), bits),
+        (None, 1) => x86::bytes_between(L::bytes(values), (low, high), bits),
+        (None, _) => 0,
     };
-    scalar::between(&values[words * 64..], low.into(), high, &mut bits[words..]);
+    #[cfg(target_arch = "aarch64")]
+    let words = arm::between(values, (low, high), bits);
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    let words = 0;
+    scalar::between(&values[words * WORD..], low, high, &mut bits[words..]);
 }
 
 /// The sum of the values whose bits are set.
 #[inline]
 pub fn masked_sum<L: Lane>(values: &[L], bits: &[u64]) -> u128 {
-    widest!(masked_sum(values, bits))
+    #[cfg(target_arch = "x86_64")]
+    if let Some(avx2) = x86::Avx2::detect() {
+        let (sum, words) = x86::masked_sum(avx2, values, bits);
+        return sum + scalar::masked_sum(&values[words * WORD..], &bits[words..]);
+    }
+    scalar::masked_sum(values, bits)
 }
 
 /// The least and the greatest of the values whose bits are set.
 #[inline]
 pub fn masked_bounds<L: Lane>(values: &[L], bits: &[u64]) -> Option<(u64, u64)> {
-    widest!(masked_bounds(values, bits))
+    #[cfg(target_arch = "x86_64")]
+    if let Some(avx2) = x86::Avx2::detect() {
+        let ((least, most), words) = x86::masked_bounds(avx2, values, bits);
+        let (whole, rest) = bits.split_at(words);
+        let rest = scalar::masked_bounds(&values[words * WORD..], rest);
+        return match rest {
+            _ if whole.iter().all(|word| *word == 0) => rest,
+            None => Some((least, most)),
+            Some(rest) => Some((least.min(rest.0), most.max(rest.1))),
+        };
+    }
+    scalar::masked_bounds(values, bits)
 }
 
 /// How many bits are set.
@@ -78,7 +100,10 @@ pub fn count(bits: &[u64]) -> u64 {
 pub fn unpack_halves(bytes: &[u8], values: &mut [u8]) {
     #[cfg(target_arch = "x86_64")]
     let (bytes, values) = {
-        let whole = x86::unpack_halves(bytes, values);
+        let whole = match x86::Avx2::detect() {
+            Some(avx2) => x86::unpack_halves_avx2(avx2, bytes, values),
+            None => x86::unpack_halves(bytes, values),
+        };
         (&bytes[whole..], &mut values[2 * whole..])
     };
     scalar::unpack_halves(bytes, values);
@@ -98,7 +123,7 @@ pub fn masked_histogram(values: &[u8], bits: &[u64], counts: &mut [u64]) {
         && let Some(avx2) = x86::Avx2::detect()
     {
         let words = x86::few_avx2(avx2, values, bits, counts);
-        let (values, bits) = (&values[words * 64..], &bits[words..]);
+        let (values, bits) = (&values[words * WORD..], &bits[words..]);
         // It begins with tables, which take longer than a few values.
         if !values.is_empty() {
             scalar::masked_histogram(values, bits, counts);

@@ -3,10 +3,8 @@
 //! They go by 64 values, a word of a bitmap, without branches within, so that compilers make wide
 //! ones of them for whatever target they are inlined into.
 
+use crate::WORD;
 use crate::lane::Lane;
-
-/// Values of one word of a bitmap.
-const WORD: usize = 64;
 
 /// By which eight bytes of 0 and 1 are multiplied to have them as bits in the highest byte.
 const GATHER: u64 = 0x0102_0408_1020_4080;

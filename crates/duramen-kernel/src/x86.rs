@@ -5,13 +5,16 @@ use std::arch::x86_64::{
     __m128i, __m256i, _mm_and_si128, _mm_cmpeq_epi8, _mm_crc32_u32, _mm_crc32_u64, _mm_loadu_si128,
     _mm_min_epu8, _mm_movemask_epi8, _mm_set1_epi8, _mm_srli_epi16, _mm_storeu_si128, _mm_sub_epi8,
     _mm_unpackhi_epi8, _mm_unpacklo_epi8, _mm256_and_si256, _mm256_cmpeq_epi8,
-    _mm256_extract_epi64, _mm256_loadu_si256, _mm256_min_epu8, _mm256_movemask_epi8,
-    _mm256_or_si256, _mm256_sad_epu8, _mm256_set1_epi8, _mm256_set1_epi32, _mm256_set1_epi64x,
-    _mm256_setr_epi64x, _mm256_setzero_si256, _mm256_shuffle_epi8, _mm256_sub_epi8,
+    _mm256_extract_epi64, _mm256_loadu_si256, _mm256_or_si256, _mm256_sad_epu8, _mm256_set1_epi8,
+    _mm256_set1_epi32, _mm256_set1_epi64x, _mm256_setr_epi64x, _mm256_setzero_si256,
+    _mm256_shuffle_epi8, _mm256_sub_epi8,
 };
 
+pub(crate) use self::lanes::{between, masked_bounds, masked_sum, unpack_halves_avx2};
 use crate::lane::Lane;
-use crate::scalar;
+use crate::{WORD, scalar};
+
+mod lanes;
 
 /// What a processor that has it is told by, so that nobody else calls what needs it.
 #[derive(Debug, Clone, Copy)]
@@ -53,12 +56,12 @@ pub(crate) fn crc32c_record(_: Sse42, sum: u32, head: u32, words: [u64; 3]) -> u
 }
 
 macro_rules! with_avx2 {
-    ($name:ident$(<$lane:ident>)?($($of:ident: $type:ty),*) $(-> $found:ty)?) => {
+    ($name:ident($($of:ident: $type:ty),*) $(-> $found:ty)?) => {
         #[expect(unsafe_code, reason = "instructions that were detected")]
         #[inline]
-        pub(crate) fn $name$(<$lane: Lane>)?(_: Avx2, $($of: $type),*) $(-> $found)? {
+        pub(crate) fn $name(_: Avx2, $($of: $type),*) $(-> $found)? {
             #[target_feature(enable = "avx2,popcnt")]
-            fn own$(<$lane: Lane>)?($($of: $type),*) $(-> $found)? {
+            fn own($($of: $type),*) $(-> $found)? {
                 scalar::$name($($of),*)
             }
             // SAFETY: an `Avx2` is only made where the processor has these instructions.
@@ -67,17 +70,15 @@ macro_rules! with_avx2 {
     };
 }
 
-with_avx2!(between<L>(values: &[L], low: u64, high: u64, bits: &mut [u64]));
-with_avx2!(masked_sum<L>(values: &[L], bits: &[u64]) -> u128);
-with_avx2!(masked_bounds<L>(values: &[L], bits: &[u64]) -> Option<(u64, u64)>);
 with_avx2!(count(bits: &[u64]) -> u64);
 with_avx2!(combine(codes: &mut [u8], factor: u8, others: &[u8]));
 
-/// Compares words of 64 bytes with a range of a least byte and so many above it; gives how many
-/// words that were.
+/// Sets the bits of the bytes from `low` to `high`, which is at least that, of whole words of 64 of
+/// them; gives how many words that were.
 #[expect(unsafe_code, clippy::cast_ptr_alignment, reason = "loads of 16 bytes from anywhere")]
-pub(crate) fn bytes_within(values: &[u8], low: u8, above: u8, bits: &mut [u64]) -> usize {
-    let (words, _) = values.as_chunks::<64>();
+pub(crate) fn bytes_between(values: &[u8], (low, high): (u64, u64), bits: &mut [u64]) -> usize {
+    let (low, above) = (u8::narrow(low), u8::narrow(high - low));
+    let (words, _) = values.as_chunks::<WORD>();
     for (group, word) in words.iter().zip(&mut *bits) {
         let (parts, _) = group.as_chunks::<16>();
         *word = 0;
@@ -92,41 +93,6 @@ pub(crate) fn bytes_within(values: &[u8], low: u8, above: u8, bits: &mut [u64]) 
             *word |= u64::from(mask.cast_unsigned()) << shift;
         }
     }
-    words.len().min(bits.len())
-}
-
-/// The same.
-#[expect(
-    unsafe_code,
-    clippy::cast_ptr_alignment,
-    reason = "instructions that were detected, and loads of 32 bytes from anywhere"
-)]
-pub(crate) fn bytes_within_avx2(
-    _: Avx2,
-    values: &[u8],
-    (low, above): (u8, u8),
-    bits: &mut [u64],
-) -> usize {
-    #[target_feature(enable = "avx2")]
-    fn own(words: &[[u8; 64]], low: u8, above: u8, bits: &mut [u64]) {
-        let (lows, aboves) =
-            (_mm256_set1_epi8(low.cast_signed()), _mm256_set1_epi8(above.cast_signed()));
-        let within = |part: &[u8; 32]| {
-            // SAFETY: a part has the 32 bytes that are loaded.
-            let values = unsafe { _mm256_loadu_si256(part.as_ptr().cast::<__m256i>()) };
-            let from_low = _mm256_sub_epi8(values, lows);
-            let mask = _mm256_cmpeq_epi8(_mm256_min_epu8(from_low, aboves), from_low);
-            u64::from(_mm256_movemask_epi8(mask).cast_unsigned())
-        };
-        for (group, word) in words.iter().zip(bits) {
-            if let ([first, second], _) = group.as_chunks::<32>() {
-                *word = within(first) | within(second) << 32;
-            }
-        }
-    }
-    let (words, _) = values.as_chunks::<64>();
-    // SAFETY: an `Avx2` is only made where the processor has these instructions.
-    unsafe { own(words, low, above, bits) };
     words.len().min(bits.len())
 }
 
@@ -163,7 +129,7 @@ const WORDS_MAX: usize = 127;
 /// Adds how often there is each of a few values where bits are set; gives how many words of 64
 /// bytes were looked at.
 pub(crate) fn few_avx2(avx2: Avx2, values: &[u8], bits: &[u64], counts: &mut [u64]) -> usize {
-    let (words, _) = values.as_chunks::<64>();
+    let (words, _) = values.as_chunks::<WORD>();
     let words = &words[..words.len().min(bits.len())];
     for (words, bits) in words.chunks(WORDS_MAX).zip(bits.chunks(WORDS_MAX)) {
         for (first, counts) in (0..).step_by(AT_ONCE).zip(counts.chunks_mut(AT_ONCE)) {
@@ -182,9 +148,9 @@ pub(crate) fn few_avx2(avx2: Avx2, values: &[u8], bits: &[u64], counts: &mut [u6
     clippy::cast_ptr_alignment,
     reason = "instructions that were detected, and loads of 32 bytes from anywhere"
 )]
-fn eight_avx2(_: Avx2, words: &[[u8; 64]], bits: &[u64], first: i8) -> [u64; AT_ONCE] {
+fn eight_avx2(_: Avx2, words: &[[u8; WORD]], bits: &[u64], first: i8) -> [u64; AT_ONCE] {
     #[target_feature(enable = "avx2")]
-    fn own(words: &[[u8; 64]], bits: &[u64], first: i8) -> [u64; AT_ONCE] {
+    fn own(words: &[[u8; WORD]], bits: &[u64], first: i8) -> [u64; AT_ONCE] {
         // Byte `i` of each 32 gets the byte of the bits that has its own, and of that its own bit.
         let spread = _mm256_setr_epi64x(
             0,
