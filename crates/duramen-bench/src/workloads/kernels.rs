@@ -83,21 +83,13 @@ pub(crate) fn run(session: &mut Session) -> Result<()> {
         eprintln!("the kernels are skipped: what they are held against needs AVX2");
         return Ok(());
     }
-    let widths = [Width::One, Width::Two, Width::Four, Width::Eight];
-    let by_width = [Kernel::Between, Kernel::Sum, Kernel::Bounds].into_iter();
-    let by_width = by_width.flat_map(|of| widths.map(of));
-    let others = [
-        Kernel::Count,
-        Kernel::UnpackHalves,
-        Kernel::Combine,
-        Kernel::FewCounted,
-        Kernel::ManyCounted,
-    ];
     let input = Input::new();
-    for kernel in by_width.chain(others) {
-        let (mut made, mut expected) = (Output::new(), Output::new());
-        Subject::Duramen.run(kernel, &input, &mut made);
-        Subject::Floor.run(kernel, &input, &mut expected);
+    for kernel in Kernel::all() {
+        let [made, expected] = [Subject::Duramen, Subject::Floor].map(|subject| {
+            let mut output = Output::new();
+            subject.run(kernel, &input, &mut output);
+            output
+        });
         ensure!(made == expected, "{kernel:?} finds something else than its floor");
         let mut subjects = [(Subject::Duramen, made), (Subject::Floor, expected)];
         let samples = interleave(&mut subjects, ROUNDS, |(subject, output), _| {
@@ -115,6 +107,18 @@ pub(crate) fn run(session: &mut Session) -> Result<()> {
 }
 
 impl Kernel {
+    fn all() -> impl Iterator<Item = Self> {
+        let widths = [Width::One, Width::Two, Width::Four, Width::Eight];
+        let by_width = [Self::Between, Self::Sum, Self::Bounds].into_iter();
+        by_width.flat_map(move |of| widths.map(of)).chain([
+            Self::Count,
+            Self::UnpackHalves,
+            Self::Combine,
+            Self::FewCounted,
+            Self::ManyCounted,
+        ])
+    }
+
     fn name(self) -> String {
         match self {
             Self::Between(width) => format!("between, {}", width.name()),
@@ -262,5 +266,22 @@ fn run_floor(kernel: Kernel, input: &Input, output: &mut Output) {
         Kernel::Combine => floors::combine(&mut output.bytes, FACTOR, &input.codes),
         Kernel::FewCounted => floors::histogram(&input.codes, chosen, &mut output.counts),
         Kernel::ManyCounted => floors::histogram(input.of(1), chosen, &mut output.counts),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn floors_find_what_kernels_find() {
+        let input = Input::new();
+        for kernel in Kernel::all().filter(|_| floors::can_run()) {
+            let (mut made, mut expected) = (Output::new(), Output::new());
+            Subject::Duramen.run(kernel, &input, &mut made);
+            assert_ne!(made, expected, "{kernel:?}");
+            Subject::Floor.run(kernel, &input, &mut expected);
+            assert_eq!(made, expected, "{kernel:?}");
+        }
     }
 }
