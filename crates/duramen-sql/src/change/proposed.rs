@@ -109,19 +109,7 @@ pub(super) fn field(names: &[String]) -> Option<Vec<String>> {
 /// The `UPDATE` that does what is asked, from a table with such columns.
 fn statement(upsert: Upsert<'_>, proposed: &TableColumns, places: &Places) -> Result<Update> {
     let mut set = upsert.set.clone();
-    for assignment in &set.assignments {
-        if let AssignmentTarget::ColumnName(name) = &assignment.target
-            && let [first, _, ..] = name.0.as_slice()
-            && first.as_ident().is_some_and(is_excluded)
-            && upsert.target.collection.name() != EXCLUDED
-            && !upsert.target.has_column(EXCLUDED)
-        {
-            let message = format!(
-                "SET {name}: {EXCLUDED} has what was to be inserted: name a column of the table"
-            );
-            return Err(Error::new(ErrorKind::Invalid, message));
-        }
-    }
+    check_targets(&set, upsert.target)?;
     if let ControlFlow::Break(error) = set.visit(&mut Excluded { upsert, proposed, places }) {
         return Err(error);
     }
@@ -148,6 +136,25 @@ fn statement(upsert: Upsert<'_>, proposed: &TableColumns, places: &Places) -> Re
         },
         Request::Read(_) | Request::Copy(_) => Err(session::defect()),
     }
+}
+
+/// Refuses to set what is behind `excluded`, unless the table or a column is called so.
+fn check_targets(set: &DoUpdate, target: &Target) -> Result<()> {
+    if target.collection.name() == EXCLUDED || target.has_column(EXCLUDED) {
+        return Ok(());
+    }
+    for assignment in &set.assignments {
+        if let AssignmentTarget::ColumnName(name) = &assignment.target
+            && let [first, _, ..] = name.0.as_slice()
+            && first.as_ident().is_some_and(is_excluded)
+        {
+            let message = format!(
+                "SET {name}: {EXCLUDED} has what was to be inserted: name a column of the table"
+            );
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
+    }
+    Ok(())
 }
 
 /// What a column of the table is called in the `UPDATE`.
@@ -240,12 +247,11 @@ fn is_excluded(table: &Ident) -> bool {
 /// Whether a table has such a field. What leads into other values than objects is left to the
 /// planner.
 fn has(columns: &TableColumns, column: &str, within: &[&str]) -> bool {
+    let is_declared = |found: &TableColumn| {
+        matches!(found, TableColumn::Declared(_)) && found.field().name() == column
+    };
     let Some(mut kind) = columns.kind(column) else {
-        let is_it = |found: &TableColumn| found.field().name() == column;
-        return columns
-            .columns
-            .iter()
-            .any(|found| matches!(found, TableColumn::Declared(_)) && is_it(found));
+        return columns.columns.iter().any(is_declared);
     };
     for name in within {
         let ColumnType::Struct(fields) = kind else { return true };
