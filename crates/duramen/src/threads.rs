@@ -26,6 +26,33 @@ pub(crate) fn processors() -> usize {
     *COUNT.get_or_init(|| available_parallelism().map_or(1, usize::from))
 }
 
+/// Runs a reader of parts while other threads help to make them.
+pub(crate) fn share<T: Send, R>(
+    name: &str,
+    parts: &Parts<T>,
+    help: impl Fn() + Sync,
+    read: impl FnOnce() -> R,
+) -> R {
+    std::thread::scope(|scope| {
+        for _ in 1..count() {
+            let thread = std::thread::Builder::new().name(name.to_owned());
+            // The reader makes what nobody else does.
+            let _ = thread.spawn_scoped(scope, &help);
+        }
+        let _closing = Closing(parts);
+        read()
+    })
+}
+
+/// Ends the other threads, whatever becomes of the reader.
+struct Closing<'p, T>(&'p Parts<T>);
+
+impl<T> Drop for Closing<'_, T> {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
 /// Parts of what is read: they are made by whoever has nothing else to do, and one reader takes
 /// them in their order. So an error is met where it stands, and what is made ahead is bounded.
 #[derive(Debug)]

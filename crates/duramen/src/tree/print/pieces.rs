@@ -44,23 +44,7 @@ pub(super) fn print(
 ) -> Result<()> {
     let parts = Parts::new(PIECES_AHEAD * threads::count());
     let pieces = Pieces { tree, revision, many, parts, spare: Mutex::default() };
-    std::thread::scope(|scope| {
-        for _ in 1..threads::count() {
-            let thread = std::thread::Builder::new().name("duramen-print".to_owned());
-            let _ = thread.spawn_scoped(scope, || pieces.help());
-        }
-        let _closing = Closing(&pieces);
-        pieces.put_together(output)
-    })
-}
-
-/// Ends the other threads, whatever becomes of the reader.
-struct Closing<'p, 't>(&'p Pieces<'t>);
-
-impl Drop for Closing<'_, '_> {
-    fn drop(&mut self) {
-        self.0.parts.close();
-    }
+    threads::share("duramen-print", &pieces.parts, || pieces.help(), || pieces.put_together(output))
 }
 
 fn group_of(ordinal: u64) -> u64 {
