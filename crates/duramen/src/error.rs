@@ -114,6 +114,7 @@ impl Error {
         let kind = match source.kind() {
             Os::StorageFull | Os::QuotaExceeded | Os::FileTooLarge => ErrorKind::Full,
             Os::NotFound => ErrorKind::NotFound,
+            Os::StaleNetworkFileHandle => ErrorKind::Conflict,
             Os::PermissionDenied | Os::ReadOnlyFilesystem => ErrorKind::Denied,
             _ => ErrorKind::Io,
         };

@@ -71,6 +71,13 @@ pub trait Device: Send + Sync + fmt::Debug {
         None
     }
 
+    /// Whether what is in the place of the device is still what was there when its lock was taken,
+    /// as [`Lock::is_in_place`] says; also if no lock is held. A device of which it may not be
+    /// neither makes, renames nor removes anything then.
+    fn is_in_place(&self) -> bool {
+        true
+    }
+
     /// A number that no other database has, for the id of a new one.
     fn entropy(&self) -> u128 {
         use std::hash::{BuildHasher, RandomState};
@@ -153,6 +160,13 @@ pub trait Lock: Send + Sync + fmt::Debug {
     fn is_in_place(&self) -> bool {
         true
     }
+}
+
+/// The error of what is not done because [`Device::is_in_place`] does not hold.
+pub(crate) fn displaced() -> io::Error {
+    let message = "the folder, or the file LOCK in it, was removed or replaced while it was open: \
+                   open what is there now";
+    io::Error::new(io::ErrorKind::StaleNetworkFileHandle, message)
 }
 
 /// Reads exactly `buf.len()` bytes; loops over short reads and interruptions.

@@ -5,7 +5,8 @@
 //!   grows by one, with timestamps that rise strictly;
 //! - a commit that is published, and `Sync`, is on the device;
 //! - space is there before a commit gets its sequence, so that a full disk refuses it cleanly;
-//! - a failed write or sync is final: nothing is published after it.
+//! - a failed write or sync is final: nothing is published after it;
+//! - nothing is synced, and no file made, in a place that another process has taken.
 //!
 //! Whoever waits for a commit and finds the device idle becomes the *leader*: it writes and syncs
 //! everything queued as one group. Commits that arrive meanwhile form the next group.
@@ -30,7 +31,7 @@ use std::time::Duration;
 use self::files::{Directory, JournalFile};
 use self::queue::{Batch, Failure, Queue};
 use self::writer::Writer;
-use crate::io::{Access, Device};
+use crate::io::{Access, Device, displaced};
 use crate::limits::COMMIT_BYTES_MAX;
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use crate::{Clock, CommitSequence, Durability, Error, ErrorKind, Micros, Result};
@@ -516,12 +517,25 @@ impl Shared {
         }
     }
 
-    /// Poisons the journal if a sync failed.
+    /// Poisons the journal if a sync failed, or the place is somebody else's.
     fn refuse(&self, queue: &mut Queue, failure: files::Failure) -> Error {
-        if let files::Failure::Sync(error) = &failure {
-            self.fail(queue, Failure::sync(error));
+        let is_final = matches!(failure, files::Failure::Sync(_)) || !self.directory.is_in_place();
+        let error: Error = failure.into();
+        if is_final {
+            self.fail(queue, Failure::sync(&error));
         }
-        failure.into()
+        error
+    }
+
+    /// Refuses to sync what nobody finds any more.
+    fn check_place(&self, batch: Option<&Batch>) -> Result<(), Failure> {
+        if self.directory.is_in_place() {
+            return Ok(());
+        }
+        let error = Error::io("syncing the journal", displaced());
+        let Some(batch) = batch else { return Err(Failure::sync(&error)) };
+        let message = format!("it is not kept: {error}");
+        Err(Failure { kind: error.kind(), message, group: Some((batch.first, batch.last())) })
     }
 
     fn wait(&self, sequence: CommitSequence, turn: &Condvar) -> Result<()> {
@@ -570,10 +584,11 @@ impl Shared {
     fn lead(&self, queue: &mut MutexGuard<'_, Queue>) {
         let sync = std::mem::take(&mut queue.sync_wanted);
         let Some(mut batch) = queue.pop() else {
-            if self
-                .exclusively(queue, |writer| writer.sync().map_err(|e| Failure::sync(&e)))
-                .is_some()
-            {
+            let synced = self.exclusively(queue, |writer| {
+                self.check_place(None)?;
+                writer.sync().map_err(|e| Failure::sync(&e))
+            });
+            if synced.is_some() {
                 queue.synced();
             }
             return;
@@ -585,7 +600,12 @@ impl Shared {
         if crate::teeth::bites("publish_early") {
             self.published.store(batch.last().0, Ordering::Release);
         }
-        let durable = self.exclusively(queue, |writer| writer.write(&mut batch, sync));
+        let durable = self.exclusively(queue, |writer| {
+            if sync {
+                self.check_place(Some(&batch))?;
+            }
+            writer.write(&mut batch, sync)
+        });
         if let Some(durable) = durable {
             self.publish(queue, batch, durable);
         }

@@ -140,6 +140,10 @@ impl Device for Unfinished {
         self.device.remove_made();
     }
 
+    fn is_in_place(&self) -> bool {
+        self.device.is_in_place()
+    }
+
     fn entropy(&self) -> u128 {
         self.device.entropy()
     }

@@ -2,7 +2,9 @@
 //!
 //! Invariants:
 //! - nothing outside the root directory is read or written;
-//! - a lock is the operating system's, so it dies with the process that holds it.
+//! - a lock is the operating system's, so it dies with the process that holds it;
+//! - while a lock is held, nothing is made, renamed or removed in a folder that another process has
+//!   put in the place of the one that was locked.
 #![expect(clippy::disallowed_methods, reason = "this module is the door to real files")]
 
 #[cfg(test)]
@@ -12,13 +14,14 @@ use std::fs::{self, OpenOptions, TryLockError};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 use rustix::buffer::spare_capacity;
 
 use super::{
-    Access, Device, File, Lock, Mapped, Mapping, check_path, mapped_bytes, split_path, write_all_at,
+    Access, Device, File, Lock, Mapped, Mapping, check_path, displaced, mapped_bytes, split_path,
+    write_all_at,
 };
 
 /// How often the file of a lock is read until the holder in it is whole. Who writes it may be
@@ -55,6 +58,8 @@ pub struct DirectoryDevice {
     root: PathBuf,
     /// What was made, directories before what is in them.
     made: Arc<Mutex<Vec<Made>>>,
+    /// The place of the lock that is held.
+    locked: Arc<Mutex<Weak<LockPlace>>>,
 }
 
 /// What is removed again if nobody needs it.
@@ -68,12 +73,17 @@ enum Made {
 impl DirectoryDevice {
     /// A device rooted at `root`, which is made by the first create and not before.
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into(), made: Arc::default() }
+        Self { root: root.into(), made: Arc::default(), locked: Arc::default() }
     }
 
     /// The directory this device is rooted at.
     pub fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// Refuses to change what is another one by now than what was locked.
+    fn check_place(&self) -> io::Result<()> {
+        if self.is_in_place() { Ok(()) } else { Err(displaced()) }
     }
 
     fn dir_path(&self, path: &str) -> io::Result<PathBuf> {
@@ -131,7 +141,7 @@ impl DirectoryDevice {
             made => (made?, true),
         };
         try_lock(&file)?;
-        if !is_at(&file, &full) {
+        if !LockPlace::of(&file, &full)?.is_there() {
             return Err(io::ErrorKind::NotFound.into());
         }
         if is_made {
@@ -147,12 +157,16 @@ impl Device for DirectoryDevice {
         if full.is_dir() {
             return Ok(());
         }
+        self.check_place()?;
         self.create_root()?;
         self.create_missing(&full)
     }
 
     fn open(&self, path: &str, access: Access) -> io::Result<Arc<dyn File>> {
         let full = self.file_path(path)?;
+        if access != Access::Read {
+            self.check_place()?;
+        }
         let mut options = OpenOptions::new();
         options.read(true);
         match access {
@@ -169,10 +183,12 @@ impl Device for DirectoryDevice {
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.check_place()?;
         fs::rename(self.file_path(from)?, self.file_path(to)?)
     }
 
     fn remove(&self, path: &str) -> io::Result<()> {
+        self.check_place()?;
         fs::remove_file(self.file_path(path)?)
     }
 
@@ -191,6 +207,7 @@ impl Device for DirectoryDevice {
     }
 
     fn map(&self, path: &str, len: u64) -> io::Result<Box<dyn Mapping>> {
+        self.check_place()?;
         let file = OpenOptions::new().read(true).write(true).open(self.file_path(path)?)?;
         let len = usize::try_from(len).map_err(|_| io::ErrorKind::FileTooLarge)?;
         Ok(Box::new(DirectoryMapping(duramen_mapping::Mapping::new(&file, len)?)))
@@ -204,6 +221,10 @@ impl Device for DirectoryDevice {
                 Made::Lock(path) => fs::remove_file(path),
             };
         }
+    }
+
+    fn is_in_place(&self) -> bool {
+        self.locked.lock().upgrade().is_none_or(|place| place.is_there())
     }
 
     fn free_bytes(&self) -> Option<u64> {
@@ -232,7 +253,9 @@ impl Device for DirectoryDevice {
         if text.as_bytes() != old {
             write_all_at(&file, text.as_bytes(), 0)?;
         }
-        Ok(Box::new(DirectoryLock { file, path: self.file_path(path)? }))
+        let place = Arc::new(LockPlace::of(&file.0, &self.file_path(path)?)?);
+        *self.locked.lock() = Arc::downgrade(&place);
+        Ok(Box::new(DirectoryLock { file, place }))
     }
 
     fn lock_holder(&self, path: &str) -> io::Result<String> {
@@ -250,21 +273,16 @@ impl Device for DirectoryDevice {
 
     fn hold(&self, path: &str) -> io::Result<Option<Box<dyn Lock>>> {
         // For reading alone, so that it can be held where nothing can be written.
-        let file = match fs::File::open(self.file_path(path)?) {
+        let path = self.file_path(path)?;
+        let file = match fs::File::open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             opened => opened?,
         };
         try_lock(&file)?;
-        let lock = DirectoryLock { file: DirectoryFile(file), path: self.file_path(path)? };
+        let place = Arc::new(LockPlace::of(&file, &path)?);
+        let lock = DirectoryLock { file: DirectoryFile(file), place };
         Ok(if lock.is_in_place() { Some(Box::new(lock)) } else { None })
     }
-}
-
-/// Whether a file that is open is still the one at its path.
-fn is_at(file: &fs::File, path: &Path) -> bool {
-    let place = |found: io::Result<fs::Metadata>| found.ok().map(|at| (at.dev(), at.ino()));
-    let open = place(file.metadata());
-    open.is_some() && open == place(fs::metadata(path))
 }
 
 fn try_lock(file: &fs::File) -> io::Result<()> {
@@ -337,7 +355,34 @@ impl Mapping for DirectoryMapping {
 #[derive(Debug)]
 struct DirectoryLock {
     file: DirectoryFile,
+    place: Arc<LockPlace>,
+}
+
+/// Which file is locked, and where it is to be found.
+#[derive(Debug)]
+struct LockPlace {
+    /// From the root on: the process may change its directory.
     path: PathBuf,
+    /// The device and the number of the file, which no other one gets while it is open.
+    file: (u64, u64),
+}
+
+impl LockPlace {
+    fn of(file: &fs::File, path: &Path) -> io::Result<Self> {
+        let open = file.metadata()?;
+        Ok(Self { path: std::path::absolute(path)?, file: (open.dev(), open.ino()) })
+    }
+
+    /// Whether the file that is open is still the one at its path. Where that cannot be found out,
+    /// it is taken to be.
+    fn is_there(&self) -> bool {
+        match fs::metadata(&self.path) {
+            Ok(found) => (found.dev(), found.ino()) == self.file,
+            Err(error) => {
+                !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+            }
+        }
+    }
 }
 
 impl Drop for DirectoryLock {
@@ -350,6 +395,6 @@ impl Drop for DirectoryLock {
 
 impl Lock for DirectoryLock {
     fn is_in_place(&self) -> bool {
-        is_at(&self.file.0, &self.path)
+        self.place.is_there()
     }
 }

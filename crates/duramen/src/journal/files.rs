@@ -122,6 +122,11 @@ impl Directory {
         self.device.sync_dir("").map_err(|e| Error::io("sync of the database directory", e))
     }
 
+    /// Whether the files are still those of this journal's database.
+    pub(super) fn is_in_place(&self) -> bool {
+        self.device.is_in_place()
+    }
+
     /// The path of a file that has been written to, if there is one.
     pub(super) fn written(&self) -> Result<Option<String>> {
         for number in self.numbers()? {

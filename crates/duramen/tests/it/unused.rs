@@ -322,3 +322,49 @@ fn a_lock_that_was_there_stays() {
     assert!(open(home.path()).close_or_remove().unwrap());
     assert_eq!(names(home.path()), ["LOCK"]);
 }
+
+/// It once wrote its checkpoints into the database that somebody had made in its place meanwhile.
+#[test]
+fn a_writer_whose_folder_was_replaced_changes_nothing_there_and_takes_no_more_commits() {
+    let home = tempfile::tempdir().unwrap();
+    let place = home.path().join("db");
+    let files =
+        || [place.clone(), place.join("journal"), place.join("segments")].map(|f| names(&f));
+    let late = CommitOptions {
+        durability: Some(Durability::Interval(3_600_000)),
+        ..CommitOptions::default()
+    };
+    for is_synced in [true, false] {
+        let lost = open(&place);
+        put(&lost, "[1]");
+        let document = lost.document("d").unwrap();
+        fs::remove_dir_all(&place).unwrap();
+        let other = open(&place);
+        put(&other, "[2]");
+        let before = files();
+
+        let error = lost.checkpoint().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
+        assert!(error.message().contains("removed or replaced"), "{error}");
+        if is_synced {
+            let error = document.put("[3]", &CommitOptions::default()).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
+            assert!(error.message().contains("not kept"), "{error}");
+        } else {
+            document.put("[3]", &late).unwrap();
+            assert_eq!(lost.flush().unwrap_err().kind(), ErrorKind::Poisoned);
+        }
+        let error = document.put("[4]", &late).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Poisoned, "{error}");
+        drop(document);
+        assert_eq!(lost.close().unwrap_err().kind(), ErrorKind::Poisoned);
+        assert_eq!(files(), before);
+        other.document("d").unwrap().put("[5]", &CommitOptions::default()).unwrap();
+        drop(other);
+        let other = open(&place);
+        assert_eq!(other.document("d").unwrap().head().unwrap().to_json().unwrap(), "[5]");
+        assert!(other.check().unwrap().is_clean());
+        drop(other);
+        fs::remove_dir_all(&place).unwrap();
+    }
+}

@@ -46,7 +46,8 @@ fn a_lock_that_is_dropped_is_free_though_the_file_is_open_elsewhere() {
     let copy = file.try_clone().unwrap();
     let refused = device.lock("LOCK", "7").unwrap_err();
     assert_eq!(refused.kind(), io::ErrorKind::WouldBlock);
-    drop(DirectoryLock { file: DirectoryFile(file), path: PathBuf::new() });
+    let place = Arc::new(LockPlace::of(&file, &folder.path().join("LOCK")).unwrap());
+    drop(DirectoryLock { file: DirectoryFile(file), place });
     drop(device.lock("LOCK", "7").unwrap());
     drop(copy);
 }
@@ -105,4 +106,36 @@ fn a_holder_that_comes_again_writes_nothing() {
     let first = written();
     drop(device.lock("LOCK", "7").unwrap());
     assert_eq!(written(), first);
+}
+
+/// What a process went on to write once became part of what another one had put there meanwhile.
+#[test]
+fn nothing_is_changed_in_a_folder_that_took_the_place_of_the_locked_one() {
+    let home = tempfile::tempdir().unwrap();
+    let device = DirectoryDevice::new(home.path().join("db"));
+    let lock = device.lock("LOCK", "7").unwrap();
+    device.open("old", Access::Create).unwrap();
+    assert!(device.is_in_place());
+    fs::remove_dir_all(home.path().join("db")).unwrap();
+    let other = DirectoryDevice::new(home.path().join("db"));
+    other.lock("LOCK", "8").unwrap();
+    other.open("a/old", Access::Create).unwrap();
+
+    assert!(!device.is_in_place() && !lock.is_in_place());
+    let refused = [
+        device.open("new", Access::Create).map(drop),
+        device.open("a/old", Access::Write).map(drop),
+        device.create_dir("b"),
+        device.rename("a/old", "new"),
+        device.remove("a/old"),
+        device.map("a/old", 0).map(drop),
+    ];
+    for refused in refused {
+        assert_eq!(refused.unwrap_err().kind(), io::ErrorKind::StaleNetworkFileHandle);
+    }
+    device.open("a/old", Access::Read).unwrap();
+    assert_eq!(other.list("").unwrap(), ["LOCK", "a"]);
+    assert_eq!(other.list("a").unwrap(), ["old"]);
+    drop(lock);
+    device.remove("a/old").unwrap();
 }
