@@ -17,6 +17,7 @@ use std::sync::Arc;
 pub use directory::DirectoryDevice;
 pub(crate) use directory::directories_around;
 pub use memory::MemoryDevice;
+pub(crate) use path::is_numbered;
 pub use path::{check_path, split_path};
 
 /// Where the files of one database live.

@@ -41,6 +41,7 @@ pub(crate) use reader::{CellPosition, Segment};
 pub(crate) use writer::{FilledSegment, SegmentMeta, SegmentWriter};
 
 use crate::CommitSequence;
+use crate::io::is_numbered;
 
 /// The directory of the segment files.
 pub(crate) const DIRECTORY: &str = "segments";
@@ -101,6 +102,14 @@ impl SegmentInfo {
 /// The file name of a segment.
 pub(crate) fn file_name(number: u64) -> String {
     format!("{number:08}.segment")
+}
+
+/// Whether the engine gives a file in the directory of the segments such a name.
+pub(crate) fn is_of_engine(name: &str) -> bool {
+    let sorted = name.strip_prefix("query-").unwrap_or_default();
+    is_numbered(name, ".segment", u8::is_ascii_digit)
+        || ["MERGE", "MERGE.new"].contains(&name)
+        || is_numbered(sorted, ".tmp", u8::is_ascii_hexdigit)
 }
 
 /// The file of a segment, relative to the database.

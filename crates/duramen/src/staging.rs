@@ -22,7 +22,7 @@ use std::sync::{Arc, OnceLock};
 use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Result};
-use crate::io::{Access, Device, zeros};
+use crate::io::{Access, Device, is_numbered, zeros};
 use crate::limits::{
     STAGING_BANK_BYTES_MAX, STAGING_BANK_BYTES_MIN, STAGING_JOURNAL_SHARE, STAGING_STRIPES_MAX,
 };
@@ -279,6 +279,11 @@ fn path(stripe: u64) -> String {
     format!("{DIRECTORY}/{stripe:016x}.stripe")
 }
 
+/// Whether the engine gives a file in the folder such a name.
+pub(crate) fn is_of_engine(name: &str) -> bool {
+    is_numbered(name, ".stripe", u8::is_ascii_hexdigit)
+}
+
 /// Places of a bank, in a database whose journal is to be of some length.
 fn places(journal_bytes: usize) -> usize {
     let bytes = journal_bytes / STAGING_JOURNAL_SHARE;
@@ -335,7 +340,7 @@ pub(crate) fn read(device: &dyn Device, database: u128) -> Result<Vec<layout::Fo
     Ok(all)
 }
 
-/// Removes the files, whose points are all durable elsewhere.
+/// Removes the stripes, whose points are all durable elsewhere.
 pub(crate) fn remove_all(device: &dyn Device) -> Result<()> {
     let names = names(device)?;
     if names.is_empty() {
@@ -348,9 +353,14 @@ pub(crate) fn remove_all(device: &dyn Device) -> Result<()> {
     remove().map_err(|error| Error::io(format!("cannot remove what is in {DIRECTORY}"), error))
 }
 
+/// The names of the files that are of the engine.
 fn names(device: &dyn Device) -> Result<Vec<String>> {
-    match device.list(DIRECTORY) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
-        listed => listed.map_err(|error| Error::io(format!("cannot look into {DIRECTORY}"), error)),
-    }
+    let mut names = match device.list(DIRECTORY) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        listed => {
+            listed.map_err(|error| Error::io(format!("cannot look into {DIRECTORY}"), error))?
+        }
+    };
+    names.retain(|name| is_of_engine(name));
+    Ok(names)
 }

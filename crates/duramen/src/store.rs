@@ -190,8 +190,9 @@ pub(crate) fn create_directory(device: &dyn Device) -> Result<()> {
 }
 
 /// Removes the segment files that the manifest does not name: what an unfinished checkpoint,
-/// bulk load or compaction left, but for the files that are kept. The journal must have been
-/// replayed, as it may name more. While a purge is under way they are overwritten first.
+/// bulk load or compaction left, but for the files that are kept, and those of others. The journal
+/// must have been replayed, as it may name more. While a purge is under way they are overwritten
+/// first.
 pub(crate) fn remove_unnamed(
     device: &dyn Device,
     manifest: &Manifest,
@@ -203,8 +204,10 @@ pub(crate) fn remove_unnamed(
         Err(error) if error.kind() == Os::NotFound => return Ok(()),
         listed => listed.map_err(|error| Error::io("cannot list segments", error))?,
     };
-    let unnamed: Vec<_> =
-        files.into_iter().filter(|file| !named.contains(file) && !kept.contains(file)).collect();
+    let is_left = |file: &String| {
+        segment::is_of_engine(file) && !named.contains(file) && !kept.contains(file)
+    };
+    let unnamed: Vec<_> = files.into_iter().filter(is_left).collect();
     for file in &unnamed {
         let path = format!("{}/{file}", segment::DIRECTORY);
         if manifest.purging {

@@ -104,7 +104,8 @@ impl BackupFolder {
     fn remove_partial(&self) -> io::Result<()> {
         for folder in [record::FOLDER, record::SEGMENTS] {
             for name in none_if_missing(self.device.list(folder))? {
-                if name.ends_with(PARTIAL) {
+                let object = name.strip_suffix(PARTIAL).unwrap_or_default();
+                if record::number(object).is_some() || record::is_segment(object) {
                     self.remove_file(&format!("{folder}/{name}"))?;
                 }
             }

@@ -1,7 +1,8 @@
 //! Removing old backups, and the segments that only they consist of.
 //!
 //! Invariant: records go before the segments they name, oldest first, so that whatever interrupts
-//! it, every backup whose record is there is whole, and what is left over goes the next time.
+//! it, every backup whose record is there is whole, and what is left over goes the next time. What
+//! is not named as a backup's object is somebody else's, and stays.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
@@ -53,7 +54,7 @@ pub(super) fn prune(destination: &dyn Destination, keep: NonZeroUsize) -> Result
     let there = there.map_err(|error| Error::io("cannot list the backup's segments", error))?;
     for word in there {
         let name = format!("{}/{word}", record::SEGMENTS);
-        if !needed.contains(&name) {
+        if record::is_segment(&word) && !needed.contains(&name) {
             remove(destination, &name)?;
             pruned.segments += 1;
         }

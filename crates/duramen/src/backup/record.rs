@@ -14,6 +14,7 @@
 use zerocopy::little_endian::{I64, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
+use crate::io::is_numbered;
 use crate::manifest::Manifest;
 use crate::segment::SegmentInfo;
 use crate::{Error, ErrorKind, Micros, Result};
@@ -23,6 +24,7 @@ pub(super) const FOLDER: &str = "backups";
 /// The folder of the segments.
 pub(super) const SEGMENTS: &str = "segments";
 const EXTENSION: &str = ".backup";
+const SEGMENT_EXTENSION: &str = ".segment";
 const MAGIC: [u8; 8] = *b"\x89DURBAK\n";
 /// The format of records this version writes, and the newest it reads.
 const FORMAT: u32 = 1;
@@ -155,16 +157,24 @@ pub(super) fn name(number: u64) -> String {
 
 /// The number of the record whose object's last word is `name`; none if it is no record.
 pub(super) fn number(name: &str) -> Option<u64> {
-    let digits = name.strip_suffix(EXTENSION)?;
-    let is_number = digits.len() >= 8 && digits.bytes().all(|byte| byte.is_ascii_digit());
-    digits.parse().ok().filter(|number| is_number && *number > 0)
+    let is_number = is_numbered(name, EXTENSION, u8::is_ascii_digit);
+    name.strip_suffix(EXTENSION)?.parse().ok().filter(|number| is_number && *number > 0)
 }
 
 /// The object of a segment. The footer's checksum stands for all of the file, so that segments of
 /// the same number, which two databases that were one once have, do not meet.
 pub(super) fn segment_name(info: &SegmentInfo) -> String {
     let (bytes, checksum) = (info.file_bytes(), info.footer.checksum.get());
-    format!("{SEGMENTS}/{:08}-{bytes}-{checksum:08x}.segment", info.number)
+    format!("{SEGMENTS}/{:08}-{bytes}-{checksum:08x}{SEGMENT_EXTENSION}", info.number)
+}
+
+/// Whether the last word of an object's name is that of a segment.
+pub(super) fn is_segment(name: &str) -> bool {
+    let words: Vec<&str> = name.split('-').collect();
+    let [number, bytes, checksum] = words[..] else { return false };
+    is_numbered(number, "", u8::is_ascii_digit)
+        && bytes.parse::<u64>().is_ok()
+        && is_numbered(checksum, SEGMENT_EXTENSION, u8::is_ascii_hexdigit)
 }
 
 fn covered_checksum(bytes: &[u8]) -> u32 {
@@ -241,10 +251,16 @@ mod tests {
     }
 
     #[test]
-    fn only_names_of_records_have_numbers() {
+    fn only_names_of_objects_are_taken_for_them() {
         assert_eq!(number("00000012.backup"), Some(12));
         for name in ["00000000.backup", "12.backup", "+0000012.backup", "00000012", "x.backup"] {
             assert_eq!(number(name), None, "{name}");
+        }
+        let name = segment_name(&record().manifest.segments[0]);
+        assert!(is_segment(name.strip_prefix("segments/").unwrap()));
+        for name in ["00000007.segment", "00000007-4136.segment", "notes", "7-4136-00000009.segment"]
+        {
+            assert!(!is_segment(name), "{name}");
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::engine::recovery::LOCK;
 use crate::engine::salvage::COPIES;
 use crate::engine::unfinished;
 use crate::error::{Error, ErrorKind, Result};
-use crate::io::{Access, Device};
+use crate::io::{Access, Device, is_numbered};
 use crate::segment::salvage::numbers;
 use crate::{journal, manifest, segment, staging};
 
@@ -87,19 +87,12 @@ const FOLDERS: [&str; 3] = [journal::DIRECTORY, segment::DIRECTORY, staging::DIR
 
 /// Whether the engine gives a file in one of its folders such a name.
 pub(super) fn is_of_engine(folder: &str, name: &str) -> bool {
-    let has_digits = |end: &str, is_digit: fn(&u8) -> bool| {
-        let digits = name.strip_suffix(end).unwrap_or_default();
-        digits.len() >= 8 && digits.as_bytes().iter().all(is_digit)
-    };
     match folder {
         journal::DIRECTORY => {
-            has_digits(".journal", u8::is_ascii_digit) || ["unfinished", "RESERVE"].contains(&name)
+            is_numbered(name, ".journal", u8::is_ascii_digit)
+                || ["unfinished", "RESERVE"].contains(&name)
         }
-        segment::DIRECTORY => {
-            has_digits(".segment", u8::is_ascii_digit)
-                || ["MERGE", "MERGE.new"].contains(&name)
-                || (name.starts_with("query-") && name.strip_suffix(".tmp").is_some())
-        }
-        _ => has_digits(".stripe", u8::is_ascii_hexdigit),
+        segment::DIRECTORY => segment::is_of_engine(name),
+        _ => staging::is_of_engine(name),
     }
 }

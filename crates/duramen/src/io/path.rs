@@ -20,6 +20,13 @@ pub fn split_path(path: &str) -> io::Result<(&str, &str)> {
     Ok(path.rsplit_once('/').unwrap_or(("", path)))
 }
 
+/// Whether a name is a number of at least 8 digits with something behind it, as the engine names
+/// its files: it leaves others alone.
+pub(crate) fn is_numbered(name: &str, end: &str, is_digit: fn(&u8) -> bool) -> bool {
+    let digits = name.strip_suffix(end).unwrap_or_default();
+    digits.len() >= 8 && digits.as_bytes().iter().all(is_digit)
+}
+
 fn is_name(name: &str) -> bool {
     !name.is_empty() && name != "." && name != ".." && !name.contains(['\\', '\0'])
 }

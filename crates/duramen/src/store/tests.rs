@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::Micros;
+use crate::io::Access;
 use crate::segment::tests::device::TestDevice;
 use crate::segment::tests::{Cells, Random, write};
 
@@ -150,13 +151,21 @@ fn listing_keys_reads_no_large_cell_and_an_absent_tree_no_block() {
     assert_eq!(model.device.reads(), reads + 1);
 }
 
+/// Whatever else stood in the folder once went with them.
 #[test]
-fn only_segments_that_the_manifest_names_stay() {
+fn only_segments_that_the_manifest_names_and_files_of_others_stay() {
     let mut model = Model::new(1 << 20);
     model.add([(b"a".to_vec(), b"1".to_vec())].into());
     model.add([(b"b".to_vec(), b"2".to_vec())].into());
     model.manifest.segments.pop();
+    let others = ["segments/1.segment", "segments/notes", "segments/query-x.tmp"];
+    let query = format!("segments/query-{:032x}.tmp", 7);
+    for path in others.into_iter().chain(["segments/MERGE", &query]) {
+        model.device.open(path, Access::Create).unwrap();
+    }
+    model.manifest.purging = true;
     remove_unnamed(model.device.as_ref(), &model.manifest, &[]).unwrap();
-    assert_eq!(model.device.paths(), ["segments/00000002.segment"]);
+    let left = ["segments/00000002.segment"].into_iter().chain(others);
+    assert!(model.device.paths().into_iter().eq(left));
     remove_unnamed(&TestDevice::default(), &model.manifest, &[]).unwrap();
 }

@@ -533,11 +533,28 @@ fn pruning_removes_what_a_backup_that_was_cut_short_left() {
     let (folder, device) = folder();
     four_backups(&db, &folder);
     device.remove("backups/00000004.backup").unwrap();
-    device.open("segments/00000009-00000000.segment.partial", Access::Create).unwrap();
+    device.open("segments/00000009-136-00000000.segment.partial", Access::Create).unwrap();
     let before = device.list("segments").unwrap().len();
     let pruned = Backup::prune(&folder, keep(3)).unwrap();
     assert_eq!(pruned, Pruned { backups: Vec::new(), segments: 1 });
     assert_eq!(device.list("segments").unwrap().len(), before - 2);
+}
+
+/// All that stood among the segments, or was called like an object in the making, once went.
+#[test]
+fn pruning_leaves_the_files_of_others() {
+    let db = Database::memory().unwrap();
+    let (folder, device) = folder();
+    let others = ["segments/notes", "segments/a.partial", "backups/b.partial"];
+    for path in others {
+        device.open(path, Access::Create).unwrap();
+    }
+    four_backups(&db, &folder);
+    assert_eq!(Backup::prune(&folder, keep(1)).unwrap().backups, [1, 2, 3]);
+    for path in others {
+        device.open(path, Access::Read).unwrap();
+    }
+    Backup::verify(&folder, 4, &mut go_on).unwrap();
 }
 
 #[test]

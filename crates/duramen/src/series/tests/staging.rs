@@ -216,16 +216,18 @@ fn more_points_than_the_banks_take_are_sealed_on_the_way() {
 }
 
 #[test]
-fn closing_seals_and_leaves_no_files() {
+fn closing_seals_and_leaves_no_files_but_those_of_others() {
     let device = MemoryDevice::new();
     let db = open(&device);
     let level = series(&db, "level");
     level.append(Micros(1), 10, &staged()).unwrap();
     assert_eq!(device.list("staging").unwrap().len(), 1);
+    device.open("staging/notes", Access::Create).unwrap();
     drop(level);
     db.close().unwrap();
-    assert!(device.list("staging").unwrap().is_empty());
+    assert_eq!(device.list("staging").unwrap(), ["notes"]);
     assert_eq!(read(&open(&device).series("level").unwrap()), [(1, 10)]);
+    assert_eq!(device.list("staging").unwrap(), ["notes"]);
 }
 
 /// The journal ends with the mark of an orderly end then.
