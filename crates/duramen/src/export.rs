@@ -118,6 +118,8 @@ pub struct HistoryImport {
     dropped: u64,
     /// The records that departed of which the document that is there does not know.
     unknown: BTreeMap<String, u64>,
+    /// Why it cannot be told which these are.
+    unreadable: Option<Error>,
 }
 
 impl Document {
@@ -329,6 +331,7 @@ impl Database {
             taken,
             dropped,
             unknown: BTreeMap::new(),
+            unreadable: None,
         })
     }
 }
@@ -399,11 +402,17 @@ impl HistoryImport {
             let message = "records that departed are told by the first revision of a history";
             return Err(Error::new(ErrorKind::Invalid, message));
         }
-        let present = self.present.as_mut().and_then(Iterator::next).transpose()?;
+        let present = match &mut self.present {
+            Some(present) if present.remaining() > 0 => present.next().transpose()?,
+            _ => None,
+        };
         if let Some(present) = &present {
             self.compare(present, revision)?;
-            if self.taken.0 == 0 {
-                self.unknown = departed::unknown_of(&present.departed, revision, text)?;
+            if self.taken.0 == 0 && !revision.departed.is_empty() {
+                self.unreadable = self.present.as_mut().and_then(|all| all.unreadable.take());
+                if self.unreadable.is_none() {
+                    self.unknown = departed::unknown_of(&present.departed, revision, text)?;
+                }
             }
         } else {
             commit(self, text)?;
@@ -413,16 +422,26 @@ impl HistoryImport {
         Ok(present.is_none())
     }
 
+    /// Whether the document has all revisions of the history so far, but does not know all records
+    /// that departed before them. Where it lacks revisions, it learns of these with the next one.
+    pub fn lacks_departed(&self) -> bool {
+        !self.unknown.is_empty()
+    }
+
     /// Ends it, makes the unique indexes that a long first revision left out, sets the tags of the
     /// history, and tells the newest revision.
     ///
     /// `Conflict` if the document has revisions that were not in the history, or a tag of the same
     /// name at another one; `Invalid` if a tag is of a revision that was not in it; `Corrupt` if
-    /// its revision has not the hash that it is to have. No tag is set then.
+    /// its revision has not the hash that it is to have. No tag is set then. `Corrupt` also, but
+    /// with all the rest done, if records departed of the history and it cannot be read which did
+    /// of the document: none of them were taken over.
     pub fn finish(self) -> Result<Revision> {
         if self.taken >= self.head {
             self.finish_facts()?;
-            return Ok(self.taken);
+            let context = "all but the records that departed was taken over";
+            let unreadable = self.unreadable.map(|error| error.in_context(context));
+            return unreadable.map_or(Ok(self.taken), Err);
         }
         let message = format!(
             "document {:?} has {} revisions, of which the history has only the first {}",

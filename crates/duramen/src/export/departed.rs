@@ -79,7 +79,7 @@ pub(super) fn unknown_of(
     given: &ExportedRevision,
     text: &mut dyn Read,
 ) -> Result<BTreeMap<String, u64>> {
-    if given.departed.is_empty() || present.hash() == given.departed.hash() {
+    if present.hash() == given.departed.hash() {
         return Ok(BTreeMap::new());
     }
     let departed = match &given.departed {

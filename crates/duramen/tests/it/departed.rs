@@ -465,7 +465,55 @@ fn a_copy_that_knows_no_keys_that_departed_learns_them_when_it_goes_on() {
     }
 }
 
-/// One state that cannot be read once stopped an export at its first line, without its name.
+/// Nothing once told that it still lacks them.
+#[test]
+fn a_copy_that_has_all_revisions_is_told_to_lack_the_keys_that_departed() {
+    let db = departed(&memory(), Retention::Head);
+    let document = db.document("d").unwrap();
+    let (revisions, _) = exported(&document);
+    let none = |revision: &ExportedRevision| ExportedRevision {
+        departed: DepartedRecords::default(),
+        ..revision.clone()
+    };
+    let older: Vec<_> = revisions.iter().map(none).collect();
+    let copy = Database::memory().unwrap();
+    take(&copy, &document, (&older, b"")).unwrap();
+    for (history, lacks) in [(&older, false), (&revisions, true)] {
+        let mut import = copy.import_history("d", None).unwrap();
+        for revision in history {
+            assert!(!import.push(revision).unwrap());
+        }
+        assert_eq!(import.lacks_departed(), lacks);
+        import.finish().unwrap();
+    }
+}
+
+/// What an import says that goes on behind the revisions that are there, in a database that is
+/// opened for reading.
+fn next_pushed(device: &Arc<dyn Device>, history: &[ExportedRevision]) -> String {
+    let read = Options { read_only: true, create: false, ..options() };
+    let db = Database::open_device(Arc::clone(device), read).unwrap();
+    let push = |next: &[ExportedRevision]| {
+        let mut import = db.import_history("d", None).unwrap();
+        for revision in history {
+            assert!(!import.push(revision).unwrap());
+        }
+        match next {
+            [] => import.finish().unwrap_err().to_string(),
+            [next, ..] => import.push(next).unwrap_err().to_string(),
+        }
+    };
+    assert!(push(&[]).contains("all but the records that departed"));
+    let revision = Revision(history.len() as u64 + 1);
+    push(&[ExportedRevision {
+        revision,
+        departed: DepartedRecords::default(),
+        ..history[0].clone()
+    }])
+}
+
+/// One state that cannot be read once stopped an export at its first line, without its name, and an
+/// import into such a document behind its last one.
 #[test]
 fn a_history_is_told_though_it_cannot_be_read_which_keys_departed() {
     let device = memory();
@@ -500,6 +548,11 @@ fn a_history_is_told_though_it_cannot_be_read_which_keys_departed() {
             let db = Database::open_device(Arc::clone(&device), read);
             let history = db.and_then(|db| db.document("d")).and_then(|d| d.export());
             let history = history.map_or_else(|error| vec![Err(error)], Iterator::collect);
+            let readable = history.iter().filter(|revision| revision.is_ok()).count();
+            if readable == whole.len() && history.len() > readable {
+                let said = next_pushed(&device, &whole);
+                assert!(!said.contains("departed"), "{said}");
+            }
             file.write_at(&byte, at).unwrap();
             let mut errors = history.iter().filter_map(|revision| revision.as_ref().err());
             let revisions = history.iter().filter_map(|revision| revision.as_ref().ok());

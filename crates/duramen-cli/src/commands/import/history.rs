@@ -33,8 +33,16 @@ pub(super) fn run(
         let message = format!("interrupted: {safe}; the same command goes on");
         return Err(Failure::Interrupted(message));
     }
+    let lacks_departed = import.lacks_departed();
     let revision = import.finish()?.0;
     database.flush()?;
+    if lacks_departed {
+        eprintln!(
+            "{document} has all revisions of the history, but does not know all records that were \
+             deleted before them, which would count their versions from 1 again: import the \
+             history into a new document to have them go on"
+        );
+    }
     let Counts { read, made } = counts;
     output.record(&Summary { document, read, revisions: made, present: read - made, revision })?;
     Ok(Success::Done)
