@@ -82,6 +82,31 @@ fn second_writer_waits_as_long_as_it_was_told() {
     assert!(put.wait().unwrap().success());
 }
 
+/// It was once told at once that there is no database.
+#[test]
+fn second_writer_waits_for_a_load_that_makes_the_database() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("one.json"), "1").unwrap();
+    std::fs::write(folder.path().join("two.json"), "2").unwrap();
+    assert!(run(folder.path(), &["put", "from", "doc", "one.json"]).status.success());
+    let dump = run(folder.path(), &["dump", "from"]).stdout;
+
+    let mut load = duramen(folder.path(), &["load", "db", "-"]);
+    let mut load = load.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    while !folder.path().join("db/MANIFEST.unfinished").exists() {
+        assert_eq!(load.try_wait().unwrap(), None);
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let arguments = ["put", "db", "doc", "two.json", "--wait", "60"];
+    let mut put = duramen(folder.path(), &arguments).spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert_eq!(put.try_wait().unwrap(), None);
+    load.stdin.take().unwrap().write_all(&dump).unwrap();
+    assert!(load.wait().unwrap().success());
+    assert!(put.wait().unwrap().success());
+    assert_eq!(text(&run(folder.path(), &["get", "db", "doc"]).stdout), "2\n");
+}
+
 #[test]
 fn import_that_fails_at_once_leaves_no_database_unless_another_process_makes_one() {
     let folder = tempfile::tempdir().unwrap();

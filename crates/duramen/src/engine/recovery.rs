@@ -34,7 +34,12 @@ impl Engine {
         }
         let is_there = Manifest::load(device.as_ref())?.is_some();
         if !is_there {
-            check_place(&device, options.create)?;
+            if let Err(refused) = check_place(&device, options.create) {
+                // Who is to wait for writers waits for one that makes the database as well.
+                if options.wait_ms == 0 || !is_being_made(device.as_ref()) {
+                    return Err(refused);
+                }
+            }
             let made = device.create_dir("");
             made.map_err(|error| Error::io("cannot make the database folder", error))?;
         }
@@ -300,6 +305,13 @@ pub(crate) fn take_lock(device: &dyn Device, wait_ms: u64) -> Result<Box<dyn Loc
             }
         }
     }
+}
+
+/// Whether another process is making a database there, or has just made it.
+fn is_being_made(device: &dyn Device) -> bool {
+    let held = device.hold(LOCK);
+    held.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
+        || matches!(Manifest::load(device), Ok(Some(_)))
 }
 
 /// Keeps writers out without writing anything. Where the lock cannot be taken though nobody has it,
