@@ -45,8 +45,8 @@ pub(super) fn check_remains(device: &Arc<dyn Device>) -> Result<()> {
         return Err(Error::new(ErrorKind::Busy, message));
     }
     let message = format!(
-        "{}: it is missing, though {file} of a database is there: restore a backup, or salvage \
-         what is there with \"duramen repair\"",
+        "{}: it is missing, though {file} of a database is there: restore a backup, salvage what \
+         is there with \"duramen repair\", or remove the folder if nothing of it is wanted",
         manifest::PATH
     );
     Err(Error::new(ErrorKind::Corrupt, message))

@@ -74,8 +74,7 @@ impl Drop for Unfinished {
         // Whoever has the database open holds the device, so by now nobody writes. Where the lock
         // is another one, somebody has taken the place for something else.
         if !self.is_finished.load(Ordering::Relaxed) && self.lock.is_in_place() {
-            // What cannot be removed is named by no manifest.
-            let _ = self.device.remove(MANIFEST);
+            // As long as something is left it is seen to be in the making.
             if remove_files(self.device.as_ref()).is_ok() {
                 self.device.remove_made();
             }
@@ -95,8 +94,13 @@ pub(crate) fn check_empty(device: &dyn Device) -> Result<()> {
     for name in names {
         let is_left = name == LOCK || (folders.contains(&name.as_str()) && list(&name)?.is_empty());
         if !is_left {
-            let message =
-                format!("the folder is not empty: it has \"{name}\"; name an empty or a new one");
+            let what = match name.as_str() {
+                MANIFEST => " of a load, restore or repair that has not ended or was interrupted",
+                _ => "",
+            };
+            let message = format!(
+                "the folder is not empty: it has \"{name}\"{what}; name an empty or a new one"
+            );
             return Err(Error::new(ErrorKind::Invalid, message));
         }
     }

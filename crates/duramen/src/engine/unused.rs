@@ -4,7 +4,9 @@
 //! - only what this process made is removed, under the lock that it has had since it made it: so
 //!   nobody else can have committed anything, nor begin to before nothing is left;
 //! - only if neither memory nor the device has a commit, but for those that keep a name for a load;
-//! - the manifest goes first, durably, and the file of the lock goes last;
+//! - the manifest goes first, durably, and the file of the lock goes last; what has commits to load
+//!   keeps a manifest as of one in the making until the rest is gone, so that what is left of a
+//!   removal that is cut short is said to be that;
 //! - nothing is removed once that file is another one: then the place is somebody else's.
 
 use std::io;
@@ -13,6 +15,7 @@ use std::sync::atomic::Ordering;
 
 use crate::engine::Engine;
 use crate::engine::place::is_of_engine;
+use crate::engine::unfinished;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::Device;
 use crate::manifest::{self, Manifest};
@@ -31,8 +34,14 @@ impl Engine {
         let Some(journal) = journal else { return self.shut().map(|()| false) };
         // Its thread would make a file, and the folder of it, once more.
         journal.abandon(&Error::new(ErrorKind::Cancelled, "the database is being removed"));
+        let device = self.device.as_ref();
+        if self.kept_names.load(Ordering::Relaxed) > 0 {
+            let renamed = device.rename(manifest::PATH, unfinished::MANIFEST);
+            renamed
+                .map_err(|error| Error::io(format!("cannot rename {}", manifest::PATH), error))?;
+        }
         // The lock is that of this handle.
-        remove(self.device.as_ref()).map(|()| true)
+        remove(device).map(|()| true)
     }
 
     /// A commit keeps a name for a document that is loaded, and says nothing else.
@@ -94,7 +103,8 @@ pub(super) fn remove_files(device: &dyn Device) -> Result<()> {
             }
         }
     }
-    remove_file(device, manifest::NEW_PATH)
+    remove_file(device, manifest::NEW_PATH)?;
+    remove_file(device, unfinished::MANIFEST)
 }
 
 fn remove_file(device: &dyn Device, path: &str) -> Result<()> {

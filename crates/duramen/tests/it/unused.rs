@@ -131,6 +131,27 @@ fn a_load_that_failed_leaves_no_database_and_one_that_did_not_does() {
     assert!(db.check().unwrap().is_clean());
 }
 
+/// What was left was once said to be of a database that had lost its manifest.
+#[test]
+fn a_removal_that_is_cut_short_leaves_what_is_said_to_be_that() {
+    let home = tempfile::tempdir().unwrap();
+    let place = home.path().join("db");
+    let db = open(&place);
+    load(&db, "d", "").unwrap_err();
+    // It is not removed as a file is.
+    fs::create_dir(place.join("segments/99999999.segment")).unwrap();
+    db.close_or_remove().unwrap_err();
+    for create in [false, true] {
+        let options = Options { create, ..Options::default() };
+        let error = Database::open(&place, options).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+        assert!(error.message().contains("remove the folder"), "{error}");
+    }
+    let into = DumpLoad::into_new(Arc::new(DirectoryDevice::new(&place)), Options::default());
+    let error = into.unwrap_err();
+    assert!(error.message().contains("was interrupted"), "{error}");
+}
+
 #[test]
 fn a_database_whose_handles_are_in_use_is_left_to_them() {
     let home = tempfile::tempdir().unwrap();
