@@ -11,6 +11,7 @@
 
 mod cut;
 mod destination;
+mod lineage;
 mod pieces;
 mod prune;
 mod record;
@@ -117,9 +118,10 @@ impl Database {
     /// Makes a backup of everything committed so far, while readers and writers go on. A database
     /// opened for reading is backed up at the commit it shows.
     ///
-    /// `Conflict` if the destination has backups of another database, or of later commits than
-    /// this one has; `Busy` if another backup is being made there; `Corrupt` if a segment of the
-    /// database does not verify, or an incremental backup has a damaged one to build on.
+    /// `Conflict` if the destination has backups of another database, of later commits than this
+    /// one has, or of a copy of it that has gone its own way; `Busy` if another backup is being
+    /// made there; `Corrupt` if a segment of the database does not verify, or an incremental backup
+    /// has a damaged one to build on.
     /// See [`BackupFolder`] for an example.
     pub fn backup(
         &self,
@@ -150,7 +152,10 @@ impl Database {
     ) -> Result<BackupReport> {
         records.check_database(self.id())?;
         let pinned = self.engine.pin()?;
-        records.check_commit(pinned.manifest.checkpoint.sequence)?;
+        if let Some(last) = records.last() {
+            check_commit(last, pinned.manifest.checkpoint.sequence)?;
+            lineage::check(&self.engine, &pinned, last)?;
+        }
         let parent = if options.incremental { records.newest_to_build_on()? } else { None };
         let there = present(destination, parent)?;
         let mut record = BackupRecord {
@@ -346,15 +351,22 @@ impl Records {
         Err(Error::new(ErrorKind::Conflict, message))
     }
 
-    fn check_commit(&self, commit: CommitSequence) -> Result<()> {
-        let newest = self.readable().map(|record| record.manifest.checkpoint.sequence).max();
-        let Some(newest) = newest.filter(|newest| *newest > commit) else { return Ok(()) };
-        let message = format!(
-            "the folder has a backup up to commit {newest}, but the database ends with commit \
-             {commit}: it is an older copy; name another folder"
-        );
-        Err(Error::new(ErrorKind::Conflict, message))
+    /// The one that goes furthest.
+    fn last(&self) -> Option<&BackupRecord> {
+        self.readable().max_by_key(|record| record.manifest.checkpoint.sequence)
     }
+}
+
+fn check_commit(last: &BackupRecord, commit: CommitSequence) -> Result<()> {
+    let newest = last.manifest.checkpoint.sequence;
+    if newest <= commit {
+        return Ok(());
+    }
+    let message = format!(
+        "the folder has a backup up to commit {newest}, but the database ends with commit \
+         {commit}: it is an older copy; name another folder"
+    );
+    Err(Error::new(ErrorKind::Conflict, message))
 }
 
 /// The same error for another one who asks.

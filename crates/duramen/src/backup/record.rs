@@ -258,7 +258,8 @@ mod tests {
         }
         let name = segment_name(&record().manifest.segments[0]);
         assert!(is_segment(name.strip_prefix("segments/").unwrap()));
-        for name in ["00000007.segment", "00000007-4136.segment", "notes", "7-4136-00000009.segment"]
+        for name in
+            ["00000007.segment", "00000007-4136.segment", "notes", "7-4136-00000009.segment"]
         {
             assert!(!is_segment(name), "{name}");
         }

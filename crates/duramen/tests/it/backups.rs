@@ -11,8 +11,10 @@ use duramen::io::{Access, Device, Lock, MemoryDevice};
 use duramen::{
     Backup, BackupFolder, BackupOptions, BackupReport, CommitOptions, CommitSequence, Database,
     DatabaseSnapshot, Destination, DocumentOptions, Error, ErrorKind, JsonPointer, Micros, Options,
-    Pruned, RestorePoint, Revision,
+    Pruned, RestorePoint, Revision, SeriesDefinition, ValueType,
 };
+
+use crate::damage::{device_of, files_of};
 
 const FULL: BackupOptions = BackupOptions { incremental: false, verify: true };
 const INCREMENTAL: BackupOptions = BackupOptions { incremental: true, verify: true };
@@ -322,6 +324,44 @@ fn an_older_copy_of_the_database_is_refused() {
     back_up(&db, &folder, FULL);
     let error = older.backup(&folder, FULL, &mut go_on).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
+}
+
+/// Each once went on with the backups of the other.
+#[test]
+fn a_copy_that_has_gone_its_own_way_is_refused() {
+    let device = MemoryDevice::new();
+    let open =
+        |device: &MemoryDevice| Database::open_device(Arc::new(device.clone()), options()).unwrap();
+    let db = open(&device);
+    db.create_document("d").unwrap();
+    db.create_series("s", &SeriesDefinition::new(ValueType::I64)).unwrap();
+    db.close().unwrap();
+    let of_document = |db: &Database| {
+        db.document("d").unwrap().put("1", &by("ann")).unwrap();
+    };
+    let of_series = |db: &Database| {
+        db.series("s").unwrap().append(Micros(1), 1_i64, &by("ann")).unwrap();
+    };
+    for commit in [&of_document as &dyn Fn(&Database), &of_series] {
+        let [one, other] = [(); 2].map(|()| device_of(&files_of(&device), ("", &[])));
+        let (db, copy) = (open(&one), open(&other));
+        let (folder, _) = folder();
+        back_up(&db, &folder, FULL);
+        commit(&copy);
+        back_up(&copy, &folder, INCREMENTAL);
+        commit(&db);
+        for how in [INCREMENTAL, FULL] {
+            let error = db.backup(&folder, how, &mut go_on).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
+            assert!(error.message().contains("a copy"), "{error}");
+            db.create_document(how.incremental.to_string().as_str()).unwrap();
+            db.compact(&mut |_, _| ControlFlow::Continue(())).unwrap();
+        }
+        copy.create_document("f").unwrap();
+        copy.compact(&mut |_, _| ControlFlow::Continue(())).unwrap();
+        assert_eq!(back_up(&copy, &folder, INCREMENTAL).backup.number, 3);
+        restore(&folder, RestorePoint::Newest).unwrap().document("f").unwrap();
+    }
 }
 
 /// The files of a folder of backups.
