@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use duramen::{Error, ErrorKind, Micros, RangeOptions, SeriesSnapshot, ValueType};
+use duramen::{Error, ErrorKind, Interpolation, Micros, RangeOptions, SeriesSnapshot, ValueType};
 
 use self::curve::{Axis, Curve};
 use self::picture::Shown;
+use super::point::Line;
 use super::{Bounds, SeriesAt, Span};
 use crate::exit::{Failure, Success};
 use crate::interruption::Interruption;
@@ -23,9 +24,12 @@ Examples:
   duramen series plot plant.duramen boiler/7/temp --from 2024-05-01 --to 2024-05-08
   duramen series plot plant.duramen boiler/7/temp --out temp.svg
   duramen series plot plant.duramen boiler/7/temp --out temp.png --width 1600 --height 600
+  duramen series plot plant.duramen boiler/7/temp --json --width 100
 
 However many points there are, each column of the chart spans from the least to the greatest value
-in it. Points of bad and invalid quality are left out, and values that are not finite.";
+in it. Points of bad and invalid quality are left out, and values that are not finite. With --json
+the points that it shows are printed as range prints them: of each half of a character's width the
+first, the least, the greatest and the last. A picture prints nothing.";
 
 /// Columns and lines of a chart in the terminal, and pixels of a picture, if none are said.
 pub(crate) const TERMINAL: (u32, u32) = (72, 16);
@@ -76,10 +80,27 @@ impl Plot {
                 let shown = Shown { caption, curve: &curve, axis: Axis::Time };
                 picture::write(file, (width, height), &shown)?;
             }
+            None if output.style.json => print(&series, &curve, output)?,
             None => terminal::write((&curve, Axis::Time), (width, height), output)?,
         }
         Ok(Success::Done)
     }
+}
+
+/// Prints the points that a chart shows, as they are stored.
+fn print(series: &SeriesSnapshot, curve: &Curve, output: &mut Output) -> Result<()> {
+    let interruption = Interruption::watch()?;
+    let mut times: Vec<i64> = curve.spots().map(|(time, _)| time).collect();
+    times.dedup();
+    for time in times {
+        if let Some(point) = series.value_at(Micros(time), Interpolation::Stored)? {
+            output.record(&Line::new(None, point))?;
+        }
+        if interruption.is_asked() {
+            return Err(Failure::Interrupted("interrupted".to_owned()));
+        }
+    }
+    Ok(())
 }
 
 /// What is to be seen of a span, in so many columns.
