@@ -29,7 +29,8 @@ pub enum Aggregate {
     Count,
     /// The sum of the numbers.
     Sum,
-    /// Their mean.
+    /// Their mean. It is finite if they are, unless no more than a row of a rollup is left of them
+    /// with a sum that is more than a float can be.
     Mean,
     /// Their mean, each weighted by the time that it held: up to the next point ([`Hold`]).
     TimeWeightedMean(Hold),
@@ -46,7 +47,8 @@ pub enum Aggregate {
     Delta,
     /// That per second of the time between the two.
     Rate,
-    /// The standard deviation of the numbers as a sample (by n - 1).
+    /// The standard deviation of the numbers as a sample (by n - 1). Where their sum, or that of the
+    /// squares of their differences, is more than a float can be, it is infinite or NaN.
     StdDev,
     /// What this share of the numbers, 0 to 1, is up to, between two numbers on a straight line.
     /// Up to 4,096 numbers it is exact, of more by t-digest (Dunning, "Computing Extremely

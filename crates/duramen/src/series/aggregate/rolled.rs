@@ -214,7 +214,8 @@ impl Feed<'_, '_> {
             return Ok(());
         }
         let is_later = row.as_of > self.snapshot.sequence().0;
-        if is_later && row.start >= self.plan.points_from {
+        let is_of_points = is_later || self.stream.is_mean_of_points(&row.summary);
+        if is_of_points && row.start >= self.plan.points_from {
             let last = row.start + (self.plan.stored.rollup.micros() - 1);
             let span = TimeSpan { first: row.start, last };
             return self.snapshot.feed_points(self.stream, span, self.options);

@@ -6,8 +6,7 @@
 use std::ops::Range;
 
 use super::columns::Columns;
-use super::digest::Digest;
-use super::window::{Area, Number, Window};
+use super::window::{Number, Window};
 use super::{Aggregate, AggregateOptions, Fill, WindowTable};
 use crate::error::Result;
 use crate::series::block::{Block, Summary, float};
@@ -135,11 +134,17 @@ impl<'a> Stream<'a> {
         Ok(())
     }
 
+    /// Whether the points are needed for a mean, as their sum is more than a float can be.
+    pub(super) fn is_mean_of_points(&self, summary: &Summary) -> bool {
+        summary.numbers.is_overflown() && self.options.aggregates.contains(&Aggregate::Mean)
+    }
+
     /// Adds a block of the span that is behind all that was added before, by its summary alone;
     /// false, and nothing done, where that does not tell enough.
     pub(crate) fn add_block(&mut self, block: &Block) -> Result<bool> {
         let (first, last) = block.time_range();
-        let Some(summary) = block.summary() else { return Ok(false) };
+        let summary = block.summary().filter(|summary| !self.is_mean_of_points(summary));
+        let Some(summary) = summary else { return Ok(false) };
         let number = self.options.windows.number(first.0)?;
         if self.options.windows.start(number.saturating_add(1)) <= last.0 {
             return Ok(false);
@@ -163,7 +168,7 @@ impl<'a> Stream<'a> {
         let counts: Vec<u64> = ends.iter().map(count).collect();
         let last = starts.len() - 1;
         self.advance(block.time_range().0.0, None)?;
-        self.window.summary.add_sums((counts[0], sums[0]));
+        self.window.add_sums((counts[0], sums[0]));
         if last > 0 {
             let whole = 1..last;
             let whole_counts = counts[whole.clone()].iter().map(|count| count.cast_signed());
@@ -175,7 +180,7 @@ impl<'a> Stream<'a> {
             let is_added = self.add_table(&table, width)?;
             assert!(is_added, "sums of whole windows tell all that is asked of them");
             self.advance(starts[last], None)?;
-            self.window.summary.add_sums((counts[last], sums[last]));
+            self.window.add_sums((counts[last], sums[last]));
         }
         Ok(true)
     }
@@ -187,7 +192,8 @@ impl<'a> Stream<'a> {
             return Ok(());
         }
         self.advance(time, None)?;
-        self.window.summary.add(summary);
+        // A sum that is more than a float can be stays so without the points.
+        self.window.add(summary, std::iter::once(summary.numbers.sum()));
         Ok(())
     }
 
@@ -271,18 +277,20 @@ impl<'a> Stream<'a> {
         if self.is_of_sums
             && let Some(sums) = Summary::sums_of(points, range.clone(), filter)
         {
-            self.window.summary.add_sums(sums);
-            return;
-        }
-        self.window.summary.add(&Summary::of_those(points, range.clone(), filter));
-        if !(self.needs.digest || self.needs.numbers || self.needs.held) {
+            self.window.add_sums(sums);
             return;
         }
         let (values, qualities) = (points.values(), points.qualities());
         let counts = |index: &usize| filter.takes(qualities.get(*index));
+        let number = |index: usize| values.get_f64(index).filter(|number| !number.is_nan());
+        let numbers = || range.clone().filter(counts).filter_map(number);
+        let summary = Summary::of_those(points, range.clone(), filter);
+        self.window.add(&summary, numbers());
+        if !(self.needs.digest || self.needs.numbers || self.needs.held) {
+            return;
+        }
         if self.needs.digest {
-            let numbers = range.clone().filter(counts).filter_map(|index| values.get_f64(index));
-            self.window.digest.add(numbers);
+            self.window.digest.add(numbers());
         }
         if self.needs.numbers {
             let number = |index: usize| {
@@ -394,8 +402,12 @@ fn whole_column(aggregate: &Aggregate, table: &Table) -> Option<Values> {
         Aggregate::Min => Values::F64(table.floats(Column::Least)?.to_vec()),
         Aggregate::Max => Values::F64(table.floats(Column::Greatest)?.to_vec()),
         Aggregate::Mean => {
-            let sums = table.floats(Column::Sum)?.iter();
-            Values::F64(sums.zip(counts).map(|(sum, count)| sum / float_of(*count)).collect())
+            let sums = table.floats(Column::Sum)?;
+            if !sums.iter().all(|sum| sum.is_finite()) {
+                return None;
+            }
+            let means = sums.iter().zip(counts).map(|(sum, count)| sum / float_of(*count));
+            Values::F64(means.collect())
         }
         _ => return None,
     })
@@ -414,26 +426,18 @@ struct Line {
 impl Line {
     fn at(&self, time: i64) -> f64 {
         let share = float(time.abs_diff(self.from.0)) / float(self.to.0.abs_diff(self.from.0));
-        self.from.1 * (1.0 - share) + self.to.1 * share
+        let value = self.from.1 * (1.0 - share) + self.to.1 * share;
+        if self.from.1.is_finite() && self.to.1.is_finite() {
+            // Rounding does not lead beyond the finite values that it is between.
+            return value.clamp(f64::MIN, f64::MAX);
+        }
+        value
     }
 }
 
-fn open(
-    options: &AggregateOptions,
-    (value_type, states): (ValueType, usize),
-    number: i64,
-) -> Window {
-    Window {
-        number,
-        start: options.windows.start(number),
-        end: options.windows.start(number + 1),
-        summary: Summary::none(value_type),
-        digest: Digest::default(),
-        numbers: None,
-        step: Area::default(),
-        linear: Area::default(),
-        in_state: vec![0; states],
-    }
+fn open(options: &AggregateOptions, of: (ValueType, usize), number: i64) -> Window {
+    let ends = (options.windows.start(number), options.windows.start(number + 1));
+    Window::new(number, ends, of)
 }
 
 /// A value that is a number.

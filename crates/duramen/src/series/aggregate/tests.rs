@@ -63,6 +63,40 @@ fn changes_of_great_integers_are_exact() {
     assert_eq!(column(&table, 1), rates);
 }
 
+/// Sums that are more than a float can be once made means of finite numbers infinite.
+#[test]
+fn means_of_the_greatest_floats_are_finite() {
+    let shares =
+        [(0, 1.0), (2, 1.0), (4, 0.5), (11, -1.0), (13, -1.0), (25, 1.0), (27, -1.0), (29, 1.0)];
+    let points = points(&shares.map(|(time, share)| (time, share * f64::MAX)));
+    let held = |hold| Aggregate::TimeWeightedMean(hold);
+    let all = vec![Aggregate::Mean, held(Hold::Step), held(Hold::Linear), Aggregate::Max];
+    let expected = [[2.5 / 3.0, -1.0, 1.0 / 3.0], [0.7, -0.85, -0.4]];
+    for aggregates in [vec![Aggregate::Mean], all] {
+        let options = AggregateOptions::new(aggregates, width(10));
+        for part in [1, 2, 100] {
+            let table = run((&points, (0, 30)), &options, part).unwrap();
+            for (index, expected) in expected.iter().enumerate().take(table.columns.len()) {
+                for (found, expected) in column(&table, index).into_iter().zip(expected) {
+                    assert!((found.unwrap() / f64::MAX - expected).abs() < 1e-12, "{found:?}");
+                }
+            }
+            let means = (0..table.columns.len()).flat_map(|index| column(&table, index));
+            assert!(means.flatten().all(f64::is_finite));
+        }
+    }
+    let flat: Vec<(i64, f64)> = (0..50).map(|at| (at * 7, f64::MAX)).collect();
+    let options = AggregateOptions::new(vec![held(Hold::Linear), Aggregate::Mean], width(3));
+    let table = run((&self::points(&flat), (0, 340)), &options, 9).unwrap();
+    for mean in [0, 1].into_iter().flat_map(|index| column(&table, index)).flatten() {
+        assert!((mean / f64::MAX - 1.0).abs() < 1e-12, "{mean}");
+    }
+    let infinite = self::points(&[(0, f64::INFINITY), (2, 1.0)]);
+    let options = AggregateOptions::new(vec![Aggregate::Mean, held(Hold::Step)], width(10));
+    let table = run((&infinite, (0, 10)), &options, 1).unwrap();
+    assert_eq!([0, 1].map(|index| column(&table, index)[0]), [Some(f64::INFINITY); 2]);
+}
+
 #[test]
 fn windows_are_what_they_come_to_by_hand() {
     let points = points(&[(0, 1.0), (4, 3.0), (6, 2.0), (25, 10.0), (29, 6.0)]);

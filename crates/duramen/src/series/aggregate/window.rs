@@ -2,8 +2,12 @@
 
 use super::digest::Digest;
 use super::{Aggregate, Hold};
-use crate::series::SeriesValue;
 use crate::series::block::{End, Numbers, Summary, float};
+use crate::series::{SeriesValue, ValueType};
+
+/// What is added up beside a sum is this much smaller, 2^-65: as many numbers as there can be, or
+/// as many microseconds, add up to less than the greatest of them.
+const SCALE: f64 = 1.0 / 36_893_488_147_419_103_232.0;
 
 /// What is known of the points of one window.
 #[derive(Debug, Clone)]
@@ -13,6 +17,8 @@ pub(super) struct Window {
     pub(super) start: i64,
     pub(super) end: i64,
     pub(super) summary: Summary,
+    /// The sum of the numbers, scaled.
+    scaled_sum: f64,
     pub(super) digest: Digest,
     /// The first and the last point that is a number.
     pub(super) numbers: Option<((i64, Number), (i64, Number))>,
@@ -63,6 +69,8 @@ impl Number {
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Area {
     sum: f64,
+    /// The same, scaled.
+    scaled_sum: f64,
     micros: u64,
 }
 
@@ -70,15 +78,62 @@ impl Area {
     /// Adds a value that held for so many microseconds.
     pub(super) fn add(&mut self, value: f64, micros: u64) {
         self.sum += value * float(micros);
+        self.scaled_sum += value * (float(micros) * SCALE);
         self.micros = self.micros.saturating_add(micros);
     }
 
     fn mean(self) -> Option<f64> {
-        (self.micros > 0).then(|| self.sum / float(self.micros))
+        (self.micros > 0).then(|| mean((self.sum, self.scaled_sum), float(self.micros)))
     }
 }
 
+/// The mean of what adds up to a sum, which a float may not hold, and scaled to another one.
+fn mean((sum, scaled_sum): (f64, f64), weight: f64) -> f64 {
+    if sum.is_finite() || !scaled_sum.is_finite() {
+        return sum / weight;
+    }
+    // Rounding does not lead beyond the finite numbers that the mean is between.
+    (scaled_sum / (weight * SCALE)).clamp(f64::MIN, f64::MAX)
+}
+
 impl Window {
+    /// Nothing yet from one time to another one, of a series of a type and with so many states.
+    pub(super) fn new(
+        number: i64,
+        (start, end): (i64, i64),
+        (value_type, states): (ValueType, usize),
+    ) -> Self {
+        Self {
+            number,
+            start,
+            end,
+            summary: Summary::none(value_type),
+            scaled_sum: 0.0,
+            digest: Digest::default(),
+            numbers: None,
+            step: Area::default(),
+            linear: Area::default(),
+            in_state: vec![0; states],
+        }
+    }
+
+    /// Adds later points of which this is known. Their numbers are looked at if their sum is more
+    /// than a float can be.
+    pub(super) fn add(&mut self, summary: &Summary, numbers: impl Iterator<Item = f64>) {
+        self.scaled_sum += if summary.numbers.is_overflown() {
+            numbers.map(|number| number * SCALE).sum::<f64>()
+        } else {
+            summary.numbers.sum() * SCALE
+        };
+        self.summary.add(summary);
+    }
+
+    /// Adds later points by their number and their sum alone.
+    pub(super) fn add_sums(&mut self, (more, plus): (u64, f64)) {
+        self.scaled_sum += plus * SCALE;
+        self.summary.add_sums((more, plus));
+    }
+
     /// Whether anything is in it, or held in it.
     pub(super) fn has_any(&self) -> bool {
         self.summary.good > 0
@@ -100,7 +155,7 @@ impl Window {
         match aggregate {
             Aggregate::Count => Some(SeriesValue::I64(self.summary.good.cast_signed())),
             Aggregate::Sum => some(numbers.sum()),
-            Aggregate::Mean => some(numbers.sum() / count),
+            Aggregate::Mean => some(mean((numbers.sum(), self.scaled_sum), count)),
             Aggregate::StdDev if numbers.count() > 1 => {
                 some((numbers.squares() / (count - 1.0)).sqrt())
             }

@@ -173,7 +173,7 @@ pub(super) fn sums(
     let mut start = 0;
     let runs = ends.iter().map(|end| values.get(std::mem::replace(&mut start, *end)..*end));
     let sums: Vec<f64> = runs.map(|run| summary::sum(run.unwrap_or_default())).collect();
-    Ok(sums.iter().all(|sum| !sum.is_nan()).then_some(sums))
+    Ok(sums.iter().all(|sum| sum.is_finite()).then_some(sums))
 }
 
 /// Appends what of the bits differs from those before, 64 floats at a time: the widest of them,

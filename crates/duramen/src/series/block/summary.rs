@@ -119,6 +119,16 @@ impl Numbers {
         }
     }
 
+    /// Whether the sum of finite numbers is more than a float can be: their mean may be none.
+    pub(crate) fn is_overflown(&self) -> bool {
+        match self {
+            Self::Floats { range, sum, .. } => {
+                !sum.is_finite() && range.0.is_finite() && range.1.is_finite()
+            }
+            Self::Integers { .. } => false,
+        }
+    }
+
     /// The sum of their squared differences from their mean.
     pub(crate) fn squares(&self) -> f64 {
         match self {
@@ -206,7 +216,7 @@ impl Summary {
     }
 
     /// How many points there are in a range, and their sum: where that is quickly told, of floats
-    /// that all count and are numbers.
+    /// that all count, and finite.
     pub(crate) fn sums_of(
         points: &Points,
         range: Range<usize>,
@@ -218,7 +228,7 @@ impl Summary {
         };
         let values = all.get(range).filter(|_| filter.takes(*quality))?;
         let sum = sum(values);
-        (!sum.is_nan()).then_some((values.len() as u64, sum))
+        sum.is_finite().then_some((values.len() as u64, sum))
     }
 
     /// Adds later points by their number and their sum alone; what else is known of those before

@@ -548,3 +548,29 @@ fn an_open_span_reaches_to_the_last_row() {
     assert_eq!(series.range(..).unwrap().read().unwrap().len(), 5);
     assert_eq!(counts(&series, "1m"), every(1, 0..60));
 }
+
+/// Of blocks and of rows too: their sums are infinite.
+#[test]
+fn means_of_the_greatest_floats_are_finite_however_they_are_told() {
+    for rollups in [&[][..], &[Rollup::new(Duration::from_secs(10))]] {
+        let db = Database::memory().unwrap();
+        let series = db.create_series("far", &tiers(None, rollups)).unwrap();
+        let mut points = Points::new(ValueType::F64);
+        for second in 0..600 {
+            let value = if second % 3 == 0 { f64::MAX } else { f64::MAX / 2.0 };
+            points.push(Micros(second * 1_000_000), value, Quality::GOOD).unwrap();
+        }
+        series.append_points(&points, &CommitOptions::default()).unwrap();
+        db.checkpoint().unwrap();
+        for aggregates in [vec![Aggregate::Mean], vec![Aggregate::Mean, Aggregate::Min]] {
+            for windows in ["30s", "10m"].map(|windows| Windows::parse(windows, "UTC").unwrap()) {
+                let options = AggregateOptions::new(aggregates.clone(), windows);
+                let table = series.snapshot().aggregate(.., &options).unwrap();
+                for row in 0..table.starts.len() {
+                    let mean = table.columns[0].get(row).and_then(|mean| mean.as_f64()).unwrap();
+                    assert!((mean / f64::MAX - 2.0 / 3.0).abs() < 1e-12, "{mean}");
+                }
+            }
+        }
+    }
+}
