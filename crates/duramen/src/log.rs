@@ -52,7 +52,8 @@ pub enum Moment {
 
 /// Digits alone are a revision. A time is in RFC 3339 form; it is UTC if it names no zone, and
 /// 00:00 if it is a date alone. A zone in brackets (RFC 9557) says the offset, or has to agree with
-/// it. The last hours of the year 9999 are the last time there is.
+/// it. A leap second, 23:59:60, is the second behind it, which has no other name in such a count.
+/// The last hours of the year 9999 are the last time there is.
 ///
 /// ```
 /// use duramen::{Micros, Moment, Revision};
@@ -83,7 +84,11 @@ impl FromStr for Moment {
                 .or_else(|| zoned().map(|zoned| zoned.timestamp()))
                 .or_else(|| is_beyond(text).then_some(Timestamp::MAX))
         };
-        let time = timestamp.map(|time: Timestamp| Self::Time(Micros(time.as_microsecond())));
+        let time = timestamp.map(|time: Timestamp| {
+            let leap_us = if is_leap_second(text) { 1_000_000 } else { 0 };
+            let last = Timestamp::MAX.as_microsecond();
+            Self::Time(Micros((time.as_microsecond() + leap_us).min(last)))
+        });
         time.ok_or_else(|| {
             let message = format!(
                 "{text:?} is neither a revision, such as 7, nor a time, such as 2024-05-01 or \
@@ -92,6 +97,14 @@ impl FromStr for Moment {
             Error::new(ErrorKind::Invalid, message)
         })
     }
+}
+
+/// Whether the time that a text names has a second 60, which is read as 59: there it would take the
+/// place of another time.
+fn is_leap_second(text: &str) -> bool {
+    let time = text.split_once(['T', 't', ' ']).map(|(_, time)| time);
+    let digits = |time: &str| time.bytes().filter(|byte| *byte != b':').skip(4).take(2).eq(*b"60");
+    time.is_some_and(digits)
 }
 
 /// Whether a text is a time of the last hours of the year 9999, which have no timestamp so that
@@ -276,6 +289,30 @@ mod tests {
             assert!(!matches!(text.parse(), Ok(Moment::Time(_))), "{text}");
         }
     }
+
+    /// It was the second before it.
+    #[test]
+    fn a_leap_second_is_the_second_behind_it() {
+        let moment = |text: &str| text.parse::<Moment>().ok();
+        let next = moment("2017-01-01T00:00:00.25Z");
+        assert!(next.is_some());
+        for text in [
+            "2016-12-31T23:59:60.25Z",
+            "2016-12-31 23:59:60.25",
+            "20161231t235960.25Z",
+            "2017-01-01T00:59:60.25+01:00",
+            "2017-01-01T00:59:60.25[Europe/Berlin]",
+        ] {
+            assert_eq!(moment(text), next, "{text}");
+        }
+        for text in ["2016-12-31T23:59:61Z", "2016-12-31T23:60:00Z", "2016-12-31T23:59:60.5.0Z"] {
+            assert_eq!(moment(text), None, "{text}");
+        }
+        let hour = moment("2016-12-31T12:30+00:00");
+        assert_eq!(moment("2016-12-31T12:30Z"), hour);
+        assert_eq!(moment("9999-12-31T23:59:60Z"), moment("9999-12-31"));
+    }
+
     /// The zone was passed over, and the time taken for one of UTC.
     #[test]
     fn a_zone_in_brackets_says_the_offset_or_agrees_with_it() {

@@ -118,4 +118,15 @@ mod tests {
         assert_eq!((row.series.as_str(), row.time.0), ("c", 2));
         assert!(lines.next_line().unwrap().is_none());
     }
+
+    #[test]
+    fn of_a_member_that_comes_twice_the_last_one_counts_as_in_documents() {
+        let text = br#"{"name":"a","time":1,"value":7,"\u0076alue":8,"time":2,"name":"b"}"#;
+        let prefix = String::new();
+        let layout = Layout { prefix, time: None, name: None, value: None, time_unit: None };
+        let mut lines = NdjsonLines::new(Box::new(text.as_slice()), &layout);
+        let row = &lines.next_line().unwrap().unwrap().1.unwrap()[0];
+        assert_eq!((row.series.as_str(), row.time.0), ("b", 2));
+        assert_eq!(row.value, Written::Text("8".to_owned()));
+    }
 }
