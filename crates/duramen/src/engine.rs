@@ -51,6 +51,7 @@ pub(crate) mod room;
 pub(crate) mod salvage;
 mod sealing;
 mod staging;
+mod thinning;
 pub(crate) mod unfinished;
 mod unused;
 

@@ -52,6 +52,8 @@ pub(crate) struct Staging {
     making: Mutex<()>,
     /// Held from before points are taken until readers see their commit.
     sealing: Mutex<()>,
+    /// Held by who appends to a series that thins its points, while these are thinned and queued.
+    thinning: Mutex<()>,
     bindings: Mutex<Bindings>,
     /// The last checkpoint, which new generations come after.
     checkpoint: AtomicU64,
@@ -93,6 +95,7 @@ impl Default for Staging {
             stripes: std::array::from_fn(|_| OnceLock::new()),
             making: Mutex::default(),
             sealing: Mutex::default(),
+            thinning: Mutex::default(),
             bindings: Mutex::default(),
             checkpoint: AtomicU64::new(0),
             due: AtomicI64::new(NEVER),
@@ -154,6 +157,12 @@ impl Staging {
     /// Waits until nothing is on its way from the stripes into the journal.
     pub(crate) fn seal_turn(&self) -> SealTurn<'_> {
         self.sealing.lock()
+    }
+
+    /// Waits until nobody else appends to a series that thins its points. Who has this turn waits
+    /// for no other one.
+    pub(crate) fn thinning_turn(&self) -> MutexGuard<'_, ()> {
+        self.thinning.lock()
     }
 
     /// Nothing is staged yet, and the last checkpoint is this one.

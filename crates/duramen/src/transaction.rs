@@ -232,12 +232,11 @@ impl Transaction {
         }
         self.check_timestamp(options.timestamp)?;
         let changes_series = self.prepare_series(&changes)?;
-        let changes = changes.thinned(&self.engine.view());
-        let facts = Facts::of(options);
-        let prepared = Prepared::new(self.writers.values().collect(), facts)
-            .with_series(&changes)
-            .giving_room(self.aim == Aim::LettingGo);
-        let ticket = self.engine.queue(&prepared, durability)?;
+        let prepare = || {
+            let prepared = Prepared::new(self.writers.values().collect(), Facts::of(options));
+            prepared.giving_room(self.aim == Aim::LettingGo)
+        };
+        let ticket = self.engine.queue_points(&changes, prepare, durability)?;
         drop(read);
         let writers = std::mem::take(&mut self.writers);
         let revisions = self.revisions(&writers);

@@ -261,10 +261,15 @@ impl Engine {
                 }
             }
         }
+        self.checkpoint_for(refused)?;
+        self.append(prepared, durability)
+    }
+
+    /// Writes a checkpoint for a commit that the journal refused, as it has no room for it.
+    pub(super) fn checkpoint_for(&self, refused: Error) -> Result<()> {
         match self.checkpoint_again(&self.checkpoint_turn()) {
-            Ok(()) => self.append(prepared, durability),
             Err(error) if error.kind() == ErrorKind::Full => Err(refused),
-            Err(error) => Err(error),
+            written => written,
         }
     }
 

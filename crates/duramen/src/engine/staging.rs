@@ -145,11 +145,15 @@ impl Engine {
     fn seal_stripe(&self, stripe: &Stripe, taken: &Taken) -> Result<()> {
         let mut changes = SeriesChanges::default();
         taken.banks.iter().try_for_each(|(_, columns)| columns.add_to(&mut changes))?;
-        let changes = changes.settled()?.thinned(&self.view());
-        let prepared = Prepared::new(Vec::new(), Facts::default());
-        let seal = (stripe.id, taken.generation);
-        let prepared = prepared.with_series(&changes).with_seal(seal);
-        let ticket = self.append(&prepared, Durability::Interval(taken.interval_ms))?;
+        let changes = changes.settled()?;
+        let ticket = {
+            let _turn = changes.are_thinned().then(|| self.staging.thinning_turn());
+            let changes = changes.thinned(&self.view());
+            let prepared = Prepared::new(Vec::new(), Facts::default());
+            let seal = (stripe.id, taken.generation);
+            let prepared = prepared.with_series(&changes).with_seal(seal);
+            self.append(&prepared, Durability::Interval(taken.interval_ms))?
+        };
         self.journal()?.wait(ticket)
     }
 

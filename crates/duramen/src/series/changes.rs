@@ -163,6 +163,11 @@ impl SeriesChanges {
         Ok(self)
     }
 
+    /// Whether points are thinned. Others that came to their series meanwhile would not be known.
+    pub(crate) fn are_thinned(&self) -> bool {
+        self.series.values().any(|change| change.thinning.is_some())
+    }
+
     /// What is settled, thinned as was asked for, beside what a view has. Where that cannot be
     /// read, all points stay: they hold too.
     pub(crate) fn thinned(mut self, view: &View) -> Self {

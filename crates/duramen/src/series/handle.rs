@@ -223,10 +223,10 @@ impl Series {
         self.check_is_there()?;
         // Points that were staged before come before this commit.
         self.engine.seal_of(self.info.number)?;
-        let changes = changes.settled()?.thinned(&self.engine.view());
-        let prepared = Prepared::new(Vec::new(), Facts::of(options)).with_series(&changes);
+        let changes = changes.settled()?;
+        let prepare = || Prepared::new(Vec::new(), Facts::of(options));
         let durability = options.durability.unwrap_or(self.engine.options.durability);
-        let ticket = self.engine.queue(&prepared, durability)?;
+        let ticket = self.engine.queue_points(&changes, prepare, durability)?;
         self.engine.acknowledge(ticket)?;
         let (sequence, timestamp) = (ticket.sequence, ticket.timestamp);
         Ok(Committed { revisions: Vec::new(), sequence, timestamp })

@@ -126,6 +126,41 @@ proptest! {
     }
 }
 
+/// Neither of two commits knew the points of the other one, which broke its lines.
+#[test]
+fn the_tolerance_holds_for_two_who_write_at_once() {
+    const POINTS: i64 = 4_000;
+    let db = Database::memory().unwrap();
+    let mut definition = SeriesDefinition::new(ValueType::F64);
+    let door = Thinning::SwingingDoor { tolerance: 0.5, gap_us: None };
+    definition.lossy = Some(Lossy::Thinned(door));
+    let series = db.create_series("a", &definition).unwrap();
+    let at_once = std::sync::Barrier::new(2);
+    for round in 0..20 {
+        let write = |own: i32| {
+            let value = f64::from(own) * 100.0;
+            let times = (0..POINTS).map(|at| 2 * (round * POINTS + at) + i64::from(own));
+            let mut points = Points::new(ValueType::F64);
+            for time in times.clone() {
+                points.push(Micros(time), value, Quality::GOOD).unwrap();
+            }
+            at_once.wait();
+            let commit = series.append_points(&points, &CommitOptions::default()).unwrap();
+            let then = series.at(commit.sequence);
+            for time in times.step_by(97) {
+                let found = then.value_at(Micros(time), Interpolation::Linear).unwrap().unwrap();
+                let off = (found.value.as_f64().unwrap() - value).abs();
+                assert!(off <= 0.5, "{off} off at {time}");
+            }
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| write(0));
+            write(1);
+        });
+    }
+    assert!(series.stats().unwrap().points < 20 * 10, "few points stay");
+}
+
 #[test]
 fn what_cannot_be_is_refused() {
     for (low, high) in [(1.0, 1.0), (f64::NAN, 1.0), (0.0, f64::INFINITY), (f64::MIN, f64::MAX)] {
