@@ -189,16 +189,28 @@ pub fn read_exact_at(file: &dyn File, mut buf: &mut [u8], mut offset: u64) -> io
 /// Reads exactly `len` bytes; loops over short reads and interruptions.
 pub fn read_vec_at(file: &dyn File, len: usize, offset: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(len);
+    read_into_at(file, &mut bytes, len, offset)?;
+    Ok(bytes)
+}
+
+/// The same in place of what a vector has.
+pub(crate) fn read_into_at(
+    file: &dyn File,
+    bytes: &mut Vec<u8>,
+    len: usize,
+    offset: u64,
+) -> io::Result<()> {
+    bytes.clear();
     while bytes.len() < len {
         let read = bytes.len();
-        match file.append_at(&mut bytes, len - read, offset + read as u64) {
+        match file.append_at(bytes, len - read, offset + read as u64) {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
     }
-    Ok(bytes)
+    Ok(())
 }
 
 /// Writes all of `buf`; loops over short writes and interruptions.

@@ -23,6 +23,7 @@ pub(crate) mod fuzzing;
 mod index;
 mod packing;
 mod reader;
+mod run;
 pub(crate) mod salvage;
 mod scrub;
 mod shortening;

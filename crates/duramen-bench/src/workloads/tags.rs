@@ -42,6 +42,8 @@ pub(crate) fn run(session: &mut Session) -> Result<()> {
     of_all("open", "ms", &|seen| seen.open_ms);
     of_all("first_find", "ms", &|seen| seen.first_find_ms);
     of_all("find", "ms", &|seen| seen.find_ms);
+    of_all("first_search", "ms", &|seen| seen.first_search_ms);
+    of_all("search", "ms", &|seen| seen.search_ms);
     of_all("idle_bytes_per_series", "bytes", &|seen| seen.idle_bytes / tags as f64);
     let visit = Visit { folder: folder.clone(), tags, appends: true };
     let seen: Seen = Child::Tags(visit).in_a_fresh_process()?;
@@ -81,6 +83,9 @@ struct Seen {
     open_ms: f64,
     first_find_ms: f64,
     find_ms: f64,
+    /// By a pattern whose beginning may be anything.
+    first_search_ms: f64,
+    search_ms: f64,
     idle_bytes: f64,
     append_us: f64,
     peak_bytes: f64,
@@ -99,6 +104,8 @@ impl Visit {
             seen.first_find_ms = self.find(&database, self.tags / PLACE / 2)?;
             seen.find_ms = self.find(&database, self.tags / PLACE / 3)?;
             seen.idle_bytes = machine::process_bytes("VmRSS")? - before;
+            seen.first_search_ms = search(&database, self.tags / 2)?;
+            seen.search_ms = search(&database, self.tags / 3)?;
         }
         seen.peak_bytes = machine::process_bytes("VmHWM")?;
         println!("{}", serde_json::to_string(&seen)?);
@@ -107,11 +114,8 @@ impl Visit {
 
     /// Finds the series of a place; the milliseconds.
     fn find(&self, database: &Database, place: u64) -> Result<f64> {
-        let filter = SeriesFilter::glob(format!("plant/{place}/*/temperature"));
-        let watch = Stopwatch::start();
-        let found = database.find_series(&filter)?;
-        ensure!(found.len() as u64 == PLACE.min(self.tags), "{} series are there", found.len());
-        Ok(watch.micros() / 1e3)
+        let pattern = format!("plant/{place}/*/temperature");
+        find(database, &pattern, PLACE.min(self.tags))
     }
 
     /// A point for each series; the microseconds of one, the look for its series included.
@@ -127,4 +131,18 @@ impl Visit {
         }
         Ok(watch.micros() / self.tags as f64)
     }
+}
+
+/// Finds one series by what is in the middle of its name; the milliseconds.
+fn search(database: &Database, index: u64) -> Result<f64> {
+    find(database, &format!("**/sensor-{index}/*"), 1)
+}
+
+/// Finds series by a pattern, as many as there are; the milliseconds.
+fn find(database: &Database, pattern: &str, count: u64) -> Result<f64> {
+    let filter = SeriesFilter::glob(pattern);
+    let watch = Stopwatch::start();
+    let found = database.find_series(&filter)?;
+    ensure!(found.len() as u64 == count, "{} series are there", found.len());
+    Ok(watch.micros() / 1e3)
 }

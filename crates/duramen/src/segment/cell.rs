@@ -72,6 +72,39 @@ impl CellHandle {
         }
     }
 
+    /// Calls `visit` with the content of each of some cells, and its place among them. Cells of
+    /// neighbouring blocks are read at once, into `room` and past the cache.
+    pub(crate) fn visit_all(
+        handles: &[&Self],
+        room: &mut Vec<u8>,
+        visit: &mut dyn FnMut(usize, Bytes) -> Result<()>,
+    ) -> Result<()> {
+        let mut next = 0..;
+        for run in handles.chunk_by(|one, other| other.is_behind(one)) {
+            let mut visit_next = |cell| next.next().map_or(Ok(()), |at| visit(at, cell));
+            match run.first().map(|first| &first.0) {
+                Some(Content::Apart { segment, block, .. }) => {
+                    let blocks = *block..block.saturating_add(run.len());
+                    segment.visit_run(blocks, room, &mut |cells| visit_next(cells.cell(0)))?;
+                }
+                Some(Content::Read { cell, .. }) => visit_next(cell.clone())?,
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether it is alone in the block behind that of another one.
+    fn is_behind(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (
+                Content::Apart { segment, block, .. },
+                Content::Apart { segment: own, block: before, .. },
+            ) => Arc::ptr_eq(segment, own) && before.checked_add(1) == Some(*block),
+            _ => false,
+        }
+    }
+
     /// What `look` finds in the content.
     pub(crate) fn look<T>(&self, look: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
         match &self.0 {

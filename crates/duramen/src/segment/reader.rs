@@ -227,7 +227,7 @@ impl Segment {
         Ok(cells)
     }
 
-    fn entry_of(&self, block: usize) -> Result<IndexEntry> {
+    pub(super) fn entry_of(&self, block: usize) -> Result<IndexEntry> {
         let Some((entry, _)) = self.entry(block)? else {
             let expected = format!("fewer than {}", self.blocks()?);
             let offset = self.footer.index.offset.get();
@@ -241,7 +241,7 @@ impl Segment {
         self.cells_of(self.read_kept(&entry.block, BlockKind::Cells)?, entry)
     }
 
-    fn cells_of(&self, kept: KeptBlock, entry: &IndexEntry) -> Result<CellBlock> {
+    pub(super) fn cells_of(&self, kept: KeptBlock, entry: &IndexEntry) -> Result<CellBlock> {
         let block = kept.open(self.origin(), &entry.block)?;
         CellBlock::decode(block, self.origin(), &entry.block, entry.cells.get())
     }

@@ -199,6 +199,51 @@ fn grouped(group: u8, number: u32) -> Vec<u8> {
 }
 
 #[test]
+fn neighbouring_blocks_are_read_at_once_and_what_is_damaged_is_told() {
+    let device = Arc::new(TestDevice::default());
+    let shared: Arc<dyn Device> = Arc::<TestDevice>::clone(&device);
+    let mut random = Random(5);
+    let cells: Cells = (0..100).map(|number| (grouped(1, number), random.bytes(5_000))).collect();
+    let cells_in_order: Vec<&Vec<u8>> = cells.values().collect();
+    let info = write(&shared, 1, &cells);
+    let (segment, cache) = (Segment::open(device.as_ref(), &info).unwrap(), cache());
+    // 60 of them are more than is read at once; the others follow behind a gap.
+    let wanted: Vec<usize> = (0..100).filter(|number| *number != 60).collect();
+    let handle = |block: &usize| -> Result<CellHandle> {
+        let (_, handle) =
+            segment.cell_at(&cache, CellPosition { block: *block, slot: 0 })?.unwrap();
+        assert!(!handle.is_read());
+        Ok(handle)
+    };
+    let handles: Vec<CellHandle> = wanted.iter().map(handle).collect::<Result<_>>().unwrap();
+    let handles: Vec<&CellHandle> = handles.iter().collect();
+    let (mut room, mut rooms) = (Vec::new(), Vec::new());
+    for _ in 0..2 {
+        let (before, mut seen) = (device.reads(), 0);
+        CellHandle::visit_all(&handles, &mut room, &mut |at, cell| {
+            assert!(at == seen && cell == *cells_in_order[wanted[at]], "cell {at}");
+            seen += 1;
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!((seen, device.reads() - before), (wanted.len(), 3));
+        rooms.push(room.as_ptr());
+    }
+    assert_eq!(rooms[0], rooms[1], "the room is used again");
+    let mut damaged = device.bytes(&info.path());
+    damaged[5 * 5_100] ^= 1;
+    device.set_bytes(&info.path(), damaged);
+    let mut seen = 0;
+    let failed = CellHandle::visit_all(&handles, &mut room, &mut |_, _| {
+        seen += 1;
+        Ok(())
+    });
+    let error = failed.unwrap_err();
+    assert_eq!((error.kind(), seen), (ErrorKind::Corrupt, 5));
+    assert!(error.message().contains("checksum of the block"), "{error}");
+}
+
+#[test]
 fn cells_of_a_group_that_fits_no_block_stand_in_small_ones_and_no_other_group_among_them() {
     // The first takes so much that cold blocks may be small from there on.
     let first = [(0, 20, 20_000), (1, 8, 900), (2, 60, 900), (3, 9, 3_900)];

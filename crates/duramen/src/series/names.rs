@@ -2,8 +2,7 @@
 //!
 //! Few that begin with one text are read from the index of the catalogue's entries, which is in
 //! their order. Of others the longest text of the pattern is looked for in the keys of the entries
-//! as they stand in their cells, those of a row group at once: nothing is kept of names but what
-//! is decoded of these cells, which the memory of the database counts.
+//! as they stand in their cells, those of a row group at once, and nothing is kept of the names.
 
 use std::ops::Range;
 
@@ -51,9 +50,9 @@ pub(crate) fn like((tags, revision): (&Tree, u32), pattern: NamePattern<'_>) -> 
     let together: Vec<&[Part]> = parts.chunks(GROUPS_TOGETHER).collect();
     let text = Finder::new(pattern.text());
     let found = on_all_processors(&together, |parts| {
-        let mut found = Vec::new();
+        let (mut found, mut room) = (Vec::new(), Vec::new());
         for part in *parts {
-            found.append(&mut part.like(tags, &text, pattern)?);
+            found.append(&mut part.like(tags, (&text, &mut room), pattern)?);
         }
         Ok(found)
     })?;
@@ -121,19 +120,22 @@ fn parts(tags: &Tree, revision: u32) -> Result<Vec<Part>> {
 
 impl Part {
     /// Those whose names are of a pattern, which have its text.
-    fn like(&self, tags: &Tree, text: &Finder<'_>, pattern: NamePattern<'_>) -> Result<Vec<Named>> {
+    fn like(
+        &self,
+        tags: &Tree,
+        search: (&Finder<'_>, &mut Vec<u8>),
+        pattern: NamePattern<'_>,
+    ) -> Result<Vec<Named>> {
         let first = u64::from(self.id.group) * ROW_GROUP_SLOTS;
-        tags.read(|data| {
-            let mut found = Vec::new();
-            data.keys_with(self.id, text, &mut |slot, name| {
-                let name = String::from_utf8_lossy(name);
-                if pattern.takes(&name) && self.has(slot) {
-                    let entry = node(self.path, first + u64::from(slot));
-                    found.push((name.into_owned(), entry));
-                }
-            })?;
-            Ok(found)
-        })
+        let mut found = Vec::new();
+        tags.keys_with(self.id, search, &mut |slot, name| {
+            let name = String::from_utf8_lossy(name);
+            if pattern.takes(&name) && self.has(slot) {
+                let entry = node(self.path, first + u64::from(slot));
+                found.push((name.into_owned(), entry));
+            }
+        })?;
+        Ok(found)
     }
 
     fn has(&self, slot: u16) -> bool {

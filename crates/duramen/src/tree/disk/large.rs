@@ -33,6 +33,7 @@ const CHANGES_TOGETHER: usize = 1_024;
 /// The same of all columns of a row group.
 const CHANGES_OF_GROUP: usize = 64 * CHANGES_TOGETHER;
 
+mod keys;
 mod pick;
 mod strip;
 
@@ -369,6 +370,11 @@ impl LargeGroup {
             changes += pieces.map(RunPiece::len).sum::<usize>();
             runs.add_all(found);
         }
+    }
+
+    /// Its cells, to be read without the tree's lock.
+    pub(crate) fn directory(&self) -> &Arc<Directory> {
+        &self.disk
     }
 
     /// Counts what is decoded.
