@@ -1,13 +1,15 @@
 //! Arithmetic of integers that ends in an error where its result is no integer of its type.
 //!
 //! `DataFusion` lets them wrap around. So once types are known, functions of our own take the place
-//! of `+`, `-` and `*` of integers, and its `sum` is one that adds up with 128 bits.
+//! of `+`, `-` and `*` of integers, and its `sum` is one that adds up with twice as many bits.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 use datafusion::arrow::compute::kernels::numeric;
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::arrow::datatypes::{
+    DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Field, FieldRef,
+};
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -355,14 +357,19 @@ impl Checked {
 
 /// The error of a result that its type has no room for.
 fn beyond(what: &str, why: &str, kind: &DataType) -> DataFusionError {
+    let wider = match kind {
+        DataType::Decimal128(_, scale) => format!("DECIMAL({DECIMAL256_MAX_PRECISION}, {scale})"),
+        _ => format!("DECIMAL({DECIMAL128_MAX_PRECISION}, 0)"),
+    };
     let kind = match kind {
         DataType::UInt64 => "BIGINT UNSIGNED".to_owned(),
         DataType::Int64 => "BIGINT".to_owned(),
+        DataType::Decimal128(precision, scale) => format!("DECIMAL({precision}, {scale})"),
         kind => kind.to_string().to_uppercase(),
     };
     let message = format!(
         "the query cannot be answered: {what} is beyond {kind} ({why}): cast what it is made of to \
-         a type that is wider, DOUBLE or DECIMAL(38, 0)"
+         a type that is wider, DOUBLE or {wider}"
     );
     external(Error::new(ErrorKind::Invalid, message))
 }

@@ -1,7 +1,7 @@
-//! `sum` whose sums of integers do not wrap around.
+//! `sum` whose sums of integers and decimals do not wrap around.
 //!
-//! Integers are added up with 128 bits, so that only what all of them come to has to be in range,
-//! in whatever order they come.
+//! Integers are added up with 128 bits, and decimals of 38 digits with 256, so that only what all of
+//! them come to has to be in range, in whatever order they come.
 
 use std::sync::Arc;
 
@@ -9,7 +9,8 @@ use datafusion::arrow::array::{
     Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, PrimitiveArray,
 };
 use datafusion::arrow::datatypes::{
-    DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, Field, FieldRef, Int64Type, UInt64Type,
+    DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Decimal128Type, Decimal256Type,
+    DecimalType, Field, FieldRef, Int64Type, UInt64Type, i256,
 };
 use datafusion::common::{Result, ScalarValue, internal_err};
 use datafusion::functions_aggregate::sum::Sum;
@@ -30,11 +31,11 @@ use distinct::DistinctSum;
 /// The type that integers are added up in.
 const WIDE: DataType = DataType::Decimal128(DECIMAL128_MAX_PRECISION, 0);
 
-/// `DataFusion`'s `sum`, of wide integers in place of integers.
+/// `DataFusion`'s `sum`, of wide numbers in place of integers and decimals.
 #[derive(Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct CheckedSum(Sum);
 
-/// Adds wide integers up for integers.
+/// Adds wide numbers up for others.
 #[derive(Debug)]
 struct Wide<A> {
     inner: A,
@@ -61,19 +62,43 @@ impl<A> Wide<A> {
         let sums = sums.as_primitive::<Decimal128Type>();
         Ok(Arc::new(sums.try_unary::<_, T, _>(narrow)?))
     }
+
+    fn narrow_decimals(&self, sums: &dyn Array, scale: i8) -> Result<ArrayRef> {
+        let narrow = |sum| self.narrow_decimal(sum, scale);
+        let sums = sums.as_primitive::<Decimal256Type>();
+        let sums = sums.try_unary::<_, Decimal128Type, _>(narrow)?;
+        Ok(Arc::new(sums.with_data_type(self.kind.clone())))
+    }
+
+    fn narrow_decimal(&self, sum: i256, scale: i8) -> Result<i128> {
+        let fits =
+            |sum: &i128| Decimal128Type::is_valid_decimal_precision(*sum, DECIMAL128_MAX_PRECISION);
+        sum.to_i128().filter(fits).ok_or_else(|| {
+            let sum = Decimal256Type::format_decimal(sum, DECIMAL256_MAX_PRECISION, scale);
+            beyond(&self.name, &format!("it is {sum}"), &self.kind)
+        })
+    }
 }
 
-fn is_narrow(kind: &DataType) -> bool {
-    matches!(kind, DataType::Int64 | DataType::UInt64)
+/// The type in which sums of a type are added up; none if they are in their own.
+fn wide(kind: &DataType) -> Option<DataType> {
+    match kind {
+        DataType::Int64 | DataType::UInt64 => Some(WIDE),
+        // Sums of fewer digits have room for those of ten billion rows.
+        DataType::Decimal128(DECIMAL128_MAX_PRECISION, scale) => {
+            Some(DataType::Decimal256(DECIMAL256_MAX_PRECISION, *scale))
+        }
+        _ => None,
+    }
 }
 
-fn wide_field(field: &FieldRef) -> FieldRef {
-    Arc::new(Field::new(field.name(), WIDE, field.is_nullable()))
+fn wide_field(field: &FieldRef, wide: DataType) -> FieldRef {
+    Arc::new(Field::new(field.name(), wide, field.is_nullable()))
 }
 
-fn wide_args<'a>(args: &AccumulatorArgs<'a>) -> AccumulatorArgs<'a> {
+fn wide_args<'a>(args: &AccumulatorArgs<'a>, wide: DataType) -> AccumulatorArgs<'a> {
     AccumulatorArgs {
-        return_field: wide_field(&args.return_field),
+        return_field: wide_field(&args.return_field, wide),
         schema: args.schema,
         ignore_nulls: args.ignore_nulls,
         order_bys: args.order_bys,
@@ -90,7 +115,13 @@ fn widen(values: &[ArrayRef]) -> Result<[ArrayRef; 1]> {
     let wide: PrimitiveArray<Decimal128Type> = match values.data_type() {
         DataType::Int64 => values.as_primitive::<Int64Type>().unary(i128::from),
         DataType::UInt64 => values.as_primitive::<UInt64Type>().unary(i128::from),
-        other => return internal_err!("sum of integers is none of {other}"),
+        DataType::Decimal128(_, scale) => {
+            let values = values.as_primitive::<Decimal128Type>();
+            let wide = values.unary::<_, Decimal256Type>(i256::from_i128);
+            let kind = DataType::Decimal256(DECIMAL256_MAX_PRECISION, *scale);
+            return Ok([Arc::new(wide.with_data_type(kind))]);
+        }
+        other => return internal_err!("a wide sum is none of {other}"),
     };
     Ok([Arc::new(wide.with_data_type(WIDE))])
 }
@@ -109,19 +140,15 @@ impl AggregateUDFImpl for CheckedSum {
     }
 
     fn accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        if !is_narrow(args.return_type()) {
-            return self.0.accumulator(args);
-        }
-        let inner = self.0.accumulator(wide_args(&args))?;
+        let Some(wide) = wide(args.return_type()) else { return self.0.accumulator(args) };
+        let inner = self.0.accumulator(wide_args(&args, wide))?;
         Ok(Box::new(Wide::of(inner, args.name, args.return_type())))
     }
 
     fn state_fields(&self, args: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
-        if !is_narrow(args.return_type()) {
-            return self.0.state_fields(args);
-        }
-        self.0
-            .state_fields(StateFieldsArgs { return_field: wide_field(&args.return_field), ..args })
+        let Some(wide) = wide(args.return_type()) else { return self.0.state_fields(args) };
+        let return_field = wide_field(&args.return_field, wide);
+        self.0.state_fields(StateFieldsArgs { return_field, ..args })
     }
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs<'_>) -> bool {
@@ -132,10 +159,10 @@ impl AggregateUDFImpl for CheckedSum {
         &self,
         args: AccumulatorArgs<'_>,
     ) -> Result<Box<dyn GroupsAccumulator>> {
-        if !is_narrow(args.return_type()) {
+        let Some(wide) = wide(args.return_type()) else {
             return self.0.create_groups_accumulator(args);
-        }
-        let inner = self.0.create_groups_accumulator(wide_args(&args))?;
+        };
+        let inner = self.0.create_groups_accumulator(wide_args(&args, wide))?;
         Ok(Box::new(Wide::of(inner, args.name, args.return_type())))
     }
 
@@ -143,14 +170,14 @@ impl AggregateUDFImpl for CheckedSum {
         &self,
         args: AccumulatorArgs<'_>,
     ) -> Result<Box<dyn Accumulator>> {
-        if !is_narrow(args.return_type()) {
+        let Some(wide) = wide(args.return_type()) else {
             return self.0.create_sliding_accumulator(args);
-        }
-        if args.is_distinct {
+        };
+        if args.is_distinct && wide == WIDE {
             let inner: Box<dyn Accumulator> = Box::<DistinctSum>::default();
             return Ok(Box::new(Wide::of(inner, args.name, args.return_type())));
         }
-        let inner = self.0.create_sliding_accumulator(wide_args(&args))?;
+        let inner = self.0.create_sliding_accumulator(wide_args(&args, wide))?;
         Ok(Box::new(Wide::of(inner, args.name, args.return_type())))
     }
 
@@ -188,16 +215,21 @@ impl Accumulator for Wide<Box<dyn Accumulator>> {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        let ScalarValue::Decimal128(sum, ..) = self.inner.evaluate()? else {
-            return internal_err!("a wide sum is wide");
-        };
         let beyond = |sum: i128| beyond(&self.name, &format!("it is {sum}"), &self.kind);
-        Ok(if self.kind == DataType::UInt64 {
-            let narrow = |sum| u64::try_from(sum).map_err(|_| beyond(sum));
-            ScalarValue::UInt64(sum.map(narrow).transpose()?)
-        } else {
-            let narrow = |sum| i64::try_from(sum).map_err(|_| beyond(sum));
-            ScalarValue::Int64(sum.map(narrow).transpose()?)
+        Ok(match (&self.kind, self.inner.evaluate()?) {
+            (DataType::UInt64, ScalarValue::Decimal128(sum, ..)) => {
+                let narrow = |sum| u64::try_from(sum).map_err(|_| beyond(sum));
+                ScalarValue::UInt64(sum.map(narrow).transpose()?)
+            }
+            (DataType::Int64, ScalarValue::Decimal128(sum, ..)) => {
+                let narrow = |sum| i64::try_from(sum).map_err(|_| beyond(sum));
+                ScalarValue::Int64(sum.map(narrow).transpose()?)
+            }
+            (DataType::Decimal128(precision, scale), ScalarValue::Decimal256(sum, ..)) => {
+                let narrow = |sum| self.narrow_decimal(sum, *scale);
+                ScalarValue::Decimal128(sum.map(narrow).transpose()?, *precision, *scale)
+            }
+            _ => return internal_err!("a wide sum is wide"),
         })
     }
 
@@ -235,10 +267,10 @@ impl GroupsAccumulator for Wide<Box<dyn GroupsAccumulator>> {
 
     fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
         let sums = self.inner.evaluate(emit_to)?;
-        if self.kind == DataType::UInt64 {
-            self.narrow::<UInt64Type>(&sums)
-        } else {
-            self.narrow::<Int64Type>(&sums)
+        match self.kind {
+            DataType::UInt64 => self.narrow::<UInt64Type>(&sums),
+            DataType::Decimal128(_, scale) => self.narrow_decimals(&sums, scale),
+            _ => self.narrow::<Int64Type>(&sums),
         }
     }
 
