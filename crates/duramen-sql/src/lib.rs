@@ -33,6 +33,7 @@ mod csv_file;
 mod declared;
 mod depth;
 mod dialect;
+mod digits;
 mod distinct_from;
 mod failure;
 mod fast;

@@ -6,6 +6,8 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 use duramen::{Error, ErrorKind, Result};
 
+use crate::digits;
+
 /// A value for a placeholder of a query: `$1` is the first one, and so is the first `?`.
 ///
 /// It stands where a literal could, and is never read as SQL: a text with quotes in it is a text.
@@ -33,6 +35,10 @@ pub enum Parameter {
     Unsigned(u64),
     /// Any other number; also those that are no number or infinite.
     Float(f64),
+    /// A number as JSON writes it. What is saved as it stands has all of its digits; a query
+    /// computes with it as with a literal, which is a float if it is none of the above integers.
+    /// What is no number is a text.
+    Number(String),
     /// A text; what takes times takes their texts, `2024-05-01T12:00:00Z` for one.
     Text(String),
 }
@@ -77,7 +83,13 @@ impl Parameter {
                 negative(format!("{:e}", value.abs()))
             }
             Self::Float(value) => vec![number(format!("{value:e}"))],
-            Self::Text(text) => vec![Token::SingleQuotedString(text.clone())],
+            Self::Number(text) if digits::is_number(text) => match text.strip_prefix('-') {
+                Some(positive) => negative(positive.to_owned()),
+                None => vec![number(text.clone())],
+            },
+            Self::Number(text) | Self::Text(text) => {
+                vec![Token::SingleQuotedString(text.clone())]
+            }
         }
     }
 

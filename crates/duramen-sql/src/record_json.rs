@@ -157,6 +157,11 @@ impl<'t> Fit<'t> {
         Self { wanted: None, is_mixed: is_json(&column.field), declared: Some(column) }
     }
 
+    /// For texts that are numbers: what would take any value takes these as numbers.
+    pub(crate) fn of_numbers(self) -> Self {
+        Self { wanted: self.wanted.or(Some(Kind::Number)), ..self }
+    }
+
     /// A value as the column keeps it, or why it does not fit; none if it is NULL.
     pub(crate) fn kept(self, json: Option<String>) -> Result<Option<String>, String> {
         match self.declared {
@@ -337,6 +342,16 @@ impl<'t> RecordWriter<'t> {
         let definition = target.and_then(|target| target.definition.as_deref());
         let missing = definition.and_then(|definition| definition.missing(is_given));
         Self { keys, key, fields, missing }
+    }
+
+    /// Of rows that have numbers as texts in some columns.
+    pub(crate) fn with_numbers(mut self, columns: &[usize]) -> Self {
+        for (index, _, fit, _) in &mut self.fields {
+            if columns.contains(index) {
+                *fit = fit.of_numbers();
+            }
+        }
+        self
     }
 
     pub(crate) fn records<'a>(&'a self, batch: &'a RecordBatch) -> Result<Records<'a, 't>> {

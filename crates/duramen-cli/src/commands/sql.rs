@@ -216,7 +216,9 @@ fn parameter(text: &str) -> Result<Parameter> {
                 );
                 return Err(Error::new(ErrorKind::Invalid, message).into());
             }
-            (None, None, Some(value)) => value.into(),
+            // A zero with a sign, which no integer has.
+            (None, None, Some(value)) if is_whole => value.into(),
+            (None, None, Some(_)) => Parameter::Number(text.trim().to_owned()),
             (None, None, None) => text.into(),
         },
         Ok(Value::String(value)) => value.into(),

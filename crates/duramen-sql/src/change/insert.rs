@@ -9,6 +9,7 @@ use duramen::{Error, ErrorKind, Key, Result, Transaction};
 use super::proposed::{Proposed, Upsert};
 use super::{Changed, KEY, OF_ENGINE, Staged, Target, Told, check_filled, unsupported};
 use crate::answer::Answer;
+use crate::digits;
 use crate::record_json::RecordWriter;
 use crate::session::Session;
 use crate::statement::Places;
@@ -39,9 +40,11 @@ pub(super) fn run(
     let Some(source) = &insert.source else {
         return Err(unsupported("INSERT without VALUES or a query"));
     };
+    let (source, numbers) = digits::in_texts(source);
     let answer = session.read_with(&source.to_string(), places, session.tables(places))?;
-    let columns = columns(insert, source, &answer)?;
+    let columns = columns(insert, &source, &answer)?;
     let writer = RecordWriter::new(target.collection.key_kind(), Some(target), &columns);
+    let writer = writer.with_numbers(&numbers);
     let mut staged = Staged::new(session);
     let mut proposed = match existing {
         Existing::Updated(set) => {

@@ -16,6 +16,7 @@ use super::{
 };
 use crate::catalog::Tables;
 use crate::column_type::ColumnType;
+use crate::digits;
 use crate::record_json::{Cells, Fit, Kind, kind, string};
 use crate::session::Session;
 use crate::statement::Places;
@@ -67,6 +68,9 @@ pub(super) fn stage(
     let is_clear = is_clear || proposed.is_some();
     let copied = |assignment| copied(assignment, update, target).filter(|_| is_clear);
     let copied: Vec<Option<Copied>> = update.assignments.iter().map(copied).collect();
+    let fits = fields.iter().zip(&update.assignments);
+    let fits: Vec<Result<Fit<'_>, String>> =
+        fits.map(|(field, assignment)| fit_of(assignment, field, target)).collect();
     let needs = |of: fn(&Copied) -> bool| copied.iter().flatten().any(of);
     let needs_record = needs(|copied| matches!(copied, Copied::OfRecord(_)));
     let needs_proposed = needs(|copied| matches!(copied, Copied::OfProposed(_)));
@@ -97,7 +101,7 @@ pub(super) fn stage(
                 Copied::OfProposed(path) => written(other.as_deref()?, path),
             };
             let written = copied.iter().map(written).collect();
-            let change = Change::of((&fields, target), (&batch, row, number), written)?;
+            let change = Change::of((&fields, &fits), (&batch, row, number), written)?;
             change.stage(name, &key, transaction)?;
             staged.add(transaction, 1, change.bytes())?;
             keys.push(key);
@@ -115,7 +119,9 @@ fn query(update: &Update, proposed: Option<&CollectionSnapshot>) -> Result<Strin
     let alias = alias.map_or_else(|| name.to_string(), ToString::to_string);
     let mut sql = format!("SELECT {alias}.{KEY} AS \"key\"");
     for (index, assignment) in update.assignments.iter().enumerate() {
-        let _ = write!(sql, ", ({}) AS \"{index}\"", assignment.value);
+        let value = digits::in_text(&assignment.value);
+        let value = value.as_ref().unwrap_or(&assignment.value);
+        let _ = write!(sql, ", ({value}) AS \"{index}\"");
     }
     let mut tables: Vec<_> = std::iter::once(&update.table).chain(others(update)).collect();
     // A join keeps the first one in memory, and all records that are there may be many.
@@ -220,16 +226,17 @@ struct Change {
 
 impl Change {
     fn of(
-        (fields, target): (&[Members], &Target),
+        (fields, fits): (&[Members], &[Result<Fit<'_>, String>]),
         (batch, row, number): (&RecordBatch, usize, u64),
         written: Vec<Option<String>>,
     ) -> Result<Self> {
         let mut change = Self::default();
         let values = batch.columns().iter().zip(batch.schema_ref().fields()).skip(1);
-        for ((field, (array, of)), written) in fields.iter().zip(values).zip(written) {
+        let fields = fields.iter().zip(fits);
+        for (((field, fit), (array, of)), written) in fields.zip(values).zip(written) {
             let mut cells = Cells::new(array, of)?;
-            let json = fit(field, target)
-                .and_then(|fit| fit.kept(as_written(cells.json(fit, row)?, written)));
+            let json =
+                fit.clone().and_then(|fit| fit.kept(as_written(cells.json(fit, row)?, written)));
             match json.map_err(|why| wrong(number, &field.join("."), why))? {
                 Some(json) if json.starts_with('{') || json == "null" => {
                     let pointer: String = field.iter().map(|name| step(member(name))).collect();
@@ -265,6 +272,16 @@ impl Change {
         }
         Ok(())
     }
+}
+
+/// What the values that are set have to become, or why the field can have none.
+fn fit_of<'t>(
+    assignment: &Assignment,
+    field: &[String],
+    target: &'t Target,
+) -> Result<Fit<'t>, String> {
+    let is_text = digits::in_text(&assignment.value).is_some();
+    fit(field, target).map(|fit| if is_text { fit.of_numbers() } else { fit })
 }
 
 /// What the values of a field have to become, or why it can have none.

@@ -57,6 +57,27 @@ fn values_stand_where_literals_could() {
     assert_eq!(ask(&session, upsert, &values).unwrap(), "score\n12\n");
 }
 
+/// What has more digits than a float once lost them.
+#[test]
+fn numbers_are_saved_with_all_their_digits() {
+    let session = session();
+    let number = |text: &str| Parameter::Number(text.to_owned());
+    let values = [number("-12345678901234567.89"), number("0.5"), number("1'); --")];
+    let insert = "INSERT INTO players (_key, a, b, c) VALUES ('dan', $1, $2, $3)";
+    ask(&session, insert, &values).unwrap();
+    let update = "UPDATE players SET ratio = $1 WHERE _key = 'dan'";
+    ask(&session, update, &[number("1.00000000000000000001")]).unwrap();
+    let told = "SELECT value FROM history('players', '/dan') LIMIT 1";
+    let expected = r#"{"a":-12345678901234567.89,"b":0.5,"c":"1'); --","#;
+    let expected = format!("{expected}\"ratio\":1.00000000000000000001}}");
+    assert_eq!(
+        ask(&session, told, &[]).unwrap().replace("\"\"", "\""),
+        format!("value\n\"{expected}\"\n")
+    );
+    let sql = "SELECT $1 < 0 AND $2 = 0.5 AS found";
+    assert_eq!(ask(&session, sql, &values[..2]).unwrap(), "found\ntrue\n");
+}
+
 #[test]
 fn a_plan_is_kept_for_all_values() {
     let session = session();
