@@ -5,7 +5,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray as _, ListArray, StringViewArray};
 use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer};
 use datafusion::arrow::compute::{CastOptions, cast_with_options};
-use datafusion::arrow::datatypes::{DataType, FieldRef};
+use datafusion::arrow::datatypes::{DataType, FieldRef, Float32Type, Float64Type};
 use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::util::display::array_value_to_string;
 use duramen::{Error, ErrorKind, Result};
@@ -45,7 +45,22 @@ impl DeclaredColumn {
 
 /// Values as another type; NULL for those that do not fit.
 pub(super) fn cast(values: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowError> {
-    cast_with_options(values, to, &CastOptions { safe: true, ..CastOptions::default() })
+    let options = CastOptions { safe: true, ..CastOptions::default() };
+    let made = cast_with_options(values, to, &options)?;
+    // What is beyond a type of floats becomes infinite, which no value of a record is.
+    Ok(match to {
+        DataType::Float32 => {
+            let floats = made.as_primitive::<Float32Type>();
+            let finite = |float: f32| float.is_finite().then_some(float);
+            Arc::new(floats.unary_opt::<_, Float32Type>(finite))
+        }
+        DataType::Float64 => {
+            let floats = made.as_primitive::<Float64Type>();
+            let finite = |float: f64| float.is_finite().then_some(float);
+            Arc::new(floats.unary_opt::<_, Float64Type>(finite))
+        }
+        _ => made,
+    })
 }
 
 /// Values of JSON text as a type; NULL for those that do not fit.

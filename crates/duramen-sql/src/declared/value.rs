@@ -136,6 +136,8 @@ mod tests {
             ("DECIMAL(10, 2)", "-1.25E-1", Some("-0.13")),
             ("DECIMAL(30, 1)", "1e16", Some("10000000000000000.0")),
             ("REAL", "1e30", Some("1e30")),
+            ("REAL", "1e39", None),
+            ("DOUBLE", r#""1e309""#, None),
             ("BIGINT", "9223372036854775808", None),
             ("BIGINT UNSIGNED", "18446744073709551615", Some("18446744073709551615")),
             ("SMALLINT", "40000", None),
