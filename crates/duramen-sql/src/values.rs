@@ -9,6 +9,7 @@ use datafusion::arrow::array::{
 };
 use datafusion::arrow::buffer::{Buffer, NullBuffer, OffsetBuffer};
 use datafusion::arrow::datatypes::Fields;
+use datafusion::arrow::util::display::array_value_to_string;
 use duramen::{
     ColumnChunk, ColumnRows, ColumnValue, Columns, Error, ErrorKind, KeyKind, Result, Revision,
 };
@@ -42,12 +43,22 @@ pub(crate) fn table_array(
         TableColumn::ValidToTime => Arc::new(timestamps(columns, rows.ended().into_iter())?),
         TableColumn::Value(column) => array(columns, rows, column)?,
         TableColumn::Declared(Declared { column, found: Some(found), .. }) => {
-            column.array(&array(columns, rows, found)?, &found.kind)?
+            let owner = |row| owner(columns, rows, row);
+            column.array((&array(columns, rows, found)?, &found.kind), owner)?
         }
         TableColumn::Declared(Declared { column, found: None, .. }) => {
             new_null_array(column.field.data_type(), rows.len())
         }
     })
+}
+
+/// The record that a row is, or was, for people.
+fn owner(columns: &Columns, rows: &ColumnRows, row: usize) -> Result<String> {
+    let (revision, kind) = (columns.changed(rows)?.get(row).copied(), columns.key_kind());
+    let (Some(revision), Some(kind)) = (revision, kind) else { return Ok("a record".to_owned()) };
+    let keys = key_array(&columns.keys(rows)?, kind)?;
+    let key = array_value_to_string(&keys, row).map_err(defect)?;
+    Ok(format!("record {key} as of revision {revision}"))
 }
 
 fn key_array(keys: &ColumnChunk, kind: KeyKind) -> Result<ArrayRef> {

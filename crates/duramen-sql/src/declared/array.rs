@@ -21,8 +21,13 @@ use crate::record_json::{Kind, kind};
 const SHOWN_CHARACTERS: usize = 40;
 
 impl DeclaredColumn {
-    /// Values that were found, as what is declared; `Invalid` for one that does not fit.
-    pub(crate) fn array(&self, found: &ArrayRef, kind: &ColumnType) -> Result<ArrayRef> {
+    /// Values that were found, as what is declared; `Invalid` for one that does not fit, with what
+    /// has it in its row.
+    pub(crate) fn array(
+        &self,
+        (found, kind): (&ArrayRef, &ColumnType),
+        owner: impl FnOnce(usize) -> Result<String>,
+    ) -> Result<ArrayRef> {
         let to = self.field.data_type();
         let made = match kind {
             ColumnType::Json => of_json(found.as_string_view(), to),
@@ -34,10 +39,10 @@ impl DeclaredColumn {
         let value = array_value_to_string(found, lost).map_err(failure::arrow)?;
         let value: String = value.chars().take(SHOWN_CHARACTERS).collect();
         let message = format!(
-            "column {:?}: {}, and a record has it: \"duramen records query\" finds the record, and \
-             UPDATE gives it another value",
+            "column {:?}: {}, and {} has it: UPDATE gives it another value",
             self.name,
-            self.refused(value)
+            self.refused(value),
+            owner(lost)?
         );
         Err(Error::new(ErrorKind::Invalid, message))
     }
@@ -107,7 +112,7 @@ mod tests {
         let column = DeclaredColumn::new("c".to_owned(), "BIGINT[]".to_owned()).unwrap();
         let read = |texts: [Option<&str>; 3]| {
             let found: ArrayRef = Arc::new(texts.into_iter().collect::<StringViewArray>());
-            column.array(&found, &ColumnType::Json)
+            column.array((&found, &ColumnType::Json), |row| Ok(format!("row {row}")))
         };
         let lists = read([Some("[1,null,\"3\"]"), None, Some("[]")]).unwrap();
         let shown = |row| array_value_to_string(&lists, row).unwrap();
@@ -115,5 +120,6 @@ mod tests {
         let error = read([Some("[1]"), Some("[2,true]"), None]).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Invalid);
         assert!(error.message().starts_with("column \"c\": [2,true] does not fit"), "{error}");
+        assert!(error.message().contains("and row 1 has it"), "{error}");
     }
 }
