@@ -98,7 +98,14 @@ pub(crate) fn revisions(
         Moment::Time(time) => document.revision_at(time).map_or(begin, |found| found.max(begin)),
     };
     let last = match of(document, to)? {
-        Moment::Revision(revision) => Revision(revision.0.saturating_sub(is_open.into())),
+        Moment::Revision(revision) => {
+            let last = Revision(revision.0.saturating_sub(is_open.into()));
+            if is_open && first <= head && last > head {
+                // Told by the revision that was written, and not by the one before it.
+                document.at(revision)?;
+            }
+            last
+        }
         Moment::Time(time) => {
             let time = Micros(time.0.saturating_sub(is_open.into()));
             document.revision_at(time)?.min(head)
