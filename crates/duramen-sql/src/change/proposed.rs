@@ -9,8 +9,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, AssignmentTarget, DoUpdate, Expr, Ident, Insert, Statement, Update, Value,
-    VisitMut, VisitorMut,
+    AccessExpr, AssignmentTarget, DoUpdate, Expr, Ident, Insert, ObjectNamePart, Query, Select,
+    SetExpr, Statement, TableFactor, TableWithJoins, Update, Value, VisitMut, VisitorMut,
 };
 use duramen::{Collection, CommitOptions, Database, Error, ErrorKind, Key, Result, Transaction};
 
@@ -110,7 +110,8 @@ pub(super) fn field(names: &[String]) -> Option<Vec<String>> {
 fn statement(upsert: Upsert<'_>, proposed: &TableColumns, places: &Places) -> Result<Update> {
     let mut set = upsert.set.clone();
     check_targets(&set, upsert.target)?;
-    if let ControlFlow::Break(error) = set.visit(&mut Excluded { upsert, proposed, places }) {
+    let mut excluded = Excluded { upsert, proposed, places, others: Vec::new() };
+    if let ControlFlow::Break(error) = set.visit(&mut excluded) {
         return Err(error);
     }
     let columns = proposed.columns.iter().filter_map(|column| match column {
@@ -167,15 +168,44 @@ struct Excluded<'a> {
     upsert: Upsert<'a>,
     proposed: &'a TableColumns,
     places: &'a Places,
+    /// Tables of the subqueries around an expression that are called so.
+    others: Vec<String>,
 }
 
 impl VisitorMut for Excluded<'_> {
     type Break = Error;
 
+    // By what the rows of a SELECT are ordered is of the query that it is in.
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
+        if let SetExpr::Select(select) = query.body.as_ref() {
+            self.others.extend(called_excluded(select));
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
+        if let SetExpr::Select(select) = query.body.as_ref() {
+            self.leave(select);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
+        self.others.extend(called_excluded(select));
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
+        self.leave(select);
+        ControlFlow::Continue(())
+    }
+
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
         let mut names = names(expr);
         let is_there = match names.as_mut_slice() {
-            [table, column, within @ ..] if is_excluded(table) => {
+            [table, column, within @ ..]
+                if is_excluded(table) && !self.others.contains(&table.value) =>
+            {
                 let within: Vec<&str> = within.iter().map(|name| name.value.as_str()).collect();
                 let is_there = match self.find(&column.value, &within) {
                     Ok(is_there) => is_there,
@@ -195,6 +225,11 @@ impl VisitorMut for Excluded<'_> {
 }
 
 impl Excluded<'_> {
+    fn leave(&mut self, select: &Select) {
+        let others = called_excluded(select).len();
+        self.others.truncate(self.others.len().saturating_sub(others));
+    }
+
     /// Whether a record that is proposed may have a field; `Invalid` if none can.
     fn find(&self, column: &str, within: &[&str]) -> Result<bool> {
         if column == KEY || has(self.proposed, column, within) {
@@ -242,6 +277,32 @@ fn is_excluded(table: &Ident) -> bool {
         None => table.value.eq_ignore_ascii_case(EXCLUDED),
         Some(_) => table.value == EXCLUDED,
     }
+}
+
+/// The names of the tables behind the FROM of a SELECT that are called so.
+fn called_excluded(select: &Select) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut left: Vec<&TableWithJoins> = select.from.iter().collect();
+    while let Some(TableWithJoins { relation, joins }) = left.pop() {
+        for table in std::iter::once(relation).chain(joins.iter().map(|join| &join.relation)) {
+            let (alias, name) = match table {
+                TableFactor::Table { name, alias, .. } => (alias.as_ref(), name.0.last()),
+                TableFactor::NestedJoin { table_with_joins, alias } => {
+                    left.push(table_with_joins);
+                    (alias.as_ref(), None)
+                }
+                TableFactor::Derived { alias, .. }
+                | TableFactor::TableFunction { alias, .. }
+                | TableFactor::Function { alias, .. }
+                | TableFactor::UNNEST { alias, .. } => (alias.as_ref(), None),
+                _ => (None, None),
+            };
+            let alias = alias.map(|alias| &alias.name);
+            let name = alias.or_else(|| name.and_then(ObjectNamePart::as_ident));
+            found.extend(name.filter(|name| is_excluded(name)).map(|name| name.value.clone()));
+        }
+    }
+    found
 }
 
 /// Whether a table has such a field. What leads into other values than objects is left to the
