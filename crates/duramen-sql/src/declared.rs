@@ -5,16 +5,20 @@
 
 use std::sync::{Arc, LazyLock};
 
-use datafusion::arrow::datatypes::{DataType, Field};
+use datafusion::arrow::datatypes::{DECIMAL256_MAX_PRECISION, DataType, Field};
 use datafusion::common::DFSchema;
 use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::Expr;
+use datafusion::sql::sqlparser::ast::{ArrayElemTypeDef, DataType as SqlType, ExactNumberInfo};
+use datafusion::sql::sqlparser::parser::Parser;
+use datafusion::sql::sqlparser::tokenizer::Token;
 use duramen::{DatabaseSnapshot, Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::change::{unsupported, wrong_column};
+use crate::change::{KEY, check_filled, member, unsupported, wrong_column};
 use crate::column_type::{is_json, json_text};
+use crate::dialect::Sql;
 use crate::record_file::Members;
 use crate::record_json::{Kind, kind, string};
 
@@ -26,6 +30,10 @@ pub(crate) const DEFINITIONS: &str = "duramen/tables";
 
 /// What a column that is declared `NOT NULL` is told for one.
 pub(crate) const NOT_NULL: &str = "it is NULL, and the column is declared NOT NULL";
+
+/// Bytes of the text of a type: one that is longer is of arrays too deep inside each other to be
+/// gone through.
+const TYPE_BYTES_MAX: usize = 128;
 
 /// Plans types, and nothing else.
 static TYPES: LazyLock<SessionState> = LazyLock::new(|| SessionStateBuilder::new().build());
@@ -49,11 +57,13 @@ pub(crate) struct DeclaredColumn {
 
 /// A definition as it is stored.
 #[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Stored {
     columns: Vec<StoredColumn>,
 }
 
 #[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct StoredColumn {
     name: String,
     #[serde(rename = "type")]
@@ -82,13 +92,34 @@ impl Definition {
 
     fn read(json: &str) -> Result<Self, String> {
         let stored: Stored = serde_json::from_str(json).map_err(|error| error.to_string())?;
-        let column = |stored: StoredColumn| -> Result<_, String> {
-            let StoredColumn { name, sql, not_null } = stored;
-            let column =
-                DeclaredColumn::new(name, sql).map_err(|error| error.message().to_owned())?;
-            Ok(Arc::new(DeclaredColumn { is_required: not_null, ..column }))
+        let mut definition = Self::default();
+        for StoredColumn { name, sql, not_null } in stored.columns {
+            let added = DeclaredColumn::new(name.clone(), sql).and_then(|column| {
+                definition.add(DeclaredColumn { is_required: not_null, ..column })
+            });
+            added.map_err(|error| format!("column {name:?}: {}", error.message()))?;
+        }
+        Ok(definition)
+    }
+
+    /// Adds a column behind those that there are; `Invalid` for one that cannot be declared.
+    pub(crate) fn add(&mut self, column: DeclaredColumn) -> Result<()> {
+        let name = &column.name;
+        check_filled(name)?;
+        let message = match name.as_str() {
+            KEY => format!("the column {KEY} has the keys of the records: leave it out"),
+            name if member(name) != name => {
+                format!("columns such as {name:?} come with the records: leave it out")
+            }
+            name if self.column(name).is_some() => {
+                format!("the column {name:?} is declared twice")
+            }
+            _ => {
+                self.columns.push(column.into());
+                return Ok(());
+            }
         };
-        Ok(Self { columns: stored.columns.into_iter().map(column).collect::<Result<_, _>>()? })
+        Err(Error::new(ErrorKind::Invalid, message))
     }
 
     /// The record that it is.
@@ -173,15 +204,47 @@ impl DeclaredColumn {
 
 /// What values of a type of SQL are read as.
 fn data_type(sql: &str) -> Result<DataType> {
-    let planned = TYPES.create_logical_expr(&format!("CAST(NULL AS {sql})"), &DFSchema::empty());
-    match planned {
-        Ok(Expr::Cast(cast)) if is_kept(cast.field.data_type()) => {
-            Ok(cast.field.data_type().clone())
-        }
-        _ => Err(unsupported(&format!(
-            "columns of the type {sql}: use TEXT, BOOLEAN, BIGINT or another integer, DOUBLE, \
-             DECIMAL(10, 2), DATE, TIME, TIMESTAMP, an array of one such as TEXT[], or JSON"
-        ))),
+    if is_type(sql)
+        && let Ok(Expr::Cast(cast)) =
+            TYPES.create_logical_expr(&format!("CAST(NULL AS {sql})"), &DFSchema::empty())
+        && is_kept(cast.field.data_type())
+    {
+        return Ok(cast.field.data_type().clone());
+    }
+    let shown: String = sql.chars().take(TYPE_BYTES_MAX).collect();
+    Err(unsupported(&format!(
+        "columns of the type {shown}: use TEXT, BOOLEAN, BIGINT or another integer, DOUBLE, \
+         DECIMAL(10, 2), DATE, TIME, TIMESTAMP, an array of one such as TEXT[], or JSON"
+    )))
+}
+
+/// Whether a text is a type and nothing else.
+fn is_type(sql: &str) -> bool {
+    let dialect = Sql::of(sql);
+    let parser = (sql.len() <= TYPE_BYTES_MAX).then(|| Parser::new(&dialect).try_with_sql(sql));
+    let Some(Ok(mut parser)) = parser else { return false };
+    parser.parse_data_type().is_ok_and(|of| is_in_range(&of))
+        && parser.peek_token_ref().token == Token::EOF
+}
+
+/// Whether a type has no more digits than there are: the planner would take it for another one.
+fn is_in_range(of: &SqlType) -> bool {
+    let digits_max = u64::from(DECIMAL256_MAX_PRECISION);
+    match of {
+        SqlType::Decimal(digits) | SqlType::Numeric(digits) | SqlType::Dec(digits) => match *digits
+        {
+            ExactNumberInfo::None => true,
+            ExactNumberInfo::Precision(all) => all <= digits_max,
+            ExactNumberInfo::PrecisionAndScale(all, scale) => {
+                all <= digits_max && scale.unsigned_abs() <= all
+            }
+        },
+        SqlType::Array(
+            ArrayElemTypeDef::AngleBracket(of)
+            | ArrayElemTypeDef::SquareBracket(of, _)
+            | ArrayElemTypeDef::Parenthesis(of),
+        ) => is_in_range(of),
+        _ => true,
     }
 }
 
@@ -195,5 +258,59 @@ fn is_kept(of: &DataType) -> bool {
         | DataType::Timestamp(..) => true,
         DataType::List(item) => is_kept(item.data_type()),
         other => other.is_numeric(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(json: &str) -> String {
+        Definition::read(json).map(|_| json.to_owned()).unwrap_err()
+    }
+
+    #[test]
+    fn definitions_that_are_none_are_refused() {
+        for (json, why) in [
+            ("", "EOF"),
+            ("5", "invalid type"),
+            ("{}", "missing field `columns`"),
+            (r#"{"columns":{}}"#, "invalid type: map"),
+            (r#"{"columns":[null]}"#, "invalid type: null"),
+            (r#"{"columns":[{"type":"TEXT"}]}"#, "missing field `name`"),
+            (r#"{"columns":[{"name":5,"type":"TEXT"}]}"#, "invalid type"),
+            (r#"{"columns":[{"name":"a"}]}"#, "missing field `type`"),
+            (r#"{"columns":[{"name":"a","type":"TEXT","not_null":1}]}"#, "expected a boolean"),
+            (r#"{"columns":[{"name":"a","type":"TEXT","notnull":true}]}"#, "field `notnull`"),
+            (r#"{"columns":[],"keys":"TEXT"}"#, "unknown field `keys`"),
+        ] {
+            assert!(refused(json).contains(why), "{json}: {}", refused(json));
+        }
+        let deep = format!("{{\"columns\":{}", "[".repeat(100_000));
+        assert!(refused(&deep).contains("invalid type: sequence"), "{}", refused(&deep));
+    }
+
+    #[test]
+    fn columns_that_cannot_be_declared_are_refused() {
+        let deep = format!("TEXT{}", "[]".repeat(100_000));
+        for (name, sql, why) in [
+            ("a", "", "column \"a\": this SQL is not supported: columns of the type"),
+            ("a", "TEXT)", "columns of the type TEXT)"),
+            ("a", "TEXT) --", "columns of the type TEXT) --"),
+            ("a", "DECIMAL(266, 2)", "columns of the type DECIMAL(266, 2)"),
+            ("a", "DECIMAL(10, 250)[]", "columns of the type DECIMAL(10, 250)[]"),
+            ("a", "TEXT'", "columns of the type TEXT'"),
+            ("a", &deep, "columns of the type TEXT[][]"),
+            ("b", "TEXT", "column \"b\": the column \"b\" is declared twice"),
+            ("_key", "TEXT", "the column _key has the keys of the records"),
+            ("_version", "BIGINT", "the column \"_version\" is the engine's"),
+            ("$._key", "TEXT", "columns such as \"$._key\" come with the records"),
+        ] {
+            let columns = [("b", "DECIMAL(76, 2)[]"), (name, sql)];
+            let columns =
+                columns.map(|(name, sql)| format!(r#"{{"name":"{name}","type":"{sql}"}}"#));
+            let json = format!(r#"{{"columns":[{}]}}"#, columns.join(","));
+            assert!(refused(&json).contains(why), "{name}: {}", refused(&json));
+        }
     }
 }

@@ -12,7 +12,7 @@ use duramen::{
 
 use super::definition::path;
 use super::insert::{self, Existing};
-use super::{KEY, Staged, check_filled, collection_name, member, unsupported};
+use super::{KEY, Staged, collection_name, unsupported};
 use crate::answer::Answer;
 use crate::declared::{DEFINITIONS, DeclaredColumn, Definition};
 use crate::record_json::RecordWriter;
@@ -194,9 +194,10 @@ impl New {
             }
             let is_required = new.take_options(column)?;
             if column.name.value != KEY {
-                let mut column = declared(column, &definition)?;
+                let (name, sql) = (column.name.value.clone(), column.data_type.to_string());
+                let mut column = DeclaredColumn::new(name, sql)?;
                 column.is_required = is_required;
-                definition.columns.push(column.into());
+                definition.add(column)?;
             }
         }
         for constraint in &table.constraints {
@@ -294,21 +295,6 @@ fn check_clauses(table: &CreateTable) -> Result<()> {
         ));
     }
     Ok(())
-}
-
-/// A column that is declared behind others.
-fn declared(column: &ColumnDef, before: &Definition) -> Result<DeclaredColumn> {
-    let name = &column.name.value;
-    check_filled(name)?;
-    if member(name) != name {
-        let message = format!("columns such as {name:?} come with the records: leave it out");
-        return Err(Error::new(ErrorKind::Invalid, message));
-    }
-    if before.column(name).is_some() {
-        let message = format!("the column {name:?} is declared twice");
-        return Err(Error::new(ErrorKind::Invalid, message));
-    }
-    DeclaredColumn::new(name.clone(), column.data_type.to_string())
 }
 
 /// The type of the keys that a column is declared with.
