@@ -128,7 +128,8 @@ impl Session {
             Statement::Insert(insert) => {
                 let returning = insert.returning.as_deref();
                 let table = insert::table(insert)?;
-                let rows = RowsOf { table, alias: None, returning, find: Self::target_to_fill };
+                let alias = insert::alias(insert);
+                let rows = RowsOf { table, alias, returning, find: Self::target_to_fill };
                 self.change_rows(&rows, places, &|target, transaction| {
                     insert::run(self, (insert, places), target, transaction)
                 })

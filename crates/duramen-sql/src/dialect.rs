@@ -7,7 +7,7 @@ use datafusion::sql::sqlparser::ast::{Expr, UnaryOperator};
 use datafusion::sql::sqlparser::dialect::{Dialect, GenericDialect};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
-use datafusion::sql::sqlparser::tokenizer::Token;
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 /// How closely `->` binds: less than `::` and `[`, more than all else. The parser lets them bind
 /// less than `=`, so that `a -> 'b' = 'c'` would look for what `'b' = 'c'` is called.
@@ -24,12 +24,29 @@ pub(crate) struct Sql {
     /// `CAST` and its like for arguments of a function, and parses it once more: without a bound
     /// that is twice as often for each of them inside each other.
     expressions: Cell<usize>,
+    /// Whether the table of an `INSERT` has another name behind `AS`. Where the parser looks for
+    /// one it takes any word that stands there.
+    has_insert_alias: Cell<bool>,
 }
 
 impl Sql {
     /// For one text.
     pub(crate) fn of(text: &str) -> Self {
-        Self { expressions: Cell::new(EXPRESSIONS_PER_BYTE.saturating_mul(text.len())) }
+        let expressions = Cell::new(EXPRESSIONS_PER_BYTE.saturating_mul(text.len()));
+        Self { expressions, has_insert_alias: Cell::default() }
+    }
+
+    /// Looks at the tokens that are to be parsed, which have no spaces, for what the parser has to
+    /// know before.
+    pub(crate) fn look_ahead(&self, tokens: &[TokenWithSpan]) {
+        let token = |at: usize| tokens.get(at).map(|token| &token.token);
+        let is = |at: usize, keyword: Keyword| matches!(token(at), Some(Token::Word(word)) if word.keyword == keyword);
+        let Some(into) = (0..tokens.len()).find(|at| is(*at, Keyword::INTO)) else { return };
+        let mut name = into + 1;
+        while token(name + 1) == Some(&Token::Period) {
+            name += 2;
+        }
+        self.has_insert_alias.set(is(name + 1, Keyword::AS));
     }
 }
 
@@ -78,6 +95,10 @@ impl Dialect for Sql {
     // What is selected without FROM may stand before ON CONFLICT.
     fn is_column_alias(&self, keyword: &Keyword, parser: &mut Parser<'_>) -> bool {
         *keyword != Keyword::ON && GenericDialect.is_column_alias(keyword, parser)
+    }
+
+    fn supports_insert_table_alias(&self) -> bool {
+        self.has_insert_alias.get()
     }
 
     fn is_delimited_identifier_start(&self, character: char) -> bool {

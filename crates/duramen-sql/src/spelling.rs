@@ -7,8 +7,8 @@ use std::str::Chars;
 
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, BinaryOperator, Expr, JoinOperator, LimitClause, Query, Select, SelectFlavor,
-    SelectItem, Subscript, TableFactor, TableWithJoins, Value, ValueWithSpan, VisitMut, VisitorMut,
-    WildcardAdditionalOptions,
+    SelectItem, SetExpr, Statement, Subscript, TableFactor, TableWithJoins, Value, ValueWithSpan,
+    VisitMut, VisitorMut, WildcardAdditionalOptions,
 };
 
 /// `FETCH FIRST` becomes `LIMIT`, `SEMI JOIN` is `LEFT SEMI JOIN`, `FROM t` is `SELECT * FROM t`,
@@ -16,6 +16,22 @@ use datafusion::sql::sqlparser::ast::{
 /// comparison with a regular expression.
 pub(crate) fn rewrite(parsed: &mut impl VisitMut) {
     let ControlFlow::Continue(()) = parsed.visit(&mut Speller);
+}
+
+/// A `WITH` before an `INSERT` becomes one of the query that it inserts.
+pub(crate) fn with_into_source(statement: &mut Statement) {
+    let Statement::Query(query) = statement else { return };
+    let SetExpr::Insert(Statement::Insert(insert)) = query.body.as_mut() else { return };
+    let Some(source) = &mut insert.source else { return };
+    let Some(with) = query.with.take() else { return };
+    match &mut source.with {
+        Some(own) => {
+            own.recursive |= with.recursive;
+            own.cte_tables.splice(0..0, with.cte_tables);
+        }
+        own => *own = Some(with),
+    }
+    *statement = Statement::Insert(insert.clone());
 }
 
 struct Speller;

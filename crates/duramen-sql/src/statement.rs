@@ -152,12 +152,14 @@ pub(crate) fn parse(sql: &str, values: &[Parameter]) -> Result<(Request, Places)
     let tokens = parameter::bind(tokens, values)?;
     let mut tokens = system_time::rewrite(tokens)?;
     function::rename(&mut tokens);
+    dialect.look_ahead(&tokens);
     let mut parser = Parser::new(&dialect).with_tokens_with_locations(tokens);
     if let Some(copy) = copy::parse(&mut parser).map_err(|error| wrong(&error, end))? {
         return Ok((Request::Copy(copy), places));
     }
     let mut statements = parser.parse_statements().map_err(|error| wrong(&error, end))?;
     for statement in &mut statements {
+        spelling::with_into_source(statement);
         distinct_from::regroup(statement);
         spelling::rewrite(statement);
         row_values::rewrite(statement);

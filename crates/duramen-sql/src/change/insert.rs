@@ -1,8 +1,8 @@
 //! `INSERT`: records that were not there.
 
 use datafusion::sql::sqlparser::ast::{
-    ConflictTarget, DoUpdate, Insert, ObjectName, OnConflictAction, OnInsert, Query, SetExpr,
-    SqliteOnConflict, TableObject,
+    ConflictTarget, DoUpdate, Ident, Insert, ObjectName, OnConflictAction, OnInsert, Query,
+    SetExpr, SqliteOnConflict, TableObject,
 };
 use duramen::{Error, ErrorKind, Key, Result, Transaction};
 
@@ -28,6 +28,11 @@ pub(super) fn table(insert: &Insert) -> Result<&ObjectName> {
         TableObject::TableName(name) => Ok(name),
         _ => Err(unsupported("INSERT into what is no collection")),
     }
+}
+
+/// What the table is called in the statement, if that is not its name.
+pub(super) fn alias(insert: &Insert) -> Option<&Ident> {
+    insert.table_alias.as_ref().map(|named| &named.alias)
 }
 
 pub(super) fn run(

@@ -15,7 +15,7 @@ use datafusion::sql::sqlparser::ast::{
 use duramen::{Collection, CommitOptions, Database, Error, ErrorKind, Key, Result, Transaction};
 
 use super::update::{self, Source};
-use super::{KEY, OWN, Staged, Target, quoted};
+use super::{KEY, OWN, Staged, Target, insert, quoted};
 use crate::column_type::{ColumnType, TableColumn, TableColumns};
 use crate::failure::nearest;
 use crate::session::{self, Session};
@@ -124,10 +124,14 @@ fn statement(upsert: Upsert<'_>, proposed: &TableColumns, places: &Places) -> Re
     let columns = columns.collect::<Vec<_>>().join(", ");
     let assignments = set.assignments.iter().map(ToString::to_string);
     let assignments = assignments.collect::<Vec<_>>().join(", ");
-    let (table, from, key) = (&upsert.insert.table, quoted(PROPOSED), quoted(&own(KEY)));
+    let (name, from, key) = (&upsert.insert.table, quoted(PROPOSED), quoted(&own(KEY)));
+    let (table, named) = match insert::alias(upsert.insert) {
+        Some(alias) => (alias.to_string(), format!("{name} AS {alias}")),
+        None => (name.to_string(), name.to_string()),
+    };
     let selection = set.selection.map_or_else(String::new, |asked| format!(" AND ({asked})"));
     let sql = format!(
-        "UPDATE {table} SET {assignments} FROM (SELECT {columns} FROM {from}) AS {from} \
+        "UPDATE {named} SET {assignments} FROM (SELECT {columns} FROM {from}) AS {from} \
          WHERE {table}.{KEY} = {from}.{key}{selection}"
     );
     match statement::parse(&sql, &[])?.0 {
