@@ -112,6 +112,12 @@ impl Session {
                 );
                 return Err(unsupported(&what));
             }
+            // What was declared of the values before is not, of these.
+            let declared_before =
+                |index: &&IndexDefinition| index.is_unique && !indexes.contains(index);
+            for index in known.iter().filter(declared_before) {
+                deleted.drop_index(&index.name)?;
+            }
             transaction.put(name, b"{}")?;
             Made::Again
         } else {
