@@ -66,14 +66,14 @@ pub enum WatchFrom {
     #[default]
     Now,
     /// With the first commit. A document that dropped old revisions is new in the first that it
-    /// kept.
+    /// kept, of which the events [say so](Event::is_first_kept).
     Beginning,
     /// Where a feed goes on that was read up to there.
     Token(ResumeToken),
     /// After a commit of this database, whichever has this number now.
     After(CommitSequence),
     /// With the first commit at this time or after it. Of a document that dropped old revisions
-    /// that may be the first that it kept, in which it is new.
+    /// that may be the first that it kept, in which it is new, as at the beginning.
     Time(Micros),
 }
 

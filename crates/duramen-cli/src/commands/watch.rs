@@ -30,7 +30,8 @@ changed, in the order of the commits, beside a process that may be writing. Ctrl
 tells the --from to go on with, which is also the \"token\" of the last line. A line has the value
 before and after of a record, and of an updated document the JSON Patch (RFC 6902). With --path
 all of this is of the value there: a record that goes on without it is a \"delete\" with the version
-of the record.";
+of the record. A line with \"first_kept\" is of the first revision that is kept where earlier ones
+were dropped: what it tells as an \"insert\" may have been there before.";
 
 /// How often it looks whether it is to stop.
 const STEP: Duration = Duration::from_millis(100);
@@ -170,6 +171,8 @@ struct Line<'a> {
     patch: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     purged: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    first_kept: bool,
 }
 
 impl<'a> Line<'a> {
@@ -191,6 +194,7 @@ impl<'a> Line<'a> {
             new: json(event.new).map_err(io::Error::from)?,
             patch: json(event.patch).map_err(io::Error::from)?,
             purged: event.is_purged,
+            first_kept: event.is_first_kept,
         })
     }
 }

@@ -105,7 +105,9 @@ impl Batch {
         let sides = (before, at(revision)?);
         let facts = (document, revision, row.timestamp);
         self.tell(row);
-        TreeEvents::new(Arc::clone(&self.filter), facts, sides, keys).map(Some)
+        let mut events = TreeEvents::new(Arc::clone(&self.filter), facts, sides, keys)?;
+        events.is_first_kept = is_first && first.0 > 1;
+        Ok(Some(events))
     }
 
     /// Takes over what the commit says of itself.

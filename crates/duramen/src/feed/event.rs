@@ -50,6 +50,9 @@ pub struct Event {
     pub patch: Option<String>,
     /// Whether what the record was, or is, was [purged](crate::Document::purge) since.
     pub is_purged: bool,
+    /// Whether this is the first revision that the document keeps of a history that was dropped up
+    /// to there: what is told as inserted may have been there before.
+    pub is_first_kept: bool,
 }
 
 /// The events of one tree in one commit.
@@ -62,6 +65,8 @@ pub(super) struct TreeEvents {
     /// The revision before, if there was something.
     pub(super) before: Option<Snapshot>,
     pub(super) after: Option<Snapshot>,
+    /// Whether what was before was dropped.
+    pub(super) is_first_kept: bool,
     source: Source,
 }
 
@@ -87,7 +92,8 @@ impl TreeEvents {
             None if filter.keys == KeyFilter::All => Source::Document,
             None => Source::End,
         };
-        Ok(Self { filter, document, revision, timestamp, before, after, source })
+        let is_first_kept = false;
+        Ok(Self { filter, document, revision, timestamp, before, after, is_first_kept, source })
     }
 
     pub(super) fn step(&mut self) -> Result<Option<Event>> {
@@ -125,6 +131,7 @@ impl TreeEvents {
             new: None,
             patch: None,
             is_purged: false,
+            is_first_kept: self.is_first_kept,
         }
     }
 

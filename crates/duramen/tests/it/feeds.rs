@@ -120,6 +120,7 @@ fn bare(name: &str, entry: &LogEntry, operation: Operation) -> Event {
         new: None,
         patch: None,
         is_purged: false,
+        is_first_kept: false,
     }
 }
 
@@ -460,6 +461,31 @@ fn what_retention_dropped_is_an_error_that_tells_where_the_feed_can_go_on() {
             .collect();
         assert_eq!(values, [(5, Operation::Insert, "5"), (6, Operation::Update, "6")]);
     }
+}
+
+/// What the first kept revision has was once told as what its commit had brought.
+#[test]
+fn what_may_have_been_there_before_the_history_begins_is_marked() {
+    let db = Database::memory().unwrap();
+    let records = db.create_collection("c", KeyKind::Text).unwrap();
+    for (key, value) in [("a", 1), ("b", 1), ("a", 2), ("d", 1)] {
+        records.put(key, format!(r#"{{"n":{value}}}"#), &how()).unwrap();
+    }
+    let marked = |options: &WatchOptions| -> Vec<(u64, Option<Key>, bool)> {
+        let told = drain(&mut db.watch(options).unwrap());
+        told.into_iter().map(|(_, e)| (e.revision.0, e.key, e.is_first_kept)).collect()
+    };
+    let key = |text: &str| Some(Key::Text(text.to_owned()));
+    let all = WatchOptions { from: WatchFrom::Beginning, ..Default::default() };
+    // A first revision that nothing was before is the one that inserts.
+    assert!(marked(&all).iter().all(|(.., is_first_kept)| !is_first_kept));
+
+    records.document().retain(Retention::Last(2), &how()).unwrap();
+    db.compact(&mut |_, _| ControlFlow::Continue(())).unwrap();
+    let rest = (4, key("d"), false);
+    assert_eq!(marked(&all), [(3, key("a"), true), (3, key("b"), true), rest]);
+    let one = WatchOptions { keys: KeyFilter::Key(Key::Text("b".to_owned())), ..all };
+    assert_eq!(marked(&one), [(3, key("b"), true)]);
 }
 
 #[test]
