@@ -10,6 +10,7 @@ use jiff::{Timestamp, Zoned};
 
 use crate::content_hash::ContentHash;
 use crate::error::{Error, ErrorKind, Result};
+use crate::node::NodeId;
 use crate::revision::{CommitSequence, Micros, Revision};
 use crate::snapshot::Snapshot;
 use crate::target::Target;
@@ -17,6 +18,7 @@ use crate::tree::Tree;
 use crate::tree::changes::{ChangeSearch, Scope};
 use crate::tree::data::node;
 use crate::tree::history::short;
+use crate::tree::records::version_path;
 use crate::tree::schema::ROOT;
 
 /// Which revisions to list.
@@ -129,7 +131,8 @@ pub struct LogEntry {
     pub author: Option<String>,
     /// Why.
     pub message: Option<String>,
-    /// How many nodes of earlier revisions it changed; new elements are not counted.
+    /// How many nodes of earlier revisions it changed; new elements are not counted, nor the
+    /// versions of records.
     pub changes: u64,
     /// Whether the document was deleted in it.
     pub deleted: bool,
@@ -219,10 +222,17 @@ impl Log {
             sequence: row.sequence,
             author: row.author.map(Into::into),
             message: row.message.map(Into::into),
-            changes: changed.len() as u64,
+            changes: self.count(&changed),
             deleted,
             hash: hash.transpose()?,
         }))
+    }
+
+    /// How many of the nodes that a revision lists have a place in the document: what counts the
+    /// versions of a collection's records has none.
+    fn count(&self, changed: &[NodeId]) -> u64 {
+        let version = version_path(&self.tree.data.read().schema);
+        changed.iter().filter(|node| Some(node.path()) != version).count() as u64
     }
 }
 

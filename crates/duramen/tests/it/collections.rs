@@ -8,7 +8,7 @@ use std::sync::Arc;
 use duramen::io::{Device, MemoryDevice};
 use duramen::{
     Collection, ColumnValue, CommitOptions, Database, DocumentOptions, ErrorKind, Key, KeyKind,
-    Options, Record, Revision, ScanOptions,
+    LogQuery, Options, Record, Revision, ScanOptions,
 };
 
 fn options() -> Options {
@@ -549,6 +549,29 @@ fn a_scan_beside_writers_and_checkpoints_finds_every_record_of_its_revision() {
             }
         }
     });
+}
+
+/// The versions of the records were counted too, of which no diff tells.
+#[test]
+fn the_log_counts_the_changes_that_a_diff_tells() {
+    let db = Database::memory().unwrap();
+    let collection = db.create_collection("c", KeyKind::U64).unwrap();
+    for json in [r#"{"n":1,"m":1}"#, r#"{"n":2,"m":1}"#, r#"{"n":3,"m":2}"#] {
+        collection.put(1_u64, json, &how()).unwrap();
+    }
+    let document = collection.document();
+    let told = |revision: u64| {
+        let diff = document.diff(Revision(revision - 1), Revision(revision)).unwrap();
+        diff.changes.len() as u64
+    };
+    let logged = || -> Vec<u64> {
+        let query = LogQuery { limit: Some(2), ..LogQuery::default() };
+        document.log(&query).unwrap().map(|entry| entry.unwrap().changes).collect()
+    };
+    assert_eq!(logged(), [told(3), told(2)]);
+    assert_eq!(logged(), [2, 1]);
+    db.checkpoint().unwrap();
+    assert_eq!(logged(), [2, 1]);
 }
 
 #[test]
