@@ -37,8 +37,8 @@ Otherwise records are committed 10,000 at a time, fewer where these have more th
 file is looked through before anything of it is saved: if a line is wrong that is told, and the
 collection stays as it is. What comes by a pipe cannot be read twice: there the records of the
 commits before the one with the wrong line are in. When an import ends before the file does it says
-how many are in, and to import the file again does no harm. Of a key that comes twice the last
-record counts.";
+how many are in, if there are any. To go on import all of the file again: a record that is in
+already stays as it is. Of a key that comes twice the last record counts.";
 
 /// Records of one commit.
 const BATCH_RECORDS: usize = 10_000;
@@ -180,7 +180,9 @@ impl Import {
         let mut imported = 0;
         let result = self.put_batches(writing, interruption, &mut imported);
         if result.is_err() && imported > 0 {
-            eprintln!("{imported} records are in; to import the file again does no harm");
+            eprintln!(
+                "{imported} records are in; to go on import all of it again: these stay as they are"
+            );
         }
         result.map(|()| imported)
     }
