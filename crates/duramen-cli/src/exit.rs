@@ -160,12 +160,16 @@ pub(crate) fn refuse(error: &clap::Error, json: bool) -> u8 {
 /// is an option that there is not.
 fn is_wrong_value(error: &clap::Error) -> bool {
     use clap::error::{ContextKind, ContextValue, ErrorKind};
-    let value = match error.get(ContextKind::InvalidValue) {
-        Some(ContextValue::String(value)) => value.as_str(),
-        _ => "",
+    let Some(ContextValue::String(value)) = error.get(ContextKind::InvalidValue) else {
+        return false;
     };
-    let kinds = [ErrorKind::ValueValidation, ErrorKind::InvalidValue];
-    kinds.contains(&error.kind()) && !value.is_empty() && !value.starts_with("--")
+    let is_given = match error.kind() {
+        ErrorKind::ValueValidation => true,
+        // An empty one stands for one that is missing.
+        ErrorKind::InvalidValue => !value.is_empty(),
+        _ => false,
+    };
+    is_given && !value.starts_with("--")
 }
 
 /// What is wrong with the command line, as clap tells it.

@@ -41,6 +41,11 @@ pub(super) fn read(text: &str) -> Result<Filter> {
             format!("a filter has {} bytes; at most {FILTER_BYTES_MAX} can be", text.len());
         return Err(Error::new(ErrorKind::Invalid, message));
     }
+    if text.trim().is_empty() {
+        let message = "the filter is empty: write what has to be true of a record, such as score > \
+                       3, or give none for all records";
+        return Err(Error::new(ErrorKind::Invalid, message));
+    }
     let mut parser = Parser { rest: text, depth: 0 };
     let filter = parser.whole().map(Filter::read).map_err(|fault| {
         let read = text.get(..text.len().saturating_sub(fault.rest)).unwrap_or(text);
