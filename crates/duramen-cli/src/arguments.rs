@@ -113,6 +113,11 @@ pub(crate) enum Command {
 }
 
 impl Command {
+    /// Whether it makes files elsewhere than in a database that is open for writing.
+    pub(crate) fn makes_files(&self) -> bool {
+        matches!(self, Self::Backup(_) | Self::Restore(_) | Self::Load(_) | Self::Repair(_))
+    }
+
     pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
         match self {
             Self::Init(command) => command.run(session, output),

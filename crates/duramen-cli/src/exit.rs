@@ -28,6 +28,8 @@ pub(crate) enum Failure {
     Usage(String),
     /// Standard output takes no more.
     Output(io::Error),
+    /// The same, of a command that may have changed something.
+    Untold(io::Error),
     /// The user pressed Ctrl-C; the text says what is safe.
     Interrupted(String),
 }
@@ -45,10 +47,18 @@ impl From<io::Error> for Failure {
 }
 
 impl Failure {
+    /// Of a command that writes: what it did before it could not tell of it is not undone.
+    pub(crate) fn after_writing(self) -> Self {
+        match self {
+            Self::Output(error) => Self::Untold(error),
+            failure => failure,
+        }
+    }
+
     /// Whether whoever read the output went away, as `head` does when it has enough.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         let cause = match self {
-            Self::Output(error) => Some(error),
+            Self::Output(error) | Self::Untold(error) => Some(error),
             Self::Engine(error) => error.source().and_then(|source| source.downcast_ref()),
             Self::Usage(_) | Self::Interrupted(_) => None,
         };
@@ -59,7 +69,7 @@ impl Failure {
         match self {
             Self::Engine(error) => code_of(error.kind()),
             Self::Usage(_) => 2,
-            Self::Output(error) => code_of(output_kind(error)),
+            Self::Output(error) | Self::Untold(error) => code_of(output_kind(error)),
             Self::Interrupted(_) => 130,
         }
     }
@@ -70,6 +80,13 @@ impl Failure {
             Self::Usage(message) => ("Usage", message.clone()),
             Self::Output(error) => {
                 (output_kind(error).name(), format!("cannot write to standard output: {error}"))
+            }
+            Self::Untold(error) => {
+                let message = format!(
+                    "cannot write to standard output: {error}; what was changed is saved all the \
+                     same: look at it before you repeat the command"
+                );
+                (output_kind(error).name(), message)
             }
             Self::Interrupted(message) => ("Interrupted", message.clone()),
         };
@@ -140,9 +157,11 @@ pub(crate) fn report(failure: &Failure, json: bool) -> u8 {
 /// Prints the help that was asked for, or what is wrong with the command line.
 pub(crate) fn refuse(error: &clap::Error, json: bool) -> u8 {
     if !error.use_stderr() {
-        // Nobody is left to be told when even this cannot be printed.
-        let _ = error.print();
-        return 0;
+        let failure = match error.print() {
+            Ok(()) => return 0,
+            Err(error) => Failure::Output(error),
+        };
+        return if failure.is_broken_pipe() { 0 } else { report(&failure, json) };
     }
     if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         let _ = error.print();

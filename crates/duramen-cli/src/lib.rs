@@ -48,7 +48,10 @@ pub fn main() -> ExitCode {
     let session = Session::default();
     let result = arguments.command.run(&session, &mut output);
     session.end(&result);
-    exit::finish(result.and_then(|success| output.flush().map(|()| success)), arguments.json)
+    let told = session.told(result.and_then(|success| output.flush().map(|()| success)));
+    let makes_files = arguments.command.makes_files();
+    let told = if makes_files { told.map_err(Failure::after_writing) } else { told };
+    exit::finish(told, arguments.json)
 }
 
 /// Prints no panic of a thread of queries, which becomes the error of the query.

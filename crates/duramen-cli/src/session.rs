@@ -1,11 +1,12 @@
 //! The database that the commands of a shell share; on the command line each command opens its own.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 
 use duramen::{Database, Options};
 
 use crate::Result;
+use crate::exit::Failure;
 
 /// What one command leaves open for the next.
 #[derive(Debug, Default)]
@@ -13,6 +14,8 @@ pub(crate) struct Session {
     shared: Option<Shared>,
     /// The database that the command which runs has made, and its folder.
     made: RefCell<Option<(PathBuf, Database)>>,
+    /// Whether a command has opened a database for writing.
+    has_written: Cell<bool>,
 }
 
 #[derive(Debug)]
@@ -30,7 +33,7 @@ impl Session {
         let reader = open_for_reading(folder)?;
         let folder = folder.to_path_buf();
         let shared = Some(Shared { folder, reader, writer: RefCell::default() });
-        Ok(Self { shared, made: RefCell::default() })
+        Ok(Self { shared, ..Self::default() })
     }
 
     /// The database in `folder` for reading, in its newest state.
@@ -54,11 +57,18 @@ impl Session {
         }
         let opened = Database::open(folder, options)?;
         *writer = Some(opened.clone());
+        self.has_written.set(true);
         Ok(opened)
+    }
+
+    /// How commands ended: if they may have changed something that could not be told, that is.
+    pub(crate) fn told<T>(&self, result: Result<T>) -> Result<T> {
+        if self.has_written.get() { result.map_err(Failure::after_writing) } else { result }
     }
 
     fn open_or_make(&self, folder: &Path, options: Options) -> Result<Database> {
         let database = Database::open(folder, options)?;
+        self.has_written.set(true);
         if database.was_created() {
             self.made.replace(Some((folder.to_path_buf(), database.clone())));
         }

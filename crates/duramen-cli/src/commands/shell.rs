@@ -62,7 +62,13 @@ enum Obeyed {
 impl Shell {
     pub(crate) fn run(&self, _session: &Session, output: &mut Output) -> Result<Success> {
         let setting = Rc::new(Setting::open(self.database.folder())?);
-        let mut lines = Lines::open(Completion::new(Rc::clone(&setting)))?;
+        let ended = Self::obey_all(&setting, output);
+        setting.session.told(ended)
+    }
+
+    /// Does what the lines say, up to the last one.
+    fn obey_all(setting: &Rc<Setting>, output: &mut Output) -> Result<Success> {
+        let mut lines = Lines::open(Completion::new(Rc::clone(setting)))?;
         let interruption = lines.is_terminal().then(Interruption::watch).transpose()?;
         let mut failed = 0;
         loop {
@@ -72,7 +78,7 @@ impl Shell {
                 Read::Cancelled => continue,
                 Read::End => break,
             };
-            let obeyed = obey(&setting, &line, (output, interruption.as_ref()));
+            let obeyed = obey(setting, &line, (output, interruption.as_ref()));
             if lines.is_terminal() {
                 setting.session.release();
             }

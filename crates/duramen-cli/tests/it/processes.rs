@@ -234,6 +234,38 @@ fn reader_that_goes_away_ends_the_command_quietly() {
     assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""));
 }
 
+/// What was saved was once told as if it had failed.
+#[test]
+fn a_change_that_cannot_be_told_is_said_to_be_saved() {
+    let full = || std::fs::File::options().write(true).open("/dev/full");
+    // Not every system has one.
+    if full().is_err() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("one.json"), "1").unwrap();
+    let told = |arguments: &[&str]| {
+        let ended = duramen(folder.path(), arguments).stdout(full().unwrap()).output().unwrap();
+        let said = text(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(15), "{arguments:?}: {said}");
+        assert!(said.contains("cannot write to standard output"), "{said}");
+        said.contains("what was changed is saved all the same")
+    };
+    assert!(told(&["init", "db"]));
+    assert!(told(&["put", "db", "doc", "one.json"]));
+    assert!(told(&["backup", "db", "backups"]));
+    assert!(told(&["restore", "backups", "restored"]));
+    let mut shell = duramen(folder.path(), &["shell", "db"]);
+    let shell = shell.stdin(Stdio::piped()).stdout(full().unwrap()).stderr(Stdio::piped());
+    let mut child = shell.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"set doc '' 2\n").unwrap();
+    let said = text(&child.wait_with_output().unwrap().stderr);
+    assert!(said.contains("what was changed is saved all the same"), "{said}");
+    assert!(!told(&["get", "db", "doc"]));
+    assert!(!told(&["--help"]));
+    assert_eq!(text(&run(folder.path(), &["get", "restored", "doc"]).stdout), "1\n");
+}
+
 #[test]
 fn interrupted_load_of_a_long_text_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
