@@ -155,7 +155,7 @@ struct SeriesAt {
 /// When.
 #[derive(Debug, Args)]
 struct SeriesMoment {
-    /// As of this commit, such as c1042, or time
+    /// As of this commit, such as c1042 or 1042, or time
     #[arg(long, value_name = "COMMIT|TIME", value_parser = parse_moment)]
     at: Option<When>,
 }

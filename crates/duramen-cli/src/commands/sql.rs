@@ -44,7 +44,8 @@ of mixed type are JSON text. FOR SYSTEM_TIME AS OF takes a revision, or a time o
 SHOW TABLES lists the tables, SHOW FUNCTIONS what can be called, information_schema all of it.
 
 INSERT, UPDATE and DELETE change the records of a collection, each in one commit, and answer with
-how many there were and in which revision. Only for them the database is opened for writing.
+how many there were and in which revision. Only for them, COPY .. FROM, CREATE and DROP the database
+is opened for writing; CREATE TABLE makes one that is missing.
 
 Without a query it asks for one after the other: each ends with ; and may have several lines. The
 tab key completes names and words, Ctrl-C ends a query, \\d lists the tables, \\? tells the rest.

@@ -22,6 +22,7 @@ Examples:
   duramen records query shop.duramen players 'address.city prefix \"U\"' --select name,address.city
   duramen records query shop.duramen players 'team is missing or team is null' --count
   duramen records query shop.duramen players --group world --at 2024-05-01
+  duramen records query shop.duramen players 'score > 3' --order score --explain
   duramen records query shop.duramen players --order score:desc --page-size 20
   duramen records query shop.duramen players --order score:desc --page-size 20 --page CURSOR
 

@@ -15,6 +15,7 @@ const EXAMPLES: &str = "\
 Examples:
   duramen series range plant.duramen boiler/7/temp --from 2024-05-01 --to 2024-05-02
   duramen series range plant.duramen boiler/7/temp --reverse --limit 10
+  duramen series range plant.duramen boiler/7/temp --cursor CURSOR --limit 10
   duramen series range plant.duramen boiler/7/temp --at c1042 --json
   duramen series range plant.duramen boiler/7/temp --at 2024-05-01T12:30:00Z
 
