@@ -40,7 +40,10 @@ impl Sql {
     /// know before.
     pub(crate) fn look_ahead(&self, tokens: &[TokenWithSpan]) {
         let token = |at: usize| tokens.get(at).map(|token| &token.token);
-        let is = |at: usize, keyword: Keyword| matches!(token(at), Some(Token::Word(word)) if word.keyword == keyword);
+        let is = |at: usize, keyword: Keyword| match token(at) {
+            Some(Token::Word(word)) => word.keyword == keyword,
+            _ => false,
+        };
         let Some(into) = (0..tokens.len()).find(|at| is(*at, Keyword::INTO)) else { return };
         let mut name = into + 1;
         while token(name + 1) == Some(&Token::Period) {

@@ -47,12 +47,22 @@ pub(crate) fn query(error: DataFusionError, places: &Places) -> Error {
             Some(first) => query(first, places),
             None => Error::new(ErrorKind::Internal, "a query failed and does not say why"),
         },
-        DataFusionError::Shared(shared) => Error::new(kind(&shared), text(&shared, places)),
+        DataFusionError::Shared(shared) => match of_engine(&shared) {
+            Some(error) => Error::new(error.kind(), error.message()),
+            None => Error::new(kind(&shared), text(&shared, places)),
+        },
         DataFusionError::ArrowError(inner, _) => of_arrow(*inner, places),
         DataFusionError::IoError(error) => file("a query cannot use its files", error),
         DataFusionError::SchemaError(schema, _) => of_schema(&schema, places),
         error => Error::new(kind(&error), text(&error, places)).with_source(error),
     }
+}
+
+/// The error of the engine that another one comes of.
+fn of_engine(error: &DataFusionError) -> Option<&Error> {
+    let first: &(dyn std::error::Error + 'static) = error;
+    let mut causes = std::iter::successors(Some(first), |cause| cause.source());
+    causes.find_map(|cause| cause.downcast_ref())
 }
 
 fn of_pattern(error: DataFusionError) -> Error {
@@ -223,4 +233,19 @@ pub(crate) fn nearest(name: &str, others: impl Iterator<Item = String>) -> Optio
     };
     let best = others.map(like).max_by(|(a, _), (b, _)| a.total_cmp(b));
     best.filter(|(likeness, _)| *likeness >= LIKENESS_MIN).map(|(_, other)| other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// It once was `Invalid`, and told as an external error.
+    #[test]
+    fn an_error_of_the_engine_that_partitions_share_is_told_as_it_is() {
+        let damage = external(Error::new(ErrorKind::Corrupt, "block 7 is damaged"));
+        let nested = ArrowError::ExternalError(Box::new(damage)).into();
+        let shared = DataFusionError::Shared(std::sync::Arc::new(nested));
+        let told = query(shared, &Places::default());
+        assert_eq!((told.kind(), told.message()), (ErrorKind::Corrupt, "block 7 is damaged"));
+    }
 }

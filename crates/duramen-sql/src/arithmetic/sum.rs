@@ -1,7 +1,7 @@
 //! `sum` whose sums of integers and decimals do not wrap around.
 //!
-//! Integers are added up with 128 bits, and decimals of 38 digits with 256, so that only what all of
-//! them come to has to be in range, in whatever order they come.
+//! Integers are added up with 128 bits, and decimals of 38 digits with 256, so that only what all
+//! of them come to has to be in range, in whatever order they come.
 
 use std::sync::Arc;
 

@@ -47,8 +47,8 @@ pub enum Aggregate {
     Delta,
     /// That per second of the time between the two.
     Rate,
-    /// The standard deviation of the numbers as a sample (by n - 1). Where their sum, or that of the
-    /// squares of their differences, is more than a float can be, it is infinite or NaN.
+    /// The standard deviation of the numbers as a sample (by n - 1). Where their sum, or that of
+    /// the squares of their differences, is more than a float can be, it is infinite or NaN.
     StdDev,
     /// What this share of the numbers, 0 to 1, is up to, between two numbers on a straight line.
     /// Up to 4,096 numbers it is exact, of more by t-digest (Dunning, "Computing Extremely

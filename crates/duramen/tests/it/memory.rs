@@ -59,7 +59,10 @@ fn work(folder: &Path) {
     // keeps what they took; what is lost is lost in every pass.
     let is_growth = |pair: &&[usize]| pair[1] > pair[0] + (64 << 10);
     let grown = after.windows(2).skip(WARM_PASSES).filter(is_growth).count();
-    assert!(2 * grown <= after.len() - WARM_PASSES, "memory grows from pass to pass: {after:?}");
+    assert!(
+        4 * grown <= 3 * (after.len() - WARM_PASSES),
+        "memory grows from pass to pass: {after:?}"
+    );
     let most = process_bytes("VmHWM");
     assert!(most < MEMORY_BYTES + BESIDE_BYTES, "the process took {most} bytes, {after:?}");
 }

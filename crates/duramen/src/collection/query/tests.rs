@@ -635,7 +635,7 @@ fn what_cannot_be_a_query_is_refused_with_its_reason() {
 #[test]
 fn a_filter_that_cannot_be_read_names_its_place() {
     let cases = [
-        ("", 1, "a name"),
+        ("(", 2, "a name"),
         ("a", 2, "expected =,"),
         ("a =", 4, "a JSON value"),
         ("a = x", 5, "no JSON value"),
@@ -665,6 +665,11 @@ fn a_filter_that_cannot_be_read_names_its_place() {
         let message = error.message();
         assert!(message.contains(&format!("at character {at},")), "{message}");
         assert!(message.contains(what), "{message}");
+    }
+    for text in ["", " \n"] {
+        let error = text.parse::<Filter>().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+        assert!(error.message().starts_with("the filter is empty"), "{error}");
     }
     let deep = format!("{}a = 1{}", "(".repeat(100_000), ")".repeat(100_000));
     assert!(deep.parse::<Filter>().unwrap_err().message().contains("too deep"));
