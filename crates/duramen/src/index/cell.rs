@@ -50,6 +50,13 @@ pub(crate) fn group(entry: &[u8]) -> &[u8] {
     entry.split_last_chunk::<REVISION_BYTES>().map_or(entry, |(group, _)| group)
 }
 
+/// Whether two entries are of the same key and record. Most that are not differ in the record.
+#[inline]
+pub(crate) fn is_same_group(a: &[u8], b: &[u8]) -> bool {
+    let (a, b) = (split(group(a)), split(group(b)));
+    a.1 == b.1 && a.0 == b.0
+}
+
 /// The revision of an entry.
 pub(crate) fn revision(entry: &[u8]) -> u32 {
     entry.last_chunk().map_or(0, |bytes| !u32::from_be_bytes(*bytes))

@@ -78,16 +78,34 @@ impl Level {
         self.entries.get(self.found?)
     }
 
+    /// What follows it so many entries later, in order or in the reverse, if that is at hand.
+    #[inline]
+    pub(super) fn following(&self, count: usize, is_reverse: bool) -> Option<(&[u8], bool)> {
+        let found = self.found?;
+        self.entries.get(if is_reverse { found.checked_sub(count)? } else { found + count })
+    }
+
+    /// Goes to what follows it so many entries later, which is at hand.
+    pub(super) fn pass(&mut self, count: usize, is_reverse: bool) {
+        let Some(found) = &mut self.found else { return };
+        if is_reverse {
+            *found -= count;
+            self.index -= count;
+        } else {
+            *found += count;
+            self.index += count;
+        }
+    }
+
     /// Whether there is surely no other entry of the group of one, the last before the place that
     /// was looked for in all levels.
     pub(super) fn has_no_other(&self, entry: &[u8]) -> bool {
         let Some((last, _)) = self.found() else { return true };
-        let is_of_group = |other| cell::group(other) == cell::group(entry);
         if last != entry {
-            return !is_of_group(last);
+            return !cell::is_same_group(last, entry);
         }
         match self.index.checked_sub(2).and_then(|before| self.entries.get(before)) {
-            Some((before, _)) => !is_of_group(before),
+            Some((before, _)) => !cell::is_same_group(before, entry),
             // The cell before may end with one.
             None => self.cells.is_none(),
         }

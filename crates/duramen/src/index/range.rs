@@ -104,9 +104,11 @@ impl IndexRange {
 
     fn read(&mut self, limit: usize, found: &mut dyn FnMut(&[u8], u64)) -> Result<()> {
         self.levels.open((&self.index, &self.tree), self.revision)?;
-        for _ in 0..limit {
-            if !self.walk.next(&mut self.levels, self.revision, found)? {
-                break;
+        let mut left = limit;
+        while left > 0 {
+            match self.walk.next(&mut self.levels, (self.revision, left), found)? {
+                0 => break,
+                more => left -= more,
             }
         }
         Ok(())
@@ -147,48 +149,100 @@ impl Walk {
         Self { low, high, is_reverse, visited: 0 }
     }
 
-    /// Hands over the next key that a record has at a revision, and its ordinal; false at the end.
+    /// Hands over the next keys that records have at a revision, and their ordinals: one, and as
+    /// many behind it as are found with it, at most so many. How many; none at the end.
     pub(super) fn next(
         &mut self,
         levels: &mut Levels,
-        revision: u32,
+        (revision, most): (u32, usize),
         found: &mut dyn FnMut(&[u8], u64),
-    ) -> Result<bool> {
+    ) -> Result<usize> {
         loop {
             if self.is_reverse {
                 levels.find(&self.high, true)?;
             } else {
                 levels.go_on(&self.low)?;
             }
-            let Some((entry, begins)) = levels.found(self.is_reverse) else { return Ok(false) };
+            let Some(nearest) = levels.nearest(self.is_reverse) else { return Ok(0) };
+            let Some((entry, begins)) = nearest.level.found() else { return Ok(0) };
             let is_left = if self.is_reverse { *entry >= *self.low } else { *entry < *self.high };
             if !is_left {
-                return Ok(false);
+                return Ok(0);
             }
             self.visited += 1;
+            // Its oldest entry is what a reverse walk finds first, and most often the only one.
+            let is_only =
+                !self.is_reverse || levels.opened.iter().all(|level| level.has_no_other(entry));
             let is_there = if self.is_reverse {
                 self.high.clear();
                 self.high.extend_from_slice(cell::group(entry));
-                // Its oldest entry is what was found first, and most often the only one.
-                let is_only = levels.opened.iter().all(|level| level.has_no_other(entry));
                 self.visited += u64::from(cell::revision(entry) <= revision);
-                cell::revision(entry) <= revision
-                    && if is_only { begins } else { self.is_begun(levels, revision)? }
+                cell::revision(entry) <= revision && begins
             } else if cell::revision(entry) > revision {
                 // However much happened to it since, what was so then is one look-up away.
                 cell::set_place(&mut self.low, cell::group(entry), revision);
-                false
+                continue;
             } else {
                 cell::set_place(&mut self.low, cell::group(entry), 0);
                 begins
             };
-            if is_there {
-                let group = if self.is_reverse { &self.high } else { cell::group(&self.low) };
-                let (key, ordinal) = cell::split(group);
-                found(key, ordinal);
-                return Ok(true);
+            if is_only && is_there {
+                give(cell::group(entry), found);
+                let more = self.go_along(&nearest, (revision, most.saturating_sub(1)), found);
+                let at = nearest.at;
+                levels.pass(at, more, self.is_reverse);
+                return Ok(1 + more);
+            }
+            if !is_only && cell::revision(entry) <= revision && self.is_begun(levels, revision)? {
+                give(&self.high, found);
+                return Ok(1);
             }
         }
+    }
+
+    /// Hands over what follows an entry in its level, as far as it is at hand, nothing of other
+    /// levels comes before it, and nothing else has to be known to say that it is there. How much.
+    fn go_along(
+        &mut self,
+        nearest: &Nearest<'_>,
+        (revision, most): (u32, usize),
+        found: &mut dyn FnMut(&[u8], u64),
+    ) -> usize {
+        let is_reverse = self.is_reverse;
+        let Some((mut last, _)) = nearest.level.found() else { return 0 };
+        let is_next = |entry: &[u8]| {
+            nearest.is_before_others(entry, is_reverse)
+                && if is_reverse { *entry >= *self.low } else { *entry < *self.high }
+        };
+        // Where the last one is, all before it are.
+        let is_long =
+            nearest.level.following(most, is_reverse).is_some_and(|(end, _)| is_next(end));
+        let mut count = 0;
+        while count < most
+            && let Some((entry, true)) = nearest.level.following(count + 1, is_reverse)
+            && cell::revision(entry) <= revision
+            && (is_long || is_next(entry))
+            && !cell::is_same_group(entry, last)
+        {
+            if is_reverse {
+                // One that happened later to the record would be before it.
+                let before = nearest.level.following(count + 2, is_reverse);
+                if before.is_none_or(|(before, _)| cell::is_same_group(before, entry)) {
+                    break;
+                }
+            }
+            give(cell::group(entry), found);
+            (last, count) = (entry, count + 1);
+        }
+        if count > 0 && is_reverse {
+            self.high.clear();
+            self.high.extend_from_slice(cell::group(last));
+        } else if count > 0 {
+            cell::set_place(&mut self.low, cell::group(last), 0);
+        }
+        // A reverse walk looks at each twice.
+        self.visited += count as u64 * if is_reverse { 2 } else { 1 };
+        count
     }
 
     /// Whether the record of the group that a reverse walk came to has the key at a revision.
@@ -196,7 +250,7 @@ impl Walk {
         let mut place = Vec::with_capacity(self.high.len() + size_of::<u32>());
         cell::set_place(&mut place, &self.high, revision);
         levels.find(&place, false)?;
-        let newest = levels.found(false);
+        let newest = levels.nearest(false).and_then(|nearest| nearest.level.found());
         Ok(newest.is_some_and(|(entry, begins)| begins && cell::group(entry) == self.high))
     }
 }
@@ -241,19 +295,68 @@ impl Levels {
         found
     }
 
-    /// The first or the last of what was found.
-    fn found(&self, is_last: bool) -> Option<(&[u8], bool)> {
-        let mut best: Option<(&[u8], bool)> = None;
-        for found in self.opened.iter().filter_map(Level::found) {
-            let is_better = |(old, _): (&[u8], bool)| {
-                if is_last { found.0 > old } else { found.0 < old }
-            };
-            if best.is_none_or(is_better) {
-                best = Some(found);
+    /// The level with the first or the last of what was found.
+    fn nearest(&self, is_last: bool) -> Option<Nearest<'_>> {
+        let mut best: Option<Nearest<'_>> = None;
+        for (at, level) in self.opened.iter().enumerate() {
+            let Some((entry, _)) = level.found() else { continue };
+            match &mut best {
+                Some(best) if !best.is_behind(entry, is_last) => best.others_have(entry, is_last),
+                best => {
+                    let other = best.as_ref().and_then(|best| Some(best.level.found()?.0));
+                    *best = Some(Nearest { at, level, other });
+                }
             }
         }
         best
     }
+
+    /// Goes past so many entries of a level behind the one that was found.
+    fn pass(&mut self, at: usize, count: usize, is_reverse: bool) {
+        if let Some(level) = self.opened.get_mut(at) {
+            level.pass(count, is_reverse);
+        }
+    }
+}
+
+/// The level that has the next entry of all.
+struct Nearest<'l> {
+    at: usize,
+    level: &'l Level,
+    /// The next entry of the other levels.
+    other: Option<&'l [u8]>,
+}
+
+impl<'l> Nearest<'l> {
+    /// Whether an entry comes before the next one of the level.
+    fn is_behind(&self, entry: &[u8], is_reverse: bool) -> bool {
+        self.level.found().is_none_or(|(own, _)| comes_first(entry, own, is_reverse))
+    }
+
+    fn others_have(&mut self, entry: &'l [u8], is_reverse: bool) {
+        if self.other.is_none_or(|other| comes_first(entry, other, is_reverse)) {
+            self.other = Some(entry);
+        }
+    }
+
+    /// Whether other levels have nothing that comes before an entry, and, for a reverse walk,
+    /// nothing else of its group.
+    fn is_before_others(&self, entry: &[u8], is_reverse: bool) -> bool {
+        self.other.is_none_or(|other| {
+            comes_first(entry, other, is_reverse)
+                && !(is_reverse && cell::is_same_group(entry, other))
+        })
+    }
+}
+
+fn comes_first(entry: &[u8], other: &[u8], is_reverse: bool) -> bool {
+    if is_reverse { entry > other } else { entry < other }
+}
+
+/// Hands over the key and the ordinal of a group.
+fn give(group: &[u8], found: &mut dyn FnMut(&[u8], u64)) {
+    let (key, ordinal) = cell::split(group);
+    found(key, ordinal);
 }
 
 /// The segments that may have cells whose keys begin so.

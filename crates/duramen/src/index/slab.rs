@@ -16,6 +16,9 @@ const EVENTS_MIN: u64 = if cfg!(test) { 32 } else { INDEX_SLAB_ENTRIES_MIN };
 /// How many times as much as was there has to have happened before a new slab begins.
 const EVENTS_RATIO: u64 = 2;
 
+/// Entries that are copied until it is seen whether they are enough.
+const COPIED_AT_ONCE: usize = if cfg!(test) { 4 } else { 64 };
+
 /// A slab in the making.
 #[derive(Debug, Clone)]
 pub(super) struct Copying {
@@ -55,7 +58,7 @@ impl Index {
         let mut is_done = false;
         while !is_done && !is_full(&run) {
             let mut add = |key: &[u8], ordinal| run.add((key, ordinal), start, true);
-            is_done = !copying.walk.next(&mut levels, start, &mut add)?;
+            is_done = copying.walk.next(&mut levels, (start, COPIED_AT_ONCE), &mut add)? == 0;
         }
         let mut state = self.state(tree);
         if state.facts != *facts || state.copying.is_none() {
