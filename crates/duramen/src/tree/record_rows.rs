@@ -315,7 +315,9 @@ fn gather_packed(
         };
         // A record may be asked for more than once.
         let is_stretch = births.len() == slots.len() && slots.is_sorted_by(|a, b| a < b);
-        if is_stretch {
+        if is_stretch && births.iter().all(|birth| birth.revision <= revision) {
+            states.extend_from_slice(births);
+        } else if is_stretch {
             states.extend(births.iter().map(born));
         } else {
             let birth = |slot: &u16| births.get(usize::from(slot - first));

@@ -39,7 +39,7 @@ const TOUCHED_LINES: usize = 3;
 const LINE_BYTES: usize = 64;
 
 /// Bytes that there is room for at first, for each of the records that are read together.
-const RECORD_BYTES: usize = 160;
+const RECORD_BYTES: usize = 256;
 
 /// A record that is there at a revision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -170,9 +170,14 @@ impl RecordBatch {
         let at = self.at;
         let wanted = self.ordinals[at..].iter().zip(&self.read[at..]).zip(0..1 << PLACE_BITS);
         let not_yet = wanted.filter(|((_, read), _)| matches!(read, Read::NotYet));
-        let mut places: Vec<u64> =
-            not_yet.map(|((ordinal, _), place)| ordinal << PLACE_BITS | place).collect();
-        text.reserve(left.min(RECORD_BYTES * places.len()));
+        let mut places = Vec::with_capacity(self.ordinals.len() - at);
+        places.extend(not_yet.map(|((ordinal, _), place)| ordinal << PLACE_BITS | place));
+        let room = left.min(RECORD_BYTES * places.len());
+        if text.is_empty() && text.capacity() < room {
+            // To grow would be to copy what was in it before.
+            text = Vec::new();
+        }
+        text.reserve(room);
         // The one asked for comes first, so that it is among those there is room for.
         let next = places.first().copied().unwrap_or(0);
         self.is_apart = !places.is_sorted();
