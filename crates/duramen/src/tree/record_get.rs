@@ -9,11 +9,11 @@ use crate::node::{NodeId, PathId};
 use crate::revision::{CommitSequence, Revision};
 use crate::state::Datum;
 use crate::tree::Tree;
-use crate::tree::data::{DiskState, TreeData, node};
-use crate::tree::group::{DiskPart, Fault, locate};
+use crate::tree::data::{Address, DiskState, TreeData, node};
+use crate::tree::group::{ColumnId, DiskPart, Fault, locate};
 use crate::tree::history::short;
 use crate::tree::record_rows::flat::{SINGLE_BYTES, print_single};
-use crate::tree::records::version;
+use crate::tree::records::{VERSION_FIELD, version_of};
 use crate::tree::schema::ROOT;
 use crate::tree::serialize::{Format, Serializer, Stop};
 use crate::tree::stored_records::{RecordBatch, utf8};
@@ -188,10 +188,10 @@ fn try_look(
     (record, revision): (NodeId, u32),
     most: usize,
 ) -> Result<Looked, Fault> {
-    let space = data.schema.path(record.path()).space;
-    let (group, slot) = locate(record.ordinal().0);
+    let Address { space, column, ordinal } = data.address(record);
+    let (group, slot) = locate(ordinal);
     let Some(group) = data.group(space, group)? else { return Ok(Looked::Nothing) };
-    let state = data.state(record, revision)?;
+    let state = group.state(column, slot, revision)?;
     if matches!(state, Datum::Absent | Datum::Null) {
         return Ok(Looked::Nothing);
     }
@@ -203,7 +203,13 @@ fn try_look(
     if !is_born {
         return Ok(Looked::Nothing);
     }
-    let version = version(data, record, revision)?;
+    let version = match data.schema.field(record.path(), VERSION_FIELD) {
+        Some(path) => {
+            let column = ColumnId::Value(data.schema.path(path).column);
+            version_of(group.state(column, slot, revision)?)?
+        }
+        None => 1,
+    };
     if let Datum::Object(shape) = state {
         let mut line = [0; SINGLE_BYTES];
         let of = (group, slot, revision);

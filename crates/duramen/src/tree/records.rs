@@ -249,7 +249,7 @@ fn stop(is_enough: bool) -> ControlFlow<()> {
 }
 
 /// The version of a record that is there, or was last, at a revision.
-pub(super) fn version(data: &TreeData, record: NodeId, revision: u32) -> Result<u64, Fault> {
+fn version(data: &TreeData, record: NodeId, revision: u32) -> Result<u64, Fault> {
     let Some(path) = data.schema.field(record.path(), VERSION_FIELD) else { return Ok(1) };
     Ok(version_of(data.state(node(path, record.ordinal().0), revision)?)?)
 }
