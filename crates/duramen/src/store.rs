@@ -147,7 +147,7 @@ impl LiveSegments {
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
         let hash = KeyHash::of(key);
         for segment in &self.segments {
-            if segment.may_have(hash)?
+            if segment.may_have_key(key, hash)?
                 && let Some(cell) = segment.get(&self.cache, key)?
             {
                 return Ok(Some(cell));
@@ -162,7 +162,7 @@ impl LiveSegments {
         let tree = KeyHash::of_tree(prefix);
         let mut last = None;
         for segment in &self.segments {
-            if !tree.map_or(Ok(true), |tree| segment.may_have(tree))? {
+            if !segment.may_have_prefix(prefix, tree)? {
                 continue;
             }
             let Some(at) = segment.at_or_before(&self.cache, key)? else { continue };

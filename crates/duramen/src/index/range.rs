@@ -364,7 +364,7 @@ fn levels_of(live: &LiveSegments, prefix: &[u8]) -> Result<Vec<Level>> {
     let hash = KeyHash::of_tree(prefix);
     let mut levels = Vec::new();
     for segment in live.segments() {
-        if hash.map_or(Ok(true), |hash| segment.may_have(hash))? {
+        if segment.may_have_prefix(prefix, hash)? {
             levels.push(Level::of_segment(segment, live.cache(), prefix));
         }
     }

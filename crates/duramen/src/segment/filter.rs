@@ -2,7 +2,7 @@
 //! (<https://parquet.apache.org/docs/file-format/bloomfilter/>), over XXH3-64 hashes.
 //!
 //! It holds every whole key and the first [`TREE_PREFIX_BYTES`] of every key that has so many, so
-//! that neither a key nor a tree that is not in the segment costs a block read.
+//! that, once it is read, neither a key nor a tree that is not in the segment costs a block read.
 #![deny(
     clippy::unwrap_used,
     clippy::expect_used,

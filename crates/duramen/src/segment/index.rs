@@ -151,6 +151,22 @@ impl Index {
         first.saturating_add(passed).checked_sub(1)
     }
 
+    /// Whether a key that begins so may be among those of the segment, from the first fence to the
+    /// last key.
+    pub(crate) fn is_among_keys(&self, begin: &[u8]) -> bool {
+        let (entries, keys) = self.parts();
+        let first = entries.first().map(|entry| entry.fence(keys)).unwrap_or_default();
+        (first <= begin || first.starts_with(begin)) && begin <= self.last_key()
+    }
+
+    /// Whether a fence begins so: then a key does.
+    pub(crate) fn has_fence(&self, begin: &[u8]) -> bool {
+        let (entries, keys) = self.parts();
+        let near = self.block_for(begin).unwrap_or(0);
+        let near = entries.get(near..).unwrap_or_default().iter().take(2);
+        near.map(|entry| entry.fence(keys)).any(|fence| fence.starts_with(begin))
+    }
+
     /// The greatest key of the segment.
     pub(crate) fn last_key(&self) -> &[u8] {
         let (entries, keys) = self.parts();

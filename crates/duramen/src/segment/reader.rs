@@ -1,5 +1,5 @@
-//! An open segment: its footer from the start, its index and filter from the first look-up on,
-//! its blocks of cells through the cache.
+//! An open segment: its footer from the start, its index from the first look-up on, its filter once
+//! that spares as much reading as it takes, its blocks of cells through the cache.
 #![deny(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -8,13 +8,14 @@
 )]
 
 use std::io::ErrorKind as Os;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
 use super::block::{Block, BlockAddress, BlockKind, CellBlock, KeptBlock, Origin};
 use super::cache::{BlockCache, BlockKey, CachedBlock};
-use super::filter::{Filter, KeyHash};
+use super::filter::{Filter, KeyHash, TREE_PREFIX_BYTES};
 use super::footer::{FOOTER_BYTES, Footer};
 use super::index::{Index, IndexEntry};
 use super::{MAGIC, SegmentInfo};
@@ -23,6 +24,9 @@ use crate::io::{self, Access, Device, File};
 use crate::manifest::Manifest;
 use crate::{Error, ErrorKind, Result};
 
+/// So many bytes more in one read take about as long as a read of their own.
+const READ_BYTES: u64 = 32 << 10;
+
 /// A segment open for reading. Whoever holds it can read it, whatever became of its name.
 #[derive(Debug)]
 pub(crate) struct Segment {
@@ -30,7 +34,10 @@ pub(crate) struct Segment {
     path: String,
     file: Arc<dyn File>,
     footer: Footer,
-    guide: OnceLock<Guide>,
+    index: OnceLock<Index>,
+    filter: OnceLock<Filter>,
+    /// About as many bytes as look-ups read without it.
+    unfiltered: AtomicU64,
     /// The device of a database that may give the segment up: its manifest tells whether it did.
     database: Option<Arc<dyn Device>>,
 }
@@ -72,8 +79,16 @@ impl Segment {
             return Err(corrupt(&path, 0, "bytes of the file", info.file_bytes(), bytes));
         }
         let footer = read_footer(file.as_ref(), &path, info)?;
-        let (info, guide) = (*info, OnceLock::new());
-        Ok(Arc::new(Self { info, path, file, footer, guide, database: None }))
+        Ok(Arc::new(Self {
+            info: *info,
+            path,
+            file,
+            footer,
+            index: OnceLock::new(),
+            filter: OnceLock::new(),
+            unfiltered: AtomicU64::new(0),
+            database: None,
+        }))
     }
 
     /// Opens a segment of a database in use, which a purge may overwrite while it is read.
@@ -109,32 +124,69 @@ impl Segment {
 
     /// Reads the index and the filter from the file.
     pub(super) fn read_guide(&self) -> Result<Guide> {
-        let (origin, footer) = (self.origin(), &self.footer);
-        let index = self.read_block(&footer.index, BlockKind::Index)?;
-        let filter = self.read_block(&footer.filter, BlockKind::Filter)?;
-        Ok(Guide {
-            index: Index::decode(index, origin, footer)?,
-            filter: Filter::decode(filter, origin, &footer.filter)?,
-        })
+        Ok(Guide { index: self.read_index()?, filter: self.read_filter()? })
     }
 
-    fn guide(&self) -> Result<&Guide> {
-        if let Some(guide) = self.guide.get() {
-            return Ok(guide);
+    fn read_index(&self) -> Result<Index> {
+        let index = self.read_block(&self.footer.index, BlockKind::Index)?;
+        Index::decode(index, self.origin(), &self.footer)
+    }
+
+    fn read_filter(&self) -> Result<Filter> {
+        let filter = self.read_block(&self.footer.filter, BlockKind::Filter)?;
+        Filter::decode(filter, self.origin(), &self.footer.filter)
+    }
+
+    fn index(&self) -> Result<&Index> {
+        if let Some(index) = self.index.get() {
+            return Ok(index);
         }
         // Two first look-ups at once both read; that is cheaper than a lock on every look-up.
-        let guide = self.read_guide()?;
-        Ok(self.guide.get_or_init(|| guide))
+        let index = self.read_index()?;
+        Ok(self.index.get_or_init(|| index))
     }
 
-    /// Whether a key, or a tree, with this hash may be in the segment; `false` is certain.
-    pub(crate) fn may_have(&self, hash: KeyHash) -> Result<bool> {
-        Ok(self.guide()?.filter.may_have(hash))
+    /// Whether the key with a hash may be in the segment; `false` is certain.
+    pub(crate) fn may_have_key(&self, key: &[u8], hash: KeyHash) -> Result<bool> {
+        match self.filter.get() {
+            Some(filter) => Ok(filter.may_have(hash)),
+            None => self.may_have_unfiltered(key, hash),
+        }
+    }
+
+    /// Whether keys that begin so may be in the segment, as far as the hash of their tree tells;
+    /// `false` is certain.
+    pub(crate) fn may_have_prefix(&self, prefix: &[u8], tree: Option<KeyHash>) -> Result<bool> {
+        let Some(tree) = tree else { return Ok(true) };
+        if let Some(filter) = self.filter.get() {
+            return Ok(filter.may_have(tree));
+        }
+        let of_tree = prefix.get(..TREE_PREFIX_BYTES).unwrap_or(prefix);
+        Ok(self.index()?.has_fence(of_tree) || self.may_have_unfiltered(prefix, tree)?)
+    }
+
+    /// The same before the filter is read: of many small cells it is as large as thousands of their
+    /// blocks, and first look-ups need a few.
+    #[cold]
+    fn may_have_unfiltered(&self, begin: &[u8], hash: KeyHash) -> Result<bool> {
+        let index = self.index()?;
+        if !index.is_among_keys(begin) {
+            return Ok(false);
+        }
+        let block = index.get(index.block_for(begin).unwrap_or(0));
+        let block = block.map_or(0, |(entry, _)| entry.block.length.get());
+        let bytes = READ_BYTES.saturating_add(block.into());
+        let before = self.unfiltered.fetch_add(bytes, Ordering::Relaxed);
+        if before.saturating_add(bytes) < self.footer.filter.length.get().into() {
+            return Ok(true);
+        }
+        let filter = self.read_filter()?;
+        Ok(self.filter.get_or_init(|| filter).may_have(hash))
     }
 
     /// The cell with this key.
     pub(crate) fn get(&self, cache: &BlockCache, key: &[u8]) -> Result<Option<Bytes>> {
-        let index = &self.guide()?.index;
+        let index = self.index()?;
         let Some(block) = index.block_for(key) else { return Ok(None) };
         let Some((entry, fence)) = index.get(block) else { return Ok(None) };
         if entry.is_single() && fence != key {
@@ -164,7 +216,7 @@ impl Segment {
         cache: &BlockCache,
         key: &[u8],
     ) -> Result<Option<CellPosition>> {
-        let index = &self.guide()?.index;
+        let index = self.index()?;
         let Some(block) = index.block_for(key) else { return Ok(None) };
         let Some((entry, _)) = index.get(block) else { return Ok(None) };
         if entry.is_single() {
@@ -186,7 +238,7 @@ impl Segment {
 
     /// Where the cell with the least key at or after `key` is, or would be.
     pub(crate) fn at_or_after(&self, cache: &BlockCache, key: &[u8]) -> Result<CellPosition> {
-        let index = &self.guide()?.index;
+        let index = self.index()?;
         let block = index.block_for(key).unwrap_or(0);
         let Some((entry, fence)) = index.get(block) else {
             return Ok(CellPosition { block, slot: 0 });
@@ -201,12 +253,12 @@ impl Segment {
 
     /// Blocks of cells in the segment.
     pub(crate) fn blocks(&self) -> Result<usize> {
-        Ok(self.guide()?.index.len())
+        Ok(self.index()?.len())
     }
 
     /// The index entry of a block, and its fence.
     pub(crate) fn entry(&self, block: usize) -> Result<Option<(IndexEntry, Bytes)>> {
-        Ok(self.guide()?.index.get(block))
+        Ok(self.index()?.get(block))
     }
 
     /// A block of cells, from the cache if it is there.

@@ -186,10 +186,34 @@ fn opening_reads_the_footer_and_an_absent_tree_no_block() {
     let info = write(&shared, 1, &small_cells());
     let segment = Segment::open(device.as_ref(), &info).unwrap();
     assert_eq!(device.reads(), 1);
-    let absent = KeyHash::of(&77_u64.to_be_bytes());
-    assert!(!segment.may_have(absent).unwrap());
+    let may_have = |key: u64| {
+        let key = key.to_be_bytes();
+        segment.may_have_key(&key, KeyHash::of(&key)).unwrap()
+    };
+    assert!(!may_have(89) && !may_have(u64::MAX));
+    assert_eq!(device.reads(), 2);
+    assert!(!may_have(77));
     assert_eq!(device.reads(), 3);
-    assert!(segment.may_have(KeyHash::of(&8_u64.to_be_bytes())).unwrap());
+    assert!(may_have(0) && may_have(8) && may_have(88));
+    assert_eq!(device.reads(), 3);
+}
+
+#[test]
+fn the_filter_of_many_cells_is_read_once_look_ups_may_have_read_as_much() {
+    let device = Arc::new(TestDevice::default());
+    let shared: Arc<dyn Device> = Arc::<TestDevice>::clone(&device);
+    let cell = |number: u64| ((2 * number).to_be_bytes().to_vec(), Vec::new());
+    let info = write(&shared, 1, &(0..200_000).map(cell).collect());
+    let segment = Segment::open(device.as_ref(), &info).unwrap();
+    let may_have = |key: u64| {
+        let key = key.to_be_bytes();
+        segment.may_have_key(&key, KeyHash::of(&key)).unwrap()
+    };
+    assert!(may_have(1) && may_have(2));
+    assert_eq!(device.reads(), 2);
+    let passed = (0..60).filter(|number| may_have(2 * number + 1)).count();
+    assert!(passed < 20, "{passed} of 60 absent keys passed");
+    assert!((0..60).all(|number| may_have(2 * number)));
     assert_eq!(device.reads(), 3);
 }
 

@@ -137,7 +137,7 @@ pub(crate) fn on_disk(
     let tree = KeyHash::of_tree(column);
     let mut sources = Vec::new();
     for segment in live.segments() {
-        if !tree.map_or(Ok(true), |tree| segment.may_have(tree))? {
+        if !segment.may_have_prefix(column, tree)? {
             continue;
         }
         let walk = Walk::new((live, segment), column, course)?;
@@ -172,7 +172,7 @@ fn shares<'l>(live: &'l LiveSegments, column: &[u8], span: TimeSpan) -> Result<V
     let tree = KeyHash::of_tree(column);
     let mut all = Vec::new();
     for segment in live.segments() {
-        if !tree.map_or(Ok(true), |tree| segment.may_have(tree))? {
+        if !segment.may_have_prefix(column, tree)? {
             continue;
         }
         let at = |time| {

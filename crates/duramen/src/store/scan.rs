@@ -45,7 +45,7 @@ impl Scan {
         let tree = KeyHash::of_tree(prefix);
         let mut scan = Self { prefix: prefix.to_vec(), cursors: Vec::new() };
         for segment in live.segments() {
-            if tree.map_or(Ok(true), |tree| segment.may_have(tree))? {
+            if segment.may_have_prefix(prefix, tree)? {
                 let (segment, cache) = (Arc::clone(segment), Arc::clone(live.cache()));
                 let at = segment.at_or_after(&cache, prefix)?;
                 let mut cursor = Cursor { segment, cache, at, block: None, head: None };
