@@ -23,6 +23,9 @@ use crate::session;
 /// Parts from which on they are shared among threads: to wake one takes as long as a few parts.
 pub(crate) const SHARED_PARTS_MIN: usize = 16;
 
+/// Parts that are read ahead together.
+const PARTS_AHEAD: usize = 16;
+
 /// Rows at a revision, by column: those columns that queries wanted so far.
 #[derive(Debug)]
 pub(crate) struct Table {
@@ -163,10 +166,11 @@ impl ReadAhead {
         for _ in 0..others {
             let (rows, wanted, left) = (rows.clone(), wanted.clone(), Arc::clone(&left));
             threads.spawn_blocking(move || {
-                let take = |left: usize| left.checked_sub(1);
+                let take = |left: usize| (left > 0).then(|| left.saturating_sub(PARTS_AHEAD));
                 while let Ok(left) = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) {
+                    let parts = left.saturating_sub(PARTS_AHEAD)..left;
                     // What is wrong is found again by who waits.
-                    if rows.load(left - 1, &|name| wanted.has(name)).is_err() {
+                    if rows.load(parts, &|name| wanted.has(name)).is_err() {
                         return;
                     }
                 }

@@ -52,6 +52,9 @@ use past::Past;
 /// Rows below which a part takes in what stands elsewhere.
 const PART_ROWS_MIN: u64 = 1_024;
 
+/// Parts of which what leads to their cells is read together.
+const PARTS_TOGETHER: usize = 16;
+
 /// The records of a collection, or the elements of the arrays at a path of a document, at a
 /// revision, by column.
 ///
@@ -247,17 +250,31 @@ impl Columns {
         }
     }
 
-    /// Reads what [`root_of`](Self::root_of) looks at in a part, so that it is in memory: who has
-    /// other threads do so for other parts waits for fewer reads.
-    pub fn load(&self, part: usize, is_wanted: &dyn Fn(&str) -> bool) -> Result<()> {
+    /// Reads what [`root_of`](Self::root_of) looks at in some parts, so that it is in memory: who
+    /// has other threads do so for other parts waits for fewer reads.
+    pub fn load(&self, parts: Range<usize>, is_wanted: &dyn Fn(&str) -> bool) -> Result<()> {
         let Some(path) = self.path else { return Ok(()) };
+        let parts = self.parts.get(parts.start..parts.end.min(self.parts())).unwrap_or_default();
         let fields = self.fields_of(path, is_wanted);
-        for ordinals in self.parts.get(part).map_or(&[][..], Vec::as_slice) {
-            for path in std::iter::once(path).chain(fields.iter().copied()) {
-                self.kinds_among(path, ordinals)?;
+        for parts in parts.chunks(PARTS_TOGETHER) {
+            self.load_directories(path, parts)?;
+            for ordinals in parts.iter().flatten() {
+                for path in std::iter::once(path).chain(fields.iter().copied()) {
+                    self.kinds_among(path, ordinals)?;
+                }
             }
         }
         Ok(())
+    }
+
+    /// Reads what leads to the cells of some parts of the space of a path.
+    fn load_directories(&self, path: PathId, parts: &[Vec<Range<u64>>]) -> Result<()> {
+        let space = self.tree.data.read().schema.path(path).space;
+        let ordinals = parts.iter().flatten().filter(|ordinals| !ordinals.is_empty());
+        let mut groups: Vec<_> = ordinals.map(|range| number_of(group_of(range).0)).collect();
+        groups.sort_unstable();
+        groups.dedup();
+        self.tree.load_directories(space, groups.into_iter())
     }
 
     /// The paths of the fields of objects that are wanted, in the order in which they first came.
@@ -305,9 +322,10 @@ impl Columns {
     fn kinds(&self, path: PathId) -> Result<ColumnKinds> {
         let end = self.tree.born_until(path, 0, self.revision)?;
         let mut kinds = ColumnKinds::default();
-        for part in parts(std::iter::once(0..end)) {
-            for ordinals in part.into_iter().filter(|range| !range.is_empty()) {
-                kinds.insert(self.kinds_among(path, &ordinals)?);
+        for parts in parts(std::iter::once(0..end)).chunks(PARTS_TOGETHER) {
+            self.load_directories(path, parts)?;
+            for ordinals in parts.iter().flatten().filter(|range| !range.is_empty()) {
+                kinds.insert(self.kinds_among(path, ordinals)?);
             }
         }
         Ok(kinds)
@@ -404,8 +422,7 @@ impl Columns {
 
     fn scan(&self, data: &TreeData, path: PathId, group: u64, slots: Range<u16>) -> ColumnScan {
         let info = data.schema.path(path);
-        let group = index_u32(usize::try_from(group).unwrap_or(usize::MAX));
-        let group = GroupId { space: info.space, group };
+        let group = GroupId { space: info.space, group: number_of(group) };
         ColumnScan { group, column: info.column, slots, revision: self.revision }
     }
 
@@ -652,6 +669,10 @@ fn parts(ranges: impl Iterator<Item = Range<u64>>) -> Vec<Vec<Range<u64>>> {
         }
     }
     parts
+}
+
+fn number_of(group: u64) -> u32 {
+    index_u32(usize::try_from(group).unwrap_or(usize::MAX))
 }
 
 /// The row group of ordinals that are in one, and their slots there.

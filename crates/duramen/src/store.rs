@@ -22,6 +22,7 @@ use crate::segment::{self, BlockCache, KeyHash, Segment, SegmentInfo, VisitCell}
 use crate::sync::RwLock;
 use crate::{Error, Result};
 
+use scan::Blocks;
 pub(crate) use scan::Scan;
 
 /// The segments that are live now.
@@ -178,7 +179,13 @@ impl LiveSegments {
 
     /// All cells whose keys begin with `prefix`, in key order.
     pub(crate) fn scan(&self, prefix: &[u8]) -> Result<Scan> {
-        Scan::new(self, prefix)
+        Scan::new(self, (prefix, prefix), Blocks::Stay)
+    }
+
+    /// The same to go on from there, from [prefix to prefix](Scan::turn_to) of those that begin
+    /// with `all`, for who keeps the cells: their blocks do not stay in the cache.
+    pub(crate) fn scan_in_turn(&self, all: &[u8], prefix: &[u8]) -> Result<Scan> {
+        Scan::new(self, (all, prefix), Blocks::Pass)
     }
 }
 

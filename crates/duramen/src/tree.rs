@@ -27,6 +27,7 @@ use crate::tree::disk::{LargeGroup, Load, Loaded, TreeCells};
 use crate::tree::group::{Fault, GroupId};
 use crate::tree::orders::Orders;
 use crate::tree::rows::Row;
+use crate::tree::schema::SpaceId;
 
 pub use changes::{NodeChange, Scope};
 pub use difference::{Change, ChangeKind, Diff, DiffCounts, DiffOptions, DiffStat, MemberMove};
@@ -298,6 +299,32 @@ impl Tree {
                 self.data.write().attach(id, Loaded::Large(directory), disk)
             }
         }
+    }
+
+    /// Loads the directories of row groups that are about to be scanned, those that follow each
+    /// other together; `groups` rise.
+    pub(crate) fn load_directories(
+        &self,
+        space: SpaceId,
+        groups: impl Iterator<Item = u32>,
+    ) -> Result<()> {
+        let (schema, disk, missing) = {
+            let data = self.data.read();
+            let groups = groups.map(|group| GroupId { space, group });
+            let missing: Vec<_> = groups.filter(|id| data.misses_directory(*id)).collect();
+            (Arc::clone(&data.schema), data.disk_state(), missing)
+        };
+        let newest = history::short(Revision(disk.revisions));
+        for ids in missing.chunk_by(|one, next| one.group + 1 == next.group) {
+            let resident = |id| self.resident(id);
+            let found = self.cells.load_directories(ids, &schema, newest, resident)?;
+            let mut data = self.data.write();
+            for (id, directory) in found {
+                data.attach(id, Loaded::Large(directory), disk)?;
+            }
+        }
+        self.cells.memory().settle();
+        Ok(())
     }
 
     /// Loads a row group; if it is a large one, with what `add` loads of it.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{CommitOptions, Database};
+use crate::{CommitOptions, Database, Options};
 
 fn how() -> CommitOptions {
     CommitOptions::default()
@@ -51,9 +51,9 @@ fn only_fields_that_are_wanted_are_looked_through() {
     let columns = records.head().unwrap().columns().unwrap();
     let is_wanted = |name: &str| name != "c";
     for part in 0..columns.parts() {
-        columns.load(part, &is_wanted).unwrap();
+        columns.load(part..part + 1, &is_wanted).unwrap();
     }
-    columns.load(columns.parts(), &is_wanted).unwrap();
+    columns.load(0..columns.parts() + 1, &is_wanted).unwrap();
     let mut all = columns.root().unwrap();
     assert_eq!(all.fields.len(), 3);
     all.fields.pop();
@@ -61,6 +61,41 @@ fn only_fields_that_are_wanted_are_looked_through() {
     assert_eq!(some, all);
     assert_eq!(some.fields[0].fields[0].name, "b");
     assert!(columns.root_of(&|_| false).unwrap().fields.is_empty());
+}
+
+#[test]
+fn row_groups_read_together_are_as_those_read_by_themselves() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("db");
+    {
+        let db = Database::open(&path, Options::default()).unwrap();
+        let records = db.create_collection("r", KeyKind::I64).unwrap();
+        let record = |n: i64| (n, format!(r#"{{"a":{n},"b":"{}"}}"#, n % 7));
+        records.put_many((0..13_000).map(record), &how()).unwrap();
+        db.checkpoint().unwrap();
+        // Some of the row groups stand in a second segment, too.
+        let changed = (4_000..17_000).step_by(1_000).map(|n| (n, r#"{"a":null,"c":1.5}"#));
+        records.put_many(changed, &how()).unwrap();
+        db.checkpoint().unwrap();
+        db.close().unwrap();
+    }
+    let read = |ahead: Range<usize>| {
+        let db = Database::open(&path, Options::default()).unwrap();
+        let columns = db.collection("r").unwrap().head().unwrap().columns().unwrap();
+        columns.load(ahead, &|_| true).unwrap();
+        let mut found = Vec::new();
+        for part in 0..columns.parts() {
+            let rows = columns.rows(part).unwrap();
+            found.push(format!("{:?}", columns.keys(&rows).unwrap()));
+            found.push(format!("{:?}", columns.json(&rows, columns.path.unwrap()).unwrap()));
+        }
+        (found, columns.root().unwrap())
+    };
+    let alone = read(0..0);
+    assert!(alone.0.len() >= 2 * 3);
+    for ahead in [0..9, 1..4, 2..3] {
+        assert!(read(ahead) == alone);
+    }
 }
 
 #[test]

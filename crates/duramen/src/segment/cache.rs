@@ -59,6 +59,11 @@ impl BlockCache {
         self.blocks.get_or_insert_with(key, read)
     }
 
+    /// The block, if it is here.
+    pub(super) fn get(&self, key: &BlockKey) -> Option<CachedBlock> {
+        self.blocks.get(key)
+    }
+
     /// Puts a block in the place of what is here of it.
     pub(super) fn replace(&self, key: BlockKey, cells: &CellBlock) {
         self.blocks.insert(key, CachedBlock::Cells(cells.clone()));

@@ -279,6 +279,15 @@ impl Segment {
         Ok(cells)
     }
 
+    /// The same, which does not stay in the cache if it is not there.
+    pub(crate) fn block_in_passing(&self, cache: &BlockCache, block: usize) -> Result<CellBlock> {
+        let key = BlockKey { segment: self.info.number, block };
+        match cache.get(&key) {
+            Some(CachedBlock::Cells(cells)) => Ok(cells),
+            Some(CachedBlock::Short(_)) | None => self.read_cells(&self.entry_of(block)?),
+        }
+    }
+
     pub(super) fn entry_of(&self, block: usize) -> Result<IndexEntry> {
         let Some((entry, _)) = self.entry(block)? else {
             let expected = format!("fewer than {}", self.blocks()?);

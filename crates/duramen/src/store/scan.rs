@@ -13,9 +13,19 @@ use crate::segment::{BlockCache, CellBlock, CellHandle, CellPosition, KeyHash, S
 #[derive(Debug)]
 pub(crate) struct Scan {
     prefix: Vec<u8>,
+    blocks: Blocks,
     /// Newest first, as the segments are. They are few, so the least of their keys is looked for
     /// among all of them.
     cursors: Vec<Cursor>,
+}
+
+/// What becomes of the blocks that a scan reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Blocks {
+    /// They stay in the cache.
+    Stay,
+    /// They go: of what is read in them all is kept elsewhere.
+    Pass,
 }
 
 /// A position that moves through one segment.
@@ -41,19 +51,32 @@ enum OpenBlock {
 }
 
 impl Scan {
-    pub(super) fn new(live: &LiveSegments, prefix: &[u8]) -> Result<Self> {
-        let tree = KeyHash::of_tree(prefix);
-        let mut scan = Self { prefix: prefix.to_vec(), cursors: Vec::new() };
+    /// The cells whose keys begin with `prefix`, of segments that may have keys that begin with
+    /// `all`.
+    pub(super) fn new(
+        live: &LiveSegments,
+        (all, prefix): (&[u8], &[u8]),
+        blocks: Blocks,
+    ) -> Result<Self> {
+        let tree = KeyHash::of_tree(all);
+        let mut scan = Self { prefix: prefix.to_vec(), blocks, cursors: Vec::new() };
         for segment in live.segments() {
-            if segment.may_have_prefix(prefix, tree)? {
+            if segment.may_have_prefix(all, tree)? {
                 let (segment, cache) = (Arc::clone(segment), Arc::clone(live.cache()));
                 let at = segment.at_or_after(&cache, prefix)?;
                 let mut cursor = Cursor { segment, cache, at, block: None, head: None };
-                cursor.advance(prefix)?;
+                cursor.advance(prefix, blocks)?;
                 scan.cursors.push(cursor);
             }
         }
         Ok(scan)
+    }
+
+    /// Having come to its end, goes on with the keys right behind: those with another prefix.
+    pub(crate) fn turn_to(&mut self, prefix: &[u8]) -> Result<()> {
+        self.prefix.clear();
+        self.prefix.extend_from_slice(prefix);
+        self.cursors.iter_mut().try_for_each(|cursor| cursor.advance(prefix, self.blocks))
     }
 
     /// Goes on at the first key at or after `key`, if it has not come as far yet.
@@ -61,7 +84,7 @@ impl Scan {
         for cursor in &mut self.cursors {
             if cursor.head.as_ref().is_some_and(|(head, _)| *head < *key) {
                 cursor.seek(key)?;
-                cursor.advance(&self.prefix)?;
+                cursor.advance(&self.prefix, self.blocks)?;
             }
         }
         Ok(())
@@ -75,10 +98,10 @@ impl Scan {
         let (_, from) = self.cursors.split_at_mut(newest);
         let Some((cursor, older)) = from.split_first_mut() else { return Ok(None) };
         let Some((key, handle)) = cursor.head.take() else { return Ok(None) };
-        cursor.advance(&self.prefix)?;
+        cursor.advance(&self.prefix, self.blocks)?;
         for cursor in older {
             if cursor.head.as_ref().is_some_and(|(head, _)| *head == key) {
-                cursor.advance(&self.prefix)?;
+                cursor.advance(&self.prefix, self.blocks)?;
             }
         }
         Ok(Some((key, handle)))
@@ -98,24 +121,31 @@ impl Iterator for Scan {
 }
 
 impl Cursor {
-    /// Moves to the first cell at or after `key`.
+    /// Moves to the first cell at or after `key`, which is not before it.
     fn seek(&mut self, key: &[u8]) -> Result<()> {
+        if let Some(OpenBlock::Cells(cells) | OpenBlock::OwnCells(cells)) = &self.block {
+            self.at.slot = cells.at_or_after(key);
+            if self.at.slot < cells.len() {
+                return Ok(());
+            }
+        }
         self.at = self.segment.at_or_after(&self.cache, key)?;
         self.block = None;
         Ok(())
     }
 
-    /// Takes the cell at the cursor as the next one, if its key has the prefix; then moves on.
-    fn advance(&mut self, prefix: &[u8]) -> Result<()> {
+    /// Takes the cell at the cursor as the next one and moves on, if its key has the prefix.
+    fn advance(&mut self, prefix: &[u8], blocks: Blocks) -> Result<()> {
         self.head = None;
         loop {
             let CellPosition { block, slot } = self.at;
             let open = match &mut self.block {
                 Some(open) => open,
-                closed => match OpenBlock::open((&self.segment, &self.cache), block, prefix)? {
-                    Some(open) => closed.insert(open),
-                    None => return Ok(()),
-                },
+                closed => {
+                    let from = (&*self.segment, &*self.cache, blocks);
+                    let Some(open) = OpenBlock::open(from, block, prefix)? else { return Ok(()) };
+                    closed.insert(open)
+                }
             };
             if slot >= open.len() {
                 self.at = CellPosition { block: block + 1, slot: 0 };
@@ -135,8 +165,8 @@ impl Cursor {
                     (key, CellHandle::read_among_its_own(cell))
                 }
             };
-            self.at.slot += 1;
             if key.starts_with(prefix) {
+                self.at.slot += 1;
                 self.head = Some((key, handle));
             }
             return Ok(());
@@ -147,7 +177,7 @@ impl Cursor {
 impl OpenBlock {
     /// The block with a number, unless it is past the last one or past the keys with a prefix.
     fn open(
-        (segment, cache): (&Segment, &BlockCache),
+        (segment, cache, blocks): (&Segment, &BlockCache, Blocks),
         block: usize,
         prefix: &[u8],
     ) -> Result<Option<Self>> {
@@ -159,7 +189,10 @@ impl OpenBlock {
         if entry.is_single() {
             return Ok(Some(Self::Single(fence)));
         }
-        let cells = segment.block(cache, block)?;
+        let cells = match blocks {
+            Blocks::Stay => segment.block(cache, block)?,
+            Blocks::Pass => segment.block_in_passing(cache, block)?,
+        };
         let has_prefix = |slot: usize| cells.key_bytes(slot).starts_with(prefix);
         let is_own = has_prefix(0) && has_prefix(cells.len() - 1);
         Ok(Some(if is_own { Self::OwnCells(cells) } else { Self::Cells(cells) }))

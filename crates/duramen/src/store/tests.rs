@@ -84,6 +84,7 @@ fn assert_same(model: &Model, random: &mut Random) {
         assert!(found.next().is_none());
         assert_seeks(model, prefix, random);
     }
+    assert_turns(model, random.next() % 5);
 }
 
 /// A scan that goes on at rising keys, and stays where a key is behind it.
@@ -100,6 +101,23 @@ fn assert_seeks(model: &Model, prefix: &[u8], random: &mut Random) {
         assert_eq!(found.as_deref(), expected.map(Vec::as_slice));
         let Some(found) = found else { break };
         from = [&found[..], &[0]].concat();
+    }
+}
+
+/// A scan that goes on from tree to tree.
+fn assert_turns(model: &Model, first: u64) {
+    let begin = |tree: u64| tree.to_be_bytes();
+    let live = model.store.live();
+    let mut scan = live.scan_in_turn(&begin(0)[..7], &begin(first)).unwrap();
+    for tree in first..5 {
+        if tree > first {
+            scan.turn_to(&begin(tree)).unwrap();
+        }
+        for (key, cell) in model.newest.range(begin(tree).to_vec()..begin(tree + 1).to_vec()) {
+            let (found_key, found_cell) = scan.next().unwrap().unwrap();
+            assert_eq!((&found_key[..], &found_cell.load().unwrap()[..]), (&key[..], &cell[..]));
+        }
+        assert!(scan.next().is_none());
     }
 }
 

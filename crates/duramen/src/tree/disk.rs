@@ -295,7 +295,7 @@ impl TreeCells {
             seen.push((place, handle));
             if !is_small {
                 // What was seen is not read again: its blocks may not have stayed in the cache.
-                let listing = Listing { live, seen, scan };
+                let listing = Listing { live: &live, seen: &mut seen, scan: &mut scan };
                 let large = LargeGroup::read((self, listing), (id, schema), newest, resident);
                 return large.map(Loaded::Large);
             }
@@ -314,9 +314,34 @@ impl TreeCells {
         resident: Arc<Resident>,
     ) -> Result<LargeGroup> {
         let live = self.store.live();
-        let scan = live.scan(&cell_key::group(self.tree, id))?;
-        let listing = Listing { live, seen: Vec::new(), scan };
+        let mut scan = live.scan(&cell_key::group(self.tree, id))?;
+        let listing = Listing { live: &live, seen: &mut Vec::new(), scan: &mut scan };
         LargeGroup::read((self, listing), (id, schema), newest, resident)
+    }
+
+    /// The directories of row groups that follow each other, found by one scan.
+    pub(crate) fn load_directories(
+        &self,
+        ids: &[GroupId],
+        schema: &Schema,
+        newest: u32,
+        resident: impl Fn(GroupId) -> Arc<Resident>,
+    ) -> Result<Vec<(GroupId, LargeGroup)>> {
+        let Some(first) = ids.first() else { return Ok(Vec::new()) };
+        let live = self.store.live();
+        let all = cell_key::space(self.tree, first.space);
+        let mut scan = live.scan_in_turn(&all, &cell_key::group(self.tree, *first))?;
+        let (mut seen, mut found) = (Vec::new(), Vec::with_capacity(ids.len()));
+        for id in ids {
+            if id != first {
+                scan.turn_to(&cell_key::group(self.tree, *id))?;
+            }
+            let listing = Listing { live: &live, seen: &mut seen, scan: &mut scan };
+            let of = (*id, schema);
+            let directory = LargeGroup::read((self, listing), of, newest, resident(*id))?;
+            found.push((*id, directory));
+        }
+        Ok(found)
     }
 }
 

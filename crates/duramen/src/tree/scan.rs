@@ -124,6 +124,11 @@ impl TreeData {
         }
     }
 
+    /// Whether the directory of a row group has to be loaded before its cells can be read.
+    pub(crate) fn misses_directory(&self, id: GroupId) -> bool {
+        matches!(self.group_for_scan(id), Err(Fault::Load(_)))
+    }
+
     /// Visits the states of a column.
     pub(crate) fn scan(&self, scan: &ColumnScan, visitor: &mut impl Visitor) -> Result<(), Fault> {
         self.kept.check(scan.revision)?;

@@ -66,11 +66,11 @@ pub(crate) struct Directory {
 }
 
 /// The cells of a row group, some of which were seen already.
-pub(super) struct Listing {
-    pub(super) live: Arc<LiveSegments>,
-    pub(super) seen: Vec<(Place, CellHandle)>,
+pub(super) struct Listing<'l> {
+    pub(super) live: &'l Arc<LiveSegments>,
+    pub(super) seen: &'l mut Vec<(Place, CellHandle)>,
     /// Those that follow.
-    pub(super) scan: Scan,
+    pub(super) scan: &'l mut Scan,
 }
 
 /// A cell of first states.
@@ -109,11 +109,11 @@ struct ColumnCells {
 impl Directory {
     /// Lists the first states of a row group and which columns have run pieces.
     fn read(
-        (cells, listing): (&TreeCells, Listing),
+        (cells, listing): (&TreeCells, Listing<'_>),
         (id, schema): (GroupId, &Schema),
         resident: Arc<Resident>,
     ) -> Result<Self> {
-        let Listing { live, mut seen, mut scan } = listing;
+        let Listing { live, seen, scan } = listing;
         while let Some(found) = scan.next() {
             let (key, handle) = found?;
             let place = Place::parse(&key, id, schema)?;
@@ -125,7 +125,7 @@ impl Directory {
         let mut directory = Self {
             tree: cells.tree,
             id,
-            live,
+            live: Arc::clone(live),
             resident,
             known: schema.extent(),
             cells: Vec::with_capacity(seen.len()),
@@ -143,7 +143,7 @@ impl Directory {
     /// Puts cells in key order into the directory: all first states, and of run pieces where the
     /// oldest begins. Those that share blocks with what is not in the directory were read with
     /// that, and are copied together: nothing else of the blocks is to be kept.
-    fn list(&mut self, found: Vec<(Place, CellHandle)>) -> Result<()> {
+    fn list(&mut self, found: &mut Vec<(Place, CellHandle)>) -> Result<()> {
         let has_runs = found.iter().any(|(place, _)| place.kind == GroupCell::Run);
         let is_kept = |handle: &CellHandle| !has_runs && handle.is_among_its_own();
         let is_copied = |(place, handle): &&(Place, CellHandle)| {
@@ -158,7 +158,9 @@ impl Directory {
             })?;
         }
         let mut copies = Bytes::from(copy);
-        for (place, handle) in found {
+        let columns = found.iter().map(|(place, _)| place.column as usize + 1).max();
+        self.values.resize_with(columns.unwrap_or(0), ColumnCells::default);
+        for (place, handle) in found.drain(..) {
             if place.kind == GroupCell::Run {
                 self.column_mut(place).oldest_run.get_or_insert(place.number);
                 continue;
@@ -174,12 +176,9 @@ impl Directory {
     }
 
     fn column_mut(&mut self, place: Place) -> &mut ColumnCells {
-        let column = place.column as usize;
-        if column >= self.values.len() {
-            self.values.resize_with(column + 1, ColumnCells::default);
-        }
-        self.values[column].path = place.path;
-        &mut self.values[column]
+        let column = &mut self.values[place.column as usize];
+        column.path = place.path;
+        column
     }
 
     fn add(&mut self, place: Place, content: Content) -> Result<()> {
@@ -336,7 +335,7 @@ impl Directory {
 impl LargeGroup {
     /// The row group of which the disk has the revisions up to `newest`.
     pub(super) fn read(
-        cells: (&TreeCells, Listing),
+        cells: (&TreeCells, Listing<'_>),
         of: (GroupId, &Schema),
         newest: u32,
         resident: Arc<Resident>,
