@@ -44,6 +44,14 @@ pub(crate) fn replace_stoppable<T>(
     })
 }
 
+/// What a CSV writer failed of.
+pub(crate) fn of_csv(error: csv::Error) -> Failure {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error.into(),
+        other => io::Error::other(format!("{other:?}")).into(),
+    }
+}
+
 /// Whether the user lets it go on.
 pub(crate) type GoOn<'g> = dyn Fn() -> Result<()> + 'g;
 

@@ -7,9 +7,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use datafusion::arrow::compute::kernels::numeric;
-use datafusion::arrow::datatypes::{
-    DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Field, FieldRef,
-};
+use datafusion::arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Field, FieldRef};
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -358,7 +356,7 @@ impl Checked {
 /// The error of a result that its type has no room for.
 fn beyond(what: &str, why: &str, kind: &DataType) -> DataFusionError {
     let wider = match kind {
-        DataType::Decimal128(_, scale) => format!("DECIMAL({DECIMAL256_MAX_PRECISION}, {scale})"),
+        DataType::Decimal128(_, scale) => format!("DECIMAL({}, {scale})", sum::SUMMED_DIGITS_MAX),
         _ => format!("DECIMAL({DECIMAL128_MAX_PRECISION}, 0)"),
     };
     let kind = match kind {

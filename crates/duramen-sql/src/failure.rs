@@ -14,6 +14,9 @@ use crate::statement::Places;
 /// What the planner says of a regular expression that is none.
 const PATTERN: &str = "Invalid regex";
 
+/// What the planner says of a subquery in `VALUES`.
+const IN_VALUES: &str = "ScalarSubqueryExpr evaluated before";
+
 /// An error of the engine on its way through a query.
 pub(crate) fn external(error: Error) -> DataFusionError {
     DataFusionError::External(Box::new(error))
@@ -145,6 +148,7 @@ fn kind(error: &DataFusionError) -> ErrorKind {
     match error.find_root() {
         DataFusionError::ResourcesExhausted(_) => ErrorKind::Full,
         DataFusionError::NotImplemented(_) => ErrorKind::Unsupported,
+        DataFusionError::Internal(why) if why.contains(IN_VALUES) => ErrorKind::Unsupported,
         DataFusionError::Internal(_) => ErrorKind::Internal,
         _ => ErrorKind::Invalid,
     }
@@ -161,6 +165,10 @@ fn text(error: &DataFusionError, places: &Places) -> String {
             format!("this SQL is not supported: {}", supported(what))
         }
         DataFusionError::Plan(why) => planned(why, places),
+        DataFusionError::Internal(why) if why.contains(IN_VALUES) => {
+            "this SQL is not supported: a subquery in VALUES: write SELECT in place of VALUES"
+                .into()
+        }
         DataFusionError::Internal(why) => {
             format!("a query failed as it should not, report it: {}", without_report(why))
         }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::fmt;
-use std::io::Write;
+use std::io::{self, Write};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -121,6 +121,39 @@ fn write_json<F: JsonFormat>(answer: &mut Answer<'_>, out: &mut dyn Write) -> Re
 }
 
 fn write_csv(answer: &mut Answer<'_>, out: &mut dyn Write) -> Result<()> {
+    let mut out = Kept { out, failed: None };
+    let written = write_rows(answer, &mut out);
+    match out.failed {
+        Some(error) if written.is_err() => Err(failure::output(error)),
+        _ => written,
+    }
+}
+
+/// A writer that keeps what it failed of: of that the CSV writer tells no more than the text.
+struct Kept<'w> {
+    out: &'w mut dyn Write,
+    failed: Option<io::Error>,
+}
+
+impl Kept<'_> {
+    fn keep(&mut self, error: io::Error) -> io::Error {
+        let kind = error.kind();
+        self.failed = Some(error);
+        kind.into()
+    }
+}
+
+impl Write for Kept<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.out.write(bytes).map_err(|error| self.keep(error))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush().map_err(|error| self.keep(error))
+    }
+}
+
+fn write_rows(answer: &mut Answer<'_>, out: &mut dyn Write) -> Result<()> {
     let schema = answer.schema();
     let mut writer = csv::Writer::new(out);
     let nothing = RecordBatch::new_empty(flat_schema(&schema));

@@ -22,7 +22,10 @@ use datafusion::logical_expr::{
     ReversedUDAF, SetMonotonicity, Signature,
 };
 
+use duramen::{Error, ErrorKind};
+
 use super::beyond;
+use crate::failure::external;
 
 mod distinct;
 
@@ -30,6 +33,9 @@ use distinct::DistinctSum;
 
 /// The type that integers are added up in.
 const WIDE: DataType = DataType::Decimal128(DECIMAL128_MAX_PRECISION, 0);
+
+/// Decimals of more digits are not added up: a sum has ten more, and none has more than 76.
+pub(super) const SUMMED_DIGITS_MAX: u8 = 66;
 
 /// `DataFusion`'s `sum`, of wide numbers in place of integers and decimals.
 #[derive(Debug, Default, PartialEq, Eq, Hash)]
@@ -136,6 +142,15 @@ impl AggregateUDFImpl for CheckedSum {
     }
 
     fn return_type(&self, kinds: &[DataType]) -> Result<DataType> {
+        if let [DataType::Decimal256(digits, scale)] = kinds
+            && *digits > SUMMED_DIGITS_MAX
+        {
+            let message = format!(
+                "this SQL is not supported: a sum of DECIMAL({digits}, {scale}), which may have no \
+                 room: cast what is added up to DECIMAL({SUMMED_DIGITS_MAX}, {scale}) or less"
+            );
+            return Err(external(Error::new(ErrorKind::Unsupported, message)));
+        }
         self.0.return_type(kinds)
     }
 

@@ -39,7 +39,8 @@ impl DeclaredColumn {
         let value = array_value_to_string(found, lost).map_err(failure::arrow)?;
         let value: String = value.chars().take(SHOWN_CHARACTERS).collect();
         let message = format!(
-            "column {:?}: {}, and {} has it: UPDATE gives it another value",
+            "column {:?}: {}, and {} has it: UPDATE gives it another value from \
+             now on",
             self.name,
             self.refused(value),
             owner(lost)?

@@ -200,6 +200,32 @@ fn times_beyond_the_calendar_are_numbers() {
     assert!(String::from_utf8(table).unwrap().contains("9223372036854775807"));
 }
 
+/// A disk that has no room.
+struct FullDisk;
+
+impl std::io::Write for FullDisk {
+    fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+        Err(std::io::ErrorKind::StorageFull.into())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// As CSV it once was told to be `Invalid`.
+#[test]
+fn what_cannot_be_written_for_want_of_room_is_told_so_in_every_format() {
+    let session = Session::new(Database::memory().unwrap(), SessionOptions::default());
+    for format in
+        [Format::Table, Format::Json, Format::Ndjson, Format::Csv, Format::Parquet, Format::Arrow]
+    {
+        let rows = "SELECT value, repeat('x', 200) AS text FROM generate_series(1, 2000)";
+        let error = session.query(rows).unwrap().write(format, &mut FullDisk).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Full, "{format:?}: {error}");
+    }
+}
+
 #[test]
 fn staged_points_are_among_those_of_series() {
     let db = Database::memory().unwrap();

@@ -158,7 +158,12 @@ pub(super) fn name(number: u64) -> String {
 /// The number of the record whose object's last word is `name`; none if it is no record.
 pub(super) fn number(name: &str) -> Option<u64> {
     let is_number = is_numbered(name, EXTENSION, u8::is_ascii_digit);
-    name.strip_suffix(EXTENSION)?.parse().ok().filter(|number| is_number && *number > 0)
+    // Another one can follow each.
+    let numbers = 1..u64::MAX;
+    name.strip_suffix(EXTENSION)?
+        .parse()
+        .ok()
+        .filter(|number| is_number && numbers.contains(number))
 }
 
 /// The object of a segment. The footer's checksum stands for all of the file, so that segments of

@@ -77,6 +77,7 @@ fn row_groups_read_together_are_as_those_read_by_themselves() {
         let changed = (4_000..17_000).step_by(1_000).map(|n| (n, r#"{"a":null,"c":1.5}"#));
         records.put_many(changed, &how()).unwrap();
         db.checkpoint().unwrap();
+        drop(records);
         db.close().unwrap();
     }
     let read = |ahead: Range<usize>| {

@@ -48,6 +48,7 @@ impl Engine {
             let message = "the database is gone: its MANIFEST is not there any more";
             return Err(Error::new(ErrorKind::NotFound, message));
         };
+        self.check_is_own(&manifest)?;
         if manifest.checkpoint != self.manifest.lock().checkpoint {
             return Ok(true);
         }

@@ -180,9 +180,19 @@ impl Engine {
             return Ok(());
         }
         let (view, manifest) = read(&self.device, &self.options)?;
+        self.check_is_own(&manifest)?;
         *self.manifest.lock() = manifest;
         *self.view.write() = Arc::new(view);
         Ok(())
+    }
+
+    /// Refuses to go on with another database that was put in the place of the one that was opened.
+    pub(super) fn check_is_own(&self, manifest: &Manifest) -> Result<()> {
+        if manifest.database_id == self.id {
+            return Ok(());
+        }
+        let message = "the database is gone: another one is in its place; open that one";
+        Err(Error::new(ErrorKind::NotFound, message))
     }
 
     /// The epoch: it rises with each open after an unclean end.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use duramen::io::{Access, Device, DirectoryDevice};
 use duramen::{
     Backup, BackupFolder, BackupOptions, BulkOptions, CommitOptions, Database, DumpItem, DumpLoad,
-    Durability, Error, ErrorKind, ExportedFacts, Options, RestorePoint,
+    Durability, Error, ErrorKind, ExportedFacts, Options, RestorePoint, WatchOptions,
 };
 
 const NOTHING: [&str; 0] = [];
@@ -386,6 +386,35 @@ fn a_writer_whose_folder_was_replaced_changes_nothing_there_and_takes_no_more_co
         assert_eq!(other.document("d").unwrap().head().unwrap().to_json().unwrap(), "[5]");
         assert!(other.check().unwrap().is_clean());
         drop(other);
+        fs::remove_dir_all(&place).unwrap();
+    }
+}
+
+/// It once told the commits of the other one as its own.
+#[test]
+fn a_reader_does_not_go_on_with_another_database_in_the_place_of_its_own() {
+    let home = tempfile::tempdir().unwrap();
+    let place = home.path().join("db");
+    for is_checkpointed in [true, false] {
+        let own = open(&place);
+        put(&own, "[1]");
+        own.checkpoint().unwrap();
+        let read = Options { read_only: true, create: false, ..Options::default() };
+        let reader = Database::open(&place, read).unwrap();
+        let mut feed = reader.watch(&WatchOptions::default()).unwrap();
+        drop(own);
+        fs::remove_dir_all(&place).unwrap();
+        let other = open(&place);
+        put(&other, "[2]");
+        if is_checkpointed {
+            other.checkpoint().unwrap();
+        }
+        let error = feed.next(Duration::from_millis(10)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+        assert!(error.message().contains("another one is in its place"), "{error}");
+        assert_eq!(reader.refresh().unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(reader.document("d").unwrap().head().unwrap().to_json().unwrap(), "[1]");
+        drop((reader, other));
         fs::remove_dir_all(&place).unwrap();
     }
 }

@@ -104,7 +104,6 @@ impl Export {
             columns.extend(members(&record)?.into_iter().map(|(name, _)| name));
             Ok(())
         })?;
-        let failed = |error: csv::Error| Error::io("cannot write the records", error.into());
         let mut csv = csv::Writer::from_writer(out);
         let key = (!self.no_key).then_some(KEY_MEMBER);
         if key.is_some() && columns.contains(OWN_KEY_MEMBER) {
@@ -119,7 +118,7 @@ impl Export {
         let names = columns.iter().map(String::as_str);
         let names = names.map(|name| if is_twice(name) { OWN_KEY_MEMBER } else { name });
         let header = key.into_iter().chain(names);
-        csv.write_record(header).map_err(failed)?;
+        csv.write_record(header).map_err(outfile::of_csv)?;
         self.each(records, |record| {
             let found = members(&record)?;
             let key = (!self.no_key).then(|| record.key.to_string());
@@ -128,7 +127,7 @@ impl Export {
                     serde_json::from_str::<String>(value).unwrap_or_else(|_| value.clone())
                 })
             });
-            Ok(csv.write_record(key.into_iter().chain(cells)).map_err(failed)?)
+            csv.write_record(key.into_iter().chain(cells)).map_err(outfile::of_csv)
         })?;
         Ok(csv.flush()?)
     }

@@ -114,7 +114,7 @@ impl Export {
             Format::Csv => {
                 let mut csv = csv::Writer::from_writer(out);
                 let header = ["name", "time", "value", "quality", "value_type"];
-                csv.write_record(header).map_err(failed)?;
+                csv.write_record(header).map_err(outfile::of_csv)?;
                 each(found, ranges, |name, points| {
                     for found in points.iter() {
                         let time = point::time_text(found.time);
@@ -122,7 +122,7 @@ impl Export {
                             (point::text(&found.value), found.quality.0.to_string());
                         let value_type = found.value.value_type().to_string();
                         let cells = [name, &time, &value, &quality, &value_type];
-                        csv.write_record(cells).map_err(failed)?;
+                        csv.write_record(cells).map_err(outfile::of_csv)?;
                     }
                     Ok(())
                 })?;
@@ -188,7 +188,7 @@ fn wide(found: &[SeriesInfo], ranges: Vec<SeriesRange>, out: &mut dyn Write) -> 
     let mut columns: Vec<Column> = ranges.into_iter().zip(found).map(begin).collect();
     let mut csv = csv::Writer::from_writer(out);
     let names = found.iter().map(|info| info.name.as_str());
-    csv.write_record(std::iter::once("time").chain(names)).map_err(failed)?;
+    csv.write_record(std::iter::once("time").chain(names)).map_err(outfile::of_csv)?;
     loop {
         let times = columns.iter_mut().map(Column::next_time);
         let times = times.collect::<duramen::Result<Vec<_>>>()?;
@@ -204,7 +204,7 @@ fn wide(found: &[SeriesInfo], ranges: Vec<SeriesRange>, out: &mut dyn Write) -> 
             line.push(text.unwrap_or_default());
             column.at += usize::from(is_next);
         }
-        csv.write_record(&line).map_err(failed)?;
+        csv.write_record(&line).map_err(outfile::of_csv)?;
         bar.inc(1);
         check(&interruption)?;
     }
@@ -218,8 +218,4 @@ fn blank(name: &str, time: &str) -> Error {
          export it without --wide"
     );
     Error::new(ErrorKind::Invalid, message)
-}
-
-fn failed(error: csv::Error) -> Error {
-    Error::io("cannot write the points", error.into())
 }
