@@ -53,6 +53,9 @@ const NUMBERS: [&str; 12] =
 const TEXTS: [&str; 5] = ["", "a", "b", "\u{e9}", "a\\\"b"];
 const OPERATORS: [&str; 6] = ["==", "!=", "<", "<=", ">", ">="];
 
+/// How deep filters of a query are at most.
+const FILTER_DEPTH: usize = 2;
+
 /// Choices that one seed makes the same each time (the generator of Knuth's MMIX).
 pub(super) struct Chooser(pub(super) u64);
 
@@ -125,7 +128,11 @@ impl Chooser {
     }
 
     pub(super) fn query(&mut self) -> Query {
-        Query { is_root: true, segments: (0..=self.below(3)).map(|_| self.segment(3)).collect() }
+        let segments = 0..=self.below(3);
+        Query {
+            is_root: true,
+            segments: segments.map(|_| self.segment(FILTER_DEPTH + 1)).collect(),
+        }
     }
 
     fn segment(&mut self, depth: usize) -> (bool, Vec<Selector>) {
@@ -166,7 +173,9 @@ impl Chooser {
 
     fn inner(&mut self, depth: usize) -> Query {
         let segments = (0..self.below(3)).map(|_| self.segment(depth)).collect();
-        Query { is_root: self.below(5) == 0, segments }
+        // Deeper inside each other, queries over all of a document would take the plain reading
+        // minutes.
+        Query { is_root: self.below(5) == 0 && depth >= FILTER_DEPTH, segments }
     }
 
     fn comparable(&mut self, depth: usize) -> Comparable {
