@@ -226,8 +226,10 @@ impl fmt::Display for Query {
 /// Records of the first batch; many want no more.
 const FIRST_RECORDS: usize = 8;
 
-/// How many times as long the next batch is.
+/// How many times as long the next batch is, and records of one at most where no thread reads
+/// ahead: longer ones would be more memory that nobody touched before, and no faster.
 const BATCH_GROWTH: usize = 4;
+const BATCH_RECORDS: usize = 512;
 
 impl CollectionSnapshot {
     /// The records that a query finds; `Invalid` if the query was made of what can be none.
@@ -503,7 +505,7 @@ impl Records {
             Source::Alone(found) => {
                 let ordinals = found.next_many(self.batch_len)?;
                 let is_there = !ordinals.is_empty();
-                self.batch_len = (BATCH_GROWTH * self.batch_len).min(BATCH_RECORDS_MAX);
+                self.batch_len = (BATCH_GROWTH * self.batch_len).min(BATCH_RECORDS);
                 match self.projection {
                     Some(_) => self.parts = ordinals.into_iter(),
                     None => self.batch.begin(ordinals),
@@ -515,7 +517,7 @@ impl Records {
 
     /// Lets a thread read the rest, where it is worth one.
     fn read_ahead_if_long(&mut self) {
-        let is_long = self.batch_len == BATCH_RECORDS_MAX && self.projection.is_none();
+        let is_long = self.batch_len == BATCH_RECORDS && self.projection.is_none();
         if let Source::Alone(found) = &mut self.source
             && is_long
             && threads::count() > 1

@@ -4,6 +4,7 @@ use crate::error::Result;
 use crate::snapshot::Snapshot;
 use crate::threads;
 use crate::threads::ahead::PartSource;
+use crate::tree::history::short;
 use crate::tree::record_keys::{KeyPage, KeyRange};
 use crate::tree::stored_records::RecordBatch;
 
@@ -17,8 +18,13 @@ const PAGE_GROWTH: usize = 4;
 /// that are read together more lie side by side (benchmark B).
 const PAGE_KEYS_MAX: usize = 16_384;
 
+/// Keys of a page whose records lie side by side enough if that is a part as large as this of all
+/// records: longer ones would be so much memory that nobody touched before.
+const PAGE_KEYS: usize = 2_048;
+const PAGE_SHARE: u64 = 4;
+
 /// Keys of a page that is worth a thread that reads it ahead.
-const THREAD_KEYS: usize = 8_192;
+const THREAD_KEYS: usize = 4_096;
 
 /// Some records.
 #[derive(Debug, Default)]
@@ -36,12 +42,15 @@ pub(super) struct Pages {
     is_reverse: bool,
     /// Keys of the next page.
     page_keys: usize,
+    /// And of later ones at most; not known while pages are short.
+    page_keys_max: Option<usize>,
     is_at_end: bool,
 }
 
 impl Pages {
     pub(super) fn new(snapshot: Snapshot, range: KeyRange, is_reverse: bool) -> Self {
-        Self { snapshot, range, is_reverse, page_keys: FIRST_KEYS, is_at_end: false }
+        let (page_keys, page_keys_max, is_at_end) = (FIRST_KEYS, None, false);
+        Self { snapshot, range, is_reverse, page_keys, page_keys_max, is_at_end }
     }
 
     /// Whether a thread is to read the rest, of which so many records are wanted.
@@ -64,8 +73,21 @@ impl Pages {
             self.range.pass(last, self.is_reverse);
         }
         old.records.begin(old.keys.ordinals());
-        self.page_keys = (PAGE_GROWTH * self.page_keys).min(PAGE_KEYS_MAX);
+        self.page_keys *= PAGE_GROWTH;
+        if self.page_keys > PAGE_KEYS && !self.is_at_end {
+            self.page_keys = self.page_keys.min(self.longest()?);
+        }
         Ok(Some(old))
+    }
+
+    /// Keys of a page at most.
+    fn longest(&mut self) -> Result<usize> {
+        if let Some(known) = self.page_keys_max {
+            return Ok(known);
+        }
+        let records = self.snapshot.tree.record_count(short(self.snapshot.revision))?;
+        let share = usize::try_from(records / PAGE_SHARE).unwrap_or(usize::MAX);
+        Ok(*self.page_keys_max.insert(share.clamp(PAGE_KEYS, PAGE_KEYS_MAX)))
     }
 }
 
