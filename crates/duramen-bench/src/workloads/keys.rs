@@ -1,6 +1,10 @@
 //! K: gets by key in a large collection, of records at hand and of others, in a fresh process.
+//!
+//! Beside gets of others stands their floor: one read of 4 KiB from the file that they come from.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
 use duramen::{Collection, CommitOptions, Database, Durability, KeyKind, Options};
@@ -8,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Child;
 use crate::figures::Measure;
+use crate::files;
 use crate::machine;
 use crate::random::SplitMix64;
 use crate::sampling::Latencies;
@@ -18,6 +23,10 @@ use crate::subject::DURAMEN;
 const NAME: &str = "records";
 const BATCH: u64 = 10_000;
 const READS: u64 = 20_000;
+/// Gets, and reads of their floor, that take turns.
+const TURN: u64 = 1_000;
+const FLOOR: &str = "floor";
+const PIECE_BYTES: usize = 4_096;
 /// Records that are read again and again.
 const HOT: u64 = 5_000;
 /// What the reading process may use: much less than the records take.
@@ -42,6 +51,10 @@ pub(crate) fn run(session: &mut Session) -> Result<()> {
     add("get_miss_p50", "us", seen.miss_us[0]);
     add("get_miss_p99", "us", seen.miss_us[1]);
     add("peak_memory", "MiB", seen.peak_bytes / f64::from(1 << 20));
+    for (metric, value) in ["get_miss_p50", "get_miss_p99"].into_iter().zip(seen.floor_us) {
+        let measure = Measure::cost("K", metric, "us").case(case.clone());
+        session.figures.add(&measure, &[(FLOOR, vec![value])]);
+    }
     Ok(std::fs::remove_dir_all(folder)?)
 }
 
@@ -55,7 +68,7 @@ fn record(key: u64) -> String {
 }
 
 /// Makes the records; how many a second.
-fn create(folder: &std::path::Path, records: u64) -> Result<f64> {
+fn create(folder: &Path, records: u64) -> Result<f64> {
     let durability = Durability::Interval(1_000);
     let database = Database::open(folder, Options { durability, ..Options::default() })?;
     let collection = database.create_collection(NAME, KeyKind::U64)?;
@@ -90,6 +103,7 @@ struct Seen {
     /// The middle and the 99th percentile.
     hot_us: [f64; 2],
     miss_us: [f64; 2],
+    floor_us: [f64; 2],
     peak_bytes: f64,
 }
 
@@ -104,33 +118,84 @@ impl Reading {
         let watch = Stopwatch::start();
         get(&collection, self.records / 2)?;
         let first_us = watch.micros();
-        let mut random = SplitMix64::new(42);
-        let miss_us = read(&collection, || random.below(self.records))?;
+        let (miss_us, floor_us) = self.misses(&collection)?;
         let mut random = SplitMix64::new(43);
         let hot: Vec<u64> = (0..HOT).map(|_| random.below(self.records)).collect();
         let mut next = || hot[usize::try_from(random.below(HOT)).unwrap_or(0)];
         for _ in 0..4 * HOT {
             get(&collection, next())?;
         }
-        let hot_us = read(&collection, &mut next)?;
+        let mut latencies = Latencies::new();
+        read(&collection, READS, &mut next, &mut latencies)?;
+        let hot_us = shares(&latencies)?;
         let watch = Stopwatch::start();
         for _ in 0..READS {
             get(&collection, next())?;
         }
         let hot_mean_us = watch.micros() / READS as f64;
         let peak_bytes = machine::process_bytes("VmHWM")?;
-        let seen = Seen { open_ms, first_us, hot_mean_us, hot_us, miss_us, peak_bytes };
+        let seen = Seen { open_ms, first_us, hot_mean_us, hot_us, miss_us, floor_us, peak_bytes };
         println!("{}", serde_json::to_string(&seen)?);
         Ok(())
     }
+
+    /// Gets of records that are not at hand, and their floor.
+    fn misses(&self, collection: &Collection) -> Result<([f64; 2], [f64; 2])> {
+        let largest = Segment::largest(&self.folder)?;
+        let (mut keys, mut pieces) = (SplitMix64::new(42), SplitMix64::new(44));
+        let (mut gets, mut floor) = (Latencies::new(), Latencies::new());
+        for _ in 0..READS / TURN {
+            read(collection, TURN, &mut || keys.below(self.records), &mut gets)?;
+            for _ in 0..TURN {
+                let piece = pieces.below(largest.pieces);
+                floor.time(|| largest.read(piece))?;
+            }
+        }
+        Ok((shares(&gets)?, shares(&floor)?))
+    }
 }
 
-fn read(collection: &Collection, mut next: impl FnMut() -> u64) -> Result<[f64; 2]> {
-    let mut latencies = Latencies::new();
-    for _ in 0..READS {
+/// A file of the database that has records.
+#[derive(Debug)]
+struct Segment {
+    file: File,
+    pieces: u64,
+}
+
+impl Segment {
+    fn largest(database: &Path) -> Result<Self> {
+        let mut largest = None;
+        for entry in std::fs::read_dir(database.join("segments"))? {
+            let entry = entry?;
+            largest = largest.max(Some((entry.metadata()?.len(), entry.path())));
+        }
+        let (bytes, path) = largest.context("a database of records has a segment")?;
+        let pieces = bytes / PIECE_BYTES as u64;
+        ensure!(pieces > 0, "{} is shorter than a piece", path.display());
+        Ok(Self { file: files::open(&path)?, pieces })
+    }
+
+    fn read(&self, piece: u64) -> Result<()> {
+        let mut bytes = [0; PIECE_BYTES];
+        Ok(self.file.read_exact_at(&mut bytes, piece * PIECE_BYTES as u64)?)
+    }
+}
+
+fn read(
+    collection: &Collection,
+    times: u64,
+    next: &mut impl FnMut() -> u64,
+    latencies: &mut Latencies,
+) -> Result<()> {
+    for _ in 0..times {
         let key = next();
         latencies.time(|| get(collection, key))?;
     }
+    Ok(())
+}
+
+/// The middle and the 99th percentile.
+fn shares(latencies: &Latencies) -> Result<[f64; 2]> {
     let share = |share| latencies.quantile_us(share).context("reads were timed");
     Ok([share(0.5)?, share(0.99)?])
 }
