@@ -79,12 +79,32 @@ pub trait Device: Send + Sync + fmt::Debug {
         true
     }
 
+    /// Has [`is_in_place`](Self::is_in_place) tell as well whether a file is the one that is there
+    /// now, and has what it has now, or is not there if it is not: until the lock is given back, or
+    /// this device renames, removes or replaces it, which counts from then on.
+    fn watch(&self, _path: &str) {}
+
+    /// Which file stands at a path, where that can be told.
+    fn file_id(&self, _path: &str) -> io::Result<Option<FileId>> {
+        Ok(None)
+    }
+
     /// A number that no other database has, for the id of a new one.
     fn entropy(&self) -> u128 {
         use std::hash::{BuildHasher, RandomState};
         let half = || u128::from(RandomState::new().hash_one(0));
         half() << 64 | half()
     }
+}
+
+/// Which file it is of all that a system has. Another one may be the same once nobody has this one
+/// open any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileId {
+    /// The number of what it is stored on.
+    pub device: u64,
+    /// Its own number there.
+    pub inode: u64,
 }
 
 /// How a file is opened.
@@ -165,8 +185,8 @@ pub trait Lock: Send + Sync + fmt::Debug {
 
 /// The error of what is not done because [`Device::is_in_place`] does not hold.
 pub(crate) fn displaced() -> io::Error {
-    let message = "the folder, or the file LOCK in it, was removed or replaced while it was open: \
-                   open what is there now";
+    let message = "the folder, or a file of the database in it, was removed or replaced while it \
+                   was open: open what is there now";
     io::Error::new(io::ErrorKind::StaleNetworkFileHandle, message)
 }
 

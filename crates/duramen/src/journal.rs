@@ -6,7 +6,8 @@
 //! - a commit that is published, and `Sync`, is on the device;
 //! - space is there before a commit gets its sequence, so that a full disk refuses it cleanly;
 //! - a failed write or sync is final: nothing is published after it;
-//! - nothing is synced, and no file made, in a place that another process has taken.
+//! - nothing is synced, and no file made, in a place that another process has taken, or where it
+//!   has put other content over what is there.
 //!
 //! Whoever waits for a commit and finds the device idle becomes the *leader*: it writes and syncs
 //! everything queued as one group. Commits that arrive meanwhile form the next group.
@@ -527,9 +528,9 @@ impl Shared {
         error
     }
 
-    /// Refuses to sync what nobody finds any more.
-    fn check_place(&self, batch: Option<&Batch>) -> Result<(), Failure> {
-        if self.directory.is_in_place() {
+    /// Refuses to write and sync what nobody finds any more.
+    fn check_place(&self, writer: &Writer, batch: Option<&Batch>) -> Result<(), Failure> {
+        if self.directory.is_in_place() && writer.is_in_place(&self.directory) {
             return Ok(());
         }
         let error = Error::io("syncing the journal", displaced());
@@ -585,7 +586,7 @@ impl Shared {
         let sync = std::mem::take(&mut queue.sync_wanted);
         let Some(mut batch) = queue.pop() else {
             let synced = self.exclusively(queue, |writer| {
-                self.check_place(None)?;
+                self.check_place(writer, None)?;
                 writer.sync().map_err(|e| Failure::sync(&e))
             });
             if synced.is_some() {
@@ -602,7 +603,7 @@ impl Shared {
         }
         let durable = self.exclusively(queue, |writer| {
             if sync {
-                self.check_place(Some(&batch))?;
+                self.check_place(writer, Some(&batch))?;
             }
             writer.write(&mut batch, sync)
         });
@@ -677,7 +678,12 @@ impl Shared {
         }
         queue.check()?;
         let tail = queue.tail;
-        self.exclusively(&mut queue, |writer| writer.mark(tail).map_err(|e| Failure::sync(&e)));
+        self.exclusively(&mut queue, |writer| {
+            if writer.is_open() {
+                self.check_place(writer, None)?;
+            }
+            writer.mark(tail).map_err(|e| Failure::sync(&e))
+        });
         queue.check()
     }
 

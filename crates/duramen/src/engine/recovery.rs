@@ -14,7 +14,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Device, Lock};
 use crate::journal::{self, Journal, JournalSettings};
 use crate::limits::LOCK_RETRY_MS;
-use crate::manifest::Manifest;
+use crate::manifest::{self, Manifest};
 use crate::memory::Memory;
 use crate::revision::CommitSequence;
 use crate::staging::{self as staging_files, Staging};
@@ -45,6 +45,7 @@ impl Engine {
         }
         let lock = take_lock(device.as_ref(), options.wait_ms);
         let lock = lock.inspect_err(|_| device.remove_made())?;
+        device.watch(manifest::PATH);
         // Only now: another process may have made it, or changed it, before the lock was ours.
         match Manifest::load(device.as_ref())? {
             Some(manifest) => Self::open_to_write(device, options, manifest, lock),

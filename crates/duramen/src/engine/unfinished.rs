@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::engine::recovery::{LOCK, take_lock};
 use crate::engine::unused::remove_files;
 use crate::error::{Error, ErrorKind, Result};
-use crate::io::{Access, Device, File, Lock};
+use crate::io::{Access, Device, File, FileId, Lock};
 use crate::{journal, manifest, segment};
 
 /// Where the manifest stands until the database is finished.
@@ -146,6 +146,18 @@ impl Device for Unfinished {
 
     fn is_in_place(&self) -> bool {
         self.device.is_in_place()
+    }
+
+    fn watch(&self, path: &str) {
+        self.device.watch(self.name(path));
+    }
+
+    fn file_id(&self, path: &str) -> io::Result<Option<FileId>> {
+        self.device.file_id(self.name(path))
+    }
+
+    fn free_bytes(&self) -> Option<u64> {
+        self.device.free_bytes()
     }
 
     fn entropy(&self) -> u128 {

@@ -4,7 +4,8 @@
 //! - nothing outside the root directory is read or written;
 //! - a lock is the operating system's, so it dies with the process that holds it;
 //! - while a lock is held, nothing is made, renamed or removed in a folder that another process has
-//!   put in the place of the one that was locked.
+//!   put in the place of the one that was locked, or in which it has changed the file that is
+//!   watched.
 #![expect(clippy::disallowed_methods, reason = "this module is the door to real files")]
 
 #[cfg(test)]
@@ -20,8 +21,8 @@ use parking_lot::Mutex;
 use rustix::buffer::spare_capacity;
 
 use super::{
-    Access, Device, File, Lock, Mapped, Mapping, check_path, displaced, mapped_bytes, split_path,
-    write_all_at,
+    Access, Device, File, FileId, Lock, Mapped, Mapping, check_path, displaced, mapped_bytes,
+    split_path, write_all_at,
 };
 
 /// How often the file of a lock is read until the holder in it is whole. Who writes it may be
@@ -81,9 +82,22 @@ impl DirectoryDevice {
         &self.root
     }
 
+    /// The place of the lock, if it is held.
+    fn locked(&self) -> Option<Arc<LockPlace>> {
+        self.locked.lock().upgrade()
+    }
+
     /// Refuses to change what is another one by now than what was locked.
     fn check_place(&self) -> io::Result<()> {
         if self.is_in_place() { Ok(()) } else { Err(displaced()) }
+    }
+
+    /// Does what changes files of these names.
+    fn change(&self, names: &[&str], change: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        match self.locked() {
+            Some(place) => place.change(names, change),
+            None => change(),
+        }
     }
 
     fn dir_path(&self, path: &str) -> io::Result<PathBuf> {
@@ -184,12 +198,14 @@ impl Device for DirectoryDevice {
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         self.check_place()?;
-        fs::rename(self.file_path(from)?, self.file_path(to)?)
+        let (old, new) = (self.file_path(from)?, self.file_path(to)?);
+        self.change(&[from, to], || fs::rename(old, new))
     }
 
     fn remove(&self, path: &str) -> io::Result<()> {
         self.check_place()?;
-        fs::remove_file(self.file_path(path)?)
+        let full = self.file_path(path)?;
+        self.change(&[path], || fs::remove_file(full))
     }
 
     fn list(&self, dir: &str) -> io::Result<Vec<String>> {
@@ -224,7 +240,17 @@ impl Device for DirectoryDevice {
     }
 
     fn is_in_place(&self) -> bool {
-        self.locked.lock().upgrade().is_none_or(|place| place.is_there())
+        self.locked().is_none_or(|place| place.is_there())
+    }
+
+    fn watch(&self, path: &str) {
+        if let (Some(place), Ok(full)) = (self.locked(), self.file_path(path)) {
+            place.watch(path, &full);
+        }
+    }
+
+    fn file_id(&self, path: &str) -> io::Result<Option<FileId>> {
+        fs::metadata(self.file_path(path)?).map(|found| Some(file_id(&found)))
     }
 
     fn free_bytes(&self) -> Option<u64> {
@@ -363,26 +389,119 @@ struct DirectoryLock {
 struct LockPlace {
     /// From the root on: the process may change its directory.
     path: PathBuf,
-    /// The device and the number of the file, which no other one gets while it is open.
-    file: (u64, u64),
+    file: FileId,
+    watched: Mutex<Option<Arc<Watched>>>,
+    /// Held by whoever changes what is watched.
+    changing: Mutex<()>,
 }
 
 impl LockPlace {
     fn of(file: &fs::File, path: &Path) -> io::Result<Self> {
-        let open = file.metadata()?;
-        Ok(Self { path: std::path::absolute(path)?, file: (open.dev(), open.ino()) })
+        let (path, file) = (std::path::absolute(path)?, file_id(&file.metadata()?));
+        Ok(Self { path, file, watched: Mutex::default(), changing: Mutex::default() })
     }
 
-    /// Whether the file that is open is still the one at its path. Where that cannot be found out,
-    /// it is taken to be.
+    fn watch(&self, name: &str, path: &Path) {
+        *self.watched.lock() = Watched::of(name, path).map(Arc::new);
+    }
+
+    /// Whether the file that is open is still the one at its path, and what is watched is as it
+    /// was. Where that cannot be found out, it is taken to be.
     fn is_there(&self) -> bool {
-        match fs::metadata(&self.path) {
-            Ok(found) => (found.dev(), found.ino()) == self.file,
-            Err(error) => {
-                !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
-            }
+        let is_locked = match fs::metadata(&self.path) {
+            Ok(found) => file_id(&found) == self.file,
+            Err(error) => !is_absence(&error),
+        };
+        is_locked && self.is_watched_there()
+    }
+
+    fn is_watched_there(&self) -> bool {
+        let watched = || self.watched.lock().clone();
+        if watched().is_none_or(|watched| watched.is_as_seen()) {
+            return true;
+        }
+        // This process may be putting another one there just now.
+        let _one = self.changing.lock();
+        let Some(before) = watched() else { return true };
+        if before.is_as_seen() {
+            return true;
+        }
+        // A copy of it is as good as itself.
+        let now = Watched::of(&before.name, &before.path);
+        let is_same = now.as_ref().is_some_and(|now| now.content == before.content);
+        if is_same {
+            *self.watched.lock() = now.map(Arc::new);
+        }
+        is_same
+    }
+
+    /// Does what changes files of these names; what becomes of the one that is watched counts.
+    fn change(&self, names: &[&str], change: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        let watched = self.watched.lock().clone();
+        let Some(watched) = watched.filter(|watched| names.contains(&watched.name.as_str())) else {
+            return change();
+        };
+        let _one = self.changing.lock();
+        let changed = change();
+        self.watch(&watched.name, &watched.path);
+        changed
+    }
+}
+
+/// A file that nobody else is to change while the lock is held.
+#[derive(Debug)]
+struct Watched {
+    name: String,
+    /// From the root on.
+    path: PathBuf,
+    /// As it was looked at last; none if it was not there.
+    seen: Option<Seen>,
+    /// Its bytes and their checksum.
+    content: Option<(usize, u32)>,
+}
+
+/// What is seen of a file that nobody opens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Seen {
+    file: FileId,
+    bytes: u64,
+    /// Seconds and nanoseconds.
+    modified: (i64, i64),
+}
+
+impl Watched {
+    /// None if its place cannot be told.
+    fn of(name: &str, path: &Path) -> Option<Self> {
+        let path = std::path::absolute(path).ok()?;
+        // Before it is read: what changes in between is told by the next look.
+        let seen = Seen::at(&path).ok();
+        let content = fs::read(&path).ok().map(|bytes| (bytes.len(), crc32c::crc32c(&bytes)));
+        Some(Self { name: name.to_owned(), path, seen, content })
+    }
+
+    fn is_as_seen(&self) -> bool {
+        match Seen::at(&self.path) {
+            Ok(found) => self.seen == Some(found),
+            Err(error) => self.seen.is_none() || !is_absence(&error),
         }
     }
+}
+
+impl Seen {
+    fn at(path: &Path) -> io::Result<Self> {
+        let found = fs::metadata(path)?;
+        let modified = (found.mtime(), found.mtime_nsec());
+        Ok(Self { file: file_id(&found), bytes: found.len(), modified })
+    }
+}
+
+fn file_id(found: &fs::Metadata) -> FileId {
+    FileId { device: found.dev(), inode: found.ino() }
+}
+
+/// Whether an error says that there is no such file.
+fn is_absence(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 impl Drop for DirectoryLock {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::damage::corrupt;
-use crate::io::{Access, Device, File, zeros};
+use crate::io::{Access, Device, File, FileId, zeros};
 use crate::{Error, ErrorKind, Result};
 
 pub(crate) const DIRECTORY: &str = "journal";
@@ -30,6 +30,8 @@ pub(super) struct JournalFile {
     pub(super) number: u64,
     pub(super) length: u64,
     pub(super) file: Arc<dyn File>,
+    /// Which file it is, where that can be told.
+    pub(super) id: Option<FileId>,
 }
 
 /// Why a new file could not be made.
@@ -131,6 +133,21 @@ impl Directory {
     pub(super) fn written(&self) -> Result<Option<String>> {
         for number in self.numbers()? {
             if super::recovery::starts_with_data(&self.open_as_found(number)?)? {
+    /// Whether a file still stands at its path. Where that cannot be found out, it is taken to.
+    pub(super) fn has(&self, file: &JournalFile) -> bool {
+        if file.id.is_none() {
+            return true;
+        }
+        match self.device.file_id(&path(file.number)) {
+            Ok(found) => found == file.id,
+            Err(error) => error.kind() != io::ErrorKind::NotFound,
+        }
+    }
+
+    fn id_of(&self, path: &str) -> Option<FileId> {
+        self.device.file_id(path).ok().flatten()
+    }
+
                 return Ok(Some(path(number)));
             }
         }
@@ -158,7 +175,7 @@ impl Directory {
         let path = path(number);
         let file = self.device.open(&path, self.access).map_err(|e| Error::io(&path, e))?;
         let length = file.len().map_err(|e| Error::io(&path, e))?;
-        Ok(JournalFile { number, length, file })
+        Ok(JournalFile { number, length, file, id: self.id_of(&path) })
     }
 
     /// Makes file `number` of `length` zeros, replacing one of that number.
@@ -185,7 +202,7 @@ impl Directory {
         file.sync().map_err(|e| failed_sync(&path, e))?;
         self.device.rename(UNFINISHED, &path).map_err(refused)?;
         self.sync()?;
-        Ok(JournalFile { number, length, file })
+        Ok(JournalFile { number, length, file, id: self.id_of(&path) })
     }
 
     fn remove_unfinished(&self) -> io::Result<()> {
@@ -205,7 +222,7 @@ impl Directory {
         }
         self.device.rename(&from, &to).map_err(refused)?;
         self.sync()?;
-        Ok(JournalFile { number, length: old.length, file: Arc::clone(&old.file) })
+        Ok(JournalFile { number, length: old.length, file: Arc::clone(&old.file), id: old.id })
     }
 
     /// Removes file `number`.

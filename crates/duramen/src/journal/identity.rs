@@ -33,7 +33,7 @@ pub(crate) fn find(device: &Arc<dyn Device>) -> Result<Option<(u128, SalvagedJou
         let failed = |error| Error::io(format!("cannot read {path}"), error);
         let file = device.open(&path, Access::Read).map_err(failed)?;
         let length = file.len().map_err(failed)?;
-        for id in candidates(&JournalFile { number, length, file })? {
+        for id in candidates(&JournalFile { number, length, file, id: None })? {
             let journal = SalvagedJournal::read(device, id)?;
             if journal.confirms() {
                 return Ok(Some((id, journal)));

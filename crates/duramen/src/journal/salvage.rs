@@ -75,7 +75,7 @@ impl SalvagedJournal {
             let failed = |error| Error::io(format!("cannot read {path}"), error);
             let file = device.open(&path, Access::Read).map_err(failed)?;
             let length = file.len().map_err(failed)?;
-            let file = JournalFile { number, length, file };
+            let file = JournalFile { number, length, file, id: None };
             journal.look_through(&file)?;
             journal.files.push(file);
         }

@@ -9,10 +9,10 @@ use std::io;
 use std::sync::Arc;
 
 use super::JournalPoint;
-use super::files::{self, JournalFile};
+use super::files::{self, Directory, JournalFile};
 use super::group::{HEADER_BYTES, Header, Place};
 use super::queue::{Batch, Failure};
-use crate::io::{write_all_at, zeros};
+use crate::io::{read_exact_at, write_all_at, zeros};
 use crate::journal::JournalPosition;
 use crate::{Error, ErrorKind};
 
@@ -25,6 +25,9 @@ pub(super) struct Writer {
     synced_to: JournalPosition,
     /// Whether an end mark stands at the end.
     marked: bool,
+    /// What stands in the file, and where: the header of the last group, or what comes before the
+    /// end if no group was written.
+    known: Option<(u64, [u8; HEADER_BYTES])>,
     /// Syncs made.
     pub(super) syncs: u64,
 }
@@ -37,7 +40,31 @@ impl Writer {
         end: JournalPosition,
         marked: bool,
     ) -> Self {
-        Self { database, file, end, synced_to: end, marked, syncs: 0 }
+        let known = file.id.and_then(|_| read_before(&file, end.offset));
+        Self { database, file, end, synced_to: end, marked, known, syncs: 0 }
+    }
+
+    /// Whether nobody has put another file in the place of this one, or other content over its own,
+    /// such as that of an older copy: nothing that is written behind that would be found. Where it
+    /// cannot be told which file stands where, it is taken to be so.
+    pub(super) fn is_in_place(&self, directory: &Directory) -> bool {
+        if self.file.id.is_none() {
+            return true;
+        }
+        let has_known = || {
+            let Some((offset, known)) = &self.known else { return true };
+            let mut found = [0; HEADER_BYTES];
+            match read_exact_at(&*self.file.file, &mut found, *offset) {
+                Ok(()) => found == *known,
+                Err(error) => error.kind() != io::ErrorKind::UnexpectedEof,
+            }
+        };
+        directory.has(&self.file) && has_known()
+    }
+
+    /// Whether an end mark is still to be written.
+    pub(super) fn is_open(&self) -> bool {
+        !self.marked || self.synced_to != self.end
     }
 
     /// Writes `batch` as a group and syncs if `sync` or needed: whether everything is durable.
@@ -133,10 +160,11 @@ impl Writer {
         self.sync()?;
         self.file = Arc::clone(file);
         self.end = JournalPosition { file: file.number, offset: 0 };
+        self.known = None;
         Ok(())
     }
 
-    fn write_group(&self, batch: &mut Batch) -> io::Result<()> {
+    fn write_group(&mut self, batch: &mut Batch) -> io::Result<()> {
         assert_eq!(batch.offset, self.end.offset, "a group follows the one before");
         let large = batch.large.as_deref().unwrap_or_default();
         let (header, commits) = batch.bytes.split_at_mut(HEADER_BYTES);
@@ -147,10 +175,13 @@ impl Writer {
             synced_to: self.synced_to,
             timestamp: batch.first_timestamp,
         };
-        header.copy_from_slice(&self.place().seal(&fields, [commits, large]));
+        let sealed = self.place().seal(&fields, [commits, large]);
+        header.copy_from_slice(&sealed);
         let after = batch.offset + batch.bytes.len() as u64;
         write_all_at(&*self.file.file, &batch.bytes, batch.offset)?;
-        write_all_at(&*self.file.file, large, after)
+        write_all_at(&*self.file.file, large, after)?;
+        self.known = Some((batch.offset, sealed));
+        Ok(())
     }
 
     /// Takes back the group or end mark at the end: no header stands there any more.
@@ -159,4 +190,12 @@ impl Writer {
         zeros::write(&*self.file.file, offset, offset + HEADER_BYTES as u64)?;
         self.file.file.sync()
     }
+}
+
+/// The last bytes before an offset, as many as a header has.
+fn read_before(file: &JournalFile, end: u64) -> Option<(u64, [u8; HEADER_BYTES])> {
+    let offset = end.checked_sub(HEADER_BYTES as u64)?;
+    let mut bytes = [0; HEADER_BYTES];
+    read_exact_at(&*file.file, &mut bytes, offset).ok()?;
+    Some((offset, bytes))
 }

@@ -39,3 +39,4 @@ mod turnover;
 #[cfg(feature = "typed")]
 mod typed;
 mod unused;
+mod written_over;

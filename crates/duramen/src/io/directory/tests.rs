@@ -139,3 +139,61 @@ fn nothing_is_changed_in_a_folder_that_took_the_place_of_the_locked_one() {
     drop(lock);
     device.remove("a/old").unwrap();
 }
+
+#[test]
+fn a_watched_file_is_in_place_as_long_as_nobody_else_changes_it() {
+    let home = tempfile::tempdir().unwrap();
+    let (device, path) = (DirectoryDevice::new(home.path()), home.path().join("M"));
+    let lock = device.lock("LOCK", "7").unwrap();
+    device.watch("M");
+    let write = |name: &str, text: &str| fs::write(home.path().join(name), text).unwrap();
+    assert!(device.is_in_place());
+    write("M", "one");
+    assert!(!device.is_in_place(), "it was not there");
+    fs::remove_file(&path).unwrap();
+    for text in ["one", "two", "three"] {
+        write("M.new", text);
+        device.rename("M.new", "M").unwrap();
+        assert!(device.is_in_place() && lock.is_in_place());
+        write("M", text);
+        assert!(device.is_in_place(), "it has what it had");
+        write("copy", text);
+        fs::rename(home.path().join("copy"), &path).unwrap();
+        assert!(device.is_in_place());
+    }
+    write("M", "something else");
+    assert!(!device.is_in_place() && !lock.is_in_place());
+    let refused = device.remove("M").unwrap_err();
+    assert_eq!(refused.kind(), io::ErrorKind::StaleNetworkFileHandle);
+    write("M", "three");
+    assert!(device.is_in_place());
+    fs::remove_file(&path).unwrap();
+    assert!(!device.is_in_place());
+    write("M", "three");
+    device.remove("M").unwrap();
+    assert!(device.is_in_place(), "this process removed it");
+    write("M", "three");
+    assert!(!device.is_in_place());
+    drop(lock);
+    assert!(device.is_in_place());
+}
+
+/// Who looks while the file is being replaced is not told that somebody else did it.
+#[test]
+fn a_watched_file_is_in_place_while_it_is_replaced() {
+    let home = tempfile::tempdir().unwrap();
+    let device = DirectoryDevice::new(home.path());
+    let _lock = device.lock("LOCK", "7").unwrap();
+    device.watch("M");
+    std::thread::scope(|scope| {
+        let replaces = scope.spawn(|| {
+            for number in 0..2_000 {
+                fs::write(home.path().join("M.new"), number.to_string()).unwrap();
+                device.rename("M.new", "M").unwrap();
+            }
+        });
+        while !replaces.is_finished() {
+            assert!(device.is_in_place());
+        }
+    });
+}
