@@ -9,7 +9,7 @@
 use std::borrow::Cow;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use rustc_hash::FxHashMap;
 
@@ -20,6 +20,7 @@ use crate::journal::{Journal, JournalPoint, JournalPosition, Ticket};
 use crate::manifest::{Feature, Manifest};
 use crate::memory::Memory;
 use crate::revision::{CommitSequence, Micros};
+use crate::segment::Segment;
 use crate::series::young::YoungSeries;
 use crate::staging::Staging;
 use crate::store::Store;
@@ -115,6 +116,10 @@ pub(crate) struct Shared {
     compacted_bytes: AtomicU64,
     /// Held by whoever purges.
     pub(crate) purges: Mutex<Purges>,
+    /// Whether the manifest says that a purge is under way, for those who do not take its lock.
+    erases: Arc<AtomicBool>,
+    /// Segments that may have what is purged, until they are overwritten.
+    given_up: Mutex<Vec<Arc<Segment>>>,
     lock: Option<Box<dyn Lock>>,
 }
 

@@ -30,7 +30,7 @@ use crate::engine::Engine;
 use crate::engine::retention::{Departing, Trimming};
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::{COMPACTION_STEP_BYTES, LEVELS_MAX, SEGMENTS_KEPT_MAX};
-use crate::segment::{self, Encoding, SegmentInfo, SegmentMeta, SegmentWriter};
+use crate::segment::{self, Encoding, Segment, SegmentInfo, SegmentMeta, SegmentWriter};
 use crate::series::rollup;
 use crate::store::{LiveSegments, Scan};
 use crate::tree::Tree;
@@ -275,7 +275,7 @@ impl Compaction {
             merger,
             merged: Vec::new(),
             pieces,
-            writer: writer.with_vectors(find_vectors),
+            writer: writer.with_vectors(find_vectors).erasing(&engine.erases),
             repeats_until,
             total_bytes: inputs.iter().map(SegmentInfo::file_bytes).sum(),
             read_bytes,
@@ -452,31 +452,42 @@ impl Engine {
     /// Puts the finished segment in the place of those it was made of, and removes these. False if
     /// something has come back that departed, and nothing is as it was not before.
     fn install(&self, compaction: Compaction) -> Result<bool> {
+        let before = self.view().store.live();
         let replaced = self.replace(compaction, &[])?;
         let is_replaced = replaced.is_ok();
+        let unused = replaced.as_ref().err().map(|unused| unused.info().number);
+        if self.is_purging() {
+            // They may have what is purged, though it is another merge that leaves it out.
+            self.give_up(before.segments());
+            self.give_up(replaced.err().as_slice());
+            drop(before);
+            self.overwrite_given_up()?;
+            return Ok(is_replaced);
+        }
         // Whoever reads the old ones has them open; an old file that stays is removed by the next
         // open for writing.
-        for number in replaced.unwrap_or_else(|unused| vec![unused]) {
+        for number in replaced.unwrap_or_default().into_iter().chain(unused) {
             let _ = self.device.remove(&segment::path(number));
         }
         Ok(is_replaced)
     }
 
     /// Puts the finished segment in the place of those it was made of, whose numbers are returned;
-    /// the segment's own if it is of no use, because what departed has come back. Trees of which
+    /// the segment if it is of no use, because what departed has come back. Trees of which
     /// something was erased in it, or has departed, forget what they have read, at the same time.
     pub(super) fn replace(
         &self,
         compaction: Compaction,
         erased: &[Arc<Tree>],
-    ) -> Result<Result<Vec<u64>, u64>> {
+    ) -> Result<Result<Vec<u64>, Arc<Segment>>> {
+        let journal = self.journal()?;
         let Compaction { inputs, writer, pieces, mut trimming, .. } = compaction;
         let info = writer.finish()?;
         let view = self.view();
         let segment = view.store.open_segment(&info)?;
         {
             let Some(_turns) = trimming.close(CATALOGUE_WAIT_MS)? else {
-                return Ok(Err(info.number));
+                return Ok(Err(segment));
             };
             let departed = trimming.departed();
             let mut manifest = self.manifest.lock();

@@ -10,6 +10,7 @@
 use std::io::ErrorKind as Os;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::engine::catalogue::old_hashes::OldHashes;
@@ -33,8 +34,6 @@ pub(crate) type Progress<'a> = dyn FnMut(u64, u64) -> ControlFlow<()> + 'a;
 pub(crate) struct Purges {
     /// The trees that are closed to writers, so that they stay in memory.
     trees: Vec<Arc<Tree>>,
-    /// Segments that have what is purged, until they were written anew and overwritten.
-    old: Vec<Arc<Segment>>,
 }
 
 /// A purge that was committed and is not done.
@@ -52,15 +51,6 @@ impl Purges {
         tree.set_purging(true);
         if self.trees.iter().all(|closed| closed.id() != tree.id()) {
             self.trees.push(Arc::clone(tree));
-        }
-    }
-
-    /// Remembers segments that are about to be replaced.
-    fn give_up(&mut self, segments: &[Arc<Segment>]) {
-        for segment in segments {
-            if !self.old.iter().any(|old| old.info() == segment.info()) {
-                self.old.push(Arc::clone(segment));
-            }
         }
     }
 
@@ -83,13 +73,17 @@ impl Engine {
         if manifest.purging == purging {
             return Ok(());
         }
+        let set_erasing = |erases| {
+            journal.set_erasing(erases);
+            self.erases.store(erases, Ordering::Relaxed);
+        };
         if purging {
-            journal.set_erasing(true);
+            set_erasing(true);
         }
         let next = Manifest { purging, ..manifest.clone() };
         next.store(self.device.as_ref())?;
         *manifest = next;
-        journal.set_erasing(purging);
+        set_erasing(purging);
         Ok(())
     }
 
@@ -112,13 +106,13 @@ impl Engine {
     /// Erases what is purged from all files.
     pub(crate) fn erase(
         &self,
-        purges: &mut Purges,
+        purges: &Purges,
         pending: &[Pending],
         progress: &mut Progress<'_>,
     ) -> Result<()> {
         self.renew_journal()?;
         self.write_anew(purges, pending, progress)?;
-        self.overwrite(&mut purges.old)
+        self.overwrite_given_up()
     }
 
     /// Puts all commits into segments; no file of the journal has what it had before.
@@ -146,7 +140,7 @@ impl Engine {
     /// Writes all segments anew, without what is erased.
     fn write_anew(
         &self,
-        purges: &mut Purges,
+        purges: &Purges,
         pending: &[Pending],
         progress: &mut Progress<'_>,
     ) -> Result<()> {
@@ -168,7 +162,7 @@ impl Engine {
             }
         }
         // Whatever fails from here on, those that nothing names any more are known.
-        purges.give_up(self.view().store.live().segments());
+        self.give_up(self.view().store.live().segments());
         let mut erased = vec![self.view().tree(CATALOGUE)?];
         erased.extend(purges.trees.iter().cloned());
         self.replace(compaction, &erased).map(drop)
@@ -188,9 +182,20 @@ impl Engine {
         Ok(erasures)
     }
 
-    /// Overwrites and removes those segments that nothing names. Who still reads them is waited
-    /// for, but not for ever.
-    fn overwrite(&self, old: &mut Vec<Arc<Segment>>) -> Result<()> {
+    /// Remembers segments that are about to be replaced, or will never be named.
+    pub(super) fn give_up(&self, segments: &[Arc<Segment>]) {
+        let mut given_up = self.given_up.lock();
+        for segment in segments {
+            if !given_up.iter().any(|old| old.info() == segment.info()) {
+                given_up.push(Arc::clone(segment));
+            }
+        }
+    }
+
+    /// Overwrites and removes those segments that were given up and nothing names. Who still reads
+    /// them is waited for, but not for ever.
+    pub(super) fn overwrite_given_up(&self) -> Result<()> {
+        let mut old = self.given_up.lock();
         let live = self.view().store.infos();
         old.retain(|segment| !live.contains(segment.info()));
         let mut left_ms = PURGE_READERS_WAIT_MS;

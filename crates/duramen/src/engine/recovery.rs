@@ -1,7 +1,7 @@
 //! Opening a database: a new one, one to write, or one to read beside its writer.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use crate::engine::background::Worker;
 use crate::engine::compaction::progress::Progress;
@@ -136,6 +136,7 @@ impl Engine {
             was_created,
             kept_names: AtomicU64::new(0),
             journal,
+            erases: Arc::new(AtomicBool::new(manifest.purging)),
             view: RwLock::new(Arc::new(view)),
             manifest: Mutex::new(manifest),
             checkpoints: Mutex::default(),
@@ -148,6 +149,7 @@ impl Engine {
             sealing: Arc::default(),
             compactions: AtomicU64::new(0),
             compacted_bytes: AtomicU64::new(0),
+            given_up: Mutex::default(),
             purges: Mutex::default(),
             lock,
         };

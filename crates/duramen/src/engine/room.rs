@@ -344,18 +344,29 @@ impl Engine {
     pub(super) fn store_naming(&self, next: &Manifest, segment: u64) -> Result<()> {
         let device = self.device.as_ref();
         let stored = next.store(device);
-        if stored.is_err()
-            && let Ok(Some(found)) = Manifest::load(device)
-            && !found.purging
-            && found.segments.iter().all(|info| info.number != segment)
-        {
+        if stored.is_err() && !self.may_be_named(segment) {
+            self.remove_unnamed(segment);
+        }
+        stored
+    }
+
+    /// Removes a finished segment that no manifest names, unless it is to be overwritten first.
+    pub(super) fn remove_unnamed(&self, segment: u64) {
+        if !self.erases.load(Ordering::Relaxed) {
             // It is cut first, as one that is being written; one that stays is removed by the next
             // open.
             let path = segment::path(segment);
-            let _ = device.open(&path, Access::Write).and_then(|file| file.set_len(0));
-            let _ = device.remove(&path);
+            let _ = self.device.open(&path, Access::Write).and_then(|file| file.set_len(0));
+            let _ = self.device.remove(&path);
         }
-        stored
+    }
+
+    /// Whether a later open may find a segment, as far as the device tells.
+    pub(super) fn may_be_named(&self, segment: u64) -> bool {
+        let found = Manifest::load(self.device.as_ref());
+        found.map_or(true, |found| {
+            found.is_none_or(|found| found.segments.iter().any(|info| info.number == segment))
+        })
     }
 
     /// Makes the reserve as long as it should be, as far as the device has room.

@@ -1,10 +1,12 @@
+use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use crate::io::{Access, Device, MemoryDevice, read_exact_at};
+use crate::io::{Access, Device, File, Lock, MemoryDevice, read_exact_at};
 use crate::{
     BlameOptions, CommitOptions, Database, Document, ErrorKind, JsonPointer, Options, PurgeOptions,
     Retention, Revision, Target,
@@ -373,4 +375,80 @@ fn readers_beside_a_purge_see_all_of_the_value_or_nothing() {
         assert_eq!(found(&device, &db, SECRET), Vec::<String>::new());
         assert_clean(&db);
     }
+}
+
+/// A device that keeps the files that are removed.
+#[derive(Debug, Default)]
+struct Keeping {
+    device: MemoryDevice,
+    removed: Mutex<Vec<(String, Arc<dyn File>)>>,
+}
+
+impl Device for Keeping {
+    fn create_dir(&self, path: &str) -> io::Result<()> {
+        self.device.create_dir(path)
+    }
+
+    fn open(&self, path: &str, access: Access) -> io::Result<Arc<dyn File>> {
+        self.device.open(path, access)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.device.rename(from, to)
+    }
+
+    fn remove(&self, path: &str) -> io::Result<()> {
+        let file = self.device.open(path, Access::Read)?;
+        self.removed.lock().push((path.to_owned(), file));
+        self.device.remove(path)
+    }
+
+    fn list(&self, dir: &str) -> io::Result<Vec<String>> {
+        self.device.list(dir)
+    }
+
+    fn sync_dir(&self, dir: &str) -> io::Result<()> {
+        self.device.sync_dir(dir)
+    }
+
+    fn lock(&self, path: &str, holder: &str) -> io::Result<Box<dyn Lock>> {
+        self.device.lock(path, holder)
+    }
+
+    fn lock_holder(&self, path: &str) -> io::Result<String> {
+        self.device.lock_holder(path)
+    }
+}
+
+/// Merges that went on beside a purge, or while one was pending, removed the segments that they
+/// merged as they were.
+#[test]
+fn what_is_merged_while_a_purge_is_pending_is_overwritten() {
+    let device = Arc::new(Keeping::default());
+    let options = Options { background: false, ..Options::default() };
+    let db = Database::open_device(Arc::<Keeping>::clone(&device), options).unwrap();
+    let document = write_history(&db, false);
+    let other = db.create_document("other").unwrap();
+    let target = pointer("/people/1/secret");
+    let stopped =
+        document.purge(&target, &PurgeOptions::default(), &mut |_, _| ControlFlow::Break(()));
+    assert_eq!(stopped.unwrap_err().kind(), ErrorKind::Cancelled);
+    let before = db.engine.compactions();
+    for number in 0..20 {
+        other.put(number.to_string(), &plain()).unwrap();
+        db.checkpoint().unwrap();
+    }
+    assert!(db.engine.compactions() > before);
+    db.compact(&mut |_, _| ControlFlow::Continue(())).unwrap();
+    assert!(!document.purges().unwrap()[0].is_pending);
+    assert_eq!(found(&device.device, &db, SECRET), Vec::<String>::new());
+    let mut removed = 0;
+    for (path, file) in device.removed.lock().iter().filter(|(path, _)| path.ends_with(".segment"))
+    {
+        let mut bytes = vec![0; usize::try_from(file.len().unwrap()).unwrap()];
+        read_exact_at(file.as_ref(), &mut bytes, 0).unwrap();
+        assert!(!has(&bytes, SECRET), "{path}");
+        removed += 1;
+    }
+    assert!(removed > 8, "{removed} segments");
 }

@@ -9,6 +9,7 @@
 mod resume;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U16, U32, U64};
@@ -104,7 +105,7 @@ impl SegmentWriter {
         let file = device
             .open(&path, Access::Create)
             .map_err(|error| Error::io(format!("cannot create {path}"), error))?;
-        let out = Output { file, path, buffer: MAGIC.to_vec(), flushed: 0 };
+        let out = Output::new(file, path, (MAGIC.to_vec(), 0));
         Ok(Self::without_cells(device, (number, meta), out))
     }
 
@@ -137,6 +138,12 @@ impl SegmentWriter {
     /// Where in its cells vectors of integers stand, so that they compress better.
     pub(crate) fn with_vectors(mut self, find_vectors: FindVectors) -> Self {
         self.find_vectors = find_vectors;
+        self
+    }
+
+    /// As long as this is set, what is written is overwritten before the file is removed.
+    pub(crate) fn erasing(mut self, erases: &Arc<AtomicBool>) -> Self {
+        self.out.erases = Arc::clone(erases);
         self
     }
 
@@ -241,10 +248,7 @@ impl SegmentWriter {
 
     /// Gives the segment up: what was written is overwritten before the file is removed.
     pub(crate) fn erase(self) -> Result<()> {
-        let Output { file, path, flushed, .. } = &self.out;
-        zeros::write(file.as_ref(), 0, *flushed)
-            .and_then(|()| file.sync())
-            .map_err(|error| Error::io(format!("cannot overwrite {path}"), error))
+        self.out.erase()
     }
 
     /// Completes the file and makes it durable, its name too; at least one cell was pushed.
@@ -283,6 +287,7 @@ impl SegmentWriter {
             path: std::mem::take(&mut self.out.path),
             buffer: Vec::new(),
             flushed: self.out.flushed,
+            erases: Arc::clone(&self.out.erases),
         };
         Ok(FilledSegment {
             device: Arc::clone(&self.device),
@@ -461,9 +466,15 @@ struct Output {
     buffer: Vec<u8>,
     /// Bytes written to the file.
     flushed: u64,
+    /// Whether these are overwritten before the file is removed.
+    erases: Arc<AtomicBool>,
 }
 
 impl Output {
+    fn new(file: Arc<dyn File>, path: String, (buffer, flushed): (Vec<u8>, u64)) -> Self {
+        Self { file, path, buffer, flushed, erases: Arc::default() }
+    }
+
     /// Appends a block whose body is `parts` one after the other.
     fn block(
         &mut self,
@@ -531,9 +542,20 @@ impl Output {
     /// Removes the file. It is cut first: a process that is being started has it open until it
     /// runs its program, and keeps its room as long.
     fn remove(&self, device: &dyn Device) {
+        if self.erases.load(Ordering::Relaxed) {
+            let _ = self.erase();
+        }
         let _ = self.file.set_len(0);
         // One that stays is named by no manifest, so the next open removes it.
         let _ = device.remove(&self.path);
+    }
+
+    /// Overwrites what is written, durably.
+    fn erase(&self) -> Result<()> {
+        let erased = zeros::write(self.file.as_ref(), 0, self.flushed);
+        erased
+            .and_then(|()| self.file.sync())
+            .map_err(|error| Error::io(format!("cannot overwrite {}", self.path), error))
     }
 
     /// Makes durable what is written.

@@ -53,7 +53,7 @@ impl SegmentWriter {
         let path = path(number);
         let failed = |error| Error::io(format!("cannot go on with {path}"), error);
         let file = device.open(&path, Access::Write).map_err(failed)?;
-        let out = Output { file, path: path.clone(), buffer: Vec::new(), flushed: bytes };
+        let out = Output::new(file, path.clone(), (Vec::new(), bytes));
         let mut writer = Self::without_cells(device, (number, meta), out);
         let found = writer.out.file.len().map_err(failed)?;
         if found < bytes {
