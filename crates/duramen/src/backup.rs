@@ -120,8 +120,8 @@ impl Database {
     ///
     /// `Conflict` if the destination has backups of another database, of later commits than this
     /// one has, or of a copy of it that has gone its own way; `Busy` if another backup is being
-    /// made there; `Corrupt` if a segment of the database does not verify, or an incremental backup
-    /// has a damaged one to build on.
+    /// made there, or a purge overwrites what is being copied; `Corrupt` if a segment of the
+    /// database does not verify, or an incremental backup has a damaged one to build on.
     /// See [`BackupFolder`] for an example.
     pub fn backup(
         &self,
@@ -251,16 +251,23 @@ fn copy(
     destination: &dyn Destination,
     transfer: &mut Transfer<'_, '_>,
 ) -> Result<Digest> {
+    let not_made = |error: Error| error.in_context("the backup was not made");
     // Damage that is copied would be found when it is too late.
     if let Some(damage) = segment.check(&mut |_, _| Ok(())).into_iter().next() {
-        return Err(damage.in_context("the backup was not made"));
+        return Err(not_made(damage));
     }
     let (name, length) = (record::segment_name(segment.info()), segment.info().file_bytes());
     let mut content = FileContent { file: segment.shared_file(), offset: 0 };
-    transfer.run(&mut content, |content| {
+    let digest = transfer.run(&mut content, |content| {
         let stored = destination.put(&name, content, length);
         stored.map_err(|error| Error::io(format_args!("cannot write {name} to the backup"), error))
-    })
+    })?;
+    segment.check_not_overwritten().map_err(|error| {
+        // It has zeros, and no record names it.
+        let _ = destination.remove(&name);
+        not_made(error)
+    })?;
+    Ok(digest)
 }
 
 fn put_record(destination: &dyn Destination, record: &BackupRecord) -> Result<()> {
@@ -308,13 +315,25 @@ impl Records {
     }
 
     fn read_one(destination: &dyn Destination, number: u64) -> Result<BackupRecord> {
+        let bytes = Self::bytes_of(destination, number, record::BYTES_MAX + 1)?;
+        BackupRecord::decode(&bytes, number)
+    }
+
+    /// Whether what is named as a record begins as one.
+    fn is_one(destination: &dyn Destination, number: u64) -> Result<bool> {
+        let begin = Self::bytes_of(destination, number, record::MAGIC.len() as u64)?;
+        Ok(begin == record::MAGIC)
+    }
+
+    /// The first so many bytes of a record, or all if there are less.
+    fn bytes_of(destination: &dyn Destination, number: u64, bytes_max: u64) -> Result<Vec<u8>> {
         let name = record::name(number);
         let failed = |error| Error::io(format_args!("cannot read {name} of the backup"), error);
         let mut bytes = Vec::new();
         let content = destination.get(&name).map_err(failed)?;
-        let mut content = std::io::Read::take(content, record::BYTES_MAX + 1);
+        let mut content = std::io::Read::take(content, bytes_max);
         std::io::Read::read_to_end(&mut content, &mut bytes).map_err(failed)?;
-        BackupRecord::decode(&bytes, number)
+        Ok(bytes)
     }
 
     fn next_number(&self) -> u64 {

@@ -2,7 +2,8 @@
 //!
 //! Invariant: records go before the segments they name, oldest first, so that whatever interrupts
 //! it, every backup whose record is there is whole, and what is left over goes the next time. What
-//! is not named as a backup's object is somebody else's, and stays.
+//! is not named as a backup's object is somebody else's, and stays; so does what is named as a
+//! record and does not begin as one.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
@@ -46,7 +47,11 @@ pub(super) fn prune(destination: &dyn Destination, keep: NonZeroUsize) -> Result
         needed.extend(record.segments().map(|(info, _)| record::segment_name(info)));
     }
     let mut pruned = Pruned::default();
-    for (number, _) in old {
+    for (number, read) in old {
+        // A damaged one goes as well.
+        if read.is_err() && !Records::is_one(destination, *number)? {
+            continue;
+        }
         remove(destination, &record::name(*number))?;
         pruned.backups.push(*number);
     }

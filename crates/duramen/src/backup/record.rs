@@ -25,7 +25,8 @@ pub(super) const FOLDER: &str = "backups";
 pub(super) const SEGMENTS: &str = "segments";
 const EXTENSION: &str = ".backup";
 const SEGMENT_EXTENSION: &str = ".segment";
-const MAGIC: [u8; 8] = *b"\x89DURBAK\n";
+/// What a record begins with.
+pub(super) const MAGIC: [u8; 8] = *b"\x89DURBAK\n";
 /// The format of records this version writes, and the newest it reads.
 const FORMAT: u32 = 1;
 /// Bytes before the first one the checksum covers: magic and checksum.

@@ -337,6 +337,11 @@ impl Segment {
     }
 
     /// What does not verify, unless a purge overwrote it.
+    /// Refuses a segment of which the file may have been read while a purge overwrote it.
+    pub(crate) fn check_not_overwritten(&self) -> Result<()> {
+        if self.is_overwritten() { Err(self.overwritten()) } else { Ok(()) }
+    }
+
     pub(super) fn unless_overwritten(&self, findings: Vec<Error>) -> Vec<Error> {
         if !findings.is_empty() && self.is_overwritten() {
             return vec![self.overwritten()];

@@ -708,3 +708,82 @@ fn backups_are_not_kept_among_the_files_of_a_database() {
     let beside = BackupFolder::new(place.join("../backup"));
     db.backup(&beside, BackupOptions::default(), &mut go_on).unwrap();
 }
+
+/// A destination into which the first object comes after a while.
+#[derive(Debug)]
+struct Slow<'d> {
+    folder: BackupFolder,
+    meanwhile: fn(&Database),
+    db: &'d Database,
+    is_over: AtomicBool,
+}
+
+impl Destination for Slow<'_> {
+    fn put(&self, name: &str, content: &mut dyn Read, length: u64) -> io::Result<()> {
+        if !self.is_over.swap(true, Ordering::Relaxed) {
+            (self.meanwhile)(self.db);
+        }
+        self.folder.put(name, content, length)
+    }
+
+    fn get(&self, name: &str) -> io::Result<Box<dyn Read + '_>> {
+        self.folder.get(name)
+    }
+
+    fn list(&self, folder: &str) -> io::Result<Vec<String>> {
+        self.folder.list(folder)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.folder.remove(name)
+    }
+
+    fn lock(&self) -> io::Result<Box<dyn Lock>> {
+        self.folder.lock()
+    }
+}
+
+/// It was said to be made, and verified, but had the zeros that the purge wrote.
+#[test]
+fn a_backup_of_what_a_purge_overwrites_meanwhile_is_not_made() {
+    let db = Database::memory().unwrap();
+    let doc = db.create_document("d").unwrap();
+    doc.put(r#"{"a":1,"b":"secret"}"#, &by("ann")).unwrap();
+    let (folder, device) = folder();
+    let kept = back_up(&db, &folder, FULL).backup;
+    doc.put(r#"{"a":2,"b":"secret"}"#, &by("ann")).unwrap();
+    let meanwhile = |db: &Database| {
+        let options = duramen::PurgeOptions::default();
+        let doc = db.document("d").unwrap();
+        doc.purge(&pointer("/b"), &options, &mut |_, _| ControlFlow::Continue(())).unwrap();
+    };
+    let before = files(device.as_ref());
+    let slow = Slow { folder: folder.clone(), meanwhile, db: &db, is_over: AtomicBool::new(false) };
+    let error = db.backup(&slow, FULL, &mut go_on).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
+    assert!(error.message().contains("not made"), "{error}");
+    assert_eq!(files(device.as_ref()), before);
+    assert_eq!(db.backup(&slow, FULL, &mut go_on).unwrap().backup.number, kept.number + 1);
+    let restored = restore(&folder, RestorePoint::Newest).unwrap();
+    assert_eq!(restored.document("d").unwrap().head().unwrap().to_json().unwrap(), r#"{"a":2}"#);
+}
+
+/// It went with the old backups.
+#[test]
+fn pruning_leaves_what_is_called_like_a_record_and_is_none() {
+    let db = Database::memory().unwrap();
+    let (folder, device) = folder();
+    let other = device.open("backups/00000001.backup", Access::Create).unwrap();
+    other.write_at(b"notes of mine", 0).unwrap();
+    let doc = db.create_document("d").unwrap();
+    for number in 2..=4 {
+        doc.put(format!("[{number}]"), &by("ann")).unwrap();
+        assert_eq!(back_up(&db, &folder, FULL).backup.number, number);
+    }
+    for _ in 0..2 {
+        Backup::prune(&folder, keep(1)).unwrap();
+        assert_eq!(device.list("backups").unwrap(), ["00000001.backup", "00000004.backup"]);
+        assert_eq!(other.len().unwrap(), 13);
+    }
+    Backup::verify(&folder, 4, &mut go_on).unwrap();
+}
