@@ -290,3 +290,25 @@ fn a_crash_on_a_full_device_is_recovered_from() {
     drop(db);
     assert_there(&open(&after, false), last);
 }
+
+/// Where somebody else had taken the last byte, the manifest found no room, though there was the
+/// reserve.
+#[test]
+fn a_crash_is_recovered_from_on_a_device_that_others_have_filled() {
+    let device = SimulatedDevice::new(6, Profile::CRUEL);
+    let db = open(&device, false);
+    db.create_document("d").unwrap();
+    let last = save(&db, 1, 2_000).0;
+    db.checkpoint().unwrap();
+    let last = save(&db, last + 1, last + 5).0;
+    let after = device.kill();
+    drop(db);
+    after.set_capacity(u64::MAX);
+    after.set_capacity(u64::MAX - after.free_bytes().unwrap());
+    assert_eq!(after.free_bytes(), Some(0));
+    let db = open(&after, false);
+    assert_there(&db, last);
+    db.document("d").unwrap().retain(Retention::Head, &CommitOptions::default()).unwrap();
+    db.compact(&mut |_, _| ControlFlow::Continue(())).unwrap();
+    assert!(db.check().unwrap().is_clean());
+}

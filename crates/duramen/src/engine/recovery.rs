@@ -97,12 +97,11 @@ impl Engine {
         let seals = |stripe| view.series.last_seal(stripe);
         let staged =
             staging::recover(device.as_ref(), (settings.database, start.sequence), &seals)?;
-        if !report.clean {
-            manifest.begin_epoch(report.end.sequence);
-            manifest.store(device.as_ref())?;
-        }
         let parts = (Some(journal), Some(lock));
         let engine = Self::assemble((device, options), parts, (view, manifest), false);
+        if !report.clean {
+            engine.with_step_of_reserve(&mut || engine.begin_epoch(report.end.sequence))?;
+        }
         engine.commit_recovered(&staged)?;
         if !report.clean && report.commits > 0 {
             // After a failed sync the operating system may hold pages of the journal as clean that
@@ -200,6 +199,17 @@ impl Engine {
 
     /// The epoch: it rises with each open after an unclean end.
     pub(crate) fn epoch(&self) -> u64 {
+    /// Says durably that an epoch begins, after an unclean end that left the commits up to
+    /// `recovered`.
+    fn begin_epoch(&self, recovered: CommitSequence) -> Result<()> {
+        let mut manifest = self.manifest.lock();
+        let mut next = manifest.clone();
+        next.begin_epoch(recovered);
+        next.store(self.device.as_ref())?;
+        *manifest = next;
+        Ok(())
+    }
+
         self.manifest.lock().epoch
     }
 

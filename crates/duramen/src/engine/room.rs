@@ -339,6 +339,12 @@ impl Engine {
         done
     }
 
+    /// Does what takes next to no room; while it finds none it gets a step of the reserve.
+    pub(super) fn with_step_of_reserve(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        let done = work();
+        if is_full(&done) && self.release_reserve(STEP_BYTES) { work() } else { done }
+    }
+
     /// Writes the manifest that names a segment. Where that fails the segment is removed, as what
     /// room there is is wanted, but not if the manifest may name it all the same.
     pub(super) fn store_naming(&self, next: &Manifest, segment: u64) -> Result<()> {
