@@ -9,7 +9,9 @@ use duramen::{
     CommitOptions, Database, DocumentOptions, ErrorKind, Filter, IndexDefinition, JsonPointer,
     KeyKind, Micros, Options, PurgeOptions, Query, Result, Retention, Revision,
 };
-use duramen_sim::{PowerLoss, Profile, Random, SimulatedClock, SimulatedDevice};
+use duramen_sim::{
+    FaultKind, FaultPlan, Operation, PowerLoss, Profile, Random, SimulatedClock, SimulatedDevice,
+};
 
 /// Bytes of cells in a piece of a merge; of what is not noted yet there may be as much, and the
 /// column in which it ends.
@@ -349,4 +351,32 @@ fn readers_have_again_what_a_compaction_was_to_drop_that_was_stopped() {
     assert!(again <= REPEATED_BYTES_MAX, "{again} bytes were merged again of {read}");
     assert_eq!(document.first_revision().unwrap().0, REVISIONS);
     check(&device, &db);
+}
+
+/// A tag was set on a revision that the merged segment has not, which the next open found.
+#[test]
+fn nothing_depends_on_what_a_failed_merge_may_have_dropped() {
+    let before = begin_with(Retention::Head);
+    let mut refused = 0;
+    for nth in 1.. {
+        let device = before.kill();
+        let db = open(&device, 64 << 20);
+        device.fail(FaultPlan::new(FaultKind::Fail(Operation::SyncDir), nth));
+        let compacted = compact(&db);
+        device.repair();
+        if compacted.is_ok() {
+            break;
+        }
+        let document = db.document("d1").unwrap();
+        let tagged = document.tag("old", Some(Revision(1)), &CommitOptions::default());
+        refused += u64::from(tagged.is_err());
+        let db = open(&device.kill(), 64 << 20);
+        if tagged.is_ok() {
+            let old = db.document("d1").unwrap().at(Revision(1)).unwrap();
+            assert_eq!(old.to_json().unwrap(), text(1, 0), "sync {nth} failed");
+        }
+        let findings = db.check().unwrap().findings;
+        assert!(findings.is_empty(), "sync {nth} failed: {findings:?}");
+    }
+    assert!(refused > 0);
 }

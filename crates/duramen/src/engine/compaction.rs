@@ -497,7 +497,14 @@ impl Engine {
             next.segments = infos;
             next.segments.retain(|info| !inputs.contains(&info.number));
             next.segments.insert(at, info);
-            self.store_naming(&next, info.number)?;
+            let stored = self.store_naming(&next, info.number);
+            stored.inspect_err(|error| {
+                // A later open may find what lacks the revisions and values that are dropped, so
+                // nothing may come to depend on them any more.
+                if !trimming.is_empty() && self.may_be_named(info.number) {
+                    journal.poison(error);
+                }
+            })?;
             *manifest = next;
             let mut erased: Vec<_> = erased.iter().map(|tree| tree.data.write()).collect();
             view.store.replace(&inputs, Some(segment));
