@@ -5,8 +5,11 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use duramen::io::Device;
-use duramen::{BulkOptions, CommitOptions, Database, ErrorKind, Micros, Options, Result};
-use duramen_sim::{Profile, SimulatedClock, SimulatedDevice};
+use duramen::{
+    BulkOptions, CommitOptions, Database, Durability, ErrorKind, Micros, Options, Result,
+    SeriesDefinition, ValueType,
+};
+use duramen_sim::{FaultKind, FaultPlan, Profile, SimulatedClock, SimulatedDevice};
 
 /// Images of each crash: which of the pending changes reached the device.
 const IMAGES: usize = 6;
@@ -124,4 +127,37 @@ fn used(device: &SimulatedDevice) -> u64 {
     let len =
         |path: String| device.open(&path, duramen::io::Access::Read).and_then(|file| file.len());
     files.filter_map(|path| len(path).ok()).sum()
+}
+
+/// Points that were staged while a load failed had the number of its commit noted beside them,
+/// which then was that of the commit that they were sealed in: the next process found them again.
+#[test]
+fn points_that_are_staged_while_a_load_fails_come_once() {
+    let late = CommitOptions {
+        durability: Some(Durability::Interval(1_000_000)),
+        ..CommitOptions::default()
+    };
+    for nth in 1.. {
+        let device = SimulatedDevice::new(nth, Profile::CRUEL);
+        let db = begin(&device).unwrap();
+        // What is there already needs no change of the catalogue.
+        db.create_document("d").unwrap();
+        let level = db.create_series("level", &SeriesDefinition::new(ValueType::I64)).unwrap();
+        level.append(Micros(5), 7, &late).unwrap();
+        device.fail(FaultPlan::new(FaultKind::Full, nth).under("segments"));
+        let loaded = load(&db);
+        device.repair();
+        if loaded.is_ok() {
+            assert!(nth > 3);
+            break;
+        }
+        let files = device.list("segments").unwrap();
+        assert_eq!(files.len() as u64, db.stats().unwrap().segments, "{nth}: {files:?}");
+        db.flush().unwrap();
+        db.checkpoint().unwrap();
+        level.delete(.., &CommitOptions::default()).unwrap();
+        let db = open(&device.kill()).unwrap();
+        let left = db.series("level").unwrap().range(..).unwrap().read().unwrap();
+        assert!(left.times().is_empty(), "write {nth} found no room: {:?}", left.times());
+    }
 }

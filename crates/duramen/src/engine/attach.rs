@@ -38,6 +38,7 @@ pub(crate) struct Attachment<'a> {
 
 /// What is put on the device under the commit's sequence.
 struct Put {
+    /// All segments, those of the load among them.
     infos: Vec<SegmentInfo>,
     /// The trees that were young, with the numbers of their schemas.
     trees: Vec<(Arc<Tree>, Frozen, u128)>,
@@ -61,12 +62,17 @@ impl Engine {
         let tail = journal.tail();
         let timestamp = self.clock().now().max(Micros(tail.timestamp.0.saturating_add(1)));
         let end = JournalPoint { sequence: tail.sequence.next(), timestamp, ..tail };
-        self.staging.stamp(&no_seals, end.sequence)?;
         stage(&self.view(), &mut loaded, &end);
         let young_bytes = self.memory.young();
         let mut is_final = loaded.catalogue.is_some();
-        let put = self.put(&mut loaded, &end).and_then(|put| {
+        let mut written = Vec::new();
+        let put = self.put(&mut loaded, &end, &mut written).inspect_err(|_| {
+            written.iter().for_each(|info| self.remove_unnamed(info.number));
+        });
+        let put = put.and_then(|put| {
             is_final = true;
+            // Only now: if this commit comes to nothing, another one gets its number.
+            self.staging.stamp(&no_seals, end.sequence)?;
             loaded.segments.keep();
             self.name_segments(&put.infos, end)?;
             Ok(put)
@@ -96,12 +102,17 @@ impl Engine {
         Ok((end.sequence, end.timestamp))
     }
 
-    /// Writes what is young, and the facts of the loaded document, and completes its segments.
-    fn put(&self, loaded: &mut Attachment<'_>, end: &JournalPoint) -> Result<Put> {
+    /// Writes what is young, and the facts of the loaded document, as segments that are told to
+    /// `written`, and completes those of the load.
+    fn put(
+        &self,
+        loaded: &mut Attachment<'_>,
+        end: &JournalPoint,
+        written: &mut Vec<SegmentInfo>,
+    ) -> Result<Put> {
         // Their names are durable with those of the segments that are written after them.
         let sealed = loaded.segments.seal(end.sequence)?;
         loaded.segments.sync()?;
-        let mut infos = Vec::new();
         let frozen = |tree: Arc<Tree>| tree.freeze().map(|frozen| (tree, frozen));
         let young: Vec<_> = self.view().open_trees().into_iter().filter_map(frozen).collect();
         let series = self.view().series.freeze();
@@ -114,15 +125,15 @@ impl Engine {
             }
             let mut rolling = Rolling::new(self.view(), end.sequence, self.now())?;
             out.put_series(&series, &mut rolling)?;
-            infos.push(out.finish()?);
+            written.push(out.finish()?);
         }
         let facts = persist::loaded_cells(&loaded.data, loaded.tree.id(), loaded.counts);
         let mut segment = self.new_segment(end)?;
         for (key, cell) in &facts.cells {
             segment.push(key, cell)?;
         }
-        infos.push(segment.finish()?);
-        infos.extend(sealed);
+        written.push(segment.finish()?);
+        let infos = written.iter().copied().chain(sealed).collect();
         Ok(Put { infos, trees, series, loaded: facts })
     }
 
