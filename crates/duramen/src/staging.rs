@@ -251,6 +251,18 @@ impl Staging {
         (due != NEVER).then_some(Micros(due))
     }
 
+    /// With nothing staged, forgets what was due by now: a point may be sealed by somebody else
+    /// before it is said when it is due. Whether a seal is due all the same, as another point came
+    /// meanwhile.
+    pub(crate) fn settle_due(&self, now: Micros) -> bool {
+        if self.due().is_none_or(|due| due > now) {
+            return false;
+        }
+        // Whatever is taken away here was said after its point was staged, which is seen then.
+        self.due.swap(NEVER, Ordering::AcqRel);
+        self.has_staged() && self.set_due(now)
+    }
+
     /// Nothing is due until a point is staged.
     pub(crate) fn clear_due(&self) {
         self.due.store(NEVER, Ordering::Release);

@@ -105,6 +105,9 @@ impl Engine {
     /// Makes all points that were staged so far commits, which readers see.
     pub(crate) fn seal(&self) -> Result<()> {
         if !self.staging.has_staged() {
+            if self.staging.settle_due(self.clock().now()) {
+                self.sealing.wake();
+            }
             return Ok(());
         }
         self.wait_for_room()?;

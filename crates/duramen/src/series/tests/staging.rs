@@ -333,3 +333,25 @@ fn text_and_points_with_an_author_are_commits_of_their_own() {
     let told = level.append(Micros(1), 10, &options).unwrap();
     assert_eq!(told.sequence, db.snapshot().sequence());
 }
+
+/// Whoever sealed a point before it was said when it is due left that behind, and the thread that
+/// seals went round and round until the next point came.
+#[test]
+fn nothing_is_due_where_nothing_is_staged() {
+    let db = open(&MemoryDevice::new());
+    let level = series(&db, "level");
+    let engine = &db.engine;
+    for due in [Micros(0), engine.clock().now()] {
+        assert!(engine.staging.set_due(due));
+        engine.seal_durably().unwrap();
+        assert_eq!(engine.staging.due(), None);
+    }
+    level.append(Micros(5), 7, &staged()).unwrap();
+    let due = engine.staging.due();
+    assert!(due.is_some_and(|due| due > engine.clock().now()));
+    assert!(!engine.staging.settle_due(Micros(0)));
+    assert_eq!(engine.staging.due(), due, "it is not due yet");
+    assert!(engine.staging.settle_due(due.unwrap()), "there is a point to seal");
+    engine.seal_durably().unwrap();
+    assert_eq!(engine.staging.due(), None);
+}
