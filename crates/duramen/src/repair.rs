@@ -309,6 +309,7 @@ impl Repair {
         names.sort_by_key(|(_, name)| name.tree);
         names.dedup_by_key(|(_, name)| name.tree);
         let known: BTreeSet<TreeId> = names.iter().map(|(_, name)| name.tree).collect();
+        let taken: BTreeSet<String> = names.iter().map(|(name, _)| name.clone()).collect();
         let mut wanted: Vec<_> = names.into_iter().map(|(name, at)| (at.tree, name)).collect();
         for &tree in
             trees.difference(&known).filter(|&&tree| tree < TreeId::SERIES && tree != CATALOGUE)
@@ -322,9 +323,9 @@ impl Repair {
             let is_lost = !has_revisions && self.may_lack(&id.0.to_be_bytes());
             match tree {
                 _ if name.is_empty() && !has_revisions && !is_lost => {}
-                Some(tree) if !is_lost => documents.push((self.name_of(id, name), tree)),
+                Some(tree) if !is_lost => documents.push((self.name_of(id, name, &taken), tree)),
                 _ => {
-                    let name = self.name_of(id, name);
+                    let name = self.name_of(id, name, &taken);
                     self.lose(Some(&name), NO_REVISIONS, "all of it");
                 }
             }
@@ -332,11 +333,15 @@ impl Repair {
         Ok(documents)
     }
 
-    fn name_of(&mut self, id: TreeId, name: String) -> String {
+    fn name_of(&mut self, id: TreeId, name: String, taken: &BTreeSet<String>) -> String {
         if !name.is_empty() {
             return name;
         }
-        let name = format!("salvaged-{}", id.0);
+        let mut name = format!("salvaged-{}", id.0);
+        // An earlier repair may have given that one.
+        while taken.contains(&name) {
+            name.push_str("-again");
+        }
         self.lose(Some(&name), NO_REVISIONS, "the name of the document, and its tags and options");
         name
     }

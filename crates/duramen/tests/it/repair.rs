@@ -583,3 +583,46 @@ fn a_repair_that_is_stopped_leaves_nothing_and_can_be_repeated() {
     let error = Database::repair_device(empty, &options(), &mut go_on).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound, "nothing there");
 }
+
+/// It was made twice, and with that the repair failed.
+#[test]
+fn a_document_without_a_name_gets_one_that_no_other_has() {
+    let device = MemoryDevice::new();
+    let db = open(&device, false).unwrap();
+    let put = |name: &str, json: &str| {
+        db.create_document(name).unwrap().put(json, &CommitOptions::default()).unwrap();
+    };
+    put("salvaged-200", "[1]");
+    put("salvaged-300", "[2]");
+    db.checkpoint().unwrap();
+    // The first is the tree 3, so many that what the catalogue says of them is in other blocks than
+    // the last ones.
+    for number in 3..403 {
+        put(&format!("y{number}"), &format!("[{number}]"));
+    }
+    db.checkpoint().unwrap();
+    db.close().unwrap();
+    let mut files = files_of(&device);
+    // The journal says the names as well.
+    let journal = files.iter_mut().filter(|(path, _)| path.ends_with(".journal"));
+    journal.for_each(|(_, bytes)| bytes.fill(0));
+    let newest = files.keys().rfind(|path| path.ends_with(".segment")).unwrap();
+    // Some of these bytes are of the block with what the catalogue says of the last ones.
+    let has_lost_names = (100..20_000).step_by(1_000).any(|at| {
+        let mut files = files.clone();
+        files.get_mut(newest).unwrap()[at] ^= 1;
+        let (_, new) = repair(&device_of(&files, ("", &[]))).unwrap();
+        let db = open(&new, false).unwrap();
+        assert!(db.check().unwrap().is_clean());
+        let json = |name: &str| db.document(name).unwrap().head().unwrap().to_json().unwrap();
+        assert_eq!((json("salvaged-200"), json("salvaged-300")), ("[1]".into(), "[2]".into()));
+        let is_nameless = db.document("salvaged-200-again").is_ok();
+        if is_nameless {
+            assert_eq!(json("salvaged-200-again"), "[200]");
+            assert_eq!(json("salvaged-300-again"), "[300]");
+            assert_eq!(json("salvaged-400"), "[400]");
+        }
+        is_nameless
+    });
+    assert!(has_lost_names);
+}
