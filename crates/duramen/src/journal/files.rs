@@ -52,9 +52,13 @@ pub(super) struct Directory {
     erases: Arc<AtomicBool>,
 }
 
+fn file_name(number: u64) -> String {
+    format!("{number:08}{SUFFIX}")
+}
+
 /// The path of file `number`, relative to the database.
 pub(super) fn path(number: u64) -> String {
-    format!("{DIRECTORY}/{number:08}{SUFFIX}")
+    format!("{DIRECTORY}/{}", file_name(number))
 }
 
 /// The length of the file after one of `previous` bytes, if a journal seldom gets much longer than
@@ -129,10 +133,6 @@ impl Directory {
         self.device.is_in_place()
     }
 
-    /// The path of a file that has been written to, if there is one.
-    pub(super) fn written(&self) -> Result<Option<String>> {
-        for number in self.numbers()? {
-            if super::recovery::starts_with_data(&self.open_as_found(number)?)? {
     /// Whether a file still stands at its path. Where that cannot be found out, it is taken to.
     pub(super) fn has(&self, file: &JournalFile) -> bool {
         if file.id.is_none() {
@@ -148,6 +148,10 @@ impl Directory {
         self.device.file_id(path).ok().flatten()
     }
 
+    /// The path of a file that has been written to, if there is one.
+    pub(super) fn written(&self) -> Result<Option<String>> {
+        for number in self.numbers()? {
+            if super::recovery::starts_with_data(&self.open_as_found(number)?)? {
                 return Ok(Some(path(number)));
             }
         }
@@ -157,7 +161,11 @@ impl Directory {
     /// The numbers of the files, rising.
     pub(super) fn numbers(&self) -> Result<Vec<u64>> {
         let names = self.device.list(DIRECTORY).map_err(|e| Error::io(DIRECTORY, e))?;
-        let number = |name: &String| name.strip_suffix(SUFFIX)?.parse().ok();
+        // Those that others have put there under such a name are none.
+        let number = |name: &String| {
+            let number = name.strip_suffix(SUFFIX)?.parse().ok()?;
+            (file_name(number) == *name).then_some(number)
+        };
         let mut numbers: Vec<u64> = names.iter().filter_map(number).collect();
         numbers.sort_unstable();
         Ok(numbers)

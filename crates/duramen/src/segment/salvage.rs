@@ -22,7 +22,7 @@ use zerocopy::FromBytes;
 use super::block::{Block, BlockAddress, BlockHeader, BlockKind, CellBlock, HEADER_BYTES, Origin};
 use super::footer::{FOOTER_BYTES, Footer};
 use super::index::Index;
-use super::{DIRECTORY, MAGIC, SegmentInfo, path};
+use super::{DIRECTORY, MAGIC, SegmentInfo, file_name, path};
 use crate::io::{self, Access, Device, File};
 use crate::{CommitSequence, Error, Result};
 
@@ -69,7 +69,11 @@ pub(crate) fn numbers(device: &dyn Device) -> Result<Vec<u64>> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         listed => listed.map_err(|error| Error::io("cannot list segments", error))?,
     };
-    let number = |name: String| name.strip_suffix(".segment")?.parse().ok();
+    // Those that others have put there under such a name are none.
+    let number = |name: String| {
+        let number = name.strip_suffix(".segment")?.parse().ok()?;
+        (file_name(number) == name).then_some(number)
+    };
     let mut numbers: Vec<u64> = names.into_iter().filter_map(number).collect();
     numbers.sort_unstable();
     Ok(numbers)

@@ -132,3 +132,36 @@ fn crc32c(bytes: &[u8]) -> u32 {
         })
     })
 }
+
+/// A file in a folder of the database that is called nearly like one of its own was taken for one
+/// that is gone: the database did not open after a crash, and could not be repaired.
+#[test]
+fn files_of_others_that_are_called_nearly_like_its_own_are_left_alone() {
+    let home = tempfile::tempdir().unwrap();
+    let [here, there, new] = ["here", "there", "new"].map(|name| home.path().join(name));
+    let db = Database::open(&here, Options::default()).unwrap();
+    let doc = db.create_document("d").unwrap();
+    put(&doc, "1");
+    db.checkpoint().unwrap();
+    put(&doc, "2");
+    // As if the process was killed.
+    copy_folder(&here, &there);
+    let others = ["journal/7.journal", "journal/+0000009.journal", "segments/7.segment"];
+    for other in others {
+        std::fs::write(there.join(other), "notes").unwrap();
+    }
+    for value in ["3", "4"] {
+        let db = Database::open(&there, Options::default()).unwrap();
+        put(&db.document("d").unwrap(), value);
+        db.checkpoint().unwrap();
+        db.close().unwrap();
+    }
+    std::fs::remove_file(there.join("MANIFEST")).unwrap();
+    let mut go_on = |_| std::ops::ControlFlow::Continue(());
+    Database::repair(&there, &new, &mut go_on).unwrap();
+    let db = Database::open(&new, Options::default()).unwrap();
+    assert_eq!(db.document("d").unwrap().head().unwrap().to_json().unwrap(), "4");
+    for other in others {
+        assert_eq!(std::fs::read(there.join(other)).unwrap(), b"notes");
+    }
+}
