@@ -20,6 +20,7 @@ impl Segment {
     pub(crate) fn check(&self, visit: &mut VisitCell<'_>) -> Vec<Error> {
         let mut findings = Vec::new();
         findings.extend(self.check_magic().err());
+        findings.extend(self.check_length().err());
         findings.extend(read_footer(self.file(), self.origin().path, self.info()).err());
         match self.read_guide() {
             Ok(guide) => self.check_cells(&guide, visit, &mut findings),
@@ -38,6 +39,16 @@ impl Segment {
             return Err(corrupt(path, 0, "magic", expected, found));
         }
         Ok(())
+    }
+
+    /// Refuses bytes behind the footer.
+    pub(super) fn check_length(&self) -> Result<()> {
+        let (path, expected) = (self.origin().path, self.info().file_bytes());
+        let found = self.file().len();
+        match found.map_err(|error| Error::io(format!("cannot get the size of {path}"), error))? {
+            found if found == expected => Ok(()),
+            found => Err(corrupt(path, expected, "bytes of the file", expected, found)),
+        }
     }
 
     fn check_cells(&self, guide: &Guide, visit: &mut VisitCell<'_>, findings: &mut Vec<Error>) {

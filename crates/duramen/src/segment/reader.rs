@@ -75,7 +75,8 @@ impl Segment {
         let bytes = file
             .len()
             .map_err(|error| Error::io(format!("cannot get the size of {path}"), error))?;
-        if bytes != info.file_bytes() {
+        // What stands behind the footer is in nobody's way; a check tells of it.
+        if bytes < info.file_bytes() {
             return Err(corrupt(&path, 0, "bytes of the file", info.file_bytes(), bytes));
         }
         let footer = read_footer(file.as_ref(), &path, info)?;
@@ -336,12 +337,12 @@ impl Segment {
             })
     }
 
-    /// What does not verify, unless a purge overwrote it.
     /// Refuses a segment of which the file may have been read while a purge overwrote it.
     pub(crate) fn check_not_overwritten(&self) -> Result<()> {
         if self.is_overwritten() { Err(self.overwritten()) } else { Ok(()) }
     }
 
+    /// What does not verify, unless a purge overwrote it.
     pub(super) fn unless_overwritten(&self, findings: Vec<Error>) -> Vec<Error> {
         if !findings.is_empty() && self.is_overwritten() {
             return vec![self.overwritten()];

@@ -16,8 +16,9 @@ impl Segment {
     /// does not verify.
     pub(crate) fn scrub_guide(&self) -> Vec<Error> {
         let footer = read_footer(self.file(), self.origin().path, self.info()).err();
-        let found = [self.check_magic().err(), footer, self.read_guide().err()];
-        self.unless_overwritten(found.into_iter().flatten().collect())
+        let begin = [self.check_magic().err(), self.check_length().err()];
+        let found = begin.into_iter().chain([footer, self.read_guide().err()]);
+        self.unless_overwritten(found.flatten().collect())
     }
 
     /// Reads a block of cells from the device and verifies it: its bytes; none if there is no such

@@ -261,3 +261,29 @@ fn damaged_files_give_errors_and_no_wrong_values() {
         }
     }
 }
+
+/// Such a database did not open.
+#[test]
+fn bytes_behind_a_segment_are_told_of_and_in_nobodys_way() {
+    let (mut files, texts) = database();
+    let path = files.keys().find(|path| path.ends_with(".segment")).unwrap().clone();
+    files.get_mut(&path).unwrap().extend([7; 100]);
+    let device = device_of(&files, ("", &[]));
+    for read_only in [true, false] {
+        let db = open(&device, read_only).unwrap();
+        for (name, texts) in &texts {
+            let document = db.document(name).unwrap();
+            for (revision, text) in (1..).map(Revision).zip(texts) {
+                assert_eq!(document.at(revision).unwrap().to_json().unwrap(), *text);
+            }
+        }
+        let checked = db.check().unwrap().findings;
+        let mut go_on = |_| std::ops::ControlFlow::Continue(());
+        let scrubbed = db.scrub(&duramen::ScrubOptions::default(), &mut go_on).unwrap().findings;
+        for findings in [checked, scrubbed] {
+            let places: Vec<_> = findings.iter().map(|found| found.place.as_str()).collect();
+            assert_eq!(places, [path.as_str()], "{findings:?}");
+            assert!(findings[0].message.contains("bytes of the file"), "{findings:?}");
+        }
+    }
+}
