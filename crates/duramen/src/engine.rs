@@ -98,7 +98,7 @@ pub(crate) struct Shared {
     view: RwLock<Arc<View>>,
     /// What the manifest says. It is not held for longer than writing it takes.
     manifest: Mutex<Manifest>,
-    /// Held by whoever moves the checkpoint.
+    /// Held by whoever moves the checkpoint, or goes to that of the writer.
     checkpoints: Mutex<()>,
     /// Commits are queued with it shared; a checkpoint takes it alone to begin.
     gate: RwLock<()>,

@@ -135,8 +135,8 @@ impl Engine {
             was_created,
             kept_names: AtomicU64::new(0),
             journal,
-            erases: Arc::new(AtomicBool::new(manifest.purging)),
             view: RwLock::new(Arc::new(view)),
+            erases: Arc::new(AtomicBool::new(manifest.purging)),
             manifest: Mutex::new(manifest),
             checkpoints: Mutex::default(),
             gate: RwLock::new(()),
@@ -148,8 +148,8 @@ impl Engine {
             sealing: Arc::default(),
             compactions: AtomicU64::new(0),
             compacted_bytes: AtomicU64::new(0),
-            given_up: Mutex::default(),
             purges: Mutex::default(),
+            given_up: Mutex::default(),
             lock,
         };
         Self { shared: Arc::new(shared), owner: Owner::This(None, None) }
@@ -181,6 +181,8 @@ impl Engine {
         if self.journal.is_some() {
             return Ok(());
         }
+        // One at a time, so that nobody goes back to what was read before.
+        let _one = self.checkpoints.lock();
         let (view, manifest) = read(&self.device, &self.options)?;
         self.check_is_own(&manifest)?;
         *self.manifest.lock() = manifest;
@@ -197,8 +199,6 @@ impl Engine {
         Err(Error::new(ErrorKind::NotFound, message))
     }
 
-    /// The epoch: it rises with each open after an unclean end.
-    pub(crate) fn epoch(&self) -> u64 {
     /// Says durably that an epoch begins, after an unclean end that left the commits up to
     /// `recovered`.
     fn begin_epoch(&self, recovered: CommitSequence) -> Result<()> {
@@ -210,6 +210,8 @@ impl Engine {
         Ok(())
     }
 
+    /// The epoch: it rises with each open after an unclean end.
+    pub(crate) fn epoch(&self) -> u64 {
         self.manifest.lock().epoch
     }
 
