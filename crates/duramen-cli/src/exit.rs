@@ -2,6 +2,7 @@
 
 use std::error::Error as _;
 use std::io;
+use std::num::{IntErrorKind, ParseIntError};
 use std::process::ExitCode;
 
 use duramen::{Error, ErrorKind};
@@ -191,10 +192,20 @@ fn is_wrong_value(error: &clap::Error) -> bool {
     is_given && !value.starts_with("--")
 }
 
-/// What is wrong with the command line, as clap tells it.
+/// What is wrong with the command line, as clap tells it, but for what is wrong with a number.
 pub(crate) fn text(error: &clap::Error) -> String {
     let text = error.render().to_string();
-    text.strip_prefix("error: ").map(str::to_owned).unwrap_or(text)
+    let text = text.strip_prefix("error: ").map(str::to_owned).unwrap_or(text);
+    let Some(wrong) = error.source().and_then(|source| source.downcast_ref::<ParseIntError>())
+    else {
+        return text;
+    };
+    let told = match wrong.kind() {
+        IntErrorKind::PosOverflow => "it is too large a number",
+        IntErrorKind::Zero => "it takes a whole number, 1 or more",
+        _ => "it takes a whole number, 0 or more",
+    };
+    text.replacen(&format!(": {wrong}"), &format!(": {told}"), 1)
 }
 
 #[cfg(test)]
