@@ -161,7 +161,8 @@ impl Index {
     /// Sets aside what no segment has, for a checkpoint. It happens between two commits, so that
     /// nothing of it is of a later revision than the checkpoint writes.
     pub(crate) fn freeze(&self, tree: &Tree) {
-        let kept = tree.data.read().kept.clone();
+        // What is let go comes back to the readers if it is not dropped after all.
+        let kept = tree.data.read().kept_on_disk.clone();
         let mut state = self.state(tree);
         // What is being purged may be in it.
         if !state.is_dirty || tree.is_purging() {

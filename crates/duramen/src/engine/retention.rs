@@ -164,7 +164,9 @@ impl Trimming {
 
     /// What is to be dropped has been.
     pub(crate) fn finish(mut self) {
-        self.trees.clear();
+        for Trimmed { tree, kept, .. } in self.trees.drain(..) {
+            tree.data.write().kept_on_disk = kept;
+        }
     }
 
     fn add(&mut self, tree: Arc<Tree>, kept: Kept) {

@@ -302,11 +302,13 @@ impl Facts {
         self.slabs.get(after).map(|next| next.start)
     }
 
-    /// Whether a kept revision is read in a slab.
+    /// Whether a kept revision is read in a slab, or will be: one behind those that are known is in
+    /// the making.
     pub(crate) fn is_kept(&self, slab: u32, kept: &Kept) -> bool {
         let last = self.end(slab).map_or(u32::MAX, |end| end.saturating_sub(1));
-        self.slabs.iter().any(|known| known.start == slab)
-            && kept.at_or_before(last.into()) >= slab.into()
+        let is_known = self.slabs.iter().any(|known| known.start == slab);
+        let is_coming = self.slabs.last().is_some_and(|last| last.start < slab);
+        is_coming || is_known && kept.at_or_before(last.into()) >= slab.into()
     }
 
     /// Forgets slabs in which no kept revision is read.

@@ -542,3 +542,67 @@ fn what_an_index_lacks_and_has_too_many_is_found() {
     assert!(found[0].starts_with("there is an entry too many of record 1 "), "{found:?}");
     assert!(found[1].starts_with("there is no entry of record 1 "), "{found:?}");
 }
+
+/// What had been copied of a slab went with the history that a compaction dropped while the rest
+/// was being copied.
+#[test]
+fn a_slab_in_the_making_stays_when_history_is_dropped() {
+    let db = open(&Arc::new(MemoryDevice::new()));
+    let collection = db.create_collection("c", KeyKind::Text).unwrap();
+    collection.document().retain(Retention::Last(8), &how()).unwrap();
+    collection.create_index(&define("n", &["n"])).unwrap();
+    for n in 0..40 {
+        collection.put(format!("{n:02}"), format!(r#"{{"n":{n}}}"#), &how()).unwrap();
+    }
+    let options = collection.document().declared().unwrap();
+    let (_, tree) = collection.document().parts();
+    let index = tree.indexes.get(tree, options.indexes.get("n").unwrap()).unwrap();
+    for turn in 0..120 {
+        collection.put("00", format!(r#"{{"n":{turn}}}"#), &how()).unwrap();
+        let head = u32::try_from(collection.document().head_revision().unwrap().0).unwrap();
+        let mut pause = || {
+            db.checkpoint()?;
+            compact(&db);
+            Ok(())
+        };
+        index.follow(tree, head, &mut pause).unwrap();
+    }
+    let head = collection.document().head_revision().unwrap().0;
+    for revision in collection.document().first_revision().unwrap().0..=head {
+        assert_same(&collection, ("n", &["n"]), revision);
+    }
+}
+
+/// Where history was let go and a compaction that was to drop it was stopped, an index had
+/// forgotten it: it answered with what was so at another revision, or not at all.
+#[test]
+fn an_index_has_the_history_that_a_stopped_compaction_did_not_drop() {
+    let db = open(&Arc::new(MemoryDevice::new()));
+    let collection = db.create_collection("c", KeyKind::Text).unwrap();
+    collection.create_index(&define("n", &["n"])).unwrap();
+    for n in 0..10 {
+        collection.put(format!("{n}"), format!(r#"{{"n":{n}}}"#), &how()).unwrap();
+    }
+    for turn in 0..100 {
+        collection.put("0", format!(r#"{{"n":{turn}}}"#), &how()).unwrap();
+    }
+    let document = collection.document();
+    document.tag("early", Some(Revision(12)), &how()).unwrap();
+    document.retain(Retention::Last(5), &how()).unwrap();
+    collection.index_stats("n").unwrap();
+    db.checkpoint().unwrap();
+    let stopped = db.compact(&mut |_, _| {
+        collection.put("1", r#"{"n":-1}"#, &how()).unwrap();
+        collection.index_stats("n").unwrap();
+        db.checkpoint().unwrap();
+        ControlFlow::Break(())
+    });
+    assert_eq!(stopped.unwrap_err().kind(), ErrorKind::Cancelled);
+    for revision in 1..=document.head_revision().unwrap().0 {
+        assert_same(&collection, ("n", &["n"]), revision);
+    }
+    compact(&db);
+    for revision in [12, document.first_revision().unwrap().0] {
+        assert_same(&collection, ("n", &["n"]), revision);
+    }
+}

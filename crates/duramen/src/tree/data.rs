@@ -48,6 +48,8 @@ pub(crate) struct TreeData {
     pub(crate) rows: YoungRows,
     /// Which revisions can be read.
     pub(crate) kept: Kept,
+    /// The same as segments say: more, while it is not sure that what is let go will be dropped.
+    pub(crate) kept_on_disk: Kept,
     /// How often values were erased on disk since the tree was opened.
     erasures: u64,
     /// How often what had departed was dropped there.
@@ -105,6 +107,7 @@ impl TreeData {
             spaces: Vec::new(),
             rows: YoungRows::default(),
             kept: Kept::default(),
+            kept_on_disk: Kept::default(),
             erasures: 0,
             departures: 0,
             touched: Vec::new(),

@@ -510,6 +510,7 @@ pub(crate) fn open(
     data.shared_schema = meta.schema;
     if let Some(cell) = cells.get(&cell_key::kept(tree))? {
         data.kept = Kept::decode(&cell)?;
+        data.kept_on_disk = data.kept.clone();
     }
     let tree = Tree::new(cells, data, meta.orders, meta.blobs);
     Ok(Some((tree, (meta.schema, schema))))
