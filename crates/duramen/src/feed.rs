@@ -6,7 +6,7 @@
 //!   trees, in memory or in segments, so a slow reader costs the engine nothing and loses nothing;
 //! - what it cannot know any more, because retention dropped it, is an error and never a gap.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -137,7 +137,9 @@ impl Database {
         let engine = Arc::clone(&self.engine);
         let published = engine.published();
         let named = |name: &String| engine.document(name).map(|tree| tree.id());
-        let trees = options.documents.iter().map(named).collect::<Result<Vec<_>>>()?;
+        // In the order in which they were made, and each once.
+        let trees = options.documents.iter().map(named).collect::<Result<BTreeSet<_>>>()?;
+        let trees: Vec<_> = trees.into_iter().collect();
         if let (KeyFilter::Prefix(_), [name]) = (&options.keys, options.documents.as_slice()) {
             self.check_prefixes(name)?;
         }

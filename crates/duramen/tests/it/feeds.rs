@@ -742,3 +742,22 @@ fn a_prefix_of_keys_that_are_no_strings_is_refused() {
     assert_eq!(db.watch(&of(&["numbers"])).unwrap_err().kind(), ErrorKind::Invalid);
     db.watch(&of(&["numbers", "texts"])).unwrap();
 }
+
+/// A document that was named twice was told of twice, and documents came as they were named.
+#[test]
+fn documents_are_told_of_once_and_in_the_order_in_which_they_were_made() {
+    let db = Database::memory().unwrap();
+    for name in ["first", "second"] {
+        db.create_document(name).unwrap();
+    }
+    let documents = ["second", "first", "second"].map(str::to_owned).to_vec();
+    let mut feed = db.watch(&WatchOptions { documents, ..WatchOptions::default() }).unwrap();
+    let mut transaction = db.transaction();
+    for name in ["first", "second"] {
+        transaction.put(name, b"1").unwrap();
+    }
+    transaction.commit(&how()).unwrap();
+    let told = drain(&mut feed);
+    let names: Vec<_> = brief(&told).into_iter().map(|(_, name, _)| name).collect();
+    assert_eq!(names, ["first", "second"]);
+}
