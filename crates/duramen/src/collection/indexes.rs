@@ -72,15 +72,26 @@ impl Collection {
         definition.check()?;
         let declared = self.change_indexes(|indexes| indexes.begin(definition))?;
         let made = self.make_index((&definition.name, &declared), progress);
-        if made.is_err() {
-            // If this fails too, what is left is seen by nobody, and gone on with by the next one.
-            let _ = self.change_indexes(|indexes| {
-                let is_ours = indexes.iter().any(|(_, index)| index.id == declared.id);
-                Ok(is_ours.then(|| indexes.remove(&definition.name)))
-            });
-            self.document.tree().indexes.forget(declared.id);
+        if made.is_ok() || self.is_made_by_another(&definition.name, &declared) {
+            return Ok(());
         }
+        self.document.tree().indexes.forget(declared.id);
         made
+    }
+
+    /// Whether somebody else came to the end with an index that could not be made; if not, it is
+    /// not there any more.
+    fn is_made_by_another(&self, name: &str, declared: &Declared) -> bool {
+        let ended = self.change_indexes(|indexes| {
+            let is_made = indexes.get(name).is_some_and(|index| index.id == declared.id);
+            let is_ours = indexes.iter().any(|(_, index)| index.id == declared.id);
+            if is_ours && !is_made {
+                indexes.remove(name);
+            }
+            Ok(is_made)
+        });
+        // If this fails too, what is left is seen by nobody, and gone on with by the next one.
+        ended.unwrap_or(false)
     }
 
     /// The first path of an index that may be a slip: there are records, but none has a value there

@@ -1,4 +1,4 @@
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 use super::{IndexRange, with_indexes};
@@ -142,5 +142,26 @@ fn a_transaction_finds_by_an_index_what_it_has_made_itself() {
     transaction.commit(&how()).unwrap();
     let count = |n: i64| collection.count_where(&Filter::eq("n", n)).unwrap();
     assert_eq!([5, 6, 7, 8].map(count), [0, 6, 0, 3]);
+    assert!(db.check().unwrap().is_clean());
+}
+
+/// An index that somebody else had made meanwhile was dropped by whoever stopped making it.
+#[test]
+fn an_index_that_another_one_made_stays_when_its_making_is_stopped() {
+    let db = Database::memory().unwrap();
+    let collection = numbered(&db, 10);
+    let by_n = define("by-n", "n").unique();
+    let mut is_made = false;
+    let made = collection.create_index_with(&by_n, &mut |_| {
+        if !std::mem::replace(&mut is_made, true) {
+            collection.create_index(&by_n).unwrap();
+        }
+        ControlFlow::Break(())
+    });
+    assert!(is_made);
+    made.unwrap();
+    assert!(collection.indexes().unwrap().contains(&by_n));
+    let same = collection.put(10_u64, r#"{"n":3}"#, &how()).unwrap_err();
+    assert_eq!(same.kind(), ErrorKind::Conflict);
     assert!(db.check().unwrap().is_clean());
 }
