@@ -46,9 +46,11 @@ impl Case {
                         name.push(letter);
                     }
                 }
-                if self == Self::Camel && field.starts_with('_') {
-                    // Serde makes the first letter of what Pascal case gives small.
-                    name[..1].make_ascii_lowercase();
+                // Serde makes the first letter of what Pascal case gives small.
+                if self == Self::Camel
+                    && let Some(first) = name.get_mut(..1)
+                {
+                    first.make_ascii_lowercase();
                 }
                 name
             }
@@ -77,5 +79,7 @@ mod tests {
             assert_eq!(written(name).as_deref(), Some(wanted));
         }
         assert_eq!(written("Title Case"), None);
+        let camel = ["_id", "ID", "__", "_\u{e9}t\u{e9}"].map(|field| Case::Camel.apply(field));
+        assert_eq!(camel, ["id", "iD", "", "\u{e9}t\u{e9}"]);
     }
 }

@@ -88,6 +88,18 @@ pub struct IndexDeclaration {
     pub is_unique: bool,
 }
 
+impl IndexDeclaration {
+    /// The index, with the name of its member.
+    fn definition(self) -> Result<IndexDefinition> {
+        let pointer = JsonPointer::parse(self.path)?;
+        let name = pointer.tokens().collect::<Vec<_>>().join(".");
+        let mut path = String::new();
+        pointer.tokens().for_each(|token| path.extend(["[", &escape::quoted(token), "]"]));
+        let definition = IndexDefinition::new(&name, &[&path])?;
+        Ok(if self.is_unique { definition.unique() } else { definition })
+    }
+}
+
 /// A type that keys can have: `String`, `i64` and `u64` do, `uuid::Uuid` with the feature `uuid`,
 /// and types of one's own.
 pub trait RecordKey: Clone + Into<Key> {
@@ -195,29 +207,31 @@ impl<R: TypedRecord> TypedCollection<R> {
     /// before gets them by this.
     ///
     /// # Errors
-    /// `Conflict` if records have the same value where it is to be unique: it names two of them.
+    /// `Conflict` if records have the same value where it is to be unique: it names two of them;
+    /// and if there is another index of that name, such as one that is not unique.
     pub fn create_indexes(&self) -> Result<usize> {
-        let there = self.collection.indexes()?;
-        let mut made = 0;
+        let mut there = self.collection.indexes()?;
+        let before = there.len();
         for declared in R::INDEXES {
-            let pointer = JsonPointer::parse(declared.path)?;
-            let name = pointer.tokens().collect::<Vec<_>>().join(".");
-            if there.iter().any(|index| index.name == name) {
-                continue;
+            let definition = declared.definition()?;
+            match there.iter().find(|index| index.name == definition.name) {
+                Some(found) if *found == definition => {}
+                Some(_) => {
+                    let message = format!(
+                        "collection {:?} has another index {:?} than the records declare: drop \
+                         it, then make the indexes again",
+                        self.collection.name(),
+                        definition.name
+                    );
+                    return Err(Error::new(ErrorKind::Conflict, message));
+                }
+                None => {
+                    self.collection.create_index(&definition)?;
+                    there.push(definition);
+                }
             }
-            let mut path = Vec::new();
-            for token in pointer.tokens() {
-                path.push(b'[');
-                escape::write_text(token.as_bytes(), escape::is_plain(token.as_bytes()), &mut path);
-                path.push(b']');
-            }
-            let definition = IndexDefinition::new(&name, &[&String::from_utf8_lossy(&path)])?;
-            let is_unique = declared.is_unique;
-            let definition = if is_unique { definition.unique() } else { definition };
-            self.collection.create_index(&definition)?;
-            made += 1;
         }
-        Ok(made)
+        Ok(there.len() - before)
     }
 
     /// The values that a query finds; one that [selects](Query::select) leaves out what values

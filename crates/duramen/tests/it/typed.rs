@@ -1,8 +1,8 @@
 //! Collections of values of Rust types.
 
 use duramen::{
-    CommitOptions, Database, ErrorKind, Filter, IndexDeclaration, KeyKind, Query, Record, Revision,
-    ScanOptions, TypedCollection, TypedRecord,
+    CommitOptions, Database, ErrorKind, Filter, IndexDeclaration, IndexDefinition, KeyKind, Query,
+    Record, Revision, ScanOptions, TypedCollection, TypedRecord,
 };
 use serde::{Deserialize, Serialize};
 
@@ -192,6 +192,43 @@ fn declared_indexes_are_made_with_the_collection_and_answer_queries() {
     players.collection().drop_index("team").unwrap();
     assert_eq!((players.create_indexes().unwrap(), players.create_indexes().unwrap()), (1, 0));
     assert_eq!(names(&players), ["e-mail", "team"]);
+}
+
+/// Two records that a type said were to have no value in common had one: an index of the name was
+/// there.
+#[test]
+fn an_index_that_is_not_as_it_is_declared_is_told() {
+    let db = Database::memory().unwrap();
+    let players = players(&db);
+    players.collection().drop_index("e-mail").unwrap();
+    let other = IndexDefinition::new("e-mail", &[r#"["e-mail"]"#]).unwrap();
+    players.collection().create_index(&other).unwrap();
+    let error = players.create_indexes().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+    assert!(error.message().contains("another index \"e-mail\""), "{error}");
+    players.collection().drop_index("e-mail").unwrap();
+    assert_eq!(players.create_indexes().unwrap(), 1);
+}
+
+#[derive(Debug, Clone, PartialEq, Record, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[expect(non_snake_case, reason = "other programs write such names")]
+struct Ticket {
+    #[record(key)]
+    ID: u64,
+    #[record(index, unique)]
+    Seat_row: u64,
+}
+
+/// Such a type could make no collection.
+#[test]
+fn a_field_has_one_index_whatever_is_said_of_it() {
+    let db = Database::memory().unwrap();
+    let tickets = db.create_typed_collection::<Ticket>("tickets").unwrap();
+    tickets.save(&mut Ticket { ID: 1, Seat_row: 7 }, &how()).unwrap();
+    assert_eq!(tickets.collection().get(1_u64).unwrap().unwrap().json, r#"{"iD":1,"seatRow":7}"#);
+    let same = tickets.save(&mut Ticket { ID: 2, Seat_row: 7 }, &how()).unwrap_err();
+    assert_eq!(same.kind(), ErrorKind::Conflict);
 }
 
 #[cfg(feature = "uuid")]
