@@ -145,6 +145,8 @@ impl Transaction {
     pub fn declare(&mut self, name: &str, declared: &DocumentOptions) -> Result<()> {
         declared.check()?;
         let id = self.find(name)?.ok_or_else(|| self.missing(name))?;
+        // What is declared now is looked at when nobody else can declare anything.
+        self.catalogue()?;
         self.check_collection(id, declared)?;
         let tree = self.engine.view().tree(id)?;
         let mut declared = declared.clone();
@@ -154,7 +156,11 @@ impl Transaction {
         {
             declared.indexes = before.indexes.clone();
         }
-        self.declare_all(id, &declared)
+        self.declare_all(id, &declared)?;
+        if let Some(writer) = self.writers.get_mut(&id).filter(|writer| writer.is_new()) {
+            writer.options = Some(Arc::new(declared));
+        }
+        Ok(())
     }
 
     /// Declares the options of a document, its indexes included.
@@ -166,10 +172,11 @@ impl Transaction {
     }
 
     /// What has a revision stays a collection, with its type of keys, or none.
-    fn check_collection(&self, id: TreeId, declared: &DocumentOptions) -> Result<()> {
+    fn check_collection(&mut self, id: TreeId, declared: &DocumentOptions) -> Result<()> {
         let tree = self.engine.view().tree(id)?;
         let before = self.options(&tree)?.and_then(|options| options.collection);
-        if before == declared.collection || tree.data.read().staged_revision() == 1 {
+        // Who has put something as what it was before comes to its end first.
+        if before == declared.collection || self.take(id)?.is_new() {
             return Ok(());
         }
         let message = "whether a document is a collection, and of which keys, is said when it is \
@@ -394,5 +401,45 @@ impl Tree {
                 _ => None,
             })
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{Collection, CommitOptions, Database, IndexDefinition, KeyKind};
+
+    /// Declares an index as one that is made.
+    fn declare_index(transaction: &mut Transaction, collection: &Collection) {
+        let (_, tree) = collection.document().parts();
+        let mut declared = (*transaction.options(tree).unwrap().unwrap()).clone();
+        let by_n = IndexDefinition::new("n", &["n"]).unwrap();
+        let id = declared.indexes.begin(&by_n).unwrap().id;
+        assert!(declared.indexes.finish("n", id));
+        transaction.declare_all(tree.id(), &declared).unwrap();
+    }
+
+    /// An index that came while somebody waited to declare other options was not there any more.
+    #[test]
+    fn options_that_are_declared_leave_indexes_that_came_meanwhile() {
+        let db = Database::memory().unwrap();
+        let collection = db.create_collection("c", KeyKind::Text).unwrap();
+        let options = collection.document().options().unwrap();
+        let mut first = db.transaction();
+        first.catalogue().unwrap();
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| {
+                let mut second = db.transaction();
+                second.declare("c", &options).unwrap();
+                second.commit(&CommitOptions::default()).unwrap();
+            });
+            std::thread::sleep(Duration::from_millis(100));
+            declare_index(&mut first, &collection);
+            first.commit(&CommitOptions::default()).unwrap();
+            waiting.join().unwrap();
+        });
+        assert_eq!(collection.indexes().unwrap().len(), 1);
     }
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use duramen::{
-    CommitOptions, Database, Document, DocumentOptions, ErrorKind, JsonPointer, NodeId, Revision,
+    CommitOptions, Database, Document, DocumentOptions, ErrorKind, JsonPointer, KeyKind, NodeId,
+    Revision,
 };
 use proptest::prelude::*;
 
@@ -273,4 +274,26 @@ proptest! {
             prop_assert_eq!(node(&document, &format!("/{at}")), nodes[id]);
         }
     }
+}
+
+/// A value that was put before its document was declared a collection was no object of records, and
+/// was committed as one.
+#[test]
+fn what_is_put_before_its_document_is_declared_a_collection_is_looked_at() {
+    let db = Database::memory().unwrap();
+    let declared =
+        DocumentOptions { collection: Some(KeyKind::Text), ..DocumentOptions::default() };
+    let mut transaction = db.transaction();
+    transaction.put("c", b"[1]").unwrap();
+    transaction.declare("c", &declared).unwrap();
+    assert_eq!(transaction.commit(&plain()).unwrap_err().kind(), ErrorKind::Invalid);
+    assert!(db.documents().unwrap().is_empty());
+    let mut transaction = db.transaction();
+    transaction.create_document("c").unwrap();
+    transaction.expect("c", Revision(0)).unwrap();
+    transaction.declare("c", &declared).unwrap();
+    transaction.put("c", br#"{"a":{}}"#).unwrap();
+    transaction.commit(&plain()).unwrap();
+    assert_eq!(db.collections().unwrap(), ["c"]);
+    assert!(db.collection("c").unwrap().exists("a").unwrap());
 }
