@@ -7,6 +7,7 @@
 
 use crate::database::Database;
 use crate::document::{Document, Outcome};
+use crate::engine::catalogue::{Status, facts};
 use crate::engine::options::CommitOptions;
 use crate::error::{Error, ErrorKind, Result};
 use crate::key_text::DIGITS;
@@ -112,16 +113,18 @@ impl Database {
 
     /// The names of the collections, sorted; deleted ones left out.
     pub fn collections(&self) -> Result<Vec<String>> {
-        let mut names = self.documents()?;
-        let mut failed = None;
-        names.retain(|name| match self.document(name).and_then(|document| document.options()) {
-            Ok(options) => options.collection.is_some(),
-            Err(error) => {
-                failed.get_or_insert(error);
-                false
+        let (view, published) = (self.engine.view(), self.engine.published());
+        let (catalogue, head) = view.catalogue(published)?;
+        let mut names = Vec::new();
+        for (name, found) in view.names(published)? {
+            if found.status == Status::Live
+                && let Some(options) = facts::options(&catalogue, found.tree, head)?
+                && options.collection.is_some()
+            {
+                names.push(name);
             }
-        });
-        failed.map_or(Ok(names), Err)
+        }
+        Ok(names)
     }
 }
 
