@@ -10,7 +10,7 @@
 
 use crate::error::{ErrorKind, Result};
 use crate::index::cell::{Entries, Facts, Slab};
-use crate::index::columns::{self, Gathered};
+use crate::index::columns::{self, Gathered, Keys};
 use crate::index::keys::{Key, distinct, keys};
 use crate::index::{Index, State};
 use crate::tree::Tree;
@@ -21,7 +21,7 @@ use crate::tree::schema::{ROOT, index_u32};
 use crate::{PathId, Revision};
 
 /// Records that are read under one lock; few in tests, so that a revision takes several steps.
-const RECORDS_MAX: u64 = if cfg!(test) { 4 } else { 1_024 };
+const RECORDS_MAX: usize = if cfg!(test) { 4 } else { 1_024 };
 
 /// Entries from which on a batch is full, and bytes of them.
 const BATCH_ENTRIES: usize = if cfg!(test) { 8 } else { 16_384 };
@@ -141,7 +141,7 @@ impl Index {
             let was_there = revision > batch.facts.first && tree.has_records(revision - 1)?;
             let is_there = tree.has_records(revision)?;
             let from = batch.facts.ordinals;
-            let end = tree.born_until(path, from, revision)?.min(from + RECORDS_MAX);
+            let end = tree.born_until(path, from, revision)?.min(from + RECORDS_MAX as u64);
             if end > from {
                 let born: Vec<u64> = (from..end).collect();
                 if is_there {
@@ -224,21 +224,20 @@ impl Index {
         (revision, was_there, is_there): (u32, bool, bool),
         batch: &mut Batch,
     ) -> Result<()> {
-        if was_there == is_there {
-            if is_there {
-                let changed = tree.changed(Revision(revision.into()))?;
-                let changed = columns::concerned(tree, &changed, &self.paths)?;
-                for changed in changed.chunks(usize::try_from(RECORDS_MAX).unwrap_or(1)) {
-                    self.add_changed(tree, changed, revision, batch)?;
-                }
+        let at = (revision, was_there, is_there);
+        if was_there && is_there {
+            let changed = tree.changed(Revision(revision.into()))?;
+            let changed = columns::concerned(tree, &changed, &self.paths)?;
+            for changed in changed.chunks(RECORDS_MAX) {
+                self.add_changed(tree, changed, at, batch)?;
             }
-            return Ok(());
-        }
-        // All of them went or came with the document.
-        let end = tree.born_until(path, 0, revision - 1)?;
-        for ordinal in 0..end {
-            let change = Change { ordinal, revision, was_there, is_there };
-            self.add_change(tree, &change, batch)?;
+        } else if was_there != is_there {
+            // All of them went or came with the document.
+            let mut left = 0..tree.born_until(path, 0, revision - 1)?;
+            while !left.is_empty() {
+                let some: Vec<u64> = left.by_ref().take(RECORDS_MAX).collect();
+                self.add_changed(tree, &some, at, batch)?;
+            }
         }
         Ok(())
     }
@@ -248,15 +247,20 @@ impl Index {
         &self,
         tree: &Tree,
         changed: &[u64],
-        revision: u32,
+        (revision, was_there, is_there): (u32, bool, bool),
         batch: &mut Batch,
     ) -> Result<()> {
-        let before = columns::gather(tree, &self.paths, changed, revision - 1)?;
-        let after = columns::gather(tree, &self.paths, changed, revision)?;
+        let gathered = |revision: u32, is_there: bool| {
+            if !is_there {
+                return Ok(Keys::default());
+            }
+            columns::gather(tree, &self.paths, changed, revision)
+        };
+        let (before, after) = (gathered(revision - 1, was_there)?, gathered(revision, is_there)?);
         for (index, &ordinal) in changed.iter().enumerate() {
             match (before.get(index), after.get(index)) {
                 (Gathered::Unsure, _) | (_, Gathered::Unsure) => {
-                    let change = Change { ordinal, revision, was_there: true, is_there: true };
+                    let change = Change { ordinal, revision, was_there, is_there };
                     self.add_change(tree, &change, batch)?;
                 }
                 (before, after) if before == after => {}

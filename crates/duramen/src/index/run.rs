@@ -21,12 +21,23 @@ impl Entries {
 
     /// All entries of several runs, the newest of those last: of entries that are the same it
     /// counts.
-    pub(super) fn merged(runs: &[Arc<Self>]) -> Self {
-        let mut merged = Self::default();
-        for older in runs.iter().rev() {
-            merged = merged.merged_into(older);
+    ///
+    /// Halves of them are merged first, so that no entry is copied once for each run: while a slab
+    /// is copied there are many of one size.
+    pub(super) fn merged(runs: &[Arc<Self>]) -> Arc<Self> {
+        let [oldest, others @ ..] = runs else { return Arc::default() };
+        if others.is_empty() {
+            return Arc::clone(oldest);
         }
-        merged
+        let all: usize = runs.iter().map(|run| run.len()).sum();
+        let mut before = 0;
+        let half = runs.iter().position(|run| {
+            before += run.len();
+            2 * before >= all
+        });
+        let half = half.map_or(1, |last| last + 1).min(others.len());
+        let (older, newer) = runs.split_at(half);
+        Arc::new(Self::merged(newer).merged_into(&Self::merged(older)))
     }
 
     /// These and older ones: stretches that no entry of the other run is in are copied as they

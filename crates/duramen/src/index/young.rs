@@ -31,7 +31,7 @@ pub(super) struct Merge {
 
 impl Merge {
     /// All entries of them.
-    pub(super) fn merged(&self) -> Entries {
+    pub(super) fn merged(&self) -> Arc<Entries> {
         Entries::merged(&self.runs)
     }
 }
@@ -72,7 +72,7 @@ impl Young {
     }
 
     /// Puts what runs were merged into in their place, unless they went elsewhere meanwhile.
-    pub(super) fn replace(&mut self, merge: &Merge, merged: Entries) {
+    pub(super) fn replace(&mut self, merge: &Merge, merged: Arc<Entries>) {
         let Some(runs) = self.slabs.get_mut(&merge.slab) else { return };
         let are_there = runs.get(merge.first..).is_some_and(|last| {
             last.len() == merge.runs.len()
@@ -80,7 +80,7 @@ impl Young {
         });
         if are_there {
             runs.truncate(merge.first);
-            runs.push(Arc::new(merged));
+            runs.push(merged);
         }
     }
 
@@ -143,7 +143,7 @@ mod tests {
         let older = std::mem::take(&mut young);
         young.add(3, run(3));
         young.replace(&merge, merge.merged());
-        assert_eq!(Entries::merged(young.runs(3)), run(3));
+        assert_eq!(*Entries::merged(young.runs(3)), run(3));
         let mut all = older;
         all.extend(young);
         assert_eq!(Entries::merged(all.runs(3)).len(), 3);
