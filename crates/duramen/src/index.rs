@@ -39,6 +39,7 @@ mod unique;
 mod verify;
 mod young;
 
+pub(crate) use columns::{Gathered, gather};
 pub(crate) use definition::Declared;
 pub use definition::{IndexDefinition, IndexOptions};
 pub(crate) use range::IndexRange;

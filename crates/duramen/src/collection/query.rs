@@ -22,6 +22,7 @@ use crate::tree::stored_records::{BATCH_RECORDS_MAX, RecordBatch};
 
 mod candidates;
 mod cursor;
+mod elements;
 mod explain;
 mod filter;
 mod group;
@@ -376,9 +377,9 @@ impl Found {
             return Ok(found);
         }
         let mut sorter = Sorter::new(view.device(), SORT_BYTES_MAX, wanted);
-        while let Some(ordinal) = candidates.next(view, &mut found.counts)? {
-            sorter.push(&order::key(&query.order, view, ordinal)?)?;
-            found.counts.sorted += 1;
+        while let Some(ordinals) = candidates.next_many(view, &mut found.counts)? {
+            order::each_key(&query.order, view, &ordinals, &mut |key| sorter.push(key))?;
+            found.counts.sorted += ordinals.len() as u64;
         }
         found.walk = Walk::Sorted(sorter.finish()?, order::is_reverse(&query.order));
         Ok(found)

@@ -25,7 +25,7 @@ const NODES_AT_ONCE: usize = 1_024;
 
 /// What a record has, as columns tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Gathered<'k> {
+pub(crate) enum Gathered<'k> {
     /// It is not there.
     Nothing,
     Key(&'k [u8]),
@@ -35,7 +35,7 @@ pub(super) enum Gathered<'k> {
 
 /// The keys of some records, one after the other.
 #[derive(Debug, Default)]
-pub(super) struct Keys {
+pub(crate) struct Keys {
     bytes: Vec<u8>,
     records: Vec<Record>,
 }
@@ -48,7 +48,7 @@ enum Record {
 }
 
 impl Keys {
-    pub(super) fn get(&self, index: usize) -> Gathered<'_> {
+    pub(crate) fn get(&self, index: usize) -> Gathered<'_> {
         match self.records.get(index) {
             None | Some(Record::Nothing) => Gathered::Nothing,
             Some(Record::Key(range)) => Gathered::Key(&self.bytes[range.clone()]),
@@ -57,8 +57,9 @@ impl Keys {
     }
 }
 
-/// Gathers the keys of records that were born up to a revision as they are there then.
-pub(super) fn gather(
+/// Gathers the keys of records that were born up to a revision as they are there then, with values
+/// cut at [`INDEX_VALUE_BYTES_MAX`] bytes.
+pub(crate) fn gather(
     tree: &Tree,
     paths: &[RecordPath],
     ordinals: &[u64],

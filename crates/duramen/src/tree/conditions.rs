@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use crate::limits::ROW_GROUP_SLOTS;
 use crate::node::PathId;
-use crate::state::{ApartKind, Datum, ShapeId};
+use crate::state::{ApartKind, Datum, Sequence, ShapeId};
 use crate::tree::data::TreeData;
 use crate::tree::group::{Fault, GroupId};
 use crate::tree::scan::{Births, ColumnScan, Visitor};
@@ -38,6 +38,8 @@ pub(crate) enum Condition<T> {
     Always(bool),
     /// The value that names lead to from the element or entry.
     Column(Vec<Arc<str>>, T),
+    /// What is [told](GroupScan::told) under a number; another condition, if it is not.
+    Told(usize, Box<Self>),
 }
 
 /// What is asked of the values of a column.
@@ -72,11 +74,22 @@ pub(crate) struct Integers {
 }
 
 /// What is known of the slots of a row group.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Verdict {
     /// Where the condition holds, unless it is unsure.
     pub(crate) holds: Bits,
     /// The columns cannot tell.
+    pub(crate) is_unsure: Bits,
+}
+
+/// The arrays that names lead to from the elements or entries in some slots.
+#[derive(Debug)]
+pub(crate) struct Arrays {
+    /// The path of their elements, if any array there ever had one.
+    pub(crate) elements: Option<PathId>,
+    /// The slots of those that have elements, rising, and these.
+    pub(crate) sequences: Vec<(u16, Sequence)>,
+    /// The columns cannot tell whether there is one.
     pub(crate) is_unsure: Bits,
 }
 
@@ -88,6 +101,8 @@ pub(crate) struct GroupScan<'a> {
     id: GroupId,
     slots: Range<u16>,
     revision: u32,
+    /// What is known of them from elsewhere, by numbers.
+    told: &'a [Verdict],
     /// What has been read of paths on the way to a field.
     levels: Vec<(PathId, Levels)>,
     /// Columns whose states were tested.
@@ -141,7 +156,13 @@ impl<'a> GroupScan<'a> {
         let space = data.schema.path(path).space;
         let group = index_u32(usize::try_from(group).unwrap_or(usize::MAX));
         let (id, levels) = (GroupId { space, group }, Vec::new());
-        Self { data, path, id, slots, revision, levels, tested: 0, ruled_out: 0, read_bytes: 0 }
+        let (told, tested, ruled_out, read_bytes) = (&[][..], 0, 0, 0);
+        Self { data, path, id, slots, revision, told, levels, tested, ruled_out, read_bytes }
+    }
+
+    /// The same, with what is known from elsewhere.
+    pub(crate) fn told(self, told: &'a [Verdict]) -> Self {
+        Self { told, ..self }
     }
 
     /// Whether the least and greatest values of columns told all there is to tell.
@@ -216,7 +237,45 @@ impl<'a> GroupScan<'a> {
                 Verdict { is_unsure: candidates.without(&sure), holds: sure }
             }
             Condition::Column(names, test) => self.judge_column(names, test)?,
+            Condition::Told(number, otherwise) => match self.told.get(*number) {
+                Some(told) => told.clone(),
+                None => self.judge(otherwise)?,
+            },
         })
+    }
+
+    /// The arrays that names lead to.
+    pub(crate) fn arrays(&mut self, names: &[Arc<str>]) -> Result<Arrays, Fault> {
+        let Led { path, is_there, is_unsure } = self.follow(names)?;
+        let elements = self.data.schema.path(path).element;
+        let mut arrays = Arrays { elements, sequences: Vec::new(), is_unsure };
+        if is_there.is_none() {
+            return Ok(arrays);
+        }
+        let mut found = FoundArrays { sequences: vec![None; SLOTS], is_unsure: Bits::none() };
+        self.data.scan(&self.column(path), &mut found)?;
+        arrays.is_unsure = arrays.is_unsure.or(&found.is_unsure.and(&is_there));
+        let sequences = is_there.slots().map(|slot| (slot, found.sequences[usize::from(slot)]));
+        let sequences = sequences.filter_map(|(slot, sequence)| Some((slot, sequence?)));
+        arrays.sequences = sequences.collect();
+        Ok(arrays)
+    }
+
+    /// Where names lead.
+    fn follow(&mut self, names: &[Arc<str>]) -> Result<Led, Fault> {
+        let mut led =
+            Led { path: self.path, is_there: Bits::of(&self.slots), is_unsure: Bits::none() };
+        for name in names {
+            let field = self.data.schema.field(led.path, name.as_bytes());
+            let (has_field, is_unknown) = self.holders(led.path, field)?;
+            led.is_unsure = led.is_unsure.or(&is_unknown.and(&led.is_there));
+            led.is_there = led.is_there.and(&has_field);
+            match field {
+                Some(field) if !led.is_there.is_none() => led.path = field,
+                _ => break,
+            }
+        }
+        Ok(led)
     }
 
     fn judge_column<T: ColumnTest>(
@@ -224,19 +283,7 @@ impl<'a> GroupScan<'a> {
         names: &[Arc<str>],
         test: &T,
     ) -> Result<Verdict, Fault> {
-        let mut path = self.path;
-        let mut is_there = Bits::of(&self.slots);
-        let mut is_unsure = Bits::none();
-        for name in names {
-            let field = self.data.schema.field(path, name.as_bytes());
-            let (has_field, is_unknown) = self.holders(path, field)?;
-            is_unsure = is_unsure.or(&is_unknown.and(&is_there));
-            is_there = is_there.and(&has_field);
-            match field {
-                Some(field) if !is_there.is_none() => path = field,
-                _ => break,
-            }
-        }
+        let Led { path, is_there, is_unsure } = self.follow(names)?;
         let absent = Bits::of(&self.slots).without(&is_there);
         let mut judge = Judge::of(test);
         if test.is_of_presence() {
@@ -308,6 +355,35 @@ impl<'a> GroupScan<'a> {
             slots: self.slots.clone(),
             revision: self.revision,
         }
+    }
+}
+
+/// Where names lead from the elements or entries.
+struct Led {
+    path: PathId,
+    /// The slots in which there is something.
+    is_there: Bits,
+    /// The columns cannot tell.
+    is_unsure: Bits,
+}
+
+/// The elements of the arrays in a column.
+struct FoundArrays {
+    sequences: Vec<Option<Sequence>>,
+    /// What is stored whole.
+    is_unsure: Bits,
+}
+
+impl Visitor for FoundArrays {
+    fn state(&mut self, slot: u16, state: Datum<'_>) {
+        self.sequences[usize::from(slot)] = match state {
+            Datum::Array(sequence) if sequence != Sequence::EMPTY => Some(sequence),
+            _ => None,
+        };
+        let is_whole = |state| {
+            matches!(state, Datum::Opaque(_) | Datum::Apart { kind: ApartKind::Opaque, .. })
+        };
+        self.is_unsure.assign(slot, is_whole(state));
     }
 }
 

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::elements::{ElementTest, RecordSlots};
 use super::filter::{Expression, FieldTest};
 use super::lookup::Behind;
 use super::{QueryCounts, RecordView};
@@ -13,11 +14,19 @@ use crate::jsonpath::place::At;
 use crate::limits::ROW_GROUP_SLOTS;
 use crate::tree::conditions::{Bits, Condition, GroupScan, Verdict};
 
+/// Records whose values are gathered together.
+pub(super) const MANY: usize = 1_024;
+
+/// Fewer records than these are looked at by themselves, whatever columns can tell of their arrays.
+const LOOKED_AT_MAX: u32 = if cfg!(test) { 2 } else { 32 };
+
 /// A walk over the records of a collection.
 #[derive(Debug)]
 pub(super) struct Candidates {
     expression: Option<Arc<Expression>>,
     condition: Condition<FieldTest>,
+    /// What it is to be told, by numbers.
+    elements: Vec<ElementTest>,
     is_reverse: bool,
     /// What indexes name; none where all are looked at.
     named: Option<std::vec::IntoIter<u64>>,
@@ -58,13 +67,15 @@ impl Candidates {
     }
 
     fn of(expression: Option<Arc<Expression>>, ahead: Range<u64>, is_reverse: bool) -> Self {
+        let mut elements = Vec::new();
         let condition = match &expression {
-            Some(expression) => expression.condition(),
+            Some(expression) => expression.condition(&mut elements),
             None => Condition::Always(true),
         };
         Self {
             expression,
             condition,
+            elements,
             is_reverse,
             named: None,
             ahead,
@@ -111,6 +122,22 @@ impl Candidates {
             }
             self.look(view, counts)?;
         }
+    }
+
+    /// The ordinals of the next records; none at the end.
+    pub(super) fn next_many(
+        &mut self,
+        view: &RecordView,
+        counts: &mut QueryCounts,
+    ) -> Result<Option<Vec<u64>>> {
+        let mut ordinals = Vec::new();
+        while ordinals.len() < MANY
+            && let Some(ordinal) = self.next(view, counts)?
+        {
+            ordinals.push(ordinal);
+            self.next_sure(MANY - ordinals.len(), &mut ordinals);
+        }
+        Ok(Some(ordinals).filter(|ordinals| !ordinals.is_empty()))
     }
 
     /// Appends the ordinals of the next records, at most so many, as far as they are in order and
@@ -160,7 +187,7 @@ impl Candidates {
         let start = self.ahead.start.max(self.first);
         let end = self.ahead.end.min(self.first + ROW_GROUP_SLOTS);
         let slots = slot_of(start - self.first)..slot_of(end - self.first);
-        let (live, verdict, is_ruled_out) = view.tree().read(|data| {
+        let (live, mut verdict, is_ruled_out) = view.tree().read(|data| {
             let mut scan = GroupScan::new(data, view.path(), group, slots.clone(), view.revision());
             let live = scan.live()?;
             if live.is_none() {
@@ -169,6 +196,7 @@ impl Candidates {
             let verdict = scan.judge(&self.condition)?;
             Ok((live, verdict, scan.is_ruled_out()))
         })?;
+        self.tell_elements(&RecordSlots { view, group, slots }, &live, &mut verdict)?;
         if is_ruled_out && verdict.candidates().is_none() {
             counts.ruled_out += 1;
         } else {
@@ -184,6 +212,30 @@ impl Candidates {
         } else {
             self.ahead.start = end;
         }
+        Ok(())
+    }
+
+    /// Judges the records again that may be chosen by the elements of arrays, if they are many.
+    fn tell_elements(
+        &self,
+        records: &RecordSlots<'_>,
+        live: &Bits,
+        verdict: &mut Verdict,
+    ) -> Result<()> {
+        let asked = verdict.is_unsure.and(&verdict.candidates()).and(live);
+        if self.elements.is_empty() || asked.count() < LOOKED_AT_MAX {
+            return Ok(());
+        }
+        let RecordSlots { view, group, slots } = records;
+        let tests = self.elements.iter();
+        let told = tests.map(|test| test.judge(records, &asked)).collect::<Result<Vec<_>>>()?;
+        let again = view.tree().read(|data| {
+            let (path, revision) = (view.path(), view.revision());
+            let scan = GroupScan::new(data, path, *group, slots.clone(), revision);
+            scan.told(&told).judge(&self.condition)
+        })?;
+        verdict.holds = verdict.holds.without(&asked).or(&again.holds.and(&asked));
+        verdict.is_unsure = again.is_unsure.and(&asked);
         Ok(())
     }
 }

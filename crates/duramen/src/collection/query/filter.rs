@@ -5,6 +5,7 @@ use std::ops::Bound;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use super::elements::ElementTest;
 use super::literal::{FilterValue, Literal};
 use super::parse;
 use super::test::Test;
@@ -286,27 +287,42 @@ impl Expression {
     }
 
     /// The filter as tests of columns. Elements of arrays are not in the records' columns: where
-    /// there is an array, the records are looked at.
-    pub(super) fn condition(&self) -> Condition<FieldTest> {
-        let each = |parts: &[Self]| parts.iter().map(Self::condition).collect();
+    /// there is an array it has to be told of them, else the records are looked at.
+    pub(super) fn condition(&self, elements: &mut Vec<ElementTest>) -> Condition<FieldTest> {
+        let mut each = |parts: &[Self]| {
+            parts.iter().map(|part| part.condition(&mut *elements)).collect::<Vec<_>>()
+        };
         match self {
             Self::All(parts) => Condition::All(each(parts)),
             Self::Any(parts) => Condition::Any(each(parts)),
-            Self::Not(inner) => Condition::Not(Box::new(inner.condition())),
+            Self::Not(inner) => Condition::Not(Box::new(inner.condition(elements))),
             Self::Test(path, test) => {
-                let mut names = Vec::new();
-                for step in path.steps() {
-                    match step {
-                        RecordStep::Field(name) => names.push(Arc::from(&**name)),
-                        RecordStep::Elements => {
-                            return Condition::Column(names, FieldTest::OfElements);
-                        }
+                let mut parts = path.steps().split(|step| *step == RecordStep::Elements);
+                let array = parts.next().map(names).unwrap_or_default();
+                let inner = parts.next().map(names);
+                let unsure = || Condition::Column(array.clone(), FieldTest::OfElements);
+                match (inner, parts.next()) {
+                    (None, _) => Condition::Column(array, FieldTest::Of(test.clone())),
+                    (Some(inner), None) => {
+                        let unsure = Box::new(unsure());
+                        elements.push(ElementTest::new(array, inner, test));
+                        Condition::Told(elements.len() - 1, unsure)
                     }
+                    // Of elements in elements nobody tells.
+                    (Some(_), Some(_)) => unsure(),
                 }
-                Condition::Column(names, FieldTest::Of(test.clone()))
             }
         }
     }
+}
+
+/// The names of fields, one inside the other.
+fn names(steps: &[RecordStep]) -> Vec<Arc<str>> {
+    let name = |step: &RecordStep| match step {
+        RecordStep::Field(name) => Some(Arc::from(&**name)),
+        RecordStep::Elements => None,
+    };
+    steps.iter().filter_map(name).collect()
 }
 
 /// What is asked of a column.

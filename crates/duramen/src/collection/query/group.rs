@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use sha2::{Digest, Sha256};
 
+use super::candidates::MANY;
 use super::sort::{Sorted, Sorter};
 use super::{Found, Query, QueryCounts, RecordView};
 use crate::collection::path_values;
@@ -11,7 +12,8 @@ use crate::collection::record_path::RecordPath;
 use crate::collection::sort_key::SortClass;
 use crate::collection::{Collection, CollectionSnapshot};
 use crate::error::Result;
-use crate::limits::{ORDER_VALUE_BYTES_MAX, SORT_BYTES_MAX};
+use crate::index::{self, Gathered};
+use crate::limits::{INDEX_VALUE_BYTES_MAX, ORDER_VALUE_BYTES_MAX, SORT_BYTES_MAX};
 
 /// Bytes of the first ordinal and the count behind a key.
 const TAIL_BYTES: usize = 16;
@@ -86,20 +88,24 @@ impl CollectionSnapshot {
         let Some(view) = found.view.clone() else { return Ok(groups) };
         let mut sorter = Sorter::new(view.device(), SORT_BYTES_MAX / 2, None);
         let (mut tallies, mut bytes) = (BTreeMap::new(), 0);
-        while let Some(ordinal) = found.next()? {
-            for key in path_values::keys(view.view(), &view.at(ordinal), path)? {
-                let key = bounded(key);
-                let len = key.len() + GROUP_BYTES;
-                let tally = tallies.entry(key).or_insert_with(|| {
-                    bytes += len;
-                    (ordinal, 0)
-                });
-                *tally = (tally.0.min(ordinal), tally.1 + 1);
+        loop {
+            let ordinals = found.next_many(MANY)?;
+            if ordinals.is_empty() {
+                break;
             }
-            if bytes > SORT_BYTES_MAX / 2 {
-                drain(&mut tallies, &mut sorter)?;
-                bytes = 0;
-            }
+            each_key((&view, path), &ordinals, &mut |key, ordinal| {
+                if let Some((first, count)) = tallies.get_mut(key) {
+                    (*first, *count) = (ordinal.min(*first), *count + 1);
+                    return Ok(());
+                }
+                bytes += key.len() + GROUP_BYTES;
+                tallies.insert(key.to_vec(), (ordinal, 1));
+                if bytes > SORT_BYTES_MAX / 2 {
+                    bytes = 0;
+                    drain(&mut tallies, &mut sorter)?;
+                }
+                Ok(())
+            })?;
         }
         drain(&mut tallies, &mut sorter)?;
         groups.counts = found.counts;
@@ -115,6 +121,28 @@ impl Collection {
     pub fn group_count(&self, query: &Query, path: &RecordPath) -> Result<Groups> {
         self.head()?.group_count(query, path)
     }
+}
+
+/// Hands over the keys of the groups that some records are in.
+fn each_key(
+    (view, path): (&RecordView, &RecordPath),
+    ordinals: &[u64],
+    take: &mut dyn FnMut(&[u8], u64) -> Result<()>,
+) -> Result<()> {
+    let paths = std::slice::from_ref(path);
+    let gathered = index::gather(view.tree(), paths, ordinals, view.revision())?;
+    for (index, &ordinal) in ordinals.iter().enumerate() {
+        match gathered.get(index) {
+            // One that is as long may be cut.
+            Gathered::Key(key) if key.len() < INDEX_VALUE_BYTES_MAX => take(key, ordinal)?,
+            _ => {
+                for key in path_values::keys(view.view(), &view.at(ordinal), path)? {
+                    take(&bounded(key), ordinal)?;
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 /// A key of bounded length: of a long one the beginning and a hash.

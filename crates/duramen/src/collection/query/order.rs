@@ -11,7 +11,11 @@ use crate::collection::path_values;
 use crate::collection::record_path::RecordPath;
 use crate::collection::sort_key::{self, SortClass};
 use crate::error::{Error, ErrorKind, Result};
-use crate::limits::{ORDER_PATHS_MAX, ORDER_VALUE_BYTES_MAX};
+use crate::index::{self, Gathered};
+use crate::limits::{INDEX_VALUE_BYTES_MAX, ORDER_PATHS_MAX, ORDER_VALUE_BYTES_MAX};
+
+// What is gathered of a value is what an order has of it, as an index does.
+const _: () = assert!(INDEX_VALUE_BYTES_MAX == ORDER_VALUE_BYTES_MAX);
 
 /// One path by which records are ordered: see [`Query::order_by`](crate::Query::order_by).
 ///
@@ -94,11 +98,21 @@ impl Order {
         }
     }
 
-    fn append_key(&self, view: &RecordView, ordinal: u64, out: &mut Vec<u8>) -> Result<()> {
+    /// Appends what the value of a record has in a key: `gathered`, or what is read of it.
+    fn append_key(
+        &self,
+        (view, ordinal): (&RecordView, u64),
+        gathered: &Gathered<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
         let start = out.len();
-        match path_values::values(view.view(), &view.at(ordinal), self.path()?)?.first() {
-            Some(at) => path_values::append_key(view.view(), at, out)?,
-            None => sort_key::append_missing(out),
+        if let Gathered::Key(key) = gathered {
+            out.extend_from_slice(key);
+        } else {
+            match path_values::values(view.view(), &view.at(ordinal), self.path()?)?.first() {
+                Some(at) => path_values::append_key(view.view(), at, out)?,
+                None => sort_key::append_missing(out),
+            }
         }
         out.truncate(start + ORDER_VALUE_BYTES_MAX);
         let is_null = SortClass::of(&out[start..]) <= SortClass::Null;
@@ -128,14 +142,28 @@ pub(super) fn is_reverse(order: &[Order]) -> bool {
     order.last().is_some_and(|last| last.is_descending)
 }
 
-/// The key of a record in an order.
-pub(super) fn key(order: &[Order], view: &RecordView, ordinal: u64) -> Result<Vec<u8>> {
+/// Hands over the keys of some records in an order: their values are gathered by column.
+pub(super) fn each_key(
+    order: &[Order],
+    view: &RecordView,
+    ordinals: &[u64],
+    take: &mut dyn FnMut(&mut Vec<u8>) -> Result<()>,
+) -> Result<()> {
+    let gather = |order: &Order| {
+        let paths = std::slice::from_ref(order.path()?);
+        index::gather(view.tree(), paths, ordinals, view.revision())
+    };
+    let gathered = order.iter().map(gather).collect::<Result<Vec<_>>>()?;
     let mut key = Vec::new();
-    for order in order {
-        order.append_key(view, ordinal, &mut key)?;
+    for (index, &ordinal) in ordinals.iter().enumerate() {
+        key.clear();
+        for (order, gathered) in order.iter().zip(&gathered) {
+            order.append_key((view, ordinal), &gathered.get(index), &mut key)?;
+        }
+        append_ordinal(&mut key, ordinal, is_reverse(order));
+        take(&mut key)?;
     }
-    append_ordinal(&mut key, ordinal, is_reverse(order));
-    Ok(key)
+    Ok(())
 }
 
 /// Appends an ordinal, which ends a key.

@@ -184,14 +184,15 @@ impl Part {
         }
         let mut candidates = way.candidates(view, expression, 0..u64::MAX, false)?;
         let mut sorter = Sorter::new(view.device(), SORT_BYTES_MAX, Some(self.size as u64 + 1));
-        while let Some(ordinal) = candidates.next(view, counts)? {
-            let mut key = order::key(&query.order, view, ordinal)?;
-            if !self.has(&key) {
-                continue;
-            }
-            turn(&mut key, is_backward);
-            sorter.push(&key)?;
-            counts.sorted += 1;
+        while let Some(ordinals) = candidates.next_many(view, counts)? {
+            order::each_key(&query.order, view, &ordinals, &mut |key| {
+                if !self.has(key) {
+                    return Ok(());
+                }
+                turn(key, is_backward);
+                counts.sorted += 1;
+                sorter.push(key)
+            })?;
         }
         let mut nearest = sorter.finish()?;
         let is_reverse = order::is_reverse(&query.order);
