@@ -74,8 +74,8 @@ impl Thinning {
         let (mut start, mut cuts) = (0, cuts.iter().copied().peekable());
         while start < values.len() {
             while cuts.next_if(|cut| *cut <= start).is_some() {}
-            let end = column.stretch_end(start, &qualities);
-            let end = cuts.peek().map_or(end, |cut| end.min(*cut));
+            let limit = cuts.peek().map_or(values.len(), |cut| values.len().min(*cut));
+            let end = column.stretch_end((start, limit), &qualities);
             let stay = match self {
                 Self::SwingingDoor { .. } => column.swinging_door(start, end),
                 Self::DeadBand { .. } => column.dead_band(start, end),
@@ -98,14 +98,18 @@ struct Column<'a> {
 }
 
 impl Column<'_> {
-    /// Where the points end that are thinned together: finite, of one quality.
-    fn stretch_end(&self, start: usize, quality: &impl Fn(usize) -> Quality) -> usize {
+    /// Where the points end that are thinned together, before a limit: finite, of one quality.
+    fn stretch_end(
+        &self,
+        (start, limit): (usize, usize),
+        quality: &impl Fn(usize) -> Quality,
+    ) -> usize {
         if !self.values[start].is_finite() {
             return start + 1;
         }
         let alike =
             |index: &usize| self.values[*index].is_finite() && quality(*index) == quality(start);
-        (start + 1..self.values.len()).find(|index| !alike(index)).unwrap_or(self.values.len())
+        (start + 1..limit).find(|index| !alike(index)).unwrap_or(limit)
     }
 
     /// Whether a point has to stay for the one that stayed before it to be near enough.
@@ -114,29 +118,54 @@ impl Column<'_> {
             .is_some_and(|gap| self.times[index].abs_diff(self.times[kept]) > gap.unsigned_abs())
     }
 
-    /// The points of a stretch that stay. A line from the last one that stayed to a point is
-    /// allowed while it passes all points between them within the tolerance: that is checked of
-    /// the very line that will be read, so that rounding breaks no promise.
+    /// The points of a stretch that stay.
     fn swinging_door(&self, start: usize, end: usize) -> Vec<usize> {
         let mut stay = vec![start];
         let mut kept = start;
+        while kept + 1 < end {
+            kept = self.line_end(kept, end);
+            stay.push(kept);
+        }
+        stay
+    }
+
+    /// Where the line ends that begins at a point that stays: it is allowed while it passes all
+    /// points between its ends within the tolerance. Slopes tell how far that may be; then it is
+    /// checked of the very line that will be read, so that rounding breaks no promise. A look at
+    /// all points for each one would take the square of their number: a line is looked at whenever
+    /// it is twice as long, so what is known to be allowed is half of what is looked at, at least.
+    fn line_end(&self, kept: usize, end: usize) -> usize {
         let mut door = Door::open();
-        for index in start + 1..end {
+        let (mut allowed, mut reached) = (kept + 1, kept + 1);
+        for index in kept + 1..end {
             let fits = self.times[index] > self.times[index - 1]
                 && !self.is_gap(kept, index)
                 && door.lets(self.slope(kept, index, 0.0));
-            if index > kept + 1 && !(fits && self.is_within(kept, index)) {
-                kept = index - 1;
-                stay.push(kept);
-                door = Door::open();
+            if index > kept + 1 && !fits {
+                break;
+            }
+            reached = index;
+            if (index - kept).is_power_of_two() {
+                if !self.is_within(kept, index) {
+                    break;
+                }
+                allowed = index;
             }
             let low = self.slope(kept, index, -self.tolerance);
             door.narrow(low, self.slope(kept, index, self.tolerance));
         }
-        if end - 1 > kept {
-            stay.push(end - 1);
+        if self.is_within(kept, reached) {
+            return reached;
         }
-        stay
+        while reached - allowed > 1 {
+            let middle = allowed.midpoint(reached);
+            if self.is_within(kept, middle) {
+                allowed = middle;
+            } else {
+                reached = middle;
+            }
+        }
+        allowed
     }
 
     fn dead_band(&self, start: usize, end: usize) -> Vec<usize> {

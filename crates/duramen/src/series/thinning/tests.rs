@@ -93,6 +93,40 @@ fn a_straight_line_comes_down_to_its_ends() {
     assert_eq!(door.of(&points(&line)).unwrap().times(), [0, 999 * 7]);
 }
 
+/// Each point of a line was held against all before it, and each of those that stand apart looked
+/// for the end of them all: a commit of some hundred thousand points took minutes.
+#[test]
+fn many_points_are_thinned_in_a_few_looks_at_each() {
+    const COUNT: usize = 1 << 19;
+    let times: Vec<i64> = (0_i64..).step_by(1_000).take(COUNT).collect();
+    let door = Thinning::SwingingDoor { tolerance: 0.25, gap_us: None };
+    let good = crate::series::Qualities::All(Quality::GOOD);
+    let flat = Points::from_columns(times, Values::F64(vec![20.0; COUNT]), good).unwrap();
+    assert_eq!(door.of(&flat).unwrap().len(), 2);
+    let cuts: Vec<usize> = (1..COUNT).collect();
+    assert_eq!(door.apart(&flat, &cuts).unwrap().len(), COUNT);
+}
+
+/// Decimals are often just as far off as is allowed, and as floats a little further.
+#[test]
+fn a_line_that_rounding_forbids_ends_where_it_is_allowed() {
+    let values = [20.0, 20.01, 20.02, 20.01, 20.0, 19.99];
+    let all: Vec<_> = (0..20_000_u32)
+        .map(|at| (i64::from(at) * 1_000, values[at as usize * 7 % values.len()], 192))
+        .collect();
+    for tolerance in [0.01, 0.02, 0.03] {
+        let points = points(&all);
+        let kept = Thinning::SwingingDoor { tolerance, gap_us: None }.of(&points).unwrap();
+        let ends = |at: usize| (kept.times()[at], kept.values().get_f64(at).unwrap());
+        for (time, value, _) in &all {
+            let (below, above) = neighbours(&kept, *time);
+            if below != above {
+                assert!((on_line((ends(below), ends(above)), *time) - value).abs() <= tolerance);
+            }
+        }
+    }
+}
+
 #[test]
 fn what_cannot_be_thinned_is_refused() {
     let door = |tolerance| Thinning::SwingingDoor { tolerance, gap_us: None };
