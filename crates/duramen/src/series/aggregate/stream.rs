@@ -245,13 +245,21 @@ impl<'a> Stream<'a> {
         while self.window.number < number {
             self.hold_until(self.window.end, next);
             self.close();
-            let is_kept = self.held.is_some() || self.options.fill != Fill::None;
+            let is_kept = self.holds_any() || self.options.fill != Fill::None;
             let open_number = if is_kept { self.window.number + 1 } else { number };
             let states = self.needs.states.len();
             self.window = open(self.options, (self.value_type, states), open_number);
             self.columns.check_len()?;
         }
         Ok(())
+    }
+
+    /// Whether the value that holds comes to something in windows without points. Of any other
+    /// there may be more windows than anyone goes through, and none of them has a row.
+    fn holds_any(&self) -> bool {
+        let is_any =
+            |value: &SeriesValue| real(value).is_some() || self.needs.states.contains(value);
+        self.held.as_ref().is_some_and(|(_, value)| is_any(value))
     }
 
     /// Writes the row of the open window.

@@ -331,3 +331,23 @@ fn too_many_windows_and_shares_beyond_one_are_refused() {
     let options = AggregateOptions::new(vec![Aggregate::Percentile(95.0)], width(1));
     assert_eq!(run((&points, (0, 9)), &options, 1).unwrap_err().kind(), ErrorKind::Invalid);
 }
+
+/// Each window between two points was gone through, though none had a row: for years.
+#[test]
+fn windows_in_which_nothing_that_counts_held_are_passed_over() {
+    let year = 365 * 86_400_000_000_i64;
+    let mut states = Points::new(ValueType::String);
+    for (time, state) in [(3, "off"), (50 * year, "on"), (50 * year + 15, "off")] {
+        states.push(Micros(time), state, Quality::GOOD).unwrap();
+    }
+    let options = AggregateOptions::new(vec![Aggregate::DurationIn("on".into())], width(10));
+    let table = run((&states, (0, 99 * year)), &options, 2).unwrap();
+    assert_eq!(table.starts, [0, 50 * year, 50 * year + 10]);
+    assert_eq!(column(&table, 0), [0.0, 10.0, 5.0].map(Some));
+    let values = points(&[(0, f64::NAN), (60 * year + 5, 1.0)]);
+    let held = vec![Aggregate::TimeWeightedMean(Hold::Step)];
+    let options = AggregateOptions::new(held, width(10));
+    let table = run((&values, (0, 60 * year + 10)), &options, 1).unwrap();
+    assert_eq!(table.starts, [0, 60 * year]);
+    assert_eq!(column(&table, 0), [None, Some(1.0)]);
+}
