@@ -16,6 +16,7 @@ use crate::revision::{CommitSequence, Micros};
 use crate::series::changes::SeriesChanges;
 use crate::series::commits;
 use crate::series::definition::{SeriesDefinition, SeriesInfo};
+use crate::series::lossy::Lossy;
 use crate::series::names;
 use crate::series::points::{Point, Points};
 use crate::series::quality::Quality;
@@ -27,6 +28,7 @@ use crate::series::stats::SeriesStats;
 use crate::series::tags;
 use crate::series::value::{SeriesValue, ValueType};
 use crate::staging::{self, Binding, StagedPoint};
+use crate::sync::Mutex;
 use crate::transaction::{Committed, check_text};
 use crate::tree::cell_key::TreeId;
 
@@ -64,13 +66,17 @@ struct Known {
     revision: AtomicU32,
     /// The last state of the catalogue, as the staging counts them, that was found to have it.
     catalogue: AtomicU64,
+    /// What of its points is stored, as the catalogue said it then.
+    lossy: Mutex<Option<Lossy>>,
     /// Where its points are staged.
     binding: OnceLock<Arc<Binding>>,
 }
 
 impl Series {
     pub(crate) fn new(engine: Arc<Engine>, info: SeriesInfo) -> Self {
-        Self { engine, info: Arc::new(info), known: Arc::default() }
+        let lossy = Mutex::new(info.definition.lossy);
+        let known = Arc::new(Known { lossy, ..Known::default() });
+        Self { engine, info: Arc::new(info), known }
     }
 
     /// Its name when the handle was made.
@@ -167,9 +173,13 @@ impl Series {
     /// another name, and those of every commit.
     pub fn append_points(&self, points: &Points, options: &CommitOptions) -> Result<Committed> {
         check_type(&self.info, points)?;
+        self.engine.journal()?;
         let mut changes = SeriesChanges::default();
-        let lossy = self.info.definition.lossy;
-        changes.append(self.info.number, Cow::Borrowed(points), lossy)?;
+        if !points.is_empty() {
+            self.check_is_there()?;
+            let lossy = *self.known.lossy.lock();
+            changes.append(self.info.number, Cow::Borrowed(points), lossy)?;
+        }
         self.commit(changes, options)
     }
 
@@ -207,10 +217,16 @@ impl Series {
         if self.known.catalogue.load(Ordering::Relaxed) != catalogue {
             self.engine.journal()?;
             self.check_is_there()?;
+            self.bind();
             self.known.catalogue.store(catalogue, Ordering::Relaxed);
         }
-        let bind = || self.engine.staging.bind(self.info.number, self.info.definition.lossy);
-        self.engine.stage(self.known.binding.get_or_init(bind), point, interval_ms)
+        let binding = self.known.binding.get_or_init(|| self.bind());
+        self.engine.stage(binding, point, interval_ms)
+    }
+
+    /// Where its points are staged, which is told what of them is stored.
+    fn bind(&self) -> Arc<Binding> {
+        self.engine.staging.bind(self.info.number, *self.known.lossy.lock())
     }
 
     fn commit(&self, changes: SeriesChanges, options: &CommitOptions) -> Result<Committed> {
@@ -242,6 +258,8 @@ impl Series {
         let (tags, head) = view.series_tags(self.engine.published())?;
         let now = tags::find(&tags, name, head)?.ok_or_else(|| tags::no_series(name))?;
         if now.number == self.info.number {
+            // A handle that is older says so too: what it appends is stored as it was told last.
+            *self.known.lossy.lock() = now.definition.lossy;
             self.known.revision.store(head, Ordering::Relaxed);
             return Ok(());
         }

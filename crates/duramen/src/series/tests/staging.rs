@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::io::{Access, Device, MemoryDevice, read_exact_at, write_all_at};
 use crate::{
-    CommitOptions, CommitSequence, Database, Durability, ErrorKind, Lossy, Micros, Options,
+    CommitOptions, CommitSequence, Database, Durability, ErrorKind, Lossy, Micros, Options, Points,
     Quality, Series, SeriesDefinition, SeriesValue, Thinning, ValueType, Values,
 };
 
@@ -120,6 +120,14 @@ fn points_that_are_staged_together_are_stored_as_the_series_says() {
         exact.append(Micros(time), value(time), &staged()).unwrap();
     }
     assert_eq!(exact.range(Micros(20)..).unwrap().read().unwrap().len(), 10);
+    // A handle from before went on to leave points out.
+    let mut more = Points::new(ValueType::F64);
+    for time in 30..40 {
+        thin.append(Micros(time), value(time), &staged()).unwrap();
+        more.push(Micros(time + 10), value(time), Quality::GOOD).unwrap();
+    }
+    thin.append_points(&more, &CommitOptions::default()).unwrap();
+    assert_eq!(exact.range(Micros(30)..).unwrap().read().unwrap().len(), 20);
 }
 
 #[test]
