@@ -27,10 +27,11 @@ pub(crate) use stream::{Before, Stream};
 pub enum Aggregate {
     /// How many points.
     Count,
-    /// The sum of the numbers.
+    /// The sum of the numbers: infinite if it is more than a float can be. It does not matter what
+    /// they come to on the way there, unless no more than a row of a rollup is left of them, and
+    /// its sum is infinite or NaN.
     Sum,
-    /// Their mean. It is finite if they are, unless no more than a row of a rollup is left of them
-    /// with a sum that is more than a float can be.
+    /// Their mean. It is finite if they are, with the same exception.
     Mean,
     /// Their mean, each weighted by the time that it held: up to the next point ([`Hold`]).
     TimeWeightedMean(Hold),

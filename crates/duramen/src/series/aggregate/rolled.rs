@@ -30,6 +30,8 @@ struct Feed<'a, 's> {
     dirty: usize,
     /// Rows before this are not needed.
     done_until: i64,
+    /// Windows that follow each other, of which the points tell too: they are read together.
+    of_points: Option<TimeSpan>,
 }
 
 impl SeriesSnapshot {
@@ -59,10 +61,18 @@ impl SeriesSnapshot {
             let before = TimeSpan { first: span.first, last: first - 1 };
             self.feed_narrower(stream, (before, width), options)?;
         }
-        let mut feed =
-            Feed { snapshot: self, stream, options, plan: &plan, dirty: 0, done_until: i64::MIN };
+        let mut feed = Feed {
+            snapshot: self,
+            stream,
+            options,
+            plan: &plan,
+            dirty: 0,
+            done_until: i64::MIN,
+            of_points: None,
+        };
         plan.stored.each(plan.windows, &options.aggregates, &mut |table| feed.take_all(table))?;
         feed.take_dirty_before(i64::MAX)?;
+        feed.take_points()?;
         match last.checked_add(1) {
             Some(after) if after <= span.last => {
                 let after = TimeSpan { first: after, last: span.last };
@@ -202,8 +212,11 @@ impl Feed<'_, '_> {
         let as_of = table.integers(Column::AsOf).unwrap_or_default();
         let is_seen = as_of.iter().all(|as_of| as_of.cast_unsigned() <= sequence);
         let width = self.plan.stored.rollup.micros();
-        if is_clean && is_seen && self.stream.add_table(table, width)? {
-            return Ok(());
+        if is_clean && is_seen {
+            self.take_points()?;
+            if self.stream.add_table(table, width)? {
+                return Ok(());
+            }
         }
         (0..table.starts().len()).try_for_each(|index| self.take(&table.row(index)?))
     }
@@ -214,18 +227,28 @@ impl Feed<'_, '_> {
             return Ok(());
         }
         let is_later = row.as_of > self.snapshot.sequence().0;
-        let is_of_points = is_later || self.stream.is_mean_of_points(&row.summary);
+        let is_of_points = is_later || self.stream.is_sum_of_points(&row.summary);
         if is_of_points && row.start >= self.plan.points_from {
             let last = row.start + (self.plan.stored.rollup.micros() - 1);
-            let span = TimeSpan { first: row.start, last };
-            return self.snapshot.feed_points(self.stream, span, self.options);
+            // Where there is no row between them, there is nothing.
+            let first = self.of_points.map_or(row.start, |before| before.first);
+            self.of_points = Some(TimeSpan { first, last });
+            return Ok(());
         }
+        self.take_points()?;
         self.stream.add_summary(row.start, &row.summary)
+    }
+
+    /// Reads the points of the windows that wait for that.
+    fn take_points(&mut self) -> Result<()> {
+        let Some(span) = self.of_points.take() else { return Ok(()) };
+        self.snapshot.feed_points(self.stream, span, self.options)
     }
 
     /// Reads the points of the spans that begin up to a time.
     fn take_dirty_before(&mut self, until: i64) -> Result<()> {
         while let Some(&span) = self.plan.dirty.get(self.dirty).filter(|one| one.first <= until) {
+            self.take_points()?;
             self.snapshot.feed_points(self.stream, span, self.options)?;
             self.done_until = span.last.saturating_add(1);
             self.dirty += 1;

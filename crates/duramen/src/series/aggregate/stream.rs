@@ -134,16 +134,17 @@ impl<'a> Stream<'a> {
         Ok(())
     }
 
-    /// Whether the points are needed for a mean, as their sum is more than a float can be.
-    pub(super) fn is_mean_of_points(&self, summary: &Summary) -> bool {
-        summary.numbers.is_overflown() && self.options.aggregates.contains(&Aggregate::Mean)
+    /// Whether the points are needed for a sum or a mean, as they came to more than a float can be.
+    pub(super) fn is_sum_of_points(&self, summary: &Summary) -> bool {
+        let is_of_sum = |one: &Aggregate| matches!(one, Aggregate::Sum | Aggregate::Mean);
+        summary.numbers.is_overflown() && self.options.aggregates.iter().any(is_of_sum)
     }
 
     /// Adds a block of the span that is behind all that was added before, by its summary alone;
     /// false, and nothing done, where that does not tell enough.
     pub(crate) fn add_block(&mut self, block: &Block) -> Result<bool> {
         let (first, last) = block.time_range();
-        let summary = block.summary().filter(|summary| !self.is_mean_of_points(summary));
+        let summary = block.summary().filter(|summary| !self.is_sum_of_points(summary));
         let Some(summary) = summary else { return Ok(false) };
         let number = self.options.windows.number(first.0)?;
         if self.options.windows.start(number.saturating_add(1)) <= last.0 {
@@ -406,19 +407,21 @@ fn whole_column(aggregate: &Aggregate, table: &Table) -> Option<Values> {
     }
     Some(match aggregate {
         Aggregate::Count => Values::I64(table.integers(Column::Good)?.to_vec()),
-        Aggregate::Sum => Values::F64(table.floats(Column::Sum)?.to_vec()),
+        Aggregate::Sum => Values::F64(finite_sums(table)?.to_vec()),
         Aggregate::Min => Values::F64(table.floats(Column::Least)?.to_vec()),
         Aggregate::Max => Values::F64(table.floats(Column::Greatest)?.to_vec()),
         Aggregate::Mean => {
-            let sums = table.floats(Column::Sum)?;
-            if !sums.iter().all(|sum| sum.is_finite()) {
-                return None;
-            }
-            let means = sums.iter().zip(counts).map(|(sum, count)| sum / float_of(*count));
+            let means =
+                finite_sums(table)?.iter().zip(counts).map(|(sum, count)| sum / float_of(*count));
             Values::F64(means.collect())
         }
         _ => return None,
     })
+}
+
+/// The sums of rows, unless some of them may be others.
+fn finite_sums(table: &Table) -> Option<&[f64]> {
+    table.floats(Column::Sum).filter(|sums| sums.iter().all(|sum| sum.is_finite()))
 }
 
 fn float_of(count: i64) -> f64 {

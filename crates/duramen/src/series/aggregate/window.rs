@@ -89,8 +89,11 @@ impl Area {
 
 /// The mean of what adds up to a sum, which a float may not hold, and scaled to another one.
 fn mean((sum, scaled_sum): (f64, f64), weight: f64) -> f64 {
-    if sum.is_finite() || !scaled_sum.is_finite() {
+    if sum.is_finite() {
         return sum / weight;
+    }
+    if !scaled_sum.is_finite() {
+        return scaled_sum;
     }
     // Rounding does not lead beyond the finite numbers that the mean is between.
     (scaled_sum / (weight * SCALE)).clamp(f64::MIN, f64::MAX)
@@ -134,6 +137,12 @@ impl Window {
         self.summary.add_sums((more, plus));
     }
 
+    /// The sum of the numbers. On the way to it they may come to more than a float can be.
+    fn sum(&self) -> f64 {
+        let sum = self.summary.numbers.sum();
+        if sum.is_finite() { sum } else { self.scaled_sum / SCALE }
+    }
+
     /// Whether anything is in it, or held in it.
     pub(super) fn has_any(&self) -> bool {
         self.summary.good > 0
@@ -154,7 +163,7 @@ impl Window {
         let some = |value: f64| (numbers.count() > 0).then_some(SeriesValue::F64(value));
         match aggregate {
             Aggregate::Count => Some(SeriesValue::I64(self.summary.good.cast_signed())),
-            Aggregate::Sum => some(numbers.sum()),
+            Aggregate::Sum => some(self.sum()),
             Aggregate::Mean => some(mean((numbers.sum(), self.scaled_sum), count)),
             Aggregate::StdDev if numbers.count() > 1 => {
                 some((numbers.squares() / (count - 1.0)).sqrt())

@@ -111,15 +111,20 @@ impl Numbers {
         }
     }
 
-    /// Their sum, as a float.
+    /// Their sum, as a float. Where some are infinite it is what these come to, whatever the others
+    /// did on the way.
     pub(crate) fn sum(&self) -> f64 {
         match self {
+            Self::Floats { range: (least, greatest), sum, .. } if !sum.is_finite() => {
+                let has_infinite = least.is_infinite() || greatest.is_infinite();
+                if has_infinite { least + greatest } else { *sum }
+            }
             Self::Floats { sum, .. } => *sum,
             Self::Integers { sum, .. } => wide_float(*sum),
         }
     }
 
-    /// Whether the sum of finite numbers is more than a float can be: their mean may be none.
+    /// Whether finite numbers came to more than a float can be: their mean and their sum may not.
     pub(crate) fn is_overflown(&self) -> bool {
         match self {
             Self::Floats { range, sum, .. } => {

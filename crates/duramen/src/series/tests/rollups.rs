@@ -574,3 +574,44 @@ fn means_of_the_greatest_floats_are_finite_however_they_are_told() {
         }
     }
 }
+
+/// What adds up to less was infinite out of points, and NaN out of rows or several blocks.
+#[test]
+fn sums_beyond_floats_are_what_they_come_to_however_they_are_told() {
+    let what = vec![Aggregate::Sum, Aggregate::Mean];
+    for (rollups, is_written) in
+        [(&[][..], false), (&[][..], true), (&[Rollup::new(Duration::from_secs(10))][..], true)]
+    {
+        let db = Database::memory().unwrap();
+        let series = db.create_series("far", &tiers(None, rollups)).unwrap();
+        let mut points = Points::new(ValueType::F64);
+        // A minute that adds up to little, one that is too much, one with an infinite value.
+        for second in 0..180 {
+            let value = match second {
+                0..20 => f64::MAX,
+                20..40 => f64::MIN,
+                90..120 => f64::MAX / 8.0,
+                120..160 => f64::MIN,
+                179 => f64::INFINITY,
+                _ => 3.0,
+            };
+            points.push(Micros(second * 1_000_000), value, Quality::GOOD).unwrap();
+        }
+        series.append_points(&points, &CommitOptions::default()).unwrap();
+        if is_written {
+            db.checkpoint().unwrap();
+        }
+        for extra in [None, Some(Aggregate::Min), Some(Aggregate::Percentile(0.5))] {
+            let what = what.iter().cloned().chain(extra).collect();
+            let options = AggregateOptions::new(what, Windows::parse("1m", "UTC").unwrap());
+            let table = series.snapshot().aggregate(.., &options).unwrap();
+            let told = |column: usize, row| {
+                table.columns[column].get(row).and_then(|value| value.as_f64()).unwrap()
+            };
+            assert!((told(0, 0) / f64::MAX).abs() < 1e-12, "{}", told(0, 0));
+            assert!((told(1, 0) / f64::MAX).abs() < 1e-12, "{}", told(1, 0));
+            assert_eq!([told(0, 1), told(0, 2), told(1, 2)], [f64::INFINITY; 3]);
+            assert!((told(1, 1) / f64::MAX - 1.0 / 16.0).abs() < 1e-12, "{}", told(1, 1));
+        }
+    }
+}
