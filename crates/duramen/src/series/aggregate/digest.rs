@@ -7,6 +7,10 @@ const EXACT_MAX: usize = 4_096;
 /// Centroids of a digest: an error of some hundredths of a percent of rank in the middle, less at
 /// the ends.
 const CENTROIDS: usize = 400;
+/// Numbers of a digest are this much smaller, 2^-64, so that differences of the greatest floats,
+/// as many as there are of them, are no more than a float can be. What that takes from the smallest
+/// ones, below 1e-288, is less than any of them.
+const SCALE: f64 = 1.0 / 18_446_744_073_709_551_616.0;
 
 /// The numbers of a window.
 #[derive(Debug, Clone, Default)]
@@ -33,11 +37,13 @@ impl Digest {
             return exact(&self.numbers, shares);
         }
         let digest = self.merged()?;
-        Some(shares.iter().map(|share| digest.estimate_quantile(*share)).collect())
+        let estimate = |share: &f64| digest.estimate_quantile(*share) / SCALE;
+        Some(shares.iter().map(|share| estimate(share).clamp(f64::MIN, f64::MAX)).collect())
     }
 
     fn merged(&self) -> Option<TDigest> {
-        let more = (!self.numbers.is_empty()).then(|| TDigest::from_values(self.numbers.clone()));
+        let scaled = || self.numbers.iter().map(|number| number * SCALE).collect();
+        let more = (!self.numbers.is_empty()).then(|| TDigest::from_values(scaled()));
         let mut all = match (&self.digest, more) {
             (Some(digest), Some(more)) => digest.merge(&more),
             (Some(digest), None) => return Some(digest.clone()),
@@ -89,6 +95,18 @@ mod tests {
         let mut digest = Digest::default();
         digest.add([f64::MIN, f64::MAX].into_iter());
         assert_eq!(digest.percentiles(&[0.5, 1.0]), Some(vec![0.0, f64::MAX]));
+    }
+
+    /// Where numbers of both ends were put together, they once came to an infinite one.
+    #[test]
+    fn percentiles_of_many_of_the_greatest_numbers_are_finite() {
+        let mut digest = Digest::default();
+        digest.add([f64::MIN, f64::MAX].into_iter().cycle().take(20_001));
+        let found = digest.percentiles(&[0.0, 0.4, 0.5, 0.6, 1.0]).unwrap();
+        assert!(found[2].is_finite(), "{}", found[2]);
+        for (at, share) in [(0, -1.0), (1, -1.0), (3, 1.0), (4, 1.0)] {
+            assert!((found[at] / f64::MAX - share).abs() < 1e-12, "{}", found[at]);
+        }
     }
 
     #[test]
