@@ -144,6 +144,7 @@ impl DatabaseSnapshot {
             .collect();
         ranked.sort_by(|one, other| {
             let by_value = one.0.total_cmp(&other.0);
+            let by_value = by_value.then_with(|| whole(&one.2).cmp(&whole(&other.2)));
             if options.least { by_value } else { by_value.reverse() }
         });
         ranked.truncate(options.count);
@@ -165,6 +166,15 @@ impl DatabaseSnapshot {
             sum += one;
         }
         Ok(sum)
+    }
+}
+
+/// What tells integers apart that are one float: the integer, or the one that a float is near to.
+#[expect(clippy::cast_possible_truncation, reason = "the nearest one is what is asked for")]
+fn whole(value: &SeriesValue) -> i64 {
+    match value {
+        SeriesValue::I64(value) => *value,
+        value => value.as_f64().unwrap_or_default() as i64,
     }
 }
 

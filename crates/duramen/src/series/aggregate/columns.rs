@@ -151,8 +151,8 @@ impl WindowColumn {
         match &mut self.values {
             Values::F64(all) => all[index] = number,
             Values::F32(all) => all[index] = number as f32,
-            Values::I64(all) => all[index] = number.round() as i64,
-            Values::Bool(_) | Values::String(_) => return,
+            Values::I64(all) if number.is_finite() => all[index] = number.round() as i64,
+            Values::I64(_) | Values::Bool(_) | Values::String(_) => return,
         }
         self.nulls[index] = false;
     }

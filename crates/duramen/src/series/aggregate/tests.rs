@@ -187,6 +187,22 @@ fn gaps_are_filled_as_it_is_asked_for() {
     }
 }
 
+/// An integer was made of any number, 0 of NaN.
+#[test]
+fn what_is_no_integer_fills_no_gap_of_integers() {
+    let mut points = Points::new(ValueType::I64);
+    for time in [1, 21] {
+        points.push(Micros(time), 7, Quality::GOOD).unwrap();
+    }
+    for (number, filled) in [(2.6, Some(3.0)), (f64::NAN, None), (f64::INFINITY, None)] {
+        let fill = Fill::Value(number);
+        let base = AggregateOptions::new(vec![Aggregate::Max], width(10));
+        let options = AggregateOptions { fill, ..base };
+        let table = run((&points, (0, 30)), &options, 1).unwrap();
+        assert_eq!(column(&table, 0), [Some(7.0), filled, Some(7.0)]);
+    }
+}
+
 #[test]
 fn only_points_of_the_quality_that_is_asked_for_count() {
     let mut points = points(&[(0, 1.0)]);

@@ -112,3 +112,18 @@ fn an_error_of_one_is_the_error_of_all() {
     };
     assert_eq!(on_all_processors(&all, fail).unwrap_err().message(), "fifty");
 }
+
+/// They were compared as floats, which are the same.
+#[test]
+fn great_integers_are_ranked_as_they_are() {
+    let db = Database::memory().unwrap();
+    let great = 1_i64 << 60;
+    for (name, value) in [("a", great), ("b", great + 1), ("c", great), ("d", great - 1)] {
+        let series = db.create_series(name, &SeriesDefinition::new(ValueType::I64)).unwrap();
+        series.append(Micros(1), value, &CommitOptions::default()).unwrap();
+    }
+    let options = TopOptions::new(Aggregate::Max);
+    let top = db.snapshot().top_series(&SeriesFilter::default(), .., &options).unwrap();
+    let names: Vec<_> = top.iter().map(|(info, _)| info.name.as_str()).collect();
+    assert_eq!(names, ["b", "a", "c", "d"]);
+}
