@@ -8,6 +8,8 @@ use crate::output::Output;
 const DOTS: (usize, usize) = (2, 4);
 /// The pattern without dots; the bits of the dots are added to it.
 const BLANK: u32 = 0x2800;
+/// Characters of a label without an exponent: those of most numbers between 1e-7 and 1e21.
+const LABEL_MAX: usize = 24;
 /// The bit of each dot, by column and row from the top.
 const BITS: [[u32; DOTS.1]; DOTS.0] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
 
@@ -46,7 +48,7 @@ pub(crate) fn write(
 ) -> Result<()> {
     let (low, high) = curve.range().unwrap_or_default();
     let canvas = draw(curve, (width as usize, height as usize));
-    let (top, bottom) = (high.to_string(), low.to_string());
+    let (top, bottom) = (value_label(high), value_label(low));
     let margin = top.len().max(bottom.len());
     let last = height as usize - 1;
     for (number, line) in canvas.lines().enumerate() {
@@ -62,6 +64,12 @@ pub(crate) fn write(
     // However narrow the chart is, the two do not touch.
     let between = (width as usize).saturating_sub(first.len()).max(until.len() + 2);
     output.line(format_args!("{:margin$}  {first}{until:>between$}", ""))
+}
+
+/// A value beside the chart: with an exponent where its digits would take the chart's room.
+fn value_label(value: f64) -> String {
+    let plain = value.to_string();
+    if plain.len() <= LABEL_MAX { plain } else { format!("{value:e}") }
 }
 
 /// The curve as dots; from column to column it is joined.
@@ -110,6 +118,20 @@ mod tests {
         canvas.set(3, 1);
         let line = canvas.lines().next().unwrap();
         assert_eq!(line, "\u{2881}\u{2810}");
+    }
+
+    /// The greatest floats have 309 digits.
+    #[test]
+    fn labels_are_no_longer_than_numbers_have_to_be() {
+        let cases = [
+            (0.1 + 0.2, "0.30000000000000004"),
+            (-1e18, "-1000000000000000000"),
+            (f64::MAX, "1.7976931348623157e308"),
+            (-1e-300, "-1e-300"),
+        ];
+        for (value, label) in cases {
+            assert_eq!(value_label(value), label);
+        }
     }
 
     #[test]
