@@ -4,7 +4,7 @@
 //! - points come in with rising first times, so that all that is before the next one is complete;
 //! - blocks go out in the order of their keys and do not overlap, but where a single time was
 //!   written in more commits than a block has room for;
-//! - what is in memory are the points that overlap at one time, and one block.
+//! - what is in memory are the points that overlap at one time, or twice as many, and one block.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -37,9 +37,14 @@ pub(crate) struct Blocks {
     from: i64,
     /// What is of later commits is left out.
     until: CommitSequence,
-    /// In order, those before `start` written.
+    /// Those before `start` written, and in order but for those from `unordered` on.
     pending: Option<(Points, Sequences)>,
     start: usize,
+    unordered: Option<usize>,
+    /// How many were left when they were last in order.
+    ordered: usize,
+    /// The last time that is pending.
+    last: Option<i64>,
     /// What goes on as it is, unless the next points overlap it.
     held: Option<Held>,
 }
@@ -79,6 +84,9 @@ impl Blocks {
             until: CommitSequence(u64::MAX),
             pending: None,
             start: 0,
+            unordered: None,
+            ordered: 0,
+            last: None,
             held: None,
         }
     }
@@ -113,7 +121,7 @@ impl Blocks {
             return Ok(());
         }
         let is_whole = block.sequence_range().1 <= self.until && first.0 >= self.from;
-        let is_alone = self.last().is_none_or(|pending| pending < first.0);
+        let is_alone = self.last.is_none_or(|pending| pending < first.0);
         if is_dense && is_whole && is_alone && block.len() >= WHOLE_POINTS_MIN {
             self.put_all(out);
             self.held = Some(Held::Block(cell, last.0));
@@ -127,12 +135,13 @@ impl Blocks {
         self.release(piece.first(), out)?;
         self.put_full(piece.first(), out);
         let Some(piece) = self.cut(piece) else { return Ok(()) };
-        let is_alone = self.last().is_none_or(|pending| pending < piece.first());
+        let is_alone = self.last.is_none_or(|pending| pending < piece.first());
         if is_alone && piece.is_plain && piece.len() >= WHOLE_POINTS_MIN {
             self.put_all(out);
             self.held = Some(Held::Piece(piece));
             return Ok(());
         }
+        self.last = self.last.max(Some(piece.last()));
         let Some((points, sequences)) = &mut self.pending else {
             let points = Arc::unwrap_or_clone(piece.points);
             self.pending = Some((points, piece.sequences));
@@ -143,15 +152,27 @@ impl Blocks {
             let message = format!("blocks of one series have points of type {is} and {other}");
             return Err(Error::new(ErrorKind::Corrupt, message));
         }
-        let first = piece.first();
-        let before = self.start + points.times()[self.start..].partition_point(|&t| t < first);
-        let overlap = before..points.len();
+        if self.unordered.is_none() {
+            let first = piece.first();
+            let before = self.start + points.times()[self.start..].partition_point(|&t| t < first);
+            self.unordered = (before < points.len()).then_some(before);
+        }
         sequences.append(points.len(), &piece.sequences, 0..piece.len());
         points.append(&piece.points, 0..piece.len());
-        if !overlap.is_empty() {
-            order_from(overlap.start, (points, sequences), self.is_newest_only);
-        }
         Ok(())
+    }
+
+    /// Brings what is pending in order.
+    fn order(&mut self) {
+        let unordered = self.unordered.take();
+        if let (Some(from), Some((points, sequences))) = (unordered, &mut self.pending) {
+            order_from(from, (points, sequences), self.is_newest_only);
+        }
+    }
+
+    /// How many points are pending that are not written.
+    fn left(&self) -> usize {
+        self.pending.as_ref().map_or(0, |(points, _)| points.len().saturating_sub(self.start))
     }
 
     /// Puts out what is left.
@@ -171,6 +192,7 @@ impl Blocks {
         }
         let piece = held.into_piece()?;
         assert!(self.pending.is_none(), "points are held only where nothing is pending");
+        self.last = Some(piece.last());
         self.pending = Some((Arc::unwrap_or_clone(piece.points), piece.sequences));
         self.start = 0;
         Ok(())
@@ -193,12 +215,8 @@ impl Blocks {
         if start < points.len() {
             self.pending = Some(part((points, start..points.len()), sequences));
             self.start = 0;
+            self.last = Some(piece.last());
         }
-    }
-
-    /// The last time that is pending.
-    fn last(&self) -> Option<i64> {
-        self.pending.as_ref().and_then(|(points, _)| points.times().last().copied())
     }
 
     /// Without what later commits wrote and what is too old; none if nothing is left.
@@ -218,8 +236,14 @@ impl Blocks {
         Some(Piece::new(Arc::new(points), sequences))
     }
 
-    /// Writes full blocks of what is before `first`.
+    /// Writes full blocks of what is before `first`, unless that is not worth its order yet: to
+    /// bring all in order for each piece among them would take the square of their number.
     fn put_full(&mut self, first: i64, out: &mut Vec<Cell>) {
+        let is_more = self.left() / 2 >= self.ordered.max(SERIES_BLOCK_POINTS_MAX);
+        if self.unordered.is_some() && !is_more {
+            return;
+        }
+        self.order();
         let Some((points, _)) = &self.pending else { return };
         let complete = points.times().partition_point(|&time| time < first);
         while complete > self.start {
@@ -229,12 +253,14 @@ impl Blocks {
             }
             self.put(end, out);
         }
+        self.ordered = self.left();
         if self.start > SERIES_BLOCK_POINTS_MAX {
             self.forget_written();
         }
     }
 
     fn put_all(&mut self, out: &mut Vec<Cell>) {
+        self.order();
         while let Some((points, _)) = &self.pending {
             let len = points.len();
             if self.start >= len {
@@ -243,6 +269,7 @@ impl Blocks {
             self.put(self.end_of_block(len), out);
         }
         (self.pending, self.start) = (None, 0);
+        (self.last, self.ordered) = (None, 0);
     }
 
     /// Where the block ends that begins with the first point that is not written: between two
@@ -279,7 +306,7 @@ impl Blocks {
         points.drop_first(self.start);
         sequences.drop_first(self.start);
         if points.is_empty() {
-            self.pending = None;
+            (self.pending, self.last) = (None, None);
         }
         self.start = 0;
     }

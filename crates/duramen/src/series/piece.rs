@@ -37,6 +37,17 @@ impl Sequences {
         }
     }
 
+    /// The least one of some points.
+    pub(crate) fn least(&self, places: Range<usize>) -> CommitSequence {
+        match self {
+            Self::All(sequence) => *sequence,
+            Self::Each(all) => {
+                let some = all.get(places).unwrap_or_default();
+                some.iter().min().copied().unwrap_or_default()
+            }
+        }
+    }
+
     /// Appends `count` times the same to those of `len` points.
     pub(crate) fn extend(&mut self, len: usize, sequence: CommitSequence, count: usize) {
         match self {

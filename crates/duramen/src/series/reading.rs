@@ -5,8 +5,11 @@
 //!
 //! Invariants:
 //! - of each source no more than some pieces are decoded at a time;
+//! - sources rise by their bounds, and those that have nothing left are gone: there may be many
+//!   hundreds, where points came in no order, and the next one is told by a look at two of them;
 //! - what comes out is in the order of reading, each time once.
 
+mod deleted;
 mod long;
 mod store;
 mod whole;
@@ -23,6 +26,7 @@ use crate::series::source::{Course, Direction, Source};
 use crate::series::value::ValueType;
 use crate::series::young::Delete;
 
+pub(crate) use deleted::Deleted;
 pub(crate) use long::LongReading;
 pub(crate) use store::PointStore;
 
@@ -34,7 +38,8 @@ const PIECES_MAX: usize = 8;
 pub(crate) struct Reading {
     value_type: ValueType,
     direction: Direction,
-    sources: Vec<Source>,
+    #[expect(clippy::vec_box, reason = "they are moved among each other, and are large")]
+    sources: Vec<Box<Source>>,
     as_of: AsOf,
 }
 
@@ -54,7 +59,7 @@ enum Part {
 struct AsOf {
     sequence: CommitSequence,
     /// What was deleted by then.
-    deletes: Vec<Delete>,
+    deleted: Deleted,
 }
 
 impl Reading {
@@ -70,7 +75,10 @@ impl Reading {
             let is_read = delete.span.first <= span.last && delete.span.last >= span.first;
             is_read && delete.sequence <= sequence
         });
-        let as_of = AsOf { sequence, deletes };
+        let as_of = AsOf { sequence, deleted: Deleted::new(deletes) };
+        let mut sources: Vec<_> = sources.into_iter().map(Box::new).collect();
+        sources.retain(|source| source.bound().is_some());
+        sources.sort_by_key(|source| source.bound());
         Self { value_type, direction: course.direction, sources, as_of }
     }
 
@@ -136,11 +144,12 @@ impl Reading {
 
     /// What comes next.
     fn next_part(&mut self, limit: usize) -> Result<Part> {
-        let Some((next, bound)) = self.next_source()? else { return Ok(Part::End) };
-        let Some(source) = self.sources.get_mut(next) else { return Ok(Part::End) };
+        let bound = self.load_next()?;
+        let Some(source) = self.sources.first_mut() else { return Ok(Part::End) };
         if let Some((piece, places)) = source.take_before(bound, limit)
             && !places.is_empty()
         {
+            self.settle(0);
             self.check_type(piece.points.value_type())?;
             return Ok(Part::Places(piece, places));
         }
@@ -169,61 +178,72 @@ impl Reading {
     fn each_place(&mut self, visit: &mut dyn FnMut(&Piece, Range<usize>)) -> Result<bool> {
         match self.next_part(usize::MAX)? {
             Part::Places(piece, places) => visit(&piece, places),
-            Part::Time(rank) => {
-                for source in &mut self.sources {
-                    while source.bound() == Some(rank) {
-                        if source.load()? {
-                            continue;
-                        }
-                        let taken = source.take_before(rank.checked_add(1), usize::MAX);
-                        let Some((piece, places)) = taken else { break };
-                        visit(&piece, places);
-                    }
-                }
-            }
+            Part::Time(rank) => self.each_of(rank, &mut |piece, places| visit(piece, places))?,
             Part::End => return Ok(false),
         }
         Ok(true)
     }
 
-    /// The source that has what comes next, decoded, and the rank up to which nobody else has
-    /// anything; no rank if nobody has anything at all.
-    fn next_source(&mut self) -> Result<Option<(usize, Option<i64>)>> {
-        loop {
-            self.sources.retain(|source| source.bound().is_some());
-            let bounds = self.sources.iter().map(Source::bound).enumerate();
-            let next = bounds.min_by_key(|&(_, bound)| bound).map(|(next, _)| next);
-            let Some(next) = next else { return Ok(None) };
-            let Some(source) = self.sources.get_mut(next) else { return Ok(None) };
+    /// Decodes what comes next, which the first source has then; the rank up to which nobody else
+    /// has anything, or none if nobody has anything at all.
+    fn load_next(&mut self) -> Result<Option<i64>> {
+        while let Some(source) = self.sources.first_mut() {
             if source.load()? {
                 // Now that it is decoded its bound may be another.
+                self.settle(0);
                 continue;
             }
             let behind = source.bound_behind();
-            let others = self.sources.iter().enumerate().filter(|&(at, _)| at != next);
-            let bound = others.filter_map(|(_, source)| source.bound()).chain(behind).min();
-            return Ok(Some((next, bound)));
+            let other = self.sources.get(1).and_then(|source| source.bound());
+            return Ok(other.into_iter().chain(behind).min());
         }
+        Ok(None)
+    }
+
+    /// Brings a source to its place among those behind it, now that its bound may have risen.
+    fn settle(&mut self, at: usize) {
+        let Some(bound) = self.sources.get(at).map(|source| source.bound()) else { return };
+        if bound.is_none() {
+            self.sources.remove(at);
+            return;
+        }
+        let (from, all) = (at + 1, &mut self.sources);
+        let end = from + all[from..].partition_point(|source| source.bound() < bound);
+        all[at..end].rotate_left(1);
+    }
+
+    /// Takes the points of a rank out of all sources that have some next.
+    fn each_of(
+        &mut self,
+        rank: i64,
+        visit: &mut dyn FnMut(&Arc<Piece>, Range<usize>),
+    ) -> Result<()> {
+        let taken = self.sources.partition_point(|source| source.bound() <= Some(rank));
+        for source in self.sources.iter_mut().take(taken) {
+            while source.bound() == Some(rank) {
+                if source.load()? {
+                    continue;
+                }
+                let taken = source.take_before(rank.checked_add(1), usize::MAX);
+                let Some((piece, places)) = taken else { break };
+                visit(&piece, places);
+            }
+        }
+        (0..taken).rev().for_each(|at| self.settle(at));
+        Ok(())
     }
 
     /// Appends the point of a time that several pieces have, or that is at their borders.
     fn read_time(&mut self, rank: i64, out: &mut Points) -> Result<()> {
         let mut best: Option<(CommitSequence, Arc<Piece>, usize)> = None;
-        for source in &mut self.sources {
-            while source.bound() == Some(rank) {
-                if source.load()? {
-                    continue;
-                }
-                let Some((piece, places)) = source.take_before(rank.checked_add(1), usize::MAX)
-                else {
-                    break;
-                };
-                for at in places {
-                    let sequence = piece.sequences.get(at);
-                    let is_newer = best.as_ref().is_none_or(|(newest, ..)| sequence > *newest);
-                    if is_newer && self.as_of.sees(&piece, at) {
-                        best = Some((sequence, Arc::clone(&piece), at));
-                    }
+        let mut all: Vec<(Arc<Piece>, Range<usize>)> = Vec::new();
+        self.each_of(rank, &mut |piece, places| all.push((Arc::clone(piece), places)))?;
+        for (piece, places) in &all {
+            for at in places.clone() {
+                let sequence = piece.sequences.get(at);
+                let is_newer = best.as_ref().is_none_or(|(newest, ..)| sequence > *newest);
+                if is_newer && self.as_of.sees(piece, at) {
+                    best = Some((sequence, Arc::clone(piece), at));
                 }
             }
         }
@@ -260,11 +280,10 @@ impl AsOf {
     fn sees(&self, piece: &Piece, at: usize) -> bool {
         let sequence = piece.sequences.get(at);
         let time = piece.points.times().get(at).copied().unwrap_or_default();
-        let is_deleted = |delete: &Delete| delete.sequence > sequence && delete.span.has(time);
-        sequence <= self.sequence && !self.deletes.iter().any(is_deleted)
+        sequence <= self.sequence && !self.deleted.has(time, sequence)
     }
 
-    /// Whether each of these points is seen, known without looking at them.
+    /// Whether each of these points is seen, known without looking at them one by one.
     fn sees_all(&self, piece: &Piece, places: &Range<usize>) -> bool {
         if !piece.is_plain || piece.newest > self.sequence {
             return false;
@@ -274,8 +293,8 @@ impl AsOf {
         else {
             return false;
         };
-        let is_near = |delete: &Delete| delete.span.first <= last && delete.span.last >= first;
-        !self.deletes.iter().any(is_near)
+        let oldest = || piece.sequences.least(places.clone());
+        !self.deleted.is_near((first, last)) || !self.deleted.has_any_of((first, last), oldest())
     }
 
     /// Appends the points that are seen.

@@ -5,10 +5,10 @@ use std::cmp::Ordering;
 use crate::error::Result;
 use crate::revision::CommitSequence;
 use crate::series::block::Block;
+use crate::series::reading::Deleted;
 use crate::series::snapshot::SeriesSnapshot;
 use crate::series::source::{Course, Direction};
 use crate::series::span::TimeSpan;
-use crate::series::young::Delete;
 use crate::tree::cell_key;
 
 /// The size of a series, or of several.
@@ -48,7 +48,7 @@ impl std::ops::AddAssign for SeriesStats {
 
 /// What becomes known of points when they are gone through, the latest first.
 struct Census {
-    deletes: Vec<Delete>,
+    deletes: Deleted,
     late: u64,
     replaced: u64,
     deleted: u64,
@@ -63,9 +63,8 @@ impl Census {
     /// none of them was written over or deleted. False, and nothing done, if there may be more.
     fn add_block(&mut self, block: &Block) -> Result<bool> {
         let (first, last) = block.time_range();
-        let is_near = |one: &Delete| one.span.first <= last.0 && one.span.last >= first.0;
         let is_open = self.open.is_some_and(|(open, _)| open == last.0);
-        if is_open || self.deletes.iter().any(is_near) {
+        if is_open || self.deletes.has_any_of((first.0, last.0), block.sequence_range().0) {
             return Ok(false);
         }
         let sequences = block.sequences()?;
@@ -96,8 +95,7 @@ impl Census {
             }
         }
         self.late += u64::from(sequence > self.later);
-        let is_over = |one: &Delete| one.sequence > sequence && one.span.has(time);
-        self.deleted += u64::from(self.deletes.iter().any(is_over));
+        self.deleted += u64::from(self.deletes.has(time, sequence));
     }
 }
 
@@ -118,15 +116,16 @@ impl SeriesSnapshot {
         stats.points += stats.young_points;
         let span = TimeSpan { first: i64::MIN, last: i64::MAX };
         let mut reading = self.read(Course { span, direction: Direction::Falling })?;
+        let deletes = self.deletes()?;
+        stats.deletes = deletes.len() as u64;
         let mut census = Census {
-            deletes: self.deletes()?,
+            deletes: Deleted::new(deletes),
             late: 0,
             replaced: 0,
             deleted: 0,
             later: CommitSequence(u64::MAX),
             open: None,
         };
-        stats.deletes = census.deletes.len() as u64;
         loop {
             if let Some(block) = reading.next_block()?
                 && census.add_block(&block)?

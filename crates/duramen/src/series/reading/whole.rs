@@ -10,15 +10,12 @@ use crate::error::Result;
 use crate::series::block::Block;
 use crate::series::points::Points;
 use crate::series::reading::Reading;
-use crate::series::source::{Direction, Source};
+use crate::series::source::Direction;
 
 impl Reading {
     /// The block that comes next, if all of it comes before anything else.
     pub(crate) fn next_block(&self) -> Result<Option<Block>> {
-        let bounds = self.sources.iter().map(Source::bound).enumerate();
-        let bounds = bounds.filter_map(|(at, bound)| Some((bound?, at)));
-        let Some((_, next)) = bounds.clone().min() else { return Ok(None) };
-        let Some(source) = self.sources.get(next) else { return Ok(None) };
+        let Some(source) = self.sources.first() else { return Ok(None) };
         let Some(block) = source.next_block()? else { return Ok(None) };
         let (first, last) = block.time_range();
         let end = match self.direction {
@@ -26,7 +23,8 @@ impl Reading {
             Direction::Falling => first.0,
         };
         let end = self.direction.rank(end);
-        let is_apart = bounds.filter(|(_, at)| *at != next).all(|(bound, _)| bound > end);
+        let other = self.sources.get(1).and_then(|source| source.bound());
+        let is_apart = other.is_none_or(|bound| bound > end);
         Ok((is_apart && !block.has_duplicates()).then_some(block))
     }
 
@@ -41,7 +39,6 @@ impl Reading {
     /// All the points that are left, where they are: none, and nothing read, if they have to be
     /// put together.
     pub(crate) fn all_as_they_are(&mut self) -> Result<Option<(Arc<Points>, Range<usize>)>> {
-        self.sources.retain(|source| source.bound().is_some());
         let [source] = &mut self.sources[..] else { return Ok(None) };
         source.load()?;
         let found = source.rest().filter(|(piece, _)| piece.points.value_type() == self.value_type);
@@ -51,12 +48,15 @@ impl Reading {
 
     /// Goes on behind the block that comes next.
     pub(crate) fn skip_block(&mut self) -> Result<()> {
-        self.next_mut().map_or(Ok(()), Source::skip_block)
+        let Some(source) = self.sources.first_mut() else { return Ok(()) };
+        source.skip_block()?;
+        self.settle(0);
+        Ok(())
     }
 
     /// Whether the points of what comes next are in memory, decoded.
     pub(crate) fn is_decoded(&self) -> bool {
-        self.next().is_none_or(Source::is_decoded)
+        self.sources.first().is_none_or(|source| source.is_decoded())
     }
 
     /// Puts the points of the block that comes next into `points`, all of which are seen, and goes
@@ -68,21 +68,9 @@ impl Reading {
         self.skip_block()
     }
 
-    /// The source of what comes next.
-    fn next(&self) -> Option<&Source> {
-        let next = self.sources.iter().filter(|source| source.bound().is_some());
-        next.min_by_key(|source| source.bound())
-    }
-
-    fn next_mut(&mut self) -> Option<&mut Source> {
-        let next = self.sources.iter_mut().filter(|source| source.bound().is_some());
-        next.min_by_key(|source| source.bound())
-    }
-
-    /// Whether anything was deleted between the first and the last time of a block.
-    pub(crate) fn has_deletes_in(&self, block: &Block) -> bool {
+    /// Whether anything may have been deleted of a block since.
+    fn has_deletes_in(&self, block: &Block) -> bool {
         let (first, last) = block.time_range();
-        let mut deletes = self.as_of.deletes.iter();
-        deletes.any(|delete| delete.span.first <= last.0 && delete.span.last >= first.0)
+        self.as_of.deleted.has_any_of((first.0, last.0), block.sequence_range().0)
     }
 }
