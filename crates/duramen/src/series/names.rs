@@ -51,6 +51,9 @@ pub(crate) fn like((tags, revision): (&Tree, u32), pattern: NamePattern<'_>) -> 
     let text = Finder::new(pattern.text());
     let found = on_all_processors(&together, |parts| {
         let (mut found, mut room) = (Vec::new(), Vec::new());
+        if let [first, ..] = parts {
+            tags.load_directories(first.id.space, parts.iter().map(|part| part.id.group))?;
+        }
         for part in *parts {
             found.append(&mut part.like(tags, (&text, &mut room), pattern)?);
         }
