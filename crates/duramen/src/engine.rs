@@ -39,6 +39,7 @@ pub(crate) mod catalogue;
 mod checkpoint;
 pub(crate) mod compaction;
 mod following;
+mod gone;
 pub(crate) mod indexing;
 pub(crate) mod options;
 pub(crate) mod pin;
@@ -114,6 +115,8 @@ pub(crate) struct Shared {
     compactions: AtomicU64,
     /// Bytes of cells that compactions went through since then.
     compacted_bytes: AtomicU64,
+    /// Series that were deleted, and of which nothing is left.
+    gone_series: Mutex<gone::Gone>,
     /// Held by whoever purges.
     pub(crate) purges: Mutex<Purges>,
     /// Whether the manifest says that a purge is under way, for those who do not take its lock.

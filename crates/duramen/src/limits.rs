@@ -216,6 +216,8 @@ pub const SERIES_RULES_MAX: usize = 1_024;
 pub const SERIES_ROLLUP_SLICE_WINDOWS: i64 = 32_768;
 /// Points that a checkpoint reads for rollups that reach back less far than their series.
 pub const SERIES_CATCH_UP_POINTS: usize = 1 << 24;
+/// Deleted series without any points that one commit takes out of the catalogue.
+pub const SERIES_FORGOTTEN_MAX: usize = 1_024;
 /// Windows of one aggregation of a series.
 pub const SERIES_WINDOWS_MAX: usize = 10_000_000;
 /// Levels of objects and arrays of which there are columns; what is deeper is read as JSON.

@@ -153,10 +153,13 @@ impl SeriesDump {
     }
 }
 
-/// What was deleted of a series until a snapshot of it, in the order of the commits.
+/// What was deleted of a series until a snapshot of it, in the order of the commits, but for what
+/// was before the points that are kept.
 pub(crate) fn deletes_until(snapshot: &SeriesSnapshot) -> Result<Vec<Delete>> {
     let mut deletes = snapshot.deletes()?;
-    deletes.retain(|delete| delete.sequence <= snapshot.sequence());
+    let kept = snapshot.kept(TimeSpan { first: i64::MIN, last: i64::MAX })?;
+    let from = kept.map_or(i64::MAX, |kept| kept.first);
+    deletes.retain(|delete| delete.sequence <= snapshot.sequence() && delete.span.last >= from);
     // Those of one commit stay in its order.
     deletes.sort_by_key(|delete| delete.sequence);
     Ok(deletes)

@@ -256,7 +256,12 @@ impl Compaction {
         let (writer, pieces) = engine.begin_pieces(plan, inputs, meta, dropped)?;
         let mut cells = live.part(plan.inputs.clone(), CACHE_BYTES).scan(&[])?;
         let (mut read_bytes, mut repeats_until) = (0, None);
-        if let Some((key, before)) = pieces.as_ref().and_then(Pieces::start) {
+        let begun = pieces.as_ref().and_then(Pieces::start);
+        // What goes of points is told now, and may be more than went of those that came before.
+        if plan.inputs.end == infos.len() && begun.is_none() {
+            merger.drop_deletes();
+        }
+        if let Some((key, before)) = begun {
             let trimmed = merger.trimmed(key);
             repeats_until = trimmed.is_some().then(|| key.to_vec());
             match trimmed {
@@ -453,8 +458,13 @@ impl Engine {
     /// something has come back that departed, and nothing is as it was not before.
     fn install(&self, compaction: Compaction) -> Result<bool> {
         let before = self.view().store.live();
+        let is_whole = compaction.is_whole;
         let replaced = self.replace(compaction, &[])?;
         let is_replaced = replaced.is_ok();
+        if is_whole {
+            // What was not noted now stays until it is.
+            let _ = self.note_gone_series();
+        }
         let unused = replaced.as_ref().err().map(|unused| unused.info().number);
         if self.is_purging() {
             // They may have what is purged, though it is another merge that leaves it out.

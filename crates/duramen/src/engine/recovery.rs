@@ -148,6 +148,7 @@ impl Engine {
             sealing: Arc::default(),
             compactions: AtomicU64::new(0),
             compacted_bytes: AtomicU64::new(0),
+            gone_series: Mutex::default(),
             purges: Mutex::default(),
             given_up: Mutex::default(),
             lock,

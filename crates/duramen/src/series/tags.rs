@@ -7,7 +7,8 @@
 //! stays what it is, and a name that is used again is another series. Those that do not keep
 //! everything, or have rollups, stand among the *tiers* by their number, so that whoever writes
 //! and merges points finds them; and with their last record among the *dropped* when they are
-//! deleted, as their points are there as of earlier commits and go with time all the same.
+//! deleted, as their points are there as of earlier commits and go with time all the same; until
+//! nothing is left of them.
 //!
 //! Invariants:
 //! - no number is given twice: `next` only rises;
@@ -240,6 +241,19 @@ pub(crate) fn all_tiered(tags: &Tree, revision: u32) -> Result<Vec<SeriesInfo>> 
     Ok(all)
 }
 
+/// The numbers of the series that were deleted and of which it is said what is kept.
+pub(crate) fn dropped(tags: &Tree, revision: u32) -> Result<Vec<TreeId>> {
+    let mut numbers = Vec::new();
+    let Some(map) = member(tags, b"dropped", revision)? else { return Ok(numbers) };
+    let Some(order) = order_of(tags, map, revision)? else { return Ok(numbers) };
+    each_of((tags, map), order, &mut |number, _| {
+        let number = number.parse().map_err(|_| wrong("a dropped series without a number"))?;
+        numbers.push(TreeId(number));
+        Ok(())
+    })?;
+    Ok(numbers)
+}
+
 fn each_entry(
     tags: &Tree,
     map: Option<NodeId>,
@@ -434,6 +448,16 @@ impl Writer {
         let text = info.to_json();
         let record = Tape::parse(text.as_bytes(), ParseOptions::default())?;
         self.set(&pointer("dropped", &number_text(info.number)), Given::whole(&record))
+    }
+
+    /// Has the catalogue say nothing of a series that was deleted.
+    pub(crate) fn forget_dropped_series(&self, series: TreeId) -> Result<()> {
+        let number = number_text(series);
+        let Some(map) = member(&self.tree, b"dropped", self.revision)? else { return Ok(()) };
+        match self.tree.entry_node(map, number.as_bytes(), self.revision)? {
+            Some(_) => self.remove(&pointer("dropped", &number)),
+            None => Ok(()),
+        }
     }
 }
 

@@ -18,6 +18,7 @@ use crate::series::{
 };
 use crate::tree::Tree;
 use crate::tree::cell_key::TreeId;
+use crate::tree::writer::Writer;
 
 impl Transaction {
     /// Makes a series; `Conflict` if there is a series or a document of that name, `Invalid` if it
@@ -170,8 +171,10 @@ impl Transaction {
     pub fn delete_series(&mut self, name: &str) -> Result<()> {
         let before = self.write_series(name)?;
         self.aim.let_go();
+        let gone = self.engine.gone_series();
         let writer = self.take(TreeId::SERIES)?;
         let mut removed = writer.remove_series(&before);
+        removed = removed.and_then(|()| forget(writer, &gone));
         if before.definition.has_tiers() {
             removed = removed.and_then(|()| writer.put_dropped_series(&before));
         }
@@ -208,8 +211,10 @@ impl Transaction {
             if last != name {
                 continue;
             }
+            let is_live = live.as_ref().is_some_and(|info| info.number == number);
             let known = tags::tiered(&tree, number, revision)?;
-            if !known.is_some_and(|info| info.is_purged()) {
+            let is_purged = known.is_some_and(|info| info.is_purged());
+            if is_live || !is_purged && self.engine.view().has_any_of(number)? {
                 purged.push(number);
             }
         }
@@ -219,8 +224,10 @@ impl Transaction {
         }
         self.aim.let_go();
         let now = self.engine.now();
+        let gone = self.engine.gone_series();
         let writer = self.take(TreeId::SERIES)?;
-        let mut done = live.map_or(Ok(()), |info| writer.remove_series(&info));
+        let mut done = forget(writer, &gone);
+        done = done.and_then(|()| live.map_or(Ok(()), |info| writer.remove_series(&info)));
         for number in &purged {
             done = done.and_then(|()| writer.put_dropped_series(&SeriesInfo::purged(*number, now)));
         }
@@ -307,6 +314,11 @@ impl Transaction {
         self.wait_published(&tags)?;
         Err(taken("series", name))
     }
+}
+
+/// Has the catalogue say nothing of series of which nothing is left.
+fn forget(writer: &Writer, gone: &[TreeId]) -> Result<()> {
+    gone.iter().try_for_each(|series| writer.forget_dropped_series(*series))
 }
 
 fn taken(what: &str, name: &str) -> Error {

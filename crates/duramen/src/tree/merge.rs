@@ -21,9 +21,8 @@ use bytes::Bytes;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::error::Result;
-use crate::series::Density;
 use crate::series::merge::Blocks;
-use crate::series::rollup;
+use crate::series::{Density, deletes, rollup};
 use crate::store::LiveSegments;
 use crate::tree::cell_key::{self, CellKey, GroupCell, TreeId};
 use crate::tree::departed::Departed;
@@ -72,6 +71,8 @@ pub(crate) struct Merger {
     density: Density,
     /// What is kept of series, if anything may go.
     series: Option<rollup::Kept>,
+    /// Whether nothing that was deleted stands elsewhere.
+    has_all_deleted: bool,
 }
 
 /// The ids of the indexes of trees.
@@ -101,6 +102,7 @@ impl Merger {
             indexes: None,
             density: Density::Hot,
             series: None,
+            has_all_deleted: false,
         }
     }
 
@@ -117,6 +119,21 @@ impl Merger {
     /// Drops what is not kept of series.
     pub(crate) fn keep_series(&mut self, kept: rollup::Kept) {
         self.series = Some(kept);
+    }
+
+    /// Drops what was deleted of series before the points that are kept, as these go. All cells of
+    /// series up to the last one that comes in must do so.
+    pub(crate) fn drop_deletes(&mut self) {
+        self.has_all_deleted = true;
+    }
+
+    /// Whether a cell of what was deleted says nothing of points that are kept.
+    fn is_of_gone(&mut self, series: TreeId, cell: &Bytes) -> Result<bool> {
+        let Some(all) = self.series.as_mut().filter(|_| self.has_all_deleted) else {
+            return Ok(false);
+        };
+        let from = all.of(series)?.map_or(i64::MIN, |kept| kept.from);
+        Ok(from == i64::MAX || deletes::decode(cell)?.iter().all(|span| span.last < from))
     }
 
     /// The column of points that a cell begins; none if it is dropped.
@@ -281,6 +298,11 @@ impl Merger {
         if let Some((series, CellKey::Rolled { rollup })) = parsed
             && let Some(all) = &mut self.series
             && all.of(series)?.and_then(|kept| kept.rollup(rollup)).is_none()
+        {
+            return Ok(());
+        }
+        if let Some((series, CellKey::Deletes { .. })) = parsed
+            && self.is_of_gone(series, &cell)?
         {
             return Ok(());
         }

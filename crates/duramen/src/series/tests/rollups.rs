@@ -11,10 +11,11 @@ use proptest::prelude::*;
 use super::Reopened;
 use crate::Clock;
 use crate::io::MemoryDevice;
+use crate::series::tags;
 use crate::tree::cell_key;
 use crate::{
     Aggregate, AggregateOptions, CommitOptions, CommitSequence, Database, Micros, Options, Points,
-    Quality, Rollup, Series, SeriesDefinition, SeriesValue, ValueType, Windows,
+    Quality, Rollup, Series, SeriesDefinition, SeriesStats, SeriesValue, ValueType, Windows,
 };
 
 #[derive(Debug, Clone)]
@@ -614,4 +615,69 @@ fn sums_beyond_floats_are_what_they_come_to_however_they_are_told() {
             assert!((told(1, 1) / f64::MAX - 1.0 / 16.0).abs() < 1e-12, "{}", told(1, 1));
         }
     }
+}
+
+/// It stayed for good, and every read looked through it.
+#[test]
+fn what_was_deleted_goes_with_the_points_that_it_was_of() {
+    let (db, series, clock) = an_hour(&tiers(Some(10 * MINUTE), &[]));
+    for second in [0, 600, 1_200, 3_480] {
+        let span = Micros(second * 1_000_000)..Micros((second + 30) * 1_000_000);
+        series.delete(span, &CommitOptions::default()).unwrap();
+    }
+    compact(&db);
+    assert_eq!(series.stats().unwrap().deletes, 4);
+    clock.set(3_600);
+    compact(&db);
+    let stats = series.stats().unwrap();
+    assert_eq!((stats.deletes, stats.points, stats.deleted_points), (1, 600, 30));
+    change(&db, &tiers(None, &[]));
+    assert_eq!(series.range(..).unwrap().read().unwrap().len(), 570);
+    assert!(db.check().unwrap().is_clean());
+    let mut transaction = db.transaction();
+    transaction.purge_series("a").unwrap();
+    transaction.commit(&CommitOptions::default()).unwrap();
+    compact(&db);
+    assert_eq!(series.stats().unwrap(), SeriesStats::default());
+}
+
+/// What is kept of it was said in the catalogue for good, and read by each checkpoint and merge.
+#[test]
+fn a_series_of_which_nothing_is_left_leaves_the_catalogue() {
+    let (db, series, _) = an_hour(&tiers(None, &[Rollup::new(MINUTE)]));
+    let before = db.snapshot();
+    let purge = |name: &str| {
+        let mut transaction = db.transaction();
+        let purged = transaction.purge_series(name);
+        transaction.commit(&CommitOptions::default()).unwrap();
+        purged.map_err(|error| error.kind())
+    };
+    let dropped = || {
+        let (tags, head) = db.engine.view().series_tags(db.engine.published()).unwrap();
+        tags::dropped(&tags, head).unwrap()
+    };
+    let make_and_purge = |name: &str| {
+        let made = db.create_series(name, &SeriesDefinition::new(ValueType::F64)).unwrap();
+        assert_eq!(purge(name), Ok(1));
+        made.info().number
+    };
+    let first = series.info().number;
+    assert_eq!(purge("a"), Ok(1));
+    compact(&db);
+    // A reader may have read the manifest before, and find the checkpoint as it was.
+    let second = make_and_purge("b");
+    assert_eq!(dropped(), [first, second]);
+    db.checkpoint().unwrap();
+    let third = make_and_purge("c");
+    assert_eq!(dropped(), [second, third]);
+    assert!(before.series("a").unwrap().range(..).unwrap().read().unwrap().is_empty());
+    assert_eq!(purge("a"), Err(crate::ErrorKind::NotFound));
+    compact(&db);
+    db.create_series("d", &SeriesDefinition::new(ValueType::F64)).unwrap();
+    db.checkpoint().unwrap();
+    let mut transaction = db.transaction();
+    transaction.delete_series("d").unwrap();
+    transaction.commit(&CommitOptions::default()).unwrap();
+    assert_eq!(dropped(), []);
+    assert!(db.check().unwrap().is_clean());
 }
