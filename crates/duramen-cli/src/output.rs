@@ -89,9 +89,49 @@ impl<'a> Output<'a> {
         self.stream
     }
 
+    /// The same, where the library tells as errors of its own what standard output failed of.
+    pub(crate) fn written_by(
+        &mut self,
+        write: impl FnOnce(&mut dyn Write) -> Result<()>,
+    ) -> Result<()> {
+        let mut kept = Kept { stream: &mut *self.stream, failed: None };
+        let written = write(&mut kept);
+        match kept.failed {
+            Some(error) if written.is_err() => Err(error.into()),
+            _ => written,
+        }
+    }
+
     /// Makes sure that all of it has left the process.
     pub(crate) fn flush(&mut self) -> Result<()> {
         Ok(self.stream.flush()?)
+    }
+}
+
+/// A stream that keeps what it failed of.
+struct Kept<'s> {
+    stream: &'s mut dyn Write,
+    failed: Option<io::Error>,
+}
+
+impl Kept<'_> {
+    fn keep(&mut self, error: io::Error) -> io::Error {
+        let kind = error.kind();
+        // What was interrupted is tried again.
+        if kind != io::ErrorKind::Interrupted {
+            self.failed = Some(error);
+        }
+        kind.into()
+    }
+}
+
+impl Write for Kept<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.stream.write(bytes).map_err(|error| self.keep(error))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush().map_err(|error| self.keep(error))
     }
 }
 

@@ -356,18 +356,29 @@ impl Checked {
 /// The error of a result that its type has no room for.
 fn beyond(what: &str, why: &str, kind: &DataType) -> DataFusionError {
     let wider = match kind {
-        DataType::Decimal128(_, scale) => format!("DECIMAL({}, {scale})", sum::SUMMED_DIGITS_MAX),
-        _ => format!("DECIMAL({DECIMAL128_MAX_PRECISION}, 0)"),
+        DataType::Decimal128(_, scale) => {
+            format!("DOUBLE or DECIMAL({}, {scale})", sum::SUMMED_DIGITS_MAX)
+        }
+        DataType::Int64 | DataType::UInt64 => {
+            format!("DOUBLE or DECIMAL({DECIMAL128_MAX_PRECISION}, 0)")
+        }
+        _ => format!("BIGINT, DOUBLE or DECIMAL({DECIMAL128_MAX_PRECISION}, 0)"),
     };
     let kind = match kind {
-        DataType::UInt64 => "BIGINT UNSIGNED".to_owned(),
+        DataType::Int8 => "TINYINT".to_owned(),
+        DataType::Int16 => "SMALLINT".to_owned(),
+        DataType::Int32 => "INTEGER".to_owned(),
         DataType::Int64 => "BIGINT".to_owned(),
+        DataType::UInt8 => "TINYINT UNSIGNED".to_owned(),
+        DataType::UInt16 => "SMALLINT UNSIGNED".to_owned(),
+        DataType::UInt32 => "INTEGER UNSIGNED".to_owned(),
+        DataType::UInt64 => "BIGINT UNSIGNED".to_owned(),
         DataType::Decimal128(precision, scale) => format!("DECIMAL({precision}, {scale})"),
         kind => kind.to_string().to_uppercase(),
     };
     let message = format!(
         "the query cannot be answered: {what} is beyond {kind} ({why}): cast what it is made of to \
-         a type that is wider, DOUBLE or {wider}"
+         a type that is wider, {wider}"
     );
     external(Error::new(ErrorKind::Invalid, message))
 }

@@ -5,8 +5,10 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
+use datafusion::arrow::datatypes::Schema;
 use datafusion::catalog::{CatalogProvider, SchemaProvider, TableProvider};
 use datafusion::common::Result;
+use datafusion::datasource::empty::EmptyTable;
 use datafusion::logical_expr::TableType;
 use duramen::{
     CollectionSnapshot, Columns, CommitSequence, Database, DatabaseSnapshot, Document, Error,
@@ -49,8 +51,8 @@ pub(crate) struct Tables {
     known: Arc<KnownTables>,
     pub(crate) places: Places,
     pub(crate) allowance: Allowance,
-    /// A table of the statement's own, such as the keys of the records that it changed.
-    own: Option<(&'static str, Arc<dyn TableProvider>)>,
+    /// Tables of the statement's own, such as the keys of the records that it changed.
+    own: Vec<(String, Arc<dyn TableProvider>)>,
     /// The columns that the query may need.
     wanted: Wanted,
     /// The views that are being made tables of, each within the one before.
@@ -144,7 +146,7 @@ impl Tables {
             operators: places.operators,
             allowance: places.allowance.of_part(),
             places,
-            own: None,
+            own: Vec::new(),
             views: Vec::new(),
             is_listing: false,
         }
@@ -166,12 +168,13 @@ impl Tables {
     }
 
     /// The same tables and one of the statement's own.
-    pub(crate) fn with_own(self, name: &'static str, table: Arc<dyn TableProvider>) -> Self {
-        Self { own: Some((name, table)), ..self }
+    pub(crate) fn with_own(mut self, name: &str, table: Arc<dyn TableProvider>) -> Self {
+        self.own.push((name.to_owned(), table));
+        self
     }
 
     fn own(&self, name: &str) -> Option<&Arc<dyn TableProvider>> {
-        self.own.as_ref().filter(|(own, _)| *own == name).map(|(_, table)| table)
+        self.own.iter().find(|(own, _)| own == name).map(|(_, table)| table)
     }
 
     /// The same tables for the query of a view.
@@ -205,6 +208,11 @@ impl Tables {
             return Err(Error::new(ErrorKind::Invalid, message));
         }
         Ok(self)
+    }
+
+    /// Whether an error is of what a table is defined by, while all tables are listed.
+    fn is_wrong(&self, error: &Error) -> bool {
+        self.is_listing && error.kind() == ErrorKind::Invalid
     }
 
     /// The query of a view; none for other tables.
@@ -406,6 +414,11 @@ impl Tables {
     }
 }
 
+/// A table of which no more than its name is known.
+fn without_columns() -> Arc<dyn TableProvider> {
+    Arc::new(EmptyTable::new(Arc::new(Schema::empty())))
+}
+
 impl CatalogProvider for Catalog {
     fn schema_names(&self) -> Vec<String> {
         let mut names = vec![COLLECTIONS.to_owned()];
@@ -436,7 +449,12 @@ impl SchemaProvider for Collections {
         if let Some(table) = self.0.own(name) {
             return Ok(Some(Arc::clone(table)));
         }
-        if let Some(query) = self.0.view(name).map_err(external)? {
+        let query = match self.0.view(name) {
+            // A record that is no view hides no other table.
+            Err(error) if self.0.is_wrong(&error) => return Ok(Some(without_columns())),
+            query => query.map_err(external)?,
+        };
+        if let Some(query) = query {
             let table = view::table(&self.0, (name, query.clone())).await;
             // What a view reads may be gone since, which hides no other table.
             return match table {
@@ -448,11 +466,18 @@ impl SchemaProvider for Collections {
         if !self.table_exist(name) && (function::is_known(name) || function::is_of_others(name)) {
             return Ok(None);
         }
-        Ok(Some(self.0.collection(name).map_err(external)?))
+        match self.0.collection(name) {
+            // Nor does a record that declares no columns.
+            Err(error) if self.0.is_wrong(&error) => Ok(Some(without_columns())),
+            table => Ok(Some(table.map_err(external)?)),
+        }
     }
 
     async fn table_type(&self, name: &str) -> Result<Option<TableType>> {
-        let is_view = self.0.view(name).map_err(external)?.is_some();
+        let is_view = match self.0.view(name) {
+            Err(error) if self.0.is_wrong(&error) => true,
+            query => query.map_err(external)?.is_some(),
+        };
         Ok(Some(if is_view { TableType::View } else { TableType::Base }))
     }
 

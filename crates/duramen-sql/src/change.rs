@@ -11,12 +11,14 @@ use datafusion::arrow::array::{
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::catalog::TableProvider;
 use datafusion::datasource::MemTable;
-use datafusion::sql::sqlparser::ast::{Ident, ObjectName, SelectItem, Statement, TableFactor};
+use datafusion::sql::sqlparser::ast::{
+    Ident, ObjectName, SelectItem, Statement, TableFactor, With,
+};
 use duramen::{
     Collection, CommitOptions, Error, ErrorKind, Key, KeyKind, Result, Revision, Transaction,
 };
 
-use crate::answer::{self, Answer};
+use crate::answer::Answer;
 use crate::catalog::{COLLECTIONS, Tables};
 use crate::column_type::{ColumnType, TableColumn};
 use crate::declared::Definition;
@@ -26,12 +28,14 @@ use crate::session::Session;
 use crate::statement::Places;
 use crate::system_time::TableName;
 use crate::table::Table;
+use returning::Returning;
 
 pub(crate) mod creation;
 mod definition;
 mod delete;
 mod insert;
 mod proposed;
+mod returning;
 mod update;
 
 /// The column of records' keys.
@@ -42,9 +46,6 @@ pub(crate) const OF_ENGINE: [&str; 3] = ["_version", "_revision", "_timestamp"];
 
 /// What the names of tables and columns begin with that are a statement's own.
 pub(crate) const OWN: char = '\u{1f}';
-
-/// Where the keys of changed records are found by the query for `RETURNING`.
-const CHANGED_KEYS: &str = "\u{1f}changed";
 
 /// How often a statement is begun again that another commit came before.
 const ATTEMPTS_MAX: u32 = 8;
@@ -85,9 +86,13 @@ struct RowsOf<'s> {
     table: &'s ObjectName,
     alias: Option<&'s Ident>,
     returning: Option<&'s [SelectItem]>,
+    /// What stands before the statement.
+    with: Option<&'s With>,
     /// Finds the collection that the table is.
-    find: fn(&Session, &ObjectName, &Places) -> Result<Target>,
+    find: Find,
 }
+
+type Find = fn(&Session, &ObjectName, &Places) -> Result<Target>;
 
 /// What a statement did.
 struct Changed {
@@ -129,7 +134,8 @@ impl Session {
                 let returning = insert.returning.as_deref();
                 let table = insert::table(insert)?;
                 let alias = insert::alias(insert);
-                let rows = RowsOf { table, alias, returning, find: Self::target_to_fill };
+                let (with, find) = (insert::with(insert), Self::target_to_fill as Find);
+                let rows = RowsOf { table, alias, returning, with, find };
                 self.change_rows(&rows, places, &|target, transaction| {
                     insert::run(self, (insert, places), target, transaction)
                 })
@@ -137,7 +143,7 @@ impl Session {
             Statement::Update(update) => {
                 let returning = update.returning.as_deref();
                 let (table, alias) = factor(&update.table.relation)?;
-                let rows = RowsOf { table, alias, returning, find: Self::target };
+                let rows = RowsOf { table, alias, returning, with: None, find: Self::target };
                 self.change_rows(&rows, places, &|target, transaction| {
                     update::run(self, (update, places), target, transaction)
                 })
@@ -145,7 +151,7 @@ impl Session {
             Statement::Delete(delete) => {
                 let returning = delete.returning.as_deref();
                 let (table, alias) = delete::table(delete)?;
-                let rows = RowsOf { table, alias, returning, find: Self::target };
+                let rows = RowsOf { table, alias, returning, with: None, find: Self::target };
                 self.change_rows(&rows, places, &|target, transaction| {
                     delete::run(self, (delete, places), target, transaction)
                 })
@@ -179,31 +185,17 @@ impl Session {
                 begun => begun?,
             }
             let changed = run(&target, &mut transaction)?;
+            let of = (&target, &changed);
+            let returning = rows
+                .returning
+                .map(|items| Returning::plan((self, places), (rows, items), of, &mut transaction));
+            let returning = returning.transpose()?;
             let committed = transaction.commit(&CommitOptions::default())?;
             let revision = committed.revisions.first().map(|(_, revision)| *revision);
-            let Some(returning) = rows.returning else {
-                return Self::counted(changed.keys.len(), revision);
+            return match returning {
+                Some(returning) => returning.answer(revision),
+                None => Self::counted(changed.keys.len(), revision),
             };
-            let after = revision.unwrap_or(target.revision);
-            let at = if changed.told_at == Told::After { after } else { target.revision };
-            let alias = rows.alias.map_or_else(|| quoted(name), ToString::to_string);
-            // A collection without revisions has no rows to tell of, at any time.
-            let name = match at {
-                Revision(0) => quoted(name),
-                at => quoted(&TableName::at(name, at)),
-            };
-            let sql = format!(
-                "SELECT {} FROM {} AS {alias} WHERE {alias}.{KEY} IN (SELECT {KEY} FROM {})",
-                list(returning),
-                name,
-                quoted(CHANGED_KEYS)
-            );
-            let keys = key_table(target.collection.key_kind(), &changed.keys)?;
-            let tables = self.tables(places).with_own(CHANGED_KEYS, keys);
-            let told = self.read_with(&sql, places, tables);
-            let mut told = told.map_err(|error| answer::saved(revision, error))?;
-            told.saved = revision;
-            return Ok(told);
         }
     }
 
@@ -355,7 +347,12 @@ impl Target {
 pub(crate) fn key_of(keys: KeyKind, cells: &Cells<'_>, row: usize, number: u64) -> Result<Key> {
     let text =
         cells.text(row)?.ok_or_else(|| wrong(number, KEY, "it is NULL: each record has a key"))?;
-    keys.parse(&text).map_err(|error| wrong(number, KEY, error.message()))
+    parsed_key(keys, &text, number)
+}
+
+/// The key that a text is.
+pub(crate) fn parsed_key(keys: KeyKind, text: &str, number: u64) -> Result<Key> {
+    keys.parse(text).map_err(|error| wrong(number, KEY, error.message()))
 }
 
 /// The member of a record that a column stands for.
@@ -418,8 +415,12 @@ pub(crate) fn collection_name(name: &ObjectName) -> Result<String> {
     }
 }
 
-fn list(items: &[SelectItem]) -> String {
-    items.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+/// A query behind the `WITH` of its statement, if that has one.
+fn behind(with: Option<&With>, query: String) -> String {
+    match with {
+        Some(with) => format!("{with} {query}"),
+        None => query,
+    }
 }
 
 pub(crate) fn quoted(name: &str) -> String {

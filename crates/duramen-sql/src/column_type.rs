@@ -95,13 +95,22 @@ impl TableColumns {
         rows: &Columns,
         declared: impl Iterator<Item = &'d Arc<DeclaredColumn>>,
     ) -> Self {
+        Self::of(root, (rows.key_kind(), rows.are_versions()), declared)
+    }
+
+    /// The same of rows that are records if they have keys, and may be versions.
+    pub(crate) fn of<'d>(
+        root: &ColumnField,
+        (keys, are_versions): (Option<KeyKind>, bool),
+        declared: impl Iterator<Item = &'d Arc<DeclaredColumn>>,
+    ) -> Self {
         let mut columns = Vec::new();
-        if let Some(keys) = rows.key_kind() {
+        if let Some(keys) = keys {
             let known = [TableColumn::Version, TableColumn::Revision, TableColumn::Timestamp];
             columns.push(TableColumn::Key(keys));
             columns.extend(known);
         }
-        if rows.are_versions() {
+        if are_versions {
             columns.extend([TableColumn::ValidFrom, TableColumn::ValidTo]);
             columns.extend([TableColumn::ValidFromTime, TableColumn::ValidToTime]);
         }

@@ -19,6 +19,7 @@ use serde_json::value::RawValue;
 use crate::change::{KEY, check_filled, member, unsupported, wrong_column};
 use crate::column_type::{is_json, json_text};
 use crate::dialect::Sql;
+use crate::failure::shown;
 use crate::record_file::Members;
 use crate::record_json::{Kind, kind, string};
 
@@ -198,7 +199,8 @@ impl DeclaredColumn {
 
     /// Why a value does not fit.
     fn refused(&self, value: impl std::fmt::Display) -> String {
-        format!("{value} does not fit: the column is declared {}", self.sql)
+        let value = value.to_string();
+        format!("{} does not fit: the column is declared {}", shown(&value), self.sql)
     }
 }
 

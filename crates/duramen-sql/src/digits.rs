@@ -1,46 +1,305 @@
 //! Numbers of a statement that have more digits than floats.
 //!
-//! The planner takes a number that is no integer of 64 bits for a float. Those that an `INSERT` or
-//! an `UPDATE` saves as they stand are texts for it instead, which become the numbers that they
-//! are, with all of their digits. Elsewhere they stay floats: beside a column of floats a decimal
-//! would be compared and united as one of 15 places.
+//! The planner takes a number that is no integer of 64 bits for a float. Those that an `INSERT` has
+//! as they stand are saved as they stand, whatever the planner makes of them: which row and column
+//! they are for is known from the text. Those that an `UPDATE` sets are texts for the planner,
+//! which become the numbers that they are. Elsewhere they stay floats: beside a column of floats a
+//! decimal would be compared and united as one of 15 places.
 
-use std::borrow::Cow;
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::ops::ControlFlow;
 
+use datafusion::arrow::datatypes::Schema;
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Parens, Query, SetExpr, UnaryOperator, Value, ValueWithSpan,
+    Expr, Query, Select, SelectItem, SetExpr, TableFactor, TableWithJoins, UnaryOperator, Value,
+    ValueWithSpan, visit_expressions,
 };
+use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan};
+use duramen::{Error, ErrorKind, Result};
 use serde::de::IgnoredAny;
 
-/// The values of an `INSERT` with the numbers of some columns as texts, and which columns these
-/// are: those that have nothing but numbers, and would lose digits of one.
-pub(crate) fn in_texts(source: &Query) -> (Cow<'_, Query>, Vec<usize>) {
-    let SetExpr::Values(values) = source.body.as_ref() else {
-        return (Cow::Borrowed(source), Vec::new());
-    };
-    let width = values.rows.first().map_or(0, |row| row.len());
-    let lossy = |column: &usize| loses_digits(&values.rows, *column);
-    let columns: Vec<usize> = (0..width).filter(lossy).collect();
-    if columns.is_empty() {
-        return (Cow::Borrowed(source), columns);
+use crate::failure::shown;
+
+mod origin;
+
+/// The numbers that a query has as they stand where floats would lose digits of them.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Given {
+    /// Those of `VALUES`, by column and row, both counted from 0.
+    of_rows: HashMap<(usize, u64), String>,
+    /// Those of a `SELECT`, which all rows have, and what their columns are called.
+    of_columns: Vec<(Position, Number, Option<String>)>,
+    /// Integers that lose digits if other rows make their column one of floats.
+    doubtful: Vec<(Position, Number)>,
+    /// Numbers in subqueries and behind `WITH`, which lose digits where they are a column.
+    inside: Vec<Number>,
+}
+
+/// Where a column is among those of a query, of which a `*` in it may be any number.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Position {
+    FromFirst(usize),
+    FromLast(usize),
+}
+
+/// A number as JSON writes it, and where it is.
+#[derive(Debug, Clone, PartialEq)]
+struct Number {
+    json: String,
+    at: Location,
+}
+
+impl Given {
+    /// Those of a query whose rows are saved; `Invalid` for one that cannot be told from the
+    /// values of its column in other rows.
+    pub(crate) fn of(source: &Query) -> Result<Self> {
+        let mut given = Self { inside: inside(source), ..Self::default() };
+        let is_in_order =
+            source.order_by.is_none() && source.limit_clause.is_none() && source.fetch.is_none();
+        match source.body.as_ref() {
+            SetExpr::Values(values) => {
+                let width = values.rows.first().map_or(0, |row| row.len());
+                for column in 0..width {
+                    let values = values.rows.iter().filter_map(|row| row.get(column));
+                    given.add_values(column, &values.collect::<Vec<_>>(), is_in_order)?;
+                }
+            }
+            SetExpr::Select(select) => {
+                for (position, number, name) in numbers(select) {
+                    if number.is_lossy() {
+                        let position = position.ok_or_else(|| number.refused())?;
+                        given.of_columns.push((position, number, name));
+                    }
+                }
+            }
+            SetExpr::Query(inner) if is_in_order => {
+                return Ok(Self { inside: given.inside, ..Self::of(inner)? });
+            }
+            body => given.add_united(body)?,
+        }
+        Ok(given)
     }
-    let mut source = source.clone();
-    if let SetExpr::Values(values) = source.body.as_mut() {
-        for row in &mut values.rows {
-            for &column in &columns {
-                if let Some(value) = row.get_mut(column)
-                    && let Some(number) = number(value)
-                {
-                    *value = text(number);
+
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.of_rows.is_empty() && self.of_columns.is_empty()
+    }
+
+    /// Refuses integers that became floats, and numbers whose column another one came before, as
+    /// those of a struct do that is unnested.
+    pub(crate) fn check(&self, schema: &Schema) -> Result<()> {
+        let width = schema.fields().len();
+        let field = |position: &Position| schema.fields().get(position.of(width)?);
+        let doubtful = self.doubtful.iter().filter(|(position, _)| {
+            field(position).is_none_or(|field| field.data_type().is_floating())
+        });
+        let is_found = |position: &Position, name: Option<&str>| {
+            field(position).is_some_and(|field| match name {
+                Some(name) => field.name() == name,
+                None => field.name().contains("Float64("),
+            })
+        };
+        let lost = self.of_columns.iter().filter(|(at, _, name)| !is_found(at, name.as_deref()));
+        let numbers = doubtful.map(|(_, number)| number).chain(lost.map(|(_, number, _)| number));
+        numbers.take(1).try_for_each(|number| Err(number.refused()))
+    }
+
+    /// Whether the plan of the query has to tell of its columns.
+    pub(crate) fn has_inside(&self) -> bool {
+        !self.inside.is_empty()
+    }
+
+    /// Refuses numbers that came from inside of the query into a column.
+    pub(crate) fn check_plan(&self, plan: &LogicalPlan) -> Result<()> {
+        let width = plan.schema().fields().len();
+        let is_given = |column: &usize| {
+            self.of_columns.iter().any(|(at, ..)| at.of(width) == Some(*column))
+                || self.of_rows.keys().any(|(of, _)| of == column)
+        };
+        for column in (0..width).filter(|column| !is_given(column)) {
+            for float in origin::floats(plan, column) {
+                let is_float = |number: &&Number| {
+                    let of = number.json.parse::<f64>().map(f64::abs);
+                    of.is_ok_and(|of| of.to_bits() == float.abs().to_bits())
+                };
+                if let Some(number) = self.inside.iter().find(is_float) {
+                    return Err(number.refused());
                 }
             }
         }
+        Ok(())
     }
-    (Cow::Owned(source), columns)
+
+    /// The number for a column, of so many, and a row.
+    pub(crate) fn number(&self, (column, width): (usize, usize), row: u64) -> Option<&str> {
+        let of_columns = self.of_columns.iter();
+        let mut of_columns = of_columns.filter(|(at, ..)| at.of(width) == Some(column));
+        let found = of_columns.next().map(|(_, number, _)| &number.json);
+        found.or_else(|| self.of_rows.get(&(column, row))).map(String::as_str)
+    }
+
+    /// Adds the numbers of a column of `VALUES`, if one of them would lose digits.
+    fn add_values(&mut self, column: usize, values: &[&Expr], is_in_order: bool) -> Result<()> {
+        let numbers: Vec<Option<Number>> = values.iter().map(|value| Number::of(value)).collect();
+        let has_others = values.iter().zip(&numbers).any(|(value, number)| match number {
+            Some(number) => !is_integer(&number.json),
+            None => !is_null(value),
+        });
+        let rounded = numbers.iter().flatten().find(|number| number.is_rounded());
+        match rounded.filter(|_| has_others) {
+            Some(rounded) if !is_in_order => Err(rounded.refused()),
+            Some(_) => {
+                let numbers = (0..).zip(numbers).filter_map(|(row, number)| Some((row, number?)));
+                self.of_rows.extend(numbers.map(|(row, number)| ((column, row), number.json)));
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Looks through queries that are united, whose rows come in any order.
+    fn add_united(&mut self, body: &SetExpr) -> Result<()> {
+        let found: Vec<(Option<Position>, Number)> = match body {
+            SetExpr::SetOperation { left, right, .. } => {
+                self.add_united(left)?;
+                return self.add_united(right);
+            }
+            SetExpr::Query(inner) => return self.add_united(&inner.body),
+            SetExpr::Select(select) => {
+                numbers(select).map(|(position, number, _)| (position, number)).collect()
+            }
+            SetExpr::Values(values) => {
+                let values = values.rows.iter().flat_map(|row| row.iter().enumerate());
+                let number =
+                    |(at, value)| Some((Some(Position::FromFirst(at)), Number::of(value)?));
+                values.filter_map(number).collect()
+            }
+            _ => return Ok(()),
+        };
+        for (position, number) in found.into_iter().filter(|(_, number)| number.is_rounded()) {
+            match position {
+                Some(position) if is_integer(&number.json) => {
+                    self.doubtful.push((position, number));
+                }
+                _ => return Err(number.refused()),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Position {
+    /// The index among so many columns.
+    fn of(self, width: usize) -> Option<usize> {
+        match self {
+            Self::FromFirst(index) => Some(index),
+            Self::FromLast(index) => width.checked_sub(index + 1),
+        }
+    }
+}
+
+/// The numbers that lose digits in a query that has others in it.
+fn inside(source: &Query) -> Vec<Number> {
+    let is_flat = |select: &Select| {
+        let is_named = |table: &TableFactor| matches!(table, TableFactor::Table { .. });
+        let joined = |from: &TableWithJoins| from.joins.iter().all(|join| is_named(&join.relation));
+        select.from.iter().all(|from| is_named(&from.relation) && joined(from))
+    };
+    let is_flat = source.with.is_none()
+        && match source.body.as_ref() {
+            SetExpr::Values(_) => true,
+            SetExpr::Select(select) => is_flat(select),
+            _ => false,
+        };
+    let mut numbers = Vec::new();
+    if is_flat {
+        return numbers;
+    }
+    let ControlFlow::<Infallible>::Continue(()) = visit_expressions(source, |expr| {
+        numbers.extend(Number::of(expr).filter(Number::is_lossy));
+        ControlFlow::Continue(())
+    });
+    numbers
+}
+
+/// The columns of a `SELECT` that are numbers as they stand, and what they are called. Where one is
+/// between two `*` is not known.
+fn numbers(
+    select: &Select,
+) -> impl Iterator<Item = (Option<Position>, Number, Option<String>)> + '_ {
+    let items = &select.projection;
+    let is_one = |item: &SelectItem| {
+        matches!(item, SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. })
+    };
+    let before = items.iter().take_while(|item| is_one(item)).count();
+    let behind = items.iter().rev().take_while(|item| is_one(item)).count();
+    items.iter().enumerate().filter_map(move |(index, item)| {
+        let (expr, name) = match item {
+            SelectItem::UnnamedExpr(expr) => (expr, None),
+            SelectItem::ExprWithAlias { expr, alias } => (expr, Some(alias.value.clone())),
+            _ => return None,
+        };
+        let from_last = items.len() - 1 - index;
+        let position = match index {
+            index if index < before => Some(Position::FromFirst(index)),
+            _ if from_last < behind => Some(Position::FromLast(from_last)),
+            _ => None,
+        };
+        Some((position, Number::of(expr)?, name))
+    })
+}
+
+impl Number {
+    /// The number that an expression is.
+    fn of(expr: &Expr) -> Option<Self> {
+        Some(Self { json: number(expr)?, at: place(expr)? })
+    }
+
+    fn is_rounded(&self) -> bool {
+        is_rounded(&self.json)
+    }
+
+    /// Whether the planner takes it for a float that has other digits.
+    fn is_lossy(&self) -> bool {
+        !is_integer(&self.json) && self.is_rounded()
+    }
+
+    /// Why it is not saved.
+    fn refused(&self) -> Error {
+        let (number, at) = (shown(&self.json), self.at);
+        let message = format!(
+            "the number {number} (line {}, column {}) would be saved without all of its digits \
+             here: insert it by VALUES and nothing else, or as CAST('{number}' AS DECIMAL(38, 10)) \
+             with as many digits as it has",
+            at.line, at.column
+        );
+        Error::new(ErrorKind::Invalid, message)
+    }
+}
+
+/// Refuses numbers that are beyond floats, which would be infinite.
+pub(crate) fn check(tokens: &[TokenWithSpan]) -> Result<()> {
+    for token in tokens {
+        if let Token::Number(number, _) = &token.token
+            && number.parse::<f64>().is_ok_and(f64::is_infinite)
+        {
+            let (number, at) = (shown(number), token.span.start);
+            let message = format!(
+                "the number {number} (line {}, column {}) is beyond DOUBLE, which reaches to \
+                 about 1.8e308",
+                at.line, at.column
+            );
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
+    }
+    Ok(())
 }
 
 /// A value of an `UPDATE` as a text, if it is a number that would lose digits.
 pub(crate) fn in_text(value: &Expr) -> Option<Expr> {
+    let text = |number| Expr::value(Value::SingleQuotedString(number));
     number(value).filter(|number| !is_integer(number) && is_rounded(number)).map(text)
 }
 
@@ -50,20 +309,17 @@ pub(crate) fn is_number(text: &str) -> bool {
         && serde_json::from_str::<IgnoredAny>(text).is_ok()
 }
 
-fn loses_digits(rows: &[Parens<Vec<Expr>>], column: usize) -> bool {
-    let (mut are_integers, mut is_lossy) = (true, false);
-    for row in rows {
-        match row.get(column) {
-            Some(Expr::Value(ValueWithSpan { value: Value::Null, .. })) => {}
-            Some(value) => {
-                let Some(number) = number(value) else { return false };
-                are_integers = are_integers && is_integer(&number);
-                is_lossy = is_lossy || is_rounded(&number);
-            }
-            None => return false,
-        }
+fn is_null(expr: &Expr) -> bool {
+    matches!(expr, Expr::Value(ValueWithSpan { value: Value::Null, .. }))
+}
+
+/// Where the number in an expression that is one stands.
+fn place(expr: &Expr) -> Option<Location> {
+    match expr {
+        Expr::Nested(inner) | Expr::UnaryOp { expr: inner, .. } => place(inner),
+        Expr::Value(value) => Some(value.span.start),
+        _ => None,
     }
-    is_lossy && !are_integers
 }
 
 /// The number that an expression is, as JSON writes it.
@@ -87,10 +343,6 @@ fn number(expr: &Expr) -> Option<String> {
         }
         _ => None,
     }
-}
-
-fn text(number: String) -> Expr {
-    Expr::value(Value::SingleQuotedString(number))
 }
 
 /// Whether the planner takes a number for an integer.
@@ -119,37 +371,86 @@ mod tests {
     use super::*;
     use crate::dialect::Sql;
 
-    fn texts(values: &str) -> String {
-        let sql = format!("VALUES {values}");
-        let mut parsed = Parser::parse_sql(&Sql::of(&sql), &sql).unwrap();
+    fn given(sql: &str) -> Result<Given> {
+        let mut parsed = Parser::parse_sql(&Sql::of(sql), sql).unwrap();
         let Some(Statement::Query(query)) = parsed.pop() else { panic!("{sql}") };
-        in_texts(&query).0.to_string().split_off("VALUES ".len())
+        Given::of(&query)
+    }
+
+    /// The numbers by row and column, of as many as three of each.
+    fn numbers(sql: &str) -> Vec<String> {
+        let given = given(sql).unwrap();
+        let places = (0..3).flat_map(|row| (0..3).map(move |column| (row, column)));
+        let number = |(row, column)| {
+            given.number((column, 3), row).map(|number| format!("{row} {column} {number}"))
+        };
+        places.filter_map(number).collect()
     }
 
     #[test]
-    fn numbers_that_would_lose_digits_are_texts() {
-        for (values, expected) in [
-            ("(1.50, 12345678901234567.89)", "(1.50, '12345678901234567.89')"),
-            ("(-(00.12345678901234567890), 2)", "('-0.12345678901234567890', 2)"),
-            ("(18446744073709551616), (NULL), (1)", "('18446744073709551616'), (NULL), ('1')"),
-            ("(9007199254740993), (0.5)", "('9007199254740993'), ('0.5')"),
-            ("(- -1.234567890123456789e+5)", "('1.234567890123456789e+5')"),
-            ("(.1234567890123456789), (5.)", "('0.1234567890123456789'), ('5')"),
+    fn numbers_that_would_lose_digits_are_given() {
+        for (sql, expected) in [
+            ("VALUES (1.50, 12345678901234567.89)", vec!["0 1 12345678901234567.89"]),
+            ("VALUES (-(00.12345678901234567890), 2)", vec!["0 0 -0.12345678901234567890"]),
+            (
+                "VALUES (18446744073709551616), (NULL), (1)",
+                vec!["0 0 18446744073709551616", "2 0 1"],
+            ),
+            ("VALUES (9007199254740993), (0.5)", vec!["0 0 9007199254740993", "1 0 0.5"]),
+            ("VALUES (- -1.234567890123456789e+5)", vec!["0 0 1.234567890123456789e+5"]),
+            ("VALUES (.1234567890123456789), (5.)", vec!["0 0 0.1234567890123456789", "1 0 5"]),
+            // Beside what is computed, too.
+            ("VALUES (12345678901234567.89), (1 + 1)", vec!["0 0 12345678901234567.89"]),
+            ("VALUES (9007199254740993), (0.5 + 1)", vec!["0 0 9007199254740993"]),
+            ("VALUES ('a'), (12345678901234567.89)", vec!["1 0 12345678901234567.89"]),
+            ("(VALUES (1e-400))", vec!["0 0 1e-400"]),
+            (
+                "SELECT a, 12345678901234567.89, b FROM t",
+                vec![
+                    "0 1 12345678901234567.89",
+                    "1 1 12345678901234567.89",
+                    "2 1 12345678901234567.89",
+                ],
+            ),
+            (
+                "SELECT *, 0.12345678901234567890 AS x FROM t ORDER BY 1 LIMIT 1",
+                vec![
+                    "0 2 0.12345678901234567890",
+                    "1 2 0.12345678901234567890",
+                    "2 2 0.12345678901234567890",
+                ],
+            ),
         ] {
-            assert_eq!(texts(values), expected);
+            assert_eq!(numbers(sql), expected, "{sql}");
         }
     }
 
     #[test]
     fn other_values_are_as_they_were() {
-        for values in [
-            "(0.1, 1.10, 100000000000000000000000, 1e23, 123456789.123456)",
-            "(9007199254740993), (1), (-9223372036854775808)",
-            "(12345678901234567.89), (1 + 1)",
-            "(12345678901234567.89), ('a')",
-            "(1e999)",
+        for sql in [
+            "VALUES (0.1, 1.10, 100000000000000000000000, 1e23, 123456789.123456)",
+            "VALUES (9007199254740993), (1), (-9223372036854775808)",
+            "VALUES (9007199254740993), (NULL)",
+            "SELECT 9007199254740993, 0.5, 12345678901234567.89 + 1",
+            "SELECT 0.5 UNION ALL SELECT 12345678901234567.89 + a FROM t",
         ] {
-            assert_eq!(texts(values), values);
+            assert!(given(sql).unwrap().is_empty(), "{sql}");
+        }
+    }
+
+    #[test]
+    fn numbers_whose_rows_are_not_known_are_refused() {
+        for sql in [
+            "VALUES (12345678901234567.89), (1) ORDER BY 1",
+            "VALUES (12345678901234567.89), (1) LIMIT 1",
+            "(VALUES (12345678901234567.89), (1)) LIMIT 1",
+            "SELECT 12345678901234567.89 UNION ALL SELECT 0.5",
+            "SELECT 1 UNION ALL (SELECT 2 UNION SELECT 12345678901234567.89)",
+            "VALUES (1) UNION ALL VALUES (12345678901234567.89)",
+            "SELECT a.*, 12345678901234567.89, b.* FROM a, b",
+        ] {
+            let error = given(sql).unwrap_err().to_string();
+            assert!(error.contains("the number 12345678901234567.89 (line 1, column "), "{error}");
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What errors of queries mean to the caller.
 
+use std::borrow::Cow;
 use std::io;
 
 use datafusion::arrow::error::ArrowError;
@@ -14,8 +15,47 @@ use crate::statement::Places;
 /// What the planner says of a regular expression that is none.
 const PATTERN: &str = "Invalid regex";
 
+/// What is said of a number that its type has no room for.
+const BEYOND: [&str; 7] = [
+    "Overflow happened on",
+    "Overflowing on",
+    "overflow in avg",
+    "overflow on abs",
+    "Overflow in AvgAccumulator",
+    "to store in a Decimal",
+    "Can't cast value",
+];
+
 /// What the planner says of a subquery in `VALUES`.
 const IN_VALUES: &str = "ScalarSubqueryExpr evaluated before";
+
+/// Characters of a value that an error shows.
+const SHOWN_CHARACTERS: usize = 60;
+
+/// Characters of a message of the planner from which on it is cut, as a value in it may be of any
+/// length, and those of its begin and end that are left.
+const CHARACTERS_MAX: usize = 1_000;
+const FIRST_CHARACTERS: usize = 700;
+const LAST_CHARACTERS: usize = 200;
+
+/// A value as an error shows it.
+pub(crate) fn shown(value: &str) -> Cow<'_, str> {
+    match value.char_indices().nth(SHOWN_CHARACTERS) {
+        Some((end, _)) => Cow::Owned(format!("{}...", &value[..end])),
+        None => Cow::Borrowed(value),
+    }
+}
+
+/// A message without its middle, if it is long.
+pub(crate) fn cut(message: String) -> String {
+    let characters = message.chars().count();
+    if characters <= CHARACTERS_MAX {
+        return message;
+    }
+    let first = message.chars().take(FIRST_CHARACTERS);
+    let last = message.chars().skip(characters - LAST_CHARACTERS);
+    first.chain(" ... ".chars()).chain(last).collect()
+}
 
 /// An error of the engine on its way through a query.
 pub(crate) fn external(error: Error) -> DataFusionError {
@@ -52,12 +92,12 @@ pub(crate) fn query(error: DataFusionError, places: &Places) -> Error {
         },
         DataFusionError::Shared(shared) => match of_engine(&shared) {
             Some(error) => Error::new(error.kind(), error.message()),
-            None => Error::new(kind(&shared), text(&shared, places)),
+            None => Error::new(kind(&shared), cut(text(&shared, places))),
         },
         DataFusionError::ArrowError(inner, _) => of_arrow(*inner, places),
         DataFusionError::IoError(error) => file("a query cannot use its files", error),
         DataFusionError::SchemaError(schema, _) => of_schema(&schema, places),
-        error => Error::new(kind(&error), text(&error, places)).with_source(error),
+        error => Error::new(kind(&error), cut(text(&error, places))).with_source(error),
     }
 }
 
@@ -72,7 +112,7 @@ fn of_pattern(error: DataFusionError) -> Error {
     let text = error.to_string();
     // What stands before it shows the expression that was made of the pattern.
     let why = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
-    let message = format!("a pattern of the query is no regular expression: {why}");
+    let message = cut(format!("a pattern of the query is no regular expression: {why}"));
     Error::new(ErrorKind::Invalid, message).with_source(error)
 }
 
@@ -91,8 +131,12 @@ fn of_arrow(error: ArrowError, places: &Places) -> Error {
             Err(source) => query(DataFusionError::External(source), places),
         },
         ArrowError::IoError(what, error) => file(&what, error),
-        error => Error::new(ErrorKind::Invalid, format!("the query cannot be answered: {error}"))
-            .with_source(error),
+        error => {
+            let why = error.to_string();
+            let message = beyond(&why);
+            let message = message.unwrap_or_else(|| format!("the query cannot be answered: {why}"));
+            Error::new(ErrorKind::Invalid, cut(message)).with_source(error)
+        }
     }
 }
 
@@ -172,8 +216,23 @@ fn text(error: &DataFusionError, places: &Places) -> String {
         DataFusionError::Internal(why) => {
             format!("a query failed as it should not, report it: {}", without_report(why))
         }
-        error => format!("the query cannot be answered: {}", error.strip_backtrace()),
+        error => {
+            let why = error.strip_backtrace();
+            beyond(&why).unwrap_or_else(|| format!("the query cannot be answered: {why}"))
+        }
     }
+}
+
+/// What to do about a number that its type has no room for, if that is what a query failed of.
+fn beyond(why: &str) -> Option<String> {
+    if !BEYOND.iter().any(|known| why.contains(known)) {
+        return None;
+    }
+    let why = why.rsplit("Overflow happened on: ").next().unwrap_or(why);
+    Some(format!(
+        "the query cannot be answered: a number is beyond what its type has room for ({why}): cast \
+         what it is computed of or compared with to a wider type, such as CAST(x AS DOUBLE)"
+    ))
 }
 
 /// What is not supported, without what the parser or planner made of it.
@@ -246,6 +305,15 @@ pub(crate) fn nearest(name: &str, others: impl Iterator<Item = String>) -> Optio
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn values_and_messages_are_cut_between_characters() {
+        let long = "\u{e9}".repeat(2_000);
+        assert_eq!(shown(&long), format!("{}...", "\u{e9}".repeat(60)));
+        assert_eq!(shown("short"), "short");
+        assert_eq!(cut(format!("{long}!")).chars().count(), 905);
+        assert!(cut(format!("{long}!")).ends_with('!'));
+    }
 
     /// It once was `Invalid`, and told as an external error.
     #[test]

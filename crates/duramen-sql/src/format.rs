@@ -16,7 +16,7 @@ use datafusion::arrow::json::writer::{
 use datafusion::parquet::arrow::ArrowWriter;
 use duramen::{Error, ErrorKind, Result};
 
-use crate::answer::Answer;
+use crate::answer::{self, Answer};
 use crate::record_json::{JsonText, json_options};
 use crate::{failure, moment};
 
@@ -108,7 +108,7 @@ fn write_json<F: JsonFormat>(answer: &mut Answer<'_>, out: &mut dyn Write) -> Re
              give one another name, by AS",
             twice.name()
         );
-        return Err(Error::new(ErrorKind::Invalid, message));
+        return Err(answer::saved(answer.saved, Error::new(ErrorKind::Invalid, message)));
     }
     let mut writer = WriterBuilder::new()
         .with_explicit_nulls(true)

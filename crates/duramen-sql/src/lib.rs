@@ -38,6 +38,7 @@ mod distinct_from;
 mod failure;
 mod fast;
 mod format;
+mod from_first;
 mod function;
 mod growth;
 mod ignored;

@@ -21,10 +21,11 @@ use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use duramen::{Key, KeyKind, Result};
 use serde::de::IgnoredAny;
 
-use crate::change::{KEY, Target, key_of, member, wrong};
+use crate::change::{KEY, Target, key_of, member, parsed_key, wrong};
 use crate::column_type::{ColumnType, is_json};
 use crate::declared::{DeclaredColumn, NOT_NULL};
-use crate::failure;
+use crate::digits::Given;
+use crate::failure::{self, shown as cut};
 
 /// Members that are NULL are left out: a table shows missing ones as NULL as well.
 static OPTIONS: LazyLock<EncoderOptions> =
@@ -237,6 +238,17 @@ impl<'a> Cells<'a> {
         fit.kept(self.value(fit, row)?)
     }
 
+    /// A number of more digits than the value in its place has, as JSON that fits.
+    fn number(&self, fit: Fit<'_>, number: &str) -> Result<Option<String>, String> {
+        let is_text = match self.source {
+            Source::Text if !fit.is_mixed => matches!(fit.wanted, None | Some(Kind::Text)),
+            _ => fit.wanted == Some(Kind::Text),
+        };
+        let json = if is_text { string(number) } else { number.to_owned() };
+        fit.check(kind(&json))?;
+        fit.kept(Some(json))
+    }
+
     fn value(&mut self, fit: Fit<'_>, row: usize) -> Result<Option<String>, String> {
         if self.array.is_null(row) || self.encoder.is_null(row) {
             return Ok(None);
@@ -249,12 +261,12 @@ impl<'a> Cells<'a> {
             Source::Json | Source::Text => read(&shown()).map_err(|why| match fit.wanted {
                 Some(wanted) => format!(
                     "{} does not fit: the column has {wanted:#} in all records",
-                    string(&shown())
+                    cut(&string(&shown()))
                 ),
                 None => format!(
                     "{} does not fit: the column has JSON text, in which a string stands in \
                      quotes; {why}",
-                    string(&shown())
+                    cut(&string(&shown()))
                 ),
             })?,
             Source::Other => {
@@ -262,7 +274,7 @@ impl<'a> Cells<'a> {
                 self.encoder.encode(row, &mut json);
                 let json = String::from_utf8_lossy(&json).into_owned();
                 if json == "null" {
-                    return Err(format!("{} is no number that JSON has", shown()));
+                    return Err(format!("{} is no number that JSON has", cut(&shown())));
                 }
                 if fit.wanted == Some(Kind::Text) && !json.starts_with(['"', '{', '[']) {
                     string(&shown())
@@ -309,6 +321,8 @@ pub(crate) struct RecordWriter<'t> {
     fields: Vec<(usize, String, Fit<'t>, &'t str)>,
     /// A column that each record has to have, and no row has.
     missing: Option<&'t str>,
+    /// Numbers of more digits than the values of rows.
+    given: Option<&'t Given>,
 }
 
 /// The records of a batch.
@@ -316,6 +330,8 @@ pub(crate) struct Records<'a, 't> {
     writer: &'a RecordWriter<'t>,
     key: Cells<'a>,
     fields: Vec<Cells<'a>>,
+    /// Columns of a row.
+    width: usize,
 }
 
 impl<'t> RecordWriter<'t> {
@@ -341,37 +357,41 @@ impl<'t> RecordWriter<'t> {
         let is_given = |name: &str| fields.iter().any(|(.., column)| *column == name);
         let definition = target.and_then(|target| target.definition.as_deref());
         let missing = definition.and_then(|definition| definition.missing(is_given));
-        Self { keys, key, fields, missing }
+        Self { keys, key, fields, missing, given: None }
     }
 
-    /// Of rows that have numbers as texts in some columns.
-    pub(crate) fn with_numbers(mut self, columns: &[usize]) -> Self {
-        for (index, _, fit, _) in &mut self.fields {
-            if columns.contains(index) {
-                *fit = fit.of_numbers();
-            }
-        }
-        self
+    /// The same of rows of which these numbers are known.
+    pub(crate) fn with_numbers(self, given: &'t Given) -> Self {
+        Self { given: (!given.is_empty()).then_some(given), ..self }
     }
 
     pub(crate) fn records<'a>(&'a self, batch: &'a RecordBatch) -> Result<Records<'a, 't>> {
         let cells =
             |index: usize| Cells::new(batch.column(index), &batch.schema_ref().fields()[index]);
         let fields = self.fields.iter().map(|(index, ..)| cells(*index)).collect::<Result<_>>()?;
-        Ok(Records { writer: self, key: cells(self.key)?, fields })
+        let width = batch.num_columns();
+        Ok(Records { writer: self, key: cells(self.key)?, fields, width })
     }
 }
 
 impl Records<'_, '_> {
     /// The record of a row, which people know by a number.
     pub(crate) fn record(&mut self, row: usize, number: u64) -> Result<(Key, Vec<u8>)> {
-        let key = key_of(self.writer.keys, &self.key, row, number)?;
+        let given = |column| self.writer.given?.number((column, self.width), number - 1);
+        let key = match given(self.writer.key) {
+            Some(given) => parsed_key(self.writer.keys, given, number)?,
+            None => key_of(self.writer.keys, &self.key, row, number)?,
+        };
         if let Some(missing) = self.writer.missing {
             return Err(wrong(number, missing, NOT_NULL));
         }
         let mut json = String::from("{");
-        for ((_, name, fit, column), cells) in self.writer.fields.iter().zip(&mut self.fields) {
-            let value = cells.json(*fit, row).map_err(|why| wrong(number, column, why))?;
+        for ((index, name, fit, column), cells) in self.writer.fields.iter().zip(&mut self.fields) {
+            let value = match given(*index) {
+                Some(given) => cells.number(*fit, given),
+                None => cells.json(*fit, row),
+            };
+            let value = value.map_err(|why| wrong(number, column, why))?;
             let Some(value) = value else { continue };
             if json.len() > 1 {
                 json.push(',');

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::common::Result;
 use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_plan::coop::make_cooperative;
@@ -18,7 +18,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
 };
-use duramen::{ColumnRows, Columns};
+use duramen::{ColumnRows, Columns, Error, ErrorKind};
 
 use crate::column_type::TableColumn;
 use crate::failure;
@@ -37,20 +37,23 @@ pub(crate) struct TableScan {
     /// For each thread its parts.
     parts: Vec<Vec<usize>>,
     limit: Option<usize>,
+    /// What errors call the table.
+    name: Arc<str>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
 
 impl TableScan {
     pub(crate) fn new(
-        (rows, columns): (Columns, Vec<TableColumn>),
+        (rows, columns, name): (Columns, Vec<TableColumn>, &str),
         schema: SchemaRef,
         parts: Vec<usize>,
         limit: Option<usize>,
     ) -> Self {
         let properties = properties(schema, 1);
-        let metrics = ExecutionPlanMetricsSet::new();
-        Self { rows, columns: columns.into(), parts: vec![parts], limit, properties, metrics }
+        let (metrics, name) = (ExecutionPlanMetricsSet::new(), name.into());
+        let (columns, parts) = (columns.into(), vec![parts]);
+        Self { rows, columns, parts, limit, name, properties, metrics }
     }
 
     /// Shares the parts among threads; neighbours stay together.
@@ -79,6 +82,7 @@ fn properties(schema: SchemaRef, threads: usize) -> Arc<PlanProperties> {
 struct Reading {
     rows: Columns,
     columns: Arc<[TableColumn]>,
+    name: Arc<str>,
     schema: SchemaRef,
     parts: std::vec::IntoIter<usize>,
     /// What is left of a part: of the versions of its records there may be any number.
@@ -128,10 +132,18 @@ impl Reading {
         let rest = self.rest.split_off(ROWS_AT_ONCE);
         let rows = std::mem::replace(&mut self.rest, rest);
         let arrays = self.columns.iter().map(|column| table_array(&self.rows, &rows, column));
-        let arrays = arrays.collect::<duramen::Result<_>>().map_err(failure::external)?;
+        let arrays = arrays.collect::<duramen::Result<_>>().map_err(|error| self.failed(error))?;
         self.count_read();
         let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
         Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options)?)
+    }
+
+    /// A value that is not what is declared is one of this table.
+    fn failed(&self, error: Error) -> DataFusionError {
+        failure::external(match error.kind() {
+            ErrorKind::Invalid => error.in_context(format_args!("table {:?}", self.name)),
+            _ => error,
+        })
     }
 
     fn count_read(&self) {
@@ -180,6 +192,7 @@ impl ExecutionPlan for TableScan {
         let reading = Reading {
             rows: self.rows.counting(),
             columns: Arc::clone(&self.columns),
+            name: Arc::clone(&self.name),
             schema: self.schema(),
             parts: parts.into_iter(),
             rest: ColumnRows::default(),

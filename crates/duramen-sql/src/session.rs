@@ -16,6 +16,7 @@ use datafusion::execution::disk_manager::DiskManagerBuilder;
 use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::{SessionStateBuilder, TaskContext};
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::{SQLOptions, SessionConfig, SessionContext};
 use datafusion::sql::parser::Statement;
@@ -23,7 +24,7 @@ use duramen::{Database, Error, ErrorKind, Result};
 use futures::StreamExt;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinError, JoinHandle};
 
 use crate::allowance::Allowance;
 use crate::answer::{Answer, Source};
@@ -207,6 +208,52 @@ impl Session {
         }
     }
 
+    /// Plans a query that a statement has in it, and does not answer it.
+    pub(crate) fn plan_with(&self, sql: &str, places: &Places, tables: Tables) -> Result<()> {
+        let plan =
+            |context: SessionContext, statement| async move { plan(&context, statement).await };
+        self.planned((sql, places), tables, plan).map(drop)
+    }
+
+    /// What a query that a statement has in it means, as it is written.
+    pub(crate) fn meaning(
+        &self,
+        sql: &str,
+        places: &Places,
+        tables: Tables,
+    ) -> Result<LogicalPlan> {
+        let plan = |context: SessionContext, statement| async move {
+            context.state().statement_to_plan(statement).await
+        };
+        self.planned((sql, places), tables, plan)
+    }
+
+    fn planned<P: Send + 'static, F>(
+        &self,
+        (sql, places): (&str, &Places),
+        tables: Tables,
+        plan: impl FnOnce(SessionContext, Statement) -> F,
+    ) -> Result<P>
+    where
+        F: Future<Output = datafusion::error::Result<P>> + Send + 'static,
+    {
+        let Request::Read(statement) = statement::parse(sql, &[])?.0 else { return Err(defect()) };
+        let allowance = tables.allowance.clone();
+        let planned = plan(self.context(Arc::new(tables))?, statement);
+        let places = places.clone();
+        let run = async move { planned.await.map_err(|error| failure::query(error, &places)) };
+        let mut task = self.runtime()?.spawn(run);
+        let planned = wait(&allowance, pin!(&mut task));
+        match planned {
+            Ok(planned) => planned.map_err(panicked)?,
+            Err(error) => {
+                allowance.end();
+                task.abort();
+                Err(error)
+            }
+        }
+    }
+
     /// Rows that are there already, as an answer.
     pub(crate) fn ready<'s>(batch: RecordBatch) -> Answer<'s> {
         let (schema, source) = (batch.schema(), Source::Ready(Some(batch)));
@@ -334,10 +381,12 @@ pub(crate) fn wait<T>(
 
 /// Whether a query that has no more to say came to its end: one that panics says no more either.
 pub(crate) fn ended(allowance: &Allowance, task: &mut JoinHandle<()>) -> Result<()> {
-    wait(allowance, pin!(task))?.map_err(|error| {
-        let message = format!("a query ended without an answer: report it ({error})");
-        Error::new(ErrorKind::Internal, message).with_source(error)
-    })
+    wait(allowance, pin!(task))?.map_err(panicked)
+}
+
+fn panicked(error: JoinError) -> Error {
+    let message = format!("a query ended without an answer: report it ({error})");
+    Error::new(ErrorKind::Internal, message).with_source(error)
 }
 
 /// Where queries are planned that are a part of others.

@@ -8,7 +8,7 @@ use std::str::Chars;
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, BinaryOperator, Expr, JoinOperator, LimitClause, Query, Select, SelectFlavor,
     SelectItem, SetExpr, Statement, Subscript, TableFactor, TableWithJoins, Value, ValueWithSpan,
-    VisitMut, VisitorMut, WildcardAdditionalOptions,
+    VisitMut, VisitorMut, WildcardAdditionalOptions, With,
 };
 
 /// `FETCH FIRST` becomes `LIMIT`, `SEMI JOIN` is `LEFT SEMI JOIN`, `FROM t` is `SELECT * FROM t`,
@@ -18,20 +18,41 @@ pub(crate) fn rewrite(parsed: &mut impl VisitMut) {
     let ControlFlow::Continue(()) = parsed.visit(&mut Speller);
 }
 
-/// A `WITH` before an `INSERT` becomes one of the query that it inserts.
+/// A `WITH` before an `INSERT` becomes one of the query that it inserts: the only one there, as one
+/// of that query's own goes into brackets.
 pub(crate) fn with_into_source(statement: &mut Statement) {
-    let Statement::Query(query) = statement else { return };
-    let SetExpr::Insert(Statement::Insert(insert)) = query.body.as_mut() else { return };
-    let Some(source) = &mut insert.source else { return };
-    let Some(with) = query.with.take() else { return };
-    match &mut source.with {
-        Some(own) => {
-            own.recursive |= with.recursive;
-            own.cte_tables.splice(0..0, with.cte_tables);
-        }
-        own => *own = Some(with),
+    let (insert, with) = match statement {
+        Statement::Insert(insert) => (insert, None),
+        Statement::Query(query) => match query.body.as_mut() {
+            SetExpr::Insert(Statement::Insert(insert)) => (insert, query.with.take()),
+            _ => return,
+        },
+        _ => return,
+    };
+    if let Some(source) = insert.source.take() {
+        insert.source = Some(Box::new(if source.with.is_some() {
+            bracketed(source, with)
+        } else {
+            Query { with, ..*source }
+        }));
     }
     *statement = Statement::Insert(insert.clone());
+}
+
+/// A query in brackets, behind a `WITH` if there is one.
+fn bracketed(query: Box<Query>, with: Option<With>) -> Query {
+    Query {
+        with,
+        body: Box::new(SetExpr::Query(query)),
+        order_by: None,
+        limit_clause: None,
+        fetch: None,
+        locks: Vec::new(),
+        for_clause: None,
+        settings: None,
+        format_clause: None,
+        pipe_operators: Vec::new(),
+    }
 }
 
 struct Speller;

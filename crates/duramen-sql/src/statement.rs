@@ -18,8 +18,8 @@ use crate::parameter::Parameter;
 use crate::script::Lines;
 use crate::table::Wanted;
 use crate::{
-    as_of_join, change, copy, depth, distinct_from, function, parameter, repeated, row_values,
-    spelling, system_time, unnest,
+    as_of_join, change, copy, depth, digits, distinct_from, failure, from_first, function,
+    parameter, repeated, row_values, spelling, system_time, unnest,
 };
 
 /// Words with which a query may need columns that it does not name, if only of other queries.
@@ -150,7 +150,8 @@ pub(crate) fn parse(sql: &str, values: &[Parameter]) -> Result<(Request, Places)
     places.operators = depth::operators(&tokens)?;
     let end = tokens.last().map(|token| token.span.end);
     let tokens = parameter::bind(tokens, values)?;
-    let mut tokens = system_time::rewrite(tokens)?;
+    digits::check(&tokens)?;
+    let mut tokens = from_first::rewrite(system_time::rewrite(tokens)?);
     function::rename(&mut tokens);
     dialect.look_ahead(&tokens);
     let mut parser = Parser::new(&dialect).with_tokens_with_locations(tokens);
@@ -246,5 +247,5 @@ fn wrong(error: &ParserError, end: Option<Location>) -> Error {
         }
         _ => String::new(),
     };
-    Error::new(ErrorKind::Invalid, format!("this is no SQL: {why}{at}"))
+    Error::new(ErrorKind::Invalid, failure::cut(format!("this is no SQL: {why}{at}")))
 }

@@ -5,7 +5,7 @@
 
 use datafusion::sql::sqlparser::keywords::{Keyword, RESERVED_FOR_TABLE_ALIAS};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
-use duramen::{Error, ErrorKind, Result, Revision};
+use duramen::{Error, ErrorKind, Result};
 
 use crate::function;
 
@@ -44,11 +44,6 @@ impl<'n> TableName<'n> {
             _ => None,
         };
         Self { name, period }
-    }
-
-    /// The name of a table at a revision.
-    pub(crate) fn at(name: &str, revision: Revision) -> String {
-        format!("{name}{JOINT}AS OF{JOINT}{revision}")
     }
 }
 

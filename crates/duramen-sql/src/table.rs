@@ -13,12 +13,14 @@ use datafusion::physical_plan::ExecutionPlan;
 use duramen::{ColumnField, Columns};
 use tokio::runtime::Handle;
 
+use crate::change::OWN;
 use crate::column_type::TableColumns;
 use crate::declared::{DeclaredColumn, Definition};
 use crate::failure;
 use crate::pruning::Bounds;
 use crate::scan::TableScan;
 use crate::session;
+use crate::system_time::TableName;
 
 /// Parts from which on they are shared among threads: to wake one takes as long as a few parts.
 pub(crate) const SHARED_PARTS_MIN: usize = 16;
@@ -68,7 +70,7 @@ impl Wanted {
     }
 
     /// The declared columns that are wanted.
-    fn declared<'d>(
+    pub(crate) fn declared<'d>(
         &self,
         definition: Option<&'d Arc<Definition>>,
     ) -> impl Iterator<Item = &'d Arc<DeclaredColumn>> {
@@ -108,6 +110,15 @@ impl Table {
         drop(ahead);
         let columns = TableColumns::new(&root, &rows, wanted.declared(definition.as_ref()));
         Ok(Self { rows, columns, place, definition, root, wanted: wanted.clone() })
+    }
+
+    /// Rows of which it is known what their columns have.
+    pub(crate) fn of(
+        (rows, definition): (Columns, Option<Arc<Definition>>),
+        place: TablePlace,
+        (root, columns): (ColumnField, TableColumns),
+    ) -> Self {
+        Self { rows, columns, place, definition, root, wanted: Wanted::All }
     }
 
     /// Records for another table, whose columns, and definition, have what is read of them.
@@ -230,7 +241,8 @@ impl TableProvider for Table {
         let wanted = projection.cloned().unwrap_or_else(all);
         let columns = wanted.iter().map(|&index| self.columns.columns[index].clone()).collect();
         let schema = Arc::new(self.columns.schema.project(&wanted)?);
-        let scan = TableScan::new((self.rows.clone(), columns), schema, parts, limit);
+        let name = TableName::of(self.place.name.trim_start_matches(OWN)).name;
+        let scan = TableScan::new((self.rows.clone(), columns, name), schema, parts, limit);
         Ok(Arc::new(scan.over(state.config().target_partitions())))
     }
 }

@@ -83,6 +83,8 @@ pub struct Columns {
     parts: Arc<[Vec<Range<u64>>]>,
     /// If rows are the versions of records, and not records.
     past: Option<Past>,
+    /// Whether the revision is one that a transaction is making.
+    is_staged: bool,
     views: Arc<ViewCache>,
     read_bytes: Arc<AtomicU64>,
 }
@@ -179,9 +181,21 @@ impl Columns {
             path: None,
             parts: Arc::default(),
             past: None,
+            is_staged: false,
             views,
             read_bytes: Arc::default(),
         }
+    }
+
+    /// What columns the records of a tree have in the revision that a transaction is making.
+    pub(crate) fn staged_root(
+        tree: Arc<Tree>,
+        revision: u32,
+        keys: KeyKind,
+    ) -> Result<ColumnField> {
+        let path = tree.data.read().schema.path(ROOT).entry;
+        let columns = Self { path, is_staged: true, ..Self::new(tree, revision, Some(keys)) };
+        columns.root()
     }
 
     /// The revision they show; 0 before the first.
@@ -320,7 +334,12 @@ impl Columns {
     }
 
     fn kinds(&self, path: PathId) -> Result<ColumnKinds> {
-        let end = self.tree.born_until(path, 0, self.revision)?;
+        let end = if self.is_staged {
+            let data = self.tree.data.read();
+            data.spaces[data.schema.path(path).space.0 as usize].next
+        } else {
+            self.tree.born_until(path, 0, self.revision)?
+        };
         let mut kinds = ColumnKinds::default();
         for parts in parts(std::iter::once(0..end)).chunks(PARTS_TOGETHER) {
             self.load_directories(path, parts)?;

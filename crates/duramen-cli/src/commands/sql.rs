@@ -113,7 +113,7 @@ impl Sql {
             return Err(Failure::Usage(message));
         }
         self.answer(query, session, |answer| match &self.output {
-            None => answer.write(format, output.stream()).map_err(stopped),
+            None => output.written_by(|out| answer.write(format, out).map_err(stopped)),
             Some(path) => outfile::replace(path, |out| answer.write(format, out).map_err(stopped)),
         })?;
         Ok(Success::Done)
@@ -141,8 +141,9 @@ impl Sql {
         let format = self.format(output);
         let statements = duramen_sql::statements(script);
         for statement in &statements {
-            let write = |answer: Answer<'_>| answer.write(format, output.stream()).map_err(stopped);
-            let answered = self.answer(statement.text, session, write);
+            let answered = self.answer(statement.text, session, |answer| {
+                output.written_by(|out| answer.write(format, out).map_err(stopped))
+            });
             answered.map_err(|failure| match failure {
                 Failure::Engine(error) if statements.len() > 1 => {
                     error.in_context(format!("statement of line {}", statement.line)).into()

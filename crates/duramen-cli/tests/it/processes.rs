@@ -266,6 +266,35 @@ fn a_change_that_cannot_be_told_is_said_to_be_saved() {
     assert_eq!(text(&run(folder.path(), &["get", "restored", "doc"]).stdout), "1\n");
 }
 
+/// As CSV and Arrow it once was told as what could not be written, and nothing else.
+#[test]
+fn a_change_by_sql_that_cannot_be_told_is_said_to_be_saved_in_every_format() {
+    let full = || std::fs::File::options().write(true).open("/dev/full");
+    if full().is_err() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let make = ["sql", "db", "CREATE TABLE t (_key BIGINT)"];
+    assert!(run(folder.path(), &make).status.success());
+    let formats = ["table", "json", "ndjson", "csv", "parquet", "arrow"];
+    for (key, format) in formats.iter().enumerate() {
+        let insert = format!("INSERT INTO t (_key) VALUES ({key}) RETURNING _key");
+        let long = "SELECT value, repeat('x', 200) AS text FROM generate_series(1, 2000)";
+        for (query, is_change) in [(insert.as_str(), true), ("SELECT 1", false), (long, false)] {
+            let arguments = ["sql", "db", query, "--format", format];
+            let ended = duramen(folder.path(), &arguments).stdout(full().unwrap()).output();
+            let ended = ended.unwrap();
+            let said = text(&ended.stderr);
+            assert_eq!(ended.status.code(), Some(15), "{format}: {query}: {said}");
+            assert!(said.contains("cannot write to standard output"), "{format}: {said}");
+            let is_told = said.contains("what was changed is saved all the same");
+            assert_eq!(is_told, is_change, "{format}: {query}: {said}");
+        }
+    }
+    let count = run(folder.path(), &["sql", "db", "SELECT count(*) FROM t", "--format", "csv"]);
+    assert_eq!(text(&count.stdout), "count(*)\n6\n");
+}
+
 #[test]
 fn interrupted_load_of_a_long_text_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();

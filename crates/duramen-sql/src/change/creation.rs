@@ -2,8 +2,8 @@
 
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::sql::sqlparser::ast::{
-    ColumnDef, ColumnOption, CreateTable, CreateTableOptions, DataType, Expr, IndexColumn, Query,
-    TableConstraint,
+    ArrayElemTypeDef, ColumnDef, ColumnOption, CreateTable, CreateTableOptions, DataType,
+    ExactNumberInfo, Expr, IndexColumn, Query, TableConstraint,
 };
 use duramen::{
     CommitOptions, Database, DocumentOptions, Error, ErrorKind, IndexDefinition, Key, KeyKind,
@@ -70,7 +70,7 @@ impl Session {
     /// Makes a table of what a query finds, in one commit.
     fn create_filled(&self, mut new: New, query: &Query, places: &Places) -> Result<Answer<'_>> {
         // It is planned before the catalogue is held, which all others wait for who make one.
-        let answer = self.read_with(&query.to_string(), places, self.tables(places))?;
+        let (answer, given) = insert::read(self, (query, places))?;
         let columns = insert::columns_found(&answer);
         insert::check_columns(&columns, &format!("CREATE TABLE ... AS SELECT ... AS {KEY}"))?;
         new.keys = kind_of_keys(&answer)?;
@@ -79,7 +79,7 @@ impl Session {
         if self.make(&new, &mut transaction)? == Made::Already {
             return Self::done(&format!("there is {name:?} already"));
         }
-        let writer = RecordWriter::new(keys, None, &columns);
+        let writer = RecordWriter::new(keys, None, &columns).with_numbers(&given);
         let into = (name.as_str(), &mut transaction);
         let mut staged = Staged::new(self);
         let found = (Existing::Refused, None);
@@ -103,20 +103,20 @@ impl Session {
                 );
                 return Err(Error::new(ErrorKind::Conflict, message));
             }
-            if let Some(index) = indexes.iter().find(|index| !known.contains(index)) {
-                let paths: Vec<String> = index.paths.iter().map(ToString::to_string).collect();
-                let what = format!(
-                    "UNIQUE in a table that was dropped and goes on: leave it out, then CREATE \
-                     UNIQUE INDEX ON {name} ({})",
-                    paths.join(", ")
-                );
-                return Err(unsupported(&what));
-            }
             // What was declared of the values before is not, of these.
             let declared_before =
                 |index: &&IndexDefinition| index.is_unique && !indexes.contains(index);
             for index in known.iter().filter(declared_before) {
                 deleted.drop_index(&index.name)?;
+            }
+            // It has no records, so there is nothing that they could refuse.
+            for index in indexes.iter().filter(|index| !known.contains(index)) {
+                let has_name =
+                    |other: &&IndexDefinition| other.name == index.name && !declared_before(other);
+                if let Some(other) = known.iter().find(has_name) {
+                    deleted.drop_index(&other.name)?;
+                }
+                deleted.create_index(index)?;
             }
             transaction.put(name, b"{}")?;
             Made::Again
@@ -200,6 +200,7 @@ impl New {
             }
             let is_required = new.take_options(column)?;
             if column.name.value != KEY {
+                check_places(column)?;
                 let (name, sql) = (column.name.value.clone(), column.data_type.to_string());
                 let mut column = DeclaredColumn::new(name, sql)?;
                 column.is_required = is_required;
@@ -301,6 +302,33 @@ fn check_clauses(table: &CreateTable) -> Result<()> {
         ));
     }
     Ok(())
+}
+
+/// Refuses decimals with a scale below zero, which casts and arithmetic know little of.
+fn check_places(column: &ColumnDef) -> Result<()> {
+    let mut of = &column.data_type;
+    while let DataType::Array(
+        ArrayElemTypeDef::AngleBracket(item)
+        | ArrayElemTypeDef::SquareBracket(item, _)
+        | ArrayElemTypeDef::Parenthesis(item),
+    ) = of
+    {
+        of = item;
+    }
+    let (DataType::Decimal(digits) | DataType::Numeric(digits) | DataType::Dec(digits)) = of else {
+        return Ok(());
+    };
+    let ExactNumberInfo::PrecisionAndScale(all, scale) = *digits else { return Ok(()) };
+    if scale >= 0 {
+        return Ok(());
+    }
+    let what = format!(
+        "{of} of the column {:?}, which has fewer than no places behind the point: declare \
+         DECIMAL({}, 0), and round(x, {scale}) what is saved",
+        column.name.value,
+        all.saturating_add(scale.unsigned_abs())
+    );
+    Err(unsupported(&what))
 }
 
 /// The type of the keys that a column is declared with.

@@ -2,14 +2,14 @@
 
 use datafusion::sql::sqlparser::ast::{
     ConflictTarget, DoUpdate, Ident, Insert, ObjectName, OnConflictAction, OnInsert, Query,
-    SetExpr, SqliteOnConflict, TableObject,
+    SetExpr, SqliteOnConflict, TableObject, With,
 };
 use duramen::{Error, ErrorKind, Key, Result, Transaction};
 
 use super::proposed::{Proposed, Upsert};
 use super::{Changed, KEY, OF_ENGINE, Staged, Target, Told, check_filled, unsupported};
 use crate::answer::Answer;
-use crate::digits;
+use crate::digits::Given;
 use crate::record_json::RecordWriter;
 use crate::session::Session;
 use crate::statement::Places;
@@ -35,6 +35,11 @@ pub(super) fn alias(insert: &Insert) -> Option<&Ident> {
     insert.table_alias.as_ref().map(|named| &named.alias)
 }
 
+/// What stands before the statement.
+pub(super) fn with(insert: &Insert) -> Option<&With> {
+    insert.source.as_ref()?.with.as_ref()
+}
+
 pub(super) fn run(
     session: &Session,
     (insert, places): (&Insert, &Places),
@@ -45,11 +50,10 @@ pub(super) fn run(
     let Some(source) = &insert.source else {
         return Err(unsupported("INSERT without VALUES or a query"));
     };
-    let (source, numbers) = digits::in_texts(source);
-    let answer = session.read_with(&source.to_string(), places, session.tables(places))?;
-    let columns = columns(insert, &source, &answer)?;
+    let (answer, given) = read(session, (source, places))?;
+    let columns = columns(insert, source, &answer)?;
     let writer = RecordWriter::new(target.collection.key_kind(), Some(target), &columns);
-    let writer = writer.with_numbers(&numbers);
+    let writer = writer.with_numbers(&given);
     let mut staged = Staged::new(session);
     let mut proposed = match existing {
         Existing::Updated(set) => {
@@ -64,6 +68,20 @@ pub(super) fn run(
         keys.extend(updated.map_err(|error| error.in_context("ON CONFLICT DO UPDATE"))?);
     }
     Ok(Changed { keys, told_at: Told::After })
+}
+
+/// Asks for the rows that are to be inserted, with the numbers that have more digits than those.
+pub(super) fn read<'s>(
+    session: &'s Session,
+    (source, places): (&Query, &Places),
+) -> Result<(Answer<'s>, Given)> {
+    let (given, sql) = (Given::of(source)?, source.to_string());
+    if given.has_inside() {
+        given.check_plan(&session.meaning(&sql, places, session.tables(places))?)?;
+    }
+    let answer = session.read_with(&sql, places, session.tables(places))?;
+    given.check(&answer.schema())?;
+    Ok((answer, given))
 }
 
 /// Inserts the rows of a query into a collection: the keys of their records. Those whose keys are

@@ -16,6 +16,7 @@ use duramen::{Collection, CommitOptions, Database, Error, ErrorKind, Key, Result
 
 use super::update::{self, Source};
 use super::{KEY, OWN, Staged, Target, insert, quoted};
+use crate::catalog::COLLECTIONS;
 use crate::column_type::{ColumnType, TableColumn, TableColumns};
 use crate::failure::nearest;
 use crate::session::{self, Session};
@@ -93,7 +94,8 @@ impl<'i> Proposed<'i> {
         let table = Table::like((records.columns()?, place), like)?;
         let update = statement(self.upsert, &table.columns, places)?;
         let tables = session.tables(places).with_own(PROPOSED, Arc::new(table));
-        let source = Source { session, places, tables, proposed: Some(records) };
+        let with = insert::with(self.upsert.insert);
+        let source = Source { session, places, tables, proposed: Some(records), with };
         update::stage(&update, source, target, transaction, staged)
     }
 }
@@ -126,7 +128,10 @@ fn statement(upsert: Upsert<'_>, proposed: &TableColumns, places: &Places) -> Re
     let assignments = assignments.collect::<Vec<_>>().join(", ");
     let (name, from, key) = (&upsert.insert.table, quoted(PROPOSED), quoted(&own(KEY)));
     let (table, named) = match insert::alias(upsert.insert) {
-        Some(alias) => (alias.to_string(), format!("{name} AS {alias}")),
+        Some(alias) => (alias.to_string(), format!("{} AS {alias}", in_schema(upsert))),
+        None if is_shadowed(upsert) => {
+            (name.to_string(), format!("{} AS {name}", in_schema(upsert)))
+        }
         None => (name.to_string(), name.to_string()),
     };
     let selection = set.selection.map_or_else(String::new, |asked| format!(" AND ({asked})"));
@@ -141,6 +146,18 @@ fn statement(upsert: Upsert<'_>, proposed: &TableColumns, places: &Places) -> Re
         },
         Request::Read(_) | Request::Copy(_) => Err(session::defect()),
     }
+}
+
+/// The table by a name that nothing behind `WITH` has.
+fn in_schema(upsert: Upsert<'_>) -> String {
+    format!("{COLLECTIONS}.{}", quoted(upsert.target.collection.name()))
+}
+
+/// Whether something behind `WITH` is called as the table.
+fn is_shadowed(upsert: Upsert<'_>) -> bool {
+    let name = upsert.target.collection.name();
+    let mut others = insert::with(upsert.insert).into_iter().flat_map(|with| &with.cte_tables);
+    others.any(|other| other.alias.name.value == name)
 }
 
 /// Refuses to set what is behind `excluded`, unless the table or a column is called so.

@@ -5,13 +5,13 @@ use std::fmt::Write as _;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::sql::sqlparser::ast::{
-    Assignment, AssignmentTarget, Expr, TableWithJoins, Update, UpdateTableFromKind,
+    Assignment, AssignmentTarget, Expr, TableWithJoins, Update, UpdateTableFromKind, With,
 };
 use duramen::{CollectionSnapshot, Error, ErrorKind, Key, Result, Transaction};
 use serde_json::value::RawValue;
 
 use super::{
-    Changed, KEY, Staged, Target, Told, check_filled, factor, key_of, member, proposed,
+    Changed, KEY, Staged, Target, Told, behind, check_filled, factor, key_of, member, proposed,
     unsupported, wrong,
 };
 use crate::catalog::Tables;
@@ -31,6 +31,8 @@ pub(super) struct Source<'s> {
     pub(super) tables: Tables,
     /// The records that an `INSERT` has for keys that are there, if it is one.
     pub(super) proposed: Option<CollectionSnapshot>,
+    /// What stands before it.
+    pub(super) with: Option<&'s With>,
 }
 
 /// A field whose value is set as it is.
@@ -46,7 +48,7 @@ pub(super) fn run(
     transaction: &mut Transaction,
 ) -> Result<Changed> {
     let (tables, mut staged) = (session.tables(places), Staged::new(session));
-    let source = Source { session, places, tables, proposed: None };
+    let source = Source { session, places, tables, proposed: None, with: None };
     let keys = stage(update, source, target, transaction, &mut staged)?;
     Ok(Changed { keys, told_at: Told::After })
 }
@@ -59,7 +61,7 @@ pub(super) fn stage(
     transaction: &mut Transaction,
     staged: &mut Staged,
 ) -> Result<Vec<Key>> {
-    let Source { session, places, tables, proposed } = source;
+    let Source { session, places, tables, proposed, with } = source;
     let fields = update.assignments.iter().map(|assignment| field(assignment, update, target));
     let fields = fields.collect::<Result<Vec<_>>>()?;
     check(&fields)?;
@@ -77,7 +79,8 @@ pub(super) fn stage(
     let name = target.collection.name();
     let mut keys = Vec::new();
     let mut seen = HashSet::new();
-    for batch in session.read_with(&query(update, proposed.as_ref())?, places, tables)? {
+    let sql = behind(with, query(update, proposed.as_ref())?);
+    for batch in session.read_with(&sql, places, tables)? {
         let batch = batch?;
         for (row, key) in self::keys(&batch, target, keys.len() as u64)?.into_iter().enumerate() {
             staged.keep(transaction, &key, 2)?;

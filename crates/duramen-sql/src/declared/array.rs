@@ -12,13 +12,10 @@ use duramen::{Error, ErrorKind, Result};
 use serde_json::value::RawValue;
 
 use super::DeclaredColumn;
-use super::value::plain;
+use super::value::{numeral, plain};
 use crate::column_type::ColumnType;
 use crate::failure;
 use crate::record_json::{Kind, kind};
-
-/// Characters of a value that an error shows.
-const SHOWN_CHARACTERS: usize = 40;
 
 impl DeclaredColumn {
     /// Values that were found, as what is declared; `Invalid` for one that does not fit, with what
@@ -31,13 +28,15 @@ impl DeclaredColumn {
         let to = self.field.data_type();
         let made = match kind {
             ColumnType::Json => of_json(found.as_string_view(), to),
+            ColumnType::Text if to.is_numeric() && !to.is_floating() => {
+                of_texts(found.as_string_view(), to)
+            }
             _ => cast(found, to),
         };
         let made = made.map_err(failure::arrow)?;
         let is_lost = |row: &usize| made.is_null(*row) && !found.is_null(*row);
         let Some(lost) = (0..found.len()).find(is_lost) else { return Ok(made) };
         let value = array_value_to_string(found, lost).map_err(failure::arrow)?;
-        let value: String = value.chars().take(SHOWN_CHARACTERS).collect();
         let message = format!(
             "column {:?}: {}, and {} has it: UPDATE gives it another value from \
              now on",
@@ -67,6 +66,13 @@ pub(super) fn cast(values: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowEr
         }
         _ => made,
     })
+}
+
+/// Texts that are numbers as a type of numbers; NULL for those that do not fit.
+fn of_texts(texts: &StringViewArray, to: &DataType) -> Result<ArrayRef, ArrowError> {
+    let plain = texts.iter().map(|text| text.map(|text| numeral(text, to)));
+    let plain: ArrayRef = Arc::new(plain.collect::<StringViewArray>());
+    cast(&plain, to)
 }
 
 /// Values of JSON text as a type; NULL for those that do not fit.

@@ -80,11 +80,29 @@ fn kept(json: &str, to: &DataType) -> Option<String> {
 pub(super) fn plain<'j>(json: &'j str, to: &DataType) -> Option<Cow<'j, str>> {
     match kind(json) {
         Kind::Null => None,
-        Kind::Text => serde_json::from_str::<String>(json).ok().map(Cow::Owned),
+        Kind::Text => {
+            let text: String = serde_json::from_str(json).ok()?;
+            Some(Cow::Owned(numeral(&text, to).into_owned()))
+        }
         Kind::Number if to.is_integer() => written_out(json).map(whole),
         Kind::Number if to.is_numeric() && !to.is_floating() => written_out(json),
         Kind::Array | Kind::Object if *to != DataType::Utf8View => None,
         _ => Some(Cow::Borrowed(json)),
+    }
+}
+
+/// A text that a type is read from: one that is a number as that number is.
+pub(super) fn numeral<'t>(text: &'t str, to: &DataType) -> Cow<'t, str> {
+    let number = text.trim();
+    let is_number =
+        || number.bytes().any(|byte| byte.is_ascii_digit()) && number.parse::<f64>().is_ok();
+    if !to.is_numeric() || to.is_floating() || !is_number() {
+        return Cow::Borrowed(text);
+    }
+    match written_out(number.strip_prefix('+').unwrap_or(number)) {
+        Some(number) if to.is_integer() => whole(number),
+        Some(number) => number,
+        None => Cow::Borrowed(text),
     }
 }
 
@@ -130,6 +148,15 @@ mod tests {
             ("BIGINT", "5.00", Some("5")),
             ("BIGINT", r#""-7""#, Some("-7")),
             ("BIGINT", "5.5", None),
+            ("BIGINT", r#""5.00""#, Some("5")),
+            ("BIGINT", r#""-2e3""#, Some("-2000")),
+            ("BIGINT", r#""--2e3""#, None),
+            ("BIGINT", r#""one""#, None),
+            ("DECIMAL(10, 2)", r#"" +1.5e3 ""#, Some("1500.00")),
+            ("DECIMAL(10, 2)", r#""1.5e-1""#, Some("0.15")),
+            ("DECIMAL(10, 2)", r#""1e99""#, None),
+            ("DECIMAL(10, 2)", r#""inf""#, None),
+            ("REAL", r#""1e3""#, Some("1000.0")),
             ("BIGINT", "-1.5e3", Some("-1500")),
             ("BIGINT", "1e-1", None),
             ("BIGINT", "1e99", None),

@@ -9,6 +9,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::json::escape::quoted;
 use crate::key_text::{DIGITS, KeyName, integer_of, parse_uuid, text_of_uuid, uuid_of};
 use crate::limits::RECORD_KEY_BYTES_MAX;
+use crate::tree::missing::shorten;
 
 /// The type of a collection's keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -149,6 +150,7 @@ impl KeyKind {
     }
 
     fn mismatch(self, found: &str) -> Error {
+        let found = shorten(found.as_bytes());
         let message = format!("the key {found} is not of the collection's key type, {self}");
         Error::new(ErrorKind::Invalid, message)
     }
@@ -321,6 +323,8 @@ mod tests {
         let other = KeyKind::Uuid.text_of(&Key::from("a")).unwrap_err();
         assert_eq!(other.message(), "the key a is not of the collection's key type, uuid");
         assert!(KeyKind::I64.key_of(b"7").is_err(), "not the text of a key");
+        let long = KeyKind::I64.parse(&"x".repeat(100_000)).unwrap_err();
+        assert!(long.message().len() < 200, "it is cut: {long}");
         assert!("int".parse::<KeyKind>().is_err());
     }
 }

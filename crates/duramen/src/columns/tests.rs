@@ -1,5 +1,5 @@
 use super::*;
-use crate::{CommitOptions, Database, Options};
+use crate::{CommitOptions, Database, Key, Options};
 
 fn how() -> CommitOptions {
     CommitOptions::default()
@@ -143,6 +143,40 @@ fn kinds_of_what_came_later_are_not_those_of_a_revision() {
         };
         assert_eq!((kinds(1), kinds(2)), (ColumnKinds::INT, both));
         assert!(ColumnKinds::TEXT.or(ColumnKinds::FLOAT).is_within(kinds(3)));
+    }
+}
+
+#[test]
+fn a_transaction_tells_what_its_commit_will_have() {
+    let db = Database::memory().unwrap();
+    let records = db.create_collection("r", KeyKind::I64).unwrap();
+    let mut transaction = db.transaction();
+    for n in 0..5_000 {
+        transaction.put_record("r", &Key::I64(n), br#"{"n":1,"t":"a"}"#).unwrap();
+    }
+    transaction.commit(&how()).unwrap();
+    for is_on_disk in [false, true] {
+        if is_on_disk {
+            db.checkpoint().unwrap();
+        }
+        let mut transaction = db.transaction();
+        let before = transaction.record_fields("r").unwrap();
+        assert_eq!(before, records.head().unwrap().columns().unwrap().root().unwrap());
+        let new = format!(r#"{{"n":1.5,"o":{{"new{is_on_disk}":[true]}}}}"#);
+        transaction.put_record("r", &Key::I64(-1), new.as_bytes()).unwrap();
+        transaction.merge_patch_record("r", &Key::I64(7), br#"{"t":7}"#).unwrap();
+        transaction.delete_records("r", &[Key::I64(8)]).unwrap();
+        let staged = transaction.record_fields("r").unwrap();
+        let fields = &staged.fields;
+        let both = ColumnKinds::INT.or(ColumnKinds::FLOAT);
+        assert_eq!(named(fields, "n").kinds, both);
+        assert!(ColumnKinds::TEXT.or(ColumnKinds::INT).is_within(named(fields, "t").kinds));
+        let new = named(&named(fields, "o").fields, &format!("new{is_on_disk}"));
+        assert_eq!(new.element.as_ref().unwrap().kinds, ColumnKinds::BOOL);
+        transaction.commit(&how()).unwrap();
+        let root = records.head().unwrap().columns().unwrap().root().unwrap();
+        assert_eq!(staged, root);
+        records.put(-1, r#"{"n":1}"#, &how()).unwrap();
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::collection::{Key, KeyKind, no_collection};
+use crate::columns::{ColumnField, Columns};
 use crate::document::Document;
 use crate::engine::catalogue::no_document;
 use crate::error::{Error, ErrorKind, Result};
@@ -36,6 +37,17 @@ impl Transaction {
         let mut json = Vec::new();
         writer.tree.append_json((record, writer.revision), &Format::default(), &mut json)?;
         Ok(Some(String::from_utf8_lossy(&json).into_owned()))
+    }
+
+    /// What columns the records have as this transaction has made them, and the kinds of values in
+    /// each, as [`Columns::root`] tells of what is committed.
+    pub fn record_fields(&mut self, name: &str) -> Result<ColumnField> {
+        if let Some(records) = self.read_records(name, None)? {
+            return records.columns()?.root();
+        }
+        let keys = self.put_kind(name)?;
+        let writer = self.any_writer(name)?;
+        Columns::staged_root(Arc::clone(&writer.tree), writer.revision, keys)
     }
 
     /// Adds a record; `Conflict` if there is one with that key. A deleted collection lives again,

@@ -61,9 +61,10 @@ impl<'s> Prompt<'s> {
                 return Ok(Success::Done);
             }
             let obeyed = self.obey(text.trim(), output);
+            let obeyed = self.session.told(obeyed);
             self.session.release();
             self.interruption.forget();
-            output.flush()?;
+            self.session.told(output.flush())?;
             match obeyed {
                 Ok(()) => {}
                 Err(Failure::Interrupted(message)) => eprintln!("{message}"),
@@ -105,10 +106,11 @@ impl<'s> Prompt<'s> {
     fn answer(&self, statement: &str, output: &mut Output) -> Result<()> {
         let begun = SystemClock.now();
         let format = self.sql.format(output);
-        let mut stream =
-            Interruptible { stream: output.stream(), interruption: &self.interruption };
         self.sql.answer(statement, &self.session, |answer| {
-            answer.write(format, &mut stream).map_err(stopped)
+            output.written_by(|stream| {
+                let mut stream = Interruptible { stream, interruption: &self.interruption };
+                answer.write(format, &mut stream).map_err(stopped)
+            })
         })?;
         if self.is_timing {
             let micros = SystemClock.now().0.saturating_sub(begun.0);
