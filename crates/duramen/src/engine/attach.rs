@@ -67,7 +67,9 @@ impl Engine {
         let mut is_final = loaded.catalogue.is_some();
         let mut written = Vec::new();
         let put = self.put(&mut loaded, &end, &mut written).inspect_err(|_| {
-            written.iter().for_each(|info| self.remove_unnamed(info.number));
+            for info in &written {
+                self.remove_unnamed(info.number);
+            }
         });
         let put = put.and_then(|put| {
             is_final = true;

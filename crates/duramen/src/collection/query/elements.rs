@@ -109,7 +109,9 @@ impl ElementTest {
         let slots = first.slots.start..last.slots.end;
         let count: usize = parts.iter().map(|part| part.slots.len()).sum();
         if slots.len() > SLOTS_PER_ELEMENT * count {
-            parts.iter().for_each(|part| verdict.is_unsure.assign(part.record, true));
+            for part in parts {
+                verdict.is_unsure.assign(part.record, true);
+            }
             return Ok(());
         }
         let of_elements = view.tree().read(|data| {
