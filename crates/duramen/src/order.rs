@@ -220,6 +220,32 @@ pub(crate) fn position(
     Ok(None)
 }
 
+/// Where those of some items stand that a sequence has: by rising places, each with the number of
+/// its item among those given. O(extents) for all of them together.
+pub(crate) fn positions(
+    blocks: &impl OrderBlocks,
+    sequence: Sequence,
+    items: &[Item],
+) -> Result<Vec<(u64, usize)>> {
+    let mut numbers: Vec<usize> = (0..items.len()).collect();
+    numbers.sort_unstable_by_key(|&number| items[number]);
+    let mut found = Vec::with_capacity(items.len());
+    let mut cursor = OrderCursor::new(sequence);
+    let mut before = 0;
+    while found.len() < items.len()
+        && let Some(extent) = cursor.next(blocks)?
+    {
+        let first = extent.item(0);
+        let start = numbers.partition_point(|&number| items[number] < first);
+        for &number in &numbers[start..] {
+            let Some(at) = extent.position(items[number]) else { break };
+            found.push((before + at, number));
+        }
+        before += extent.items();
+    }
+    Ok(found)
+}
+
 fn place(counts: impl Iterator<Item = u64>, index: u64) -> Option<(usize, u64)> {
     let mut before = 0;
     for (entry, items) in counts.enumerate() {

@@ -217,6 +217,12 @@ fn probe(shelf: &Shelf, sequence: Sequence, model: &[Item], random: &mut Random)
         && random.below(50) == 0
     {
         assert_eq!(position(shelf, sequence, item).unwrap(), Some(index));
+        let nowhere = Item::Ordinal(Ordinal(u64::MAX));
+        let asked: Vec<Item> = model.iter().rev().step_by(7).copied().chain([nowhere]).collect();
+        let number = |item: &Item| asked.iter().position(|asked| asked == item);
+        let stand = (0..).zip(model).filter_map(|(place, item)| Some((place, number(item)?)));
+        let stand: Vec<(u64, usize)> = stand.collect();
+        assert_eq!(positions(shelf, sequence, &asked).unwrap(), stand);
     }
 }
 
@@ -347,6 +353,18 @@ fn a_small_change_in_a_large_sequence_touches_few_blocks() {
     assert_eq!(edits, expected);
     assert!(!same_items(&shelf, base, changed).unwrap());
     assert!(shelf.reads.get() <= 32, "{} reads", shelf.reads.get());
+}
+
+#[test]
+fn places_of_many_items_are_found_in_one_walk() {
+    let mut shelf = Shelf::default();
+    let base = build(&mut shelf, (0..20_000).map(|index| extent(index * 2, 1)));
+    let asked = |index: u64| Item::Ordinal(Ordinal(index * 7 % 40_000));
+    let asked: Vec<Item> = (0..20_000).map(asked).collect();
+    shelf.reads.set(0);
+    let found = positions(&shelf, base, &asked).unwrap();
+    assert_eq!(found.len(), 10_000);
+    assert!(shelf.reads.get() <= shelf.blocks.len(), "{} reads", shelf.reads.get());
 }
 
 #[test]

@@ -272,15 +272,14 @@ impl Tree {
             }
             changed.extend(nodes.into_iter().filter(|node| Some(node.path()) != version));
         }
-        let mut touched = Touched::default();
+        let (mut touched, mut known) = (Touched::default(), FxHashSet::default());
         for &node in &changed {
             let mut at = node;
-            while let Some(parent) = self.read(|data| parent_of(data, at))? {
-                let children = touched.entry(parent).or_default();
-                if children.contains(&at) {
-                    break;
-                }
-                children.push(at);
+            // Each is in one other only, at whatever revision.
+            while known.insert(at)
+                && let Some(parent) = self.read(|data| parent_of(data, at))?
+            {
+                touched.entry(parent).or_default().push(at);
                 at = parent;
             }
         }
@@ -458,15 +457,11 @@ impl<'t> Walk<'t> {
         sequence: Sequence,
     ) -> Result<Option<Vec<(u64, NodeId)>>> {
         let Some(touched) = &self.touched else { return Ok(None) };
-        let mut positions = Vec::new();
-        for &child in touched.get(&array).map_or(&[][..], Vec::as_slice) {
-            let item = Item::Ordinal(child.ordinal());
-            if let Some(index) = order::position(&&self.tree.orders, sequence, item)? {
-                positions.push((index, child));
-            }
-        }
-        positions.sort_unstable();
-        Ok(Some(positions))
+        let children = touched.get(&array).map_or(&[][..], Vec::as_slice);
+        let items: Vec<Item> =
+            children.iter().map(|child| Item::Ordinal(child.ordinal())).collect();
+        let found = order::positions(&&self.tree.orders, sequence, &items)?;
+        Ok(Some(found.into_iter().map(|(index, child)| (index, children[child])).collect()))
     }
 
     /// Compares elements that are there at both revisions.
@@ -559,18 +554,21 @@ impl<'t> Walk<'t> {
         if members.len() <= 1 {
             return Ok(members);
         }
-        let mut placed = Vec::with_capacity(members.len());
-        for member in members {
-            let item = self.tree.read(|data| {
-                Ok(match data.schema.label(member.path()) {
-                    Label::Entry => Item::Ordinal(member.ordinal()),
-                    _ => Item::Field(member.path()),
-                })
-            })?;
-            placed.push((order::position(&&self.tree.orders, sequence, item)?, member));
-        }
-        placed.sort_unstable();
-        Ok(placed.into_iter().map(|(_, member)| member).collect())
+        let items: Vec<Item> = {
+            let data = self.tree.data.read();
+            let item = |member: &NodeId| match data.schema.label(member.path()) {
+                Label::Entry => Item::Ordinal(member.ordinal()),
+                _ => Item::Field(member.path()),
+            };
+            members.iter().map(item).collect()
+        };
+        let found = order::positions(&&self.tree.orders, sequence, &items)?;
+        let placed: FxHashSet<usize> = found.iter().map(|&(_, member)| member).collect();
+        let mut others: Vec<NodeId> =
+            (0..).zip(&members).filter(|(at, _)| !placed.contains(at)).map(|(_, m)| *m).collect();
+        others.sort_unstable();
+        others.extend(found.into_iter().map(|(_, member)| members[member]));
+        Ok(others)
     }
 
     /// Compares two orders of a map's items, looking at kept items only if they were touched.
