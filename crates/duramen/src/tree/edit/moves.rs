@@ -4,6 +4,7 @@
 use crate::error::Result;
 use crate::json::JsonPointer;
 use crate::node::{Move, NodeId};
+use crate::tree::children::is_within;
 use crate::tree::locate::{Place, parent_of};
 use crate::tree::schema::Label;
 use crate::tree::writer::Writer;
@@ -23,7 +24,22 @@ impl Writer {
     /// Notes what is about to leave a place.
     pub(super) fn depart(&self, from: &JsonPointer) -> Result<Departure> {
         let node = self.node_at(from)?;
-        let moves = self.tree.data.read().moves.clone();
+        // Most of many moves have nothing to do with each other, which their nodes alone tell.
+        let moves = self.tree.read(|data| {
+            let mut moves = Vec::new();
+            for &moved in &data.moves {
+                let is_near = match node {
+                    Some(node) => {
+                        is_within(data, moved.to, node)? || is_within(data, node, moved.to)?
+                    }
+                    None => true,
+                };
+                if is_near {
+                    moves.push(moved);
+                }
+            }
+            Ok(moves)
+        })?;
         let mut departure = Departure { node, origin: node, carried: Vec::new() };
         for moved in moves {
             if node == Some(moved.to) {
