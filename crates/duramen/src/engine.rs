@@ -213,7 +213,8 @@ impl View {
     /// Approximate bytes of what replaying the journal has put into trees.
     fn take_young_bytes(&self) -> usize {
         let taken = |tree: Arc<Tree>| {
-            std::mem::take(&mut tree.data.write().young_bytes) + tree.blobs.young_bytes()
+            let apart = tree.blobs.young_bytes() + tree.orders.young_bytes();
+            std::mem::take(&mut tree.data.write().young_bytes) + apart
         };
         self.open_trees().into_iter().map(taken).sum::<usize>() + self.series.bytes()
     }

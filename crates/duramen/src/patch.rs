@@ -48,6 +48,7 @@ pub(crate) fn apply(writer: &Writer, base: &JsonPointer, patch: &[u8]) -> Result
                 error.in_context(format!("operation {number} of {count} ({name} \"{path}\")"));
             told_from(base, error)
         })?;
+        writer.let_go_much()?;
     }
     Ok(())
 }

@@ -159,6 +159,20 @@ impl Datum<'_> {
         matches!(self, Self::Absent)
     }
 
+    /// Whether a state that is not equal to this one may stand for the same value: one with the
+    /// same items in other blocks, or with the same bytes apart.
+    pub(crate) fn may_be_equal_in_another_form(&self) -> bool {
+        matches!(self, Self::Array(_) | Self::Map(_) | Self::Apart { .. })
+    }
+
+    /// Whether the state names order blocks or a value stored apart.
+    pub(crate) fn names_others(&self) -> bool {
+        matches!(
+            self,
+            Self::Array(Sequence::Blocks(_)) | Self::Map(Sequence::Blocks(_)) | Self::Apart { .. }
+        )
+    }
+
     /// Whether the value has children as nodes of their own.
     pub(crate) fn is_container(&self) -> bool {
         matches!(self, Self::Object(_) | Self::Array(_) | Self::Map(_))

@@ -181,7 +181,8 @@ impl Transaction {
     /// is written.
     pub fn staged_bytes(&self) -> usize {
         let of_tree = |writer: &Writer| {
-            writer.tree.data.read().young_bytes + writer.tree.blobs.staged_bytes()
+            let apart = writer.tree.blobs.staged_bytes() + writer.tree.orders.staged_bytes();
+            writer.tree.data.read().young_bytes + apart
         };
         self.writers.values().map(of_tree).sum::<usize>() + self.points.young_bytes()
     }
@@ -260,7 +261,10 @@ impl Transaction {
         let writer = self.take(id)?;
         let tree = Arc::clone(&writer.tree);
         let before = tree.data.read().stagings;
-        let result = change(writer);
+        let result = change(writer).and_then(|changed| {
+            writer.let_go_much()?;
+            Ok(changed)
+        });
         if let Err(error) = &result {
             self.is_broken |= tree.data.read().stagings != before;
             if error.kind() == ErrorKind::Conflict {

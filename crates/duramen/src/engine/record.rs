@@ -112,7 +112,8 @@ impl<'w> Prepared<'w> {
             let is_first = data.rows.last() == data.rows.before();
             // With its first young revision a tree has to stay in memory itself.
             let tree_bytes = if is_first { TREE_BYTES } else { 0 };
-            std::mem::take(&mut data.young_bytes) + writer.tree.blobs.staged_bytes() + tree_bytes
+            let apart = writer.tree.blobs.staged_bytes() + writer.tree.orders.staged_bytes();
+            std::mem::take(&mut data.young_bytes) + apart + tree_bytes
         };
         let series = self.series.map_or(0, SeriesChanges::young_bytes);
         self.writers.iter().map(taken).sum::<usize>() + series

@@ -53,7 +53,10 @@ impl Transaction {
     pub fn set_all(&mut self, name: &str, path: &JsonPath, json: &[u8]) -> Result<u64> {
         self.edit(name, json, |writer, value| {
             let places = places(writer, path)?;
-            places.iter().try_for_each(|place| writer.replace(place, value))?;
+            for place in &places {
+                writer.replace(place, value)?;
+                writer.let_go_much()?;
+            }
             Ok(places.len() as u64)
         })
     }
@@ -62,7 +65,10 @@ impl Transaction {
     pub fn remove_all(&mut self, name: &str, path: &JsonPath) -> Result<u64> {
         self.change_document(name, |writer| {
             let places = places(writer, path)?;
-            places.iter().try_for_each(|place| writer.remove(place))?;
+            for place in &places {
+                writer.remove(place)?;
+                writer.let_go_much()?;
+            }
             Ok(places.len() as u64)
         })
     }

@@ -1,15 +1,22 @@
 //! The values of a tree that are stored apart because they are long: immutable, numbered in
 //! order of creation.
 //!
-//! Invariant: numbers below `first` are on disk, the rest are in memory.
+//! Invariants:
+//! - numbers below `first` are on disk, the rest are in memory;
+//! - what was staged and is named by no state when the transaction ends is let go: it keeps its
+//!   number, and is written as nothing.
 
 use bytes::Bytes;
+use rustc_hash::FxHashSet;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::state::BlobId;
 use crate::sync::RwLock;
 use crate::tree::cell_key;
 use crate::tree::disk::TreeCells;
+
+/// Values by their numbers, none where one was let go.
+type Young = Vec<Option<Bytes>>;
 
 /// The long values of one tree.
 #[derive(Debug)]
@@ -21,7 +28,7 @@ pub(crate) struct Blobs {
 #[derive(Debug, Default)]
 struct Values {
     first: u64,
-    young: Vec<Bytes>,
+    young: Young,
     /// How many of the young ones belong to commits.
     committed: usize,
 }
@@ -35,7 +42,7 @@ impl Blobs {
     /// Takes a new value.
     pub(crate) fn add(&self, value: Bytes) -> BlobId {
         let mut values = self.values.write();
-        values.young.push(value);
+        values.young.push(Some(value));
         BlobId(values.first + values.young.len() as u64 - 1)
     }
 
@@ -47,7 +54,7 @@ impl Blobs {
             let young =
                 id.0.checked_sub(values.first).and_then(|index| usize::try_from(index).ok());
             if let Some(index) = young {
-                return values.young.get(index).cloned().ok_or_else(missing);
+                return values.young.get(index).cloned().flatten().ok_or_else(missing);
             }
         }
         self.cells.get(&cell_key::blob(self.cells.tree(), id))?.ok_or_else(missing)
@@ -56,18 +63,40 @@ impl Blobs {
     /// The values of the staged transaction.
     pub(crate) fn staged(&self) -> Vec<Bytes> {
         let values = self.values.read();
-        values.young[values.committed..].to_vec()
+        written(&values.young[values.committed..])
+    }
+
+    /// How many values the staged transaction has added.
+    pub(crate) fn staged_len(&self) -> usize {
+        let values = self.values.read();
+        values.young.len() - values.committed
+    }
+
+    /// Lets go the values of the staged transaction that are not among these; how many are left.
+    pub(crate) fn keep_staged(&self, named: &FxHashSet<BlobId>) -> usize {
+        let mut values = self.values.write();
+        let Values { first, young, committed } = &mut *values;
+        let start = *first + *committed as u64;
+        let mut left = 0;
+        for (id, value) in (start..).map(BlobId).zip(&mut young[*committed..]) {
+            if named.contains(&id) {
+                left += 1;
+            } else {
+                *value = None;
+            }
+        }
+        left
     }
 
     /// Bytes of the values of the staged transaction.
     pub(crate) fn staged_bytes(&self) -> usize {
         let values = self.values.read();
-        values.young[values.committed..].iter().map(Bytes::len).sum()
+        bytes_of(&values.young[values.committed..])
     }
 
     /// Bytes of the young values.
     pub(crate) fn young_bytes(&self) -> usize {
-        self.values.read().young.iter().map(Bytes::len).sum()
+        bytes_of(&self.values.read().young)
     }
 
     /// The staged values belong to a commit from now on.
@@ -93,7 +122,7 @@ impl Blobs {
     pub(crate) fn young(&self, end: u64) -> (u64, Vec<Bytes>) {
         let values = self.values.read();
         let count = usize::try_from(end.saturating_sub(values.first)).unwrap_or(usize::MAX);
-        (values.first, values.young[..count.min(values.committed)].to_vec())
+        (values.first, written(&values.young[..count.min(values.committed)]))
     }
 
     /// The first `first` values are on disk, where there were none before.
@@ -110,4 +139,13 @@ impl Blobs {
         values.committed -= written;
         values.first += written as u64;
     }
+}
+
+/// Values as they are written.
+fn written(values: &[Option<Bytes>]) -> Vec<Bytes> {
+    values.iter().map(|value| value.clone().unwrap_or_default()).collect()
+}
+
+fn bytes_of(values: &[Option<Bytes>]) -> usize {
+    values.iter().flatten().map(Bytes::len).sum()
 }

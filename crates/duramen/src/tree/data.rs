@@ -8,8 +8,6 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use rustc_hash::FxHashSet;
-
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::{OBJECT_FIELDS_MAX, ORDINALS_MAX, ROW_GROUP_SLOTS};
 use crate::memory::{Evict, Memory, TreeNumber};
@@ -21,10 +19,13 @@ use crate::tree::disk::{Directory, FoundRun, Load, Loaded};
 use crate::tree::group::{ColumnId, DiskPart, Fault, GroupId, RowGroup, locate};
 use crate::tree::kept::Kept;
 use crate::tree::keys::YoungKeys;
+use crate::tree::noted::NotedNodes;
 use crate::tree::records::VERSION_FIELD;
 use crate::tree::rows::{Row, YoungRows};
 use crate::tree::schema::{Label, ROOT, Schema, SchemaExtent, ShapeField, SpaceId, index_u32};
 use crate::tree::young::{Packed, YoungColumn};
+
+mod staged;
 
 /// One ordinal space of a tree.
 #[derive(Debug, Default)]
@@ -56,6 +57,11 @@ pub(crate) struct TreeData {
     departures: u64,
     /// Nodes of earlier revisions that the staged transaction changed.
     touched: Vec<NodeId>,
+    /// Those of them that may be as they were before all the same.
+    doubtful: NotedNodes,
+    /// Nodes whose states named order blocks or values stored apart at some time since the last
+    /// commit.
+    naming: NotedNodes,
     /// Subtrees that the staged transaction moved to other paths.
     pub(crate) moves: Vec<Move>,
     /// Rises with everything that is staged, so that a change which did nothing is known.
@@ -111,6 +117,8 @@ impl TreeData {
             erasures: 0,
             departures: 0,
             touched: Vec::new(),
+            doubtful: NotedNodes::default(),
+            naming: NotedNodes::default(),
             moves: Vec::new(),
             stagings: 0,
             committed_schema: schema.extent(),
@@ -529,25 +537,6 @@ impl TreeData {
         Ok(())
     }
 
-    /// Sets the state of a node in the staged revision, if it differs from the present one.
-    pub(crate) fn stage(&mut self, node: NodeId, datum: Datum<'_>) -> Result<(), Fault> {
-        let revision = self.staged_revision();
-        let Address { space, column, ordinal } = self.address(node);
-        if ordinal >= self.spaces[space.0 as usize].committed {
-            self.stagings += 1;
-            self.set_birth(space, column, ordinal, (datum, revision))?;
-            return Ok(());
-        }
-        if self.state(node, revision)? == datum {
-            return Ok(());
-        }
-        self.stagings += 1;
-        if self.set_change(space, column, ordinal, (datum, revision))? {
-            self.touched.push(node);
-        }
-        Ok(())
-    }
-
     /// Sets a first state.
     pub(crate) fn set_birth(
         &mut self,
@@ -574,33 +563,9 @@ impl TreeData {
         self.group_mut(space, group).set_change(column, slot, datum, revision)
     }
 
-    /// The nodes that the staged transaction changed; births left out.
-    pub(crate) fn touched(&self) -> &[NodeId] {
-        &self.touched
-    }
-
-    /// Takes back changes of touched nodes that `same` says are none, and sorts the rest.
-    pub(crate) fn settle(&mut self, unchanged: &[NodeId]) {
-        let revision = self.staged_revision();
-        for &node in unchanged {
-            self.pop_change(node, revision);
-        }
-        let unchanged: FxHashSet<NodeId> = unchanged.iter().copied().collect();
-        self.touched.retain(|node| !unchanged.contains(node));
-        self.touched.sort_unstable();
-    }
-
     /// The schema as of the last commit.
     pub(crate) fn committed_schema(&self) -> SchemaExtent {
         self.committed_schema
-    }
-
-    /// Ends the staged transaction: it is the revision of `row`.
-    pub(crate) fn commit_staged(&mut self, row: &Row) {
-        let touched = std::mem::take(&mut self.touched);
-        self.commit_replayed(row, &touched);
-        self.touched = touched;
-        self.touched.clear();
     }
 
     /// Ends what replay staged: it is the revision of `row`, which changed these nodes.
@@ -619,41 +584,6 @@ impl TreeData {
             space.committed = space.next;
         }
         self.committed_schema = self.schema.extent();
-    }
-
-    /// Takes the staged transaction back.
-    pub(crate) fn rollback(&mut self) {
-        let revision = self.staged_revision();
-        self.moves.clear();
-        for node in std::mem::take(&mut self.touched) {
-            self.pop_change(node, revision);
-        }
-        for space in &mut self.spaces {
-            space.keys.truncate(space.committed);
-            space.truncate_births();
-        }
-        self.truncate_schema();
-        self.young_bytes = 0;
-    }
-
-    fn truncate_schema(&mut self) {
-        let extent = self.committed_schema;
-        if self.schema.extent() == extent {
-            return;
-        }
-        Arc::make_mut(&mut self.schema).truncate(extent);
-        self.spaces.truncate(self.schema.spaces().len());
-        for (space, data) in self.schema.spaces().iter().zip(&mut self.spaces) {
-            for group in data.groups.iter_mut().flatten() {
-                group.truncate_columns(space.columns.len());
-            }
-        }
-    }
-
-    fn pop_change(&mut self, node: NodeId, revision: u32) {
-        let Address { space, column, ordinal } = self.address(node);
-        let (group, slot) = locate(ordinal);
-        self.group_mut(space, group).pop_change(column, slot, revision);
     }
 
     pub(super) fn group_mut(&mut self, space: SpaceId, group: usize) -> &mut RowGroup {

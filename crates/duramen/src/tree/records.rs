@@ -337,7 +337,8 @@ impl<'w> RecordPuts<'w> {
 
     fn splice(&mut self, place: u64, records: Extent) -> Result<()> {
         self.sequence = self.writer.splice_items(self.sequence, (place, 0), &[records])?;
-        self.writer.stage(self.root, Datum::Map(self.sequence))
+        self.writer.stage(self.root, Datum::Map(self.sequence))?;
+        self.writer.let_go_much()
     }
 }
 
@@ -410,11 +411,10 @@ impl Writer {
                 count += 1;
             }
             sequence = self.splice_items(sequence, (place + 1 - count, count), &[])?;
+            self.stage(root, Datum::Map(sequence))?;
+            self.let_go_much()?;
         }
-        for &record in records {
-            self.erase(record)?;
-        }
-        self.stage(root, Datum::Map(sequence))
+        records.iter().try_for_each(|&record| self.erase(record))
     }
 
     fn item_at(&self, sequence: Sequence, index: u64) -> Result<Option<u64>> {

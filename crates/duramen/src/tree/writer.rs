@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::Tape;
@@ -17,6 +18,7 @@ use crate::state::{ApartKind, BlobId, Datum, Extent, Sequence, ShapeId};
 use crate::tree::cell_key::TreeId;
 use crate::tree::data::{TreeData, node};
 use crate::tree::group::Fault;
+use crate::tree::let_go::FEW;
 use crate::tree::locate::parent_of;
 use crate::tree::schema::{ROOT, SpaceId};
 use crate::tree::{Tree, Turn};
@@ -28,6 +30,8 @@ pub(crate) struct Writer {
     pub(crate) revision: u32,
     /// What is declared of the document, if anything is.
     pub(crate) options: Option<Arc<DocumentOptions>>,
+    /// So much staged beside the columns is looked through for what can be let go.
+    pub(crate) much_apart: AtomicUsize,
     _turn: Turn,
     is_done: bool,
 }
@@ -51,7 +55,8 @@ impl Writer {
     ) -> Result<Self> {
         tree.check_revisions()?;
         let revision = tree.data.read().staged_revision();
-        Ok(Self { tree, revision, options, _turn: turn, is_done: false })
+        let much_apart = AtomicUsize::new(FEW);
+        Ok(Self { tree, revision, options, much_apart, _turn: turn, is_done: false })
     }
 
     /// Whether the tree had no revision before.
@@ -213,9 +218,9 @@ impl Writer {
     /// Ends staging: takes back what came to nothing. Whether anything is left to commit. What
     /// `repeats` a history may have purged records, and values that are unique now twice.
     pub(crate) fn settle(&mut self, repeats: bool) -> Result<bool> {
-        let touched = self.tree.data.read().touched().to_vec();
+        let doubtful = self.tree.data.write().doubtful().to_vec();
         let (mut unchanged, mut gone) = (BTreeSet::new(), BTreeSet::new());
-        for &node in &touched {
+        for node in doubtful {
             if self.is_unchanged(node)? {
                 unchanged.insert(node);
                 if self.tree.read(|data| Ok(data.state(node, self.revision)?.is_absent()))? {
@@ -224,9 +229,12 @@ impl Writer {
             }
         }
         // What was set below something that came and went was not there before, and is not now.
-        for node in touched.into_iter().filter(|_| !gone.is_empty()) {
-            if self.is_below(node, &gone)? {
-                unchanged.insert(node);
+        if !gone.is_empty() {
+            let touched = self.tree.data.read().touched().to_vec();
+            for node in touched {
+                if self.is_below(node, &gone)? {
+                    unchanged.insert(node);
+                }
             }
         }
         let unchanged: Vec<NodeId> = unchanged.into_iter().collect();
@@ -242,6 +250,7 @@ impl Writer {
                 self.check_unique(keys, &options.indexes, &changed)?;
             }
         }
+        self.let_go_unnamed()?;
         let data = self.tree.data.read();
         let is_born = self.revision == 1 && data.spaces[0].next > 0;
         Ok(is_born || !data.touched().is_empty())
