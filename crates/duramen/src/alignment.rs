@@ -7,10 +7,16 @@
 
 use std::cmp::Reverse;
 
+use rustc_hash::FxHashSet;
+
 use crate::limits::{ALIGNMENT_EDITS_MAX, ALIGNMENT_PAIRS_MAX, ALIGNMENT_STEPS_MAX};
 use crate::subsequence::{Point, heaviest_increasing};
 
 mod search;
+
+/// Lists of so many items are looked through for any that both have: that there is none is found
+/// out later at several times the cost.
+const MANY_ITEMS: usize = 1 << 12;
 
 /// A run of items that share one fate. A list of them is in the order of both lists: every index of
 /// either is in exactly one, and the new list follows from reading it once.
@@ -70,6 +76,9 @@ fn align_within(old: &[u64], new: &[u64], caps: Caps) -> Vec<Pairing> {
 /// them, else a longest chain of those with the rarest hashes.
 fn anchors(old: &[u64], new: &[u64], caps: Caps) -> Vec<(usize, usize)> {
     let items = old.len() + new.len();
+    if items >= MANY_ITEMS && !have_common(old, new) {
+        return Vec::new();
+    }
     let few = Caps { steps: caps.steps + 8 * items, edits: caps.edits.min(items / 8), ..caps };
     if let Some(pairs) = search::search(old, new, few) {
         return pairs;
@@ -91,6 +100,12 @@ fn anchors(old: &[u64], new: &[u64], caps: Caps) -> Vec<(usize, usize)> {
         }
     }
     longest_chain(&groups[..affordable])
+}
+
+/// Whether any hash is in both lists.
+fn have_common(old: &[u64], new: &[u64]) -> bool {
+    let known: FxHashSet<u64> = old.iter().copied().collect();
+    new.iter().any(|hash| known.contains(hash))
 }
 
 fn indices_by_hash(list: &[u64]) -> Vec<usize> {

@@ -186,3 +186,15 @@ fn gives_up_exactness_but_not_order_beyond_the_caps() {
     });
     assert!(anchored);
 }
+
+#[test]
+fn long_lists_with_nothing_in_common_pair_up_by_place() {
+    let (old, new): (Vec<u64>, Vec<u64>) = ((0..5_000).collect(), (10_000..14_000).collect());
+    let expected = [
+        Pairing::Update { old: 0, new: 0, items: 4_000 },
+        Pairing::Remove { old: 4_000, items: 1_000 },
+    ];
+    assert_eq!(align(&old, &new), expected);
+    let with_one = [&new[..], &[4_999]].concat();
+    assert_eq!(check(&old, &with_one, &align(&old, &with_one)), 1);
+}

@@ -43,6 +43,11 @@ pub(crate) struct Elements<'t> {
     pub(crate) tape: &'t Tape<'t>,
 }
 
+/// Items of a map looked at while the tree's lock is held.
+const ITEMS_AT_A_TIME: usize = 256;
+/// Items among which one that stands a little further on is looked for.
+const NEAR_ITEMS: usize = 8;
+
 impl Writer {
     /// Makes a node the value at `at`; what is equal already stays.
     pub(crate) fn put(&self, node: NodeId, tape: &Tape<'_>, at: TapeIndex) -> Result<()> {
@@ -185,10 +190,9 @@ impl Writer {
             match pairing {
                 // Equal hashes are no proof: what they say is equal is compared as well.
                 Pairing::Same { old, new: at, items } | Pairing::Update { old, new: at, items } => {
-                    for index in 0..items {
-                        self.put(olds[old + index], tape, new[at + index])?;
-                        ordinals.push(olds[old + index].ordinal().0);
-                    }
+                    let olds = &olds[old..old + items];
+                    self.put_each(olds, tape, &new[at..at + items])?;
+                    ordinals.extend(olds.iter().map(|old| old.ordinal().0));
                 }
                 Pairing::Remove { old, items } => {
                     olds[old..old + items].iter().try_for_each(|&old| self.erase(old))?;
@@ -284,6 +288,9 @@ impl Writer {
     }
 
     fn put_object(&self, object: NodeId, tape: &Tape<'_>, at: TapeIndex) -> Result<()> {
+        if self.put_members(object, tape, at)? {
+            return Ok(());
+        }
         let fields = fields_of(tape, at)?;
         let prior = self.prior(object)?.0;
         if let Prior::Map(sequence) = prior {
@@ -351,24 +358,16 @@ impl Writer {
         if sequence.is_none() && old.is_empty() {
             self.erase_children(map)?;
         }
-        let mut items = Vec::with_capacity(fields.len());
-        let mut in_step = old.iter();
-        for field in fields {
-            let expected = in_step.as_slice().first().copied();
-            let is_expected = match expected {
-                Some(item) => self.is_named(path, item, field.name)?,
-                None => false,
-            };
-            let item = match (is_expected, expected) {
-                (true, Some(item)) => {
-                    in_step.next();
-                    item
-                }
-                _ => self.item_or_bear((map, path), field.name, field.plain)?,
-            };
-            self.put(self.item_node(map, true, item)?, tape, field.value)?;
-            items.push(item);
+        let items = self.map_items((map, path), old, fields)?;
+        let mut nodes = Vec::with_capacity(items.len());
+        for items in items.chunks(ITEMS_AT_A_TIME) {
+            let data = self.tree.data.read();
+            for &item in items {
+                nodes.push(data.item_node(map, true, item)?);
+            }
         }
+        let values: Vec<TapeIndex> = fields.iter().map(|field| field.value).collect();
+        self.put_each(&nodes, tape, &values)?;
         let kept: FxHashSet<Item> = items.iter().copied().collect();
         for &item in old.iter().filter(|item| !kept.contains(item)) {
             self.erase(self.item_node(map, true, item)?)?;
@@ -377,16 +376,49 @@ impl Writer {
         self.stage(map, Datum::Map(sequence))
     }
 
-    fn is_named(&self, path: PathId, item: Item, name: &[u8]) -> Result<bool> {
-        self.tree.read(|data| match item {
-            Item::Field(field) => {
-                Ok(data.schema.has_path(field) && data.schema.label(field) == Label::Field(name))
+    /// The items of a map that have, or are to have, these names.
+    fn map_items(
+        &self,
+        (map, path): (NodeId, PathId),
+        old: &[Item],
+        fields: &[Field<'_>],
+    ) -> Result<Vec<Item>> {
+        let mut items = Vec::with_capacity(fields.len());
+        let mut in_step = old;
+        loop {
+            let same = self.named_so(path, in_step, &fields[items.len()..])?;
+            items.extend_from_slice(&in_step[..same]);
+            in_step = &in_step[same..];
+            let Some(field) = fields.get(items.len()) else { return Ok(items) };
+            let item = self.item_or_bear((map, path), field.name, field.plain)?;
+            items.push(item);
+            // Of a few members that went none is looked for again and again.
+            let near = in_step.iter().take(NEAR_ITEMS);
+            if let Some(at) = { near }.position(|near| *near == item) {
+                in_step = &in_step[at + 1..];
             }
-            Item::Ordinal(ordinal) => {
-                let space = data.schema.path(path).space;
-                Ok(data.key(space, ordinal.0)? == Datum::Text { bytes: name, plain: true })
+        }
+    }
+
+    /// How many items, from the first on, have the names of these members.
+    fn named_so(&self, path: PathId, items: &[Item], fields: &[Field<'_>]) -> Result<usize> {
+        let mut all = 0;
+        for (items, fields) in items.chunks(ITEMS_AT_A_TIME).zip(fields.chunks(ITEMS_AT_A_TIME)) {
+            let mut same = 0;
+            self.tree.read(|data| {
+                while let (Some(&item), Some(field)) = (items.get(same), fields.get(same))
+                    && is_named(data, path, item, field.name)?
+                {
+                    same += 1;
+                }
+                Ok(())
+            })?;
+            all += same;
+            if same < items.len().min(fields.len()) {
+                break;
             }
-        })
+        }
+        Ok(all)
     }
 
     /// The item of a map with a name: the entry or field that has or ever had it, else a new entry.
@@ -437,6 +469,18 @@ impl Writer {
         }
         self.splice_items(from, (prefix as u64, old.len() as u64), &order.0)
     }
+}
+
+fn is_named(data: &TreeData, path: PathId, item: Item, name: &[u8]) -> Result<bool, Fault> {
+    Ok(match item {
+        Item::Field(field) => {
+            data.schema.has_path(field) && data.schema.label(field) == Label::Field(name)
+        }
+        Item::Ordinal(ordinal) => {
+            let space = data.schema.path(path).space;
+            data.key(space, ordinal.0)? == Datum::Text { bytes: name, plain: true }
+        }
+    })
 }
 
 /// Extents under construction: consecutive ordinals are joined.
@@ -526,7 +570,7 @@ fn fields_of<'t>(tape: &'t Tape<'_>, at: TapeIndex) -> Result<Fields<'t>> {
 }
 
 /// The state of a value that stands in a column: of no array or object, and of no long text.
-fn inline<'t>(value: &json::Item<'t>) -> Option<Datum<'t>> {
+pub(crate) fn inline<'t>(value: &json::Item<'t>) -> Option<Datum<'t>> {
     let state = match *value {
         json::Item::Null => Datum::Null,
         json::Item::Bool(value) => Datum::Bool(value),

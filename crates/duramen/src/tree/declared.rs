@@ -61,20 +61,23 @@ impl Writer {
             .collect();
         let mut is_kept = vec![false; olds.len()];
         let (mut ordinals, mut others) = (vec![0; new.len()], Vec::new());
+        let (mut same, mut values) = (Vec::new(), Vec::new());
         for (index, (&at, id)) in new.iter().zip(&new_ids).enumerate() {
             let Some(id) = id else {
                 others.push(index);
                 continue;
             };
-            ordinals[index] = match by_id.get(id.as_slice()) {
-                Some(&old) => {
-                    is_kept[old] = true;
-                    self.put(olds[old], tape, at)?;
-                    olds[old].ordinal().0
-                }
-                None => self.bear_element(elements, at)?,
+            ordinals[index] = if let Some(&old) = by_id.get(id.as_slice()) {
+                is_kept[old] = true;
+                same.push(olds[old]);
+                values.push(at);
+                olds[old].ordinal().0
+            } else {
+                self.put_each(&std::mem::take(&mut same), tape, &std::mem::take(&mut values))?;
+                self.bear_element(elements, at)?
             };
         }
+        self.put_each(&same, tape, &values)?;
         let mut old_others = Vec::new();
         for ((&old, id), is_kept) in olds.iter().zip(&old_ids).zip(is_kept) {
             match id {

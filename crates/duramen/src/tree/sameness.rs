@@ -11,13 +11,14 @@ use crate::json::{Item, Tape, TapeIndex, number};
 use crate::node::{NodeId, PathId};
 use crate::state::{Datum, Extent, Sequence};
 use crate::tree::compare::Elements;
-use crate::tree::data::TreeData;
+use crate::tree::data::{TreeData, node};
 use crate::tree::group::Fault;
 use crate::tree::schema::Label;
 use crate::tree::strips::Strips;
 use crate::tree::writer::Writer;
 
 mod places;
+mod updates;
 
 /// Elements compared while the tree's lock is held.
 const ELEMENTS_AT_A_TIME: usize = 256;
@@ -107,7 +108,7 @@ impl Writer {
         let same = Cell::new(0);
         self.tree.read(|data| {
             data.kept.check(self.revision)?;
-            let mut side = Side { data, strips: Strips::new(data, self.revision), tape };
+            let mut side = Side::new(data, self.revision, tape);
             while let (Some(&old), Some(&at)) = (olds.get(same.get()), new.get(same.get())) {
                 if side.compare((old.path(), old.ordinal().0), at)? != Sameness::Same {
                     break;
@@ -120,19 +121,37 @@ impl Writer {
 }
 
 /// A stored state of a tree, and a parsed value to compare it with.
-struct Side<'a> {
+struct Side<'a, 't> {
     data: &'a TreeData,
-    strips: Strips<'a>,
-    tape: &'a Tape<'a>,
+    revision: u32,
+    /// None where no other nodes of the same paths are read.
+    strips: Option<Strips<'a>>,
+    tape: &'t Tape<'t>,
 }
 
-impl Side<'_> {
+impl<'a, 't> Side<'a, 't> {
+    fn new(data: &'a TreeData, revision: u32, tape: &'t Tape<'t>) -> Self {
+        Self { data, revision, strips: Some(Strips::new(data, revision)), tape }
+    }
+
+    /// The same for a single node and what is below it.
+    fn of_one(data: &'a TreeData, revision: u32, tape: &'t Tape<'t>) -> Self {
+        Self { data, revision, strips: None, tape }
+    }
+
+    fn state(&mut self, path: PathId, ordinal: u64) -> Result<Datum<'a>, Fault> {
+        match &mut self.strips {
+            Some(strips) => strips.state(path, ordinal),
+            None => self.data.state(node(path, ordinal), self.revision),
+        }
+    }
+
     fn compare(
         &mut self,
         (path, ordinal): (PathId, u64),
         at: TapeIndex,
     ) -> Result<Sameness, Fault> {
-        let state = self.strips.state(path, ordinal)?;
+        let state = self.state(path, ordinal)?;
         let is_same = match (state, self.tape.item(at)) {
             (Datum::Object(shape), Item::Object { len }) => {
                 let fields = self.data.schema.shape(shape);
