@@ -172,18 +172,32 @@ impl<'a> Stream<'a> {
         self.window.add_sums((counts[0], sums[0]));
         if last > 0 {
             let whole = 1..last;
-            let whole_counts = counts[whole.clone()].iter().map(|count| count.cast_signed());
-            let table = Table::of_sums(
-                &starts[whole.clone()],
-                whole_counts.collect(),
-                sums[whole].to_vec(),
-            )?;
-            let is_added = self.add_table(&table, width)?;
-            assert!(is_added, "sums of whole windows tell all that is asked of them");
+            self.add_whole(&starts[whole.clone()], (&counts[whole.clone()], &sums[whole]))?;
             self.advance(starts[last], None)?;
             self.window.add_sums((counts[last], sums[last]));
         }
         Ok(true)
+    }
+
+    /// Adds whole windows by how many points they have, all of them numbers, and their sums.
+    fn add_whole(&mut self, starts: &[i64], (counts, sums): (&[u64], &[f64])) -> Result<()> {
+        let (Some(&first), Some(&last)) = (starts.first(), starts.last()) else { return Ok(()) };
+        let column = |aggregate: &Aggregate| match aggregate {
+            Aggregate::Count => Values::I64(counts.iter().map(|one| one.cast_signed()).collect()),
+            Aggregate::Sum => Values::F64(sums.to_vec()),
+            _ => Values::F64(sums.iter().zip(counts).map(|(sum, of)| sum / float(*of)).collect()),
+        };
+        let columns: Vec<Values> = self.options.aggregates.iter().map(column).collect();
+        self.advance(first, None)?;
+        self.extend(starts, &columns, last)
+    }
+
+    /// Adds rows of whole windows, the last of which begins at a time; the next one is open then.
+    fn extend(&mut self, starts: &[i64], columns: &[Values], last: i64) -> Result<()> {
+        self.columns.extend(starts, columns);
+        let next = self.options.windows.number(last)?.saturating_add(1);
+        self.window = open(self.options, (self.value_type, 0), next);
+        Ok(())
     }
 
     /// Adds what the points of a whole part of a window come to, which begins at a time: of points
@@ -211,9 +225,7 @@ impl<'a> Stream<'a> {
             self.options.aggregates.iter().map(|one| whole_column(one, table)).collect();
         let Some(columns) = columns else { return Ok(false) };
         self.advance(first, None)?;
-        self.columns.extend(table.starts(), &columns);
-        let next = self.options.windows.number(last)?.saturating_add(1);
-        self.window = open(self.options, (self.value_type, 0), next);
+        self.extend(table.starts(), &columns, last)?;
         Ok(true)
     }
 
@@ -365,8 +377,11 @@ fn count_before(times: &[i64], end: i64) -> usize {
 /// The windows of a width that a block has points in: when each begins, and the place behind its
 /// last point.
 fn windows_of(block: &Block, width: i64) -> Result<(Vec<i64>, Vec<usize>)> {
-    let (mut starts, mut ends) = (Vec::new(), Vec::new());
-    let (first, step) = (block.time_range().0.0, block.regular_step());
+    let (first, last) = block.time_range();
+    let (first, step) = (first.0, block.regular_step());
+    let most = usize::try_from(last.0.abs_diff(first) / width.unsigned_abs()).unwrap_or(usize::MAX);
+    let most = most.saturating_add(2).min(block.len());
+    let (mut starts, mut ends) = (Vec::with_capacity(most), Vec::with_capacity(most));
     let mut times = Vec::new();
     if step.is_none() {
         block.decode_times(0..block.len(), &mut times)?;

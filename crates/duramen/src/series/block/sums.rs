@@ -38,8 +38,17 @@ impl Narrow for u16 {
 
     #[inline]
     fn sum(some: &[Self]) -> i64 {
-        let add = |sum: u32, one: &Self| sum.wrapping_add(u32::from(*one));
-        i64::from(some.iter().fold(0, add))
+        // Runs are short: what no eight lanes take is added one by one.
+        let (eights, rest) = some.as_chunks::<8>();
+        let mut lanes = [0_u32; 8];
+        for eight in eights {
+            for (lane, one) in lanes.iter_mut().zip(eight) {
+                *lane = lane.wrapping_add(u32::from(*one));
+            }
+        }
+        let add = |sum: u32, one: u32| sum.wrapping_add(one);
+        let rest = rest.iter().map(|one| u32::from(*one));
+        i64::from(rest.chain(lanes).fold(0, add))
     }
 
     #[inline]

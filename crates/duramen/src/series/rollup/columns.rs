@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::revision::Micros;
 use crate::series::aggregate::Aggregate;
 use crate::series::block::{Numbers, Summary};
-use crate::series::{Points, Qualities, Quality, SeriesValue, ValueType, Values};
+use crate::series::{Points, SeriesValue, ValueType, Values};
 
 /// A column of the rows of a rollup; its number stands in keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -139,19 +139,6 @@ impl Stretch {
 }
 
 impl Table {
-    /// Of windows of floats, each with the number of these and their sum.
-    pub(crate) fn of_sums(starts: &[i64], counts: Vec<i64>, sums: Vec<f64>) -> Result<Self> {
-        let mut table = Self::new(ValueType::F64);
-        for (column, values) in
-            [(Column::Good, Values::I64(counts)), (Column::Sum, Values::F64(sums))]
-        {
-            let good = Qualities::All(Quality::GOOD);
-            let points = Points::from_columns(starts.to_vec(), values, good)?;
-            table.push(column, Stretch::all(points))?;
-        }
-        Ok(table)
-    }
-
     /// Of a series of a type, without columns.
     pub(super) fn new(of: ValueType) -> Self {
         Self { of, columns: Vec::new() }
@@ -271,6 +258,7 @@ pub(super) fn short() -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::series::Quality;
 
     fn table(rows: &[Row], of: ValueType) -> Table {
         let mut table = Table::new(of);
