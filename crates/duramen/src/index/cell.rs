@@ -443,6 +443,17 @@ mod tests {
         assert!(Entries::decode(&[1, 9, 2, 0]).is_err(), "more shared than there is");
     }
 
+    /// What had been copied of a slab when a checkpoint came was dropped by a merge before the rest
+    /// was copied, since no facts named the slab yet.
+    #[test]
+    fn a_slab_behind_all_that_are_known_is_kept() {
+        let slabs = [3, 40, 90].map(|start| Slab { start, alive: 9 }).to_vec();
+        let facts = Facts { first: 3, slabs, ..Facts::default() };
+        let kept = Kept::new(95, vec![5]);
+        let are_kept = [3, 20, 40, 90, 96].map(|slab| facts.is_kept(slab, &kept));
+        assert_eq!(are_kept, [true, false, false, true, true]);
+    }
+
     #[test]
     fn facts_are_kept_as_they_were_and_refused_if_they_cannot_be() {
         let slabs = vec![Slab { start: 3, alive: 0 }, Slab { start: 40, alive: 900 }];

@@ -543,36 +543,6 @@ fn what_an_index_lacks_and_has_too_many_is_found() {
     assert!(found[1].starts_with("there is no entry of record 1 "), "{found:?}");
 }
 
-/// What had been copied of a slab went with the history that a compaction dropped while the rest
-/// was being copied.
-#[test]
-fn a_slab_in_the_making_stays_when_history_is_dropped() {
-    let db = open(&Arc::new(MemoryDevice::new()));
-    let collection = db.create_collection("c", KeyKind::Text).unwrap();
-    collection.document().retain(Retention::Last(8), &how()).unwrap();
-    collection.create_index(&define("n", &["n"])).unwrap();
-    for n in 0..40 {
-        collection.put(format!("{n:02}"), format!(r#"{{"n":{n}}}"#), &how()).unwrap();
-    }
-    let options = collection.document().declared().unwrap();
-    let (_, tree) = collection.document().parts();
-    let index = tree.indexes.get(tree, options.indexes.get("n").unwrap()).unwrap();
-    for turn in 0..120 {
-        collection.put("00", format!(r#"{{"n":{turn}}}"#), &how()).unwrap();
-        let head = u32::try_from(collection.document().head_revision().unwrap().0).unwrap();
-        let mut pause = || {
-            db.checkpoint()?;
-            compact(&db);
-            Ok(())
-        };
-        index.follow(tree, head, &mut pause).unwrap();
-    }
-    let head = collection.document().head_revision().unwrap().0;
-    for revision in collection.document().first_revision().unwrap().0..=head {
-        assert_same(&collection, ("n", &["n"]), revision);
-    }
-}
-
 /// Where history was let go and a compaction that was to drop it was stopped, an index had
 /// forgotten it: it answered with what was so at another revision, or not at all.
 #[test]
