@@ -14,6 +14,7 @@ mod lines;
 mod loader;
 mod names;
 mod records;
+mod run;
 mod segments;
 mod sink;
 #[cfg(test)]

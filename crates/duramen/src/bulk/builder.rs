@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::bulk::columns::{Columns, Row};
 use crate::bulk::guess::{Guesses, Token};
+use crate::bulk::run::Runs;
 use crate::collection::KeyKind;
 use crate::error::Result;
 use crate::json::{Item, Tape, TapeIndex, number};
@@ -26,6 +27,7 @@ pub(super) struct Builder {
     pub(super) data: TreeData,
     pub(super) columns: Columns,
     pub(super) guesses: Guesses,
+    pub(super) runs: Runs,
     options: Option<Arc<DocumentOptions>>,
 }
 
@@ -36,6 +38,7 @@ impl Builder {
             data: TreeData::new(Arc::new(Schema::new(false))),
             columns: Columns::new(tree),
             guesses: Guesses::default(),
+            runs: Runs::default(),
             options,
         }
     }
@@ -193,7 +196,8 @@ impl Builder {
 
     /// Makes a node the value that was guessed last, which `text` begins with.
     pub(super) fn put_tokens(&mut self, node: NodeId, text: &[u8]) -> Result<()> {
-        let Self { data, columns, guesses, .. } = self;
+        let Self { data, columns, guesses, runs, .. } = self;
+        runs.note(&data.schema, node.path(), guesses.tokens());
         let (schema, mut tokens) = (&*data.schema, guesses.tokens().iter());
         let info = schema.path(node.path());
         let at = ((info.space, info.column), node);

@@ -13,7 +13,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::limits::{INLINE_BYTES_MAX, ORDINALS_MAX, ROW_GROUP_SLOTS, VALUE_BYTES_MAX};
 use crate::node::PathId;
 use crate::order::{self, OrderBlock, OrderBlocks, OrderBlocksMut};
-use crate::state::{ApartKind, BlobId, Datum, Extent, OrderId, Sequence};
+use crate::state::{ApartKind, BlobId, Datum, Extent, OrderId, Sequence, ShapeId};
 use crate::tree::cell_key::{self, GroupCell, TreeId};
 use crate::tree::group::GroupId;
 use crate::tree::schema::{Schema, SpaceId, index_u32};
@@ -72,6 +72,16 @@ impl Filling {
         }
         &mut self.states
     }
+}
+
+/// A column that is taken out, to be pushed states to.
+#[derive(Debug, Default)]
+pub(super) struct Lent {
+    pub(super) states: ColumnBuilder,
+    /// How many states it had.
+    before: usize,
+    /// The same with those of the slots that have none.
+    start: usize,
 }
 
 impl Columns {
@@ -147,6 +157,61 @@ impl Columns {
         let space = self.space_mut(space);
         debug_assert_eq!(ordinal / ROW_GROUP_SLOTS, space.group, "of the group being filled");
         Row { columns: &mut space.columns, slot: slot_of(ordinal) }
+    }
+
+    /// How many nodes a space has yet to bear in the row group that it is filling.
+    pub(super) fn room(&self, space: SpaceId) -> usize {
+        let Some(space) = self.spaces.get(space.0 as usize) else { return 0 };
+        let end = (space.group + 1) * ROW_GROUP_SLOTS;
+        slot_or_group(end.saturating_sub(space.next))
+    }
+
+    /// Takes out a column of a space, to be pushed the states of the nodes that are
+    /// [born](Self::bear_run) next. It has to be [given back](Self::give_back).
+    pub(super) fn lend(&mut self, space: SpaceId, column: u32) -> Lent {
+        let slot = slot_of(self.next(space));
+        let mut row = Row { columns: &mut self.space_mut(space).columns, slot };
+        let before = row.filling(column).states.len();
+        let states = std::mem::take(row.next(column));
+        Lent { before, start: states.len(), states }
+    }
+
+    /// Takes a column back.
+    pub(super) fn give_back(&mut self, (space, column): (SpaceId, u32), lent: Lent) {
+        let Lent { mut states, before, start } = lent;
+        if states.len() == start {
+            (before..start).for_each(|_| states.pop());
+        }
+        let mut row = Row { columns: &mut self.space_mut(space).columns, slot: 0 };
+        row.filling(column).states = states;
+    }
+
+    /// Gives so many objects of a shape that are elements or entries of one parent their ordinals,
+    /// all of which are in the row group that is being filled.
+    pub(super) fn bear_run(
+        &mut self,
+        (space, parent): (SpaceId, u64),
+        (shape, count): (ShapeId, usize),
+    ) {
+        if count == 0 {
+            return;
+        }
+        let born = self.space_mut(space);
+        let slot = slot_of(born.next);
+        if space.0 != 0 {
+            born.parent.next(slot).repeat(Datum::Int(parent.cast_signed()), count);
+        }
+        Row { columns: &mut born.columns, slot }.next(0).repeat(Datum::Object(shape), count);
+        born.next += count as u64;
+        debug_assert!(born.next <= (born.group + 1) * ROW_GROUP_SLOTS, "of the group being filled");
+    }
+
+    /// Names so many entries that are born next by the states that were pushed to a column last.
+    pub(super) fn name_run(&mut self, space: SpaceId, column: &Lent, count: usize) {
+        if count > 0 {
+            let entries = self.space_mut(space);
+            entries.key.next(slot_of(entries.next)).extend_from(&column.states, count);
+        }
     }
 
     /// The state of a string, number text or opaque text, stored apart if it is long.
@@ -231,11 +296,17 @@ impl Row<'_> {
     /// The states of a column up to this slot, to which that of the slot is to be pushed.
     #[inline]
     pub(super) fn next(&mut self, column: u32) -> &mut ColumnBuilder {
+        let slot = self.slot;
+        self.filling(column).next(slot)
+    }
+
+    #[inline]
+    fn filling(&mut self, column: u32) -> &mut Filling {
         let column = column as usize;
         if column >= self.columns.len() {
             self.columns.resize_with(column + 1, Filling::default);
         }
-        self.columns[column].next(self.slot)
+        &mut self.columns[column]
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::bulk::builder::Builder;
 use crate::bulk::guess::Token;
 use crate::bulk::records::Records;
+use crate::bulk::run::Between;
 use crate::bulk::sink::{Loaded, Sink};
 use crate::collection::{Key, KeyKind};
 use crate::error::{Error, ErrorKind, Result};
@@ -33,15 +34,24 @@ impl RecordLines<'_, '_> {
     pub(super) fn run(mut self) -> Result<Loaded> {
         let records = Records::begin(&mut self.sink.builder)?;
         while self.stream.skip_space()?.is_some() {
-            let bytes = self.record(records)?;
-            if self.sink.builder.guesses.may_span_lines() {
-                self.stream.check_line(bytes)?;
+            if !self.run_on(records)? {
+                let bytes = self.record(records)?;
+                if self.sink.builder.guesses.may_span_lines() {
+                    self.stream.check_line(bytes)?;
+                }
+                self.stream.consume(bytes);
+                self.sink.end_value(self.stream.consumed())?;
             }
-            self.stream.consume(bytes);
-            self.sink.end_value(self.stream.consumed())?;
             self.stream.end_line()?;
         }
         records.end(self.sink, self.stream.consumed(), Vec::new())
+    }
+
+    /// Adds the records that come next if they are likely to be alike: whether there were any.
+    fn run_on(&mut self, records: Records) -> Result<bool> {
+        let Some(key) = self.key.path else { return Ok(false) };
+        let form = (Between::Lines, Some((key, self.key.keys)));
+        self.sink.put_run(&mut self.stream, (records.entries, 0), form)
     }
 
     /// Adds the record that comes next: its bytes.

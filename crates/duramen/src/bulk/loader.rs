@@ -11,6 +11,7 @@
 use rustc_hash::FxHashSet;
 
 use crate::bulk::records::Records;
+use crate::bulk::run::Between;
 use crate::bulk::sink::{Loaded, LongMap, Sink};
 use crate::bulk::{BulkOptions, Departed, RecordVersions};
 use crate::collection::KeyKind;
@@ -198,8 +199,11 @@ impl<'a, 'r> Loader<'a, 'r> {
         let Some(path) = path else { return Err(too_many_paths()) };
         let first = self.sink.builder.next(path);
         while self.stream.skip_space()?.is_some() {
-            let element = self.sink.builder.bear(path, root.ordinal().0)?;
-            self.value(element, 1)?;
+            let parent = root.ordinal().0;
+            if !self.sink.put_run(&mut self.stream, (path, parent), (Between::Lines, None))? {
+                let element = self.sink.builder.bear(path, parent)?;
+                self.value(element, 1)?;
+            }
             self.stream.end_line()?;
         }
         let sequence = self.sink.builder.sequence(path, first)?;
@@ -275,14 +279,23 @@ impl<'a, 'r> Loader<'a, 'r> {
         self.stream.consume(1);
         let mut is_end = self.skip_space()? == Some(b']');
         while !is_end {
-            let element = self.sink.builder.bear(path, array.ordinal().0)?;
-            self.value(element, depth + 1)?;
+            if !self.run_on((path, array.ordinal().0))? {
+                let element = self.sink.builder.bear(path, array.ordinal().0)?;
+                self.value(element, depth + 1)?;
+            }
             is_end = self.is_end(b']', "',' or ']'")?;
         }
         self.stream.consume(1);
         let sequence = self.sink.builder.sequence(path, first)?;
         self.sink.builder.set(array, Datum::Array(sequence));
         Ok(true)
+    }
+
+    /// Reads the elements of an array that come next if they are likely to be alike: whether there
+    /// were any.
+    fn run_on(&mut self, at: (PathId, u64)) -> Result<bool> {
+        // What is between them may be in the next line.
+        Ok(!self.is_lines && self.sink.put_run(&mut self.stream, at, (Between::Commas, None))?)
     }
 
     /// Whether the end of a container comes, else goes on behind a comma.

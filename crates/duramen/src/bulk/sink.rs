@@ -4,8 +4,11 @@ use std::sync::mpsc::SyncSender;
 
 use crate::bulk::builder::Builder;
 use crate::bulk::gathered::Batch;
+use crate::bulk::run::{Between, RunForm};
 use crate::bulk::{BulkProgress, Progress};
+use crate::collection::KeyKind;
 use crate::error::{Error, ErrorKind, Result};
+use crate::json::TextStream;
 use crate::node::PathId;
 
 /// Bytes of text from which on a container is gone into.
@@ -82,9 +85,30 @@ impl<'a> Sink<'a> {
         Self { builder, bounds, writer, progress, values: 0, told: 0 }
     }
 
+    /// Reads objects that come next, elements or entries of a parent, if they are likely to be
+    /// alike: whether any were read.
+    pub(super) fn put_run(
+        &mut self,
+        stream: &mut TextStream<'_>,
+        at: (PathId, u64),
+        (between, key): (Between, Option<(PathId, KeyKind)>),
+    ) -> Result<bool> {
+        let step = self.told + self.bounds.step as u64;
+        let bytes = step.saturating_sub(stream.consumed()).max(1);
+        let form = RunForm { between, key, bytes };
+        let Some(ran) = self.builder.put_run(at, stream.text(), form) else { return Ok(false) };
+        stream.consume(ran.bytes);
+        self.end_values(ran.objects, stream.consumed())?;
+        Ok(true)
+    }
+
     /// Counts a value that was read; so many bytes were up to its end.
     pub(super) fn end_value(&mut self, bytes: u64) -> Result<()> {
-        self.values += 1;
+        self.end_values(1, bytes)
+    }
+
+    fn end_values(&mut self, values: usize, bytes: u64) -> Result<()> {
+        self.values += values as u64;
         if bytes - self.told >= self.bounds.step as u64 {
             self.tell(bytes)?;
         }

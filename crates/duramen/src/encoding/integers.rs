@@ -65,6 +65,9 @@ const BITS: [u8; 6] = [0, 8, 16, 32, 64, 4];
 /// Values of which small differences take half a byte at least: of fewer it spares little.
 const HALVES_MIN: usize = 512;
 
+/// Values whose differences take more than a step does, however small they are.
+const LINE_MIN: usize = 64;
+
 impl Integers {
     /// Appends the encoding of `values`, whose number the owner keeps.
     pub(crate) fn encode(values: &[i64], out: &mut Vec<u8>) {
@@ -406,6 +409,19 @@ fn slope(values: &[i64]) -> i64 {
     i64::try_from(slope).unwrap_or(0)
 }
 
+/// Whether values are on a line, and nothing beside it.
+fn are_on_line(values: &[i64], base: i64, step: i64) -> bool {
+    let mut line = base;
+    values.chunks(LINE_MIN).all(|values| {
+        let mut beside = 0;
+        for value in values {
+            beside |= value.wrapping_sub(line);
+            line = line.wrapping_add(step);
+        }
+        beside == 0
+    })
+}
+
 /// A way to write a vector.
 #[derive(Clone, Copy)]
 pub(super) struct Plan {
@@ -418,7 +434,14 @@ pub(super) struct Plan {
 impl Plan {
     /// The shorter of the flat plan and the one along the average slope.
     pub(super) fn best(values: &[i64]) -> Self {
-        let (flat, slope) = (Self::new(values, 0), slope(values));
+        let slope = slope(values);
+        // So many on a line are shorter along it in any case, which needs no other look.
+        if let Some(base) = values.first().filter(|_| values.len() >= LINE_MIN)
+            && are_on_line(values, *base, slope)
+        {
+            return Self { base: *base, step: slope, bits: 0 };
+        }
+        let flat = Self::new(values, 0);
         if flat.bits == 0 || slope == 0 {
             return flat;
         }
@@ -427,15 +450,13 @@ impl Plan {
     }
 
     fn new(values: &[i64], step: i64) -> Self {
-        let mut bounds = None;
-        let mut line = 0_i64;
+        let mut min = values.first().copied().unwrap_or(0);
+        let (mut max, mut line) = (min, 0_i64);
         for value in values {
             let rest = value.wrapping_sub(line);
-            let (min, max) = bounds.unwrap_or((rest, rest));
-            bounds = Some((rest.min(min), rest.max(max)));
+            (min, max) = (min.min(rest), max.max(rest));
             line = line.wrapping_add(step);
         }
-        let (min, max) = bounds.unwrap_or((0, 0));
         let bits = match max.wrapping_sub(min).cast_unsigned() {
             1..16 if values.len() >= HALVES_MIN => 4,
             most => unsigned_width(most).wrapping_mul(8),

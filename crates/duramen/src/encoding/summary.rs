@@ -47,6 +47,19 @@ impl Summary {
         Some(summary)
     }
 
+    /// The same of integers, with this number of others.
+    pub(super) fn of_integers(integers: &[i64], others: usize) -> Option<Self> {
+        let (&first, count) = (integers.first()?, u16::try_from(integers.len()).ok()?);
+        let (mut min, mut max, mut sum) = (first, first, 0_i128);
+        for &integer in integers {
+            (min, max) = (min.min(integer), max.max(integer));
+            // So few do not overflow it.
+            sum = sum.wrapping_add(i128::from(integer));
+        }
+        let (min, max, others) = (min.into(), max.into(), u16::try_from(others).ok()?);
+        Some(Self { count, others, scale: 0, min, max, sum })
+    }
+
     /// Whether all numbers are integers, and none is in a range.
     pub(crate) fn rules_out(&self, range: &RangeInclusive<i64>) -> bool {
         let (low, high) = (i128::from(*range.start()), i128::from(*range.end()));

@@ -22,13 +22,18 @@ pub(crate) fn is_plain(bytes: &[u8]) -> bool {
 #[inline]
 pub(crate) fn plain_prefix(bytes: &[u8]) -> usize {
     // Most strings end in the first word, which costs less than a call (benchmark A0).
-    if let Some(first) = bytes.first_chunk() {
-        let marks = special_marks(u64::from_le_bytes(*first));
-        if marks != 0 {
-            return (marks.trailing_zeros() >> 3) as usize;
-        }
-    }
-    long_plain_prefix(bytes)
+    let first = bytes.first_chunk();
+    first
+        .and_then(|first| plain_prefix_of_word(u64::from_le_bytes(*first)))
+        .unwrap_or_else(|| long_plain_prefix(bytes))
+}
+
+/// The same of the eight bytes of a word, the first the lowest; none if all of them can stand as
+/// they are.
+#[inline]
+pub(crate) fn plain_prefix_of_word(word: u64) -> Option<usize> {
+    let marks = special_marks(word);
+    (marks != 0).then_some((marks.trailing_zeros() >> 3) as usize)
 }
 
 fn long_plain_prefix(bytes: &[u8]) -> usize {

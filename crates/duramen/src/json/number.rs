@@ -20,8 +20,45 @@ use crate::state::Datum;
 const DECIMAL_DIGITS_MAX: usize = 18;
 /// 10 to the power of [`DECIMAL_DIGITS_MAX`].
 const DECIMAL_MANTISSA_END: u64 = 1_000_000_000_000_000_000;
+/// The powers of ten with fewer than eight zeros.
+const POWERS: [i64; 8] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000];
 /// No float is written in more bytes.
 const FLOAT_BYTES_MAX: usize = 32;
+
+/// The number that the digits at the begin of a text are, and how many they are; none if there is
+/// none, or more than fifteen, or the text ends soon behind them.
+#[inline]
+pub(crate) fn leading_digits(text: &[u8]) -> Option<(i64, usize)> {
+    let (first, rest) = text.split_first_chunk()?;
+    let (number, digits) = digits_of_word(u64::from_le_bytes(*first));
+    if digits == 8 { more_digits(number, rest) } else { (digits > 0).then_some((number, digits)) }
+}
+
+fn more_digits(high: i64, text: &[u8]) -> Option<(i64, usize)> {
+    let (low, digits) = digits_of_word(u64::from_le_bytes(*text.first_chunk()?));
+    let power = *POWERS.get(digits)?;
+    // Both have at most eight digits.
+    Some((high.wrapping_mul(power).wrapping_add(low), digits.wrapping_add(8)))
+}
+
+/// The number that the digits are that a word begins with, the first in its lowest byte, and how
+/// many they are. Neighbours are put together to numbers of two digits, these to numbers of four,
+/// and these to one.
+#[inline]
+fn digits_of_word(word: u64) -> (i64, usize) {
+    let repeated = |byte| u64::from_ne_bytes([byte; 8]);
+    let digits = word ^ repeated(b'0');
+    // Of ten and more the sum with 118 has the highest bit. A byte that is no digit may carry into
+    // those behind it, of which none counts.
+    let others = (digits.wrapping_add(repeated(118)) | digits) & repeated(0x80);
+    let count = others.trailing_zeros() / 8;
+    // Zeros in front of them, and nothing of what is behind.
+    let ones = digits.unbounded_shl(64_u32.wrapping_sub(count.wrapping_mul(8)));
+    let twos = (ones.wrapping_mul((10 << 8) | 1) >> 8) & 0x00ff_00ff_00ff_00ff;
+    let fours = (twos.wrapping_mul((100 << 16) | 1) >> 16) & 0x0000_ffff_0000_ffff;
+    let number = fours.wrapping_mul((10_000 << 32) | 1) >> 32;
+    (number.cast_signed(), count as usize)
+}
 
 /// The first form of integer, decimal, float and digits that holds the number of this JSON text
 /// exactly.

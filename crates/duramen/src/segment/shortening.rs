@@ -36,7 +36,8 @@ pub(super) fn shorten(records: &[Record], data: &[u8]) -> Option<Vec<u8>> {
     // Keys rise, so what the first and the last begin with all others do.
     let (first, last) = (key_of(*first, data)?, key_of(*last, data)?);
     let shared = first.iter().zip(last).take_while(|(a, b)| a == b).count();
-    let (mut ends, mut cells) = (Vec::with_capacity(records.len()), Vec::new());
+    let mut ends = Vec::with_capacity(records.len());
+    let mut cells = Vec::with_capacity(records.len());
     let mut rests = Vec::with_capacity(data.len() / 2);
     for record in records {
         rests.extend_from_slice(key_of(*record, data)?.get(shared..)?);

@@ -12,6 +12,27 @@ fn compared(a: &str, b: &str) -> Ordering {
     compare(classify(a.as_bytes()), classify(b.as_bytes())).unwrap()
 }
 
+/// The digits of up to 15 bytes, and anything behind them.
+fn check_leading_digits(text: &str) {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let expected = (1..16).contains(&digits).then(|| (text[..digits].parse().unwrap(), digits));
+    let found = leading_digits(&[text.as_bytes(), b",\"a\":\"b\"}"].concat());
+    assert_eq!(found, expected, "{text}");
+}
+
+#[test]
+fn digits_are_read_whatever_comes_behind_them() {
+    for digits in 0..20 {
+        for tail in ["", "}", ".5", "e7", "/", ":", "\u{1}", "\u{7f}", "\u{fe}\u{e9}", "x9", " 1"] {
+            check_leading_digits(&("98765432109876543210"[..digits].to_owned() + tail));
+            check_leading_digits(&("0".repeat(digits) + tail));
+        }
+    }
+    assert_eq!(leading_digits(b"1234567"), None);
+    assert_eq!(leading_digits(b"12345678,\"short\""), Some((12_345_678, 8)));
+    assert_eq!(leading_digits(b"12345678,"), None);
+}
+
 #[test]
 fn each_number_takes_the_first_form_that_is_exact() {
     let decimal = |mantissa, scale| Datum::Decimal { mantissa, scale };
