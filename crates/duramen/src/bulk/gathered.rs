@@ -4,7 +4,6 @@ use crate::bulk::Subject;
 use crate::bulk::names::Names;
 use crate::encoding::{ColumnBuilder, encode_keys, unmixed_keys};
 use crate::error::Result;
-use crate::key_text::text_of_integer;
 use crate::limits::ROW_GROUP_SLOTS;
 use crate::node::PathId;
 use crate::segment::SegmentWriter;
@@ -68,14 +67,13 @@ impl Gathered {
             if let (GroupCell::Key, Some(maps)) = (kind, before) {
                 let first = u64::from(group.group) * ROW_GROUP_SLOTS + u64::from(*first_slot);
                 assert_eq!(maps.states.len(), states.len(), "each entry has a map and a name");
-                let maps = maps.states.numbers().iter().map(|map| map.cast_unsigned());
-                let at = (*path, first);
+                let (at, maps) = ((*path, first), maps.states.numbers());
                 match states.all_numbers() {
-                    Some(keys) => {
-                        let names = keys.iter().map(|key| text_of_integer((*key).into()));
-                        self.names.push(at, maps.zip(names));
+                    Some(keys) => self.names.push_integers(at, maps, keys),
+                    None => {
+                        let maps = maps.iter().map(|map| map.cast_unsigned());
+                        self.names.push(at, maps.zip(states.texts()));
                     }
-                    None => self.names.push(at, maps.zip(states.texts())),
                 }
             }
             before = Some(filled);

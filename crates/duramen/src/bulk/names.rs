@@ -1,13 +1,20 @@
 //! The names of the entries of maps, which are to be cells in the order of their keys.
+//!
+//! Integers are kept as such as long as all names are: they are compared and sorted by one
+//! comparison each, and the text of one is mostly that of the one before but for a digit.
 
 use std::ops::Range;
 
 use crate::bulk::Subject;
 use crate::error::{Error, ErrorKind, Result};
+use crate::key_text::{DIGITS, text_of_integer};
 use crate::lexical;
 use crate::node::PathId;
 use crate::segment::SegmentWriter;
 use crate::tree::cell_key::{self, TreeId};
+
+#[cfg(test)]
+mod tests;
 
 /// Bytes that sorting takes of each name.
 const SORTING_BYTES: usize = size_of::<(u64, usize)>() + size_of::<usize>();
@@ -18,6 +25,8 @@ pub(super) struct Names {
     /// As they stand in keys of cells, one behind the other, and where each ends.
     bytes: Vec<u8>,
     ends: Vec<usize>,
+    /// The integers whose texts they are, if all of them are such; then the others are empty.
+    integers: Vec<i64>,
     runs: Vec<Run>,
 }
 
@@ -59,6 +68,7 @@ impl Names {
         (path, first): (PathId, u64),
         entries: impl Iterator<Item = (u64, N)>,
     ) {
+        self.spell();
         let mut before = self.ends.len().checked_sub(1).map_or(0..0, |last| self.span(last));
         for (ordinal, (map, name)) in (first..).zip(entries) {
             cell_key::put_entry_name(&mut self.bytes, name.as_ref());
@@ -76,8 +86,44 @@ impl Names {
         }
     }
 
+    /// The same of names that are the texts of integers, and the maps of the entries.
+    pub(super) fn push_integers(
+        &mut self,
+        (path, mut ordinal): (PathId, u64),
+        maps: &[i64],
+        mut integers: &[i64],
+    ) {
+        if !self.ends.is_empty() {
+            let names = integers.iter().map(|integer| text_of_integer((*integer).into()));
+            let maps = maps.iter().map(|map| map.cast_unsigned());
+            return self.push((path, ordinal), maps.zip(names));
+        }
+        for alike in maps.chunk_by(|map, other| map == other) {
+            let (own, rest) = integers.split_at(alike.len());
+            let (map, start, len) = (alike[0].cast_unsigned(), self.integers.len(), own.len());
+            let run = Run { path, map, start, ordinal, len, is_sorted: own.is_sorted() };
+            match self.runs.last_mut() {
+                Some(last) if last.goes_on(&run) => {
+                    last.len += len;
+                    last.is_sorted &= run.is_sorted && self.integers.last() <= own.first();
+                }
+                _ => self.runs.push(run),
+            }
+            self.integers.extend_from_slice(own);
+            (integers, ordinal) = (rest, ordinal + len as u64);
+        }
+    }
+
+    /// Writes out the integers, if there are some: not all names are.
+    fn spell(&mut self) {
+        for integer in std::mem::take(&mut self.integers) {
+            self.bytes.extend_from_slice(&text_of_integer(integer.into()));
+            self.ends.push(self.bytes.len());
+        }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
-        self.ends.is_empty()
+        self.runs.is_empty()
     }
 
     /// The key of the first one, if their keys come in order.
@@ -89,22 +135,31 @@ impl Names {
                 .chunk_by(|run, other| run.map() == other.map())
                 .all(|runs| self.are_sorted(runs));
         let mut key = cell_key::entry(tree, first.path, first.map, b"");
-        key.extend_from_slice(self.get(first.start));
+        match self.integers.get(first.start) {
+            Some(first) => key.extend_from_slice(&text_of_integer((*first).into())),
+            None => key.extend_from_slice(self.get(first.start)),
+        }
         is_in_order.then_some(key)
     }
 
     /// Whether the names of a map are in order.
     fn are_sorted(&self, runs: &[Run]) -> bool {
-        let go_on =
-            |run: &Run, next: &Run| self.get(run.start + run.len - 1) <= self.get(next.start);
+        let go_on = |run: &Run, next: &Run| {
+            let (last, first) = (run.start + run.len - 1, next.start);
+            match (self.integers.get(last), self.integers.get(first)) {
+                (Some(last), Some(first)) => last <= first,
+                _ => self.get(last) <= self.get(first),
+            }
+        };
         runs.iter().all(|run| run.is_sorted)
             && runs.array_windows().all(|[run, next]| go_on(run, next))
     }
 
     /// Bytes that they take, and those that sorting them will.
     pub(super) fn held_bytes(&self) -> usize {
-        let sorting = self.ends.len() * SORTING_BYTES;
-        self.bytes.len() + size_of_val(&*self.ends) + size_of_val(&*self.runs) + sorting
+        let sorting = (self.ends.len() + self.integers.len()) * SORTING_BYTES;
+        let ends = size_of_val(&*self.ends) + size_of_val(&*self.integers);
+        self.bytes.len() + ends + size_of_val(&*self.runs) + sorting
     }
 
     fn get(&self, at: usize) -> &[u8] {
@@ -127,13 +182,12 @@ impl Names {
         for runs in self.runs.chunk_by(|run, other| run.map() == other.map()) {
             let entries = || runs.iter().flat_map(|run| run.entries());
             let mut keys = MapKeys::new(cell_key::entry(tree, runs[0].path, runs[0].map, b""));
-            let mut push = |(at, ordinal): (usize, u64)| {
-                let (key, is_new) = keys.next(self.get(at));
-                if !is_new {
-                    return Err(repeated(subject, key));
-                }
-                writer.push(key, &ordinal.to_le_bytes())
-            };
+            if !self.integers.is_empty() {
+                self.write_integers(runs, (keys, subject), writer)?;
+                continue;
+            }
+            let mut push =
+                |(at, ordinal): (usize, u64)| keys.push(self.get(at), (ordinal, subject), writer);
             if self.are_sorted(runs) {
                 entries().try_for_each(&mut push)?;
                 continue;
@@ -144,6 +198,57 @@ impl Names {
             order.into_iter().try_for_each(|at| push((at, ordinal_of(runs, at))))?;
         }
         Ok(())
+    }
+
+    /// Writes those of a map that are integers.
+    fn write_integers(
+        &self,
+        runs: &[Run],
+        (mut keys, subject): (MapKeys, Subject),
+        writer: &mut SegmentWriter,
+    ) -> Result<()> {
+        let mut text = IntegerText::default();
+        let mut push = |(integer, ordinal): (i64, u64)| {
+            keys.push(text.of(integer), (ordinal, subject), writer)
+        };
+        let entries = || {
+            let entries = runs.iter().flat_map(|run| run.entries());
+            entries.map(|(at, ordinal)| (self.integers[at], ordinal))
+        };
+        if self.are_sorted(runs) {
+            return entries().try_for_each(push);
+        }
+        let mut sorted: Vec<(i64, u64)> = entries().collect();
+        sorted.sort_unstable();
+        sorted.into_iter().try_for_each(&mut push)
+    }
+}
+
+/// The text of the integer that was written last.
+struct IntegerText {
+    integer: i64,
+    text: [u8; DIGITS],
+}
+
+impl Default for IntegerText {
+    fn default() -> Self {
+        Self { integer: 0, text: text_of_integer(0) }
+    }
+}
+
+impl IntegerText {
+    /// The text of an integer.
+    #[inline]
+    fn of(&mut self, integer: i64) -> &[u8] {
+        let [.., digit] = &mut self.text;
+        // Most often the next one is, of a digit more.
+        if self.integer.checked_add(1) == Some(integer) && *digit < b'9' && integer != 0 {
+            *digit += 1;
+        } else {
+            self.text = text_of_integer(integer.into());
+        }
+        self.integer = integer;
+        &self.text
     }
 }
 
@@ -166,12 +271,21 @@ impl MapKeys {
         Self { prefix_bytes: prefix.len(), key: prefix, is_first: true }
     }
 
-    /// The key of the entry of a name, and whether it is another one than the last.
-    fn next(&mut self, name: &[u8]) -> (&[u8], bool) {
-        let is_new = std::mem::take(&mut self.is_first) || self.key[self.prefix_bytes..] != *name;
+    /// Writes the entry of a name, which is another one than the last, and not before it.
+    fn push(
+        &mut self,
+        name: &[u8],
+        (ordinal, subject): (u64, Subject),
+        writer: &mut SegmentWriter,
+    ) -> Result<()> {
+        let is_first = std::mem::take(&mut self.is_first);
+        if !is_first && self.key[self.prefix_bytes..] == *name {
+            return Err(repeated(subject, &self.key));
+        }
         self.key.truncate(self.prefix_bytes);
         self.key.extend_from_slice(name);
-        (&self.key, is_new)
+        let alike = if is_first { 0 } else { self.prefix_bytes };
+        writer.push_behind(alike, &self.key, &ordinal.to_le_bytes())
     }
 }
 

@@ -154,7 +154,13 @@ impl SegmentWriter {
 
     /// Adds a cell; its key is above that of the cell before it.
     pub(crate) fn push(&mut self, key: &[u8], cell: &[u8]) -> Result<()> {
-        let shared = shared_bytes(key, &self.last_key);
+        self.push_behind(0, key, cell)
+    }
+
+    /// The same of a key that begins with so many bytes as that of the cell before it does.
+    #[inline]
+    pub(crate) fn push_behind(&mut self, alike: usize, key: &[u8], cell: &[u8]) -> Result<()> {
+        let shared = alike + shared_bytes(&key[alike..], &self.last_key[alike..]);
         assert!(
             key.get(shared) > self.last_key.get(shared),
             "cell keys must rise: {key:02x?} came after {:02x?}",
@@ -581,6 +587,13 @@ fn shared_bytes(a: &[u8], b: &[u8]) -> usize {
         }
         shared += size_of::<u64>();
     }
+    // The words at the ends of keys of one length, which begin before what is left of them.
+    if a.len() == b.len()
+        && let (Some(word), Some(other)) = (a.last_chunk(), b.last_chunk())
+    {
+        let difference = u64::from_le_bytes(*word) ^ u64::from_le_bytes(*other);
+        return a.len() - size_of::<u64>() + difference.trailing_zeros() as usize / 8;
+    }
     let (a, b) = (&a[shared..], &b[shared..]);
     shared + a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
@@ -606,9 +619,11 @@ mod tests {
                 other[at] ^= 0x80;
                 assert_eq!(shared_bytes(&key, &other), at);
                 assert_eq!(shared_bytes(&other, &key), at);
+                assert_eq!(shared_bytes(&other, &key[..len]), at);
             }
             assert_eq!(shared_bytes(&key, &key[..len]), len);
             assert_eq!(shared_bytes(&key[..len], &key), len);
+            assert_eq!(shared_bytes(&key[..len], &key[..len]), len);
         }
     }
 }
