@@ -275,7 +275,7 @@ impl Columns {
             let states = std::mem::take(&mut filling.states);
             filling.sizes = states.sizes();
             let first_slot = index_u32(filling.first);
-            self.gathered.columns.push(Filled { column, first_slot, states });
+            self.gathered.columns.push(Filled::new(column, first_slot, states));
         }
     }
 }
