@@ -26,6 +26,8 @@ use crate::subject::DURAMEN;
 
 const NAME: &str = "people";
 const MEGABYTE: f64 = 1e6;
+/// Bytes of lines that are read at a time, as the program reads them.
+const LINES_BYTES: usize = 128 << 10;
 /// Values of a document between two that a changed one differs in, and what that is called.
 const SPACINGS: [(usize, &str); 2] = [(1_000, "put changed"), (1, "put all changed")];
 
@@ -124,7 +126,7 @@ impl Load {
                     DocumentOptions { collection: Some(KeyKind::I64), ..Default::default() };
                 let options = BulkOptions { declared, ..options };
                 let load = RecordLoad { name: NAME, keys: KeyKind::I64, options };
-                let lines = Box::new(BufReader::with_capacity(1 << 20, file));
+                let lines = Box::new(BufReader::with_capacity(LINES_BYTES, file));
                 load.run(database, RecordFile::ndjson(lines, "id"), &mut go_on)?
             }
         };
