@@ -1,4 +1,5 @@
 //! Files that are put over those of an open database, whose lock stays where it is.
+#![expect(clippy::disallowed_methods, reason = "what other programs do to files is what is tried")]
 
 use std::fs;
 use std::path::Path;

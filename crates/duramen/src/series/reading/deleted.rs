@@ -88,21 +88,21 @@ mod tests {
                 };
                 deletes.push(Delete { sequence: CommitSequence(1 + near(9)), span });
             }
-            let deleted = Deleted::new(deletes.clone());
-            for pair in deleted.spans.windows(2) {
-                assert!(pair[0].0.last < pair[1].0.first, "{deleted:?}");
+            let all = Deleted::new(deletes.clone());
+            for pair in all.spans.windows(2) {
+                assert!(pair[0].0.last < pair[1].0.first, "{all:?}");
             }
             for time in (-25..40).chain([i64::MIN, i64::MAX]) {
                 for sequence in (0..11).map(CommitSequence) {
                     let is_over = |one: &Delete| one.sequence > sequence && one.span.has(time);
                     let expected = deletes.iter().any(is_over);
-                    assert_eq!(deleted.has(time, sequence), expected, "seed {seed}, {time}");
+                    assert_eq!(all.has(time, sequence), expected, "seed {seed}, {time}");
                     let (first, last) = (time.saturating_sub(3), time.saturating_add(4));
                     let is_any = |one: &Delete| {
                         one.sequence > sequence && one.span.first <= last && one.span.last >= first
                     };
                     let expected = deletes.iter().any(is_any);
-                    assert_eq!(deleted.has_any_of((first, last), sequence), expected);
+                    assert_eq!(all.has_any_of((first, last), sequence), expected);
                 }
             }
         }

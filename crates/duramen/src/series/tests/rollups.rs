@@ -579,7 +579,7 @@ fn means_of_the_greatest_floats_are_finite_however_they_are_told() {
 /// What adds up to less was infinite out of points, and NaN out of rows or several blocks.
 #[test]
 fn sums_beyond_floats_are_what_they_come_to_however_they_are_told() {
-    let what = vec![Aggregate::Sum, Aggregate::Mean];
+    let what = [Aggregate::Sum, Aggregate::Mean];
     for (rollups, is_written) in
         [(&[][..], false), (&[][..], true), (&[Rollup::new(Duration::from_secs(10))][..], true)]
     {
@@ -590,9 +590,8 @@ fn sums_beyond_floats_are_what_they_come_to_however_they_are_told() {
         for second in 0..180 {
             let value = match second {
                 0..20 => f64::MAX,
-                20..40 => f64::MIN,
+                20..40 | 120..160 => f64::MIN,
                 90..120 => f64::MAX / 8.0,
-                120..160 => f64::MIN,
                 179 => f64::INFINITY,
                 _ => 3.0,
             };
@@ -611,7 +610,9 @@ fn sums_beyond_floats_are_what_they_come_to_however_they_are_told() {
             };
             assert!((told(0, 0) / f64::MAX).abs() < 1e-12, "{}", told(0, 0));
             assert!((told(1, 0) / f64::MAX).abs() < 1e-12, "{}", told(1, 0));
-            assert_eq!([told(0, 1), told(0, 2), told(1, 2)], [f64::INFINITY; 3]);
+            for beyond in [told(0, 1), told(0, 2), told(1, 2)] {
+                assert!(beyond.is_infinite() && beyond > 0.0, "{beyond}");
+            }
             assert!((told(1, 1) / f64::MAX - 1.0 / 16.0).abs() < 1e-12, "{}", told(1, 1));
         }
     }

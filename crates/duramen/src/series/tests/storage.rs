@@ -1,9 +1,11 @@
 //! Series through crashes, backups and damage.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::io::{Access, Device, MemoryDevice};
+use crate::series::block::tests::Numbers64;
 use crate::{
     BackupFolder, BackupOptions, CommitOptions, Database, DatabaseStats, Durability, ErrorKind,
     Micros, Options, Points, Qualities, Quality, RestorePoint, Series, SeriesDefinition, ValueType,
@@ -225,4 +227,33 @@ fn a_repair_takes_over_what_is_left_of_series() {
     let left = all(&open(&repaired).series("s").unwrap());
     assert!((100_000..200_000).contains(&left.len()), "{} points are left", left.len());
     assert_eq!(left.times()[0], -5);
+}
+
+/// Each of many pieces among each other took a look at all of them, and put them in order anew.
+#[test]
+fn points_that_come_in_no_order_are_read_and_stored_in_theirs() {
+    const TIMES: u64 = 1 << 18;
+    let device = Arc::new(MemoryDevice::new());
+    let db = open(&device);
+    let series = db.create_series("s", &SeriesDefinition::new(ValueType::I64)).unwrap();
+    let (mut expected, random) = (BTreeMap::new(), &mut Numbers64(5));
+    for _ in 0..200 {
+        let mut points = Points::new(ValueType::I64);
+        for _ in 0..700 {
+            // Some times are there in several commits.
+            let value = random.next().cast_signed();
+            let time = random.below(TIMES).cast_signed();
+            points.push(Micros(time), value, Quality::GOOD).unwrap();
+            expected.insert(time, value);
+        }
+        series.append_points(&points, &CommitOptions::default()).unwrap();
+    }
+    for _ in 0..2 {
+        let points = series.range(..).unwrap().read().unwrap();
+        assert!(points.times().iter().eq(expected.keys()));
+        let Values::I64(values) = points.values() else { panic!("{points:?}") };
+        assert!(values.iter().eq(expected.values()));
+        db.checkpoint().unwrap();
+    }
+    assert!(db.check().unwrap().is_clean());
 }
