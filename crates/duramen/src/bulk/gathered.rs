@@ -108,13 +108,11 @@ impl Gathered {
         let (Filled { first_slot, states, .. }, (group, path, _)) = (names, names.column);
         let first = u64::from(group.group) * ROW_GROUP_SLOTS + u64::from(*first_slot);
         assert_eq!(maps.len(), states.len(), "each entry has a map and a name");
-        match states.all_numbers() {
-            Some(keys) => self.names.push_integers((path, first), maps, keys),
-            None => {
-                let maps = maps.iter().map(|map| map.cast_unsigned());
-                self.names.push((path, first), maps.zip(states.texts()));
-            }
+        if let Some(keys) = states.all_numbers() {
+            return self.names.push_integers((path, first), maps, keys);
         }
+        let maps = maps.iter().map(|map| map.cast_unsigned());
+        self.names.push((path, first), maps.zip(states.texts()));
     }
 
     /// Writes everything in the order of keys.

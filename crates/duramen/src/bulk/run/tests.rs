@@ -200,6 +200,5 @@ fn shapes_that_take_turns_are_not_taken_for_runs() {
         })
         .collect();
     assert_eq!(LINES.check(&turns), 0);
-    let nested: String = (0..1_000).map(|number| format!("{{\"id\":[{number}]}}\n")).collect();
-    assert_eq!(LINES.check(&nested), 0);
+    assert_eq!(LINES.check(&"{\"id\":[7]}\n".repeat(1_000)), 0);
 }
