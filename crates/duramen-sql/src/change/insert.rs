@@ -7,7 +7,7 @@ use datafusion::sql::sqlparser::ast::{
 use duramen::{Error, ErrorKind, Key, Result, Transaction};
 
 use super::proposed::{Proposed, Upsert};
-use super::{Changed, KEY, OF_ENGINE, Staged, Target, Told, check_filled, unsupported};
+use super::{Changed, KEY, OF_ENGINE, Staged, Target, Told, check_filled, quoted, unsupported};
 use crate::answer::Answer;
 use crate::digits::Given;
 use crate::record_json::RecordWriter;
@@ -51,7 +51,7 @@ pub(super) fn run(
         return Err(unsupported("INSERT without VALUES or a query"));
     };
     let (answer, given) = read(session, (source, places))?;
-    let columns = columns(insert, source, &answer)?;
+    let columns = columns((insert, target), source, &answer)?;
     let writer = RecordWriter::new(target.collection.key_kind(), Some(target), &columns);
     let writer = writer.with_numbers(&given);
     let mut staged = Staged::new(session);
@@ -172,13 +172,24 @@ impl Existing<'_> {
 
 /// The columns that values are for, in the order of the query; those that are left out have no
 /// name.
-fn columns(insert: &Insert, source: &Query, answer: &Answer<'_>) -> Result<Vec<Option<String>>> {
+fn columns(
+    (insert, target): (&Insert, &Target),
+    source: &Query,
+    answer: &Answer<'_>,
+) -> Result<Vec<Option<String>>> {
     let invalid = |message: String| Err(Error::new(ErrorKind::Invalid, message));
     let columns: Vec<Option<String>> = if insert.columns.is_empty() {
         if matches!(*source.body, SetExpr::Values(_)) {
+            let declared = target.definition.as_ref().map_or_else(
+                || "...".to_owned(),
+                |all| {
+                    let names = all.columns.iter().map(|column| quoted(&column.name));
+                    names.collect::<Vec<_>>().join(", ")
+                },
+            );
             return invalid(format!(
-                "name the columns of the values, {KEY} among them: INSERT INTO {} ({KEY}, ...) \
-                 VALUES (...)",
+                "name the columns of the values, {KEY} among them: INSERT INTO {} ({KEY}, \
+                 {declared}) VALUES (...)",
                 insert.table
             ));
         }

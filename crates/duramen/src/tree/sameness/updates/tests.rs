@@ -16,7 +16,7 @@ impl Random {
         let number = self.below(5);
         match self.below(if depth < 3 { 14 } else { 9 }) {
             0 => "null".to_owned(),
-            1 => (number % 2 == 0).to_string(),
+            1 => number.is_multiple_of(2).to_string(),
             2 => format!("{number}.50"),
             3 => format!("-1e{number}00"),
             4 => format!("\"text {number}\\n\""),
