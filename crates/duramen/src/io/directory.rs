@@ -193,7 +193,11 @@ impl Device for DirectoryDevice {
                 options.write(true).create_new(true);
             }
         }
-        Ok(Arc::new(DirectoryFile(options.open(full)?)))
+        let file = options.open(full)?;
+        if access != Access::Read {
+            leave_read_times(&file);
+        }
+        Ok(Arc::new(DirectoryFile(file)))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -250,7 +254,7 @@ impl Device for DirectoryDevice {
     }
 
     fn file_id(&self, path: &str) -> io::Result<Option<FileId>> {
-        fs::metadata(self.file_path(path)?).map(|found| Some(file_id(&found)))
+        id_at(&self.file_path(path)?).map(Some)
     }
 
     fn free_bytes(&self) -> Option<u64> {
@@ -493,6 +497,30 @@ impl Seen {
         let modified = (found.mtime(), found.mtime_nsec());
         Ok(Self { file: file_id(&found), bytes: found.len(), modified })
     }
+}
+
+/// Which file stands at a path. Its times are not asked for: each write to a file of which somebody
+/// asked for them has a time of its own, which the file system notes.
+#[cfg(target_os = "linux")]
+fn id_at(path: &Path) -> io::Result<FileId> {
+    use rustix::fs::{AtFlags, CWD, StatxFlags, makedev, statx};
+    let found = statx(CWD, path, AtFlags::empty(), StatxFlags::INO)?;
+    let device = makedev(found.stx_dev_major, found.stx_dev_minor);
+    Ok(FileId { device, inode: found.stx_ino })
+}
+
+#[cfg(not(target_os = "linux"))]
+fn id_at(path: &Path) -> io::Result<FileId> {
+    fs::metadata(path).map(|found| file_id(&found))
+}
+
+/// Has the file system not note when a file is read, where it lets us: it would after each write,
+/// as the time of the last read is before that.
+fn leave_read_times(file: &fs::File) {
+    #[cfg(target_os = "linux")]
+    let _ = rustix::fs::fcntl_setfl(file, rustix::fs::OFlags::NOATIME);
+    #[cfg(not(target_os = "linux"))]
+    let _ = file;
 }
 
 fn file_id(found: &fs::Metadata) -> FileId {
