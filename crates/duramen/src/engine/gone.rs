@@ -27,14 +27,17 @@ impl Engine {
         let view = self.view();
         let (tags, head) = view.series_tags(self.published())?;
         let mut seen = Gone::default();
-        let mut gone = self.gone_series.lock();
         for series in tags::dropped(&tags, head)? {
             if view.has_any_of(series)? {
                 continue;
             }
             // Only now: the manifest that let its points go may be of the newest checkpoint.
-            let checkpoint = self.manifest.lock().checkpoint.sequence;
-            seen.insert(series, gone.get(&series).copied().unwrap_or(checkpoint));
+            seen.insert(series, self.manifest.lock().checkpoint.sequence);
+        }
+        // Not before, as a look at each of very many takes long and commits read what is known.
+        let mut gone = self.gone_series.lock();
+        for (series, first) in &mut seen {
+            *first = gone.get(series).copied().unwrap_or(*first);
         }
         *gone = seen;
         Ok(())
