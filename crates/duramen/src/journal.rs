@@ -6,8 +6,9 @@
 //! - a commit that is published, and `Sync`, is on the device;
 //! - space is there before a commit gets its sequence, so that a full disk refuses it cleanly;
 //! - a failed write or sync is final: nothing is published after it;
-//! - nothing is synced, and no file made, in a place that another process has taken, or where it
-//!   has put other content over what is there.
+//! - no file is made in a place that another process has taken, or where it has put other content
+//!   over what is there, and what is synced there ends with the next look at it, which is at most a
+//!   millisecond of commits away.
 //!
 //! Whoever waits for a commit and finds the device idle becomes the *leader*: it writes and syncs
 //! everything queued as one group. Commits that arrive meanwhile form the next group.
@@ -529,8 +530,10 @@ impl Shared {
     }
 
     /// Refuses to write and sync what nobody finds any more.
-    fn check_place(&self, writer: &Writer, batch: Option<&Batch>) -> Result<(), Failure> {
-        if self.directory.is_in_place() && writer.is_in_place(&self.directory) {
+    fn check_place(&self, writer: &mut Writer, batch: Option<&Batch>) -> Result<(), Failure> {
+        if batch.is_some_and(|batch| writer.has_looked(batch))
+            || writer.look(&self.directory, batch)
+        {
             return Ok(());
         }
         let error = Error::io("syncing the journal", displaced());

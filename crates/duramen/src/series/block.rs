@@ -424,7 +424,7 @@ fn check_order(times: &[i64], sequences: &Sequences, start: usize) -> bool {
 }
 
 /// Whether all steps are one and the same, forwards: that takes less than a look at the order.
-fn rises_steadily(times: &[i64]) -> bool {
+pub(super) fn rises_steadily(times: &[i64]) -> bool {
     let [first, second, ..] = times else { return false };
     let step = second.wrapping_sub(*first);
     let rest = times.get(1..).unwrap_or_default();

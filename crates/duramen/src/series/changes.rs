@@ -13,7 +13,7 @@ use crate::engine::View;
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::SERIES_COMMIT_POINTS_MAX;
 use crate::revision::CommitSequence;
-use crate::series::block::{Block, Density, Sequences};
+use crate::series::block::{Block, Density, Sequences, rises_steadily};
 use crate::series::lossy::Lossy;
 use crate::series::piece::LonePoint;
 use crate::series::points::Points;
@@ -239,7 +239,7 @@ fn cut(cuts: &mut Vec<usize>, place: usize) {
 
 /// Sorts points by time and keeps the last of each time.
 fn settle(points: &mut Arc<Points>) {
-    if points.times().is_sorted_by(|a, b| a < b) {
+    if is_settled(points) {
         return;
     }
     let points = Arc::make_mut(points);
@@ -266,6 +266,12 @@ fn blocks_of(points: &Points) -> Vec<Vec<u8>> {
     blocks
 }
 
+/// Whether points rise by time, and no time is there twice.
+fn is_settled(points: &Points) -> bool {
+    let times = points.times();
+    rises_steadily(times) || times.is_sorted_by(|a, b| a < b)
+}
+
 fn read_blocks(reader: &mut Reader<'_>, left: &mut usize) -> Result<Option<Points>> {
     let mut all: Option<Points> = None;
     for _ in 0..reader.count()? {
@@ -279,7 +285,6 @@ fn read_blocks(reader: &mut Reader<'_>, left: &mut usize) -> Result<Option<Point
             .ok_or_else(|| reader.corrupt("more points than a commit may have"))?;
         block.decode(0..block.len(), all)?;
     }
-    let is_settled = |points: &Points| points.times().is_sorted_by(|a, b| a < b);
     match all {
         Some(points) if !is_settled(&points) => Err(reader.corrupt("points out of order")),
         all => Ok(all),

@@ -3,8 +3,10 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
-use duramen::{CommitOptions, Database, Durability, ErrorKind, Options};
+use duramen::{Clock, CommitOptions, Database, Durability, ErrorKind, Micros, Options};
 
 /// How a file is put in the place of another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,8 +17,34 @@ enum How {
     Instead,
 }
 
+/// A clock by which a second passes between two looks at it.
+#[derive(Debug)]
+struct Hasty;
+
+impl Clock for Hasty {
+    fn now(&self) -> Micros {
+        static TIME: AtomicI64 = AtomicI64::new(0);
+        Micros(TIME.fetch_add(1_000_000, Ordering::Relaxed))
+    }
+}
+
+/// A clock that stands still until it is set.
+#[derive(Debug)]
+struct Still(AtomicI64);
+
+impl Clock for Still {
+    fn now(&self) -> Micros {
+        Micros(self.0.load(Ordering::Relaxed))
+    }
+}
+
+/// At a pace at which each commit is looked at for itself.
 fn open(place: &Path) -> Database {
-    Database::open(place, Options::default()).unwrap()
+    open_at(place, Arc::new(Hasty))
+}
+
+fn open_at(place: &Path, clock: Arc<dyn Clock>) -> Database {
+    Database::open(place, Options { clock, ..Options::default() }).unwrap()
 }
 
 fn put(db: &Database, json: &str) -> duramen::Result<()> {
@@ -104,6 +132,34 @@ fn a_writer_over_whose_files_an_older_copy_of_them_is_copied_takes_no_more_commi
             }
             copy(&older, &place, how);
             assert_refused(db);
+            assert_is(&place, "[1]");
+        }
+    }
+}
+
+/// What is committed behind the older content stands there, and must not pass for all of it.
+#[test]
+fn commits_in_quick_succession_end_soon_after_an_older_copy_was_copied_over_their_files() {
+    for how in [How::Over, How::Instead] {
+        for clock_goes_on in [false, true] {
+            let home = tempfile::tempdir().unwrap();
+            let (place, older) = (home.path().join("db"), home.path().join("older"));
+            begin(&place, "[1]").close().unwrap();
+            copy(&place, &older, How::Over);
+            let clock = Arc::new(Still(AtomicI64::new(1 << 60)));
+            let db = open_at(&place, Arc::<Still>::clone(&clock));
+            (2..5).for_each(|number| put(&db, &format!("[{number}]")).unwrap());
+            copy(&older, &place, how);
+            // It was looked just before.
+            put(&db, "[5]").unwrap();
+            if clock_goes_on {
+                clock.0.fetch_add(1_000, Ordering::Relaxed);
+                assert_refused(db);
+            } else {
+                let is_refused = |number: &u32| put(&db, &format!("[6,{number}]")).is_err();
+                assert!((0..32).any(|number| is_refused(&number)), "the clock is relied on");
+                assert_eq!(db.close().unwrap_err().kind(), ErrorKind::Poisoned);
+            }
             assert_is(&place, "[1]");
         }
     }

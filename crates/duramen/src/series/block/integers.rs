@@ -134,8 +134,8 @@ pub(super) fn line(column: &[u8]) -> Option<(i64, i64)> {
 }
 
 fn is_line(values: &[i64], step: i64) -> bool {
-    // Not by `all`: without an early exit the comparisons are vectorised.
-    let differ = |(one, two): (&i64, &i64)| u64::from(two.wrapping_sub(*one) != step);
+    // Not by `all`: without an early exit the differences are vectorised.
+    let differ = |(one, two): (&i64, &i64)| two.wrapping_sub(*one) ^ step;
     let rest = values.get(1..).unwrap_or_default();
     values.iter().zip(rest).map(differ).fold(0, |all, one| all | one) == 0
 }
@@ -161,32 +161,42 @@ fn best_step(values: &[i64]) -> i64 {
 
 /// The widths of all packed lanes together.
 fn width_sum(values: &[i64], step: i64) -> u32 {
-    let mut before = values.first().copied().unwrap_or(0).wrapping_sub(step);
-    values
-        .chunks(LANES)
-        .map(|chunk| {
-            let mut all = 0;
-            for value in chunk {
-                all |= zigzag(value.wrapping_sub(before).wrapping_sub(step));
-                before = *value;
-            }
-            packing::width(&[all])
-        })
-        .fold(0, u32::saturating_add)
+    let mut start = 0_usize;
+    let mut sum = 0_u32;
+    while start < values.len() {
+        let end = start.saturating_add(LANES).min(values.len());
+        let all = differences(values, start..end, step).fold(0, |all, one| all | one);
+        sum = sum.saturating_add(packing::width(&[all]));
+        start = end;
+    }
+    sum
+}
+
+/// How far values are from the ones before and a step; the first of all is not.
+#[inline]
+fn differences(values: &[i64], places: Range<usize>, step: i64) -> impl Iterator<Item = u64> {
+    // Neighbours side by side, not one carried over: so that they are vectorised.
+    let before = values.get(places.start.saturating_sub(1)..).unwrap_or_default();
+    let these = values.get(places.start.max(1)..places.end).unwrap_or_default();
+    let apart = move |(one, two): (&i64, &i64)| zigzag(two.wrapping_sub(*one).wrapping_sub(step));
+    before.iter().zip(these).map(apart)
 }
 
 fn pack(values: &[i64], step: i64, out: &mut Vec<u8>) {
-    let mut before = values.first().copied().unwrap_or(0).wrapping_sub(step);
     let mut lanes: Lanes = [0; LANES];
     out.reserve(values.len().saturating_mul(2));
-    for chunk in values.chunks(LANES) {
-        for (lane, value) in lanes.iter_mut().zip(chunk) {
-            *lane = zigzag(value.wrapping_sub(before).wrapping_sub(step));
-            before = *value;
+    let mut start = 0_usize;
+    while start < values.len() {
+        let count = values.len().saturating_sub(start).min(LANES);
+        let end = start.saturating_add(count);
+        let to = lanes.get_mut(usize::from(start == 0)..).unwrap_or_default();
+        for (lane, difference) in to.iter_mut().zip(differences(values, start..end, step)) {
+            *lane = difference;
         }
-        let width = packing::width(lanes.get(..chunk.len()).unwrap_or_default());
+        let width = packing::width(lanes.get(..count).unwrap_or_default());
         out.push(width.to_le_bytes()[0]);
-        packing::pack(&lanes, chunk.len(), width, out);
+        packing::pack(&lanes, count, width, out);
+        start = end;
     }
 }
 
