@@ -55,6 +55,11 @@ impl<'a> Reader<'a> {
         self.rest.len()
     }
 
+    /// What is left to read.
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
     /// Everything has to have been read.
     pub(crate) fn end(&self) -> Result<()> {
         if self.rest.is_empty() {

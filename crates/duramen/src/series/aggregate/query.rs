@@ -21,7 +21,7 @@ const PART_BLOCKS: usize = 4;
 const PARTS_MAX: usize = 16;
 /// Blocks of a span that stay decoded when they were read: more of them would take the place of
 /// everything else, and be gone all the same before they are read again.
-const KEPT_BLOCKS: usize = 4;
+pub(super) const KEPT_BLOCKS: u64 = 4;
 
 /// A part of a span that one thread reads.
 #[derive(Debug, Clone, Copy)]
@@ -30,7 +30,7 @@ struct Part {
     /// Until when values hold in it.
     end: i64,
     /// Blocks that stay decoded.
-    kept_blocks: usize,
+    kept_blocks: u64,
 }
 
 impl Part {

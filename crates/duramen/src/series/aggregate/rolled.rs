@@ -1,7 +1,9 @@
 //! Windows out of rollups: where these answer exactly they are read, and the points elsewhere.
 
+use super::query::KEPT_BLOCKS;
 use super::{AggregateOptions, QualityFilter, Stream};
 use crate::error::Result;
+use crate::series::block::Block;
 use crate::series::rollup::{Column, Row, StoredRollup, Table};
 use crate::series::source::{Course, Direction};
 use crate::series::span::TimeSpan;
@@ -104,8 +106,11 @@ impl SeriesSnapshot {
                 continue;
             }
             let block = block.filter(|_| !reading.is_decoded());
+            if block.as_ref().is_some_and(|block| is_long(span, block)) {
+                stream.kept_blocks = 0;
+            }
             let is_kept = block.is_none() || stream.kept_blocks > 0;
-            stream.kept_blocks -= usize::from(block.is_some() && is_kept);
+            stream.kept_blocks -= u64::from(block.is_some() && is_kept);
             if let Some(block) = block.filter(|_| !is_kept) {
                 if stream.add_sums(&block)? {
                     reading.skip_block()?;
@@ -255,6 +260,13 @@ impl Feed<'_, '_> {
         }
         Ok(())
     }
+}
+
+/// Whether a span has more blocks like this one than may stay decoded, so that none of them would
+/// be there when they are read again: to decode and keep them takes longer than their sums.
+fn is_long(span: TimeSpan, block: &Block) -> bool {
+    let (first, last) = block.time_range();
+    span.last.abs_diff(span.first) / KEPT_BLOCKS > last.0.abs_diff(first.0)
 }
 
 /// Whether the summaries of points tell all that is asked of them.

@@ -30,7 +30,7 @@ pub(crate) struct Stream<'a> {
     held: Option<(i64, SeriesValue)>,
     columns: Columns,
     /// How many more blocks that are read for it are to stay decoded.
-    pub(super) kept_blocks: usize,
+    pub(super) kept_blocks: u64,
 }
 
 /// What has to be looked at beside summaries.

@@ -102,7 +102,8 @@ pub(super) fn decompress<T: Exact>(
         return Err(reader.corrupt("compressed numbers have no head that is known"));
     };
     for (start, length) in (0..len).step_by(PAGE).zip(lengths) {
-        let page = reader.take(length)?;
+        let page = (reader.rest(), length);
+        reader.take(length)?;
         let count = len.saturating_sub(start).min(PAGE);
         let end = start.saturating_add(count);
         if end <= range.start || start >= range.end {
@@ -133,14 +134,16 @@ fn looks_back(encoding: &DeltaEncoding) -> Option<&DeltaEncoding> {
     (!is_known).then_some(encoding)
 }
 
+/// Reads the page that so many first of some bytes are. What stands behind it is given too: where
+/// less is left than a batch of numbers may take, pco makes a copy of the rest for each page.
 fn read_page<T: Exact>(
     chunk: &mut ChunkDecompressor<T>,
-    page: &[u8],
+    (page_on, length): (&[u8], usize),
     places: Range<usize>,
     take: &mut dyn FnMut(usize, &[T]),
 ) -> Option<()> {
     let mut numbers = [T::default(); READ];
-    let mut decompressor = chunk.page_decompressor(page, places.len()).ok()?;
+    let mut decompressor = chunk.page_decompressor(page_on, places.len()).ok()?;
     for start in places.clone().step_by(READ) {
         let count = places.end.saturating_sub(start).min(READ);
         let progress = decompressor.read(&mut numbers).ok()?;
@@ -149,5 +152,6 @@ fn read_page<T: Exact>(
         }
         take(start, numbers.get(..count)?);
     }
-    decompressor.into_src().is_empty().then_some(())
+    let behind = page_on.len().checked_sub(length)?;
+    (decompressor.into_src().len() == behind).then_some(())
 }
