@@ -20,7 +20,7 @@ use crate::manifest::Manifest;
 use crate::memory::Memory;
 use crate::segment::{self, BlockCache, KeyHash, Segment, SegmentInfo, VisitCell};
 use crate::sync::RwLock;
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 use scan::Blocks;
 pub(crate) use scan::Scan;
@@ -48,8 +48,7 @@ impl Store {
         manifest: &Manifest,
         memory: &Arc<Memory>,
     ) -> Result<Self> {
-        let opened = manifest.segments.iter().map(|info| Segment::open_live(device, info));
-        let segments = opened.collect::<Result<_>>()?;
+        let segments = open_all(device, &manifest.segments)?;
         let cache = Arc::new(BlockCache::new(memory.block_bytes()));
         let live = RwLock::new(Arc::new(LiveSegments { segments, cache }));
         Ok(Self { device: Arc::clone(device), memory: Arc::clone(memory), live })
@@ -120,6 +119,32 @@ impl Store {
         }
         findings
     }
+}
+
+/// Opens all segments of a database. Where one does not open nothing is read of the others: older
+/// cells would be found in the place of its own, and a merge would make that last.
+fn open_all(device: &Arc<dyn Device>, infos: &[SegmentInfo]) -> Result<Vec<Arc<Segment>>> {
+    let (mut segments, mut failed) = (Vec::with_capacity(infos.len()), Vec::new());
+    for info in infos {
+        match Segment::open_live(device, info) {
+            Err(error) if error.kind() == ErrorKind::Corrupt => failed.push(error),
+            opened => segments.push(opened?),
+        }
+    }
+    let others = failed.len().saturating_sub(1);
+    let Some(first) = failed.into_iter().next() else { return Ok(segments) };
+    Err(first.reworded(|message| {
+        let others = match others {
+            0 => String::new(),
+            1 => "; another segment does not open either".to_owned(),
+            others => format!("; {others} other segments do not open either"),
+        };
+        format!(
+            "{message}, or write what is left into a new database with \"duramen repair\": without \
+             this segment older values would be taken for those that it has, so nothing is read \
+             or written{others}"
+        )
+    }))
 }
 
 impl LiveSegments {

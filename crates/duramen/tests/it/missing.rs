@@ -13,17 +13,51 @@ fn without(files: &Files, path: &str) -> Files {
     files
 }
 
-#[test]
-fn a_segment_that_is_gone_is_damage_that_is_named() {
-    let (files, _) = database();
-    let path = files.keys().rfind(|path| path.starts_with("segments/")).unwrap();
+/// Opens a database that lacks something of segments: for nothing, and with what is said.
+fn refused(files: &Files, path: &str) -> String {
+    let mut told = String::new();
     for read_only in [true, false] {
-        let device = device_of(&without(&files, path), ("", &[]));
+        let device = device_of(files, ("", &[]));
         let error = open(&device, read_only).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corrupt);
         assert!(error.message().contains(path), "{error}");
         assert!(error.message().contains("restore the file from a backup"), "{error}");
+        assert!(error.message().contains("with \"duramen repair\""), "{error}");
+        for (path, bytes) in files {
+            let file = device.open(path, Access::Read).unwrap();
+            assert_eq!(file.len().unwrap(), bytes.len() as u64, "{path}");
+        }
+        error.message().clone_into(&mut told);
     }
+    told
+}
+
+/// Where its cells were, older ones would be found: so nothing is read, or merged.
+#[test]
+fn a_segment_that_is_gone_or_was_cut_is_damage_that_is_named() {
+    let device = MemoryDevice::new();
+    let db = open(&device, false).unwrap();
+    let document = db.create_document("d").unwrap();
+    for text in ["1", "2", "3"] {
+        document.put(text, &CommitOptions::default()).unwrap();
+        db.checkpoint().unwrap();
+    }
+    let files = files_of(&device);
+    let of_segments = |path: &&String| path.starts_with("segments/");
+    let paths: Vec<_> = files.keys().filter(of_segments).collect();
+    assert_eq!(paths.len(), 3, "{paths:?}");
+    for path in &paths {
+        let gone = without(&files, path);
+        assert!(!refused(&gone, path).contains("other"));
+        let mut cut = files.clone();
+        let bytes = cut.get_mut(*path).unwrap();
+        bytes.truncate(bytes.len() / 2);
+        refused(&cut, path);
+    }
+    let one_more = without(&without(&files, paths[0]), paths[1]);
+    assert!(refused(&one_more, "segments/").contains("another segment does not open either"));
+    let all = paths.iter().fold(files.clone(), |files, path| without(&files, path));
+    assert!(refused(&all, "segments/").contains("2 other segments do not open either"));
 }
 
 /// A database of which every file is there but the manifest was once made anew over its segments.

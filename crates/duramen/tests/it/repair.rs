@@ -384,6 +384,19 @@ fn a_missing_segment_costs_what_its_commits_changed() {
 }
 
 #[test]
+fn of_a_cut_segment_comes_through_what_was_before_the_cut() {
+    let (files, texts) = database();
+    for path in segments(&files) {
+        let bytes = &files[&path];
+        for share in 1..8 {
+            let (report, new) = repaired(&files, &path, &bytes[..bytes.len() * share / 8]);
+            assert!(report.damage.iter().any(|found| found.place == path), "{path}");
+            verify(&report, &new, &texts);
+        }
+    }
+}
+
+#[test]
 fn commits_behind_a_damaged_group_are_lost_and_told() {
     let (files, texts) = database();
     let (path, bytes) = files
