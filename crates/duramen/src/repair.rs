@@ -205,7 +205,7 @@ fn repair(
     progress: &mut Progress<'_>,
 ) -> Result<RepairReport> {
     let reading = Options { read_only: true, background: false, ..options.clone() };
-    let Salvaged { engine, damage, keys, trees, unfounded, commits, newest } =
+    let Salvaged { engine, damage, keys, trees, unfounded, commits, staged, newest } =
         salvage::open(from, to, reading)?;
     let writing = Options {
         create: true,
@@ -246,6 +246,13 @@ fn repair(
     }
     for commits in commits {
         repair.lose(None, NO_REVISIONS, format!("whatever was changed by {commits}"));
+    }
+    if staged > 0 {
+        let what = format!(
+            "points of series on their way into a commit, {staged} at most: which of them became \
+             commits that are lost, and what was written after them, is not known"
+        );
+        repair.lose(None, NO_REVISIONS, what);
     }
     if unfounded.contains_key(&CATALOGUE) {
         repair.lose(None, NO_REVISIONS, "the last changes of names, tags and options");

@@ -15,7 +15,7 @@ use crate::engine::compaction::progress::Progress;
 use crate::engine::options::Options;
 use crate::engine::place::absence;
 use crate::engine::record::Facts;
-use crate::engine::{Engine, View};
+use crate::engine::{Engine, View, staging};
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Access, Device, read_exact_at};
 use crate::journal::identity;
@@ -26,6 +26,8 @@ use crate::repair::device::SalvageDevice;
 use crate::revision::{CommitSequence, Micros, Revision};
 use crate::segment::salvage::{DamagedSegment, LostKeys, Part, numbers};
 use crate::segment::{Encoding, Segment, SegmentInfo, SegmentMeta, SegmentWriter};
+use crate::series::changes::SeriesChanges;
+use crate::staging::Columns;
 use crate::store::Store;
 use crate::tree::Tree;
 use crate::tree::cell_key::{self, TreeId};
@@ -54,6 +56,8 @@ pub(crate) struct Salvaged {
     pub(crate) unfounded: BTreeMap<TreeId, (Revision, Revision)>,
     /// What is lost of the journal: which commits, in words.
     pub(crate) commits: Vec<String>,
+    /// Staged points that were left out.
+    pub(crate) staged: usize,
     /// The timestamp of the newest commit.
     pub(crate) newest: Micros,
 }
@@ -327,11 +331,48 @@ impl Search {
             self.add(file, found);
             commits.push(format!("commits after {last}, if there were any"));
         }
+        let is_told = commits.is_empty() && self.is_checkpoint_told();
+        let (staged, newest) =
+            self.commit_staged(&view, (known, is_told), (last, newest), &options)?;
         view.fixed = Some(CommitSequence(u64::MAX));
         let engine =
             Engine::assemble((self.device, options), (None, None), (view, manifest), false);
         let (damage, keys) = (self.damage, self.keys);
-        Ok(Salvaged { engine, damage, keys, trees, unfounded, commits, newest })
+        Ok(Salvaged { engine, damage, keys, trees, unfounded, commits, staged, newest })
+    }
+
+    /// Whether it is certain what the last checkpoint was: the manifest says it, or, without one,
+    /// segments that are all whole.
+    fn is_checkpoint_told(&self) -> bool {
+        let is_manifest = |finding: &Finding| finding.place == manifest::PATH;
+        !self.damage.iter().any(is_manifest) || self.damage.iter().all(is_manifest)
+    }
+
+    /// Makes what a killed process had staged one more commit, as the next process to write would
+    /// have. Where it is not told what of it became commits already, nothing is taken: it would
+    /// stand over what came later. How many points were left out, and when the last commit was.
+    fn commit_staged(
+        &self,
+        view: &View,
+        (checkpoint, is_told): (CommitSequence, bool),
+        (last, newest): (CommitSequence, Micros),
+        options: &Options,
+    ) -> Result<(usize, Micros)> {
+        let Some(database) = self.database else { return Ok((0, newest)) };
+        let seals = |stripe| view.series.last_seal(stripe);
+        let points = staging::recover(self.device.as_ref(), (database, checkpoint), &seals)?;
+        if points.is_empty() {
+            return Ok((0, newest));
+        }
+        let mut changes = SeriesChanges::default();
+        let columns = readable(Columns::of(&points))?.filter(|_| is_told);
+        let added = columns.map(|columns| readable(columns.add_to(&mut changes))).transpose()?;
+        if added.flatten().is_none() {
+            return Ok((points.len(), newest));
+        }
+        let newest = options.clock.now().max(Micros(newest.0.saturating_add(1)));
+        view.series.stage(&changes.settled()?, (last.next(), newest));
+        Ok((0, newest))
     }
 }
 

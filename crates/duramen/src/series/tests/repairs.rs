@@ -10,6 +10,7 @@ use proptest::prelude::*;
 use super::Reopened;
 use super::dumps::{Step, compare, dumped, options, play, step};
 use super::rollups::{Seconds, compact, seconds};
+use super::staging::{self, killed, read, series, staged, synced};
 use crate::io::{Access, Device, MemoryDevice, read_exact_at, write_all_at};
 use crate::{
     CommitOptions, CommitSequence, Database, Lost, Micros, Options, Points, Quality, RepairReport,
@@ -171,4 +172,62 @@ fn what_a_repair_does_not_tell_as_lost_is_there_as_of_every_commit() {
         }
     }
     assert!(right > 3, "{right}");
+}
+
+/// A killed process with points of two series staged, of which some were sealed and then deleted.
+fn with_staged() -> MemoryDevice {
+    let device = MemoryDevice::new();
+    let db = staging::open(&device);
+    let (level, other) = (series(&db, "level"), series(&db, "other"));
+    level.append(Micros(0), 7, &synced()).unwrap();
+    db.checkpoint().unwrap();
+    level.append(Micros(1), 10, &staged()).unwrap();
+    db.flush().unwrap();
+    level.delete(Micros(1)..Micros(2), &synced()).unwrap();
+    for time in 3..12 {
+        level.append(Micros(time), time, &staged()).unwrap();
+        other.append(Micros(time), -time, &staged()).unwrap();
+    }
+    killed(&device)
+}
+
+/// They were once neither taken over nor told.
+#[test]
+fn points_that_a_killed_process_had_staged_come_through_a_repair() {
+    for is_manifest_gone in [false, true] {
+        let device = with_staged();
+        if is_manifest_gone {
+            device.remove("MANIFEST").unwrap();
+        }
+        let files = device.list("staging").unwrap();
+        let (report, repaired) = repair(&device, &options());
+        assert!(report.is_complete(), "{report:?}");
+        assert_eq!(device.list("staging").unwrap(), files);
+        let expected: Vec<_> = (3..12).map(|time| (time, time)).collect();
+        assert_eq!(read(&repaired.series("level").unwrap()), [&[(0, 7)], &*expected].concat());
+        let expected: Vec<_> = (3..12).map(|time| (time, -time)).collect();
+        assert_eq!(read(&repaired.series("other").unwrap()), expected);
+        // The next process to write would have found the same.
+        if !is_manifest_gone {
+            let found = staging::open(&device);
+            for name in ["level", "other"] {
+                let [found, repaired] = [&found, &repaired].map(|db| db.series(name).unwrap());
+                assert_eq!(read(&found), read(&repaired), "{name}");
+            }
+        }
+    }
+}
+
+/// Which of them became commits that are lost, and were deleted by others, is not known.
+#[test]
+fn staged_points_are_told_as_lost_where_commits_after_them_may_be() {
+    let device = with_staged();
+    for name in device.list("journal").unwrap() {
+        device.remove(&format!("journal/{name}")).unwrap();
+    }
+    let (report, repaired) = repair(&device, &options());
+    let told = told(&report);
+    let is_told = |lost: &String| lost.contains("on their way into a commit, 18 at most");
+    assert!(told.iter().any(is_told), "{told:?}");
+    assert_eq!(read(&repaired.series("level").unwrap()), [(0, 7)]);
 }

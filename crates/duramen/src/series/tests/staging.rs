@@ -9,16 +9,16 @@ use crate::{
 };
 
 /// Points that have to be durable after a long time, so that nothing but the test has them sealed.
-fn staged() -> CommitOptions {
+pub(super) fn staged() -> CommitOptions {
     let durability = Some(Durability::Interval(1_000_000));
     CommitOptions { durability, ..CommitOptions::default() }
 }
 
-fn synced() -> CommitOptions {
+pub(super) fn synced() -> CommitOptions {
     CommitOptions { durability: Some(Durability::Sync), ..CommitOptions::default() }
 }
 
-fn open(device: &MemoryDevice) -> Database {
+pub(super) fn open(device: &MemoryDevice) -> Database {
     let options = Options {
         background: false,
         // A bank has 30 points.
@@ -28,12 +28,12 @@ fn open(device: &MemoryDevice) -> Database {
     Database::open_device(Arc::new(device.clone()), options).unwrap()
 }
 
-fn series(db: &Database, name: &str) -> Series {
+pub(super) fn series(db: &Database, name: &str) -> Series {
     db.create_series(name, &SeriesDefinition::new(ValueType::I64)).unwrap()
 }
 
 /// What the next process finds if this one is killed now.
-fn killed(device: &MemoryDevice) -> MemoryDevice {
+pub(super) fn killed(device: &MemoryDevice) -> MemoryDevice {
     let copy = MemoryDevice::new();
     let mut folders = vec![String::new()];
     while let Some(folder) = folders.pop() {
@@ -52,7 +52,7 @@ fn killed(device: &MemoryDevice) -> MemoryDevice {
     copy
 }
 
-fn read(series: &Series) -> Vec<(i64, i64)> {
+pub(super) fn read(series: &Series) -> Vec<(i64, i64)> {
     let points = series.range(..).unwrap().read().unwrap();
     let told = points.iter().map(|point| match point.value {
         SeriesValue::I64(value) => (point.time.0, value),
