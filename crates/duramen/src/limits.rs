@@ -22,6 +22,10 @@ pub const SPAN_BYTES_MIN: usize = 64 << 10;
 pub const SEGMENTS_KEPT_MAX: usize = 7;
 /// Levels below the young segments, each one segment.
 pub const LEVELS_MAX: u8 = 4;
+/// Bytes up to which merges that become due make one segment of several, 64 GiB.
+pub const MERGED_BYTES_MAX: u64 = 64 << 30;
+/// Cells up to which they do.
+pub const MERGED_CELLS_MAX: u64 = 1 << 31;
 /// Bytes of cells that one step of compaction merges.
 pub const COMPACTION_STEP_BYTES: usize = 8 << 20;
 /// Rows of one block of revision rows.

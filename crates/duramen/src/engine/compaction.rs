@@ -29,7 +29,9 @@ use std::sync::atomic::Ordering;
 use crate::engine::Engine;
 use crate::engine::retention::{Departing, Trimming};
 use crate::error::{Error, ErrorKind, Result};
-use crate::limits::{COMPACTION_STEP_BYTES, LEVELS_MAX, SEGMENTS_KEPT_MAX};
+use crate::limits::{
+    COMPACTION_STEP_BYTES, LEVELS_MAX, MERGED_BYTES_MAX, MERGED_CELLS_MAX, SEGMENTS_KEPT_MAX,
+};
 use crate::segment::{self, Encoding, Segment, SegmentInfo, SegmentMeta, SegmentWriter};
 use crate::series::rollup;
 use crate::store::{LiveSegments, Scan};
@@ -155,6 +157,13 @@ impl Plan {
             bytes = bytes.saturating_add(next.file_bytes());
             end += 1;
         }
+        while !fit_one(live.get(..end)?) {
+            end -= 1;
+        }
+        // One alone would be written anew after each checkpoint.
+        if end == 1 && live.len() > 1 {
+            return None;
+        }
         let level = level_above(live.get(end));
         let encoding = encoding_of(live.get(..end), live.len());
         Some(Self { inputs: 0..end, level, encoding, resume: Resume::Always })
@@ -186,6 +195,15 @@ fn levels_due(newer: &[SegmentInfo], levels: &[SegmentInfo]) -> usize {
     let square = |count: usize| (count * count) as u128;
     let best = merged.max_by(|a, b| (square(a.0) * b.1).cmp(&(square(b.0) * a.1)));
     best.map_or(0, |(count, _)| count)
+}
+
+/// Whether segments may be merged into one. What leads to cells has its limits, and what is found
+/// to be beyond them by writing it costs hours each time.
+fn fit_one(merged: &[SegmentInfo]) -> bool {
+    let sum = |of: fn(&SegmentInfo) -> u64| merged.iter().map(of).fold(0, u64::saturating_add);
+    merged.len() <= 1
+        || sum(SegmentInfo::file_bytes) <= MERGED_BYTES_MAX
+            && sum(|info| info.cells) <= MERGED_CELLS_MAX
 }
 
 /// How the newest segments, of so many, are written when they are merged: compressed if that takes

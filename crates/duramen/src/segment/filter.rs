@@ -73,13 +73,22 @@ impl KeyHash {
     }
 }
 
-/// Builds the body of a filter block and tells its lanes.
-pub(crate) fn build(hashes: &[KeyHash], encoding: Encoding) -> (Vec<u8>, u32) {
+/// Bytes that the lanes of so many keys take.
+pub(super) fn bytes(keys: usize, encoding: Encoding) -> usize {
+    bits(keys, encoding).div_ceil(LANE_BITS).saturating_mul(size_of::<Lane>())
+}
+
+fn bits(keys: usize, encoding: Encoding) -> usize {
     let bits_per_key = match encoding {
         Encoding::Warm => BITS_PER_KEY,
         Encoding::Cold => COLD_BITS_PER_KEY,
     };
-    let bits = hashes.len().saturating_mul(bits_per_key);
+    keys.saturating_mul(bits_per_key)
+}
+
+/// Builds the body of a filter block and tells its lanes.
+pub(crate) fn build(hashes: &[KeyHash], encoding: Encoding) -> (Vec<u8>, u32) {
+    let bits = bits(hashes.len(), encoding);
     let count = u32::try_from(bits.div_ceil(LANE_BITS)).unwrap_or(u32::MAX).max(1);
     let mut lanes = vec![Lane([U32::ZERO; 8]); count as usize];
     for hash in hashes {

@@ -27,7 +27,7 @@ use crate::limits::{
     BASE_BYTES_MAX, BLOCK_BYTES_MAX, CELL_BYTES_MAX, CELL_KEY_BYTES_MAX, SMALL_BLOCK_BYTES_MAX,
     VALUE_BYTES_MAX,
 };
-use crate::{CommitSequence, Error, Result};
+use crate::{CommitSequence, Error, ErrorKind, Result};
 
 /// Bytes of a cell's key that name its group: tree, class, space, and the number of a row group.
 const GROUP_PREFIX_BYTES: usize = TREE_PREFIX_BYTES + 9;
@@ -50,6 +50,9 @@ const DENSE_BYTES: usize = 256 << 10;
 /// segment is not compressed.
 const TINY_BYTES: usize = 128;
 const TINY_BLOCK_ROOM: usize = 4 * SMALL_BLOCK_BYTES_MAX - HEADER_BYTES;
+
+/// Bytes of the body of an index or a filter: 4 GiB less what is left for one more block of cells.
+const GUIDE_BYTES_MAX: usize = (u32::MAX - (1 << 20)) as usize;
 
 /// Bytes gathered before they are written.
 const WRITE_BYTES: usize = 256 << 10;
@@ -357,7 +360,8 @@ impl SegmentWriter {
             None => self.out.block_of(what, PLAIN, parts)?,
         };
         self.note_block(block, (first_key, last_key), cells);
-        Ok(())
+        let index = size_of_val(&*self.entries) + self.fences.len() + CELL_KEY_BYTES_MAX;
+        check_guide(index, filter::bytes(self.hashes.len(), self.meta.encoding))
     }
 
     /// Remembers a block for the index.
@@ -571,6 +575,18 @@ impl Output {
     }
 }
 
+/// Refuses what makes the index or the filter, of so many bytes, larger than a block can be.
+fn check_guide(index: usize, filter: usize) -> Result<()> {
+    if index.max(filter) <= GUIDE_BYTES_MAX {
+        return Ok(());
+    }
+    let message = format!(
+        "the segment would be too large: its index takes {index} bytes and its filter {filter}, \
+         each may have {GUIDE_BYTES_MAX}; keep less (\"duramen retain\"), or leave segments apart"
+    );
+    Err(Error::new(ErrorKind::Full, message))
+}
+
 /// The shortest prefix of `first_key` that is above `before`, the last key of the block before.
 fn shortest_fence<'a>(before: &[u8], first_key: &'a [u8]) -> &'a [u8] {
     &first_key[..=shared_bytes(before, first_key)]
@@ -625,5 +641,19 @@ mod tests {
             assert_eq!(shared_bytes(&key[..len], &key), len);
             assert_eq!(shared_bytes(&key[..len], &key[..len]), len);
         }
+    }
+
+    /// It ended the process once, where `length` found it out.
+    #[test]
+    fn an_index_or_a_filter_of_4_gib_is_refused_before_it_is_written() {
+        check_guide(GUIDE_BYTES_MAX, GUIDE_BYTES_MAX).unwrap();
+        for (index, filter) in [(GUIDE_BYTES_MAX + 1, 0), (0, GUIDE_BYTES_MAX + 1)] {
+            let error = check_guide(index, filter).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Full, "{error}");
+        }
+        // What a block of the most cells adds fits all the same.
+        let keys = 1 << 16;
+        let more = filter::bytes(keys, Encoding::Warm).max(keys);
+        assert!(GUIDE_BYTES_MAX + more + HEADER_BYTES < u32::MAX as usize);
     }
 }

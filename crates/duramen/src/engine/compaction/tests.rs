@@ -57,6 +57,20 @@ fn what_is_small_is_merged_though_a_level_is_free() {
     assert_eq!(due_with(&[(3, 7), (4, 9)]), Some((7, 3)));
 }
 
+/// A segment of which index or filter had 4 GiB ended the process that wrote it.
+#[test]
+fn what_would_be_too_large_for_one_segment_stays_apart() {
+    const MOST: u64 = MERGED_BYTES_MAX;
+    assert_eq!(due_with(&[(3, MOST / 2), (4, MOST / 2)]), Some((6, 2)));
+    assert_eq!(due_with(&[(1, MOST), (2, MOST), (3, MOST), (4, MOST)]), Some((4, 0)));
+    assert_eq!(due(&[&[(0, 10); 3], &[(0, MOST); 5][..]].concat()), Some((3, 0)));
+    assert_eq!(due(&[(0, MOST); 8]), None);
+    let mut many = segments(&[(0, 10); 9]);
+    many[6].cells = MERGED_CELLS_MAX;
+    let plan = Plan::due(&many).unwrap();
+    assert_eq!((plan.inputs, plan.level), (0..6, 0));
+}
+
 /// How often a cell was merged on average, in thousandths, at most, while there are up to so many
 /// checkpoints, whose lengths differ by up to three times.
 fn thousandths_merged(seed: u64, checkpoints: u64) -> u64 {
