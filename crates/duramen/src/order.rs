@@ -19,10 +19,12 @@ use crate::{Error, ErrorKind, Ordinal, PathId, Result};
 
 mod cursor;
 mod difference;
+mod places;
 mod splice;
 
 pub(crate) use cursor::OrderCursor;
 pub(crate) use difference::{Edit, difference, same_items};
+pub(crate) use places::Places;
 pub(crate) use splice::splice;
 
 /// Entries of every block but the root: a block with fewer is merged with a neighbour.

@@ -223,6 +223,11 @@ fn probe(shelf: &Shelf, sequence: Sequence, model: &[Item], random: &mut Random)
         let stand = (0..).zip(model).filter_map(|(place, item)| Some((place, number(item)?)));
         let stand: Vec<(u64, usize)> = stand.collect();
         assert_eq!(positions(shelf, sequence, &asked).unwrap(), stand);
+        let mut places = Places::default();
+        for item in asked {
+            let expected = position(shelf, sequence, item).unwrap();
+            assert_eq!(places.position(shelf, sequence, item).unwrap(), expected);
+        }
     }
 }
 
@@ -265,6 +270,21 @@ fn longest_common(a: &[Item], b: &[Item]) -> u64 {
         if at == tails.len() { tails.push(*place) } else { tails[at] = *place }
     }
     tails.len() as u64
+}
+
+/// To take back a change of each element of an array was quadratic by this.
+#[test]
+fn many_places_are_found_by_one_walk() {
+    let mut shelf = Shelf::default();
+    let sequence = build(&mut shelf, (0..5_000).rev().map(|number| extent(2 * number, 1)));
+    shelf.reads.set(0);
+    let mut places = Places::default();
+    for number in 0..5_000 {
+        let item = Item::Ordinal(Ordinal(2 * number));
+        let place = places.position(&shelf, sequence, item).unwrap();
+        assert_eq!(place, Some(4_999 - number));
+    }
+    assert!(shelf.reads.get() <= shelf.blocks.len(), "{} reads", shelf.reads.get());
 }
 
 #[test]

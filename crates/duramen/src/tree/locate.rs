@@ -3,7 +3,7 @@
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::{ArrayIndex, JsonPointer};
 use crate::node::{NodeId, PathId};
-use crate::order::{self, Item};
+use crate::order::{self, Item, Places};
 use crate::state::{ApartKind, Datum, Sequence};
 use crate::tree::Tree;
 use crate::tree::children::is_known;
@@ -59,6 +59,27 @@ impl Tree {
 
     /// The place of a node at a revision; none if it is not there.
     pub(crate) fn pointer_of(&self, node: NodeId, revision: u32) -> Result<Option<JsonPointer>> {
+        self.pointer_by((node, revision), &mut |sequence, item| {
+            order::position(&&self.orders, sequence, item)
+        })
+    }
+
+    /// The same for who asks for many, while nothing is staged.
+    pub(crate) fn pointer_among(
+        &self,
+        places: &mut Places,
+        (node, revision): (NodeId, u32),
+    ) -> Result<Option<JsonPointer>> {
+        self.pointer_by((node, revision), &mut |sequence, item| {
+            places.position(&&self.orders, sequence, item)
+        })
+    }
+
+    fn pointer_by(
+        &self,
+        (node, revision): (NodeId, u32),
+        position: &mut dyn FnMut(Sequence, Item) -> Result<Option<u64>>,
+    ) -> Result<Option<JsonPointer>> {
         let mut tokens = Vec::new();
         let mut at = node;
         while let Some((parent, hold)) = self.read(|data| hold(data, at, revision))? {
@@ -67,7 +88,7 @@ impl Tree {
                 Hold::Name(name) => name,
                 Hold::Item(sequence, name) => {
                     let item = Item::Ordinal(at.ordinal());
-                    match (order::position(&&self.orders, sequence, item)?, name) {
+                    match (position(sequence, item)?, name) {
                         (None, _) => return Ok(None),
                         (Some(index), None) => index.to_string(),
                         (Some(_), Some(key)) => key,

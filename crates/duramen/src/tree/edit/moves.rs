@@ -4,6 +4,7 @@
 use crate::error::Result;
 use crate::json::JsonPointer;
 use crate::node::{Move, NodeId};
+use crate::order::Places;
 use crate::tree::children::is_within;
 use crate::tree::locate::{Place, parent_of};
 use crate::tree::schema::Label;
@@ -83,10 +84,12 @@ impl Writer {
     /// Leaves of the moves those from what there was to what there is now.
     pub(crate) fn settle_moves(&self) -> Result<()> {
         let moves = std::mem::take(&mut self.tree.data.write().moves);
-        let mut settled = Vec::with_capacity(moves.len());
+        let (mut settled, mut places) = (Vec::with_capacity(moves.len()), Places::default());
+        let mut is_at = |node, revision| -> Result<bool> {
+            Ok(self.tree.pointer_among(&mut places, (node, revision))?.is_some())
+        };
         for moved in moves {
-            let is_new = self.tree.pointer_of(moved.to, self.revision)?.is_some();
-            if is_new && self.tree.pointer_of(moved.from, self.revision - 1)?.is_some() {
+            if is_at(moved.to, self.revision)? && is_at(moved.from, self.revision - 1)? {
                 settled.push(moved);
             }
         }

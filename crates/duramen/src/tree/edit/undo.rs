@@ -5,12 +5,14 @@
 //! gets its earlier order as it was; else the members that are to go and to come are woven into
 //! what there is now.
 
+use std::cell::RefCell;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::JsonPointer;
 use crate::node::{Move, NodeId};
-use crate::order::Item;
+use crate::order::{Item, Places};
 use crate::revision::Revision;
 use crate::state::{Datum, Sequence};
 use crate::tree::compare::Extents;
@@ -44,6 +46,8 @@ struct Inversion<'w> {
     shifted: FxHashSet<NodeId>,
     /// Arrays and objects whose members, or the order of them, are to be as before.
     containers: Vec<NodeId>,
+    /// Where elements stood before anything was staged.
+    places: RefCell<Places>,
 }
 
 impl Writer {
@@ -207,10 +211,12 @@ impl Writer {
 
     /// Notes that what a revision moved has moved back.
     fn move_back(&self, revision: Revision) -> Result<()> {
+        let mut places = Places::default();
+        let mut is_there = |node| -> Result<bool> {
+            Ok(self.tree.pointer_among(&mut places, (node, self.revision))?.is_some())
+        };
         for Move { to, from } in self.tree.moves(revision)? {
-            let is_back = self.tree.pointer_of(from, self.revision)?.is_some()
-                && self.tree.pointer_of(to, self.revision)?.is_none();
-            if is_back {
+            if is_there(from)? && !is_there(to)? {
                 self.tree.data.write().moves.push(Move { to: from, from: to });
             }
         }
@@ -249,12 +255,17 @@ impl<'w> Inversion<'w> {
             }
         }
         restored.extend(removed.into_keys().filter(|node| !shifted.contains(node)));
-        Ok(Self { writer, before, after, restored, added, shifted, containers })
+        let places = RefCell::default();
+        Ok(Self { writer, before, after, restored, added, shifted, containers, places })
+    }
+
+    fn pointer_of(&self, node: NodeId, revision: u32) -> Result<Option<JsonPointer>> {
+        self.writer.tree.pointer_among(&mut self.places.borrow_mut(), (node, revision))
     }
 
     /// Refuses to take back what is not as the revision left it.
     fn check(&self, revision: Revision, changes: &[Change]) -> Result<()> {
-        let (tree, now) = (&self.writer.tree, self.writer.revision);
+        let now = self.writer.revision;
         let lasting: FxHashMap<NodeId, &str> = changes
             .iter()
             .filter_map(|change| Some((change.node, change.after.as_deref()?)))
@@ -271,13 +282,13 @@ impl<'w> Inversion<'w> {
                 None => self.is_free(node)?,
             };
             if !is_as_left {
-                let pointer = tree.pointer_of(node, now)?;
+                let pointer = self.pointer_of(node, now)?;
                 others.push((pointer.unwrap_or_else(|| change.pointer.clone()), node));
             }
         }
         for &container in &self.containers {
             if others.is_empty() && !self.can_order(container)? {
-                let pointer = tree.pointer_of(container, self.after)?;
+                let pointer = self.pointer_of(container, self.after)?;
                 others.push((pointer.unwrap_or_default(), container));
             }
         }
@@ -287,7 +298,7 @@ impl<'w> Inversion<'w> {
     /// Whether a node is there with a value.
     fn is_now(&self, node: NodeId, value: &str) -> Result<bool> {
         let Writer { tree, revision, .. } = self.writer;
-        if tree.pointer_of(node, *revision)?.is_none() {
+        if self.pointer_of(node, *revision)?.is_none() {
             return Ok(false);
         }
         let mut text = Vec::new();
@@ -302,8 +313,8 @@ impl<'w> Inversion<'w> {
         let Some(parent) = writer.tree.read(|data| parent_of(data, node))? else {
             return Ok(false);
         };
-        let Some(container) = writer.tree.pointer_of(parent, now)? else { return Ok(false) };
-        if writer.tree.pointer_of(node, now)?.is_some() {
+        let Some(container) = self.pointer_of(parent, now)? else { return Ok(false) };
+        if self.pointer_of(node, now)?.is_some() {
             return Ok(false);
         }
         let is_element =
@@ -311,7 +322,7 @@ impl<'w> Inversion<'w> {
         if is_element {
             return Ok(true);
         }
-        let Some(place) = writer.tree.pointer_of(node, self.before)? else { return Ok(false) };
+        let Some(place) = self.pointer_of(node, self.before)? else { return Ok(false) };
         let name = place.last().unwrap_or_default();
         Ok(match writer.tree.locate(&container.child(name), now)? {
             Place::Missing(..) => true,
@@ -325,9 +336,8 @@ impl<'w> Inversion<'w> {
     /// nobody else changed the order since if this did.
     fn can_order(&self, container: NodeId) -> Result<bool> {
         let writer = self.writer;
-        let is_at = |revision| -> Result<bool> {
-            Ok(writer.tree.pointer_of(container, revision)?.is_some())
-        };
+        let is_at =
+            |revision| -> Result<bool> { Ok(self.pointer_of(container, revision)?.is_some()) };
         let is_there = is_at(writer.revision)?;
         // One that was removed with what it was in keeps the state that it had.
         if self.is_unchanged_since(container)? {
