@@ -312,3 +312,31 @@ fn a_crash_is_recovered_from_on_a_device_that_others_have_filled() {
     db.compact(&mut |_, _| ControlFlow::Continue(())).unwrap();
     assert!(db.check().unwrap().is_clean());
 }
+
+/// With more in the journal than the reserve has room for, nothing was said but that the disk is
+/// full.
+#[test]
+fn how_much_room_a_database_needs_to_be_opened_is_told() {
+    let device = SimulatedDevice::new(7, Profile::CRUEL);
+    let opened = |device: &SimulatedDevice, read_only| {
+        let device: Arc<dyn Device> = Arc::new(device.clone());
+        let options = Options { background: false, read_only, ..Options::default() };
+        Database::open_device(device, options)
+    };
+    let db = opened(&device, false).unwrap();
+    db.create_document("d").unwrap();
+    let last = save(&db, 1, 5_000).0;
+    let after = device.kill();
+    drop(db);
+    after.set_capacity(u64::MAX);
+    let used = u64::MAX - after.free_bytes().unwrap();
+    after.set_capacity(used);
+    let error = opened(&after, false).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Full);
+    let told = error.message().split_once("which takes about ").expect("the room is told").1;
+    let mebibytes: u64 = told.split_once(" MiB: make room").unwrap().0.parse().unwrap();
+    assert!((2..=20).contains(&mebibytes), "{error}");
+    assert_there(&opened(&after, true).unwrap(), last);
+    after.set_capacity(used + (mebibytes << 20));
+    assert_there(&opened(&after, false).unwrap(), last);
+}

@@ -12,12 +12,12 @@ use crate::engine::sealing::Sealer;
 use crate::engine::{Engine, Owner, Shared, View, record, staging, unused};
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Device, Lock};
-use crate::journal::{self, Journal, JournalSettings};
+use crate::journal::{self, Journal, JournalSettings, RecoveryReport};
 use crate::limits::LOCK_RETRY_MS;
 use crate::manifest::{self, Manifest};
 use crate::memory::Memory;
 use crate::revision::CommitSequence;
-use crate::staging::{self as staging_files, Staging};
+use crate::staging::{self as staging_files, StagedPoint, Staging};
 use crate::store::{self, Store};
 use crate::sync::{Mutex, RwLock};
 
@@ -99,19 +99,27 @@ impl Engine {
             staging::recover(device.as_ref(), (settings.database, start.sequence), &seals)?;
         let parts = (Some(journal), Some(lock));
         let engine = Self::assemble((device, options), parts, (view, manifest), false);
+        let needed = engine.memory.young();
+        let recovered = engine.recover(&report, &staged);
+        recovered.map_err(|error| with_room_told(error, needed))?;
+        staging_files::remove_all(engine.device.as_ref())?;
+        engine.staging.begin(engine.manifest.lock().checkpoint.sequence);
+        engine.started()
+    }
+
+    /// Makes commits durable that an earlier process did not end with.
+    fn recover(&self, report: &RecoveryReport, staged: &[StagedPoint]) -> Result<()> {
         if !report.clean {
-            engine.with_step_of_reserve(&mut || engine.begin_epoch(report.end.sequence))?;
+            self.with_step_of_reserve(&mut || self.begin_epoch(report.end.sequence))?;
         }
-        engine.commit_recovered(&staged)?;
+        self.commit_recovered(staged)?;
         if !report.clean && report.commits > 0 {
             // After a failed sync the operating system may hold pages of the journal as clean that
             // never reached the device, and writing them again could damage those that did. So
             // what was found is made durable in another place before anyone sees it.
-            engine.with_reserve(&mut || engine.write_checkpoint())?;
+            self.with_reserve(&mut || self.write_checkpoint())?;
         }
-        staging_files::remove_all(engine.device.as_ref())?;
-        engine.staging.begin(engine.manifest.lock().checkpoint.sequence);
-        engine.started()
+        Ok(())
     }
 
     fn open_to_read(device: Arc<dyn Device>, options: Options) -> Result<Self> {
@@ -292,6 +300,22 @@ fn read(device: &Arc<dyn Device>, options: &Options) -> Result<(View, Manifest)>
         }
     }
     Err(too_fast())
+}
+
+/// Says how much room is needed where opening found none: what an earlier process left takes
+/// hardly more than it takes in memory.
+fn with_room_told(error: Error, bytes: usize) -> Error {
+    if error.kind() != ErrorKind::Full {
+        return error;
+    }
+    let mebibytes = bytes.div_ceil(1 << 20).max(1);
+    error.reworded(|message| {
+        format!(
+            "{message}: commits that a process left that was killed are written anew before the \
+             database is opened for writing, which takes about {mebibytes} MiB: make room on the \
+             device and open it again; nothing is lost, and opening it for reading needs no room"
+        )
+    })
 }
 
 fn too_fast() -> Error {
