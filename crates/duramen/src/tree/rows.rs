@@ -28,7 +28,7 @@ pub(crate) struct Row {
 pub(crate) struct YoungRows {
     /// Revisions before these; the disk has their rows.
     before: u64,
-    /// The commit sequence of the last of them, once it was read; 0 until then.
+    /// The commit sequence of the last of them, once it is known; 0 until then.
     sequence_before: AtomicU64,
     timestamps: Vec<i64>,
     committed: Vec<i64>,
@@ -54,7 +54,7 @@ impl YoungRows {
         self.before
     }
 
-    /// The commit sequence of the last of them, if it was read.
+    /// The commit sequence of the last of them, if it is known.
     pub(crate) fn sequence_before(&self) -> Option<CommitSequence> {
         let sequence = self.sequence_before.load(Ordering::Relaxed);
         (sequence > 0).then_some(CommitSequence(sequence))
@@ -141,7 +141,15 @@ impl YoungRows {
 
     /// Drops the rows up to `revision`, which a checkpoint has written.
     pub(crate) fn prune(&mut self, revision: Revision) {
+        let last = match self.index(revision) {
+            // So nobody has to read it from the disk again.
+            Some(index) => Some(CommitSequence(self.sequences[index])),
+            None => self.sequence_before().filter(|_| revision.0 == self.before),
+        };
         let mut rest = Self::after(revision.0);
+        if let Some(last) = last {
+            rest.note_before(revision.0, last);
+        }
         for later in revision.0 + 1..=self.last() {
             let later = Revision(later);
             let row = (self.get(later), self.changed(later), self.moves(later));
@@ -171,5 +179,36 @@ impl YoungRows {
     fn text(&self, number: u32) -> Option<Box<str>> {
         let index = number.checked_sub(1)?;
         self.texts.get(index as usize).cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(revision: u64) -> Row {
+        Row {
+            revision: Revision(revision),
+            timestamp: Micros(1_000),
+            committed: Micros(1_000),
+            sequence: CommitSequence(10 * revision),
+            author: None,
+            message: None,
+        }
+    }
+
+    #[test]
+    fn the_sequence_of_the_last_row_that_was_written_is_known_without_the_disk() {
+        let mut rows = YoungRows::after(2);
+        rows.prune(Revision(2));
+        assert_eq!(rows.sequence_before(), None, "it was in no row that was here");
+        (3..=5).for_each(|revision| rows.push(&row(revision), &[], &[]));
+        rows.prune(Revision(4));
+        assert_eq!(rows.sequence_before(), Some(CommitSequence(40)));
+        assert_eq!(rows.last_at(CommitSequence(49)), 4);
+        rows.prune(Revision(4));
+        assert_eq!(rows.sequence_before(), Some(CommitSequence(40)));
+        rows.prune(Revision(5));
+        assert_eq!(rows.sequence_before(), Some(CommitSequence(50)));
     }
 }
