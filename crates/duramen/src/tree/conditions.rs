@@ -25,6 +25,9 @@ const SLOTS: usize = 4_096;
 const _: () = assert!(SLOTS as u64 == ROW_GROUP_SLOTS);
 
 /// A bit for each slot of a row group.
+///
+/// What goes through all of them is not inlined: it is long, and the code of a query that is asked
+/// for the first time has to be read from memory (benchmark B).
 #[derive(Debug, Clone)]
 pub(crate) struct Bits(pub(crate) [u64; SLOTS / 64]);
 
@@ -340,7 +343,8 @@ impl<'a> GroupScan<'a> {
         let known = self.levels.iter().position(|(known, _)| *known == path);
         let index = known.unwrap_or(self.levels.len());
         if known.is_none() {
-            let mut levels = Levels { codes: vec![Levels::NOTHING; SLOTS], read_bytes: 0 };
+            let codes = vec![Levels::NOTHING; usize::from(self.slots.end)];
+            let mut levels = Levels { codes, read_bytes: 0 };
             self.data.scan(&self.column(path), &mut levels)?;
             self.read_bytes += levels.read_bytes;
             self.levels.push((path, levels));
@@ -392,7 +396,8 @@ pub(crate) fn has_field(data: &TreeData, shape: ShapeId, path: PathId) -> bool {
     data.schema.shape(shape).iter().any(|field| field.path == path)
 }
 
-/// For each slot the shape of the object there, above two codes that mean no object.
+/// For each slot up to the last one asked for the shape of the object there, above two codes that
+/// mean no object.
 struct Levels {
     codes: Vec<u32>,
     read_bytes: usize,
@@ -440,8 +445,9 @@ impl Visitor for Levels {
     }
 
     fn born(&mut self, first: u16, births: &Births<'_>) {
-        let codes = self.codes[usize::from(first)..].iter_mut();
-        for (code, &birth) in codes.zip(births.states) {
+        // The first of none may be behind all that are asked for.
+        let codes = self.codes.get_mut(usize::from(first)..).unwrap_or_default();
+        for (code, &birth) in codes.iter_mut().zip(births.states) {
             *code = match birth.shape().filter(|_| birth.revision <= births.revision) {
                 Some(shape) => shape.0 + 2,
                 None => Self::code(births.state(birth)),
@@ -556,7 +562,7 @@ impl Bits {
     }
 
     /// The bits of consecutive slots.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn of(slots: &Range<u16>) -> Self {
         let mut bits = Self::none();
         if slots.is_empty() {
@@ -601,27 +607,27 @@ impl Bits {
     }
 
     /// How many are set.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn count(&self) -> u32 {
         self.0.iter().map(|word| word.count_ones()).sum()
     }
 
-    #[inline]
+    #[inline(never)]
     pub(crate) fn and(&self, other: &Self) -> Self {
         Self(std::array::from_fn(|word| self.0[word] & other.0[word]))
     }
 
-    #[inline]
+    #[inline(never)]
     pub(crate) fn or(&self, other: &Self) -> Self {
         Self(std::array::from_fn(|word| self.0[word] | other.0[word]))
     }
 
-    #[inline]
+    #[inline(never)]
     pub(crate) fn without(&self, other: &Self) -> Self {
         Self(std::array::from_fn(|word| self.0[word] & !other.0[word]))
     }
 
-    #[inline]
+    #[inline(never)]
     pub(crate) fn is_none(&self) -> bool {
         self.0.iter().all(|word| *word == 0)
     }

@@ -205,7 +205,10 @@ impl Candidates {
         }
         let sure = verdict.holds.without(&verdict.is_unsure).and(&live);
         self.behind.count(live.count().into(), sure.count().into());
-        self.chosen = verdict.candidates().and(&live).slots().collect::<Vec<_>>().into_iter();
+        let candidates = verdict.candidates().and(&live);
+        let mut chosen = Vec::with_capacity(candidates.count() as usize);
+        chosen.extend(candidates.slots());
+        self.chosen = chosen.into_iter();
         self.is_unsure = verdict.is_unsure;
         if self.is_reverse {
             self.ahead.end = start;
