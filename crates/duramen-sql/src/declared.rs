@@ -43,6 +43,8 @@ static TYPES: LazyLock<SessionState> = LazyLock::new(|| SessionStateBuilder::new
 #[derive(Debug, Default)]
 pub(crate) struct Definition {
     pub(crate) columns: Vec<Arc<DeclaredColumn>>,
+    /// How many columns were declared before that of the keys, if it was.
+    pub(crate) before_key: Option<usize>,
 }
 
 /// A column with a declared type.
@@ -61,6 +63,8 @@ pub(crate) struct DeclaredColumn {
 #[serde(deny_unknown_fields)]
 struct Stored {
     columns: Vec<StoredColumn>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    before_key: Option<usize>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -93,7 +97,10 @@ impl Definition {
 
     fn read(json: &str) -> Result<Self, String> {
         let stored: Stored = serde_json::from_str(json).map_err(|error| error.to_string())?;
-        let mut definition = Self::default();
+        let mut definition = Self { before_key: stored.before_key, ..Self::default() };
+        if stored.before_key.is_some_and(|before| before > stored.columns.len()) {
+            return Err("there are fewer columns than before_key says".to_owned());
+        }
         for StoredColumn { name, sql, not_null } in stored.columns {
             let added = DeclaredColumn::new(name.clone(), sql).and_then(|column| {
                 definition.add(DeclaredColumn { is_required: not_null, ..column })
@@ -130,10 +137,19 @@ impl Definition {
             sql: column.sql.clone(),
             not_null: column.is_required,
         };
-        let stored = Stored { columns: self.columns.iter().map(column).collect() };
+        let columns = self.columns.iter().map(column).collect();
+        let stored = Stored { columns, before_key: self.before_key };
         serde_json::to_string(&stored).map_err(|error| {
             Error::new(ErrorKind::Internal, format!("a definition made no JSON: {error}"))
         })
+    }
+
+    /// The names of all columns as they were declared, that of the keys among them; none if that
+    /// was not declared, or nobody kept where it was.
+    pub(crate) fn names(&self) -> Option<Vec<String>> {
+        let mut names: Vec<String> = self.columns.iter().map(|of| of.name.clone()).collect();
+        names.insert(self.before_key?, KEY.to_owned());
+        Some(names)
     }
 
     pub(crate) fn column(&self, name: &str) -> Option<&DeclaredColumn> {
@@ -285,6 +301,8 @@ mod tests {
             (r#"{"columns":[{"name":"a","type":"TEXT","not_null":1}]}"#, "expected a boolean"),
             (r#"{"columns":[{"name":"a","type":"TEXT","notnull":true}]}"#, "field `notnull`"),
             (r#"{"columns":[],"keys":"TEXT"}"#, "unknown field `keys`"),
+            (r#"{"columns":[],"before_key":1}"#, "there are fewer columns"),
+            (r#"{"columns":[],"before_key":-1}"#, "invalid value"),
         ] {
             assert!(refused(json).contains(why), "{json}: {}", refused(json));
         }

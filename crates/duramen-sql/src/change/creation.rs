@@ -197,6 +197,7 @@ impl New {
         for column in &table.columns {
             if column.name.value == KEY {
                 new.keys = key_kind(&column.data_type)?;
+                definition.before_key = Some(definition.columns.len());
             }
             let is_required = new.take_options(column)?;
             if column.name.value != KEY {

@@ -180,18 +180,7 @@ fn columns(
     let invalid = |message: String| Err(Error::new(ErrorKind::Invalid, message));
     let columns: Vec<Option<String>> = if insert.columns.is_empty() {
         if matches!(*source.body, SetExpr::Values(_)) {
-            let declared = target.definition.as_ref().map_or_else(
-                || "...".to_owned(),
-                |all| {
-                    let names = all.columns.iter().map(|column| quoted(&column.name));
-                    names.collect::<Vec<_>>().join(", ")
-                },
-            );
-            return invalid(format!(
-                "name the columns of the values, {KEY} among them: INSERT INTO {} ({KEY}, \
-                 {declared}) VALUES (...)",
-                insert.table
-            ));
+            return columns_declared((insert, target), answer);
         }
         columns_found(answer)
     } else {
@@ -208,6 +197,41 @@ fn columns(
     }
     check_columns(&columns, &format!("INSERT INTO {} ({KEY}, ...)", insert.table))?;
     Ok(columns)
+}
+
+/// The columns that values are for which nothing is said of: those of the table, as declared.
+fn columns_declared(
+    (insert, target): (&Insert, &Target),
+    answer: &Answer<'_>,
+) -> Result<Vec<Option<String>>> {
+    let invalid = |message: String| Err(Error::new(ErrorKind::Invalid, message));
+    let definition = target.definition.as_ref();
+    let list = |names: &[String]| {
+        let shown = |name: &String| if name == KEY { name.clone() } else { quoted(name) };
+        names.iter().map(shown).collect::<Vec<_>>().join(", ")
+    };
+    let Some(names) = definition.and_then(|definition| definition.names()) else {
+        let declared = definition.map_or_else(
+            || "...".to_owned(),
+            |all| list(&all.columns.iter().map(|column| column.name.clone()).collect::<Vec<_>>()),
+        );
+        return invalid(format!(
+            "name the columns of the values, {KEY} among them: INSERT INTO {} ({KEY}, {declared}) \
+             VALUES (...)",
+            insert.table
+        ));
+    };
+    let found = answer.schema().fields().len();
+    if names.len() != found {
+        return invalid(format!(
+            "there are {found} values for each record, and {} columns are declared: give one for \
+             each, NULL for none, or name those that you give: INSERT INTO {} ({}) VALUES (...)",
+            names.len(),
+            insert.table,
+            list(&names)
+        ));
+    }
+    Ok(names.into_iter().map(Some).collect())
 }
 
 /// The columns of a query but those that the engine fills, which have no name.
