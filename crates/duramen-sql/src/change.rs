@@ -129,6 +129,7 @@ impl Session {
         statement: &Statement,
         (text, places): (&str, &Places),
     ) -> Result<Answer<'_>> {
+        let with = places.with.as_deref();
         match statement {
             Statement::Insert(insert) => {
                 let returning = insert.returning.as_deref();
@@ -143,7 +144,8 @@ impl Session {
             Statement::Update(update) => {
                 let returning = update.returning.as_deref();
                 let (table, alias) = factor(&update.table.relation)?;
-                let rows = RowsOf { table, alias, returning, with: None, find: Self::target };
+                check_with(with, table)?;
+                let rows = RowsOf { table, alias, returning, with, find: Self::target };
                 self.change_rows(&rows, places, &|target, transaction| {
                     update::run(self, (update, places), target, transaction)
                 })
@@ -151,7 +153,8 @@ impl Session {
             Statement::Delete(delete) => {
                 let returning = delete.returning.as_deref();
                 let (table, alias) = delete::table(delete)?;
-                let rows = RowsOf { table, alias, returning, with: None, find: Self::target };
+                check_with(with, table)?;
+                let rows = RowsOf { table, alias, returning, with, find: Self::target };
                 self.change_rows(&rows, places, &|target, transaction| {
                     delete::run(self, (delete, places), target, transaction)
                 })
@@ -421,6 +424,17 @@ fn behind(with: Option<&With>, query: String) -> String {
         Some(with) => format!("{with} {query}"),
         None => query,
     }
+}
+
+/// Refuses a `WITH` that hides the table that is changed.
+fn check_with(with: Option<&With>, table: &ObjectName) -> Result<()> {
+    let name = collection_name(table)?;
+    let mut hiding = with.into_iter().flat_map(|with| &with.cte_tables);
+    if hiding.all(|cte| cte.alias.name.value != name) {
+        return Ok(());
+    }
+    let message = format!("WITH has a query {name:?}, as the table is called: call it otherwise");
+    Err(Error::new(ErrorKind::Invalid, message))
 }
 
 pub(crate) fn quoted(name: &str) -> String {

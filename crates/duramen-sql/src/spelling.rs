@@ -39,6 +39,17 @@ pub(crate) fn with_into_source(statement: &mut Statement) {
     *statement = Statement::Insert(insert.clone());
 }
 
+/// Takes the `WITH` before an `UPDATE` or a `DELETE`, which is then a statement as without one.
+pub(crate) fn with_before(statement: &mut Statement) -> Option<With> {
+    let Statement::Query(query) = statement else { return None };
+    let (SetExpr::Update(inner) | SetExpr::Delete(inner)) = query.body.as_ref() else {
+        return None;
+    };
+    let (inner, with) = (inner.clone(), query.with.take());
+    *statement = inner;
+    with
+}
+
 /// A query in brackets, behind a `WITH` if there is one.
 fn bracketed(query: Box<Query>, with: Option<With>) -> Query {
     Query {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::Statement as Parsed;
+use datafusion::sql::sqlparser::ast::{Statement as Parsed, With};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Word};
@@ -32,6 +32,8 @@ pub(crate) struct Places {
     first: HashMap<String, Location>,
     /// The columns that the query may need.
     pub(crate) wanted: Wanted,
+    /// What stands before an `UPDATE` or `DELETE`.
+    pub(crate) with: Option<Arc<With>>,
     /// How many operators and keywords of it stand inside each other at most.
     pub(crate) operators: usize,
     /// For how long the query goes on.
@@ -160,6 +162,7 @@ pub(crate) fn parse(sql: &str, values: &[Parameter]) -> Result<(Request, Places)
     }
     let mut statements = parser.parse_statements().map_err(|error| wrong(&error, end))?;
     for statement in &mut statements {
+        places.with = spelling::with_before(statement).map(Arc::new);
         spelling::with_into_source(statement);
         distinct_from::regroup(statement);
         spelling::rewrite(statement);

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use datafusion::sql::sqlparser::ast::{Delete, FromTable, Ident, ObjectName, TableWithJoins};
 use duramen::{Result, Transaction};
 
-use super::{Changed, KEY, Staged, Target, Told, factor, key_of, unsupported};
+use super::{Changed, KEY, Staged, Target, Told, behind, factor, key_of, unsupported};
 use crate::record_json::Cells;
 use crate::session::Session;
 use crate::statement::Places;
@@ -45,7 +45,9 @@ pub(super) fn run(
     }
     let (kind, mut keys) = (target.collection.key_kind(), Vec::new());
     let mut staged = Staged::new(session);
-    for batch in session.read_with(&sql, places, session.tables(places))? {
+    for batch in
+        session.read_with(&behind(places.with.as_deref(), sql), places, session.tables(places))?
+    {
         let batch = batch?;
         let cells = Cells::new(batch.column(0), &batch.schema_ref().fields()[0])?;
         for row in 0..batch.num_rows() {

@@ -4,14 +4,17 @@
 //! for what there is not leaves nothing changed. What only values can tell is seen once they are
 //! committed, and read.
 
+use std::convert::Infallible;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use datafusion::catalog::TableProvider;
 use datafusion::datasource::empty::EmptyTable;
-use datafusion::sql::sqlparser::ast::SelectItem;
+use datafusion::functions_aggregate::all_default_aggregate_functions;
+use datafusion::sql::sqlparser::ast::{Expr, Query, SelectItem, Visit, Visitor};
 use duramen::{ColumnField, Result, Revision, Transaction};
 
-use super::{Changed, KEY, RowsOf, Target, Told, behind, key_table, quoted};
+use super::{Changed, KEY, RowsOf, Target, Told, behind, key_table, quoted, unsupported};
 use crate::answer::{self, Answer};
 use crate::column_type::TableColumns;
 use crate::session::Session;
@@ -45,6 +48,7 @@ impl<'s, 't> Returning<'s, 't> {
     ) -> Result<Self> {
         let name = target.collection.name();
         let alias = rows.alias.map_or_else(|| quoted(name), ToString::to_string);
+        check_rows(items)?;
         let items = items.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         let sql = format!(
             "SELECT {items} FROM {} AS {alias} WHERE {alias}.{KEY} IN (SELECT {KEY} FROM {})",
@@ -101,5 +105,59 @@ impl<'s, 't> Returning<'s, 't> {
             // It was dropped, and nothing came into it.
             (None, None) => Arc::new(EmptyTable::new(self.made().schema)),
         })
+    }
+}
+
+/// Refuses aggregates, which do not tell of one row; those of queries in it do.
+fn check_rows(items: &[SelectItem]) -> Result<()> {
+    let mut outer = Outer { functions: Vec::new(), queries: 0 };
+    for item in items {
+        let ControlFlow::<Infallible>::Continue(()) = item.visit(&mut outer);
+    }
+    if outer.functions.is_empty() {
+        return Ok(());
+    }
+    for function in all_default_aggregate_functions() {
+        let names = function.aliases().iter().map(String::as_str).chain([function.name()]);
+        for name in names {
+            if outer.functions.iter().any(|called| called.eq_ignore_ascii_case(name)) {
+                return Err(unsupported(&format!(
+                    "the aggregate {name} in RETURNING, which tells of each record that was \
+                     changed: ask for it by a SELECT, in brackets here or after it"
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The functions of an expression that no query in it has, nor a window.
+struct Outer {
+    functions: Vec<String>,
+    /// How many queries it is in.
+    queries: usize,
+}
+
+impl Visitor for Outer {
+    type Break = Infallible;
+
+    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<Infallible> {
+        self.queries += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<Infallible> {
+        self.queries -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Infallible> {
+        if let Expr::Function(function) = expr
+            && self.queries == 0
+            && function.over.is_none()
+        {
+            self.functions.push(function.name.to_string());
+        }
+        ControlFlow::Continue(())
     }
 }

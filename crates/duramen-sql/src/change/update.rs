@@ -48,7 +48,7 @@ pub(super) fn run(
     transaction: &mut Transaction,
 ) -> Result<Changed> {
     let (tables, mut staged) = (session.tables(places), Staged::new(session));
-    let source = Source { session, places, tables, proposed: None, with: None };
+    let source = Source { session, places, tables, proposed: None, with: places.with.as_deref() };
     let keys = stage(update, source, target, transaction, &mut staged)?;
     Ok(Changed { keys, told_at: Told::After })
 }
