@@ -24,6 +24,7 @@ use datafusion::physical_expr_common::datum::apply;
 use datafusion::prelude::SessionContext;
 use duramen::{Error, ErrorKind};
 
+use crate::exact;
 use crate::failure::external;
 
 mod sum;
@@ -86,10 +87,10 @@ fn call(operations: Vec<Operation>, args: Vec<Expr>) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(function, args))
 }
 
-/// The rules of `DataFusion` and the one that comes before them.
+/// The rules of `DataFusion` and those that come before them.
 pub(crate) fn with_rule() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let mut rules = Analyzer::new().rules;
-    rules.insert(0, Arc::new(ChainRule));
+    rules.splice(0..0, [Arc::new(ChainRule) as Arc<_>, exact::rule()]);
     rules
 }
 

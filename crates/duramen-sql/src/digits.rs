@@ -3,8 +3,9 @@
 //! The planner takes a number that is no integer of 64 bits for a float. Those that an `INSERT` has
 //! as they stand are saved as they stand, whatever the planner makes of them: which row and column
 //! they are for is known from the text. Those that an `UPDATE` sets are texts for the planner,
-//! which become the numbers that they are. Elsewhere they stay floats: beside a column of floats a
-//! decimal would be compared and united as one of 15 places.
+//! which become the numbers that they are. Those that something is computed of or compared with are
+//! texts, too, which are exact beside a decimal (`exact.rs`). Elsewhere they stay floats: beside a
+//! column of floats a decimal would be united as one of 15 places.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -13,13 +14,15 @@ use std::ops::ControlFlow;
 use datafusion::arrow::datatypes::Schema;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Query, Select, SelectItem, SetExpr, TableFactor, TableWithJoins, UnaryOperator, Value,
-    ValueWithSpan, visit_expressions,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
+    ObjectName, Query, Select, SelectItem, SetExpr, TableFactor, TableWithJoins, UnaryOperator,
+    Value, ValueWithSpan, VisitMut, visit_expressions, visit_expressions_mut,
 };
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan};
 use duramen::{Error, ErrorKind, Result};
 use serde::de::IgnoredAny;
 
+use crate::exact;
 use crate::failure::shown;
 
 mod origin;
@@ -295,6 +298,51 @@ pub(crate) fn check(tokens: &[TokenWithSpan]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Has the planner see the texts of numbers that lose digits where something is computed of them
+/// or compared with them.
+pub(crate) fn keep(query: &mut impl VisitMut) {
+    let ControlFlow::<Infallible>::Continue(()) = visit_expressions_mut(query, |expr| {
+        match expr {
+            Expr::BinaryOp { left, right, .. } => {
+                for of in [left, right] {
+                    keep_in(of);
+                }
+            }
+            Expr::Between { expr, low, high, .. } => {
+                for of in [expr, low, high] {
+                    keep_in(of);
+                }
+            }
+            Expr::InList { list, .. } => list.iter_mut().for_each(keep_in),
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    });
+}
+
+fn keep_in(expr: &mut Expr) {
+    let is_kept =
+        |number: &String| !number.contains(['e', 'E']) && !is_integer(number) && is_rounded(number);
+    let Some(number) = number(expr).filter(is_kept) else { return };
+    let of = |value| FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::value(value)));
+    let text = |text: &str| of(Value::SingleQuotedString(text.to_owned()));
+    let args = FunctionArgumentList {
+        duplicate_treatment: None,
+        args: vec![text(&number), text(exact::FLOAT)],
+        clauses: Vec::new(),
+    };
+    *expr = Expr::Function(Function {
+        name: ObjectName::from(vec![Ident::new(exact::FLOAT_OF)]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(args),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    });
 }
 
 /// A value of an `UPDATE` as a text, if it is a number that would lose digits.

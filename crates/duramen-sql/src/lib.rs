@@ -35,6 +35,7 @@ mod depth;
 mod dialect;
 mod digits;
 mod distinct_from;
+mod exact;
 mod failure;
 mod fast;
 mod format;

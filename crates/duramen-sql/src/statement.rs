@@ -183,7 +183,8 @@ pub(crate) fn parse(sql: &str, values: &[Parameter]) -> Result<(Request, Places)
                            a SELECT with the same FROM and WHERE";
             Err(Error::new(ErrorKind::Unsupported, message))
         }
-        (Some(statement), 0) if is_reading(&statement) => {
+        (Some(mut statement), 0) if is_reading(&statement) => {
+            digits::keep(&mut statement);
             Ok((Request::Read(Statement::Statement(Box::new(statement))), places))
         }
         (Some(Parsed::CreateView(_)), 0) if !values.is_empty() => {
