@@ -262,11 +262,23 @@ fn planned(why: &str, places: &Places) -> String {
     format!("the query cannot be answered: {}", words.join(" "))
 }
 
+/// Functions of other databases, and what stands for them here.
+const ELSEWHERE: [(&str, &str); 4] = [
+    ("date_diff", "subtract one date from the other"),
+    ("datediff", "subtract one date from the other"),
+    ("mode", "GROUP BY the values, and ORDER BY count(*) DESC LIMIT 1"),
+    ("strftime", "to_char(x, '%Y-%m-%d') writes a time"),
+];
+
 fn no_function(name: &str, like: Option<&str>, places: &Places) -> String {
     let mut of_windows = all_default_window_functions().into_iter();
     let at = places.of(name);
     if of_windows.any(|function| function.name() == name) {
         return format!("{name}{at} is a function of windows: write OVER (...) behind it");
+    }
+    let elsewhere = ELSEWHERE.iter().find(|(of, _)| name.eq_ignore_ascii_case(of));
+    if let Some((_, advice)) = elsewhere {
+        return format!("there is no function {name:?}{at}: {advice}");
     }
     let advice = match like.and_then(|like| nearest(name, std::iter::once(like.to_owned()))) {
         Some(like) => format!("did you mean {like:?}?"),

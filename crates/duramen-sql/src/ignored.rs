@@ -4,8 +4,8 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, LimitClause, LockType, Query, Select, SetExpr, SetOperator, SetQuantifier, Statement,
-    TableFactor, Visit, Visitor,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, LimitClause, LockType, Query,
+    Select, SetExpr, SetOperator, SetQuantifier, Statement, TableFactor, Value, Visit, Visitor,
 };
 
 /// A clause that is not supported.
@@ -92,6 +92,11 @@ impl Visitor for Finder {
                 "SIMILAR TO what is computed",
                 "give it a pattern as text, or use ~",
             ),
+            Expr::Function(function) if is_without_percent(function) => found(
+                "to_char",
+                "to_char with a format without %, which would be the answer as it stands",
+                "write 'YYYY-MM-DD' as '%Y-%m-%d', and 'HH24:MI:SS' as '%H:%M:%S'",
+            ),
             _ => ControlFlow::Continue(()),
         }
     }
@@ -113,6 +118,19 @@ impl Visitor for Finder {
             _ => ControlFlow::Continue(()),
         }
     }
+}
+
+/// Whether a time is to be written in a format of other databases.
+fn is_without_percent(function: &Function) -> bool {
+    let FunctionArguments::List(list) = &function.args else { return false };
+    let is_format = |arg: &FunctionArg| match arg {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(value))) => {
+            matches!(&value.value, Value::SingleQuotedString(text) if !text.contains('%'))
+        }
+        _ => false,
+    };
+    function.name.to_string().eq_ignore_ascii_case("to_char")
+        && matches!(list.args.as_slice(), [_, format] if is_format(format))
 }
 
 /// The planner takes these for joins, which do not count rows.
