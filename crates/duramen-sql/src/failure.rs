@@ -241,6 +241,10 @@ fn supported(what: &str) -> &str {
         return "a subquery or LATERAL that looks at tables outside of it from so deep inside: join \
                 it to them, as in FROM t, unnest(t.items) AS i";
     }
+    if what.contains("logical expression Exists") {
+        return "EXISTS outside of a condition: count what there is, as in (SELECT count(*) > 0 FROM \
+                t WHERE ..)";
+    }
     let inner = ["Ident {", "Ident(", "Span("].iter().filter_map(|inner| what.find(inner)).min();
     let Some(inner) = inner else { return what };
     let end = what[..inner].find(['(', '{']).unwrap_or(inner);

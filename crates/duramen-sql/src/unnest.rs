@@ -18,9 +18,9 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::prelude::SessionContext;
 use datafusion::sql::sqlparser::ast::{
-    Expr as Parsed, FunctionArg, FunctionArgExpr, Ident, Join as ParsedJoin, JoinConstraint,
-    JoinOperator, Select, TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins, VisitMut,
-    VisitorMut,
+    AccessExpr, Expr as Parsed, FunctionArg, FunctionArgExpr, Ident, Join as ParsedJoin,
+    JoinConstraint, JoinOperator, Query, Select, Subscript, TableAlias, TableAliasColumnDef,
+    TableFactor, TableWithJoins, Value, VisitMut, VisitorMut,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 
@@ -40,33 +40,127 @@ pub(crate) fn register(context: &SessionContext) {
 /// Spells `LATERAL unnest(..)` as the planner knows it, numbers elements, and names the column of
 /// elements as the table that it is.
 pub(crate) fn rewrite(parsed: &mut impl VisitMut) {
-    let ControlFlow::Continue(()) = parsed.visit(&mut Speller);
+    let ControlFlow::Continue(()) = parsed.visit(&mut Speller { tables: Vec::new() });
 }
 
-struct Speller;
+/// Spells each `SELECT`, those inside of others behind them.
+struct Speller {
+    /// What the tables of each are called that is gone through.
+    tables: Vec<Vec<String>>,
+}
 
 impl VisitorMut for Speller {
     type Break = Infallible;
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Infallible> {
+        let mut names = Vec::new();
+        select.from.iter().for_each(|tables| add_names(tables, &mut names));
+        self.tables.push(names);
         let mut is_named = false;
         for tables in &mut select.from {
-            spell_joined(tables, &mut is_named);
+            self.spell_joined(tables, &mut is_named);
         }
         beside_joined(&mut select.from);
         ControlFlow::Continue(())
     }
+
+    fn post_visit_select(&mut self, _: &mut Select) -> ControlFlow<Infallible> {
+        self.tables.pop();
+        ControlFlow::Continue(())
+    }
 }
 
-fn spell_joined(tables: &mut TableWithJoins, is_named: &mut bool) {
-    let joined = tables.joins.iter_mut().map(|join| &mut join.relation);
-    for table in std::iter::once(&mut tables.relation).chain(joined) {
-        match table {
-            TableFactor::NestedJoin { table_with_joins, .. } => {
-                spell_joined(table_with_joins, is_named);
+impl Speller {
+    fn spell_joined(&self, tables: &mut TableWithJoins, is_named: &mut bool) {
+        let joined = tables.joins.iter_mut().map(|join| &mut join.relation);
+        for table in std::iter::once(&mut tables.relation).chain(joined) {
+            match table {
+                TableFactor::NestedJoin { table_with_joins, .. } => {
+                    self.spell_joined(table_with_joins, is_named);
+                }
+                table => {
+                    if let Some(unnest) = lateral(table) {
+                        *table = unnest;
+                    }
+                    if let TableFactor::UNNEST { array_exprs, .. } = table {
+                        let mut fields = Fields { tables: &self.tables, queries: 0 };
+                        let ControlFlow::Continue(()) = array_exprs.visit(&mut fields);
+                    }
+                    spell(table, is_named);
+                }
             }
-            table => spell(table, is_named),
         }
+    }
+}
+
+/// Adds what tables are called.
+fn add_names(tables: &TableWithJoins, names: &mut Vec<String>) {
+    let joined = tables.joins.iter().map(|join| &join.relation);
+    for table in std::iter::once(&tables.relation).chain(joined) {
+        let alias = match table {
+            TableFactor::Table { name, alias: None, .. } => {
+                let last = name.0.last().and_then(|part| part.as_ident());
+                names.extend(last.map(|ident| ident.value.clone()));
+                continue;
+            }
+            TableFactor::NestedJoin { table_with_joins, alias } => {
+                add_names(table_with_joins, names);
+                alias
+            }
+            TableFactor::Table { alias, .. }
+            | TableFactor::Derived { alias, .. }
+            | TableFactor::TableFunction { alias, .. }
+            | TableFactor::Function { alias, .. }
+            | TableFactor::UNNEST { alias, .. } => alias,
+            _ => continue,
+        };
+        names.extend(alias.iter().map(|alias| alias.name.value.clone()));
+    }
+}
+
+/// Spells `t.a.items` as `t.a['items']`, which the planner takes of a row that it looks at from
+/// elsewhere.
+struct Fields<'a> {
+    tables: &'a [Vec<String>],
+    /// In how many queries it is, which have tables of their own.
+    queries: usize,
+}
+
+impl VisitorMut for Fields<'_> {
+    type Break = Infallible;
+
+    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<Infallible> {
+        self.queries += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<Infallible> {
+        self.queries -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Parsed) -> ControlFlow<Infallible> {
+        if self.queries > 0 {
+            return ControlFlow::Continue(());
+        }
+        let Parsed::CompoundIdentifier(parts) = expr else { return ControlFlow::Continue(()) };
+        let Some((first, rest)) = parts.split_first() else { return ControlFlow::Continue(()) };
+        let is_first = |name: &String| *name == first.value;
+        // Behind the name of a table stands that of a column.
+        let columns = usize::from(self.tables.iter().flatten().any(is_first));
+        if rest.len() > columns {
+            let chain = rest.iter().enumerate().map(|(at, name)| {
+                if at < columns {
+                    return AccessExpr::Dot(Parsed::Identifier(name.clone()));
+                }
+                let index = Parsed::value(Value::SingleQuotedString(name.value.clone()));
+                AccessExpr::Subscript(Subscript::Index { index })
+            });
+            let access_chain = chain.collect();
+            let root = Box::new(Parsed::Identifier(first.clone()));
+            *expr = Parsed::CompoundFieldAccess { root, access_chain };
+        }
+        ControlFlow::Continue(())
     }
 }
 
@@ -101,9 +195,6 @@ fn beside_joined(from: &mut Vec<TableWithJoins>) {
 
 /// Where no name is given, the first one has that of the function.
 fn spell(table: &mut TableFactor, is_named: &mut bool) {
-    if let Some(unnest) = lateral(table) {
-        *table = unnest;
-    }
     let TableFactor::UNNEST {
         alias,
         array_exprs,
