@@ -242,8 +242,8 @@ fn supported(what: &str) -> &str {
                 it to them, as in FROM t, unnest(t.items) AS i";
     }
     if what.contains("logical expression Exists") {
-        return "EXISTS outside of a condition: count what there is, as in (SELECT count(*) > 0 FROM \
-                t WHERE ..)";
+        return "EXISTS outside of a condition: count what there is, as in (SELECT count(*) > 0 \
+                FROM t WHERE ..)";
     }
     let inner = ["Ident {", "Ident(", "Span("].iter().filter_map(|inner| what.find(inner)).min();
     let Some(inner) = inner else { return what };
