@@ -120,12 +120,16 @@ impl Visitor for Finder {
     }
 }
 
+/// The formats of spans of time, which have no %.
+const OF_SPANS: [&str; 2] = ["pretty", "iso8601"];
+
 /// Whether a time is to be written in a format of other databases.
 fn is_without_percent(function: &Function) -> bool {
     let FunctionArguments::List(list) = &function.args else { return false };
     let is_format = |arg: &FunctionArg| match arg {
         FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(value))) => {
-            matches!(&value.value, Value::SingleQuotedString(text) if !text.contains('%'))
+            matches!(&value.value, Value::SingleQuotedString(text)
+                if !text.contains('%') && !OF_SPANS.iter().any(|of| text.eq_ignore_ascii_case(of)))
         }
         _ => false,
     };
