@@ -25,6 +25,7 @@ mod runs;
 mod strings;
 mod summary;
 mod sums;
+mod symbols;
 
 use std::ops::Range;
 
@@ -122,7 +123,8 @@ impl Block {
         assert!((1..=SERIES_BLOCK_POINTS_MAX).contains(&len), "a block of {len} points");
         let times = points.times().get(range.clone()).unwrap_or_default();
         let [first, ..] = times else { unreachable!("a range beyond the points") };
-        let has_duplicates = check_order(times, sequences, range.start);
+        let is_steady = rises_steadily(times);
+        let has_duplicates = !is_steady && check_order(times, sequences, range.start);
         let last = times.last().unwrap_or(first);
         let (low, high) = sequence_range(sequences, range.clone());
         let is_of_journal = *sequences == Sequences::All(CommitSequence(0));
@@ -143,7 +145,13 @@ impl Block {
             Summary::of(points, range.clone()).write(*first, out);
         }
         let mut column = Vec::new();
-        put_column(out, &mut column, |column| encode_times(times, density, column));
+        put_column(out, &mut column, |column| match times {
+            // They are not looked at a second time.
+            [first, second, ..] if is_steady => {
+                integers::put_line(0, second.wrapping_sub(*first), column);
+            }
+            _ => encode_times(times, density, column),
+        });
         put_column(out, &mut column, |column| {
             if low < high {
                 encode_sequences(sequences, (range.clone(), low), density, column);
@@ -439,9 +447,6 @@ pub(super) fn rises_steadily(times: &[i64]) -> bool {
 
 /// Whether some times are there twice, or `None` if the points are not in order.
 fn in_order(times: &[i64], sequences: &Sequences, start: usize) -> Option<bool> {
-    if rises_steadily(times) {
-        return Some(false);
-    }
     let rest = times.get(1..).unwrap_or_default();
     // Not by `any`: without an early exit the comparisons are vectorised.
     let pairs = || times.iter().zip(rest);
@@ -495,12 +500,17 @@ fn encode_qualities(
     density: Density,
     out: &mut Vec<u8>,
 ) {
-    let first = qualities.get(range.start);
-    if range.clone().all(|index| qualities.get(index) == first) {
+    let each = match qualities {
+        Qualities::All(quality) => return out.extend([ONE_QUALITY, quality.0]),
+        Qualities::Each(each) => each.get(range).unwrap_or_default(),
+    };
+    if let [first, rest @ ..] = each
+        && rest.iter().all(|quality| quality == first)
+    {
         return out.extend([ONE_QUALITY, first.0]);
     }
     out.push(MANY_QUALITIES);
-    let each: Vec<i64> = range.map(|index| i64::from(qualities.get(index).0)).collect();
+    let each: Vec<i64> = each.iter().map(|quality| i64::from(quality.0)).collect();
     integers::encode(&each, density, out);
 }
 

@@ -1,10 +1,11 @@
 //! Points as columns: what is appended, encoded, decoded and read.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::quality::{Qualities, Quality};
 use super::value::{SeriesValue, ValueType};
-use super::values::{Values, permuted};
+use super::values::{Values, is_full, permuted};
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::{SERIES_BLOCK_POINTS_MAX, SERIES_BLOCK_TEXT_BYTES_MAX, SERIES_TEXT_BYTES_MAX};
 use crate::revision::Micros;
@@ -32,7 +33,19 @@ pub struct Point {
 /// # Ok::<(), duramen::Error>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct Points {
+pub struct Points(Columns);
+
+/// Where columns are.
+#[derive(Debug, Clone)]
+enum Columns {
+    Own(Table),
+    /// Whole columns are not copied when the points are: a batch that is appended stays as it is
+    /// until the next checkpoint (benchmark T2s).
+    Shared(Arc<Table>),
+}
+
+#[derive(Debug, Clone)]
+struct Table {
     times: Vec<i64>,
     values: Values,
     qualities: Qualities,
@@ -42,10 +55,12 @@ impl Points {
     /// None yet, of a type.
     pub fn new(value_type: ValueType) -> Self {
         let qualities = Qualities::All(Quality::GOOD);
-        Self { times: Vec::new(), values: Values::new(value_type), qualities }
+        let (times, values) = (Vec::new(), Values::new(value_type));
+        Self(Columns::Own(Table { times, values, qualities }))
     }
 
-    /// Points of columns: times in microseconds since the Unix epoch, UTC.
+    /// Points of columns: times in microseconds since the Unix epoch, UTC. They are not copied when
+    /// the points are cloned or appended to a series, unless much of what they reserve is unused.
     ///
     /// # Errors
     /// `Invalid` if the columns differ in length or a text is too long.
@@ -67,7 +82,10 @@ impl Points {
         {
             return Err(too_long(text));
         }
-        Ok(Self { times, values, qualities })
+        // Who keeps shared columns keeps all of them, and counts them by their length.
+        let is_full = is_full(&times) && values.is_full();
+        let table = Table { times, values, qualities };
+        Ok(Self(if is_full { Columns::Shared(Arc::new(table)) } else { Columns::Own(table) }))
     }
 
     /// Appends a point.
@@ -86,57 +104,63 @@ impl Points {
         {
             return Err(too_long(text));
         }
-        let len = self.len();
-        self.values.push(value).map_err(|value| {
-            let (given, wanted) = (value.value_type(), self.value_type());
+        let wanted = self.value_type();
+        let table = self.table_mut();
+        let len = table.times.len();
+        table.values.push(value).map_err(|value| {
+            let given = value.value_type();
             let what = format!("the value {value} is of type {given}, the points of {wanted}");
             Error::new(ErrorKind::Invalid, what)
         })?;
-        self.qualities.extend(len, quality, 1);
-        self.times.push(time.0);
+        table.qualities.extend(len, quality, 1);
+        table.times.push(time.0);
         Ok(())
     }
 
     /// How many.
     pub fn len(&self) -> usize {
-        self.times.len()
+        self.table().times.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.times.is_empty()
+        self.table().times.is_empty()
     }
 
     /// What the values are.
     pub fn value_type(&self) -> ValueType {
-        self.values.value_type()
+        self.table().values.value_type()
     }
 
     /// The times in microseconds since the Unix epoch, UTC.
     pub fn times(&self) -> &[i64] {
-        &self.times
+        &self.table().times
     }
 
     /// The values.
     pub fn values(&self) -> &Values {
-        &self.values
+        &self.table().values
     }
 
     /// The qualities.
     pub fn qualities(&self) -> &Qualities {
-        &self.qualities
+        &self.table().qualities
     }
 
     /// The columns.
     pub fn into_columns(self) -> (Vec<i64>, Values, Qualities) {
-        (self.times, self.values, self.qualities)
+        let Table { times, values, qualities } = match self.0 {
+            Columns::Own(table) => table,
+            Columns::Shared(table) => Arc::unwrap_or_clone(table),
+        };
+        (times, values, qualities)
     }
 
     /// Point `index`, or `None` beyond the end.
     pub fn get(&self, index: usize) -> Option<Point> {
-        let time = Micros(*self.times.get(index)?);
-        let quality = self.qualities.get(index);
-        Some(Point { time, value: self.values.get(index)?, quality })
+        let Table { times, values, qualities } = self.table();
+        let time = Micros(*times.get(index)?);
+        Some(Point { time, value: values.get(index)?, quality: qualities.get(index) })
     }
 
     /// All in order.
@@ -150,17 +174,20 @@ impl Points {
     /// If `other` is of another type or the range goes beyond its end.
     pub fn append(&mut self, other: &Self, range: Range<usize>) {
         assert!(range.end <= other.len(), "{range:?} of {} points", other.len());
-        let len = self.len();
-        let alike = self.values.append(&other.values, range.clone());
-        assert!(alike, "{} after {}", other.value_type(), self.value_type());
-        self.qualities.append(len, &other.qualities, range.clone());
-        self.times.extend_from_slice(other.times.get(range).unwrap_or_default());
+        let (table, other) = (self.table_mut(), other.table());
+        let len = table.times.len();
+        let alike = table.values.append(&other.values, range.clone());
+        let types = (other.values.value_type(), table.values.value_type());
+        assert!(alike, "{} after {}", types.0, types.1);
+        table.qualities.append(len, &other.qualities, range.clone());
+        table.times.extend_from_slice(other.times.get(range).unwrap_or_default());
     }
 
     /// Makes room for more.
     pub(crate) fn reserve(&mut self, more: usize) {
-        self.times.reserve(more);
-        self.values.reserve(more);
+        let table = self.table_mut();
+        table.times.reserve(more);
+        table.values.reserve(more);
     }
 
     /// Drops the first `count`; what they took stays reserved.
@@ -168,28 +195,36 @@ impl Points {
     /// # Panics
     /// If there are fewer.
     pub(crate) fn drop_first(&mut self, count: usize) {
-        self.times.drain(..count);
-        self.values.drop_first(count);
-        self.qualities.drop_first(count);
+        let table = self.table_mut();
+        table.times.drain(..count);
+        table.values.drop_first(count);
+        table.qualities.drop_first(count);
     }
 
     /// Keeps the first `len`.
     pub fn truncate(&mut self, len: usize) {
-        self.times.truncate(len);
-        self.values.truncate(len);
-        self.qualities.truncate(len);
+        let table = self.table_mut();
+        table.times.truncate(len);
+        table.values.truncate(len);
+        table.qualities.truncate(len);
     }
 
     /// Drops all; what they took stays reserved.
     pub fn clear(&mut self) {
-        self.truncate(0);
+        match &self.0 {
+            Columns::Shared(shared) if Arc::strong_count(shared) > 1 => {
+                *self = Self::new(self.value_type());
+            }
+            _ => self.truncate(0),
+        }
     }
 
     /// Sorts by time; points of one time keep their order.
     pub fn sort(&mut self) {
-        if !self.times.is_sorted() {
-            let mut order: Vec<usize> = (0..self.len()).collect();
-            order.sort_by_key(|index| self.times.get(*index));
+        let times = self.times();
+        if !times.is_sorted() {
+            let mut order: Vec<usize> = (0..times.len()).collect();
+            order.sort_by_key(|index| times.get(*index));
             self.permute(&order);
         }
     }
@@ -199,18 +234,21 @@ impl Points {
     /// # Panics
     /// If a place is beyond the end.
     pub(crate) fn permute(&mut self, order: &[usize]) {
-        self.times = permuted(&self.times, order);
-        self.values = self.values.permuted(order);
-        if let Qualities::Each(each) = &mut self.qualities {
-            *each = permuted(each, order);
-        }
-        assert_eq!((self.times.len(), self.values.len()), (order.len(), order.len()));
+        let table = self.table();
+        let times = permuted(&table.times, order);
+        let values = table.values.permuted(order);
+        let qualities = match &table.qualities {
+            Qualities::All(quality) => Qualities::All(*quality),
+            Qualities::Each(each) => Qualities::Each(permuted(each, order)),
+        };
+        assert_eq!((times.len(), values.len()), (order.len(), order.len()));
+        *self = Self(Columns::Own(Table { times, values, qualities }));
     }
 
     /// How many points from `start` on make one block at most: at least one.
     pub(crate) fn block_len(&self, start: usize) -> usize {
         let left = self.len().saturating_sub(start).min(SERIES_BLOCK_POINTS_MAX);
-        let Values::String(texts) = &self.values else { return left };
+        let Values::String(texts) = self.values() else { return left };
         let (mut low, mut high) = (1, left);
         while low < high {
             let middle = low.midpoint(high).saturating_add(1).min(high);
@@ -225,15 +263,43 @@ impl Points {
 
     /// The columns, to be appended to: whoever does so appends to all of them.
     pub(super) fn columns_mut(&mut self) -> (&mut Vec<i64>, &mut Values, &mut Qualities) {
-        (&mut self.times, &mut self.values, &mut self.qualities)
+        let Table { times, values, qualities } = self.table_mut();
+        (times, values, qualities)
+    }
+
+    #[inline]
+    fn table(&self) -> &Table {
+        match &self.0 {
+            Columns::Own(table) => table,
+            Columns::Shared(table) => table,
+        }
+    }
+
+    /// The columns, which are those of nobody else.
+    #[inline]
+    fn table_mut(&mut self) -> &mut Table {
+        if let Columns::Shared(shared) = &mut self.0 {
+            let none = Table {
+                times: Vec::new(),
+                values: Values::new(shared.values.value_type()),
+                qualities: Qualities::All(Quality::GOOD),
+            };
+            let shared = std::mem::replace(shared, Arc::new(none));
+            self.0 = Columns::Own(Arc::unwrap_or_clone(shared));
+        }
+        match &mut self.0 {
+            Columns::Own(table) => table,
+            Columns::Shared(_) => unreachable!("it was taken out"),
+        }
     }
 }
 
 /// Points are equal if their columns are, floats by their bits.
 impl PartialEq for Points {
     fn eq(&self, other: &Self) -> bool {
-        let alike = |index| self.qualities.get(index) == other.qualities.get(index);
-        self.times == other.times && self.values == other.values && (0..self.len()).all(alike)
+        let (one, two) = (self.table(), other.table());
+        let alike = |index| one.qualities.get(index) == two.qualities.get(index);
+        one.times == two.times && one.values == two.values && (0..self.len()).all(alike)
     }
 }
 

@@ -128,6 +128,17 @@ impl Values {
         }
     }
 
+    /// Whether nearly all that is reserved for them is used. Of text that is not known.
+    pub(super) fn is_full(&self) -> bool {
+        match self {
+            Self::F64(all) => is_full(all),
+            Self::F32(all) => is_full(all),
+            Self::I64(all) => is_full(all),
+            Self::Bool(all) => is_full(all),
+            Self::String(_) => false,
+        }
+    }
+
     /// Drops the first `count`; the room of the others stays.
     pub(super) fn drop_first(&mut self, count: usize) {
         match self {
@@ -156,6 +167,11 @@ impl Values {
             }
         }
     }
+}
+
+/// Whether nearly all that a vector has reserved is used.
+pub(super) fn is_full<T>(all: &Vec<T>) -> bool {
+    all.capacity() <= all.len().saturating_add(all.len() / 4)
 }
 
 fn extend<T: Copy>(all: &mut Vec<T>, more: &[T], range: Range<usize>) {

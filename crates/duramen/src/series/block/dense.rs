@@ -13,9 +13,9 @@
 use std::ops::Range;
 
 use pco::data_types::Number;
-use pco::metadata::DeltaEncoding;
+use pco::metadata::{ChunkMeta, DeltaEncoding, DynBins, Mode};
 use pco::wrapped::{ChunkDecompressor, FileCompressor, FileDecompressor};
-use pco::{ChunkConfig, DeltaSpec, PagingSpec};
+use pco::{ChunkConfig, DeltaSpec, ModeSpec, PagingSpec};
 
 use super::integers::inside;
 use crate::error::Result;
@@ -26,7 +26,7 @@ pub(super) const LEN_MIN: usize = 64;
 /// Numbers that are decoded at a time.
 pub(super) const READ: usize = 512;
 /// Numbers of a page: reading one of them decodes its page.
-const PAGE: usize = 4_096;
+pub(super) const PAGE: usize = 4_096;
 
 /// Numbers whose bits are compared.
 pub(super) trait Exact: Number + Default {
@@ -46,12 +46,58 @@ macro_rules! exact {
 
 exact!(u16 u32 u64 f32 f64);
 
-/// Appends numbers, at least one. False, and nothing of use appended, if they would not come back.
-pub(super) fn compress<T: Exact>(numbers: &[T], out: &mut Vec<u8>) -> bool {
-    let start = out.len();
-    if write(numbers, out).is_none() {
-        return false;
+/// What pco takes apart into bins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Order {
+    /// The numbers.
+    None,
+    /// The differences of neighbours.
+    First,
+}
+
+/// How pco compressed numbers.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Way {
+    /// None if it took apart something else.
+    pub(super) order: Option<Order>,
+    /// Whether numbers have bits besides those of their bin.
+    pub(super) has_offsets: bool,
+}
+
+impl Way {
+    fn of(chunk: &ChunkMeta) -> Self {
+        let order = match (&chunk.mode, &chunk.delta_encoding) {
+            (Mode::Classic, DeltaEncoding::NoOp) => Some(Order::None),
+            (Mode::Classic, DeltaEncoding::Consecutive { order: 1, .. }) => Some(Order::First),
+            _ => None,
+        };
+        let has_offsets = match &chunk.per_latent_var.primary.bins {
+            DynBins::U8(bins) => bins.iter().any(|bin| bin.offset_bits > 0),
+            DynBins::U16(bins) => bins.iter().any(|bin| bin.offset_bits > 0),
+            DynBins::U32(bins) => bins.iter().any(|bin| bin.offset_bits > 0),
+            DynBins::U64(bins) => bins.iter().any(|bin| bin.offset_bits > 0),
+            _ => true,
+        };
+        Self { order, has_offsets }
     }
+}
+
+/// Appends numbers, at least one. None, and nothing of use appended, if they would not come back.
+pub(super) fn compress<T: Exact>(numbers: &[T], out: &mut Vec<u8>) -> Option<Way> {
+    compress_as(numbers, &ChunkConfig::default(), out)
+}
+
+/// Appends numbers that are symbols. False, and nothing of use appended, if they would have bits
+/// besides those of their bin.
+pub(super) fn compress_symbols(symbols: &[u16], out: &mut Vec<u8>) -> bool {
+    let config = ChunkConfig::default().with_mode_spec(ModeSpec::Classic);
+    let way = compress_as(symbols, &config.with_delta_spec(DeltaSpec::NoOp), out);
+    way.is_some_and(|way| !way.has_offsets)
+}
+
+fn compress_as<T: Exact>(numbers: &[T], config: &ChunkConfig, out: &mut Vec<u8>) -> Option<Way> {
+    let start = out.len();
+    let way = write(numbers, config, out)?;
     let mut rest = numbers;
     let mut alike = true;
     let mut reader = Reader::new(out.get(start..).unwrap_or_default());
@@ -61,12 +107,12 @@ pub(super) fn compress<T: Exact>(numbers: &[T], out: &mut Vec<u8>) -> bool {
         alike &= these.iter().zip(some).all(|(one, two)| one.is_exactly(two));
         rest = after;
     });
-    read.is_ok() && alike && rest.is_empty()
+    (read.is_ok() && alike && rest.is_empty()).then_some(way)
 }
 
-fn write<T: Exact>(numbers: &[T], out: &mut Vec<u8>) -> Option<()> {
+fn write<T: Exact>(numbers: &[T], config: &ChunkConfig, out: &mut Vec<u8>) -> Option<Way> {
     let pages = numbers.chunks(PAGE).map(<[T]>::len).collect();
-    let config = ChunkConfig::default().with_paging_spec(PagingSpec::Exact(pages));
+    let config = config.clone().with_paging_spec(PagingSpec::Exact(pages));
     let file = FileCompressor::default();
     let mut chunk = file.chunk_compressor(numbers, &config).ok()?;
     if looks_back(&chunk.meta().delta_encoding).is_some() {
@@ -82,7 +128,7 @@ fn write<T: Exact>(numbers: &[T], out: &mut Vec<u8>) -> Option<()> {
         put_varint(out, bytes.len().saturating_sub(before) as u64);
     }
     out.extend_from_slice(&bytes);
-    Some(())
+    Some(Way::of(chunk.meta()))
 }
 
 /// Decodes `len` numbers and gives those of a range to `sink`.

@@ -97,7 +97,7 @@ fn alike<T: Float>(one: &T, two: &T) -> bool {
 
 /// Appends the encoding of `values`, whose number the owner keeps.
 pub(super) fn encode<T: Float>(values: &[T], density: Density, out: &mut Vec<u8>) {
-    let runs = runs::count(values, alike);
+    let runs = runs::count(values, density, alike);
     runs::alternatives(values.len(), runs, density).shortest(
         out,
         &mut |out| {
@@ -122,7 +122,7 @@ fn encode_apart<T: Float>(values: &[T], density: Density, out: &mut Vec<u8>) {
     if density == Density::Sealed && values.len() >= dense::LEN_MIN {
         let mut other = vec![DENSE];
         let is_shorter = |other: &Vec<u8>| other.len() < out.len().saturating_sub(start);
-        if dense::compress(values, &mut other) && is_shorter(&other) {
+        if dense::compress(values, &mut other).is_some() && is_shorter(&other) {
             out.truncate(start);
             out.extend_from_slice(&other);
         }

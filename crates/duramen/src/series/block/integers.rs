@@ -1,4 +1,4 @@
-//! Columns of integers: a straight line, packed differences, pco, or runs of equal ones.
+//! Columns of integers: a straight line, packed differences, pco, symbols, or runs of equal ones.
 //!
 //! Invariant: decoding gives exactly as many integers as it was asked for, or an error.
 
@@ -12,10 +12,11 @@
 use std::ops::Range;
 
 use super::Density;
-use super::dense;
+use super::dense::{self, Way};
 use super::packing::{self, LANES, Lanes};
 use super::runs;
 use super::sums::{Narrow, RunSums, Take};
+use super::symbols;
 use crate::error::Result;
 use crate::wire::{Reader, put_signed, put_varint};
 
@@ -27,13 +28,54 @@ const PACKED: u8 = 1;
 const DENSE: u8 = 2;
 /// Runs of equal integers: how many, how long, and of what.
 const RUNS: u8 = 3;
+/// Symbols for what is not rare.
+pub(super) const SYMBOLS: u8 = 4;
+
+/// By how much symbols may be longer than what pco makes of the integers themselves: one in so
+/// many bytes. They are read in half the time.
+const LONGER: usize = 64;
+
+/// Integers from which on a part of them tells which step is better.
+const SAMPLED_MIN: usize = 8 * LANES;
 
 /// Takes integers as they are decoded, some at a time.
 pub(super) type Sink<'a> = &'a mut dyn FnMut(&[i64]);
 
+/// The range of a column.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Span {
+    pub(super) least: i64,
+    /// Bytes of the differences from the least: 2, 4 or 8.
+    pub(super) width: u8,
+}
+
+impl Span {
+    fn of(values: &[i64]) -> Self {
+        let least = values.iter().copied().min().unwrap_or(0);
+        let most = values.iter().copied().max().unwrap_or(0);
+        let span = most.wrapping_sub(least).cast_unsigned();
+        let width = match span {
+            0..=0xffff => 2,
+            0x1_0000..=0xffff_ffff => 4,
+            _ => 8,
+        };
+        Self { least, width }
+    }
+
+    /// How far an integer is above the least, modulo what the width holds.
+    pub(super) fn above(self, value: i64) -> u64 {
+        let above = value.wrapping_sub(self.least).cast_unsigned();
+        match self.width {
+            2 => above & 0xffff,
+            4 => above & 0xffff_ffff,
+            _ => above,
+        }
+    }
+}
+
 /// Appends the encoding of `values`, whose number the owner keeps.
 pub(super) fn encode(values: &[i64], density: Density, out: &mut Vec<u8>) {
-    let runs = runs::count(values, |one, two| one == two);
+    let runs = runs::count(values, density, |one, two| one == two);
     let alternatives = runs::alternatives(values.len(), runs, density);
     alternatives.shortest(
         out,
@@ -54,10 +96,7 @@ pub(super) fn encode_apart(values: &[i64], density: Density, out: &mut Vec<u8>) 
     let step = best_step(values);
     let first = values.first().copied().unwrap_or(0);
     if is_line(values, step) {
-        out.push(LINE);
-        put_signed(out, first);
-        put_signed(out, step);
-        return;
+        return put_line(first, step, out);
     }
     out.push(PACKED);
     put_signed(out, first);
@@ -65,11 +104,29 @@ pub(super) fn encode_apart(values: &[i64], density: Density, out: &mut Vec<u8>) 
     pack(values, step, out);
     if density == Density::Sealed && values.len() >= dense::LEN_MIN {
         let mut other = vec![DENSE];
-        if compress(values, &mut other) && other.len() < out.len().saturating_sub(start) {
+        let span = Span::of(values);
+        let way = compress(values, span, &mut other);
+        if let Some(way) = way
+            && other.len() < out.len().saturating_sub(start)
+        {
             out.truncate(start);
+            let mut short = vec![SYMBOLS];
+            if let Way { order: Some(order), has_offsets: true } = way
+                && symbols::encode(values, span, order, &mut short)
+                && short.len() <= other.len().saturating_add(other.len() / LONGER)
+            {
+                other = short;
+            }
             out.extend_from_slice(&other);
         }
     }
+}
+
+/// Appends a straight line.
+pub(super) fn put_line(base: i64, step: i64, out: &mut Vec<u8>) {
+    out.push(LINE);
+    put_signed(out, base);
+    put_signed(out, step);
 }
 
 /// Decodes `len` integers and gives those of a range to `sink`.
@@ -87,6 +144,7 @@ pub(super) fn decode(
         }
         PACKED => unpack(reader, len, range, sink),
         DENSE => decompress(reader, len, range, &mut Raised(sink)),
+        SYMBOLS => symbols::decompress(reader, len, range, &mut Raised(sink)),
         RUNS => {
             let runs = runs::read_count(reader, len)?;
             let lengths = decode_apart(reader, runs)?;
@@ -108,11 +166,16 @@ pub(super) fn sums(
     ends: &[usize],
 ) -> Result<Option<Vec<i64>>> {
     let mut runs = RunSums::new(ends);
-    if reader.clone().byte()? == DENSE {
-        reader.byte()?;
-        decompress(reader, len, 0..len, &mut runs)?;
-    } else {
-        decode(reader, len, 0..len, &mut |some| runs.add(0, some))?;
+    let mut inner = reader.clone();
+    match inner.byte()? {
+        form @ (DENSE | SYMBOLS) => {
+            *reader = inner;
+            match form {
+                DENSE => decompress(reader, len, 0..len, &mut runs)?,
+                _ => symbols::decompress(reader, len, 0..len, &mut runs)?,
+            }
+        }
+        _ => decode(reader, len, 0..len, &mut |some| runs.add(0, some))?,
     }
     Ok(runs.finish())
 }
@@ -134,10 +197,16 @@ pub(super) fn line(column: &[u8]) -> Option<(i64, i64)> {
 }
 
 fn is_line(values: &[i64], step: i64) -> bool {
-    // Not by `all`: without an early exit the differences are vectorised.
-    let differ = |(one, two): (&i64, &i64)| two.wrapping_sub(*one) ^ step;
-    let rest = values.get(1..).unwrap_or_default();
-    values.iter().zip(rest).map(differ).fold(0, |all, one| all | one) == 0
+    // By lanes, not by `all` of them: without an early exit the differences are vectorised.
+    let mut starts = (0..values.len()).step_by(LANES);
+    starts.all(|start| all_bits(values, start, step) == 0)
+}
+
+/// All bits that some lane of those from a place on has.
+#[inline]
+fn all_bits(values: &[i64], start: usize, step: i64) -> u64 {
+    let end = start.saturating_add(LANES).min(values.len());
+    differences(values, start..end, step).fold(0, |all, one| all | one)
 }
 
 /// The common step that leaves the narrowest differences, of the average one and one from the
@@ -159,17 +228,12 @@ fn best_step(values: &[i64]) -> i64 {
     }
 }
 
-/// The widths of all packed lanes together.
+/// The widths of packed lanes together; of many lanes a part is looked at.
 fn width_sum(values: &[i64], step: i64) -> u32 {
-    let mut start = 0_usize;
-    let mut sum = 0_u32;
-    while start < values.len() {
-        let end = start.saturating_add(LANES).min(values.len());
-        let all = differences(values, start..end, step).fold(0, |all, one| all | one);
-        sum = sum.saturating_add(packing::width(&[all]));
-        start = end;
-    }
-    sum
+    let every = LANES.saturating_mul(if values.len() < SAMPLED_MIN { 1 } else { 4 });
+    let widths = (0..values.len()).step_by(every);
+    let widths = widths.map(|start| packing::width(&[all_bits(values, start, step)]));
+    widths.fold(0, u32::saturating_add)
 }
 
 /// How far values are from the ones before and a step; the first of all is not.
@@ -262,24 +326,21 @@ fn draw(base: i64, step: i64, range: Range<usize>, sink: Sink<'_>) {
     }
 }
 
-/// Compresses the differences from the least at the narrowest width. False if that failed.
-fn compress(values: &[i64], out: &mut Vec<u8>) -> bool {
-    let least = values.iter().copied().min().unwrap_or(0);
-    let most = values.iter().copied().max().unwrap_or(0);
-    let span = most.wrapping_sub(least).cast_unsigned();
-    put_signed(out, least);
-    let differences = values.iter().map(|value| value.wrapping_sub(least).cast_unsigned());
-    if u16::try_from(span).is_ok() {
-        out.push(2);
-        let narrow = differences.map(|value| u16::try_from(value).unwrap_or(0));
-        dense::compress(&narrow.collect::<Vec<_>>(), out)
-    } else if u32::try_from(span).is_ok() {
-        out.push(4);
-        let narrow = differences.map(|value| u32::try_from(value).unwrap_or(0));
-        dense::compress(&narrow.collect::<Vec<_>>(), out)
-    } else {
-        out.push(8);
-        dense::compress(&differences.collect::<Vec<_>>(), out)
+/// Compresses the differences from the least at the narrowest width; none if that failed.
+fn compress(values: &[i64], span: Span, out: &mut Vec<u8>) -> Option<Way> {
+    put_signed(out, span.least);
+    out.push(span.width);
+    let above = values.iter().map(|value| span.above(*value));
+    match span.width {
+        2 => {
+            let narrow = above.map(|value| u16::try_from(value).unwrap_or(0));
+            dense::compress(&narrow.collect::<Vec<_>>(), out)
+        }
+        4 => {
+            let narrow = above.map(|value| u32::try_from(value).unwrap_or(0));
+            dense::compress(&narrow.collect::<Vec<_>>(), out)
+        }
+        _ => dense::compress(&above.collect::<Vec<_>>(), out),
     }
 }
 

@@ -15,6 +15,8 @@ use crate::wire::Reader;
 
 /// Values below which runs are not looked for.
 const LEN_MIN: usize = 4;
+/// Values in which runs are counted before it is looked at whether they are too many.
+const COUNTED: usize = 64;
 
 /// Which encodings of a column come into question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,11 +66,26 @@ impl Alternatives {
     }
 }
 
-/// How many runs of equal values there are.
-pub(super) fn count<T>(values: &[T], alike: impl Fn(&T, &T) -> bool) -> usize {
-    let rest = values.get(1..).unwrap_or_default();
-    let changes = values.iter().zip(rest).map(|(one, two)| usize::from(!alike(one, two)));
-    changes.fold(usize::from(!values.is_empty()), usize::wrapping_add)
+/// How many runs of equal values there are; where they do not come into question, at least as
+/// many as that takes.
+pub(super) fn count<T>(
+    values: &[T],
+    density: Density,
+    alike: impl Fn(&T, &T) -> bool + Copy,
+) -> usize {
+    let most = values.len() / if density == Density::Sealed { 2 } else { 16 };
+    let mut runs = usize::from(!values.is_empty());
+    for start in (0..values.len()).step_by(COUNTED) {
+        let these = values.get(start..).unwrap_or_default();
+        let rest = values.get(start.saturating_add(1)..).unwrap_or_default();
+        let changes = these.iter().zip(rest).take(COUNTED);
+        let changes = changes.map(|(one, two)| usize::from(!alike(one, two)));
+        runs = runs.saturating_add(changes.fold(0, usize::wrapping_add));
+        if runs > most {
+            break;
+        }
+    }
+    runs
 }
 
 /// How long the runs are, and the first value of each.

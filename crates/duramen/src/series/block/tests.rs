@@ -14,6 +14,7 @@ use crate::series::Texts;
 
 mod hostile;
 mod sizes;
+mod symbols;
 
 /// A generator of numbers that is the same everywhere (`SplitMix64`).
 pub(in crate::series) struct Numbers64(pub(in crate::series) u64);
@@ -322,18 +323,19 @@ fn sums_of_decimals_that_would_overflow_are_not_told() {
 #[test]
 fn steady_times_are_in_order_unless_they_wrap_around() {
     let order = |times: &[i64]| in_order(times, &Sequences::All(CommitSequence(1)), 0);
-    for (times, expected) in [
-        (&[7][..], Some(false)),
-        (&[7, 9, 11], Some(false)),
-        (&[7, 9, 12], Some(false)),
-        (&[7, 9, 9], Some(true)),
-        (&[7, 7, 7], Some(true)),
-        (&[7, 9, 8], None),
-        (&[9, 8, 7], None),
-        (&[i64::MIN, 0], Some(false)),
-        (&[i64::MAX - 1, i64::MAX, i64::MIN], None),
-        (&[0, 1 << 62, i64::MIN, -(1 << 62), 0], None),
+    for (times, is_steady, expected) in [
+        (&[7][..], false, Some(false)),
+        (&[7, 9, 11], true, Some(false)),
+        (&[7, 9, 12], false, Some(false)),
+        (&[7, 9, 9], false, Some(true)),
+        (&[7, 7, 7], false, Some(true)),
+        (&[7, 9, 8], false, None),
+        (&[9, 8, 7], false, None),
+        (&[i64::MIN, 0], false, Some(false)),
+        (&[i64::MIN, -1], true, Some(false)),
+        (&[i64::MAX - 1, i64::MAX, i64::MIN], false, None),
+        (&[0, 1 << 62, i64::MIN, -(1 << 62), 0], false, None),
     ] {
-        assert_eq!(order(times), expected, "{times:?}");
+        assert_eq!((rises_steadily(times), order(times)), (is_steady, expected), "{times:?}");
     }
 }

@@ -49,3 +49,45 @@ fn blocks_are_cut_by_points_and_by_text() {
     assert_eq!(texts.block_len(3), SERIES_BLOCK_TEXT_BYTES_MAX / SERIES_TEXT_BYTES_MAX);
     assert_eq!(texts.block_len(99), 1);
 }
+
+#[test]
+fn whole_columns_are_shared_until_one_of_their_owners_changes_them() {
+    let good = || Qualities::All(Quality::GOOD);
+    let whole = Points::from_columns(vec![1, 2, 3], vec![1.0, 2.0, 3.0].into(), good()).unwrap();
+    let is_shared = |one: &Points, two: &Points| std::ptr::eq(one.times(), two.times());
+    assert!(is_shared(&whole, &whole.clone()));
+    let changes: [fn(&mut Points); 6] = [
+        |points| points.push(Micros(4), 4.0, Quality(0)).unwrap(),
+        |points| points.truncate(1),
+        Points::clear,
+        |points| points.drop_first(2),
+        |points| points.permute(&[2, 0]),
+        |points| points.append(&points.clone(), 0..2),
+    ];
+    for (change, expected) in
+        changes.into_iter().zip([&[1, 2, 3, 4][..], &[1], &[], &[3], &[3, 1], &[1, 2, 3, 1, 2]])
+    {
+        let mut other = whole.clone();
+        change(&mut other);
+        assert_eq!((other.times(), other.len()), (expected, other.values().len()));
+        assert_eq!((whole.times(), whole.values().len()), (&[1, 2, 3][..], 3));
+        assert_eq!(other.into_columns().0, expected);
+    }
+    // Who is alone takes what there is.
+    let mut alone = whole.clone();
+    drop(whole);
+    let before = alone.times().as_ptr();
+    alone.truncate(2);
+    assert_eq!((alone.times(), alone.times().as_ptr()), (&[1, 2][..], before));
+}
+
+#[test]
+fn columns_that_reserve_much_more_than_they_have_are_copied() {
+    let mut times = Vec::with_capacity(1_000);
+    times.extend([1, 2, 3]);
+    let good = Qualities::All(Quality::GOOD);
+    let points = Points::from_columns(times, vec![1, 2, 3_i64].into(), good).unwrap();
+    let copy = points.clone();
+    assert_ne!(points.times().as_ptr(), copy.times().as_ptr());
+    assert_eq!(points, copy);
+}
