@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::filter::{Comparison, RangeOfInt, ValueTest, bounds, order};
 use super::mask::Mask;
-use super::totals::{bounds_of, sum_of};
+use super::totals::{Found, bounds_of, sum_of};
 use super::value::{Value, ValueKind};
 use super::view::{Body, Section, View};
 use crate::columns::{ColumnChunk, ColumnValue};
@@ -155,8 +155,8 @@ impl<'a> View<'a> {
     }
 
     /// Floats at some slots, the least and the greatest among them.
-    pub(super) fn float_bounds(&self, rows: &Mask) -> Vec<Value<'a>> {
-        let mut found: Vec<_> = self.changed(rows).collect();
+    pub(super) fn float_bounds(&self, rows: &Mask) -> Found<'a> {
+        let mut found: Found<'a> = self.changed(rows).collect();
         for section in &self.sections {
             let (own, slots) = (self.own(section, rows), 0..section.len);
             let count = own.count(&slots);

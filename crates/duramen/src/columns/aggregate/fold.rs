@@ -10,6 +10,7 @@ use super::coding::{Codes, Coding, SLOTS};
 use super::floats::FloatSum;
 use super::mask::Mask;
 use super::states::{Aggregates, KEYS_MAX, Measure, Sum};
+use super::totals::Found;
 use super::value::Value;
 use super::view::View;
 use crate::tree::conditions::Bits;
@@ -46,6 +47,8 @@ impl Aggregates {
         if !keys.is_empty() {
             return self.fold_groups(views, keys, &rows.bits(slots));
         }
+        // The least and the greatest of a column are mostly asked for together.
+        let mut known: Option<(usize, Found<'_>)> = None;
         for (index, measure) in self.measures().iter().enumerate() {
             match *measure {
                 Measure::Rows => self.add_count(index, 0, rows.count(slots)),
@@ -58,8 +61,12 @@ impl Aggregates {
                     self.add_float_sum(index, 0, views[column].float_sum(rows));
                 }
                 Measure::Least(column) | Measure::Greatest(column) => {
-                    for value in views[column].bounds(rows) {
-                        self.add_bound(index, 0, value);
+                    let known = match &mut known {
+                        Some((of, found)) if *of == column => found,
+                        other => &mut other.insert((column, views[column].bounds(rows))).1,
+                    };
+                    for value in known {
+                        self.add_bound(index, 0, *value);
                     }
                 }
                 Measure::Distinct(column) => {

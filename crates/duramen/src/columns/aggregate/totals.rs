@@ -1,6 +1,7 @@
 //! What the values of a column are together, without groups.
 
 use duramen_kernel as kernel;
+use smallvec::SmallVec;
 
 use super::cache::Term;
 use super::filter::bounds;
@@ -10,6 +11,9 @@ use super::value::{Value, ValueKind};
 use super::view::{Body, Section, View};
 use crate::encoding::{Differences, Summary, Values};
 use crate::tree::conditions::Bits;
+
+/// Values among which the bounds of others are.
+pub(super) type Found<'a> = SmallVec<[Value<'a>; 2]>;
 
 /// Slots that may be taken off a summary one by one.
 const LACKING_MAX: u64 = 256;
@@ -99,7 +103,7 @@ impl<'a> View<'a> {
     }
 
     /// Values at some slots, the least and the greatest among them.
-    pub(super) fn bounds(&self, rows: &Mask) -> Vec<Value<'a>> {
+    pub(super) fn bounds(&self, rows: &Mask) -> Found<'a> {
         if self.kind == ValueKind::Float {
             return self.float_bounds(rows);
         }
@@ -108,7 +112,7 @@ impl<'a> View<'a> {
         if !are_integers {
             return self.distinct(rows).into_iter().map(|(_, value)| value).collect();
         }
-        let mut found: Vec<_> = self.changed(rows).collect();
+        let mut found: Found<'a> = self.changed(rows).collect();
         for section in &self.sections {
             let Body::Integers(values) = &section.body else { continue };
             let own = self.own(section, rows);
