@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::literals::Shape;
 use super::output;
-use super::prepared::{Known, PreparedPlan};
+use super::prepared::{Known, PreparedPlan, Took};
 use super::run::Run;
 use crate::allowance::Allowance;
 use crate::answer::{Answer, Source};
@@ -20,7 +20,8 @@ use crate::session::{Session, defect, plan, threads};
 use crate::statement::{self, Places, Request};
 use crate::table::SHARED_PARTS_MIN;
 
-/// How long a thread takes parts alone: to wake others takes about as long.
+/// How long a thread takes parts alone: to wake others takes about as long. Where the query took
+/// twice that the last time, they are woken at once.
 const ALONE: Duration = Duration::from_micros(50);
 
 /// How often it looks whether others have ended before it sleeps.
@@ -59,7 +60,7 @@ impl Session {
         let template = &prepared.template;
         let Some(bound) = template.bind(&shape.literals) else { return Ok(None) };
         let allowance = tables.allowance.clone();
-        let found = self.aggregate(table.rows.clone(), bound, &allowance)?;
+        let found = self.aggregate(table.rows.clone(), (bound, &prepared.took), &allowance)?;
         let batch = output::batch(&found, &template.outputs, &template.schema);
         let batch = batch.map_err(|error| failure::query(error, &Places::default()))?;
         let Some(batch) = batch else { return Ok(None) };
@@ -109,14 +110,15 @@ impl Session {
     fn aggregate(
         &self,
         rows: Columns,
-        plan: AggregatePlan,
+        (plan, took): (AggregatePlan, &Took),
         allowance: &Allowance,
     ) -> Result<Aggregates> {
         let run = Arc::new(Run::new(rows, plan));
         let (runtime, begun) = (self.runtime()?, Instant::now());
+        let alone = if took.get() >= ALONE * 2 { Duration::ZERO } else { ALONE };
         let mut tasks = Vec::new();
         let own = run.work(|| {
-            if tasks.is_empty() && run.left() >= SHARED_PARTS_MIN && begun.elapsed() >= ALONE {
+            if tasks.is_empty() && run.left() >= SHARED_PARTS_MIN && begun.elapsed() >= alone {
                 tasks.extend((1..threads()).map(|_| {
                     let run = Arc::clone(&run);
                     runtime.spawn_blocking(move || run.work(|| Ok(())))
@@ -147,6 +149,7 @@ impl Session {
                 }
             }
         }
+        took.set(begun.elapsed());
         Ok(all)
     }
 }

@@ -4,7 +4,9 @@
 //! what they were. A query has one from the second time on that it is asked with any literals.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use datafusion::physical_expr::expressions::Column as ColumnExpr;
 use datafusion::physical_plan::ExecutionPlan;
@@ -40,7 +42,23 @@ pub(super) struct PreparedPlan {
     pub(super) place: TablePlace,
     /// Those that the query may need.
     pub(super) wanted: Wanted,
+    pub(super) took: Took,
     columns: Vec<TableColumn>,
+}
+
+/// How long a query took the last time.
+#[derive(Debug, Default)]
+pub(super) struct Took(AtomicU64);
+
+impl Took {
+    pub(super) fn get(&self) -> Duration {
+        Duration::from_micros(self.0.load(Ordering::Relaxed))
+    }
+
+    pub(super) fn set(&self, time: Duration) {
+        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        self.0.store(micros, Ordering::Relaxed);
+    }
 }
 
 impl Prepared {
@@ -101,7 +119,8 @@ impl PreparedPlan {
         let template = Template { plan: of.clone(), outputs, schema: plan.schema() };
         let (place, columns) = table.clone();
         let columns = wanted_of(&columns, &wanted).cloned().collect();
-        template.has_all(literals).then_some(Self { template, place, wanted, columns })
+        let took = Took::default();
+        template.has_all(literals).then_some(Self { template, place, wanted, took, columns })
     }
 
     /// Whether it is one of a table with these columns.

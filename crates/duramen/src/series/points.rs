@@ -51,12 +51,17 @@ struct Table {
     qualities: Qualities,
 }
 
+impl Table {
+    fn new(value_type: ValueType) -> Self {
+        let qualities = Qualities::All(Quality::GOOD);
+        Self { times: Vec::new(), values: Values::new(value_type), qualities }
+    }
+}
+
 impl Points {
     /// None yet, of a type.
     pub fn new(value_type: ValueType) -> Self {
-        let qualities = Qualities::All(Quality::GOOD);
-        let (times, values) = (Vec::new(), Values::new(value_type));
-        Self(Columns::Own(Table { times, values, qualities }))
+        Self(Columns::Own(Table::new(value_type)))
     }
 
     /// Points of columns: times in microseconds since the Unix epoch, UTC. They are not copied when
@@ -83,7 +88,7 @@ impl Points {
             return Err(too_long(text));
         }
         // Who keeps shared columns keeps all of them, and counts them by their length.
-        let is_full = is_full(&times) && values.is_full();
+        let is_full = is_full(&times) && values.is_full() && qualities.is_full();
         let table = Table { times, values, qualities };
         Ok(Self(if is_full { Columns::Shared(Arc::new(table)) } else { Columns::Own(table) }))
     }
@@ -279,13 +284,9 @@ impl Points {
     #[inline]
     fn table_mut(&mut self) -> &mut Table {
         if let Columns::Shared(shared) = &mut self.0 {
-            let none = Table {
-                times: Vec::new(),
-                values: Values::new(shared.values.value_type()),
-                qualities: Qualities::All(Quality::GOOD),
-            };
-            let shared = std::mem::replace(shared, Arc::new(none));
-            self.0 = Columns::Own(Arc::unwrap_or_clone(shared));
+            let none = Table::new(shared.values.value_type());
+            let alone = Arc::get_mut(shared).map(|table| std::mem::replace(table, none));
+            self.0 = Columns::Own(alone.unwrap_or_else(|| Table::clone(shared)));
         }
         match &mut self.0 {
             Columns::Own(table) => table,

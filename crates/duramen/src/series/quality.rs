@@ -3,6 +3,8 @@
 use std::fmt;
 use std::ops::Range;
 
+use super::values::is_full;
+
 /// How far a value can be trusted: the two high bits say it, the six low ones are the writer's.
 ///
 /// ```
@@ -74,6 +76,14 @@ impl Qualities {
         match self {
             Self::All(quality) => *quality,
             Self::Each(all) => all.get(index).copied().unwrap_or(Quality::INVALID),
+        }
+    }
+
+    /// Whether nearly all that is reserved for them is used.
+    pub(super) fn is_full(&self) -> bool {
+        match self {
+            Self::All(_) => true,
+            Self::Each(each) => is_full(each),
         }
     }
 

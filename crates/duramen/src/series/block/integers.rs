@@ -168,12 +168,13 @@ pub(super) fn sums(
     let mut runs = RunSums::new(ends);
     let mut inner = reader.clone();
     match inner.byte()? {
-        form @ (DENSE | SYMBOLS) => {
+        DENSE => {
             *reader = inner;
-            match form {
-                DENSE => decompress(reader, len, 0..len, &mut runs)?,
-                _ => symbols::decompress(reader, len, 0..len, &mut runs)?,
-            }
+            decompress(reader, len, 0..len, &mut runs)?;
+        }
+        SYMBOLS => {
+            *reader = inner;
+            symbols::decompress(reader, len, 0..len, &mut runs)?;
         }
         _ => decode(reader, len, 0..len, &mut |some| runs.add(0, some))?,
     }
