@@ -20,9 +20,14 @@ use crate::session::{Session, defect, plan, threads};
 use crate::statement::{self, Places, Request};
 use crate::table::SHARED_PARTS_MIN;
 
-/// How long a thread takes parts alone: to wake others takes about as long. Where the query took
-/// twice that the last time, they are woken at once.
+/// How long a thread takes parts alone: to wake others takes about as long.
 const ALONE: Duration = Duration::from_micros(50);
+
+/// How long the parts that are left have to take one thread for others to be woken.
+const WORTH_SHARING: Duration = Duration::from_micros(100);
+
+/// If a query took this long the last time, others are woken at once.
+const LONG: Duration = Duration::from_micros(300);
 
 /// How often it looks whether others have ended before it sleeps.
 const SPINS: usize = 1_000;
@@ -115,10 +120,11 @@ impl Session {
     ) -> Result<Aggregates> {
         let run = Arc::new(Run::new(rows, plan));
         let (runtime, begun) = (self.runtime()?, Instant::now());
-        let alone = if took.get() >= ALONE * 2 { Duration::ZERO } else { ALONE };
+        let is_long = took.get() >= LONG;
         let mut tasks = Vec::new();
         let own = run.work(|| {
-            if tasks.is_empty() && run.left() >= SHARED_PARTS_MIN && begun.elapsed() >= alone {
+            let is_shared = !tasks.is_empty() || run.left() < SHARED_PARTS_MIN;
+            if !is_shared && (is_long || is_worth_sharing(&run, begun.elapsed())) {
                 tasks.extend((1..threads()).map(|_| {
                     let run = Arc::clone(&run);
                     runtime.spawn_blocking(move || run.work(|| Ok(())))
@@ -152,6 +158,13 @@ impl Session {
         took.set(begun.elapsed());
         Ok(all)
     }
+}
+
+/// Whether others are to be woken, after a thread took parts alone for some time.
+fn is_worth_sharing(run: &Run, alone: Duration) -> bool {
+    let parts = |parts: usize| u32::try_from(parts).unwrap_or(u32::MAX);
+    let (left, taken) = (parts(run.left()), parts(run.taken()));
+    alone >= ALONE && alone.saturating_mul(left) >= WORTH_SHARING.saturating_mul(taken)
 }
 
 /// Whether nobody waits for a query any more.

@@ -32,6 +32,11 @@ impl Run {
         self.rows.parts().saturating_sub(self.next.load(Ordering::Relaxed))
     }
 
+    /// How many parts were taken.
+    pub(super) fn taken(&self) -> usize {
+        self.rows.parts() - self.left()
+    }
+
     /// Takes parts until there are no more, there is too much in them, or it is not to go on.
     pub(super) fn work(&self, mut check: impl FnMut() -> Result<()>) -> Result<Aggregates> {
         let mut found = self.plan.start();
