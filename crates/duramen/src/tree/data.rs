@@ -580,9 +580,7 @@ impl TreeData {
             memory.recent().forget(*tree, ordinals);
         }
         self.rows.push(row, changed, &std::mem::take(&mut self.moves));
-        for space in &mut self.spaces {
-            space.committed = space.next;
-        }
+        self.spaces.iter_mut().for_each(SpaceData::commit);
         self.committed_schema = self.schema.extent();
     }
 
@@ -688,6 +686,13 @@ impl Evict for RwLock<TreeData> {
 }
 
 impl SpaceData {
+    fn commit(&mut self) {
+        let full = locate(self.committed).0..locate(self.next).0;
+        let groups = self.groups.get_mut(full).unwrap_or_default();
+        groups.iter_mut().flatten().for_each(|group| group.end_births());
+        self.committed = self.next;
+    }
+
     fn truncate_births(&mut self) {
         let (first, slot) = locate(self.committed);
         if self.next == self.committed {

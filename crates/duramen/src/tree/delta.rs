@@ -122,13 +122,13 @@ fn encode_group_births(group: &RowGroup, start: u16, out: &mut Vec<u8>) {
         .filter_map(|id| {
             let (first, births) = group.young_column(id)?.births();
             let skip = usize::from(start.saturating_sub(first));
-            let births = births.get(skip..).filter(|births| !births.is_empty())?;
-            Some((id, first.max(start), births))
+            (skip < births.len()).then_some((id, first.max(start), (births, skip)))
         })
         .collect();
     put_varint(out, columns.len() as u64);
     let (mut states, mut cell) = (Vec::new(), Vec::new());
-    for (id, first, births) in columns {
+    for (id, first, (births, skip)) in columns {
+        let births = &births[skip..];
         put_varint(out, column_number(id));
         put_varint(out, u64::from(first));
         put_varint(out, births.len() as u64);

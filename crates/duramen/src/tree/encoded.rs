@@ -93,7 +93,7 @@ impl<'a> EncodedGroup<'a> {
         patches: &mut Vec<(u16, Datum<'a>)>,
     ) -> bool {
         let Some(young) = group.young_column(column) else { return true };
-        let (first, births) = young.births();
+        let (first, births) = young.births_at_hand();
         if usize::from(self.slots.end) > usize::from(first) && !births.is_empty() {
             return false;
         }

@@ -395,7 +395,7 @@ impl RowGroup {
         let special = [(ColumnId::Parent, &other.parent), (ColumnId::Key, &other.key)];
         for (id, column) in values.chain(special) {
             let (first, births) = column.births();
-            for (slot, &birth) in (first..).zip(births) {
+            for (slot, &birth) in (first..).zip(births.as_ref()) {
                 if birth.revision > after {
                     self.set_birth(id, slot, other.heap.unpack(birth), birth.revision)?;
                 }
@@ -424,6 +424,13 @@ impl RowGroup {
         if self.is_young_empty() {
             self.heap = Heap::default();
         }
+    }
+
+    /// All slots are born and committed.
+    pub(crate) fn end_births(&mut self) {
+        let columns = self.columns.iter_mut().chain([&mut self.parent, &mut self.key]);
+        columns.for_each(YoungColumn::end_births);
+        self.heap.shrink();
     }
 
     /// Cuts columns of paths that were taken back.

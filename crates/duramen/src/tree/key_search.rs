@@ -23,7 +23,7 @@ impl Tree {
             let Some(group) = data.group_for_scan(id)? else { return Ok(None) };
             if let Some(young) = group.young_column(ColumnId::Key) {
                 let (first, births) = young.births();
-                for (slot, birth) in (first..).zip(births) {
+                for (slot, birth) in (first..).zip(births.as_ref()) {
                     if let Datum::Text { bytes, .. } = group.unpack(*birth)
                         && text.find(bytes).is_some()
                     {

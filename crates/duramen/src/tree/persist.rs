@@ -1,5 +1,6 @@
 //! A tree into cells at a checkpoint, and back when it is opened.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -365,7 +366,7 @@ fn put_keys(data: &TreeData, (tree, id): (TreeId, GroupId), frozen: &Frozen, cel
     let writer = GroupWriter { data, tree, id, group, frozen };
     let Some((first, keys)) = writer.births(ColumnId::Key) else { return };
     let start = u64::from(id.group) * ROW_GROUP_SLOTS;
-    for (slot, &key) in (first..).zip(keys) {
+    for (slot, &key) in (first..).zip(keys.as_ref()) {
         let map = group.young_column(ColumnId::Parent).and_then(|parents| parents.birth(slot));
         if let (Datum::Text { bytes, .. }, Some(map)) =
             (group.unpack(key), map.and_then(Packed::integer))
@@ -403,7 +404,7 @@ impl GroupWriter<'_> {
     }
 
     /// The committed births of a column that are not on disk: the first slot and the states.
-    fn births(&self, column: ColumnId) -> Option<(u16, &[Packed])> {
+    fn births(&self, column: ColumnId) -> Option<(u16, Cow<'_, [Packed]>)> {
         let (first, births) = self.group.young_column(column)?.births();
         let space = &self.data.spaces[self.id.space.0 as usize];
         let start = u64::from(self.id.group) * ROW_GROUP_SLOTS + u64::from(first);
@@ -413,8 +414,11 @@ impl GroupWriter<'_> {
         };
         let committed = self.frozen.high_waters.get(self.id.space.0 as usize);
         let (from, to) = (index(space.on_disk), index(committed.copied().unwrap_or(0)));
-        let births = births.get(from..to).filter(|births| !births.is_empty())?;
-        Some((first + u16::try_from(from).ok()?, births))
+        let births = match births {
+            Cow::Borrowed(births) => births.get(from..to)?.into(),
+            Cow::Owned(births) => births.get(from..to)?.to_vec().into(),
+        };
+        (from < to).then_some((first + u16::try_from(from).ok()?, births))
     }
 
     fn put_births(&self, column: ColumnId, (path, kind): (PathId, GroupCell), cells: &mut Cells) {

@@ -15,7 +15,7 @@ use crate::tree::data::TreeData;
 use crate::tree::group::{ColumnId, DiskPart, Fault, RowGroup};
 use crate::tree::serialize::{States, print_member, print_value};
 use crate::tree::strips::Strips;
-use crate::tree::young::Packed;
+use crate::tree::young::{Births, Packed};
 
 pub(crate) mod flat;
 
@@ -308,22 +308,32 @@ fn gather_packed(
     let (Some(first), Some(last)) = (slots.first(), slots.last()) else { return false };
     if let Some((born, births)) = young.unchanged() {
         let index = |slot: u16| usize::from(slot).wrapping_sub(usize::from(born));
-        // The slots rise.
-        let Some(births) = births.get(index(*first)..=index(*last)) else { return false };
-        let born = |birth: &Packed| {
-            if birth.revision <= revision { *birth } else { Packed::ABSENT }
+        // The slots rise. One that was born before is far behind all of these.
+        let (low, high) = (index(*first), index(*last));
+        if low > high || high >= births.len() {
+            return false;
+        }
+        let stretch = low..high + 1;
+        let born = |birth: Packed| {
+            if birth.revision <= revision { birth } else { Packed::ABSENT }
         };
         // A record may be asked for more than once.
-        let is_stretch = births.len() == slots.len() && slots.is_sorted_by(|a, b| a < b);
-        if is_stretch && births.iter().all(|birth| birth.revision <= revision) {
-            states.extend_from_slice(births);
-        } else if is_stretch {
-            states.extend(births.iter().map(born));
-        } else {
-            let birth = |slot: &u16| births.get(usize::from(slot - first));
-            states.extend(slots.iter().map(|slot| birth(slot).map_or(Packed::ABSENT, born)));
+        let is_stretch = stretch.len() == slots.len() && slots.is_sorted_by(|a, b| a < b);
+        match births {
+            Births::Wide(births) if is_stretch => {
+                let births = &births[stretch.clone()];
+                if births.iter().all(|birth| birth.revision <= revision) {
+                    states.extend_from_slice(births);
+                } else {
+                    states.extend(births.iter().copied().map(born));
+                }
+            }
+            _ => {
+                let birth = |slot: &u16| births.get(index(*slot)).map_or(Packed::ABSENT, born);
+                states.extend(slots.iter().map(birth));
+            }
         }
-        if births.len() <= CLOSE_SLOTS * slots.len() {
+        if stretch.len() <= CLOSE_SLOTS * slots.len() {
             return true;
         }
     } else {
@@ -352,7 +362,7 @@ fn gather<'a>(
             Some((first, births)) => {
                 let index = |slot: &u16| usize::from(*slot).wrapping_sub(usize::from(first));
                 states.extend(slots.iter().map(|slot| match births.get(index(slot)) {
-                    Some(birth) if birth.revision <= revision => group.unpack(*birth),
+                    Some(birth) if birth.revision <= revision => group.unpack(birth),
                     _ => Datum::Absent,
                 }));
                 // The slots rise.

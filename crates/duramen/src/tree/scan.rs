@@ -11,7 +11,10 @@ use crate::state::Datum;
 use crate::tree::data::TreeData;
 use crate::tree::disk::{LargeGroup, Load};
 use crate::tree::group::{ColumnId, DiskPart, Fault, GroupId, RowGroup};
-use crate::tree::young::{Packed, YoungColumn};
+use crate::tree::young::{self, Packed, YoungColumn};
+
+/// First states that are unpacked at once.
+const STATES_AT_ONCE: usize = 256;
 
 /// Takes the states of slots. A slot that comes again has the state that comes last; a slot that
 /// never comes has none.
@@ -202,12 +205,26 @@ fn scan_young(
     scan: &ColumnScan,
     visitor: &mut impl Visitor,
 ) {
-    let (first, births) = young.births();
-    let skipped = usize::from(scan.slots.start.saturating_sub(first));
+    let (first, births) = young.births_at_hand();
     let from = first.max(scan.slots.start);
-    let births = births.get(skipped..).unwrap_or_default();
-    let asked = usize::from(scan.slots.end.saturating_sub(from)).min(births.len());
-    visitor.born(from, &Births { group, states: &births[..asked], revision: scan.revision });
+    let skipped = usize::from(from - first);
+    let asked = usize::from(scan.slots.end.saturating_sub(from));
+    let asked = skipped..births.len().min(skipped + asked);
+    let mut born = |from: u16, states: &[Packed]| {
+        visitor.born(from, &Births { group, states, revision: scan.revision });
+    };
+    match births {
+        _ if asked.is_empty() => {}
+        young::Births::Wide(births) => born(from, &births[asked]),
+        young::Births::Narrow(births) => {
+            let mut room = [Packed::ABSENT; STATES_AT_ONCE];
+            for from in (from..).step_by(STATES_AT_ONCE).take(asked.len().div_ceil(STATES_AT_ONCE))
+            {
+                let states = births.unpack(usize::from(from - first)..asked.end, &mut room);
+                born(from, states);
+            }
+        }
+    }
     for (slot, _) in young.changed() {
         if scan.slots.contains(&slot)
             && let Some(state) = young.at(slot, scan.revision)

@@ -5,6 +5,7 @@
 //! - the changes of a slot stand in rising order of revision, one a revision;
 //! - text of states lies in the group's heap and never moves.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use smallvec::SmallVec;
@@ -14,6 +15,10 @@ use crate::json::number::write_integer;
 use crate::state::{ApartKind, BlobId, Datum, Extent, OrderId, Sequence, ShapeId};
 use crate::tree::record_rows::flat;
 use crate::tree::serialize::write_scalar;
+
+mod births;
+
+pub(crate) use births::Births;
 
 /// A state in 16 bytes, with the revision that set it.
 #[derive(Debug, Clone, Copy)]
@@ -189,7 +194,7 @@ impl Runs {
 #[derive(Debug, Default)]
 pub(crate) struct YoungColumn {
     first: u16,
-    births: SmallVec<[Packed; 1]>,
+    births: Births,
     changes: Changes,
 }
 
@@ -366,6 +371,11 @@ impl Heap {
         self.0.reserve(bytes);
     }
 
+    /// Gives back the room for more.
+    pub(crate) fn shrink(&mut self) {
+        self.0.shrink_to_fit();
+    }
+
     fn push(&mut self, bytes: &[u8]) -> Result<u64> {
         let start = self.0.len();
         if start + bytes.len() > u32::MAX as usize {
@@ -437,14 +447,14 @@ impl YoungColumn {
     /// The first states, and the slot of the first of them, if nothing changed since: then these
     /// are all that is known here.
     #[inline]
-    pub(crate) fn unchanged(&self) -> Option<(u16, &[Packed])> {
-        matches!(self.changes, Changes::None).then_some((self.first, self.births.as_slice()))
+    pub(crate) fn unchanged(&self) -> Option<(u16, &Births)> {
+        matches!(self.changes, Changes::None).then_some((self.first, &self.births))
     }
 
     /// The state a slot was born with, if it was born since the last checkpoint.
     #[inline]
     pub(crate) fn birth(&self, slot: u16) -> Option<Packed> {
-        self.births.get(usize::from(slot.checked_sub(self.first)?)).copied()
+        self.births.get(usize::from(slot.checked_sub(self.first)?))
     }
 
     /// The changes of a slot.
@@ -489,42 +499,57 @@ impl YoungColumn {
     /// Sets the first state of a slot; slots between the last born and this one are absent.
     pub(crate) fn set_birth(&mut self, slot: u16, state: Packed) {
         // Most are born one after the other (benchmark B).
-        if self.births.len() == usize::from(slot.wrapping_sub(self.first))
-            && !self.births.is_empty()
+        if let Births::Wide(births) = &mut self.births
+            && births.len() == usize::from(slot.wrapping_sub(self.first))
+            && !births.is_empty()
         {
-            return self.births.push(state);
+            return births.push(state);
         }
         self.births_mut(slot..slot + 1)[0] = state;
     }
 
     /// The first states of some slots, to be set; those not set yet are absent.
     pub(crate) fn births_mut(&mut self, slots: Range<u16>) -> &mut [Packed] {
-        if self.births.is_empty() {
+        let births = self.births.wide_mut();
+        if births.is_empty() {
             self.first = slots.start;
         }
         if slots.start < self.first {
             let before = usize::from(self.first - slots.start);
-            self.births.insert_many(0, std::iter::repeat_n(Packed::ABSENT, before));
+            births.insert_many(0, std::iter::repeat_n(Packed::ABSENT, before));
             self.first = slots.start;
         }
         let at = |slot: u16| usize::from(slot - self.first);
         let range = at(slots.start)..at(slots.end);
-        if range.end == self.births.len() + 1 {
+        if range.end == births.len() + 1 {
             // Where only one is missing, that is made room for in a fraction of the time.
-            self.births.push(Packed::ABSENT);
-        } else if range.end > self.births.len() {
-            self.births.resize(range.end, Packed::ABSENT);
+            births.push(Packed::ABSENT);
+        } else if range.end > births.len() {
+            births.resize(range.end, Packed::ABSENT);
         }
-        &mut self.births[range]
+        &mut births[range]
     }
 
     /// Takes back the births of `slot` and all after it.
     pub(crate) fn truncate_births(&mut self, slot: u16) {
-        self.births.truncate(usize::from(slot.saturating_sub(self.first)));
+        let kept = usize::from(slot.saturating_sub(self.first));
+        if kept < self.births.len() {
+            self.births.wide_mut().truncate(kept);
+        }
+    }
+
+    /// There will be no more births.
+    pub(crate) fn end_births(&mut self) {
+        self.births.narrow();
     }
 
     /// The first slot born here and the states from there on.
-    pub(crate) fn births(&self) -> (u16, &[Packed]) {
+    pub(crate) fn births(&self) -> (u16, Cow<'_, [Packed]>) {
+        (self.first, self.births.all())
+    }
+
+    /// The same as they are in memory.
+    pub(crate) fn births_at_hand(&self) -> (u16, &Births) {
         (self.first, &self.births)
     }
 
@@ -544,7 +569,7 @@ impl YoungColumn {
             Changes::One(_, run) => run.capacity() * size_of::<Packed>(),
             Changes::Many(runs) => runs.bytes(),
         };
-        size_of::<Self>() + self.births.capacity() * size_of::<Packed>() + changes
+        size_of::<Self>() + self.births.bytes() + changes
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -17,6 +17,7 @@ mod edits;
 mod export;
 mod feeds;
 mod format;
+mod full_groups;
 mod golden;
 mod indexes;
 mod jsonpath;
