@@ -198,9 +198,23 @@ pub(crate) struct YoungColumn {
     changes: Changes,
 }
 
-/// Where the text of young states lies.
+/// Where the text of young states lies. What comes again soon lies there once: many records have
+/// their key as a member too, and few texts in some other one.
 #[derive(Debug, Default)]
-pub(crate) struct Heap(Vec<u8>);
+pub(crate) struct Heap {
+    texts: Vec<u8>,
+    /// Payloads of short texts that came last, by [`Heap::place`].
+    recent: Option<Box<[u64; RECENT_TEXTS]>>,
+}
+
+/// Texts that a heap may find again.
+const RECENT_TEXTS: usize = 32;
+
+/// Bytes of a text up to which it may be found again.
+const RECENT_BYTES_MAX: usize = 32;
+
+/// Bytes of a heap from which on texts are found again: of less there is little to gain.
+const RECENT_FROM_BYTES: usize = 4_096;
 
 impl Packed {
     pub(crate) const ABSENT: Self = Self { payload: 0, revision: 0, tag: Tag::Absent, detail: 0 };
@@ -318,7 +332,7 @@ impl Heap {
     #[inline]
     fn write_text(&self, payload: u64, room: &mut [u8]) -> Option<usize> {
         let (start, len) = (low_half(payload) as usize, (payload >> 32) as usize);
-        let block = self.0.get(start..).and_then(<[u8]>::first_chunk);
+        let block = self.texts.get(start..).and_then(<[u8]>::first_chunk);
         match block.filter(|_| len <= flat::TEXT_BYTES) {
             Some(block) => flat::write_block(block, len, room),
             None => flat::write_text(self.slice(payload), room),
@@ -363,40 +377,68 @@ impl Heap {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.0.capacity()
+        self.texts.capacity() + self.recent.as_deref().map_or(0, size_of_val)
     }
 
     /// Makes room for so many bytes.
     pub(crate) fn reserve(&mut self, bytes: usize) {
-        self.0.reserve(bytes);
+        self.texts.reserve(bytes);
     }
 
     /// Gives back the room for more.
     pub(crate) fn shrink(&mut self) {
-        self.0.shrink_to_fit();
+        self.texts.shrink_to_fit();
+        self.recent = None;
     }
 
+    /// Adds a text, unless it is found; its payload.
     fn push(&mut self, bytes: &[u8]) -> Result<u64> {
-        let start = self.0.len();
+        let len = bytes.len() as u64;
+        if self.texts.ends_with(bytes) {
+            return Ok((self.texts.len() as u64 - len) | len << 32);
+        }
+        if self.texts.len() < RECENT_FROM_BYTES || bytes.len() > RECENT_BYTES_MAX {
+            return self.append(bytes);
+        }
+        let place = Self::place(bytes);
+        if let Some(recent) = &self.recent
+            && self.slice(recent[place]) == bytes
+        {
+            return Ok(recent[place]);
+        }
+        let payload = self.append(bytes)?;
+        self.recent.get_or_insert_default()[place] = payload;
+        Ok(payload)
+    }
+
+    /// Where a text that is not empty is found again.
+    #[inline]
+    fn place(bytes: &[u8]) -> usize {
+        let ends = [bytes[0], bytes[bytes.len() - 1]].map(usize::from);
+        (bytes.len() + 3 * ends[0] + 5 * ends[1]) % RECENT_TEXTS
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> Result<u64> {
+        let start = self.texts.len();
         if start + bytes.len() > u32::MAX as usize {
             return Err(Error::new(
                 ErrorKind::Full,
                 "a row group has 4 GiB of text since the last checkpoint: checkpoint, then retry",
             ));
         }
-        self.0.extend_from_slice(bytes);
+        self.texts.extend_from_slice(bytes);
         Ok(start as u64 | (bytes.len() as u64) << 32)
     }
 
     #[inline]
     fn slice(&self, payload: u64) -> &[u8] {
-        &self.0[low_half(payload) as usize..][..(payload >> 32) as usize]
+        &self.texts[low_half(payload) as usize..][..(payload >> 32) as usize]
     }
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "the low half is what is asked for")]
-fn low_half(payload: u64) -> u32 {
-    payload as u32
+pub(crate) fn low_half(number: u64) -> u32 {
+    number as u32
 }
 
 /// The newest of some changes at or before a revision.
@@ -585,6 +627,27 @@ impl YoungColumn {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_that_come_again_lie_once_and_are_what_they_were() {
+        let mut heap = Heap::default();
+        let long = "a text that is longer than those that are found again";
+        let keys: Vec<String> = (0..2_000).map(|at| format!("key of record {at}")).collect();
+        let mut texts = Vec::new();
+        for (at, key) in keys.iter().enumerate() {
+            let place = ["world", "world_nether", "world_end", ""][at % 4];
+            texts.extend([key.as_str(), key, place, long]);
+        }
+        let pack = |text: &&str| {
+            heap.pack(Datum::Text { bytes: text.as_bytes(), plain: true }, 1).unwrap()
+        };
+        let packed: Vec<Packed> = texts.iter().map(pack).collect();
+        for (text, state) in texts.iter().zip(packed) {
+            assert_eq!(heap.text(state), Some(text.as_bytes()));
+        }
+        let once: usize = keys.iter().map(String::len).sum::<usize>() + 2_000 * long.len();
+        assert!((once..once + 5_000).contains(&heap.texts.len()), "{} of {once}", heap.texts.len());
+    }
 
     #[test]
     fn newest_change_is_found_in_regular_and_irregular_runs() {
