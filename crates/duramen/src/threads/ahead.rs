@@ -14,14 +14,14 @@ use crate::error::Result;
 use crate::limits::READ_AHEAD_THREADS_MAX;
 use crate::sync::Mutex;
 
-/// Parts that are begun before they are needed.
-const PARTS_AHEAD: usize = 3;
-
 /// Where the parts of a long read come from, one after the other.
 pub(crate) trait PartSource: Debug + Send + 'static {
     type Part: Debug + Send;
     /// What parts are read from.
     type Store: Debug + Send + Sync;
+
+    /// Parts that are begun before they are needed.
+    const PARTS_AHEAD: usize = 3;
 
     /// The next part, if there is one: nothing of it is read. It may go where another part was.
     fn next_part(&mut self, room: Option<Self::Part>) -> Result<Option<Self::Part>>;
@@ -77,7 +77,7 @@ impl<S: PartSource> Ahead<S> {
     pub(crate) fn new(store: S::Store, mut source: S) -> Self {
         let is_left = Arc::default();
         source.end_by(&is_left);
-        let (source, parts) = (Mutex::new(source), Parts::new(PARTS_AHEAD));
+        let (source, parts) = (Mutex::new(source), Parts::new(S::PARTS_AHEAD));
         let shared = Arc::new(Shared { store, source, parts, spare: Mutex::default() });
         let thread = Place::take().and_then(|place| {
             let other = Arc::clone(&shared);

@@ -18,10 +18,10 @@ const PAGE_GROWTH: usize = 4;
 /// that are read together more lie side by side (benchmark B).
 const PAGE_KEYS_MAX: usize = 16_384;
 
-/// Keys of a page whose records lie side by side enough if that is a part as large as this of all
-/// records: longer ones would be so much memory that nobody touched before.
+/// Keys of a page whose records lie close enough if that is a part as large as this of all
+/// records: longer ones would be so much memory that nobody touched before, and take longer for it.
 const PAGE_KEYS: usize = 2_048;
-const PAGE_SHARE: u64 = 4;
+const PAGE_SHARE: u64 = 16;
 
 /// Keys of a page that is worth a thread that reads it ahead.
 const THREAD_KEYS: usize = 4_096;
@@ -94,6 +94,9 @@ impl Pages {
 impl PartSource for Pages {
     type Part = Page;
     type Store = Snapshot;
+
+    /// The one that is read and one that waits: each takes a megabyte or more.
+    const PARTS_AHEAD: usize = 2;
 
     fn next_part(&mut self, room: Option<Page>) -> Result<Option<Page>> {
         self.turn(room.unwrap_or_default(), u64::MAX)
