@@ -24,7 +24,7 @@ use crate::error::Result;
 use crate::sync::{Mutex, MutexGuard};
 use crate::tree::Tree;
 use crate::tree::cell_key;
-use crate::tree::persist::Cells;
+use crate::tree::persist::PutCell;
 
 pub(crate) mod cell;
 mod columns;
@@ -131,8 +131,9 @@ impl State {
     }
 
     /// Adds a sorted run to a slab; approximate bytes that it takes.
-    fn add(&mut self, slab: u32, run: Entries) -> usize {
+    fn add(&mut self, slab: u32, mut run: Entries) -> usize {
         self.is_dirty = true;
+        run.shrink();
         self.young.add(slab, run)
     }
 }
@@ -179,13 +180,13 @@ impl Index {
         state.generation += 1;
     }
 
-    /// The cells of what was set aside.
-    pub(crate) fn frozen_cells(&self, tree: &Tree) -> Cells {
+    /// Hands over the cells of what was set aside, in the order of their keys and one by one: all
+    /// together they would take as much memory as all that is young.
+    pub(crate) fn put_frozen(&self, tree: &Tree, push: &mut PutCell<'_>) -> Result<()> {
         let frozen = self.state(tree).frozen.clone();
-        let Some((young, facts)) = frozen else { return Cells::new() };
-        let mut cells = young.cells(tree.id(), self.id);
-        cells.push((cell_key::index(tree.id(), self.id), facts.encode()));
-        cells
+        let Some((young, facts)) = frozen else { return Ok(()) };
+        push(&cell_key::index(tree.id(), self.id), &facts.encode())?;
+        young.cells((tree.id(), self.id), push)
     }
 
     /// What was set aside is in a segment.

@@ -1,11 +1,12 @@
 //! The order of many byte strings.
 
 /// The same indexes, in the order of the bytes that each stands for.
-pub(crate) fn in_order<'b>(indexes: &[usize], bytes: impl Fn(usize) -> &'b [u8]) -> Vec<usize> {
+pub(crate) fn in_order<'b>(indexes: Vec<usize>, bytes: impl Fn(usize) -> &'b [u8]) -> Vec<usize> {
     // Most differ in their first bytes behind those that all have in common.
-    let shared = shared(indexes, &bytes);
+    let shared = shared(&indexes, &bytes);
     let lead = |index| leading(bytes(index).get(shared..).unwrap_or_default());
     let mut order: Vec<(u64, usize)> = indexes.iter().map(|&index| (lead(index), index)).collect();
+    drop(indexes);
     order.sort_unstable_by_key(|&(lead, _)| lead);
     for alike in order.chunk_by_mut(|(lead, _), (other, _)| lead == other) {
         alike.sort_unstable_by(|&(_, index), &(_, other)| bytes(index).cmp(bytes(other)));
@@ -43,7 +44,7 @@ mod tests {
         let strings = ["alphabet", "alpha", "", "alphabet soup", "alphabet", "b", "alphabets"];
         for strings in [&strings[..], &strings[3..5], &strings[..2], &[]] {
             let indexes: Vec<usize> = (0..strings.len()).collect();
-            let order = in_order(&indexes, |index| strings[index].as_bytes());
+            let order = in_order(indexes, |index| strings[index].as_bytes());
             let mut expected = strings.to_vec();
             expected.sort_unstable();
             let found: Vec<&str> = order.iter().map(|&index| strings[index]).collect();

@@ -192,9 +192,8 @@ impl Names {
                 entries().try_for_each(&mut push)?;
                 continue;
             }
-            let places: Vec<usize> = entries().map(|(at, _)| at).collect();
-            let order = lexical::in_order(&places, |at| self.get(at));
-            drop(places);
+            let places = entries().map(|(at, _)| at).collect();
+            let order = lexical::in_order(places, |at| self.get(at));
             order.into_iter().try_for_each(|at| push((at, ordinal_of(runs, at))))?;
         }
         Ok(())

@@ -18,6 +18,7 @@ use crate::limits::{
     ORDINALS_MAX, REVISIONS_MAX,
 };
 use crate::tree::kept::Kept;
+use crate::tree::young::low_half;
 use crate::wire::{Reader, put_varint};
 
 /// Bytes of the revision at the end of an entry.
@@ -72,14 +73,21 @@ pub(crate) fn split(group: &[u8]) -> (&[u8], u64) {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Entries {
     heap: Vec<u8>,
-    /// Twice where each ends in the heap, and one more where the record got the key.
-    ends: Vec<usize>,
+    /// Twice the lower bits of where each ends in the heap, and one more where the record got the
+    /// key.
+    ends: Vec<u32>,
+    /// The entries from which on the bits above these are one more: of a heap of 2 GiB and more.
+    wraps: Vec<usize>,
 }
+
+/// Bits of where an entry ends that stand with it; few in tests, whose entries are few.
+const END_BITS: u32 = if cfg!(test) { 6 } else { u32::BITS - 1 };
 
 impl Entries {
     /// None yet, with room.
     pub(crate) fn with_capacity(count: usize, bytes: usize) -> Self {
-        Self { heap: Vec::with_capacity(bytes), ends: Vec::with_capacity(count) }
+        let (heap, ends) = (Vec::with_capacity(bytes), Vec::with_capacity(count));
+        Self { heap, ends, wraps: Vec::new() }
     }
 
     /// Decodes a cell.
@@ -133,7 +141,28 @@ impl Entries {
 
     /// Makes what was added to the heap an entry.
     fn close(&mut self, begins: bool) {
-        self.ends.push(self.heap.len() << 1 | usize::from(begins));
+        self.mark(self.heap.len(), begins);
+    }
+
+    /// Adds where an entry ends.
+    #[inline]
+    fn mark(&mut self, end: usize, begins: bool) {
+        while end >> END_BITS > self.wraps.len() {
+            self.wraps.push(self.ends.len());
+        }
+        let low = end as u64 & ((1 << END_BITS) - 1);
+        self.ends.push(low_half(low << 1 | u64::from(begins)));
+    }
+
+    /// Where an entry ends, and whether the record got the key there.
+    #[inline]
+    fn end(&self, index: usize) -> Option<(usize, bool)> {
+        let mark = *self.ends.get(index)?;
+        let mut end = mark as usize >> 1;
+        if !self.wraps.is_empty() {
+            end |= self.wraps.partition_point(|&wrap| wrap <= index) << END_BITS;
+        }
+        Some((end, mark & 1 == 1))
     }
 
     /// Adds the entry of a key and a record that says what happened in a revision.
@@ -152,13 +181,22 @@ impl Entries {
 
     /// Adds some of other entries, one behind the other.
     pub(crate) fn append(&mut self, others: &Self, range: Range<usize>) {
-        let ends = others.ends.get(range.clone()).unwrap_or_default();
-        let (Some(start), Some(end)) = (others.start(range.start), ends.last()) else { return };
+        let Some(last) = range.end.checked_sub(1).filter(|_| !range.is_empty()) else { return };
+        let (Some(start), Some((end, _))) = (others.start(range.start), others.end(last)) else {
+            return;
+        };
         let before = self.heap.len();
-        self.heap.extend_from_slice(others.heap.get(start..end >> 1).unwrap_or_default());
-        let moved =
-            |end: &usize| (end >> 1).wrapping_sub(start).wrapping_add(before) << 1 | end & 1;
-        self.ends.extend(ends.iter().map(moved));
+        self.heap.extend_from_slice(others.heap.get(start..end).unwrap_or_default());
+        self.ends.reserve(range.len());
+        for (end, begins) in range.filter_map(|index| others.end(index)) {
+            self.mark(end.wrapping_sub(start).wrapping_add(before), begins);
+        }
+    }
+
+    /// Gives back the room for more.
+    pub(crate) fn shrink(&mut self) {
+        self.heap.shrink_to_fit();
+        self.ends.shrink_to_fit();
     }
 
     /// How many there are.
@@ -177,16 +215,16 @@ impl Entries {
         match index.checked_sub(1) {
             None if self.ends.is_empty() => None,
             None => Some(0),
-            Some(before) => self.ends.get(before).map(|end| end >> 1),
+            Some(before) => self.end(before).map(|(end, _)| end),
         }
     }
 
     /// An entry, and whether the record got the key there.
     #[inline]
     pub(crate) fn get(&self, index: usize) -> Option<(&[u8], bool)> {
-        let end = *self.ends.get(index)?;
+        let (end, begins) = self.end(index)?;
         let start = self.start(index)?;
-        Some((self.heap.get(start..end >> 1)?, end & 1 == 1))
+        Some((self.heap.get(start..end)?, begins))
     }
 
     /// Whether an entry is there, and before a place.
@@ -249,15 +287,21 @@ pub(crate) fn encode(entries: &[(&[u8], bool)]) -> Vec<u8> {
     out
 }
 
+/// Whether so many entries, of so many bytes in all, make a cell.
+pub(crate) fn is_cell(count: usize, bytes: usize) -> bool {
+    count >= INDEX_CELL_ENTRIES_MAX || bytes >= CELL_BYTES_WANTED
+}
+
 /// How many of these entries, in order, make the next cell.
 pub(crate) fn cell_len(entries: &[(&[u8], bool)]) -> usize {
-    let mut bytes = 0_usize;
-    let fits = |(entry, _): &&(&[u8], bool)| {
-        let fits = bytes < CELL_BYTES_WANTED;
-        bytes = bytes.saturating_add(entry.len());
-        fits
-    };
-    entries.iter().take(INDEX_CELL_ENTRIES_MAX).take_while(fits).count()
+    let (mut count, mut bytes) = (0_usize, 0_usize);
+    for (entry, _) in entries {
+        if is_cell(count, bytes) {
+            break;
+        }
+        (count, bytes) = (count.saturating_add(1), bytes.saturating_add(entry.len()));
+    }
+    count
 }
 
 /// A span of revisions whose reads find all they need in the cells of one slab: what was there at

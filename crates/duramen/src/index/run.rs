@@ -1,8 +1,11 @@
 //! Entries put in order, and runs of them combined.
 
+use std::cmp::Ordering;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::cell::Entries;
+use crate::error::Result;
 use crate::lexical;
 
 impl Entries {
@@ -13,7 +16,7 @@ impl Entries {
         }
         let indexes: Vec<usize> = (0..self.len()).collect();
         let order =
-            lexical::in_order(&indexes, |index| self.get(index).map_or(&[], |(entry, _)| entry));
+            lexical::in_order(indexes, |index| self.get(index).map_or(&[], |(entry, _)| entry));
         let mut sorted = Self::with_capacity(self.len(), self.bytes());
         order.iter().filter_map(|&index| self.get(index)).for_each(|entry| sorted.push(entry));
         sorted
@@ -22,45 +25,76 @@ impl Entries {
     /// All entries of several runs, the newest of those last: of entries that are the same it
     /// counts.
     ///
-    /// Halves of them are merged first, so that no entry is copied once for each run: while a slab
-    /// is copied there are many of one size.
+    /// Runs are few, and stretches of one that no entry of the others is in are copied as they are,
+    /// since what came one after the other often stays together. Nothing but what comes of it is
+    /// made for that: a large index would else take as much again.
     pub(super) fn merged(runs: &[Arc<Self>]) -> Arc<Self> {
-        let [oldest, others @ ..] = runs else { return Arc::default() };
-        if others.is_empty() {
-            return Arc::clone(oldest);
+        match runs {
+            [] => return Arc::default(),
+            [only] => return Arc::clone(only),
+            _ => {}
         }
-        let all: usize = runs.iter().map(|run| run.len()).sum();
-        let mut before = 0;
-        let half = runs.iter().position(|run| {
-            before += run.len();
-            2 * before >= all
-        });
-        let half = half.map_or(1, |last| last + 1).min(others.len());
-        let (older, newer) = runs.split_at(half);
-        Arc::new(Self::merged(newer).merged_into(&Self::merged(older)))
+        let count = runs.iter().map(|run| run.len()).sum();
+        let bytes = runs.iter().map(|run| run.bytes()).sum();
+        let mut merged = Self::with_capacity(count, bytes);
+        let mut heads: Vec<_> = runs.iter().map(|run| (run.as_ref(), 0)).collect();
+        while let Some(Stretch { of, range }) = next_stretch(&mut heads) {
+            merged.append(heads[of].0, range.clone());
+            heads[of].1 = range.end;
+        }
+        Arc::new(merged)
     }
+}
 
-    /// These and older ones: stretches that no entry of the other run is in are copied as they
-    /// are, since what came one after the other often stays together.
-    fn merged_into(&self, older: &Self) -> Self {
-        let mut merged =
-            Self::with_capacity(self.len() + older.len(), self.bytes() + older.bytes());
-        let (mut own, mut old) = (0, 0);
-        while let Some((entry, _)) = self.get(own) {
-            let end = older.at_or_after(entry, old);
-            merged.append(older, old..end);
-            old = end;
-            while older.get(old).is_some_and(|(same, _)| same == entry) {
-                old += 1;
-            }
-            let next = older.get(old).map(|(next, _)| self.at_or_after(next, own));
-            let next = next.unwrap_or(self.len());
-            merged.append(self, own..next);
-            own = next;
-        }
-        merged.append(older, old..older.len());
-        merged
+/// Calls `visit` with all entries of several runs, as [`Entries::merged`] has them.
+pub(super) fn for_each_merged<'e>(
+    runs: &'e [Arc<Entries>],
+    mut visit: impl FnMut((&'e [u8], bool)) -> Result<()>,
+) -> Result<()> {
+    let mut heads: Vec<_> = runs.iter().map(|run| (run.as_ref(), 0)).collect();
+    while let Some(Stretch { of, range }) = next_stretch(&mut heads) {
+        let (run, at) = &mut heads[of];
+        *at = range.end;
+        range.filter_map(|index| run.get(index)).try_for_each(&mut visit)?;
     }
+    Ok(())
+}
+
+/// Entries of a run.
+struct Stretch {
+    of: usize,
+    range: Range<usize>,
+}
+
+/// The next entries of several runs, each from a place on, that follow each other in one of them;
+/// older ones that are the same as a newer one are gone past.
+fn next_stretch(heads: &mut [(&Entries, usize)]) -> Option<Stretch> {
+    let mut least: Option<(usize, &[u8])> = None;
+    let mut second: Option<&[u8]> = None;
+    let mut of = 0;
+    while of < heads.len() {
+        let (run, at) = heads[of];
+        if let Some((entry, _)) = run.get(at) {
+            match least.map(|(before, least)| (before, least, entry.cmp(least))) {
+                None => least = Some((of, entry)),
+                Some((_, before, Ordering::Less)) => {
+                    (least, second) = (Some((of, entry)), Some(before));
+                }
+                Some((older, _, Ordering::Equal)) => {
+                    heads[older].1 += 1;
+                    return next_stretch(heads);
+                }
+                Some((_, _, Ordering::Greater)) => {
+                    second = Some(second.map_or(entry, |second| second.min(entry)));
+                }
+            }
+        }
+        of += 1;
+    }
+    let (of, _) = least?;
+    let (run, at) = heads[of];
+    let end = second.map_or(run.len(), |second| run.at_or_after(second, at));
+    Some(Stretch { of, range: at..end })
 }
 
 #[cfg(test)]

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::cell::{self, Entries};
+use super::run;
+use crate::error::Result;
 use crate::tree::cell_key::{self, TreeId};
-use crate::tree::persist::Cells;
+use crate::tree::persist::PutCell;
 
 /// Approximate bytes that an entry takes beside its own.
 const ENTRY_BYTES: usize = 16;
@@ -14,6 +16,11 @@ const ENTRY_BYTES: usize = 16;
 /// its own: so there are few runs, and an entry is copied a few times for each time that the slab
 /// became so many times as long.
 const RUN_RATIO: usize = 4;
+
+/// The same of long runs, and how many entries make one: what is merged is there twice meanwhile,
+/// and some more runs of which each is as long as that cost a look-up little.
+const LONG_RUN_RATIO: usize = 2;
+const LONG_RUN: usize = 32_768;
 
 /// Entries by the first revision of their slab.
 #[derive(Debug, Clone, Default)]
@@ -62,7 +69,7 @@ impl Young {
         let mut first = runs.len().checked_sub(1)?;
         let mut behind = runs[first].len();
         while let Some(before) = first.checked_sub(1)
-            && runs[before].len() < RUN_RATIO * behind
+            && is_short(runs[before].len(), behind)
         {
             behind += runs[before].len();
             first = before;
@@ -91,22 +98,37 @@ impl Young {
         }
     }
 
-    /// The cells of all entries.
-    pub(crate) fn cells(&self, tree: TreeId, index: u32) -> Cells {
-        let mut cells = Cells::new();
+    /// Hands over the cells of all entries, in the order of their keys.
+    pub(crate) fn cells(&self, (tree, index): (TreeId, u32), push: &mut PutCell<'_>) -> Result<()> {
         for (&slab, runs) in &self.slabs {
             let prefix = cell_key::index_slab(tree, index, slab);
-            let merged = Entries::merged(runs);
-            let entries: Vec<_> = merged.iter().collect();
-            let mut rest = entries.as_slice();
-            while let Some((first, _)) = rest.first() {
-                let (now, later) = rest.split_at(cell::cell_len(rest));
-                cells.push(([prefix.as_slice(), first].concat(), cell::encode(now)));
-                rest = later;
-            }
+            let (mut gathered, mut bytes) = (Vec::new(), 0);
+            let mut put = |entries: &[(&[u8], bool)]| match entries.first() {
+                Some((first, _)) => {
+                    push(&[prefix.as_slice(), first].concat(), &cell::encode(entries))
+                }
+                None => Ok(()),
+            };
+            run::for_each_merged(runs, |entry| {
+                if cell::is_cell(gathered.len(), bytes) {
+                    put(&gathered)?;
+                    gathered.clear();
+                    bytes = 0;
+                }
+                bytes += entry.0.len();
+                gathered.push(entry);
+                Ok(())
+            })?;
+            put(&gathered)?;
         }
-        cells
+        Ok(())
     }
+}
+
+/// Whether a run should be merged with so many entries behind it.
+fn is_short(run: usize, behind: usize) -> bool {
+    let ratio = if run < LONG_RUN { RUN_RATIO } else { LONG_RUN_RATIO };
+    run < ratio * behind
 }
 
 #[cfg(test)]
@@ -127,6 +149,12 @@ mod tests {
             assert!(young.runs(3).len() <= 6, "{} runs", young.runs(3).len());
         }
         assert_eq!(Entries::merged(young.runs(3)).len(), 1_000);
+    }
+
+    #[test]
+    fn long_runs_are_merged_once_as_much_is_behind_them_as_half_of_them() {
+        assert!(is_short(30_000, 8_000) && !is_short(30_000, 7_500));
+        assert!(is_short(40_000, 21_000) && !is_short(40_000, 20_000));
     }
 
     #[test]

@@ -2,8 +2,12 @@
 //! once somebody asks for a range of them.
 //!
 //! Invariants:
-//! - entries stand in the order in which they came, those of the staged transaction last;
-//! - each entry of the root before `Order::covered` is either among those settled, or recent.
+//! - entries that are settled stand first, in the order of their names: who reads a range of them
+//!   goes through memory in its order, where the names of entries that follow each other would lie
+//!   apart (benchmark B);
+//! - behind them entries stand in the order in which they came, those of the staged transaction
+//!   last;
+//! - each entry of the root before `covered` is either settled or recent.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -14,7 +18,11 @@ use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 
+use crate::key_text::{UUID_LEN, text_of_uuid, uuid_of};
 use crate::lexical;
+use crate::limits::ORDINALS_MAX;
+use crate::tree::schema::index_u32;
+use crate::tree::young::low_half;
 
 /// The ordinal of the root where it is a map.
 const ROOT_MAP: u64 = 0;
@@ -25,61 +33,72 @@ const SETTLED_RATIO: usize = 4;
 /// Keys of young entries.
 #[derive(Debug, Default)]
 pub(crate) struct YoungKeys {
+    form: Form,
     /// One behind the other.
     names: Vec<u8>,
     entries: Vec<Entry>,
+    /// The maps of the entries; none while all of them are of the root.
+    maps: Vec<u64>,
     /// Where they are, by map and name.
     places: HashTable<Place>,
-    order: Order,
-}
-
-/// Which entry it is, and what its map and name hash to: names lie apart, and are looked at only
-/// where that is the same.
-#[derive(Debug, Clone, Copy)]
-struct Place {
-    hash: u64,
-    at: usize,
-}
-
-/// A key, which begins where the one before it ends.
-#[derive(Debug, Clone, Copy)]
-struct Entry {
-    /// The ordinal of its map.
-    map: u64,
-    ordinal: u64,
-    /// Where its name ends.
-    end: usize,
-}
-
-/// The root's entries in the order of their names. Most maps are never read so.
-#[derive(Debug, Default)]
-struct Order {
-    /// Entries from here on are not in it yet.
+    /// How many of the first entries are settled: of the root, in the order of their names.
+    settled: usize,
+    /// Entries from here on are not in any order yet. Most maps are never read in theirs.
     covered: usize,
-    settled: Settled,
-    /// No settled entry is behind this one.
-    settled_end: usize,
-    /// What came since, which is much less.
+    /// No entry that may stand elsewhere than where it came has this ordinal or a later one.
+    moved_end: u64,
+    /// What came since entries were settled, which is much less.
     recent: BTreeMap<Name, usize>,
 }
 
-/// Entries in the order of their names, with these: who reads a range of them goes through memory
-/// in its order, where the names of entries that follow each other lie apart (benchmark B).
-#[derive(Debug, Default)]
-struct Settled {
-    /// One behind the other.
-    names: Vec<u8>,
-    places: Vec<SettledPlace>,
+/// How names are kept.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Form {
+    /// All of them are UUIDs, as most keys of large collections: these are kept in their 16 bytes,
+    /// whose order is that of the texts.
+    #[default]
+    Uuids,
+    Texts,
 }
 
-#[derive(Debug, Clone, Copy)]
-struct SettledPlace {
-    /// Where its name ends.
-    end: usize,
-    ordinal: u64,
-    /// Which entry it is.
-    at: usize,
+/// The text of a name.
+pub(crate) enum NameText<'n> {
+    Uuid([u8; UUID_LEN]),
+    Text(&'n [u8]),
 }
+
+impl AsRef<[u8]> for NameText<'_> {
+    #[inline]
+    fn as_ref(&self) -> &[u8] {
+        match self {
+            Self::Uuid(text) => text,
+            Self::Text(text) => text,
+        }
+    }
+}
+
+/// Which entry it is, and a part of what its map and name hash to: names lie apart, and are looked
+/// at only where that is the same.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    hash: u32,
+    at: u32,
+}
+
+/// A key, which begins where the one before it ends: there may be millions, so its two numbers are
+/// as long as they can get and no longer.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    /// The lower halves of its ordinal and of where its name ends.
+    ordinal: u32,
+    end: u32,
+    /// What is above: of the ordinal, and of the end from [`END_BIT`] on.
+    above: u32,
+}
+
+const END_BIT: u32 = 8;
+
+const _: () = assert!(ORDINALS_MAX <= 1 << (u32::BITS + END_BIT));
 
 /// A name that lies where it is, unless it is long.
 type Name = SmallVec<[u8; 64]>;
@@ -87,176 +106,242 @@ type Name = SmallVec<[u8; 64]>;
 /// Where a range of names begins and ends.
 pub(crate) type NameBounds<'n> = (Bound<&'n [u8]>, Bound<&'n [u8]>);
 
-fn hash(map: u64, name: &[u8]) -> u64 {
-    FxBuildHasher.hash_one((map, name))
+impl Entry {
+    fn new(ordinal: u64, end: usize) -> Self {
+        let end = end as u64;
+        let above = ordinal >> u32::BITS | end >> u32::BITS << END_BIT;
+        let above = u32::try_from(above).expect("names take less than 2^56 bytes");
+        Self { ordinal: low_half(ordinal), end: low_half(end), above }
+    }
+
+    #[inline]
+    fn ordinal(self) -> u64 {
+        u64::from(self.ordinal) | u64::from(self.above & ((1 << END_BIT) - 1)) << u32::BITS
+    }
+
+    #[inline]
+    fn end(self) -> usize {
+        let end = u64::from(self.end) | u64::from(self.above >> END_BIT) << u32::BITS;
+        usize::try_from(end).expect("it was one")
+    }
+}
+
+impl Place {
+    /// What the table has it by.
+    #[inline]
+    fn hash(self) -> u64 {
+        spread(self.hash)
+    }
+}
+
+/// A part of a hash of the map and the name of an entry.
+#[inline]
+fn hash(map: u64, name: &[u8]) -> u32 {
+    let hash = FxBuildHasher.hash_one((map, name));
+    low_half(hash ^ hash >> u32::BITS)
+}
+
+/// A hash of 64 bits from one of 32.
+#[inline]
+fn spread(hash: u32) -> u64 {
+    u64::from(hash) << u32::BITS | u64::from(hash)
 }
 
 impl YoungKeys {
     pub(crate) fn get(&self, map: u64, name: &[u8]) -> Option<u64> {
-        let hash = hash(map, name);
-        let found = self.places.find(hash, |place| self.is(place, hash, (map, name)))?;
-        Some(self.entries[found.at].ordinal)
+        let uuid = self.packed(name);
+        if uuid.is_none() && self.form == Form::Uuids {
+            return None;
+        }
+        let name = uuid.as_ref().map_or(name, <[u8; 16]>::as_slice);
+        Some(self.entries[self.find(hash(map, name), (map, name))?].ordinal())
+    }
+
+    /// The bytes of a name, if it is kept so.
+    #[inline]
+    fn packed(&self, name: &[u8]) -> Option<[u8; 16]> {
+        if self.form == Form::Uuids { uuid_of(name).map(u128::to_be_bytes) } else { None }
+    }
+
+    /// Which entry has a map, a name as it is kept, and what both hash to.
+    #[inline]
+    fn find(&self, hash: u32, (map, name): (u64, &[u8])) -> Option<usize> {
+        let is = |place: &Place| {
+            let at = place.at as usize;
+            place.hash == hash && self.map(at) == map && self.name(at) == name
+        };
+        self.places.find(spread(hash), is).map(|place| place.at as usize)
     }
 
     pub(crate) fn insert(&mut self, map: u64, name: &[u8], ordinal: u64) {
+        let uuid = self.packed(name);
+        if uuid.is_none() && self.form == Form::Uuids {
+            self.keep(Form::Texts, |_| true);
+        }
+        let name = uuid.as_ref().map_or(name, <[u8; 16]>::as_slice);
         let hash = hash(map, name);
-        let known = self.places.find(hash, |place| self.is(place, hash, (map, name)));
-        if let Some(&Place { at, .. }) = known {
-            let before = std::mem::replace(&mut self.entries[at].ordinal, ordinal);
-            if map == ROOT_MAP && before != ordinal {
-                // Those that are settled have their ordinals with them.
-                self.order = Order::default();
-            }
+        if let Some(at) = self.find(hash, (map, name)) {
+            self.entries[at] = Entry::new(ordinal, self.entries[at].end());
+            self.moved_end = self.moved_end.max(ordinal + 1);
             return;
         }
+        if map != ROOT_MAP && self.maps.is_empty() {
+            self.maps.resize(self.entries.len(), ROOT_MAP);
+        }
+        if map != ROOT_MAP || !self.maps.is_empty() {
+            self.maps.push(map);
+        }
+        let place = Place { hash, at: index_u32(self.entries.len()) };
         self.names.extend_from_slice(name);
-        self.entries.push(Entry { map, ordinal, end: self.names.len() });
-        let place = Place { hash, at: self.entries.len() - 1 };
-        self.places.insert_unique(hash, place, |place| place.hash);
+        self.entries.push(Entry::new(ordinal, self.names.len()));
+        self.places.insert_unique(spread(hash), place, |place| place.hash());
     }
 
     /// Takes back the keys of ordinals from `first` on, which came last.
     pub(crate) fn truncate(&mut self, first: u64) {
-        let before = self.entries.len();
-        while let Some(last) = self.entries.last().filter(|last| last.ordinal >= first) {
-            let (map, at) = (last.map, self.entries.len() - 1);
-            let name = name_of(&self.names, &self.entries, at);
-            let (start, hash) = (self.names.len() - name.len(), hash(map, name));
-            if at < self.order.covered && map == ROOT_MAP {
-                self.order.recent.remove(name);
+        while self.entries.len() > self.settled
+            && let Some(last) = self.entries.last().filter(|last| last.ordinal() >= first)
+        {
+            let (at, end) = (self.entries.len() - 1, last.end());
+            let (map, name) = (self.map(at), self.name(at));
+            let (start, hash) = (end - name.len(), hash(map, name));
+            if at < self.covered && map == ROOT_MAP {
+                let text = text_of(self.form, name_of(&self.names, &self.entries, at));
+                self.recent.remove(text.as_ref());
             }
-            if let Ok(place) = self.places.find_entry(hash, |place| place.at == at) {
+            let is = |place: &Place| place.at as usize == at;
+            if let Ok(place) = self.places.find_entry(spread(hash), is) {
                 place.remove();
             }
             self.names.truncate(start);
             self.entries.pop();
+            self.maps.truncate(at);
         }
-        if self.entries.len() < before {
-            self.order.truncate(self.entries.len());
+        self.covered = self.covered.min(self.entries.len());
+        if self.moved_end > first {
+            // Some were settled while the transaction was staged.
+            self.keep(Form::Uuids, |ordinal| ordinal < first);
+            self.moved_end = first;
         }
     }
 
     /// Keeps the keys of ordinals from `first` on.
     pub(crate) fn retain_from(&mut self, first: u64) {
-        let old = std::mem::take(self);
+        self.keep(Form::Uuids, |ordinal| ordinal >= first);
+    }
+
+    /// Keeps the keys of some ordinals, in no order yet, and in a form if they can be.
+    fn keep(&mut self, form: Form, is_kept: impl Fn(u64) -> bool) {
+        let old = std::mem::replace(self, Self { form, ..Self::default() });
         for (at, entry) in old.entries.iter().enumerate() {
-            if entry.ordinal >= first {
-                self.insert(entry.map, old.name(at), entry.ordinal);
+            if is_kept(entry.ordinal()) {
+                self.insert(old.map(at), old.text(at).as_ref(), entry.ordinal());
             }
         }
+        self.moved_end = old.moved_end;
     }
 
     pub(crate) fn is_sorted(&self) -> bool {
-        self.order.covered == self.entries.len()
+        self.covered == self.entries.len()
     }
 
     /// Puts the root's entries that came since the last time in their order.
     pub(crate) fn sort(&mut self) {
-        let is_of_root = |&at: &usize| self.entries[at].map == ROOT_MAP;
-        let mut new: Vec<usize> =
-            (self.order.covered..self.entries.len()).filter(is_of_root).collect();
-        self.order.covered = self.entries.len();
-        if SETTLED_RATIO * (self.order.recent.len() + new.len()) < self.order.settled.places.len() {
+        let is_of_root = |&at: &usize| self.map(at) == ROOT_MAP;
+        let mut new: Vec<usize> = (self.covered..self.entries.len()).filter(is_of_root).collect();
+        self.covered = self.entries.len();
+        if SETTLED_RATIO * (self.recent.len() + new.len()) < self.settled {
             for at in new {
-                let name = Name::from_slice(name_of(&self.names, &self.entries, at));
-                self.order.recent.insert(name, at);
+                let text = text_of(self.form, name_of(&self.names, &self.entries, at));
+                self.recent.insert(Name::from_slice(text.as_ref()), at);
             }
             return;
         }
-        new.extend(std::mem::take(&mut self.order.recent).into_values());
-        let new = lexical::in_order(&new, |at| self.name(at));
-        self.order.settled = self.merged(&self.order.settled, new);
-        self.order.settled_end = self.entries.len();
+        new.extend(std::mem::take(&mut self.recent).into_values());
+        if !new.is_empty() {
+            let new = lexical::in_order(new, |at| self.name(at));
+            self.settle(new);
+        }
     }
 
-    /// The entries of two orders in one.
-    fn merged(&self, settled: &Settled, new: Vec<usize>) -> Settled {
-        let mut merged = Settled {
-            names: Vec::with_capacity(self.names.len()),
-            places: Vec::with_capacity(settled.places.len() + new.len()),
-        };
-        let mut settled = settled.iter().peekable();
-        for at in new {
-            let name = self.name(at);
-            while let Some((name, place)) = settled.next_if(|&(other, _)| other < name) {
-                merged.push(name, place.ordinal, place.at);
-            }
-            merged.push(name, self.entries[at].ordinal, at);
+    /// Puts entries, which are in the order of their names, between those that are settled.
+    fn settle(&mut self, new: Vec<usize>) {
+        let mut order = if self.settled == 0 { new } else { self.between_settled(&new) };
+        let settled = order.len();
+        if settled < self.entries.len() {
+            // The map of none of these is the root.
+            let rest = self.settled..self.entries.len();
+            order.extend(rest.filter(|&at| self.map(at) != ROOT_MAP));
         }
-        settled.for_each(|(name, place)| merged.push(name, place.ordinal, place.at));
-        merged
+        self.put_in_order(&order);
+        self.settled = settled;
+        let ends = self.entries[..settled].iter().map(|entry| entry.ordinal() + 1);
+        self.moved_end = ends.max().unwrap_or(0).max(self.moved_end);
+    }
+
+    /// The order of entries and of all that are settled.
+    fn between_settled(&self, new: &[usize]) -> Vec<usize> {
+        let mut order = Vec::with_capacity(self.entries.len());
+        let mut before = 0;
+        for &at in new {
+            let name = self.name(at);
+            while before < self.settled && self.name(before) < name {
+                order.push(before);
+                before += 1;
+            }
+            order.push(at);
+        }
+        order.extend(before..self.settled);
+        order
+    }
+
+    /// Moves all entries: first their names, so that few things are there twice at a time.
+    fn put_in_order(&mut self, order: &[usize]) {
+        let mut names = Vec::with_capacity(self.names.len());
+        for &at in order {
+            names.extend_from_slice(self.name(at));
+        }
+        self.names = names;
+        let mut entries = Vec::with_capacity(order.len());
+        let mut moved = vec![0; order.len()];
+        let mut end = 0;
+        for (&at, to) in order.iter().zip(0..) {
+            let start = at.checked_sub(1).map_or(0, |before| self.entries[before].end());
+            end += self.entries[at].end() - start;
+            entries.push(Entry::new(self.entries[at].ordinal(), end));
+            moved[at] = to;
+        }
+        self.entries = entries;
+        if !self.maps.is_empty() {
+            self.maps = order.iter().map(|&at| self.maps[at]).collect();
+        }
+        self.places.iter_mut().for_each(|place| place.at = moved[place.at as usize]);
     }
 
     /// The root's entries between two bounds that are settled, in order, if they were sorted.
     pub(crate) fn settled(
         &self,
         (low, high): NameBounds<'_>,
-    ) -> impl DoubleEndedIterator<Item = (&[u8], u64)> {
-        let settled = &self.order.settled;
-        let start = settled.partition_point(|name| match low {
+    ) -> impl DoubleEndedIterator<Item = (NameText<'_>, u64)> {
+        let start = self.settled_before(|name| match low {
             Bound::Included(low) => name < low,
             Bound::Excluded(low) => name <= low,
             Bound::Unbounded => false,
         });
-        let end = settled.partition_point(|name| match high {
+        let end = self.settled_before(|name| match high {
             Bound::Included(high) => name <= high,
             Bound::Excluded(high) => name < high,
             Bound::Unbounded => true,
         });
-        (start..end.max(start)).map(|index| (settled.name(index), settled.places[index].ordinal))
+        (start..end.max(start)).map(|at| (self.text(at), self.entries[at].ordinal()))
     }
 
-    /// The same of those that came since then.
-    pub(crate) fn recent(
-        &self,
-        bounds: NameBounds<'_>,
-    ) -> impl DoubleEndedIterator<Item = (&[u8], u64)> {
-        let recent = Some(&self.order.recent).filter(|_| !is_empty(bounds));
-        let range = recent.into_iter().flat_map(move |recent| recent.range::<[u8], _>(bounds));
-        range.map(|(name, &at)| (name.as_slice(), self.entries[at].ordinal))
-    }
-
-    fn name(&self, at: usize) -> &[u8] {
-        name_of(&self.names, &self.entries, at)
-    }
-
-    fn is(&self, place: &Place, hash: u64, (map, name): (u64, &[u8])) -> bool {
-        place.hash == hash && self.entries[place.at].map == map && self.name(place.at) == name
-    }
-}
-
-impl Order {
-    /// Forgets all entries from one on; those that are recent are gone already.
-    fn truncate(&mut self, entries: usize) {
-        self.covered = self.covered.min(entries);
-        if self.settled_end > entries {
-            self.settled = self.settled.before(entries);
-            self.settled_end = entries;
-        }
-    }
-}
-
-impl Settled {
-    fn push(&mut self, name: &[u8], ordinal: u64, at: usize) {
-        self.names.extend_from_slice(name);
-        self.places.push(SettledPlace { end: self.names.len(), ordinal, at });
-    }
-
-    fn name(&self, index: usize) -> &[u8] {
-        let start = index.checked_sub(1).map_or(0, |before| self.places[before].end);
-        &self.names[start..self.places[index].end]
-    }
-
-    fn iter(&self) -> impl Iterator<Item = (&[u8], SettledPlace)> {
-        self.places.iter().enumerate().map(|(index, &place)| (self.name(index), place))
-    }
-
-    /// How many names there are before the first of which something is not true.
-    fn partition_point(&self, is_before: impl Fn(&[u8]) -> bool) -> usize {
-        let (mut low, mut high) = (0, self.places.len());
+    /// How many settled entries there are before the first of whose name something is not true.
+    fn settled_before(&self, is_before: impl Fn(&[u8]) -> bool) -> usize {
+        let (mut low, mut high) = (0, self.settled);
         while low < high {
             let middle = low.midpoint(high);
-            if is_before(self.name(middle)) {
+            if is_before(self.text(middle).as_ref()) {
                 low = middle + 1;
             } else {
                 high = middle;
@@ -265,19 +350,45 @@ impl Settled {
         low
     }
 
-    /// Those of the entries before one.
-    fn before(&self, entries: usize) -> Self {
-        let mut kept = Self::default();
-        for (name, place) in self.iter().filter(|(_, place)| place.at < entries) {
-            kept.push(name, place.ordinal, place.at);
-        }
-        kept
+    /// The same of those that came since then.
+    pub(crate) fn recent(
+        &self,
+        bounds: NameBounds<'_>,
+    ) -> impl DoubleEndedIterator<Item = (&[u8], u64)> {
+        let recent = Some(&self.recent).filter(|_| !is_empty(bounds));
+        let range = recent.into_iter().flat_map(move |recent| recent.range::<[u8], _>(bounds));
+        range.map(|(name, &at)| (name.as_slice(), self.entries[at].ordinal()))
+    }
+
+    /// A name as it is kept.
+    #[inline]
+    fn name(&self, at: usize) -> &[u8] {
+        name_of(&self.names, &self.entries, at)
+    }
+
+    #[inline]
+    fn text(&self, at: usize) -> NameText<'_> {
+        text_of(self.form, self.name(at))
+    }
+
+    #[inline]
+    fn map(&self, at: usize) -> u64 {
+        self.maps.get(at).copied().unwrap_or(ROOT_MAP)
     }
 }
 
+#[inline]
 fn name_of<'n>(names: &'n [u8], entries: &[Entry], at: usize) -> &'n [u8] {
-    let start = at.checked_sub(1).map_or(0, |before| entries[before].end);
-    &names[start..entries[at].end]
+    let start = at.checked_sub(1).map_or(0, |before| entries[before].end());
+    &names[start..entries[at].end()]
+}
+
+#[inline]
+fn text_of(form: Form, name: &[u8]) -> NameText<'_> {
+    match name.first_chunk().filter(|_| form == Form::Uuids) {
+        Some(uuid) => NameText::Uuid(text_of_uuid(u128::from_be_bytes(*uuid))),
+        None => NameText::Text(name),
+    }
 }
 
 /// Whether nothing can be between two bounds.
@@ -292,101 +403,4 @@ fn is_empty((low, high): NameBounds<'_>) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::btree_map::Entry;
-
-    use super::*;
-
-    fn names(keys: &YoungKeys, bounds: NameBounds<'_>) -> Vec<(String, u64)> {
-        let all = keys.settled(bounds).chain(keys.recent(bounds));
-        let text = |name: &[u8]| String::from_utf8(name.to_vec()).unwrap();
-        let mut all: Vec<_> = all.map(|(name, ordinal)| (text(name), ordinal)).collect();
-        all.sort();
-        all
-    }
-
-    #[test]
-    fn sorted_keys_follow_what_is_inserted_taken_back_and_dropped() {
-        let mut keys = YoungKeys::default();
-        let mut model: BTreeMap<String, u64> = BTreeMap::new();
-        let (mut random, mut first, mut next) = (5_u64, 0, 0);
-        for step in 0..3_000 {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            let place = random >> 40;
-            match (random >> 33) % 50 {
-                0..40 => {
-                    let name = format!("key/{:03}", place % 900);
-                    if let Entry::Vacant(place) = model.entry(name.clone()) {
-                        assert_eq!(keys.get(0, name.as_bytes()), None);
-                        keys.insert(0, name.as_bytes(), next);
-                        keys.insert(next + 1, name.as_bytes(), next + 1);
-                        place.insert(next);
-                        next += 2;
-                    }
-                }
-                40..44 => keys.sort(),
-                44..46 => {
-                    next = next.saturating_sub(2 * (place % 4)).max(first);
-                    keys.truncate(next);
-                    model.retain(|_, ordinal| *ordinal < next);
-                }
-                46 if step % 9 == 0 => {
-                    first = u64::midpoint(first, next) / 2 * 2;
-                    keys.retain_from(first);
-                    model.retain(|_, ordinal| *ordinal >= first);
-                }
-                _ => {}
-            }
-            for (name, ordinal) in model.iter().take(20) {
-                assert_eq!(keys.get(0, name.as_bytes()), Some(*ordinal), "in step {step}");
-                assert_eq!(keys.get(ordinal + 1, name.as_bytes()), Some(ordinal + 1));
-            }
-            if keys.is_sorted() {
-                let low = format!("key/{:03}", place % 900);
-                let bounds = (Bound::Excluded(low.as_bytes()), Bound::Included(&b"key/7"[..]));
-                let expected =
-                    model.iter().filter(|(name, _)| **name > low && name.as_str() <= "key/7");
-                let expected: Vec<_> =
-                    expected.map(|(name, ordinal)| (name.clone(), *ordinal)).collect();
-                assert_eq!(names(&keys, bounds), expected, "in step {step}");
-                let settled: Vec<_> = keys.settled((Bound::Unbounded, Bound::Unbounded)).collect();
-                assert!(
-                    settled.is_sorted() && settled.len() + keys.order.recent.len() == model.len()
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn a_key_that_gets_another_ordinal_is_read_with_that_one() {
-        let mut keys = YoungKeys::default();
-        keys.insert(0, b"b", 0);
-        keys.sort();
-        keys.insert(0, b"b", 7);
-        keys.sort();
-        assert_eq!(names(&keys, (Bound::Unbounded, Bound::Unbounded)), [("b".into(), 7)]);
-    }
-
-    #[test]
-    fn few_keys_that_come_are_not_sorted_in_with_all() {
-        let mut keys = YoungKeys::default();
-        let name = |ordinal: u64| format!("{:05}", ordinal * 7_919 % 100_000);
-        (0..1_000).for_each(|ordinal| keys.insert(0, name(ordinal).as_bytes(), ordinal));
-        keys.sort();
-        assert_eq!((keys.order.settled.places.len(), keys.order.recent.len()), (1_000, 0));
-        for ordinal in 1_000..1_200 {
-            keys.insert(0, name(ordinal).as_bytes(), ordinal);
-            assert!(!keys.is_sorted());
-            keys.sort();
-        }
-        assert_eq!((keys.order.settled.places.len(), keys.order.recent.len()), (1_000, 200));
-        keys.truncate(1_100);
-        assert_eq!(names(&keys, (Bound::Unbounded, Bound::Unbounded)).len(), 1_100);
-        for bounds in [
-            (Bound::Included(&b"5"[..]), Bound::Included(&b"4"[..])),
-            (Bound::Excluded(&b"5"[..]), Bound::Excluded(&b"5"[..])),
-        ] {
-            assert_eq!(names(&keys, bounds), []);
-        }
-    }
-}
+mod tests;

@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 
 use crate::encoding::{RevisionRows, encode_order_block, encode_run};
 use crate::error::{Error, ErrorKind, Result};
+use crate::lexical;
 use crate::limits::{
     ORDINALS_MAX, REVISION_ROWS_MAX, REVISIONS_MAX, ROW_GROUP_SLOTS, RUN_PIECE_CHANGES_MAX,
 };
@@ -39,13 +40,16 @@ pub(crate) type Cell = (Vec<u8>, Vec<u8>);
 /// Cells with their keys.
 pub(crate) type Cells = Vec<Cell>;
 
+/// Takes a cell with its key.
+pub(crate) type PutCell<'p> = dyn FnMut(&[u8], &[u8]) -> Result<()> + 'p;
+
 /// Where the cells of a checkpoint go, tree by tree, in the order of their keys.
 #[derive(Debug)]
 pub(crate) struct CellSink {
     segment: SegmentWriter,
     /// Schemas stand after all trees, and several trees may bring the same one.
     schemas: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// What is gathered to be sorted, never more than a row group or the keys of a tree.
+    /// What is gathered to be sorted, never more than a row group.
     gathered: Cells,
 }
 
@@ -186,10 +190,11 @@ impl Tree {
             encode_order_block(block, &mut cell);
             out.segment.push(&cell_key::order(tree, id), &cell)?;
         }
+        let mut keys = EntryKeys::default();
         for &id in &groups {
-            put_keys(&self.data.read(), (tree, id), frozen, &mut out.gathered);
+            keys.gather(&self.data.read(), (tree, id), frozen);
         }
-        out.push_gathered()?;
+        keys.push(&mut out.segment)?;
         let (first, blobs) = self.blobs.young(frozen.blobs);
         for (id, blob) in (first..).map(BlobId).zip(&blobs) {
             out.segment.push(&cell_key::blob(tree, id), blob)?;
@@ -197,8 +202,7 @@ impl Tree {
         out.gathered.extend(hash);
         out.push_gathered()?;
         for index in self.indexes.in_use() {
-            out.gathered.extend(index.frozen_cells(self));
-            out.push_gathered()?;
+            index.put_frozen(self, &mut |key, cell| out.segment.push(key, cell))?;
         }
         Ok(shared_schema)
     }
@@ -359,21 +363,44 @@ fn encode_rows(data: &TreeData, (first, end): (u64, u64), cell: &mut Vec<u8>) ->
     last
 }
 
-/// Gathers the index cells of the entries that were born in a row group.
-fn put_keys(data: &TreeData, (tree, id): (TreeId, GroupId), frozen: &Frozen, cells: &mut Cells) {
-    let Some(group) = data.young_group(id) else { return };
-    let path = data.schema.space(id.space).path;
-    let writer = GroupWriter { data, tree, id, group, frozen };
-    let Some((first, keys)) = writer.births(ColumnId::Key) else { return };
-    let start = u64::from(id.group) * ROW_GROUP_SLOTS;
-    for (slot, &key) in (first..).zip(keys.as_ref()) {
-        let map = group.young_column(ColumnId::Parent).and_then(|parents| parents.birth(slot));
-        if let (Datum::Text { bytes, .. }, Some(map)) =
-            (group.unpack(key), map.and_then(Packed::integer))
-        {
-            let key = cell_key::entry(tree, path, map.cast_unsigned(), bytes);
-            cells.push((key, (start + u64::from(slot)).to_le_bytes().to_vec()));
+/// The cells of the keys of entries, which lie in one piece of memory until they are in order:
+/// there may be millions.
+#[derive(Debug, Default)]
+struct EntryKeys {
+    keys: Vec<u8>,
+    /// Where the key of each ends, and its ordinal.
+    entries: Vec<(usize, u64)>,
+}
+
+impl EntryKeys {
+    /// Adds the entries that were born in a row group.
+    fn gather(&mut self, data: &TreeData, (tree, id): (TreeId, GroupId), frozen: &Frozen) {
+        let Some(group) = data.young_group(id) else { return };
+        let path = data.schema.space(id.space).path;
+        let writer = GroupWriter { data, tree, id, group, frozen };
+        let Some((first, keys)) = writer.births(ColumnId::Key) else { return };
+        let start = u64::from(id.group) * ROW_GROUP_SLOTS;
+        for (slot, &key) in (first..).zip(keys.as_ref()) {
+            let map = group.young_column(ColumnId::Parent).and_then(|parents| parents.birth(slot));
+            if let (Datum::Text { bytes, .. }, Some(map)) =
+                (group.unpack(key), map.and_then(Packed::integer))
+            {
+                self.keys.extend(cell_key::entry(tree, path, map.cast_unsigned(), bytes));
+                self.entries.push((self.keys.len(), start + u64::from(slot)));
+            }
         }
+    }
+
+    /// Writes them in order.
+    fn push(self, segment: &mut SegmentWriter) -> Result<()> {
+        let key = |at: usize| {
+            let start = at.checked_sub(1).map_or(0, |before| self.entries[before].0);
+            &self.keys[start..self.entries[at].0]
+        };
+        for at in lexical::in_order((0..self.entries.len()).collect(), key) {
+            segment.push(key(at), &self.entries[at].1.to_le_bytes())?;
+        }
+        Ok(())
     }
 }
 

@@ -41,13 +41,13 @@ impl KeyRange {
 
 impl KeyPage {
     /// The first of some keys, or the last.
-    fn of<'k>(
-        keys: impl DoubleEndedIterator<Item = (&'k [u8], u64)>,
+    fn of<K: AsRef<[u8]>>(
+        keys: impl DoubleEndedIterator<Item = (K, u64)>,
         is_reverse: bool,
         limit: usize,
     ) -> Self {
         let mut page = Self::with_capacity(keys.size_hint().0.min(limit));
-        let mut take = |(name, ordinal): (&[u8], u64)| page.push(name, ordinal);
+        let mut take = |(name, ordinal): (K, u64)| page.push(name.as_ref(), ordinal);
         if is_reverse {
             keys.rev().take(limit).for_each(&mut take);
         } else {
