@@ -73,7 +73,10 @@ pub(super) fn count<T>(
     density: Density,
     alike: impl Fn(&T, &T) -> bool + Copy,
 ) -> usize {
-    let most = values.len() / if density == Density::Sealed { 2 } else { 16 };
+    let most = match density {
+        Density::Sealed => values.len() / 2,
+        Density::Hot => values.len() / 16,
+    };
     let mut runs = usize::from(!values.is_empty());
     for start in (0..values.len()).step_by(COUNTED) {
         let these = values.get(start..).unwrap_or_default();

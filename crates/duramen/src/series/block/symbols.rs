@@ -123,7 +123,7 @@ impl Symbols {
             return None;
         }
         let common = *kept().max_by_key(|run| run.len())?.first()?;
-        let (low, high) = (*kept().next()?.first()?, *kept().last()?.first()?);
+        let (low, high) = (*kept().next()?.first()?, *kept().next_back()?.first()?);
         let last = usize::from(u16::try_from(i128::from(high).checked_sub(low.into())?).ok()?);
         let mut symbols = Self { low, common, is_kept: vec![false; last.saturating_add(1)] };
         for residual in kept().filter_map(|run| run.first()) {

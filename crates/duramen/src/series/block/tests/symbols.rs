@@ -94,7 +94,7 @@ fn many_rare_integers_are_no_symbols() {
     let far = drawn_by(|_, random, _| random.below(1 << 20).cast_signed(), 8_192);
     let regular = drawn_by(|place, _, _| place as i64 * 3, 8_192);
     // Two kinds of common ones that no 16 bits hold.
-    let apart = drawn_by(|place, random, _| (place as i64 % 2 << 33) + steps(random), 8_192);
+    let apart = drawn_by(|place, random, _| ((place as i64 % 2) << 33) + steps(random), 8_192);
     for values in [far, regular, apart] {
         let bytes = sealed(&values);
         assert_ne!(bytes[0], SYMBOLS);
