@@ -327,6 +327,11 @@ impl Journal {
         self.shared.flush()
     }
 
+    /// Has the next sync look whether the journal is still at its place.
+    pub(crate) fn look_again(&self) {
+        self.shared.writer.lock().look_again();
+    }
+
     /// Why the journal takes no more commits, if so.
     pub(crate) fn poisoned(&self) -> Option<Error> {
         self.shared.queue.lock().check().err()

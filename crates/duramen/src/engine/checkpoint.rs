@@ -56,7 +56,14 @@ impl Engine {
 
     /// Writes everything published and not yet in a segment into one.
     pub(super) fn write_checkpoint(&self) -> Result<()> {
-        self.checkpoint_with_room(&self.checkpoint_turn())
+        let written = self.checkpoint_with_room(&self.checkpoint_turn());
+        if let Err(error) = &written
+            && error.kind() == ErrorKind::Conflict
+        {
+            // Others may be in the place of the database: the next commit is not kept unseen.
+            self.journal()?.look_again();
+        }
+        written
     }
 
     /// Waits for the checkpoint that is being written, if one is.

@@ -93,6 +93,11 @@ impl Writer {
         is_there
     }
 
+    /// The look before does for no more batches.
+    pub(super) fn look_again(&mut self) {
+        self.looked = None;
+    }
+
     fn is_in_place(&self, directory: &Directory) -> bool {
         if self.file.id.is_none() {
             return true;

@@ -153,7 +153,7 @@ fn commits_in_quick_succession_end_soon_after_an_older_copy_was_copied_over_thei
             // It was looked just before.
             put(&db, "[5]").unwrap();
             if clock_goes_on {
-                clock.0.fetch_add(1_000, Ordering::Relaxed);
+                clock.0.fetch_add(10_000, Ordering::Relaxed);
                 assert_refused(db);
             } else {
                 let is_refused = |number: &u32| put(&db, &format!("[6,{number}]")).is_err();
