@@ -16,7 +16,7 @@ use crate::io::{read_exact_at, write_all_at, zeros};
 use crate::journal::JournalPosition;
 use crate::{Error, ErrorKind, Micros};
 
-/// Microseconds of commits for which one look at the place does, as it takes 4 to 25 and a sync from
+/// Microseconds of commits for which one look at the place does: it takes 4 to 25, a sync from
 /// 75 on; and syncs for which it does.
 const LOOK_HOLDS_US: u64 = 10_000;
 const LOOK_HOLDS_SYNCS: u64 = 32;

@@ -74,8 +74,8 @@ fn places<T: Float>(value: T) -> Option<u8> {
     POWERS.iter().position(is_exact).and_then(|places| u8::try_from(places).ok())
 }
 
-/// A float times a power of ten as an integer, and bits that are not all 0 if dividing that does not
-/// give its bits again. Of many floats they are brought together by OR, which is vectorised.
+/// A float times a power of ten as an integer, and bits that are not all 0 if dividing that does
+/// not give its bits again. Of many floats they are brought together by OR, which is vectorised.
 #[inline]
 fn scale<T: Float>(value: T, power: f64) -> (i64, u64) {
     let rounded = value.widen() * power + ROUNDING;
