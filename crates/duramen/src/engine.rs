@@ -223,7 +223,11 @@ impl View {
 impl Trees {
     fn drop_idle(&mut self) {
         self.generation += 1;
-        self.open.retain(|_, tree| Arc::strong_count(tree) > 1 || tree.is_dirty());
+        // Nearly every call looks into the catalogue.
+        let is_held = |id: &TreeId, tree: &Arc<Tree>| {
+            *id == CATALOGUE || Arc::strong_count(tree) > 1 || tree.is_dirty()
+        };
+        self.open.retain(|id, tree| is_held(id, tree));
         self.schemas.retain(|_, schema| Arc::strong_count(schema) > 1);
         self.alike.retain(|_, schema| Arc::strong_count(schema) > 1);
         self.open.shrink_to_fit();

@@ -5,7 +5,7 @@
 pub(crate) const DIGITS: usize = 20;
 
 /// One above the greatest number of eight digits.
-const EIGHT_DIGITS: u64 = 100_000_000;
+pub(crate) const EIGHT_DIGITS: u64 = 100_000_000;
 
 /// Where the hyphens of a UUID stand.
 const HYPHENS: [usize; 4] = [8, 13, 18, 23];
@@ -69,7 +69,7 @@ pub(crate) fn text_of_integer(key: i128) -> [u8; DIGITS] {
 
 /// The eight digits of a number below 100,000,000, all of them at once: it is taken apart to
 /// numbers of four digits, of two, and of one.
-fn eight_digits(number: u64) -> [u8; 8] {
+pub(crate) fn eight_digits(number: u64) -> [u8; 8] {
     let fours = (number / 10_000) | ((number % 10_000) << 32);
     // Exact divisions by 100 and 10 of all parts, by what comes to the same.
     let hundreds = (fours.wrapping_mul(10_486) >> 20) & 0x0000_007f_0000_007f;
@@ -77,6 +77,17 @@ fn eight_digits(number: u64) -> [u8; 8] {
     let tens = (twos.wrapping_mul(103) >> 10) & 0x000f_000f_000f_000f;
     let ones = tens | ((twos - 10 * tens) << 8);
     (ones | repeated(b'0')).to_le_bytes()
+}
+
+/// The digits of a number below 100,000,000 without the zeros before them, and how many they are;
+/// behind them something else.
+#[inline]
+pub(crate) fn significant_digits(number: u64) -> ([u8; 8], usize) {
+    let digits = u64::from_le_bytes(eight_digits(number));
+    // The last one is always written.
+    let others = (digits ^ repeated(b'0')) | 1 << 56;
+    let zeros = others.trailing_zeros() / 8;
+    ((digits >> (8 * zeros)).to_le_bytes(), 8 - zeros as usize)
 }
 
 /// The integer that a text of that form is for.

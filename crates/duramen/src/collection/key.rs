@@ -181,15 +181,23 @@ impl FromStr for KeyKind {
 impl Key {
     #[inline]
     fn check_length(&self) -> Result<()> {
-        let Self::Text(text) = self else { return Ok(()) };
+        match self {
+            Self::Text(text) if !(1..=RECORD_KEY_BYTES_MAX).contains(&text.len()) => {
+                Err(Self::wrong_length(text))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn wrong_length(text: &str) -> Error {
         let why = match text.len() {
             0 => "is empty".to_owned(),
-            len if len > RECORD_KEY_BYTES_MAX => format!("has {len} bytes"),
-            _ => return Ok(()),
+            len => format!("has {len} bytes"),
         };
         let shown: String = text.chars().take(32).collect();
         let message = format!("the key {shown:?} {why}: keys have 1 to 1,024 bytes");
-        Err(Error::new(ErrorKind::Invalid, message))
+        Error::new(ErrorKind::Invalid, message)
     }
 }
 

@@ -510,7 +510,9 @@ impl<T: ColumnTest> Visitor for Judge<'_, T> {
         let of = (first, births);
         let others = match (self.test.text(), &self.integers) {
             (Some(wanted), _) => fill_known(&mut self.holds, of, |birth| {
-                births.text(birth).map(|text| text == wanted)
+                // Most others are longer or shorter: they are not looked at.
+                let len = birth.text_len()?;
+                Some(len == wanted.len() && births.text(birth) == Some(wanted))
             }),
             (None, Some(integers)) => fill_known(&mut self.holds, of, |birth| {
                 birth.integer().map(|value| integers.accept(value))

@@ -93,14 +93,20 @@ impl<'a> RecordRows<'a> {
 
     #[cold]
     fn find(&mut self, path: PathId, row: usize) -> Result<Datum<'a>, Fault> {
+        self.gather(path, row)?;
+        let window = self.values.get(path.0 as usize);
+        Ok(window.and_then(|window| window.get(self.group, row)).unwrap_or(Datum::Absent))
+    }
+
+    /// Gathers the states of a path from a record on.
+    #[cold]
+    fn gather(&mut self, path: PathId, row: usize) -> Result<(), Fault> {
         let index = path.0 as usize;
         if index >= self.values.len() {
             self.values.resize_with(index + 1, Window::default);
         }
         let column = ColumnId::Value(self.data.schema.path(path).column);
-        let window = &mut self.values[index];
-        window.move_to((self.group, column, &self.slots), row, self.revision)?;
-        Ok(window.get(self.group, row).unwrap_or(Datum::Absent))
+        self.values[index].move_to((self.group, column, &self.slots), row, self.revision)
     }
 
     /// Whether a record has a state other than null.
@@ -174,7 +180,9 @@ impl<'a> RecordRows<'a> {
         self.lines.begin((&self.data.schema, shape), row..row + alike);
         for member in 0.. {
             let Some(path) = self.lines.member(member) else { break };
-            self.state_of(path, row)?;
+            if !self.values.get(path.0 as usize).is_some_and(|window| window.has(row)) {
+                self.gather(path, row)?;
+            }
             if !self.lines.print(member, from_row((&self.values, self.group), path, row)) {
                 break;
             }
@@ -314,24 +322,15 @@ fn gather_packed(
             return false;
         }
         let stretch = low..high + 1;
-        let born = |birth: Packed| {
-            if birth.revision <= revision { birth } else { Packed::ABSENT }
-        };
         // A record may be asked for more than once.
         let is_stretch = stretch.len() == slots.len() && slots.is_sorted_by(|a, b| a < b);
-        match births {
-            Births::Wide(births) if is_stretch => {
-                let births = &births[stretch.clone()];
-                if births.iter().all(|birth| birth.revision <= revision) {
-                    states.extend_from_slice(births);
-                } else {
-                    states.extend(births.iter().copied().map(born));
-                }
-            }
-            _ => {
-                let birth = |slot: &u16| births.get(index(*slot)).map_or(Packed::ABSENT, born);
-                states.extend(slots.iter().map(birth));
-            }
+        let as_they_are = match births {
+            Births::Wide(births) if is_stretch => Some(&births[stretch.clone()]),
+            _ => None,
+        };
+        match as_they_are.filter(|births| births.iter().all(|birth| birth.revision <= revision)) {
+            Some(births) => states.extend_from_slice(births),
+            None => births.pick(slots.iter().map(|slot| index(*slot)), revision, states),
         }
         if stretch.len() <= CLOSE_SLOTS * slots.len() {
             return true;

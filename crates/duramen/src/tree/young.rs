@@ -248,6 +248,13 @@ impl Packed {
         (self.tag == Tag::Object).then_some(ShapeId(low_half(self.payload)))
     }
 
+    /// How long the text is, if the state is a string.
+    #[inline]
+    pub(crate) fn text_len(self) -> Option<usize> {
+        let is_text = matches!(self.tag, Tag::PlainText | Tag::Text);
+        is_text.then_some((self.payload >> 32) as usize)
+    }
+
     /// The integer, if the state is one.
     #[inline]
     pub(crate) fn integer(self) -> Option<i64> {

@@ -91,6 +91,28 @@ impl Births {
         }
     }
 
+    /// Appends some of them, by their indexes, as far as they are of a revision or before it;
+    /// others are absent.
+    pub(crate) fn pick(
+        &self,
+        indexes: impl Iterator<Item = usize>,
+        revision: u32,
+        out: &mut Vec<Packed>,
+    ) {
+        let seen = |birth: Option<Packed>| match birth {
+            Some(birth) if birth.revision <= revision => birth,
+            _ => Packed::ABSENT,
+        };
+        // What they are is asked once, not of each (benchmark B).
+        match self {
+            Self::Wide(states) => {
+                let states = states.as_slice();
+                out.extend(indexes.map(|index| seen(states.get(index).copied())));
+            }
+            Self::Narrow(narrow) => out.extend(indexes.map(|index| seen(narrow.get(index)))),
+        }
+    }
+
     /// All of them.
     pub(crate) fn all(&self) -> Cow<'_, [Packed]> {
         match self {
@@ -155,15 +177,18 @@ impl Narrow {
             return None;
         }
         let Self { payload, revision, kind, .. } = self;
-        let row = self.rows.get(index * (payload.bytes + revision.bytes + kind.bytes)..)?;
-        let more = u64::from_le_bytes(*row.first_chunk::<WORD_BYTES>()?);
+        let row: &[u8; 2 * WORD_BYTES] = self
+            .rows
+            .get(index * (payload.bytes + revision.bytes + kind.bytes)..)?
+            .first_chunk()?;
+        let more = u64::from_le_bytes(*row.first_chunk()?);
         // These two take six bytes at most.
-        let rest = u64::from_le_bytes(*row.get(payload.bytes..)?.first_chunk::<WORD_BYTES>()?);
+        let rest = u64::from_le_bytes(*row.get(payload.bytes..)?.first_chunk()?);
         let [tag, detail, ..] = kind.value(rest >> (8 * revision.bytes)).to_le_bytes();
         Some(Packed {
             payload: payload.value(more),
             revision: low_half(revision.value(rest)),
-            tag: TAGS[usize::from(tag)],
+            tag: *TAGS.get(usize::from(tag))?,
             detail,
         })
     }
@@ -245,6 +270,16 @@ mod tests {
             let each = (0..states.len()).map(|index| facts(births.get(index).unwrap()));
             assert_eq!(each.collect::<Vec<_>>(), expected);
             assert_eq!(births.all().iter().copied().map(facts).collect::<Vec<_>>(), expected);
+            let revision = states[states.len() / 2].revision;
+            let indexes = [0, 299, 7, 7, states.len()];
+            let mut picked = Vec::new();
+            births.pick(indexes.into_iter(), revision, &mut picked);
+            let seen = |index: usize| match states.get(index) {
+                Some(state) if state.revision <= revision => *state,
+                _ => Packed::ABSENT,
+            };
+            let seen: Vec<_> = indexes.map(seen).map(facts).into();
+            assert_eq!(picked.into_iter().map(facts).collect::<Vec<_>>(), seen);
             births.wide_mut().push(Packed::ABSENT);
             assert_eq!(births.len(), states.len() + 1);
             let before = births.get(states.len() - 1).map(facts);

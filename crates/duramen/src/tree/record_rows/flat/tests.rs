@@ -104,3 +104,23 @@ fn records_are_printed_as_of_each_revision_whatever_came_since() {
         }
     }
 }
+
+#[test]
+fn integers_are_written_as_others_write_them_and_only_where_there_is_room() {
+    let powers = (0..19).map(|power| 10_i64.pow(power));
+    let near = powers.flat_map(|power| [power - 1, power, power + 1, 7 * (power / 3), power / 2]);
+    let mixed = (1..3_000_u64).map(|at| at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (at % 64));
+    let all = near.chain(mixed.map(u64::cast_signed)).chain([i64::MIN, i64::MAX]);
+    for value in all.flat_map(|value| [value, value.wrapping_neg()]) {
+        let expected = value.to_string();
+        for room in [INTEGER_BYTES, INTEGER_BYTES + 9, expected.len(), expected.len() - 1] {
+            let mut written = vec![0xaa; room];
+            let len = write_integer(value, &mut written);
+            let fits = (room >= expected.len()).then_some(expected.len());
+            assert_eq!(len, fits, "{value} in {room} bytes");
+            if let Some(len) = len {
+                assert_eq!(&written[..len], expected.as_bytes());
+            }
+        }
+    }
+}
