@@ -135,6 +135,9 @@ pub const ORDER_VALUE_BYTES_MAX: usize = 1_024;
 pub const SORT_BYTES_MAX: usize = 32 << 20;
 /// Records of one page of a query.
 pub const QUERY_PAGE_RECORDS_MAX: usize = 10_000;
+
+/// Bytes of the records of one page of a query, as JSON: the record that reaches them ends the page.
+pub const QUERY_PAGE_BYTES_MAX: usize = 32 << 20;
 /// Paths that the options of a document declare something of.
 pub const DECLARED_PATHS_MAX: usize = 1_024;
 /// Bytes of the author, and of the message, of a commit.

@@ -11,7 +11,7 @@ use super::{Query, QueryCounts, RecordView, Way};
 use crate::collection::indexes::with_indexes;
 use crate::collection::{Collection, CollectionSnapshot, Record};
 use crate::error::{Error, ErrorKind, Result};
-use crate::limits::{QUERY_PAGE_RECORDS_MAX, SORT_BYTES_MAX};
+use crate::limits::{QUERY_PAGE_BYTES_MAX, QUERY_PAGE_RECORDS_MAX, SORT_BYTES_MAX};
 
 /// Some of the records that a query finds, in its order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +46,8 @@ struct Found {
 
 impl CollectionSnapshot {
     /// At most `size` of the records that a query finds, from its first one on or from where a
-    /// cursor leads.
+    /// cursor leads; fewer where the JSON of these comes to
+    /// [`QUERY_PAGE_BYTES_MAX`](crate::limits::QUERY_PAGE_BYTES_MAX): the cursors lead to the others.
     ///
     /// A cursor is for the same collection, filter and order, at whatever revision: pages go on
     /// behind the last record of the page before, or before its first one, whatever happened to
@@ -84,12 +85,16 @@ impl CollectionSnapshot {
         let Some(view) = RecordView::of(self) else { return Ok(page) };
         let part = Part { cursor, size };
         let mut found = with_indexes(|| part.find((self, &view), query, &mut page.counts))?;
+        let parts = query.projection()?;
+        let (records, count) =
+            view.records(&found.ordinals, parts.as_ref(), QUERY_PAGE_BYTES_MAX)?;
+        found.end_behind(count, (query, &view))?;
+        page.records = records;
+        page.counts.found = count as u64;
         if part.is_backward() {
-            found.ordinals.reverse();
+            page.records.reverse();
             std::mem::swap(&mut found.first, &mut found.last);
         }
-        page.records = view.records(&found.ordinals, query.projection()?.as_ref())?;
-        page.counts.found = found.ordinals.len() as u64;
         let (previous, next) = part.sides(found);
         page.previous = previous.map(|cursor| cursor.write(&scope));
         page.next = next.map(|cursor| cursor.write(&scope));
@@ -115,6 +120,21 @@ fn check(query: &Query, size: usize) -> Result<()> {
     query.expression()?;
     query.projection()?;
     order::check(&query.order)
+}
+
+impl Found {
+    /// Leaves out those behind the first `count`.
+    fn end_behind(&mut self, count: usize, (query, view): (&Query, &RecordView)) -> Result<()> {
+        if count == self.ordinals.len() {
+            return Ok(());
+        }
+        self.ordinals.truncate(count);
+        self.has_more = true;
+        order::each_key(&query.order, view, &self.ordinals[count - 1..], &mut |key| {
+            self.last.clone_from(key);
+            Ok(())
+        })
+    }
 }
 
 impl Part {

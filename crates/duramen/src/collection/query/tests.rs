@@ -3,6 +3,7 @@ use std::cmp::Ordering;
 use serde_json::Value as Json;
 
 use super::*;
+use crate::limits::QUERY_PAGE_BYTES_MAX;
 use crate::{CommitOptions, Database, IndexDefinition, Key, KeyKind, Revision, ScanOptions};
 
 /// Numbers that are spread, the same in each run.
@@ -422,6 +423,41 @@ fn check_pages(snapshot: &CollectionSnapshot, query: &Query, expected: &[String]
         assert_eq!(keys(&page), keys(&pages[at]), "{query} back to page {at}");
     }
     assert_eq!(at, 0);
+}
+
+#[test]
+fn a_page_ends_with_the_record_that_makes_it_long_and_the_next_goes_on() {
+    let records = Database::memory().unwrap().create_collection("long", KeyKind::U64).unwrap();
+    records.create_index(&IndexDefinition::new("rank", &["rank"]).unwrap()).unwrap();
+    let text = "x".repeat(QUERY_PAGE_BYTES_MAX / 8);
+    let json = |key: u64| format!(r#"{{"rank":{},"other":{},"text":"{text}"}}"#, key % 7, key % 5);
+    for key in 0..20_u64 {
+        records.put(key, json(key), &CommitOptions::default()).unwrap();
+    }
+    let short = Query::new().order_by(Order::asc("rank")).select(["rank"]);
+    assert_eq!(records.page(&short, None, 20).unwrap().records.len(), 20);
+    let orders = [vec![], vec![Order::desc("rank")], vec![Order::asc("other"), Order::asc("rank")]];
+    for order in orders {
+        let query = order.into_iter().fold(Query::new(), Query::order_by);
+        let expected: Vec<_> =
+            records.query(&query).unwrap().map(|record| record.unwrap()).collect();
+        let mut pages = vec![records.page(&query, None, 20).unwrap()];
+        while let Some(next) = &pages[pages.len() - 1].next {
+            pages.push(records.page(&query, Some(next), 20).unwrap());
+        }
+        let lengths: Vec<_> = pages.iter().map(|page| page.records.len()).collect();
+        assert_eq!(lengths, [8, 8, 4]);
+        assert!(pages.iter().all(|page| page.counts.found == page.records.len() as u64));
+        assert_eq!(
+            pages.iter().flat_map(|page| page.records.clone()).collect::<Vec<_>>(),
+            expected
+        );
+        let mut page = records.page(&query, pages[2].previous.as_deref(), 20).unwrap();
+        assert_eq!(page.records, expected[8..16]);
+        page = records.page(&query, page.previous.as_deref(), 20).unwrap();
+        assert_eq!(page.records, expected[..8]);
+        assert!(page.previous.is_none());
+    }
 }
 
 #[test]

@@ -75,21 +75,41 @@ impl RecordView {
         self.view().name(&self.at(ordinal))
     }
 
-    /// Records that are there, or parts of them.
+    /// Records that are there, or parts of them, and how many were asked for up to the one that
+    /// reaches so many bytes: those behind it are left out.
     pub(super) fn records(
         &self,
         ordinals: &[u64],
         parts: Option<&Projection>,
-    ) -> Result<Vec<Record>> {
+        bytes: usize,
+    ) -> Result<(Vec<Record>, usize)> {
+        let mut records = Vec::new();
+        let mut left = bytes;
+        let mut is_last = |record: &Record| {
+            left = left.saturating_sub(record.json.len());
+            left == 0
+        };
         if let Some(parts) = parts {
-            return ordinals.iter().map(|&ordinal| self.part(ordinal, parts)).collect();
+            for (count, &ordinal) in (1..).zip(ordinals) {
+                let record = self.part(ordinal, parts)?;
+                let is_last = is_last(&record);
+                records.push(record);
+                if is_last {
+                    return Ok((records, count));
+                }
+            }
+            return Ok((records, ordinals.len()));
         }
         let mut batch = RecordBatch::new(ordinals.to_vec(), true);
-        let mut records = Vec::with_capacity(ordinals.len());
-        while let Some((_, stored)) = batch.next(self.place())? {
-            records.push(self.record(stored)?);
+        while let Some((at, stored)) = batch.next(self.place())? {
+            let record = self.record(stored)?;
+            let is_last = is_last(&record);
+            records.push(record);
+            if is_last {
+                return Ok((records, at + 1));
+            }
         }
-        Ok(records)
+        Ok((records, ordinals.len()))
     }
 
     /// A record that was read.
