@@ -97,6 +97,10 @@ fn timestamps(
 
 fn array(columns: &Columns, rows: &ColumnRows, column: &Column) -> Result<ArrayRef> {
     let chunk = match &column.kind {
+        // The others have columns.
+        ColumnType::Json if Some(column.path) == columns.path() => {
+            return text_array(&columns.json_beside_columns(rows)?);
+        }
         ColumnType::Json => return text_array(&columns.json(rows, column.path)?),
         _ => columns.read(rows, column.path)?,
     };

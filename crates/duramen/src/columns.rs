@@ -10,8 +10,8 @@
 //! - the lock of the tree is held for one column of one row group at a time.
 
 use std::ops::{Range, RangeInclusive};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use crate::collection::{CollectionSnapshot, KeyKind};
 use crate::error::{Error, ErrorKind, Result};
@@ -36,6 +36,7 @@ mod aggregate;
 mod chunk;
 mod field;
 mod lives;
+mod outgrown;
 mod past;
 #[cfg(test)]
 mod tests;
@@ -47,6 +48,7 @@ pub use aggregate::{
 };
 pub use chunk::{ColumnChunk, ColumnValue};
 pub use field::{ColumnField, ColumnKinds};
+use outgrown::OutgrownKinds;
 use past::Past;
 
 /// Rows below which a part takes in what stands elsewhere.
@@ -87,6 +89,8 @@ pub struct Columns {
     is_staged: bool,
     views: Arc<ViewCache>,
     read_bytes: Arc<AtomicU64>,
+    /// The kinds of the rows, once they are known.
+    row_kinds: Arc<OnceLock<ColumnKinds>>,
 }
 
 /// Slots of the row group of a number.
@@ -184,6 +188,7 @@ impl Columns {
             is_staged: false,
             views,
             read_bytes: Arc::default(),
+            row_kinds: Arc::default(),
         }
     }
 
@@ -201,6 +206,11 @@ impl Columns {
     /// The revision they show; 0 before the first.
     pub fn revision(&self) -> Revision {
         Revision(self.revision.into())
+    }
+
+    /// The path of the rows; none if there never was one.
+    pub fn path(&self) -> Option<PathId> {
+        self.path
     }
 
     /// The type of the keys, if rows are records.
@@ -253,7 +263,7 @@ impl Columns {
     /// read.
     pub fn root_of(&self, is_wanted: &dyn Fn(&str) -> bool) -> Result<ColumnField> {
         match self.path {
-            Some(path) => self.field(path, 0, is_wanted),
+            Some(path) => self.field(path, (0, &self.outgrown_kinds()?), is_wanted),
             None => Ok(ColumnField {
                 name: String::new(),
                 path: ROOT,
@@ -308,7 +318,7 @@ impl Columns {
     fn field(
         &self,
         path: PathId,
-        level: usize,
+        (level, outgrown): (usize, &OutgrownKinds),
         is_wanted: &dyn Fn(&str) -> bool,
     ) -> Result<ColumnField> {
         let (name, element) = {
@@ -321,25 +331,34 @@ impl Columns {
             (name, schema.path(path).element)
         };
         let fields = self.fields_of(path, is_wanted);
-        let mut kinds = self.kinds(path)?;
+        let mut kinds = if level == 0 { self.row_kinds()? } else { self.kinds(path)? };
+        if level == 1 {
+            kinds.insert(outgrown.get(name.as_str()).copied().unwrap_or_default());
+        }
         if level >= COLUMN_LEVELS_MAX {
             kinds.insert(ColumnKinds::JSON);
         }
         let has = |kind: ColumnKinds| kind.is_within(kinds) && level < COLUMN_LEVELS_MAX;
-        let within = |path: PathId| self.field(path, level + 1, &|_| true);
-        let fields = fields.into_iter().filter(|_| has(ColumnKinds::OBJECT));
+        // Outgrown rows have fields too.
+        let has_fields = has(ColumnKinds::OBJECT) || level == 0 && !outgrown.is_empty();
+        let within = |path: PathId| self.field(path, (level + 1, outgrown), &|_| true);
+        let fields = fields.into_iter().filter(|_| has_fields);
         let fields = fields.map(within).collect::<Result<_>>()?;
         let element = element.filter(|_| has(ColumnKinds::ARRAY)).map(within).transpose()?;
         Ok(ColumnField { name, path, kinds, fields, element: element.map(Box::new) })
     }
 
+    fn row_kinds(&self) -> Result<ColumnKinds> {
+        let Some(path) = self.path else { return Ok(ColumnKinds::default()) };
+        if let Some(known) = self.row_kinds.get() {
+            return Ok(*known);
+        }
+        let kinds = self.kinds(path)?;
+        Ok(*self.row_kinds.get_or_init(|| kinds))
+    }
+
     fn kinds(&self, path: PathId) -> Result<ColumnKinds> {
-        let end = if self.is_staged {
-            let data = self.tree.data.read();
-            data.spaces[data.schema.path(path).space.0 as usize].next
-        } else {
-            self.tree.born_until(path, 0, self.revision)?
-        };
+        let end = self.end_of(path)?;
         let mut kinds = ColumnKinds::default();
         for parts in parts(std::iter::once(0..end)).chunks(PARTS_TOGETHER) {
             self.load_directories(path, parts)?;
@@ -348,6 +367,15 @@ impl Columns {
             }
         }
         Ok(kinds)
+    }
+
+    /// The ordinal behind the last one at a path.
+    fn end_of(&self, path: PathId) -> Result<u64> {
+        if !self.is_staged {
+            return self.tree.born_until(path, 0, self.revision);
+        }
+        let data = self.tree.data.read();
+        Ok(data.spaces[data.schema.path(path).space.0 as usize].next)
     }
 
     /// The kinds of values among ordinals of one row group.
@@ -366,6 +394,19 @@ impl Columns {
 
     /// The values of a column at some rows.
     pub fn read(&self, rows: &ColumnRows, path: PathId) -> Result<ColumnChunk> {
+        let mut chunk = self.read_columns(rows, path)?;
+        let outgrown = self.outgrown_at(rows, path)?;
+        if let Some((name, outgrown)) = &outgrown {
+            let before = chunk.read_bytes;
+            self.set_outgrown((rows, outgrown), name, &mut chunk)?;
+            self.count_read(chunk.read_bytes - before);
+            return chunk.checked();
+        }
+        Ok(chunk)
+    }
+
+    /// The same without what is in no column.
+    fn read_columns(&self, rows: &ColumnRows, path: PathId) -> Result<ColumnChunk> {
         if !rows.moments.is_empty() {
             return self.gather_moments(rows, path, |data, chunk, moments| {
                 let (there, bytes) = data.presence_at(path, moments, chunk.len())?;
@@ -447,7 +488,24 @@ impl Columns {
 
     /// The values of a column at some rows as JSON text: missing and `null` stay what they are.
     pub fn json(&self, rows: &ColumnRows, path: PathId) -> Result<ColumnChunk> {
-        let values = self.read(rows, path)?;
+        self.json_of(rows, path, |_| true)
+    }
+
+    /// Some rows as JSON text, those left out that are objects with their fields in columns.
+    pub fn json_beside_columns(&self, rows: &ColumnRows) -> Result<ColumnChunk> {
+        match self.path {
+            Some(path) => self.json_of(rows, path, |value| value != ColumnValue::Object),
+            None => Ok(ColumnChunk::missing(rows.len())),
+        }
+    }
+
+    fn json_of(
+        &self,
+        rows: &ColumnRows,
+        path: PathId,
+        is_wanted: impl Fn(ColumnValue<'_>) -> bool,
+    ) -> Result<ColumnChunk> {
+        let values = self.read_columns(rows, path)?;
         let mut chunk = ColumnChunk::missing(rows.len());
         let mut text = Vec::new();
         for (row, &ordinal) in rows.ordinals.iter().enumerate() {
@@ -457,6 +515,7 @@ impl Columns {
                     chunk.set(row, Datum::Null);
                     continue;
                 }
+                value if !is_wanted(value) => continue,
                 _ => {}
             }
             text.clear();
@@ -464,6 +523,9 @@ impl Columns {
             self.tree.append_json(place, &Format::default(), &mut text)?;
             self.count_read(text.len());
             chunk.set(row, ApartKind::Opaque.inline(&text));
+        }
+        if let Some((name, outgrown)) = &self.outgrown_at(rows, path)? {
+            self.set_outgrown_json((rows, outgrown), name, &mut chunk)?;
         }
         chunk.checked()
     }
@@ -609,6 +671,9 @@ impl Columns {
         path: PathId,
         range: &RangeInclusive<i64>,
     ) -> Result<bool> {
+        if self.has_outgrown()? {
+            return Ok(false);
+        }
         let ranges = self.parts.get(part).map_or(&[][..], Vec::as_slice);
         for ordinals in ranges {
             let (group, slots) = group_of(ordinals);

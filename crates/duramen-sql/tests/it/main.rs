@@ -10,4 +10,5 @@ mod files;
 mod loads;
 mod memory;
 mod names;
+mod outgrown;
 mod parameters;

@@ -152,6 +152,8 @@ impl Columns {
         found: &mut Aggregates,
     ) -> Result<()> {
         let ranges = &self.parts[part][..];
+        // What is in no column is read row by row.
+        let are_all_in_columns = !self.has_outgrown()?;
         // What is known is known of parts of one range.
         let cached = (ranges.len() == 1).then_some(cached);
         for ordinals in ranges {
@@ -168,9 +170,14 @@ impl Columns {
                         cached.keep(part, rows, views);
                     }
                 };
-                let outcome = self
-                    .tree
-                    .read(|data| self.aggregate_range((data, &place), plan, &decoded, &mut look))?;
+                let outcome = self.tree.read(|data| {
+                    self.aggregate_range(
+                        (data, &place, are_all_in_columns),
+                        plan,
+                        &decoded,
+                        &mut look,
+                    )
+                })?;
                 let column = match outcome {
                     Ranged::Done(bytes) => {
                         found.work.bytes += bytes as u64;
@@ -190,7 +197,7 @@ impl Columns {
 
     fn aggregate_range(
         &self,
-        (data, (group, slots)): (&TreeData, &Place),
+        (data, (group, slots), are_all_in_columns): (&TreeData, &Place, bool),
         plan: &AggregatePlan,
         decoded: &Decoded,
         look: &mut dyn FnMut(&Mask, &[View<'_>]),
@@ -206,7 +213,7 @@ impl Columns {
                 Some(View::decoded(chunk, column.kind, slots))
             } else {
                 let info = data.schema.path(column.path);
-                let is_own = info.space == scan.group.space;
+                let is_own = info.space == scan.group.space && are_all_in_columns;
                 let stored = if is_own { encoded.column(info.column)? } else { None };
                 stored.and_then(|stored| View::encoded(&stored, column.kind, slots, there))
             };

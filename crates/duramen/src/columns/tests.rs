@@ -316,3 +316,76 @@ fn versions_end_with_the_collection_they_are_in() {
     let beyond = records.head().unwrap().version_columns(Revision(2)..=Revision(4)).unwrap_err();
     assert_eq!(beyond.kind(), ErrorKind::NotFound);
 }
+
+/// Objects that outgrew their shape, with known fields and others: at most 256 are columns.
+#[test]
+fn fields_of_objects_that_outgrew_their_shape_are_in_the_columns_too() {
+    let db = Database::memory().unwrap();
+    let records = db.create_collection("r", KeyKind::I64).unwrap();
+    let json = |key: i64| {
+        let nested = if key % 3 == 0 { format!("{{\"x\":{key}}}") } else { "null".to_owned() };
+        format!(r#"{{"n":{key},"t":"text {}","o":{nested},"only{key}":true}}"#, key % 7)
+    };
+    for key in 0..400_i64 {
+        records.put(key, json(key), &how()).unwrap();
+    }
+    records.put(399, r#"{"n":"late"}"#, &how()).unwrap();
+    records.delete(398, &how()).unwrap();
+    for is_on_disk in [false, true] {
+        if is_on_disk {
+            db.checkpoint().unwrap();
+        }
+        let columns = records.at(Revision(400)).unwrap().columns().unwrap();
+        let root = columns.root().unwrap();
+        assert!(ColumnKinds::JSON.is_within(root.kinds));
+        let field = |name: &str| named(&root.fields, name);
+        assert_eq!(field("n").kinds, ColumnKinds::INT);
+        assert_eq!(field("t").kinds, ColumnKinds::TEXT);
+        assert!(ColumnKinds::JSON.or(ColumnKinds::NULL).is_within(field("o").kinds));
+        let rows = columns.rows(0).unwrap();
+        let numbers = columns.read(&rows, field("n").path).unwrap();
+        assert_eq!(numbers.integers().unwrap().collect::<Vec<_>>(), (0..400).collect::<Vec<_>>());
+        let texts = columns.read(&rows, field("t").path).unwrap();
+        assert_eq!(texts.get(397), ColumnValue::Text("text 5"));
+        let objects = columns.json(&rows, field("o").path).unwrap();
+        assert_eq!(objects.get(3), ColumnValue::Json("{\"x\":3}"));
+        assert_eq!(objects.get(399), ColumnValue::Json("{\"x\":399}"));
+        assert_eq!(objects.get(398), ColumnValue::Null);
+        let whole = columns.json_beside_columns(&rows).unwrap();
+        assert_eq!(whole.get(0), ColumnValue::Missing, "its fields are in columns");
+        assert_eq!(whole.get(399), ColumnValue::Json(&json(399)));
+        let path = field("n").path;
+        assert!(!columns.is_ruled_out(0, path, &(399..=399)).unwrap());
+        assert_eq!(summed(&columns, path), (400, 399 * 400 / 2));
+
+        let head = records.head().unwrap().columns().unwrap();
+        let root = head.root().unwrap();
+        let n = named(&root.fields, "n");
+        assert_eq!(n.kinds, ColumnKinds::INT.or(ColumnKinds::TEXT));
+        let rows = head.rows(0).unwrap();
+        assert_eq!(head.read(&rows, n.path).unwrap().get(398), ColumnValue::Text("late"));
+        let versions = records.head().unwrap().version_columns(Revision(1)..=Revision(402));
+        let versions = versions.unwrap();
+        let rows = versions.rows(0).unwrap();
+        let numbers = versions.read(&rows, n.path).unwrap();
+        let count =
+            (0..rows.len()).filter(|row| numbers.get(*row) == ColumnValue::Int(398)).count();
+        assert_eq!(count, 1);
+    }
+}
+
+/// How many integers a column has, and their sum.
+fn summed(columns: &Columns, path: PathId) -> (u64, i128) {
+    let plan = AggregatePlan {
+        columns: vec![AggregateColumn { path, kind: ValueKind::Int }],
+        filter: RowFilter::All(Vec::new()),
+        keys: Vec::new(),
+        measures: vec![Measure::Sum(0)],
+    };
+    let mut found = plan.start();
+    columns.aggregate(0..columns.parts(), &plan, &mut found).unwrap();
+    match &found.measured()[0] {
+        Measured::Sum(sums) => (sums[0].count, sums[0].total),
+        other => panic!("{other:?} is no sum"),
+    }
+}
