@@ -76,7 +76,7 @@ impl Engine {
             // Only now: if this commit comes to nothing, another one gets its number.
             self.staging.stamp(&no_seals, end.sequence)?;
             loaded.segments.keep();
-            self.name_segments(&put.infos, end)?;
+            self.name_segments(&put, end)?;
             Ok(put)
         });
         let put = put.inspect_err(|error| {
@@ -88,7 +88,6 @@ impl Engine {
         for (tree, frozen, schema) in &put.trees {
             tree.checkpointed(frozen, *schema)?;
         }
-        self.view().series.checkpointed(&put.series);
         self.memory.remove_young(young_bytes);
         let LoadedCells { frozen, schema, .. } = &put.loaded;
         loaded.tree.attach_loaded(Arc::clone(&loaded.data.schema), frozen, *schema);
@@ -153,17 +152,19 @@ impl Engine {
     }
 
     /// Makes segments the newest, and the commit the last one whose cells are in segments.
-    fn name_segments(&self, infos: &[SegmentInfo], end: JournalPoint) -> Result<()> {
-        let store = &self.view().store;
-        let opened = infos.iter().map(|info| store.open_segment(info));
+    fn name_segments(&self, put: &Put, end: JournalPoint) -> Result<()> {
+        let view = self.view();
+        let opened = put.infos.iter().map(|info| view.store.open_segment(info));
         let opened = opened.collect::<Result<Vec<_>>>()?;
         let mut manifest = self.manifest.lock();
         let mut next = manifest.clone();
-        next.segments.splice(0..0, infos.iter().copied());
+        next.segments.splice(0..0, put.infos.iter().copied());
         next.checkpoint = end;
         next.store(self.device.as_ref())?;
         *manifest = next;
-        opened.into_iter().rev().for_each(|segment| store.add(segment));
+        view.series.checkpointed(&put.series, || {
+            opened.into_iter().rev().for_each(|segment| view.store.add(segment));
+        });
         Ok(())
     }
 }

@@ -80,11 +80,10 @@ impl Engine {
         }
         let mut schemas = Vec::with_capacity(young.trees.len());
         let info = self.write_young(&young, &mut schemas)?;
-        self.name_segment(info, young.tail)?;
+        self.name_segment(info, &young)?;
         for ((tree, frozen), &schema) in young.trees.iter().zip(&schemas) {
             tree.checkpointed(frozen, schema)?;
         }
-        self.view().series.checkpointed(&young.series);
         drop((young.trees, young.series));
         self.memory.remove_young(young.bytes);
         self.view().drop_idle();
@@ -174,16 +173,16 @@ impl Engine {
     }
 
     /// Makes a segment the newest, and the checkpoint the place up to which it has the commits.
-    fn name_segment(&self, info: SegmentInfo, tail: JournalPoint) -> Result<()> {
-        let store = &self.view().store;
-        let segment = store.open_segment(&info)?;
+    fn name_segment(&self, info: SegmentInfo, young: &Young) -> Result<()> {
+        let view = self.view();
+        let segment = view.store.open_segment(&info)?;
         let mut manifest = self.manifest.lock();
         let mut next = manifest.clone();
         next.segments.insert(0, info);
-        next.checkpoint = tail;
+        next.checkpoint = young.tail;
         self.store_naming(&next, info.number)?;
         *manifest = next;
-        store.add(segment);
+        view.series.checkpointed(&young.series, || view.store.add(segment));
         Ok(())
     }
 

@@ -198,7 +198,7 @@ impl SeriesSnapshot {
     }
 
     /// What its points are read from.
-    fn store(&self) -> Result<PointStore> {
+    pub(super) fn store(&self) -> Result<PointStore> {
         let (view, series) = self.place();
         PointStore::of(view, (series, self.info.definition.value_type), self.sequence)
     }

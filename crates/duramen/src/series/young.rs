@@ -3,9 +3,9 @@
 //! Invariants:
 //! - a *generation* takes what is committed until a checkpoint begins and the next one follows; so
 //!   beginning a checkpoint costs the same however many series there are;
-//! - a generation stays until a checkpoint has named the segment with its points: a reader who
-//!   takes the generations before the segments misses nothing, and what he sees twice has one
-//!   sequence;
+//! - a generation goes at the moment in which the segment with its points comes: a reader who takes
+//!   the generations before the segments misses nothing, and what he sees twice has one sequence;
+//!   who takes both at one moment sees nothing twice;
 //! - what is in a piece does not change any more: readers share it, and copy no more than a tail.
 
 use std::collections::hash_map::Entry;
@@ -165,6 +165,15 @@ impl YoungSeries {
         gather(&generations, series)
     }
 
+    /// The same, and what `take` gives at that moment: no segment comes or has come in between.
+    pub(crate) fn of_with<T>(&self, series: TreeId, take: impl FnOnce() -> T) -> (Young, T) {
+        let (generations, taken) = {
+            let generations = self.generations.lock();
+            (generations.clone(), take())
+        };
+        (gather(&generations, series), taken)
+    }
+
     /// The last commit that is young and was made by a time, if there is one.
     pub(crate) fn last_commit_by(&self, time: Micros) -> Option<CommitSequence> {
         let generations = self.generations.lock();
@@ -206,12 +215,14 @@ impl YoungSeries {
         Frozen { generations: generations.iter().take(frozen).cloned().collect() }
     }
 
-    /// Drops what a checkpoint wrote, now that it can be read from disk.
-    pub(crate) fn checkpointed(&self, frozen: &Frozen) {
+    /// Drops what a checkpoint wrote at the moment in which `add` lets it be read from disk.
+    pub(crate) fn checkpointed(&self, frozen: &Frozen, add: impl FnOnce()) {
         let is_written = |young: &Arc<Generation>| {
             frozen.generations.iter().any(|written| Arc::ptr_eq(written, young))
         };
-        self.generations.lock().retain(|young| !is_written(young));
+        let mut generations = self.generations.lock();
+        add();
+        generations.retain(|young| !is_written(young));
     }
 }
 

@@ -35,9 +35,7 @@ impl PointStore {
         (series, value_type): (TreeId, ValueType),
         sequence: CommitSequence,
     ) -> Result<Self> {
-        // What is young comes first: a checkpoint drops it only when segments have it.
-        let young = view.series.of(series);
-        let live = view.store.live();
+        let (young, live) = view.series.of_with(series, || view.store.live());
         Ok(Self {
             value_type,
             sequence,

@@ -38,7 +38,7 @@ impl Reading {
             self.check_type(found)?;
         }
         if visits > 1 {
-            // What a checkpoint writes meanwhile may be found twice.
+            // Those of one time come piece by piece.
             order_from(start, (out, sequences), false);
         }
         Ok(is_some)
