@@ -22,12 +22,15 @@ use crate::tree::cell_key::TreeId;
 mod batch;
 mod event;
 mod find;
+mod position;
 mod records;
 mod token;
 
 pub use batch::Batch;
 pub use event::{Event, Operation};
 pub use token::ResumeToken;
+
+use self::position::{CommitPlace, Position};
 
 /// What to watch, and from where on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -68,7 +71,7 @@ pub enum WatchFrom {
     /// With the first commit. A document that dropped old revisions is new in the first that it
     /// kept, of which the events [say so](Event::is_first_kept).
     Beginning,
-    /// Where a feed goes on that was read up to there.
+    /// Where a feed goes on that was read up to there, also in the middle of a commit.
     Token(ResumeToken),
     /// After a commit of this database, whichever has this number now.
     After(CommitSequence),
@@ -80,12 +83,12 @@ pub enum WatchFrom {
 /// What the commits of a database do to its documents, read when the reader wants it.
 ///
 /// A feed is a place in the history and nothing else: many may be read at once, at any pace, and
-/// one that was closed goes on from [`Feed::token`] when the database is opened again. Renaming,
-/// tags, options and purges are no events.
+/// one that was closed goes on from [`Feed::token`], or the [token of an event](Event::token), when
+/// the database is opened again. Renaming, tags, options and purges are no events.
 ///
 /// ```
 /// use std::time::Duration;
-/// use duramen::{CommitOptions, Database, KeyKind, Operation, WatchOptions};
+/// use duramen::{CommitOptions, Database, KeyKind, Operation, WatchFrom, WatchOptions};
 ///
 /// let db = Database::memory()?;
 /// let players = db.create_collection("players", KeyKind::Text)?;
@@ -97,17 +100,20 @@ pub enum WatchFrom {
 /// assert_eq!(events[0].operation, Operation::Insert);
 /// assert_eq!(events[0].new.as_deref(), Some(r#"{"score":3}"#));
 /// assert!(feed.try_next()?.is_none());
+/// let from = WatchFrom::Token(events[0].token);
+/// let mut later = db.watch(&WatchOptions { from, ..WatchOptions::default() })?;
+/// assert!(later.try_next()?.is_none());
 /// # Ok::<(), duramen::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct Feed {
     engine: Arc<Engine>,
     filter: Arc<Filter>,
-    /// Commits up to this one were delivered, or did nothing that is watched.
-    position: CommitSequence,
-    /// What the commits after that did, up to `known`.
+    /// What is before this was delivered, or is nothing that is watched.
+    position: Position,
+    /// What was done after that, up to `known`.
     pending: VecDeque<TreeChange>,
-    known: CommitSequence,
+    known: Position,
 }
 
 /// What a feed tells of.
@@ -144,29 +150,59 @@ impl Database {
             self.check_prefixes(name)?;
         }
         let trees = (!trees.is_empty()).then_some(trees);
-        let begins = match options.from {
-            WatchFrom::Beginning | WatchFrom::Time(_) => published,
-            _ => CommitSequence(0),
-        };
         let WatchOptions { keys, path, values, .. } = options.clone();
-        let filter = Arc::new(Filter { trees, keys, path, values, begins });
+        let mut filter = Filter { trees, keys, path, values, begins: CommitSequence(0) };
         let position = match options.from {
-            WatchFrom::Now => published,
-            WatchFrom::Beginning => CommitSequence(0),
-            WatchFrom::Token(token) => token.resolve(&engine)?,
+            WatchFrom::Now => Position::after(published),
+            WatchFrom::Beginning => {
+                filter.begins = published;
+                Position::after(CommitSequence(0))
+            }
+            WatchFrom::Token(token) => filter.go_on(&engine, token.resolve(&engine)?)?,
             WatchFrom::After(sequence) if sequence > published => {
                 return Err(not_there(sequence, published));
             }
-            WatchFrom::After(sequence) => sequence,
-            WatchFrom::Time(time) => find::before_time(&engine, &filter, time, published)?,
+            WatchFrom::After(sequence) => Position::after(sequence),
+            WatchFrom::Time(time) => {
+                filter.begins = published;
+                Position::after(find::before_time(&engine, &filter, time, published)?)
+            }
         };
-        Ok(Feed { engine, filter, position, pending: VecDeque::new(), known: position })
+        let (filter, pending) = (Arc::new(filter), VecDeque::new());
+        Ok(Feed { engine, filter, position, pending, known: position })
     }
 
     /// Refuses a collection of which no key has a prefix.
     fn check_prefixes(&self, name: &str) -> Result<()> {
         let keys = self.document(name)?.options()?.collection;
         keys.map_or(Ok(()), KeyKind::check_prefixes)
+    }
+}
+
+impl Filter {
+    /// The position to go on at behind that of a token.
+    fn go_on(&mut self, engine: &Engine, position: Position) -> Result<Position> {
+        let Some(place) = position.place else { return Ok(position) };
+        if place.is_beginning {
+            self.begins = position.sequence;
+        }
+        // Behind the one record that is watched there is nothing: what was before is not needed.
+        let is_only = self.is_only(engine, place)?;
+        let record = place.record.filter(|_| !is_only);
+        Ok(Position { place: Some(CommitPlace { record, ..place }), ..position })
+    }
+
+    /// Whether a place is behind the only record that is watched of its tree.
+    fn is_only(&self, engine: &Engine, place: CommitPlace) -> Result<bool> {
+        let (KeyFilter::Key(key), Some(trees)) = (&self.keys, &self.trees) else {
+            return Ok(false);
+        };
+        if place.record.is_none() || !trees.contains(&place.tree) {
+            return Ok(false);
+        }
+        let tree = engine.view().tree(place.tree)?;
+        let record = tree.record_ever(key.to_string().as_bytes())?;
+        Ok(record.is_some_and(|record| Some(record.ordinal().0) == place.record))
     }
 }
 
@@ -196,7 +232,7 @@ impl Feed {
             }
             let waited = clock.now().0.saturating_sub(begin.0);
             let waited = Duration::from_micros(u64::try_from(waited).unwrap_or_default());
-            if !self.engine.wait_after(self.position, timeout.saturating_sub(waited))? {
+            if !self.engine.wait_after(self.position.sequence, timeout.saturating_sub(waited))? {
                 return Ok(None);
             }
         }
@@ -219,9 +255,10 @@ impl Feed {
             let commit = self.pending.iter().take_while(|change| change.sequence == sequence);
             let changes: Vec<TreeChange> = commit.copied().collect();
             let count = changes.len();
-            let batch = Batch::new(self.engine.view(), Arc::clone(&self.filter), changes)?;
+            let filter = Arc::clone(&self.filter);
+            let batch = Batch::new(&self.engine, filter, self.position, (sequence, changes))?;
             self.pending.drain(..count);
-            self.position = sequence;
+            self.position = Position::after(sequence);
             if batch.is_some() {
                 return Ok(batch);
             }
@@ -231,21 +268,22 @@ impl Feed {
     /// Looks up what the next published commits did; whether there were any.
     fn look(&mut self) -> Result<bool> {
         let published = self.engine.published();
-        if self.position >= published {
+        if self.position.whole() >= published {
             return Ok(false);
         }
-        let after = self.position;
-        let (changes, known) = find::changes(&self.engine, &self.filter, after, published)?;
-        (self.pending, self.known) = (changes.into(), known);
+        let (changes, known) = find::changes(&self.engine, &self.filter, self.position, published)?;
+        (self.pending, self.known) = (changes.into(), Position::after(known));
         Ok(true)
     }
 
     /// The commit that the feed has come to: what it did was delivered, as was what is watched of
     /// all before it.
     pub fn position(&self) -> CommitSequence {
-        self.position
+        self.position.whole()
     }
-    /// Where another feed goes on after what this one has delivered.
+
+    /// Where another feed goes on after what this one has delivered: behind the whole of the last
+    /// commit, of which the [token of an event](Event::token) is a part.
     pub fn token(&self) -> ResumeToken {
         ResumeToken::new(&self.engine, self.position)
     }

@@ -24,14 +24,17 @@ Examples:
   duramen watch shop.duramen config --path /opening --values
   duramen watch shop.duramen players --key ann --from beginning --no-follow
   duramen watch shop.duramen --from c1042.1.9f3a01b2
+  duramen watch shop.duramen --from c1042.1.9f3a01b2.5.17
 
 Prints a line of JSON for each record, and for each document that is no collection, that a commit
 changed, in the order of the commits, beside a process that may be writing. Ctrl-C stops it and
-tells the --from to go on with, which is also the \"token\" of the last line. A line has the value
-before and after of a record, and of an updated document the JSON Patch (RFC 6902). With --path
-all of this is of the value there: a record that goes on without it is a \"delete\" with the version
-of the record. A line with \"first_kept\" is of the first revision that is kept where earlier ones
-were dropped: what it tells as an \"insert\" may have been there before.";
+tells the --from to go on with. So does the \"token\" of each line, which goes on exactly behind that
+line, also in the middle of a commit; it counts what the commit did, not what was printed, so that
+the rest may be watched with other options. A line has the value before and after of a record, and
+of an updated document the JSON Patch (RFC 6902). With --path all of this is of the value there: a
+record that goes on without it is a \"delete\" with the version of the record. A line with
+\"first_kept\" is of the first revision that is kept where earlier ones were dropped: what it tells
+as an \"insert\" may have been there before.";
 
 /// How often it looks whether it is to stop.
 const STEP: Duration = Duration::from_millis(100);
@@ -57,7 +60,8 @@ pub(crate) struct Watch {
     /// Print the values of documents before and after too
     #[arg(long)]
     values: bool,
-    /// Begin now, at the beginning, after a commit such as c1042 or that of a token, or at a time
+    /// Begin now, at the beginning, after a commit such as c1042, behind the line of a token, or at a
+    /// time
     #[arg(long, value_name = "now|beginning|COMMIT|TOKEN|TIME", default_value = "now")]
     from: String,
     /// End after this many commits
@@ -78,15 +82,14 @@ impl Watch {
             let wait = if self.no_follow { Duration::ZERO } else { STEP };
             match feed.next(wait)? {
                 Some(batch) => {
-                    print(batch, feed.token(), output)?;
+                    print(batch, &interruption, output)?;
                     left -= 1;
                 }
                 None if self.no_follow => break,
                 None => {}
             }
             if interruption.is_asked() {
-                let message = format!("interrupted: go on with --from {}", feed.token());
-                return Err(Failure::Interrupted(message));
+                return Err(interrupted(feed.token()));
             }
         }
         Ok(Success::Done)
@@ -127,24 +130,32 @@ fn beginning(text: &str) -> Result<WatchFrom> {
     }
 }
 
-fn print(batch: Batch, token: ResumeToken, output: &mut Output) -> Result<()> {
+/// Prints the lines of a commit, unless it is to stop: one commit may have millions of them.
+fn print(mut batch: Batch, interruption: &Interruption, output: &mut Output) -> Result<()> {
     let commit = Commit {
-        token: token.to_string(),
         committed: moment::format(batch.timestamp),
         author: batch.author.clone(),
         message: batch.message.clone(),
     };
-    for event in batch {
-        let line = Line::new(&commit, event?)?;
+    while let Some(event) = batch.next().transpose()? {
+        let token = event.token;
+        let line = Line::new(&commit, event)?;
         output.line(serde_json::to_string(&line).map_err(io::Error::from)?)?;
+        if token.is_inside() && interruption.is_asked() {
+            output.flush()?;
+            return Err(interrupted(token));
+        }
     }
     output.flush()
+}
+
+fn interrupted(token: ResumeToken) -> Failure {
+    Failure::Interrupted(format!("interrupted: go on with --from {token}"))
 }
 
 /// What a commit says of itself.
 #[derive(Debug, Serialize)]
 struct Commit {
-    token: String,
     committed: String,
     author: Option<String>,
     message: Option<String>,
@@ -153,6 +164,7 @@ struct Commit {
 /// One event.
 #[derive(Debug, Serialize)]
 struct Line<'a> {
+    token: String,
     #[serde(flatten)]
     commit: &'a Commit,
     document: String,
@@ -179,6 +191,7 @@ impl<'a> Line<'a> {
     fn new(commit: &'a Commit, event: Event) -> Result<Self> {
         let json = |text: Option<String>| text.map(RawValue::from_string).transpose();
         Ok(Self {
+            token: event.token.to_string(),
             commit,
             document: event.document,
             revision: event.revision.0,

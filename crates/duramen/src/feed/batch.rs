@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use super::event::{Event, TreeEvents};
+use super::event::{Event, Facts, TreeEvents};
+use super::position::Position;
+use super::token::ResumeToken;
 use super::{Filter, find};
-use crate::engine::View;
 use crate::engine::catalogue::{facts, naming};
 use crate::engine::recent::TreeChange;
+use crate::engine::{Engine, View};
 use crate::error::Result;
 use crate::revision::{CommitSequence, Micros, Revision};
 use crate::snapshot::Snapshot;
@@ -16,10 +18,12 @@ use crate::tree::rows::Row;
 
 /// What one commit did, of what is watched: an iterator over its events, which are read one by one
 /// however many there are. It ends after the first error; the feed goes on with the next commit,
-/// and one that is to read this one again goes on [after](super::WatchFrom::After) the one before.
+/// and one that is to read the rest of this one goes on behind the [token](Event::token) of an
+/// event, or [after](super::WatchFrom::After) the commit before.
 ///
-/// Documents come in the order in which they were made. Of a collection the records come that the
-/// commit changed, then those that it added; if it was deleted or came back, all of them by key.
+/// Documents come in the order in which they were made, and the records of a collection in the
+/// order in which their keys were first saved: those that the commit changed, then those that it
+/// added; if the collection was deleted or came back, all of them.
 #[derive(Debug)]
 pub struct Batch {
     /// The commit.
@@ -32,6 +36,10 @@ pub struct Batch {
     pub message: Option<String>,
     view: Arc<View>,
     filter: Arc<Filter>,
+    /// What was delivered before.
+    position: Position,
+    /// That of the commit.
+    token: ResumeToken,
     changes: std::vec::IntoIter<TreeChange>,
     events: Option<TreeEvents>,
     /// The first event, which was looked for before there was a batch.
@@ -39,19 +47,22 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// What a commit did; none if that is nothing that is watched.
+    /// What a commit did behind a position; none if that is nothing that is watched.
     pub(super) fn new(
-        view: Arc<View>,
+        engine: &Engine,
         filter: Arc<Filter>,
-        changes: Vec<TreeChange>,
+        position: Position,
+        (sequence, changes): (CommitSequence, Vec<TreeChange>),
     ) -> Result<Option<Self>> {
         let mut batch = Self {
-            sequence: CommitSequence::default(),
+            sequence,
             timestamp: Micros::default(),
             author: None,
             message: None,
-            view,
+            view: engine.view(),
             filter,
+            position,
+            token: ResumeToken::new(engine, Position::after(sequence)),
             changes: changes.into_iter(),
             events: None,
             first: None,
@@ -103,16 +114,26 @@ impl Batch {
         };
         let before = if is_first { None } else { at(Revision(revision.0 - 1))? };
         let sides = (before, at(revision)?);
-        let facts = (document, revision, row.timestamp);
+        let facts = Facts {
+            tree: tree.id(),
+            document,
+            revision,
+            timestamp: row.timestamp,
+            is_first_kept: is_first && first.0 > 1,
+            token: self.token,
+            is_last: self.filter.trees.is_none() && self.changes.as_slice().is_empty(),
+        };
         self.tell(row);
         let mut events = TreeEvents::new(Arc::clone(&self.filter), facts, sides, keys)?;
-        events.is_first_kept = is_first && first.0 > 1;
+        if let Some(record) = self.position.record_in((sequence, tree.id())) {
+            events.pass(record)?;
+        }
         Ok(Some(events))
     }
 
     /// Takes over what the commit says of itself.
     fn tell(&mut self, row: Row) {
-        (self.sequence, self.timestamp) = (row.sequence, row.committed);
+        self.timestamp = row.committed;
         self.author = row.author.map(Into::into);
         self.message = row.message.map(Into::into);
     }

@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
+use super::position::CommitPlace;
 use super::records::RecordChanges;
+use super::token::ResumeToken;
 use super::{Filter, KeyFilter};
 use crate::collection::{Key, KeyKind};
 use crate::error::{ErrorKind, Result};
 use crate::json::{JsonPointer, escape::quoted};
 use crate::revision::{Micros, Revision};
 use crate::snapshot::Snapshot;
+use crate::tree::cell_key::TreeId;
 use crate::tree::difference::DiffOptions;
 use crate::tree::locate::Place;
 use crate::tree::serialize::Format;
@@ -53,20 +56,35 @@ pub struct Event {
     /// Whether this is the first revision that the document keeps of a history that was dropped up
     /// to there: what is told as inserted may have been there before.
     pub is_first_kept: bool,
+    /// Where a feed goes on behind this event, with the rest of the commit if there is any. The
+    /// state before the commit has to be kept until then, which that of
+    /// [`Feed::token`](super::Feed::token) does not need.
+    pub token: ResumeToken,
+}
+
+/// What all events of one tree in one commit have in common.
+#[derive(Debug)]
+pub(super) struct Facts {
+    pub(super) tree: TreeId,
+    pub(super) document: String,
+    pub(super) revision: Revision,
+    pub(super) timestamp: Micros,
+    /// Whether what was before was dropped.
+    pub(super) is_first_kept: bool,
+    /// That of the commit.
+    pub(super) token: ResumeToken,
+    /// Whether it is known that the commit did nothing to the trees behind this one.
+    pub(super) is_last: bool,
 }
 
 /// The events of one tree in one commit.
 #[derive(Debug)]
 pub(super) struct TreeEvents {
     pub(super) filter: Arc<Filter>,
-    pub(super) document: String,
-    pub(super) revision: Revision,
-    pub(super) timestamp: Micros,
+    facts: Facts,
     /// The revision before, if there was something.
     pub(super) before: Option<Snapshot>,
     pub(super) after: Option<Snapshot>,
-    /// Whether what was before was dropped.
-    pub(super) is_first_kept: bool,
     source: Source,
 }
 
@@ -80,7 +98,7 @@ enum Source {
 impl TreeEvents {
     pub(super) fn new(
         filter: Arc<Filter>,
-        (document, revision, timestamp): (String, Revision, Micros),
+        facts: Facts,
         (before, after): (Option<Snapshot>, Option<Snapshot>),
         keys: Option<KeyKind>,
     ) -> Result<Self> {
@@ -92,8 +110,15 @@ impl TreeEvents {
             None if filter.keys == KeyFilter::All => Source::Document,
             None => Source::End,
         };
-        let is_first_kept = false;
-        Ok(Self { filter, document, revision, timestamp, before, after, is_first_kept, source })
+        Ok(Self { filter, facts, before, after, source })
+    }
+
+    /// Leaves out what the commit did to records up to one.
+    pub(super) fn pass(&mut self, record: u64) -> Result<()> {
+        match &mut self.source {
+            Source::Records(_, records) => records.pass(record, (&self.before, &self.after)),
+            Source::Document | Source::End => Ok(()),
+        }
     }
 
     pub(super) fn step(&mut self) -> Result<Option<Event>> {
@@ -118,12 +143,26 @@ impl TreeEvents {
         }
     }
 
-    /// An event with nothing but what its tree says.
-    pub(super) fn event(&self, operation: Operation) -> Event {
+    /// Where a feed goes on behind the record that was looked at last, or behind the document.
+    fn token(&self, record: Option<u64>) -> ResumeToken {
+        let is_more = match &self.source {
+            Source::Records(_, records) => !records.is_at_end(),
+            Source::Document | Source::End => false,
+        };
+        if !is_more && self.facts.is_last {
+            return self.facts.token;
+        }
+        let is_beginning = self.facts.token.sequence() <= self.filter.begins;
+        let record = record.filter(|_| is_more);
+        self.facts.token.at(CommitPlace { tree: self.facts.tree, record, is_beginning })
+    }
+
+    /// An event with nothing but what its tree says, of the record of an ordinal if it is of one.
+    pub(super) fn event(&self, operation: Operation, record: Option<u64>) -> Event {
         Event {
-            document: self.document.clone(),
-            revision: self.revision,
-            timestamp: self.timestamp,
+            document: self.facts.document.clone(),
+            revision: self.facts.revision,
+            timestamp: self.facts.timestamp,
             operation,
             key: None,
             version: None,
@@ -131,7 +170,8 @@ impl TreeEvents {
             new: None,
             patch: None,
             is_purged: false,
-            is_first_kept: self.is_first_kept,
+            is_first_kept: self.facts.is_first_kept,
+            token: self.token(record),
         }
     }
 
@@ -144,7 +184,7 @@ impl TreeEvents {
         let Some(operation) = operation_of(before.is_some(), after.is_some()) else {
             return Ok(None);
         };
-        let mut event = self.event(operation);
+        let mut event = self.event(operation, None);
         match (sides, before, after) {
             // The same value, which can only differ where the commit changed something in it.
             ((Some(old), Some(new)), Some(Place::Node(was)), Some(Place::Node(is)))

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::Filter;
+use super::position::Position;
 use crate::engine::catalogue::naming;
 use crate::engine::recent::TreeChange;
 use crate::engine::{Engine, View};
@@ -16,19 +17,23 @@ use crate::revision::{CommitSequence, Micros, Revision};
 use crate::tree::Tree;
 use crate::tree::cell_key::TreeId;
 
-/// What commits after one up to another did, in their order, and the last commit of which that is
-/// all.
+/// What commits after a position up to one did, in their order and that of the trees, and the last
+/// commit of which that is all.
 pub(super) fn changes(
     engine: &Engine,
     filter: &Filter,
-    after: CommitSequence,
+    position: Position,
     until: CommitSequence,
 ) -> Result<(Vec<TreeChange>, CommitSequence)> {
     let view = engine.view();
     if filter.trees.is_none() {
-        let recent = view.recent.lock().between(after, until);
+        let recent = view.recent.lock().between(position.whole(), until);
         if let Some(mut changes) = recent {
-            changes.retain(|change| !change.tree.is_catalogue());
+            changes.retain(|TreeChange { sequence, tree, .. }| {
+                !tree.is_catalogue() && *sequence > position.whole_in(*tree)
+            });
+            // A place in a commit is one in the order of its trees.
+            changes.sort_by_key(|change| (change.sequence, change.tree));
             return Ok((changes, until));
         }
     }
@@ -36,7 +41,7 @@ pub(super) fn changes(
     let mut page = Page { limit: FEED_PAGE_CHANGES.max(trees.len()), ..Page::default() };
     for tree in trees {
         let tree = view.tree(tree)?;
-        let head = tree.head_at(until)?;
+        let (head, after) = (tree.head_at(until)?, position.whole_in(tree.id()));
         if head.0 == 0 || tree.row(head)?.sequence <= after {
             continue;
         }

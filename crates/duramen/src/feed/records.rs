@@ -1,6 +1,6 @@
 //! Which records of a collection one commit changed, and how.
 
-use std::ops::{Bound, Range};
+use std::ops::Range;
 
 use super::KeyFilter;
 use super::event::{Event, TreeEvents, operation_of, text};
@@ -8,16 +8,14 @@ use crate::collection::KeyKind;
 use crate::error::Result;
 use crate::json::JsonPointer;
 use crate::node::NodeId;
+use crate::order::OrderCursor;
 use crate::snapshot::Snapshot;
+use crate::tree::children::Children;
 use crate::tree::data::{TreeData, node};
 use crate::tree::group::Fault;
 use crate::tree::history::short;
-use crate::tree::record_keys::KeyRange;
 use crate::tree::records::{VERSION_FIELD, is_there};
 use crate::tree::schema::ROOT;
-
-/// Keys looked up at once.
-const PAGE_KEYS: usize = 256;
 
 /// A record that may have been changed, with the text of its key.
 #[derive(Debug)]
@@ -26,13 +24,30 @@ pub(super) struct Changed {
     record: NodeId,
 }
 
-/// The records that one commit may have changed, found as they are asked for.
+/// The records that one commit may have changed, in the order of their ordinals, found as they are
+/// asked for.
 #[derive(Debug)]
-pub(super) enum RecordChanges {
+pub(super) struct RecordChanges {
+    source: Source,
+    /// Only those whose keys begin so.
+    prefix: Option<String>,
+}
+
+#[derive(Debug)]
+enum Source {
+    None,
+    /// The one that is watched. Others may have been changed behind it.
+    One(Option<u64>),
     /// Those that the revision lists as changed, then those born in it.
-    Listed { ordinals: std::vec::IntoIter<u64>, born: Range<u64>, prefix: Option<String> },
-    /// All in a range of keys: the collection came or went as a whole.
-    Whole { range: KeyRange, page: std::vec::IntoIter<(Vec<u8>, u64)>, is_at_end: bool },
+    Listed {
+        ordinals: std::vec::IntoIter<u64>,
+        born: Range<u64>,
+    },
+    /// All that are there: the collection came or went as a whole.
+    Whole {
+        order: OrderCursor,
+        extent: Range<u64>,
+    },
 }
 
 /// What a record was, or is.
@@ -47,67 +62,58 @@ impl RecordChanges {
     pub(super) fn new(
         filter: &KeyFilter,
         keys: KeyKind,
-        (before, after): (&Option<Snapshot>, &Option<Snapshot>),
+        sides: (&Option<Snapshot>, &Option<Snapshot>),
     ) -> Result<Self> {
-        let wanted = match filter {
-            KeyFilter::All => Some(Wanted::All),
-            KeyFilter::Key(key) => {
-                keys.text_of(key).ok().map(|text| Wanted::Key(text.into_owned()))
-            }
-            KeyFilter::Prefix(prefix) if keys == KeyKind::Text => {
-                Some(Wanted::Prefix(prefix.clone()))
-            }
-            KeyFilter::Prefix(_) => None,
+        let prefix = match filter {
+            KeyFilter::Prefix(prefix) => Some(prefix.clone()),
+            KeyFilter::All | KeyFilter::Key(_) => None,
         };
-        let Some(wanted) = wanted else { return Ok(Self::some(Vec::new())) };
-        match (before, after) {
-            (None, None) => Ok(Self::some(Vec::new())),
-            (Some(_), Some(after)) => match wanted {
-                Wanted::All => Self::listed(after, None),
-                Wanted::Prefix(prefix) => Self::listed(after, Some(prefix)),
-                Wanted::Key(key) => Self::single(after, &key),
+        let source = match (filter, sides) {
+            (_, (None, None)) => Source::None,
+            (KeyFilter::Prefix(_), _) if keys != KeyKind::Text => Source::None,
+            (KeyFilter::Key(key), _) => match keys.text_of(key) {
+                Ok(key) => Source::One(one(&key, sides)?),
+                Err(_) => Source::None,
             },
-            _ => {
-                let page = Vec::new().into_iter();
-                Ok(Self::Whole { range: wanted.range(), page, is_at_end: false })
+            (_, (Some(_), Some(after))) => listed(after)?,
+            (_, (Some(there), None) | (None, Some(there))) => whole(there)?,
+        };
+        Ok(Self { source, prefix })
+    }
+
+    /// Whether the commit is known to have changed no record behind the last one, watched or not.
+    pub(super) fn is_at_end(&self) -> bool {
+        match &self.source {
+            Source::None => true,
+            Source::One(_) => false,
+            Source::Listed { ordinals, born } => ordinals.as_slice().is_empty() && born.is_empty(),
+            Source::Whole { extent, .. } => extent.is_empty(),
+        }
+    }
+
+    /// Leaves out the records up to one.
+    pub(super) fn pass(
+        &mut self,
+        record: u64,
+        (before, after): (&Option<Snapshot>, &Option<Snapshot>),
+    ) -> Result<()> {
+        match &mut self.source {
+            Source::None => {}
+            Source::One(ordinal) => *ordinal = ordinal.filter(|ordinal| *ordinal > record),
+            Source::Listed { ordinals, born } => {
+                let passed = ordinals.as_slice().partition_point(|ordinal| *ordinal <= record);
+                ordinals.by_ref().take(passed).for_each(drop);
+                born.start = born.start.max(record.saturating_add(1)).min(born.end);
+            }
+            Source::Whole { order, extent } => {
+                let Some(there) = after.as_ref().or(before.as_ref()) else { return Ok(()) };
+                while !extent.is_empty() && extent.start <= record {
+                    extent.start = record.saturating_add(1).min(extent.end);
+                    fill(extent, order, there)?;
+                }
             }
         }
-    }
-
-    fn some(ordinals: Vec<u64>) -> Self {
-        Self::Listed { ordinals: ordinals.into_iter(), born: 0..0, prefix: None }
-    }
-
-    /// The record with a key, if the revision changed it.
-    fn single(after: &Snapshot, key: &str) -> Result<Self> {
-        let (tree, revision) = after.place();
-        let mut ordinals = Vec::new();
-        if let Some(record) = tree.record_ever(key.as_bytes())?
-            && tree.read(|data| is_set(data, record, revision))?
-        {
-            ordinals.push(record.ordinal().0);
-        }
-        Ok(Self::some(ordinals))
-    }
-
-    fn listed(after: &Snapshot, prefix: Option<String>) -> Result<Self> {
-        let (tree, revision) = after.place();
-        let changed = tree.changed(after.revision)?;
-        let mut ordinals = {
-            let data = tree.data.read();
-            let Some(entry) = data.schema.path(ROOT).entry else {
-                return Ok(Self::some(Vec::new()));
-            };
-            // Each record that was changed got a version, or went.
-            let version = data.schema.field(entry, VERSION_FIELD);
-            let is_record = |node: &&NodeId| node.path() == entry || Some(node.path()) == version;
-            let ordinals = changed.iter().filter(is_record).map(|node| node.ordinal().0);
-            ordinals.collect::<Vec<_>>()
-        };
-        ordinals.sort_unstable();
-        ordinals.dedup();
-        let born = tree.first_record_born(revision)?..tree.first_record_born(revision + 1)?;
-        Ok(Self::Listed { ordinals: ordinals.into_iter(), born, prefix })
+        Ok(())
     }
 
     /// The next record that may have been changed.
@@ -115,67 +121,79 @@ impl RecordChanges {
         &mut self,
         (before, after): (&Option<Snapshot>, &Option<Snapshot>),
     ) -> Result<Option<Changed>> {
-        let Some(snapshot) = after.as_ref().or(before.as_ref()) else { return Ok(None) };
-        let (tree, revision) = snapshot.place();
-        let Some(entry) = tree.data.read().schema.path(ROOT).entry else { return Ok(None) };
-        match self {
-            Self::Listed { ordinals, born, prefix } => {
-                while let Some(ordinal) = ordinals.next().or_else(|| born.next()) {
-                    let record = node(entry, ordinal);
-                    let key = tree.name_of(record)?.unwrap_or_default();
-                    if prefix.as_ref().is_none_or(|prefix| key.starts_with(prefix)) {
-                        return Ok(Some(Changed { key, record }));
-                    }
+        let Some(there) = after.as_ref().or(before.as_ref()) else { return Ok(None) };
+        let Some(entry) = there.tree.data.read().schema.path(ROOT).entry else { return Ok(None) };
+        loop {
+            let ordinal = match &mut self.source {
+                Source::None => None,
+                Source::One(ordinal) => ordinal.take(),
+                Source::Listed { ordinals, born } => ordinals.next().or_else(|| born.next()),
+                Source::Whole { order, extent } => {
+                    let next = extent.next();
+                    fill(extent, order, there)?;
+                    next
                 }
-                Ok(None)
+            };
+            let Some(ordinal) = ordinal else { return Ok(None) };
+            let record = node(entry, ordinal);
+            let key = there.tree.name_of(record)?.unwrap_or_default();
+            if self.prefix.as_ref().is_none_or(|prefix| key.starts_with(prefix)) {
+                return Ok(Some(Changed { key, record }));
             }
-            Self::Whole { range, page, is_at_end } => loop {
-                let Some((name, ordinal)) = page.next() else {
-                    if *is_at_end {
-                        return Ok(None);
-                    }
-                    let next = tree.record_keys(range, false, PAGE_KEYS)?;
-                    *is_at_end = next.len() < PAGE_KEYS;
-                    if let Some((last, _)) = next.last() {
-                        range.pass(last, false);
-                    }
-                    let keys = next.iter().map(|(name, ordinal)| (name.to_vec(), ordinal));
-                    *page = keys.collect::<Vec<_>>().into_iter();
-                    continue;
-                };
-                let record = node(entry, ordinal);
-                if tree.read(|data| is_there(data, record, revision))? {
-                    let key = String::from_utf8_lossy(&name).into_owned();
-                    return Ok(Some(Changed { key, record }));
-                }
-            },
         }
     }
 }
 
-/// Which keys are watched in one collection.
-enum Wanted {
-    All,
-    Key(String),
-    Prefix(String),
+/// The record with a key, if the commit did something to it.
+fn one(key: &str, (before, after): (&Option<Snapshot>, &Option<Snapshot>)) -> Result<Option<u64>> {
+    let Some(there) = after.as_ref().or(before.as_ref()) else { return Ok(None) };
+    let (tree, revision) = there.place();
+    let Some(record) = tree.record_ever(key.as_bytes())? else { return Ok(None) };
+    let is_changed = match (before, after) {
+        (Some(_), Some(_)) => tree.read(|data| is_set(data, record, revision))?,
+        _ => tree.read(|data| is_there(data, record, revision))?,
+    };
+    Ok(is_changed.then_some(record.ordinal().0))
 }
 
-impl Wanted {
-    fn range(&self) -> KeyRange {
-        let (low, high) = match self {
-            Self::All => (Bound::Unbounded, Bound::Unbounded),
-            Self::Key(key) => {
-                let key = key.clone().into_bytes();
-                (Bound::Included(key.clone()), Bound::Included(key))
-            }
-            // No UTF-8 has the byte 0xff, so the end is behind all that begin so.
-            Self::Prefix(prefix) => (
-                Bound::Included(prefix.clone().into_bytes()),
-                Bound::Excluded([prefix.as_bytes(), &[0xff]].concat()),
-            ),
-        };
-        KeyRange { low, high }
+/// The records that a revision changed, and those that it added.
+fn listed(after: &Snapshot) -> Result<Source> {
+    let (tree, revision) = after.place();
+    let changed = tree.changed(after.revision)?;
+    let mut ordinals = {
+        let data = tree.data.read();
+        let Some(entry) = data.schema.path(ROOT).entry else { return Ok(Source::None) };
+        // Each record that was changed got a version, or went.
+        let version = data.schema.field(entry, VERSION_FIELD);
+        let is_record = |node: &&NodeId| node.path() == entry || Some(node.path()) == version;
+        let ordinals = changed.iter().filter(is_record).map(|node| node.ordinal().0);
+        ordinals.collect::<Vec<_>>()
+    };
+    ordinals.sort_unstable();
+    ordinals.dedup();
+    let born = tree.first_record_born(revision)?..tree.first_record_born(revision + 1)?;
+    Ok(Source::Listed { ordinals: ordinals.into_iter(), born })
+}
+
+/// All records of a collection.
+fn whole(there: &Snapshot) -> Result<Source> {
+    let (tree, revision) = there.place();
+    let Children::Members(sequence) = tree.children(node(ROOT, 0), revision)? else {
+        return Ok(Source::None);
+    };
+    let (mut order, mut extent) = (OrderCursor::new(sequence), 0..0);
+    fill(&mut extent, &mut order, there)?;
+    Ok(Source::Whole { order, extent })
+}
+
+/// Takes the next extent when nothing is left of one, so that an empty one is the end.
+fn fill(extent: &mut Range<u64>, order: &mut OrderCursor, there: &Snapshot) -> Result<()> {
+    while extent.is_empty()
+        && let Some(next) = order.next(&&there.tree.orders)?
+    {
+        *extent = next.first..next.first + u64::from(next.count);
     }
+    Ok(())
 }
 
 /// Whether a revision brought, changed or took a record.
@@ -204,7 +222,7 @@ impl TreeEvents {
             Some(after) => version(after, changed.record)?,
             None => None,
         };
-        let event = self.event(operation);
+        let event = self.event(operation, Some(changed.record.ordinal().0));
         Ok(Some(Event {
             key: Some(keys.key_of(changed.key.as_bytes())?),
             version,

@@ -15,6 +15,7 @@ mod documents;
 mod dumps;
 mod edits;
 mod export;
+mod feed_tokens;
 mod feeds;
 mod format;
 mod full_groups;
