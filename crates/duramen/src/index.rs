@@ -40,7 +40,7 @@ mod verify;
 mod young;
 
 pub(crate) use columns::{Gathered, gather};
-pub(crate) use definition::Declared;
+pub(crate) use definition::{Declared, no_index};
 pub use definition::{IndexDefinition, IndexOptions};
 pub(crate) use range::IndexRange;
 pub(crate) use unique::check_all;

@@ -4,6 +4,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
 
+use duramen::{CommitOptions, Database, IndexDefinition, KeyKind};
+
 fn duramen(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_duramen"));
     command.args(arguments).current_dir(folder);
@@ -215,6 +217,28 @@ fn watching_follows_another_process_until_it_is_interrupted() {
     assert_eq!(output.status.code(), Some(130));
     let said = text(&output.stderr);
     assert!(said.contains(&format!("go on with --from {token}")), "{said}");
+}
+
+/// An index that a crash had left half made was not listed, and could not be dropped.
+#[test]
+fn index_of_which_the_making_was_interrupted_is_listed_and_dropped() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("db");
+    let making = std::thread::spawn(move || {
+        let db = Database::open(&path).unwrap();
+        let records = db.create_collection("c", KeyKind::Text).unwrap();
+        records.put("a", r#"{"n":1}"#, &CommitOptions::default()).unwrap();
+        let by_n = IndexDefinition::new("by-n", &["n"]).unwrap().unique();
+        // As a crash in the middle of it.
+        records.create_index_with(&by_n, &mut |_| std::panic::resume_unwind(Box::new(())))
+    });
+    assert!(making.join().is_err());
+    let said = |arguments: &[&str]| text(&run(folder.path(), arguments).stdout);
+    assert_eq!(said(&["index", "ls", "db", "c"]), "by-n  n  unique  unfinished\n");
+    let json = r#"{"name":"by-n","paths":["n"],"unique":true,"unfinished":true}"#;
+    assert_eq!(said(&["index", "ls", "db", "c", "--json"]).trim_end(), json);
+    assert_eq!(said(&["index", "drop", "db", "c", "by-n"]), "c: dropped the index by-n\n");
+    assert_eq!(said(&["index", "ls", "db", "c"]), "");
 }
 
 #[test]

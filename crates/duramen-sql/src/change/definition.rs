@@ -102,7 +102,9 @@ impl Session {
         };
         let mut having = Vec::new();
         for collection in collections {
-            if collection.indexes()?.iter().any(|index| index.name == name) {
+            let mut indexes = collection.indexes()?;
+            indexes.extend(collection.unfinished_indexes()?);
+            if indexes.iter().any(|index| index.name == name) {
                 having.push(collection);
             }
         }

@@ -9,7 +9,7 @@ use crate::engine::catalogue::facts;
 use crate::engine::indexing::Follower;
 use crate::engine::options::CommitOptions;
 use crate::error::{Error, ErrorKind, Result};
-use crate::index::{self, Declared, Index, IndexDefinition, IndexOptions, IndexRange};
+use crate::index::{self, Declared, Index, IndexDefinition, IndexOptions, IndexRange, no_index};
 use crate::limits::TURN_WAIT_MS;
 use crate::tree::history::short;
 
@@ -90,7 +90,7 @@ impl Collection {
             }
             Ok(is_made)
         });
-        // If this fails too, what is left is seen by nobody, and gone on with by the next one.
+        // If this fails too, what is left is read by nobody, and gone on with or dropped later.
         ended.unwrap_or(false)
     }
 
@@ -126,14 +126,12 @@ impl Collection {
         Ok(None)
     }
 
-    /// Drops an index; `NotFound` if there is none of that name. Its cells go when segments are
-    /// merged.
+    /// Drops an index, also one that is [unfinished](Self::unfinished_indexes): whoever is making
+    /// it then ends with `NotFound`. `NotFound` if there is none of that name. Its cells go when
+    /// segments are merged.
     pub fn drop_index(&self, name: &str) -> Result<()> {
-        let dropped = self.change_indexes(|indexes| {
-            let is_there = indexes.get(name).is_some();
-            let dropped = is_there.then(|| indexes.remove(name)).flatten();
-            dropped.ok_or_else(|| no_index(name))
-        })?;
+        let dropped =
+            self.change_indexes(|indexes| indexes.remove(name).ok_or_else(|| no_index(name)))?;
         self.document.tree().indexes.forget(dropped.id);
         Ok(())
     }
@@ -141,6 +139,28 @@ impl Collection {
     /// The indexes, sorted by name; those that are being made left out.
     pub fn indexes(&self) -> Result<Vec<IndexDefinition>> {
         Ok(self.document.declared()?.indexes.definitions().collect())
+    }
+
+    /// The indexes that are being made, sorted by name, with those whose making was interrupted:
+    /// by a crash, or as a write failed. No query reads them. [`create_index`](Self::create_index)
+    /// with the same definition goes on with one, with another it replaces it, and
+    /// [`drop_index`](Self::drop_index) drops it.
+    ///
+    /// ```
+    /// use std::ops::ControlFlow;
+    /// use duramen::{Database, IndexDefinition, KeyKind};
+    ///
+    /// let players = Database::memory()?.create_collection("players", KeyKind::Text)?;
+    /// let by_mail = IndexDefinition::new("by-mail", &["mail"])?.unique();
+    /// players.create_index_with(&by_mail, &mut |_| {
+    ///     assert_eq!(players.unfinished_indexes().unwrap(), [by_mail.clone()]);
+    ///     ControlFlow::Continue(())
+    /// })?;
+    /// assert!(players.unfinished_indexes()?.is_empty());
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    pub fn unfinished_indexes(&self) -> Result<Vec<IndexDefinition>> {
+        Ok(self.document.declared()?.indexes.unfinished().collect())
     }
 
     /// How large an index is; `NotFound` if there is none of that name.
@@ -181,7 +201,7 @@ impl Collection {
         let is_there = self.change_indexes(|indexes| Ok(indexes.finish(name, declared.id)))?;
         // So that it need not be made again by the next process. Where there is no room, it is.
         let _ = engine.checkpoint();
-        if is_there { Ok(()) } else { Err(no_index(name)) }
+        if is_there { Ok(()) } else { Err(dropped_while_made(name)) }
     }
 
     /// Has an index follow the records, with as much in memory as there may be.
@@ -276,8 +296,9 @@ impl CollectionSnapshot {
     }
 }
 
-fn no_index(name: &str) -> Error {
-    let message = format!("there is no index {name:?}: \"duramen index ls\" lists those there are");
+#[cold]
+fn dropped_while_made(name: &str) -> Error {
+    let message = format!("the index {name:?} was dropped while it was made: there is none");
     Error::new(ErrorKind::NotFound, message)
 }
 

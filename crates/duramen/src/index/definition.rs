@@ -126,7 +126,13 @@ impl IndexOptions {
         self.ready().map(|(name, declared)| declared.definition(name))
     }
 
-    /// The same, as the options keep them.
+    /// Those that are being made, or whose making was interrupted, sorted by name.
+    pub fn unfinished(&self) -> impl Iterator<Item = IndexDefinition> {
+        let unfinished = self.iter().filter(|(_, declared)| declared.is_building);
+        unfinished.map(|(name, declared)| declared.definition(name))
+    }
+
+    /// Those that are made, as the options keep them.
     pub(crate) fn ready(&self) -> impl Iterator<Item = (&str, &Declared)> {
         self.iter().filter(|(_, declared)| !declared.is_building)
     }
@@ -194,7 +200,7 @@ impl IndexOptions {
         found.map(|declared| declared.is_building = false).is_some()
     }
 
-    /// Drops an index; none if there is none of that name.
+    /// Drops an index, made or being made; none if there is none of that name.
     pub(crate) fn remove(&mut self, name: &str) -> Option<Declared> {
         self.named.remove(name)
     }
@@ -239,6 +245,12 @@ impl IndexOptions {
         }
         Ok(options)
     }
+}
+
+/// There is no index of a name.
+pub(crate) fn no_index(name: &str) -> Error {
+    let message = format!("there is no index {name:?}: \"duramen index ls\" lists those there are");
+    Error::new(ErrorKind::NotFound, message)
 }
 
 fn member(tape: &Tape<'_>, at: TapeIndex, name: &str) -> Option<TapeIndex> {

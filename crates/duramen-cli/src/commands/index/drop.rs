@@ -16,7 +16,7 @@ Examples:
   duramen index drop shop.duramen players by-mail
 
 The records stay as they are. The space comes back as segments are merged, which `duramen compact`
-does on demand.";
+does on demand. An index whose making was interrupted can be dropped as well.";
 
 /// Drop an index of a collection
 #[derive(Debug, Args)]

@@ -18,7 +18,8 @@ Examples:
   duramen index ls shop.duramen players --json
 
 A line is the index's name, its paths, the entries of the records that there are now, and how much
-its entries of all revisions take in segments.";
+its entries of all revisions take in segments. One that is \"unfinished\" is being made, or its
+making was interrupted: `duramen index add` goes on with it, `duramen index drop` drops it.";
 
 /// List the indexes of a collection
 #[derive(Debug, Args)]
@@ -40,8 +41,15 @@ impl Ls {
                 paths: index.paths.iter().map(ToString::to_string).collect(),
                 name: index.name,
                 unique: index.is_unique,
-                entries: stats.entries,
-                bytes: stats.bytes,
+                size: Size::Made { entries: stats.entries, bytes: stats.bytes },
+            })?;
+        }
+        for index in collection.unfinished_indexes()? {
+            output.record(&Line {
+                paths: index.paths.iter().map(ToString::to_string).collect(),
+                name: index.name,
+                unique: index.is_unique,
+                size: Size::Unfinished { unfinished: true },
             })?;
         }
         Ok(Success::Done)
@@ -53,16 +61,27 @@ struct Line {
     name: String,
     paths: Vec<String>,
     unique: bool,
-    entries: u64,
-    bytes: u64,
+    #[serde(flatten)]
+    size: Size,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Size {
+    Made { entries: u64, bytes: u64 },
+    Unfinished { unfinished: bool },
 }
 
 impl Record for Line {
     fn print(&self, _palette: &Palette, out: &mut dyn Write) -> io::Result<()> {
-        let Self { name, entries, .. } = self;
-        let (paths, bytes) = (self.paths.join(", "), HumanBytes(self.bytes));
         let unique = if self.unique { "  unique" } else { "" };
-        let noun = if *entries == 1 { "entry" } else { "entries" };
-        writeln!(out, "{name}  {paths}{unique}  {entries} {noun}, {bytes}")
+        write!(out, "{}  {}{unique}  ", self.name, self.paths.join(", "))?;
+        match self.size {
+            Size::Made { entries, bytes } => {
+                let noun = if entries == 1 { "entry" } else { "entries" };
+                writeln!(out, "{entries} {noun}, {}", HumanBytes(bytes))
+            }
+            Size::Unfinished { .. } => writeln!(out, "unfinished"),
+        }
     }
 }

@@ -165,3 +165,104 @@ fn an_index_that_another_one_made_stays_when_its_making_is_stopped() {
     assert_eq!(same.kind(), ErrorKind::Conflict);
     assert!(db.check().unwrap().is_clean());
 }
+
+/// An index whose making a crash ended was seen by nobody, and could only be made again.
+#[test]
+fn an_index_of_which_the_making_was_interrupted_is_listed_and_can_be_dropped() {
+    let db = Database::memory().unwrap();
+    let collection = numbered(&db, 10);
+    let twice = define("by-n", "n").unique();
+    // As a process that dies leaves it.
+    collection.change_indexes(|indexes| indexes.begin(&twice)).unwrap();
+    let names = |indexes: Vec<IndexDefinition>| -> Vec<String> {
+        indexes.into_iter().map(|index| index.name).collect()
+    };
+    assert_eq!(names(collection.indexes().unwrap()), ["n"]);
+    assert_eq!(collection.unfinished_indexes().unwrap(), [twice.clone()]);
+    collection.drop_index("by-n").unwrap();
+    assert!(collection.unfinished_indexes().unwrap().is_empty());
+    assert_eq!(collection.drop_index("by-n").unwrap_err().kind(), ErrorKind::NotFound);
+    // Nothing of it is in the way of another one of its name.
+    collection.put(10_u64, r#"{"n":3}"#, &how()).unwrap();
+    collection.create_index(&define("by-n", "n")).unwrap();
+    assert_eq!(names(collection.indexes().unwrap()), ["by-n", "n"]);
+    assert!(db.check().unwrap().is_clean());
+}
+
+#[test]
+fn whoever_makes_an_index_that_is_dropped_meanwhile_is_told() {
+    let db = Database::memory().unwrap();
+    let collection = numbered(&db, 10);
+    let made = collection.create_index_with(&define("by-n", "n"), &mut |_| {
+        collection.drop_index("by-n").unwrap_or_default();
+        ControlFlow::Continue(())
+    });
+    let error = made.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert!(error.to_string().contains("dropped while it was made"), "{error}");
+    assert!(collection.unfinished_indexes().unwrap().is_empty());
+    assert_eq!(collection.indexes().unwrap().len(), 1);
+}
+
+/// A collection with a unique index whose first transaction drops it and goes on with it.
+#[test]
+fn a_collection_that_is_dropped_and_made_again_in_one_commit_keeps_nothing_of_what_was_unique() {
+    let db = Database::memory().unwrap();
+    let collection = db.create_collection("c", KeyKind::Text).unwrap();
+    collection.create_index(&define("n", "n").unique()).unwrap();
+    for (key, json) in [("a", r#"{"n":1}"#), ("b", r#"{"n":2}"#)] {
+        collection.put(key, json, &how()).unwrap();
+    }
+    let again = |records: &[(&str, &str)]| {
+        let mut transaction = db.transaction();
+        transaction.delete_document("c").unwrap();
+        transaction.put("c", b"{}").unwrap();
+        for (key, json) in records {
+            let key = Key::Text((*key).to_owned());
+            transaction.put_record("c", &key, json.as_bytes()).unwrap();
+        }
+        transaction.commit(&how()).map(drop)
+    };
+    let found = |n: i64| {
+        let found = collection.query(&Query::new().filter(Filter::eq("n", n))).unwrap();
+        found.map(|record| record.unwrap().key.to_string()).collect::<Vec<_>>()
+    };
+    again(&[("x", r#"{"n":1}"#), ("a", r#"{"n":2}"#)]).unwrap();
+    assert_eq!((found(1), found(2)), (vec!["x".to_owned()], vec!["a".to_owned()]));
+    assert_eq!(collection.count().unwrap(), 2);
+    let same = again(&[("y", r#"{"n":7}"#), ("z", r#"{"n":7}"#)]).unwrap_err();
+    assert_eq!(same.kind(), ErrorKind::Conflict);
+    again(&[]).unwrap();
+    assert_eq!((found(1).len(), collection.count().unwrap()), (0, 0));
+    collection.put("b", r#"{"n":2}"#, &how()).unwrap();
+    assert!(db.check().unwrap().is_clean());
+}
+
+#[test]
+fn a_unique_index_is_made_of_a_collection_that_is_dropped_and_made_again_meanwhile() {
+    for (is_twice, seed) in [(false, 0), (true, 1)] {
+        let db = Database::memory().unwrap();
+        let collection = db.create_collection("c", KeyKind::Text).unwrap();
+        // Two records have what is to be unique until the collection is dropped.
+        let records = [("a", r#"{"n":1}"#), ("b", r#"{"n":1}"#)];
+        collection.put_many(records, &how()).unwrap();
+        let mut is_done = false;
+        let made = collection.create_index_with(&define("n", "n").unique(), &mut |_| {
+            if !std::mem::replace(&mut is_done, true) {
+                let mut transaction = db.transaction();
+                transaction.delete_document("c").unwrap();
+                transaction.commit(&how()).unwrap();
+                let n = if is_twice { 1 } else { 2 };
+                let records = [("a", r#"{"n":1}"#.to_owned()), ("x", format!("{{\"n\":{n}}}"))];
+                collection.put_many(records, &how()).unwrap();
+            }
+            ControlFlow::Continue(())
+        });
+        assert_eq!(made.map_err(|error| error.kind()).is_err(), is_twice, "{seed}");
+        assert_eq!(collection.indexes().unwrap().len(), usize::from(!is_twice));
+        assert!(collection.unfinished_indexes().unwrap().is_empty());
+        let third = collection.put("y", r#"{"n":1}"#, &how());
+        assert_eq!(third.is_err(), !is_twice);
+        assert!(db.check().unwrap().is_clean());
+    }
+}
