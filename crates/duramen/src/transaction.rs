@@ -62,6 +62,8 @@ pub struct Transaction {
     keeps_unchanged: bool,
     /// It repeats a history, in which records may have been purged.
     repeats: bool,
+    /// Indexes that it drops, by tree and id.
+    dropped_indexes: Vec<(TreeId, u32)>,
     /// The snapshot that it sees, if it is one.
     base: Option<Base>,
 }
@@ -108,6 +110,7 @@ impl Transaction {
             aim: Aim::Nothing,
             keeps_unchanged: false,
             repeats: false,
+            dropped_indexes: Vec::new(),
             base: None,
         }
     }
@@ -248,6 +251,7 @@ impl Transaction {
             writer.finish();
         }
         self.engine.acknowledge(ticket)?;
+        self.forget_dropped()?;
         if changes_series {
             self.engine.staging.catalogue_changed();
         }

@@ -1,13 +1,15 @@
 //! `CREATE TABLE`: a collection with its definition, or with the records that a query finds.
 
+use std::collections::HashSet;
+
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::sql::sqlparser::ast::{
     ArrayElemTypeDef, ColumnDef, ColumnOption, CreateTable, CreateTableOptions, DataType,
     ExactNumberInfo, Expr, IndexColumn, Query, TableConstraint,
 };
 use duramen::{
-    CommitOptions, Database, DocumentOptions, Error, ErrorKind, IndexDefinition, Key, KeyKind,
-    Result, Transaction,
+    Collection, CommitOptions, Database, DocumentOptions, Error, ErrorKind, IndexDefinition, Key,
+    KeyKind, Result, Transaction,
 };
 
 use super::definition::path;
@@ -95,30 +97,7 @@ impl Session {
     fn make(&self, new: &New, transaction: &mut Transaction) -> Result<Made> {
         let New { name, keys, may_exist, definition, indexes } = new;
         let made = if let Some(deleted) = self.dropped(name)? {
-            let (found, known) = (deleted.key_kind(), deleted.indexes()?);
-            if found != *keys {
-                let message = format!(
-                    "the deleted collection {name:?} has keys of the type {found}: create the \
-                     table with these, or rename the collection to free the name"
-                );
-                return Err(Error::new(ErrorKind::Conflict, message));
-            }
-            // What was declared of the values before is not, of these.
-            let declared_before =
-                |index: &&IndexDefinition| index.is_unique && !indexes.contains(index);
-            for index in known.iter().filter(declared_before) {
-                deleted.drop_index(&index.name)?;
-            }
-            // It has no records, so there is nothing that they could refuse.
-            for index in indexes.iter().filter(|index| !known.contains(index)) {
-                let has_name =
-                    |other: &&IndexDefinition| other.name == index.name && !declared_before(other);
-                if let Some(other) = known.iter().find(has_name) {
-                    deleted.drop_index(&other.name)?;
-                }
-                deleted.create_index(index)?;
-            }
-            transaction.put(name, b"{}")?;
+            go_on(&deleted, (*keys, indexes), transaction)?;
             Made::Again
         } else {
             match transaction.create_document(name) {
@@ -133,6 +112,50 @@ impl Session {
         define(self.db(), name, definition.as_ref(), transaction)?;
         Ok(made)
     }
+}
+
+/// Has a deleted collection go on without records, with these unique indexes in place of its own.
+fn go_on(
+    deleted: &Collection,
+    (keys, indexes): (KeyKind, &[IndexDefinition]),
+    transaction: &mut Transaction,
+) -> Result<()> {
+    let (name, found) = (deleted.name(), deleted.key_kind());
+    if found != keys {
+        let message = format!(
+            "the deleted collection {name:?} has keys of the type {found}: create the table with \
+             these, or rename the collection to free the name"
+        );
+        return Err(Error::new(ErrorKind::Conflict, message));
+    }
+    let revision = deleted.document().head_revision()?;
+    let known = deleted.indexes()?;
+    // It has no records, so there is nothing that they could refuse.
+    let is_known = |index: &IndexDefinition| {
+        let is_same = |other: &IndexDefinition| other.is_unique && other.paths == index.paths;
+        known.iter().any(is_same)
+    };
+    let mut names: HashSet<String> = known.iter().map(|index| index.name.clone()).collect();
+    for index in indexes.iter().filter(|index| !is_known(index)) {
+        let name = free_name(&index.name, |name| names.contains(name));
+        names.insert(name.clone());
+        deleted.create_index(&IndexDefinition { name, ..index.clone() })?;
+    }
+    // What was declared of the values before is not, of these: once they are there.
+    let is_declared = |index: &IndexDefinition| indexes.iter().any(|new| new.paths == index.paths);
+    for index in known.iter().filter(|index| index.is_unique && !is_declared(index)) {
+        transaction.drop_index(name, &index.name)?;
+    }
+    // Somebody else may have gone on with it meanwhile.
+    transaction.expect(name, revision)?;
+    transaction.put(name, b"{}")
+}
+
+/// A name for an index that none has: another one has it with a number.
+fn free_name(name: &str, is_taken: impl Fn(&str) -> bool) -> String {
+    let numbered = (2..).map(|number: u64| format!("{name}_{number}"));
+    let mut names = std::iter::once(name.to_owned()).chain(numbered);
+    names.find(|name| !is_taken(name)).unwrap_or_default()
 }
 
 /// Says that a document that is being made is a collection.
@@ -279,7 +302,14 @@ impl New {
         let paths = columns.iter().map(|column| path(column)).collect::<Result<Vec<_>>>()?;
         let name = paths.join("_");
         let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
-        self.indexes.push(IndexDefinition::new(&name, &paths)?.unique());
+        let mut index = IndexDefinition::new(&name, &paths)?.unique();
+        if self.indexes.iter().any(|other| other.paths == index.paths) {
+            return Ok(());
+        }
+        // The columns a and b have the name of a column a_b.
+        let is_taken = |name: &str| self.indexes.iter().any(|other| other.name == name);
+        index.name = free_name(&name, is_taken);
+        self.indexes.push(index);
         Ok(())
     }
 }

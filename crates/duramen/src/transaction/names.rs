@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::engine::CATALOGUE;
 use crate::engine::catalogue::{self, Name, Status, check_name, facts, no_document};
 use crate::error::{Error, ErrorKind, Result};
+use crate::index::no_index;
 use crate::json::escape::quoted;
 use crate::json::{JsonPointer, ParseOptions, Tape};
 use crate::options::DocumentOptions;
@@ -159,6 +160,47 @@ impl Transaction {
         self.declare_all(id, &declared)?;
         if let Some(writer) = self.writers.get_mut(&id).filter(|writer| writer.is_new()) {
             writer.options = Some(Arc::new(declared));
+        }
+        Ok(())
+    }
+
+    /// Drops an index of a collection with this commit, also of one that is deleted: what is put
+    /// by this transaction need not be unique there any more. `NotFound` if there is none of that
+    /// name.
+    ///
+    /// ```
+    /// use duramen::{CommitOptions, Database, IndexDefinition, Key, KeyKind};
+    ///
+    /// let db = Database::memory()?;
+    /// let players = db.create_collection("players", KeyKind::Text)?;
+    /// players.create_index(&IndexDefinition::new("by-name", &["name"])?.unique())?;
+    /// let mut transaction = db.transaction();
+    /// transaction.drop_index("players", "by-name")?;
+    /// for key in ["a", "b"] {
+    ///     transaction.put_record("players", &Key::from(key), br#"{"name":"Ann"}"#)?;
+    /// }
+    /// transaction.commit(&CommitOptions::default())?;
+    /// assert!(players.indexes()?.is_empty());
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    pub fn drop_index(&mut self, name: &str, index: &str) -> Result<()> {
+        let id = self.find(name)?.ok_or_else(|| self.missing(name))?;
+        self.catalogue()?;
+        let tree = self.engine.view().tree(id)?;
+        let mut declared = self.options(&tree)?.map(Arc::unwrap_or_clone).unwrap_or_default();
+        let dropped = declared.indexes.remove(index).ok_or_else(|| no_index(index))?;
+        self.declare_all(id, &declared)?;
+        if let Some(writer) = self.writers.get_mut(&id) {
+            writer.options = Some(Arc::new(declared));
+        }
+        self.dropped_indexes.push((id, dropped.id));
+        Ok(())
+    }
+
+    /// Forgets the indexes that were dropped once that is committed.
+    pub(super) fn forget_dropped(&mut self) -> Result<()> {
+        for (tree, index) in std::mem::take(&mut self.dropped_indexes) {
+            self.engine.view().tree(tree)?.indexes.forget(index);
         }
         Ok(())
     }
@@ -419,6 +461,36 @@ mod tests {
         let id = declared.indexes.begin(&by_n).unwrap().id;
         assert!(declared.indexes.finish("n", id));
         transaction.declare_all(tree.id(), &declared).unwrap();
+    }
+
+    #[test]
+    fn an_index_that_a_transaction_drops_is_there_until_its_commit() {
+        let db = Database::memory().unwrap();
+        let collection = db.create_collection("c", KeyKind::Text).unwrap();
+        let unique = |name| IndexDefinition::new(name, &[name]).unwrap().unique();
+        for name in ["m", "n"] {
+            collection.create_index(&unique(name)).unwrap();
+        }
+        let how = CommitOptions::default();
+        collection.put("a", r#"{"m":1,"n":1}"#, &how).unwrap();
+        let same = || {
+            let mut transaction = db.transaction();
+            // Also where the collection is being changed already.
+            transaction.merge_patch_record("c", &"a".into(), b"{\"x\":1}").unwrap();
+            transaction.drop_index("c", "n").unwrap();
+            assert_eq!(transaction.drop_index("c", "n").unwrap_err().kind(), ErrorKind::NotFound);
+            transaction
+        };
+        let mut dropping = same();
+        dropping.put_record("c", &"b".into(), br#"{"m":1,"n":1}"#).unwrap();
+        assert_eq!(dropping.commit(&how).unwrap_err().kind(), ErrorKind::Conflict);
+        assert_eq!(collection.indexes().unwrap(), [unique("m"), unique("n")]);
+        let mut dropping = same();
+        dropping.put_record("c", &"b".into(), br#"{"m":2,"n":1}"#).unwrap();
+        assert_eq!(collection.indexes().unwrap().len(), 2);
+        dropping.commit(&how).unwrap();
+        assert_eq!(collection.indexes().unwrap(), [unique("m")]);
+        assert!(db.check().unwrap().is_clean());
     }
 
     /// An index that came while somebody waited to declare other options was not there any more.
