@@ -506,7 +506,7 @@ impl HistoryImport {
             transaction.keep_unchanged();
         }
         given.stage(&mut transaction, name)?;
-        transaction.count_records(name, &given.counted)?;
+        transaction.count_versions(name, &given.counted)?;
         transaction.give_versions(name, &given.versions)?;
         transaction.depart_records(name, departed)?;
         if !self.unknown.is_empty() {

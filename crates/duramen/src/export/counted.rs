@@ -174,7 +174,7 @@ impl Counted<'_> {
 
 impl Transaction {
     /// Gives records their next version, whether anything of them differs or not.
-    pub(super) fn count_records(&mut self, name: &str, keys: &[String]) -> Result<()> {
+    pub(super) fn count_versions(&mut self, name: &str, keys: &[String]) -> Result<()> {
         if keys.is_empty() {
             return Ok(());
         }

@@ -321,21 +321,23 @@ impl Transaction {
         name: &str,
         options: &ScanOptions,
     ) -> Result<Vec<(Key, String)>> {
-        let records = if let Some(records) = self.read_records(name, None)? {
-            records
-        } else {
-            let keys = self.key_kind(name)?;
-            let writer = self.writer(name)?;
-            let revision = Revision(writer.revision.into());
-            let tree = Arc::clone(&writer.tree);
-            let document = Document::new(Arc::clone(&self.engine), Arc::clone(&tree), name);
-            let snapshot = Snapshot { tree, revision, head: revision };
-            CollectionSnapshot::of(document, Some(snapshot), keys)
-        };
-        records
-            .scan(options)?
-            .map(|record| record.map(|record| (record.key, record.json)))
-            .collect()
+        let records = self.staged_records(name)?.scan(options)?;
+        records.map(|record| record.map(|record| (record.key, record.json))).collect()
+    }
+
+    /// All records of a collection as this transaction has made them, each with the version that it
+    /// had before.
+    pub(crate) fn staged_records(&mut self, name: &str) -> Result<CollectionSnapshot> {
+        if let Some(records) = self.read_records(name, None)? {
+            return Ok(records);
+        }
+        let keys = self.key_kind(name)?;
+        let writer = self.writer(name)?;
+        let revision = Revision(writer.revision.into());
+        let tree = Arc::clone(&writer.tree);
+        let document = Document::new(Arc::clone(&self.engine), Arc::clone(&tree), name);
+        let snapshot = Snapshot { tree, revision, head: revision };
+        Ok(CollectionSnapshot::of(document, Some(snapshot), keys))
     }
 }
 

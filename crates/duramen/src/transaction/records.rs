@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::collection::{Key, KeyKind, no_collection};
+use crate::collection::{Key, KeyKind, Record, no_collection};
 use crate::columns::{ColumnField, Columns};
 use crate::document::Document;
 use crate::engine::catalogue::no_document;
@@ -28,15 +28,45 @@ use crate::tree::writer::Writer;
 impl Transaction {
     /// A record as this transaction has made it, as compact JSON; nothing if it is not there.
     pub fn get_record(&mut self, name: &str, key: &Key) -> Result<Option<String>> {
+        Ok(self.read_record(name, key)?.map(|record| record.json))
+    }
+
+    /// The same with the version that [`update_record`](Self::update_record) expects: what the
+    /// record was at when the transaction first saw it, and 1 if the transaction made it.
+    ///
+    /// ```
+    /// use duramen::{CommitOptions, Database, Key, KeyKind, TransactOptions};
+    ///
+    /// let db = Database::memory()?;
+    /// let stock = db.create_collection("stock", KeyKind::Text)?;
+    /// stock.put("apple", r#"{"count":3}"#, &CommitOptions::default())?;
+    /// let apple = Key::from("apple");
+    /// db.transact(&TransactOptions::default(), |transaction| {
+    ///     let read = transaction.read_record("stock", &apple)?.expect("it is there");
+    ///     transaction.update_record("stock", &apple, read.version, br#"{"count":2}"#)?;
+    ///     assert_eq!(transaction.count_records("stock")?, 1);
+    ///     Ok(())
+    /// })?;
+    /// assert_eq!(stock.get("apple")?.expect("it is there").version, 2);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    pub fn read_record(&mut self, name: &str, key: &Key) -> Result<Option<Record>> {
         if let Some(records) = self.read_records(name, Some(key))? {
-            return Ok(records.get(key)?.map(|record| record.json));
+            return records.get(key);
         }
         let text = self.put_kind(name)?.text_of(key)?;
         let writer = self.any_writer(name)?;
         let Some(record) = present(writer, &text)? else { return Ok(None) };
         let mut json = Vec::new();
         writer.tree.append_json((record, writer.revision), &Format::default(), &mut json)?;
-        Ok(Some(String::from_utf8_lossy(&json).into_owned()))
+        let json = String::from_utf8_lossy(&json).into_owned();
+        let version = writer.tree.record_version(record, writer.revision - 1)?;
+        Ok(Some(Record { key: key.clone(), version, json }))
+    }
+
+    /// How many records there are as this transaction has made them.
+    pub fn count_records(&mut self, name: &str) -> Result<u64> {
+        self.staged_records(name)?.count()
     }
 
     /// What columns the records have as this transaction has made them, and the kinds of values in

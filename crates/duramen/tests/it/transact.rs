@@ -320,3 +320,34 @@ fn a_document_is_not_renamed_while_it_is_written() {
     renaming.commit(&how()).unwrap();
     assert_eq!(db.document("y").unwrap().head().unwrap().to_json().unwrap(), "2");
 }
+
+/// A record could be read in a transaction, but not the version that saving it expects.
+#[test]
+fn records_are_read_with_the_version_that_updating_expects() {
+    let db = Database::memory().unwrap();
+    let notes = db.create_collection("notes", KeyKind::U64).unwrap();
+    let key = Key::U64(7);
+    assert_eq!(db.transaction().count_records("notes").unwrap(), 0);
+    let read = db.transact(&TransactOptions::default(), |transaction| {
+        assert_eq!(transaction.count_records("notes")?, 0);
+        assert_eq!(transaction.read_record("notes", &key)?, None);
+        transaction.insert_record("notes", &key, b"{}")?;
+        let new = transaction.read_record("notes", &key)?.unwrap();
+        transaction.update_record("notes", &key, new.version, br#"{"a":1}"#)?;
+        assert_eq!(transaction.count_records("notes")?, 1);
+        transaction.read_record("notes", &key)
+    });
+    let read = read.unwrap().0.unwrap();
+    assert_eq!((read.version, read.json.as_str(), &read.key), (1, r#"{"a":1}"#, &key));
+    notes.delete(7_u64, &how()).unwrap();
+    let mut transaction = db.transaction();
+    transaction.put_record("notes", &key, b"{}").unwrap();
+    let again = transaction.read_record("notes", &key).unwrap().unwrap();
+    transaction.update_record("notes", &key, again.version, br#"{"a":2}"#).unwrap();
+    transaction.commit(&how()).unwrap();
+    assert_eq!(notes.get(7_u64).unwrap().unwrap().version, 2);
+    db.create_document("page").unwrap();
+    let refused = db.transaction().count_records("page").unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Invalid);
+    assert!(db.transaction().count_records("nothing").is_err());
+}
