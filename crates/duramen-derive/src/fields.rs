@@ -1,10 +1,10 @@
 //! What the attributes of a struct say of its fields.
 
-use proc_macro2::Span;
-use syn::meta::ParseNestedMeta;
-use syn::{Attribute, Data, DeriveInput, Error, Field, Ident, LitStr, Result, Type};
+use syn::{Data, DeriveInput, Error, Field, Ident, Result, Type};
 
+use crate::indexes::{Index, Members, has_elements};
 use crate::names::Case;
+use crate::serde::Serde;
 
 /// A field that has a part in the record.
 pub(crate) struct Role {
@@ -14,13 +14,6 @@ pub(crate) struct Role {
     pub(crate) name: String,
 }
 
-/// An index that is declared on a field.
-pub(crate) struct Index {
-    /// The JSON Pointer of the member, from the record.
-    pub(crate) path: String,
-    pub(crate) is_unique: bool,
-}
-
 /// The fields that have a part.
 pub(crate) struct Fields {
     pub(crate) key: Role,
@@ -28,45 +21,53 @@ pub(crate) struct Fields {
     pub(crate) indexes: Vec<Index>,
 }
 
+/// The words of serde by which a field is no member of what is stored.
+const UNSTORED: [&str; 3] = ["skip", "skip_serializing", "flatten"];
+
 impl Fields {
     pub(crate) fn read(input: &DeriveInput) -> Result<Self> {
         let Data::Struct(data) = &input.data else {
             return Err(Error::new(input.ident.span(), "a record is a struct with named fields"));
         };
-        let case = case_of(&input.attrs)?;
+        let case = Serde::read(&input.attrs)?.case()?;
         let (mut key, mut version, mut indexes) = (None, None, Vec::new());
+        let mut members = Members { names: Vec::new(), has_others: false };
         for field in &data.fields {
-            let Some(ident) = field.ident.clone() else {
+            let Some(ident) = &field.ident else {
                 return Err(Error::new(input.ident.span(), "the fields of a record have names"));
             };
-            let name = name_of(field, &ident, case)?;
-            let mut index = None;
-            for what in words_of(field)? {
-                let role =
-                    || Role { ident: ident.clone(), kind: field.ty.clone(), name: name.clone() };
-                match what.to_string().as_str() {
-                    "key" => put_once(&mut key, role(), &what)?,
-                    "version" => put_once(&mut version, role(), &what)?,
-                    // A field has one index, which is unique if any word says so.
-                    word @ ("index" | "unique") => {
-                        index = Some(index.unwrap_or(false) || word == "unique");
-                    }
-                    _ => {
-                        let message = "expected key, version, index or unique";
-                        return Err(Error::new(what.span(), message));
-                    }
-                }
+            let words = Words::of(field)?;
+            let serde = Serde::read(&field.attrs)?;
+            words.check(ident, &serde)?;
+            let role = role_of(field, (ident, case), &serde)?;
+            members.has_others |= serde.any_of(&["flatten"]).is_some();
+            if serde.any_of(&UNSTORED).is_none() && words.version.is_none() {
+                members.names.push(role.name.clone());
             }
-            indexes.extend(index.map(|is_unique| {
-                let escaped = name.replace('~', "~0").replace('/', "~1");
-                Index { path: format!("/{escaped}"), is_unique }
+            indexes.extend(words.is_unique.map(|is_unique| {
+                let is_as_typed = serde.any_of(&["with", "serialize_with"]).is_none();
+                Index::of_member(&role.name, is_unique, is_as_typed && has_elements(&role.kind))
             }));
+            match (&words.key, &words.version) {
+                (Some(_), Some(both)) => {
+                    return Err(Error::new(both.span(), "the key is not the version"));
+                }
+                (Some(word), None) => put_once(&mut key, role, word)?,
+                (None, Some(word)) => put_once(&mut version, role, word)?,
+                (None, None) => {}
+            }
         }
         let key = key.ok_or_else(|| {
             Error::new(input.ident.span(), "no field is the key: mark one with #[record(key)]")
         })?;
+        indexes.extend(Index::of_struct(&input.attrs, &members)?);
+        check_names(input, &indexes)?;
         Ok(Self { key, version, indexes })
     }
+}
+
+fn role_of(field: &Field, (ident, case): (&Ident, Case), serde: &Serde) -> Result<Role> {
+    Ok(Role { ident: ident.clone(), kind: field.ty.clone(), name: serde.name(ident, case)? })
 }
 
 fn put_once(place: &mut Option<Role>, role: Role, what: &Ident) -> Result<()> {
@@ -76,152 +77,76 @@ fn put_once(place: &mut Option<Role>, role: Role, what: &Ident) -> Result<()> {
     Ok(())
 }
 
-/// The words in the `record` attributes of a field.
-fn words_of(field: &Field) -> Result<Vec<Ident>> {
-    let mut words = Vec::new();
-    for attribute in field.attrs.iter().filter(|attribute| attribute.path().is_ident("record")) {
-        attribute.parse_nested_meta(|meta| {
-            words.push(meta.path.require_ident()?.clone());
-            Ok(())
-        })?;
-    }
-    Ok(words)
-}
-
-/// The name that serde gives a field.
-fn name_of(field: &Field, ident: &Ident, case: Case) -> Result<String> {
-    let renamed = of_serde(&field.attrs, "rename")?;
-    let plain = ident.to_string();
-    let plain = plain.strip_prefix("r#").unwrap_or(&plain);
-    Ok(renamed.map_or_else(|| case.apply(plain), |renamed| renamed.value()))
-}
-
-fn case_of(attributes: &[Attribute]) -> Result<Case> {
-    let Some(named) = of_serde(attributes, "rename_all")? else { return Ok(Case::Snake) };
-    Case::named(&named.value()).ok_or_else(|| {
-        Error::new(named.span(), "a record's fields cannot be renamed so: rename them one by one")
-    })
-}
-
-/// Reads over what a word of an attribute is set to, if it is.
-fn pass_value(meta: &ParseNestedMeta<'_>) -> Result<()> {
-    if meta.input.peek(syn::Token![=]) {
-        meta.value()?.parse::<syn::Expr>()?;
+/// Refuses two indexes of one name.
+fn check_names(input: &DeriveInput, indexes: &[Index]) -> Result<()> {
+    for (at, index) in indexes.iter().enumerate() {
+        if indexes[..at].iter().any(|before| before.name == index.name) {
+            let message = format!("two indexes have the name {:?}: rename one", index.name);
+            return Err(Error::new(input.ident.span(), message));
+        }
     }
     Ok(())
 }
 
-/// What serde's attributes say by one word, such as `rename = "name"`.
-fn of_serde(attributes: &[Attribute], word: &str) -> Result<Option<LitStr>> {
-    let mut found = None;
-    for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("serde")) {
-        attribute.parse_nested_meta(|meta| {
-            let is_wanted = meta.path.is_ident(word);
-            if meta.input.peek(syn::Token![=]) {
-                let value: syn::Expr = meta.value()?.parse()?;
-                if let (true, syn::Expr::Lit(literal)) = (is_wanted, &value)
-                    && let syn::Lit::Str(text) = &literal.lit
-                {
-                    found = Some(text.clone());
+/// The words in the `record` attributes of a field.
+#[derive(Default)]
+struct Words {
+    key: Option<Ident>,
+    version: Option<Ident>,
+    /// A field has one index, which is unique if any word says so.
+    is_unique: Option<bool>,
+    index: Option<Ident>,
+}
+
+impl Words {
+    fn of(field: &Field) -> Result<Self> {
+        let mut words = Self::default();
+        let attributes = field.attrs.iter();
+        for attribute in attributes.filter(|attribute| attribute.path().is_ident("record")) {
+            attribute.parse_nested_meta(|meta| {
+                let what = meta.path.require_ident()?.clone();
+                match what.to_string().as_str() {
+                    "key" => words.key = Some(what),
+                    "version" => words.version = Some(what),
+                    word @ ("index" | "unique") => {
+                        words.is_unique =
+                            Some(words.is_unique.unwrap_or(false) || word == "unique");
+                        words.index = Some(what);
+                    }
+                    _ => return Err(meta.error("expected key, version, index or unique")),
                 }
-            } else if meta.input.peek(syn::token::Paren) {
-                if is_wanted {
-                    let message = "a record is read and written by the same names";
-                    return Err(Error::new(Span::call_site(), message));
-                }
-                meta.parse_nested_meta(|inner| pass_value(&inner))?;
-            }
-            Ok(())
-        })?;
+                Ok(())
+            })?;
+        }
+        Ok(words)
     }
-    Ok(found)
+
+    /// Refuses a part for a field that is no member of what is stored.
+    fn check(&self, ident: &Ident, serde: &Serde) -> Result<()> {
+        let unread = serde.any_of(&["skip_deserializing"]);
+        let unstored = serde.any_of(&UNSTORED);
+        let what_is = [
+            (&self.key, unstored.or(unread), "the key", "make another field the key"),
+            (&self.index, unstored, "indexed", "take the index away"),
+            (&self.version, serde.any_of(&["flatten"]), "the version", "make another one so"),
+        ];
+        for (part, without, is, instead) in what_is {
+            let (Some(part), Some(without)) = (part, without) else { continue };
+            let advice = if without == "flatten" && is == "indexed" {
+                "put #[record(index(name = \"...\", paths(\"...\")))] with paths of its members on \
+                 the struct"
+            } else {
+                instead
+            };
+            let message = format!(
+                "field {ident} is {is}, but #[serde({without})] leaves no member of its own to \
+                 be read: take that away, or {advice}"
+            );
+            return Err(Error::new(part.span(), message));
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use syn::parse_quote;
-
-    use super::*;
-
-    fn error(input: &DeriveInput) -> String {
-        Fields::read(input).err().map(|error| error.to_string()).unwrap_or_default()
-    }
-
-    #[test]
-    fn fields_are_found_by_what_they_are_and_named_as_serde_names_them() {
-        let fields = Fields::read(&parse_quote! {
-            #[derive(Record)]
-            #[serde(rename_all = "camelCase", deny_unknown_fields, bound(serialize = "T: X"))]
-            struct Player<T> {
-                #[record(key)]
-                player_id: String,
-                #[record(index)]
-                #[serde(default, rename = "of/team")]
-                team: T,
-                #[record(unique, index)]
-                mail_address: String,
-                #[record(version)]
-                r#type: u64,
-            }
-        })
-        .unwrap();
-        assert_eq!(
-            (fields.key.name.as_str(), fields.key.ident.to_string().as_str()),
-            ("playerId", "player_id")
-        );
-        assert_eq!(fields.version.unwrap().name, "type");
-        let indexes: Vec<_> =
-            fields.indexes.iter().map(|index| (index.path.as_str(), index.is_unique)).collect();
-        assert_eq!(indexes, [("/of~1team", false), ("/mailAddress", true)]);
-    }
-
-    #[test]
-    fn what_is_no_record_is_refused_with_what_to_do() {
-        assert!(
-            error(&parse_quote!(
-                enum E {
-                    A,
-                }
-            ))
-            .contains("struct with named fields")
-        );
-        assert!(
-            error(&parse_quote!(
-                struct S(u64);
-            ))
-            .contains("have names")
-        );
-        assert!(
-            error(&parse_quote!(
-                struct S {
-                    a: u64,
-                }
-            ))
-            .contains("#[record(key)]")
-        );
-        let two = parse_quote!(
-            struct S {
-                #[record(key)]
-                a: u64,
-                #[record(key)]
-                b: u64,
-            }
-        );
-        assert!(error(&two).contains("one key"));
-        let wrong = parse_quote!(
-            struct S {
-                #[record(kye)]
-                a: u64,
-            }
-        );
-        assert!(error(&wrong).contains("expected key, version, index or unique"));
-        let case = parse_quote!(
-            #[serde(rename_all = "aLtErNaTe")]
-            struct S {
-                #[record(key)]
-                a: u64,
-            }
-        );
-        assert!(error(&case).contains("one by one"));
-    }
-}
+mod tests;

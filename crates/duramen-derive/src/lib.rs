@@ -2,21 +2,35 @@
 //! the macro and documents it with the trait that it implements.
 
 mod fields;
+mod indexes;
 mod names;
+mod serde;
 
 use proc_macro::TokenStream;
 use quote::quote;
 use syn::{DeriveInput, parse_macro_input};
 
-use fields::{Fields, Index};
+use fields::Fields;
+use indexes::Index;
 
 /// Implements `duramen::TypedRecord` for a struct with named fields.
 ///
 /// - `#[record(key)]`: the field that is the record's key. There has to be exactly one.
 /// - `#[record(version)]`: the field, a `u64`, that has the record's version; it is not stored.
-/// - `#[record(index)]`, `#[record(unique)]`: an index on the field.
+/// - `#[record(index)]`, `#[record(unique)]`: an index on the field, with the name of its member.
+///   On a field whose type is written as `Vec`, `VecDeque`, `HashSet`, `BTreeSet`, an array or a
+///   slice, or as an `Option`, `Box`, `Rc` or `Arc` of one, it is an index of the elements, by
+///   which `contains` is answered; a unique one refuses that two records have an element in
+///   common. With serde's `with` or `serialize_with` on the field it is of the member, whatever
+///   its type is.
+/// - `#[record(index(name = "by_world_score", paths("world", "score")))]` on the struct, or
+///   `unique` in the place of `index`: an index by the values at paths, those that count first in
+///   front. Paths have the names of members as they are stored; `address.city` is in a member,
+///   `items[*].sku` in the elements of one.
 ///
-/// Fields have the names that serde gives them, by `rename` and `rename_all`.
+/// Fields have the names that serde gives them, by `rename` and `rename_all`. A key, a version or
+/// an index is an error on a field that serde flattens, and a key or an index on one that it skips:
+/// it would be of a member that is not stored.
 #[proc_macro_derive(Record, attributes(record))]
 pub fn derive_record(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
@@ -28,8 +42,15 @@ fn implement(input: &DeriveInput, fields: &Fields) -> proc_macro2::TokenStream {
     let name = &input.ident;
     let (generics, arguments, bounds) = input.generics.split_for_impl();
     let (key, key_type) = (&fields.key.ident, &fields.key.kind);
-    let indexes = fields.indexes.iter().map(|Index { path, is_unique }| {
-        quote! { ::duramen::IndexDeclaration { path: #path, is_unique: #is_unique } }
+    let key_member = &fields.key.name;
+    let indexes = fields.indexes.iter().map(|Index { name, paths, is_unique }| {
+        quote! {
+            ::duramen::IndexDeclaration {
+                name: #name,
+                paths: &[#(#paths),*],
+                is_unique: #is_unique,
+            }
+        }
     });
     let version = fields.version.as_ref().map(|version| {
         let (field, member) = (&version.ident, &version.name);
@@ -51,6 +72,9 @@ fn implement(input: &DeriveInput, fields: &Fields) -> proc_macro2::TokenStream {
             type Key = #key_type;
 
             const INDEXES: &'static [::duramen::IndexDeclaration] = &[#(#indexes),*];
+
+            const KEY_MEMBER: ::core::option::Option<&'static str> =
+                ::core::option::Option::Some(#key_member);
 
             fn key(&self) -> #key_type {
                 ::core::clone::Clone::clone(&self.#key)

@@ -5,22 +5,26 @@ use std::marker::PhantomData;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::collection::{
-    Collection, Key, KeyKind, Query, Record, RecordHistory, RecordVersion, Records, Saved, Scan,
-    ScanOptions,
-};
-use crate::database::Database;
+use crate::collection::{Collection, Filter, Key, KeyKind, Query, Saved, ScanOptions};
+use crate::database::{Database, DatabaseSnapshot};
 use crate::document::Outcome;
 use crate::engine::options::CommitOptions;
 use crate::error::{Error, ErrorKind, Result};
-use crate::index::IndexDefinition;
-use crate::json::{JsonPointer, escape};
-use crate::revision::Revision;
+use crate::revision::{Micros, Revision};
 
 mod coding;
 mod finite;
+mod index;
+mod snapshot;
+mod transaction;
 #[cfg(feature = "uuid")]
 mod uuid;
+
+pub use index::IndexDeclaration;
+pub use snapshot::{
+    TypedHistory, TypedPage, TypedRecords, TypedScan, TypedSnapshot, TypedValues, TypedVersion,
+};
+pub use transaction::TypedTransaction;
 
 /// A type whose values are records: what it is stored as serde says, and
 /// [`#[derive(Record)]`](derive@crate::Record) what the fields of it are.
@@ -56,12 +60,50 @@ mod uuid;
 /// assert_eq!(first.value.expect("no deletion").score, 3);
 /// # Ok::<(), duramen::Error>(())
 /// ```
+///
+/// An index on a field that is an array is one of its elements; one of several paths is declared on
+/// the struct. Records that change together do so in a [transaction](crate::Transaction::typed).
+///
+/// ```
+/// # use duramen::{CommitOptions, Database, Filter, Query, Record};
+/// # use serde::{Deserialize, Serialize};
+/// #[derive(Record, Serialize, Deserialize)]
+/// #[record(index(name = "by_world_score", paths("world", "score")))]
+/// #[record(unique(name = "serial", paths("items[*].serial")))]
+/// struct Player {
+///     #[record(key)]
+///     id: u64,
+///     world: String,
+///     score: u32,
+///     #[record(index)]
+///     tags: Vec<String>,
+///     items: Vec<Item>,
+/// }
+///
+/// #[derive(Serialize, Deserialize)]
+/// struct Item {
+///     serial: u64,
+/// }
+///
+/// let players = Database::memory()?.create_typed_collection::<Player>("players")?;
+/// let items = vec![Item { serial: 40 }, Item { serial: 41 }];
+/// let new = Player { id: 1, world: "end".into(), score: 3, tags: vec!["new".into()], items };
+/// players.put(&new, &CommitOptions::default())?;
+/// assert_eq!(players.query(&Query::new().filter(Filter::contains("tags", "new")))?.count(), 1);
+/// let indexes = players.collection().indexes()?;
+/// let names: Vec<_> = indexes.iter().map(|index| index.name.as_str()).collect();
+/// assert_eq!(names, ["by_world_score", "serial", "tags"]);
+/// # Ok::<(), duramen::Error>(())
+/// ```
 pub trait TypedRecord: Serialize + DeserializeOwned {
     /// The type of the key.
     type Key: RecordKey;
 
-    /// The indexes that are declared on its fields.
+    /// The indexes that are declared for its records.
     const INDEXES: &'static [IndexDeclaration];
+
+    /// The name of the member that has the key, as errors tell it.
+    const KEY_MEMBER: Option<&'static str> = None;
 
     /// The name of the member that has the version, which is not stored.
     const VERSION_MEMBER: Option<&'static str> = None;
@@ -77,27 +119,6 @@ pub trait TypedRecord: Serialize + DeserializeOwned {
 
     /// Takes the version that it has after it was saved.
     fn set_version(&mut self, _version: u64) {}
-}
-
-/// An index that a type declares on one of its fields.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct IndexDeclaration {
-    /// The member, as a JSON Pointer from the record.
-    pub path: &'static str,
-    /// Whether no two records have the same value there.
-    pub is_unique: bool,
-}
-
-impl IndexDeclaration {
-    /// The index, with the name of its member.
-    fn definition(self) -> Result<IndexDefinition> {
-        let pointer = JsonPointer::parse(self.path)?;
-        let name = pointer.tokens().collect::<Vec<_>>().join(".");
-        let mut path = String::new();
-        pointer.tokens().for_each(|token| path.extend(["[", &escape::quoted(token), "]"]));
-        let definition = IndexDefinition::new(&name, &[&path])?;
-        Ok(if self.is_unique { definition.unique() } else { definition })
-    }
 }
 
 /// A type that keys can have: `String`, `i64` and `u64` do, `uuid::Uuid` with the feature `uuid`,
@@ -128,39 +149,6 @@ pub struct TypedCollection<R> {
     records: PhantomData<fn() -> R>,
 }
 
-/// One version of a record, or its deletion, with its value.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TypedVersion<R> {
-    /// The value; nothing if the revision deleted the record, or it was purged.
-    pub value: Option<R>,
-    /// The version as it is stored.
-    pub stored: RecordVersion,
-}
-
-/// The values of a range of keys, in the order of the keys; an iterator that reads page by page.
-#[derive(Debug)]
-pub struct TypedScan<R> {
-    collection: Collection,
-    scan: Scan,
-    records: PhantomData<fn() -> R>,
-}
-
-/// The values that a query finds; an iterator.
-#[derive(Debug)]
-pub struct TypedRecords<R> {
-    collection: Collection,
-    records: Records,
-    values: PhantomData<fn() -> R>,
-}
-
-/// The versions and deletions of a record, newest first; an iterator that reads page by page.
-#[derive(Debug)]
-pub struct TypedHistory<R> {
-    collection: Collection,
-    history: RecordHistory,
-    records: PhantomData<fn() -> R>,
-}
-
 impl Database {
     /// Makes a collection without records, with the keys that a type has and the indexes that it
     /// declares; `Conflict` if there is a document or collection of that name, deleted or not.
@@ -178,16 +166,32 @@ impl Database {
     /// its keys are of another type.
     pub fn typed_collection<R: TypedRecord>(&self, name: &str) -> Result<TypedCollection<R>> {
         let collection = self.collection(name)?;
-        let (found, wanted) = (collection.key_kind(), R::Key::KIND);
-        if found != wanted {
-            let message = format!(
-                "the keys of collection {name:?} are of the type {found}, those of the records \
-                 {wanted}: open it with records that have such keys"
-            );
-            return Err(Error::new(ErrorKind::Invalid, message));
-        }
+        check_keys::<R>(name, collection.key_kind())?;
         Ok(TypedCollection { collection, records: PhantomData })
     }
+}
+
+impl DatabaseSnapshot {
+    /// A collection of records of a type as of that commit; errors as those of
+    /// [`Database::typed_collection`].
+    pub fn typed_collection<R: TypedRecord>(&self, name: &str) -> Result<TypedSnapshot<R>> {
+        let snapshot = self.collection(name)?;
+        check_keys::<R>(name, snapshot.key_kind())?;
+        Ok(TypedSnapshot::of(snapshot))
+    }
+}
+
+/// Refuses a collection whose keys are not those of a type.
+fn check_keys<R: TypedRecord>(name: &str, found: KeyKind) -> Result<()> {
+    let wanted = R::Key::KIND;
+    if found == wanted {
+        return Ok(());
+    }
+    let message = format!(
+        "the keys of collection {name:?} are of the type {found}, those of the records {wanted}: \
+         open it with records that have such keys"
+    );
+    Err(Error::new(ErrorKind::Invalid, message))
 }
 
 impl<R> Clone for TypedCollection<R> {
@@ -202,13 +206,13 @@ impl<R: TypedRecord> TypedCollection<R> {
         &self.collection
     }
 
-    /// Makes the indexes that the type declares and the collection does not have, each with the
-    /// name of its member; how many. A collection that is opened by a type with other indexes than
-    /// before gets them by this.
+    /// Makes the indexes that the type declares and the collection does not have; how many. A
+    /// collection that is opened by a type with other indexes than before gets them by this.
     ///
     /// # Errors
     /// `Conflict` if records have the same value where it is to be unique: it names two of them;
-    /// and if there is another index of that name, such as one that is not unique.
+    /// and if there is another index of that name, such as one that is not unique. `Invalid` if
+    /// what is declared can be no index, such as by a path that is none.
     pub fn create_indexes(&self) -> Result<usize> {
         let mut there = self.collection.indexes()?;
         let before = there.len();
@@ -234,19 +238,52 @@ impl<R: TypedRecord> TypedCollection<R> {
         Ok(there.len() - before)
     }
 
-    /// The values that a query finds; one that [selects](Query::select) leaves out what values
-    /// need.
-    pub fn query(&self, query: &Query) -> Result<TypedRecords<R>> {
-        let records = self.collection.query(query)?;
-        Ok(TypedRecords { collection: self.collection.clone(), records, values: PhantomData })
+    /// The collection now.
+    pub fn head(&self) -> Result<TypedSnapshot<R>> {
+        self.collection.head().map(TypedSnapshot::of)
+    }
+
+    /// The collection as of a revision, with every read and query; `NotFound` if it has no such
+    /// revision.
+    ///
+    /// ```
+    /// # use duramen::{CommitOptions, Database, Filter, Query, Record, Revision};
+    /// # use serde::{Deserialize, Serialize};
+    /// #[derive(Record, Serialize, Deserialize)]
+    /// struct Player {
+    ///     #[record(key)]
+    ///     name: String,
+    ///     score: u32,
+    /// }
+    ///
+    /// let players = Database::memory()?.create_typed_collection::<Player>("players")?;
+    /// for score in [3, 7] {
+    ///     players.put(&Player { name: "ann".into(), score }, &CommitOptions::default())?;
+    /// }
+    /// let good = Query::new().filter(Filter::gt("score", 5));
+    /// assert_eq!(players.query(&good)?.count(), 1);
+    /// let before = players.at(Revision(1))?;
+    /// assert_eq!(before.query(&good)?.count(), 0);
+    /// assert_eq!(before.get(&"ann".into())?.expect("she was there").score, 3);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    pub fn at(&self, revision: Revision) -> Result<TypedSnapshot<R>> {
+        self.collection.at(revision).map(TypedSnapshot::of)
+    }
+
+    /// The collection as of a time: its last revision not after it. `NotFound` before the first.
+    pub fn at_time(&self, time: Micros) -> Result<TypedSnapshot<R>> {
+        self.collection.at_time(time).map(TypedSnapshot::of)
     }
 
     /// The value with a key, if there is one now.
     ///
     /// # Errors
-    /// `Invalid` if the record is none of the type: it tells the key and the field.
+    /// `Invalid` if the record is none of the type: it tells the key and the field. So it is if the
+    /// value that is stored under a key has another one.
     pub fn get(&self, key: &R::Key) -> Result<Option<R>> {
-        self.value(self.collection.get(key.clone())?)
+        let record = self.collection.get(key.clone())?;
+        record.map(|record| coding::decode(&record, self.collection.name())).transpose()
     }
 
     /// The values with these keys, in the order asked; nothing where there is none.
@@ -254,9 +291,7 @@ impl<R: TypedRecord> TypedCollection<R> {
     /// # Errors
     /// As [`get`](Self::get).
     pub fn get_many(&self, keys: &[R::Key]) -> Result<Vec<Option<R>>> {
-        let keys: Vec<Key> = keys.iter().cloned().map(Into::into).collect();
-        let records = self.collection.get_many(&keys)?;
-        records.into_iter().map(|record| self.value(record)).collect()
+        self.head()?.get_many(keys)
     }
 
     /// The value with a key as of a revision, if there was one.
@@ -264,19 +299,50 @@ impl<R: TypedRecord> TypedCollection<R> {
     /// # Errors
     /// As [`get`](Self::get); `NotFound` if the collection has no such revision.
     pub fn get_at(&self, key: &R::Key, revision: Revision) -> Result<Option<R>> {
-        self.value(self.collection.get_at(key.clone(), revision)?)
+        self.at(revision)?.get(key)
     }
 
-    /// The values in the order of their keys.
+    /// The value with a key as of a time, if there was one.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get); `NotFound` if the collection has no revision as early.
+    pub fn get_at_time(&self, key: &R::Key, time: Micros) -> Result<Option<R>> {
+        self.at_time(time)?.get(key)
+    }
+
+    /// Whether there is a record with a key now.
+    pub fn exists(&self, key: &R::Key) -> Result<bool> {
+        self.head()?.exists(key)
+    }
+
+    /// How many records there are now.
+    pub fn count(&self) -> Result<u64> {
+        self.head()?.count()
+    }
+
+    /// Of how many records a filter is true now.
+    pub fn count_where(&self, filter: &Filter) -> Result<u64> {
+        self.head()?.count_where(filter)
+    }
+
+    /// The values in the order of their keys, as they are now.
     pub fn scan(&self, options: &ScanOptions) -> Result<TypedScan<R>> {
-        let scan = self.collection.scan(options)?;
-        Ok(TypedScan { collection: self.collection.clone(), scan, records: PhantomData })
+        self.head()?.scan(options)
+    }
+
+    /// The values that a query finds now: see [`TypedSnapshot::query`].
+    pub fn query(&self, query: &Query) -> Result<TypedRecords<R>> {
+        self.head()?.query(query)
+    }
+
+    /// A page of what a query finds now: see [`TypedSnapshot::page`].
+    pub fn page(&self, query: &Query, cursor: Option<&str>, size: usize) -> Result<TypedPage<R>> {
+        self.head()?.page(query, cursor, size)
     }
 
     /// What happened to the record with a key, newest first; `NotFound` if there never was one.
     pub fn history(&self, key: &R::Key) -> Result<TypedHistory<R>> {
-        let history = self.collection.history(key.clone())?;
-        Ok(TypedHistory { collection: self.collection.clone(), history, records: PhantomData })
+        self.head()?.history(key)
     }
 
     /// Saves a value that was read, or a new one, and gives it its version: `Conflict` if the
@@ -331,38 +397,29 @@ impl<R: TypedRecord> TypedCollection<R> {
         self.collection.delete(key.clone(), options)
     }
 
-    fn value(&self, record: Option<Record>) -> Result<Option<R>> {
-        record.map(|record| coding::decode(&record, self.collection.name())).transpose()
+    /// Deletes the records with these keys in one commit; how many there were.
+    pub fn delete_many(&self, keys: &[R::Key], options: &CommitOptions) -> Result<u64> {
+        self.collection.delete_many(&coding::keys::<R>(keys), options)
     }
-}
 
-impl<R: TypedRecord> Iterator for TypedRecords<R> {
-    type Item = Result<R>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let record = self.records.next()?;
-        Some(record.and_then(|record| coding::decode(&record, self.collection.name())))
+    /// Changes the records of which a filter is true by a JSON Merge Patch, in one commit; how many
+    /// those are: see [`Collection::update_where`].
+    ///
+    /// # Errors
+    /// `Invalid` if the patch has the key or the version of the type: neither is changed so. That
+    /// what comes of the others is of the type is not looked at.
+    pub fn update_where(
+        &self,
+        filter: &Filter,
+        merge_patch: impl AsRef<[u8]>,
+        options: &CommitOptions,
+    ) -> Result<u64> {
+        coding::check_patch::<R>(merge_patch.as_ref())?;
+        self.collection.update_where(filter, merge_patch, options)
     }
-}
 
-impl<R: TypedRecord> Iterator for TypedScan<R> {
-    type Item = Result<R>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let record = self.scan.next()?;
-        Some(record.and_then(|record| coding::decode(&record, self.collection.name())))
-    }
-}
-
-impl<R: TypedRecord> Iterator for TypedHistory<R> {
-    type Item = Result<TypedVersion<R>>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let typed = |stored: RecordVersion| {
-            let value = stored.record.as_ref();
-            let value = value.map(|record| coding::decode(record, self.collection.name()));
-            Ok(TypedVersion { value: value.transpose()?, stored })
-        };
-        self.history.next().map(|version| version.and_then(typed))
+    /// Deletes the records of which a filter is true, in one commit; how many those were.
+    pub fn delete_where(&self, filter: &Filter, options: &CommitOptions) -> Result<u64> {
+        self.collection.delete_where(filter, options)
     }
 }

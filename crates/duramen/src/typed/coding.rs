@@ -7,9 +7,9 @@ use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::TypedRecord;
 use super::finite::Finite;
-use crate::collection::Record;
+use super::{RecordKey, TypedRecord};
+use crate::collection::{Key, Record};
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::escape::quoted;
 
@@ -38,6 +38,27 @@ impl<'de> Deserialize<'de> for Members<'de> {
 
         deserializer.deserialize_map(Object)
     }
+}
+
+/// The keys of records as a collection takes them.
+pub(super) fn keys<R: TypedRecord>(keys: &[R::Key]) -> Vec<Key> {
+    keys.iter().cloned().map(Into::into).collect()
+}
+
+/// Refuses a merge patch that would store the version as a member, or give records another key than
+/// the one that they stand under.
+pub(super) fn check_patch<R: TypedRecord>(merge_patch: &[u8]) -> Result<()> {
+    // What is no object is refused by whoever applies it.
+    let Ok(Members(members)) = serde_json::from_slice(merge_patch) else { return Ok(()) };
+    let is_kept = |(name, _): &&(String, &RawValue)| {
+        [R::KEY_MEMBER, R::VERSION_MEMBER].contains(&Some(name.as_str()))
+    };
+    let Some((name, _)) = members.iter().find(is_kept) else { return Ok(()) };
+    let message = format!(
+        "the patch has the member {name:?}, which is the key or the version of the records: \
+         leave it out"
+    );
+    Err(Error::new(ErrorKind::Invalid, message))
 }
 
 /// A value as the JSON that is stored.
@@ -98,6 +119,21 @@ pub(super) fn decode<R: TypedRecord>(record: &Record, collection: &str) -> Resul
         );
         Error::new(ErrorKind::Invalid, message).with_source(cause)
     })?;
+    check_key(&value, record, collection)?;
     value.set_version(record.version);
     Ok(value)
+}
+
+/// Refuses a value that has another key than the record: saved again it would be another record.
+fn check_key<R: TypedRecord>(value: &R, record: &Record, collection: &str) -> Result<()> {
+    let (key, found, kind) = (&record.key, value.key().into(), R::Key::KIND);
+    if *key == found || kind.text_of(key)? == kind.text_of(&found)? {
+        return Ok(());
+    }
+    let place = R::KEY_MEMBER.map_or(String::new(), |member| format!(", field {member}"));
+    let message = format!(
+        "record {key} of collection {collection:?}{place}, has the key {found}: put the value \
+         under the key that it has, or correct it"
+    );
+    Err(Error::new(ErrorKind::Invalid, message))
 }

@@ -40,5 +40,9 @@ mod transact;
 mod turnover;
 #[cfg(feature = "typed")]
 mod typed;
+#[cfg(feature = "typed")]
+mod typed_reads;
+#[cfg(feature = "typed")]
+mod typed_transactions;
 mod unused;
 mod written_over;

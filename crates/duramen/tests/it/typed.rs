@@ -40,16 +40,6 @@ struct Order {
     of: String,
 }
 
-/// Only what is not stored.
-#[derive(Debug, Clone, PartialEq, Record, Serialize, Deserialize)]
-struct Mark {
-    #[record(key)]
-    #[serde(skip)]
-    id: i64,
-    #[record(version)]
-    version: u64,
-}
-
 fn player(name: &str, x: i64) -> Player {
     Player {
         edit_count: 0,
@@ -136,10 +126,11 @@ fn a_record_of_another_form_is_refused_with_its_key_and_field() {
 #[test]
 fn types_say_their_keys_and_indexes() {
     let wanted = [
-        IndexDeclaration { path: "/team", is_unique: false },
-        IndexDeclaration { path: "/e-mail", is_unique: true },
+        IndexDeclaration { name: "team", paths: &["team"], is_unique: false },
+        IndexDeclaration { name: "e-mail", paths: &["e-mail"], is_unique: true },
     ];
     assert_eq!(Player::INDEXES, wanted);
+    assert_eq!(Player::KEY_MEMBER, Some("nickName"));
     assert_eq!(Player::VERSION_MEMBER, Some("editCount"));
     assert_eq!((Order::INDEXES.len(), Order::VERSION_MEMBER), (0, None));
     let db = Database::memory().unwrap();
@@ -153,16 +144,6 @@ fn types_say_their_keys_and_indexes() {
     assert_eq!(orders.save(&mut order, &how()).unwrap().version, 2);
     let error = db.typed_collection::<Player>("orders").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
-}
-
-#[test]
-fn a_value_of_which_nothing_is_stored_is_an_empty_record() {
-    let db = Database::memory().unwrap();
-    let marks = db.create_typed_collection::<Mark>("marks").unwrap();
-    let mut mark = Mark { id: -3, version: 0 };
-    marks.save(&mut mark, &how()).unwrap();
-    assert_eq!(marks.collection().get(-3i64).unwrap().unwrap().json, "{}");
-    assert_eq!(marks.get(&-3).unwrap().unwrap().version, 1);
 }
 
 #[test]
