@@ -8,6 +8,8 @@ use std::process::ExitCode;
 use duramen::{Error, ErrorKind};
 use serde::Serialize;
 
+use crate::notice::notice;
+
 /// A command that ran to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Success {
@@ -148,9 +150,9 @@ pub(crate) fn code(success: Success) -> u8 {
 pub(crate) fn report(failure: &Failure, json: bool) -> u8 {
     let report = failure.report();
     if json {
-        eprintln!("{}", serde_json::json!({ "error": report }));
+        notice!("{}", serde_json::json!({ "error": report }));
     } else {
-        eprintln!("duramen: {}", report.message);
+        notice!("duramen: {}", report.message);
     }
     failure.code()
 }

@@ -2,6 +2,12 @@
 //!
 //! This is the library part of the binary `duramen`, and no interface for others.
 
+#![deny(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "they panic where nothing can be written: use Output, or notice"
+)]
+
 mod arguments;
 mod bulk;
 mod change;
@@ -13,6 +19,7 @@ mod history_line;
 mod input;
 mod interruption;
 mod moment;
+mod notice;
 mod outfile;
 mod output;
 mod progress;
@@ -27,7 +34,7 @@ use std::thread;
 use clap::Parser;
 
 use arguments::Arguments;
-use exit::Failure;
+use exit::{Failure, Success};
 use output::{Output, Style};
 use session::Session;
 
@@ -48,10 +55,22 @@ pub fn main() -> ExitCode {
     let session = Session::default();
     let result = arguments.command.run(&session, &mut output);
     session.end(&result);
-    let told = session.told(result.and_then(|success| output.flush().map(|()| success)));
+    let told = session.told(flushed(result, &mut output));
     let makes_files = arguments.command.makes_files();
     let told = if makes_files { told.map_err(Failure::after_writing) } else { told };
     exit::finish(told, arguments.json)
+}
+
+/// How a command ended whose output has left the process. That it could not matters more than
+/// anything else, but for a reader who went away from a command that failed of something else.
+fn flushed(result: Result<Success>, output: &mut Output) -> Result<Success> {
+    match (result, output.flush()) {
+        (Ok(_), Err(failure)) => Err(failure),
+        // It is known already.
+        (result @ Err(Failure::Output(_) | Failure::Untold(_)), _) => result,
+        (Err(_), Err(failure)) if !failure.is_broken_pipe() => Err(failure),
+        (result, _) => result,
+    }
 }
 
 /// Prints no panic of a thread of queries, which becomes the error of the query.

@@ -7,6 +7,7 @@ use duramen::{Database, Options};
 
 use crate::Result;
 use crate::exit::Failure;
+use crate::notice::notice;
 
 /// What one command leaves open for the next.
 #[derive(Debug, Default)]
@@ -89,7 +90,7 @@ impl Session {
         if result.as_ref().is_err_and(|failure| !failure.is_broken_pipe()) {
             // Of one that cannot be removed, the failure of the command is what matters.
             if let Ok(true) = database.close_or_remove() {
-                eprintln!("removed the database {} again: nothing is in it", folder.display());
+                notice!("removed the database {} again: nothing is in it", folder.display());
             }
         }
     }

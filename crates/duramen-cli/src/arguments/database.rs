@@ -7,6 +7,7 @@ use duramen::{Database, Document, ErrorKind, Finding, Options};
 
 use crate::Result;
 use crate::exit::Failure;
+use crate::notice::notice;
 use crate::session::Session;
 
 /// A database that is read.
@@ -83,7 +84,7 @@ impl WriteDatabase {
     pub(crate) fn open_or_create(&self, session: &Session) -> Result<Database> {
         let database = self.open_with(session, true)?;
         if database.was_created() {
-            eprintln!("created the database {}", self.folder());
+            notice!("created the database {}", self.folder());
         }
         Ok(database)
     }

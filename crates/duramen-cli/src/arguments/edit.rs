@@ -9,6 +9,7 @@ use duramen::{
 use super::WriteDatabase;
 use crate::exit::Success;
 use crate::input::LongText;
+use crate::notice::notice;
 use crate::output::Output;
 use crate::session::Session;
 use crate::written::Written;
@@ -118,7 +119,7 @@ impl Editing<'_> {
         let (commit, _) = bulk::load((&self.database, self.name), text, &how)?;
         drop(self.database);
         if self.head.is_none() {
-            eprintln!("created the document {}", self.name);
+            notice!("created the document {}", self.name);
         }
         let timestamp = how.commit.timestamp.unwrap_or(commit.timestamp);
         output.record(&Written::changed(self.name, commit.revision, timestamp))?;
@@ -159,7 +160,7 @@ impl Editing<'_> {
         drop(self.database);
 
         if self.head.is_none() {
-            eprintln!("created the document {}", self.name);
+            notice!("created the document {}", self.name);
         }
         let timestamp = self.options.timestamp.unwrap_or(committed.timestamp);
         let revision = committed.revisions.iter().find(|(name, _)| name == self.name);

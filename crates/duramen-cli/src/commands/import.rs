@@ -19,6 +19,7 @@ use self::source::{Item, Source};
 use crate::arguments::{WriteDatabase, edit};
 use crate::exit::{Failure, Success};
 use crate::interruption::Interruption;
+use crate::notice::notice;
 use crate::output::{Output, Palette, Record};
 use crate::session::Session;
 use crate::{Result, bulk, input, progress};
@@ -165,14 +166,14 @@ impl Import {
             }
             (Err(error), Ok(())) => {
                 if loader.loaded > 0 {
-                    eprintln!("{safe}");
+                    notice!("{safe}");
                 }
                 return Err(error.into());
             }
             (_, Err(error)) => return Err(error.into()),
         }
         if loader.created_document() {
-            eprintln!("created the document {}", self.document);
+            notice!("created the document {}", self.document);
         }
         output.record(&Summary {
             document: &self.document,
@@ -277,7 +278,7 @@ impl Import {
         let (commit, progress) = bulk::load((&database, &self.document), text, &options)?;
         drop(database);
         if head.is_none() {
-            eprintln!("created the document {}", self.document);
+            notice!("created the document {}", self.document);
         }
         output.record(&Summary {
             document: &self.document,

@@ -11,6 +11,7 @@ use crate::Result;
 use crate::arguments::edit::Note;
 use crate::arguments::{ReadDatabase, WriteDatabase, moment};
 use crate::exit::Success;
+use crate::notice::notice;
 use crate::output::Output;
 use crate::session::Session;
 
@@ -211,7 +212,7 @@ impl Writing<'_> {
     /// Tells that it was made, if it was.
     fn made(&mut self) {
         if std::mem::take(&mut self.is_new) {
-            eprintln!("created the collection {}", self.name);
+            notice!("created the collection {}", self.name);
         }
     }
 

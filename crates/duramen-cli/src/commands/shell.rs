@@ -19,6 +19,7 @@ use crate::arguments::{Arguments, Command, ReadDatabase};
 use crate::exit::{self, Failure, Success};
 use crate::extension::similar;
 use crate::interruption::Interruption;
+use crate::notice::notice;
 use crate::output::{Output, Style};
 use crate::session::Session;
 use crate::{Result, arguments};
@@ -180,7 +181,7 @@ fn finish(
     match obeyed {
         Ok(obeyed) => Ok(obeyed),
         Err(Failure::Interrupted(message)) if interruption.is_some() => {
-            eprintln!("{message}");
+            notice!("{message}");
             Ok(Obeyed::Code(130))
         }
         Err(Failure::Output(_)) if was_interrupted => Ok(Obeyed::Code(130)),

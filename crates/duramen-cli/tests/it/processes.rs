@@ -290,6 +290,47 @@ fn a_change_that_cannot_be_told_is_said_to_be_saved() {
     assert_eq!(text(&run(folder.path(), &["get", "restored", "doc"]).stdout), "1\n");
 }
 
+/// It was once a panic, and nothing was saved.
+#[test]
+fn a_change_is_made_though_nothing_can_be_told_of_it() {
+    let full = || std::fs::File::options().write(true).open("/dev/full");
+    if full().is_err() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("points.csv"), "time,a\n2024-01-01,1\n").unwrap();
+    let code = |arguments: &[&str]| {
+        let (reader, gone) = std::io::pipe().unwrap();
+        drop(reader);
+        let to_full = duramen(folder.path(), arguments).stderr(full().unwrap()).output().unwrap();
+        let to_nobody = duramen(folder.path(), arguments).stderr(gone).output().unwrap();
+        assert_eq!(to_full.status.code(), to_nobody.status.code(), "{arguments:?}");
+        to_full.status.code()
+    };
+    assert_eq!(code(&["records", "put", "db", "c", "k", r#"{"a":1}"#]), Some(0));
+    assert_eq!(text(&run(folder.path(), &["get", "db", "c"]).stdout), "{\"k\":{\"a\":1}}\n");
+    assert_eq!(code(&["records", "get", "db", "c", "k", "nokey"]), Some(10));
+    assert_eq!(code(&["series", "append", "points", "s", "1", "--create"]), Some(0));
+    assert_eq!(code(&["series", "import", "points", "points.csv", "--create"]), Some(0));
+    assert_eq!(code(&["set", "db", "missing", "/a", "1"]), Some(10));
+    assert_eq!(code(&["histroy"]), Some(2));
+    assert_eq!(code(&["get", "db"]), Some(2));
+}
+
+/// What was missing was once told, and not that the others could not be written.
+#[test]
+fn a_full_standard_output_is_told_before_what_the_command_failed_of() {
+    let full = || std::fs::File::options().write(true).open("/dev/full");
+    if full().is_err() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    assert!(run(folder.path(), &["records", "put", "db", "c", "k", "{}"]).status.success());
+    let mut get = duramen(folder.path(), &["records", "get", "db", "c", "k", "nokey"]);
+    let ended = get.stdout(full().unwrap()).output().unwrap();
+    assert_eq!(ended.status.code(), Some(15), "{}", text(&ended.stderr));
+}
+
 /// As CSV and Arrow it once was told as what could not be written, and nothing else.
 #[test]
 fn a_change_by_sql_that_cannot_be_told_is_said_to_be_saved_in_every_format() {

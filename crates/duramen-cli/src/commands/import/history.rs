@@ -11,6 +11,7 @@ use crate::exit::{Failure, Success};
 use crate::history_line::HistoryLine;
 use crate::input::LongLine;
 use crate::interruption::Interruption;
+use crate::notice::notice;
 use crate::output::{Output, Palette, Record};
 use crate::{Result, bulk, history_line, input, progress};
 
@@ -26,7 +27,7 @@ pub(super) fn run(
     // Whatever the end, what was loaded is made safe before anything is said about it.
     database.flush()?;
     if loaded.is_err() && counts.made > 0 {
-        eprintln!("{}; the same command goes on", safe(counts.read, "revisions"));
+        notice!("{}; the same command goes on", safe(counts.read, "revisions"));
     }
     if !loaded? {
         let safe = safe(counts.read, "revisions");
@@ -37,7 +38,7 @@ pub(super) fn run(
     let revision = import.finish()?.0;
     database.flush()?;
     if lacks_departed {
-        eprintln!(
+        notice!(
             "{document} has all revisions of the history, but does not know all records that were \
              deleted before them, which would count their versions from 1 again: import the \
              history into a new document to have them go on"

@@ -11,6 +11,7 @@ use super::WriteCollection;
 use crate::Result;
 use crate::arguments::edit::Made;
 use crate::exit::Success;
+use crate::notice::notice;
 use crate::output::{Output, Palette, Record};
 use crate::session::Session;
 
@@ -58,7 +59,7 @@ impl Delete {
         }
         let revision = collection.head()?.revision().0;
         if !missing.is_empty() && !output.style.json {
-            eprintln!("{name}: no record {}", quoted(&missing));
+            notice!("{name}: no record {}", quoted(&missing));
         }
         output.record(&Deleted { collection: name, count: deleted, revision, missing })?;
         Ok(Success::Done)

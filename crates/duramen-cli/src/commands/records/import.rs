@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::{WriteCollection, Writing};
 use crate::exit::{Failure, Success};
 use crate::interruption::Interruption;
+use crate::notice::notice;
 use crate::output::{Output, Palette, Record};
 use crate::session::Session;
 use crate::{Result, input, progress};
@@ -180,7 +181,7 @@ impl Import {
         let mut imported = 0;
         let result = self.put_batches(writing, interruption, &mut imported);
         if result.is_err() && imported > 0 {
-            eprintln!(
+            notice!(
                 "{imported} records are in; to go on import all of it again: these stay as they are"
             );
         }

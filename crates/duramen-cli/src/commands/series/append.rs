@@ -14,6 +14,7 @@ use crate::Result;
 use crate::arguments::WriteDatabase;
 use crate::arguments::edit::Note;
 use crate::exit::Success;
+use crate::notice::notice;
 use crate::output::{Output, Palette, Record, one_line};
 use crate::session::Session;
 
@@ -78,7 +79,7 @@ impl Append {
             write(&self.database.open(session)?)?
         };
         if let Some(value_type) = created {
-            eprintln!("created the series {} of type {value_type}", self.name);
+            notice!("created the series {} of type {value_type}", self.name);
         }
         output.record(&Appended { series: &self.name, points: 1, commit })?;
         Ok(Success::Done)

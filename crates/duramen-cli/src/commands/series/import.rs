@@ -14,6 +14,7 @@ use crate::arguments::WriteDatabase;
 use crate::arguments::edit::Note;
 use crate::exit::{Failure, Success};
 use crate::interruption::Interruption;
+use crate::notice::notice;
 use crate::output::{Output, Palette, Record};
 use crate::session::Session;
 use crate::{Result, input, progress};
@@ -177,7 +178,7 @@ impl Import {
                 }
                 bad += 1;
                 if bad <= BAD_LINES_TOLD {
-                    eprintln!("duramen: passed over: {}", error.message());
+                    notice!("duramen: passed over: {}", error.message());
                 }
             }
             if line.is_multiple_of(LINES_PER_LOOK) {

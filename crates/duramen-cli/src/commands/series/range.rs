@@ -8,6 +8,7 @@ use super::{SeriesAt, Span};
 use crate::Result;
 use crate::exit::{Failure, Success};
 use crate::interruption::Interruption;
+use crate::notice::notice;
 use crate::output::Output;
 use crate::session::Session;
 
@@ -71,7 +72,7 @@ impl Range {
         if let Some(cursor) = range.cursor()
             && snapshot.resume(cursor, Some(1))?.next().is_some()
         {
-            eprintln!("there is more: --cursor {cursor}");
+            notice!("there is more: --cursor {cursor}");
         }
         Ok(Success::Done)
     }

@@ -12,6 +12,7 @@ use crate::commands::shell::interruptible::Interruptible;
 use crate::commands::shell::terminal::{self, Terminal};
 use crate::exit::{self, Failure, Success};
 use crate::interruption::Interruption;
+use crate::notice::notice;
 use crate::output::Output;
 use crate::session::Session;
 
@@ -67,7 +68,7 @@ impl<'s> Prompt<'s> {
             self.session.told(output.flush())?;
             match obeyed {
                 Ok(()) => {}
-                Err(Failure::Interrupted(message)) => eprintln!("{message}"),
+                Err(Failure::Interrupted(message)) => notice!("{message}"),
                 Err(failure) if failure.is_broken_pipe() => return Err(failure),
                 Err(failure) => {
                     exit::report(&failure, output.style.json);

@@ -10,6 +10,7 @@ use duramen::{Clock, Micros, Quality, Result, SeriesValue, SystemClock};
 use super::source::{Line, Lines, Row, check_length, read_line};
 use super::{Layout, TimeUnit, invalid};
 use crate::commands::series::point::Written;
+use crate::notice::notice;
 
 /// Lines of the protocol.
 pub(super) struct LineProtocol<'l> {
@@ -44,7 +45,7 @@ impl<'l> LineProtocol<'l> {
         let line = std::str::from_utf8(&self.text).map_err(|_| invalid("it is not UTF-8"))?;
         let (mut rows, is_rounded) = parse(line, self.rules)?;
         if is_rounded && !std::mem::replace(&mut self.is_told, true) {
-            eprintln!("duramen: times are kept in microseconds: nanoseconds are rounded down");
+            notice!("duramen: times are kept in microseconds: nanoseconds are rounded down");
         }
         for row in &mut rows {
             row.series.insert_str(0, self.prefix);
