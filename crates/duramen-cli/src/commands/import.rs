@@ -66,8 +66,9 @@ pub(crate) struct Import {
     #[arg(long, value_name = "FILE")]
     ndjson: Option<PathBuf>,
     /// All lines are the elements of one array, and one revision
-    #[arg(long, requires = "ndjson",
-        conflicts_with_all = ["files", "skip", "timestamp_field"])]
+    // What is in the way of --ndjson would waive that it is required.
+    #[arg(long, requires = "ndjson", conflicts_with_all = ["files", "skip", "timestamp_field",
+        "history", "timestamps_from_mtime"])]
     as_array: bool,
     /// A history that `export --history` wrote; - is standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["ndjson", "skip", "timestamp_field",

@@ -71,7 +71,9 @@ pub(super) struct Query {
     #[arg(allow_negative_numbers = true)]
     page_size: Option<usize>,
     /// The page that a cursor printed with another page leads to
+    // What is in the way of --page-size would waive that it is required.
     #[arg(long, value_name = "CURSOR", requires = "page_size")]
+    #[arg(conflicts_with_all = ["limit", "offset", "count", "distinct", "group", "explain"])]
     page: Option<String>,
 }
 
