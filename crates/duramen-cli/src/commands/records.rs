@@ -1,5 +1,7 @@
 //! `duramen records`: the records of collections.
 
+use std::collections::BTreeSet;
+
 use clap::{Args, Subcommand};
 use duramen::{
     BulkOptions, Collection, CollectionSnapshot, CommitOptions, Database, DocumentOptions,
@@ -74,6 +76,19 @@ impl Records {
             RecordsCommand::Import(command) => command.run(session, output),
             RecordsCommand::Export(command) => command.run(session, output),
         }
+    }
+}
+
+/// How many keys a message names.
+const SHOWN_MAX: usize = 8;
+
+/// Keys as a message names them.
+fn quoted(keys: &BTreeSet<String>) -> String {
+    let shown: Vec<String> = keys.iter().take(SHOWN_MAX).map(|key| format!("{key:?}")).collect();
+    let shown = shown.join(", ");
+    match keys.len().saturating_sub(SHOWN_MAX) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
     }
 }
 
@@ -159,8 +174,10 @@ struct Writing<'a> {
 }
 
 impl WriteCollection {
-    fn open(&self, session: &Session) -> Result<(Collection, CommitOptions)> {
-        Ok((self.database.open(session)?.collection(&self.name)?, self.note.options()))
+    fn open(&self, session: &Session) -> Result<(Database, Collection)> {
+        let database = self.database.open(session)?;
+        let collection = database.collection(&self.name)?;
+        Ok((database, collection))
     }
 
     /// The collection, or one to be made with keys of a type, string if none is said.
@@ -240,5 +257,18 @@ impl Writing<'_> {
         }
         change(&mut transaction)?;
         Ok(transaction.commit(&self.options)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_missing_keys_are_counted() {
+        let keys =
+            |count: u32| -> BTreeSet<String> { (1..=count).map(|key| key.to_string()).collect() };
+        assert_eq!(quoted(&keys(2)), r#""1", "2""#);
+        assert_eq!(quoted(&keys(9)), r#""1", "2", "3", "4", "5", "6", "7", "8" and 1 more"#);
     }
 }

@@ -134,13 +134,37 @@ impl Transaction {
         expected: u64,
         json: &[u8],
     ) -> Result<()> {
+        self.expect_record(name, key, expected)?;
+        self.put_record(name, key, json)
+    }
+
+    /// Refuses with `Conflict` to go on unless a record was at a version when the transaction first
+    /// saw it: before it is patched or deleted.
+    ///
+    /// ```
+    /// use duramen::{CommitOptions, Database, ErrorKind, Key, KeyKind};
+    ///
+    /// let db = Database::memory()?;
+    /// let players = db.create_collection("players", KeyKind::Text)?;
+    /// players.put("ann", r#"{"score":3}"#, &CommitOptions::default())?;
+    /// let ann = Key::from("ann");
+    /// let mut transaction = db.transaction();
+    /// let refused = transaction.expect_record("players", &ann, 2).unwrap_err();
+    /// assert_eq!(refused.kind(), ErrorKind::Conflict);
+    /// transaction.expect_record("players", &ann, 1)?;
+    /// transaction.merge_patch_record("players", &ann, br#"{"score":4}"#)?;
+    /// transaction.commit(&CommitOptions::default())?;
+    /// assert_eq!(players.versions(&[ann])?, [Some(2)]);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    pub fn expect_record(&mut self, name: &str, key: &Key, expected: u64) -> Result<()> {
         self.change_record(name, key, |writer, text| {
             let record = writer.record(text)?;
             let version =
                 record.map(|record| writer.tree.record_version(record, writer.revision - 1));
             let actual = version.transpose()?;
             if actual == Some(expected) {
-                return put(writer, (key, text), json);
+                return Ok(());
             }
             let is = actual.map_or("not there".to_owned(), |actual| format!("at version {actual}"));
             let message = format!(

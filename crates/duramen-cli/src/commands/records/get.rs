@@ -1,10 +1,12 @@
 //! `duramen records get`: records by their keys.
 
-use clap::Args;
-use duramen::{Error, ErrorKind};
+use std::collections::BTreeSet;
 
-use super::CollectionAt;
+use clap::Args;
+use duramen::{Error, ErrorKind, Key};
+
 use super::line::Line;
+use super::{CollectionAt, quoted};
 use crate::Result;
 use crate::exit::Success;
 use crate::output::Output;
@@ -17,7 +19,8 @@ Examples:
   duramen records get shop.duramen players ann --at 2024-05-01
   duramen records get shop.duramen players ann --json
 
-With --json a record comes with its key and version.";
+With --json a record comes with its key and version. Of several records those that are there are
+printed; the others are told, and the exit code is 10.";
 
 /// Print records of a collection
 #[derive(Debug, Args)]
@@ -33,22 +36,27 @@ pub(super) struct Get {
 impl Get {
     pub(super) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
         let records = self.collection.open(session)?;
-        for text in &self.keys {
-            let record = records.get(records.key_kind().parse(text)?)?.ok_or_else(|| {
-                let name = self.collection.name();
-                let message = format!(
-                    "there is no record {text} in collection {name:?} at revision {}: \"duramen \
-                     records ls\" lists those there are",
-                    records.revision()
-                );
-                Error::new(ErrorKind::NotFound, message)
-            })?;
-            if output.style.json {
-                output.record(&Line::new(record)?)?;
-            } else {
-                output.line(record.json)?;
+        let keys = self.keys.iter().map(|text| records.key_kind().parse(text));
+        let mut missing = BTreeSet::new();
+        for key in keys.collect::<duramen::Result<Vec<Key>>>()? {
+            match records.get(&key)? {
+                Some(record) if output.style.json => output.record(&Line::new(record)?)?,
+                Some(record) => output.line(record.json)?,
+                None => {
+                    missing.insert(key.to_string());
+                }
             }
         }
-        Ok(Success::Done)
+        if missing.is_empty() {
+            return Ok(Success::Done);
+        }
+        let message = format!(
+            "there is no record {} in collection {:?} at revision {}: \"duramen records ls\" lists \
+             those there are",
+            quoted(&missing),
+            self.collection.name(),
+            records.revision()
+        );
+        Err(Error::new(ErrorKind::NotFound, message).into())
     }
 }

@@ -18,7 +18,7 @@ const EXAMPLES: &str = "\
 Examples:
   duramen records put shop.duramen players ann '{\"score\":3}'
   duramen records put shop.duramen players ann '{\"score\":4}' --expect-version 1
-  duramen records put shop.duramen players ann '{\"team\":\"red\"}' --merge
+  duramen records put shop.duramen players ann '{\"team\":\"red\"}' --merge --expect-version 2
   duramen records put shop.duramen archive ann '{\"score\":1}' --timestamp 2023-11-05
   duramen records put shop.duramen orders 17 - --keys u64 < order.json
 
@@ -42,8 +42,7 @@ pub(super) struct Put {
     #[arg(long, conflicts_with_all = ["expect_version", "merge"])]
     new: bool,
     /// Fail unless the record is at this version
-    #[arg(long, value_name = "VERSION", conflicts_with = "merge")]
-    #[arg(allow_negative_numbers = true)]
+    #[arg(long, value_name = "VERSION", allow_negative_numbers = true)]
     expect_version: Option<u64>,
     /// Change a record that is there: the value is a JSON Merge Patch (RFC 7396)
     #[arg(long)]
@@ -86,11 +85,13 @@ impl Put {
         (name, key): (&str, &Key),
         value: &[u8],
     ) -> Result<()> {
-        match self.expect_version {
-            Some(expected) => transaction.update_record(name, key, expected, value)?,
-            None if self.new => transaction.insert_record(name, key, value)?,
-            None if self.merge => transaction.merge_patch_record(name, key, value)?,
-            None => transaction.put_record(name, key, value)?,
+        if let Some(expected) = self.expect_version {
+            transaction.expect_record(name, key, expected)?;
+        }
+        match () {
+            () if self.new => transaction.insert_record(name, key, value)?,
+            () if self.merge => transaction.merge_patch_record(name, key, value)?,
+            () => transaction.put_record(name, key, value)?,
         }
         Ok(())
     }
