@@ -24,6 +24,7 @@ use crate::format::Format;
 use crate::outfile::replace_file;
 use crate::record_file::RecordFile;
 use crate::record_json::string;
+use crate::record_line::write_record;
 use crate::record_load::RecordLoad;
 use crate::session::Session;
 use crate::statement::Places;
@@ -292,7 +293,7 @@ impl Session {
         let mut staged = Staged::new(self);
         let mut json = Vec::new();
         while let Some((key, line)) = records.next(keys, &mut json).map_err(in_file)? {
-            let in_line = |error: Error| in_file(error.in_context(format!("line {line}")));
+            let in_line = |error: Error| in_file(records.places().in_line(line, &error));
             if let Some(definition) = definition {
                 json = definition.record(&json, is_csv).map_err(in_line)?;
             }
@@ -353,9 +354,7 @@ fn write_lines(
             Key::I64(_) | Key::U64(_) => record.key.to_string(),
             Key::Text(_) | Key::Uuid(_) => string(&record.key.to_string()),
         };
-        let json = record.json.strip_prefix('{').unwrap_or(&record.json);
-        let comma = if json == "}" { "" } else { "," };
-        writeln!(out, "{{\"{KEY}\":{key}{comma}{json}").map_err(failure::output)?;
+        write_record(out, &key, &record.json).map_err(failure::output)?;
         rows += 1;
     }
     Ok(rows)

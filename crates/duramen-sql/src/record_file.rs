@@ -19,6 +19,7 @@ use serde_json::value::RawValue;
 use crate::change::{KEY, OF_ENGINE, member, wrong};
 use crate::csv_file::CsvFile;
 use crate::record_json::{Cells, Fit, string};
+use crate::record_line;
 
 /// Bytes of a line of NDJSON that is read: as much as a value may have.
 const LINE_BYTES_MAX: u64 = 256 << 20;
@@ -29,10 +30,19 @@ const LINE_BYTES_MAX: u64 = 256 << 20;
 /// number, true, false or null is one, an empty one is left out, and all others are strings, as are
 /// true, false and null where they are keys. A row of Parquet is a record without what is NULL and
 /// without the columns of the engine. One member has the key; it stays a member unless it is called
-/// `_key`.
+/// `_key`: then the record itself may have a member of that name, which stands as `$._key`.
 pub struct RecordFile {
     rows: Rows,
     key: String,
+}
+
+/// How an error of a record tells where in the file it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FilePlaces {
+    /// By its line, and the column in it.
+    Columns,
+    /// By its line, or its row: it is no JSON there.
+    Lines,
 }
 
 enum Rows {
@@ -83,6 +93,14 @@ impl RecordFile {
         }
     }
 
+    /// How places in it are told.
+    pub fn places(&self) -> FilePlaces {
+        match self.rows {
+            Rows::Ndjson { .. } => FilePlaces::Columns,
+            Rows::Csv(_) | Rows::Parquet { .. } => FilePlaces::Lines,
+        }
+    }
+
     /// Appends the JSON of the next record: its key and the number of its line, or of its row where
     /// there are no lines.
     ///
@@ -119,6 +137,21 @@ impl RecordFile {
         };
         let key = take_key((json, start), (&self.key, line), keys)?;
         Ok(Some((key, line)))
+    }
+}
+
+impl FilePlaces {
+    /// An error of the record in a line, which is all of the text that the engine was given.
+    pub fn in_line(self, line: u64, error: &Error) -> Error {
+        const PLACE: &str = " at line 1, column ";
+        let message = match error.message().split_once(PLACE) {
+            Some((what, why)) if self == Self::Columns => format!("{what} at column {why}"),
+            Some((what, why)) => {
+                format!("{what}{}", why.trim_start_matches(|digit: char| digit.is_ascii_digit()))
+            }
+            None => error.message().to_owned(),
+        };
+        Error::new(error.kind(), format!("line {line}: {message}"))
     }
 }
 
@@ -194,7 +227,8 @@ fn take_key(
     (name, line): (&str, u64),
     keys: KeyKind,
 ) -> Result<Key> {
-    let text = json[start..].trim_ascii_end();
+    let end = start + json[start..].trim_ascii_end().len();
+    let text = &json[start..end];
     let no_object = |error| invalid(line, format_args!("it is no JSON object: {}", told(&error)));
     if name != KEY {
         let mut reader = serde_json::Deserializer::from_slice(text);
@@ -202,25 +236,12 @@ fn take_key(
         reader.end().map_err(no_object)?;
         return key_of(written, (name, line), keys);
     }
-    let Members(members) = serde_json::from_slice(text).map_err(no_object)?;
-    // A second one is a member of the record.
-    let at = members.iter().position(|(found, _)| found == name);
-    let key = key_of(at.map(|at| members[at].1), (name, line), keys)?;
-    let mut rest = vec![b'{'];
-    for (index, (found, value)) in members.iter().enumerate() {
-        if Some(index) == at {
-            continue;
-        }
-        if rest.len() > 1 {
-            rest.push(b',');
-        }
-        rest.extend_from_slice(string(found).as_bytes());
-        rest.push(b':');
-        rest.extend_from_slice(value.get().as_bytes());
-    }
-    rest.push(b'}');
-    json.truncate(start);
-    json.append(&mut rest);
+    let members: Members = serde_json::from_slice(text).map_err(no_object)?;
+    let written = members.0.iter().find(|(found, _)| found == name).map(|(_, value)| *value);
+    let key = key_of(written, (name, line), keys)?;
+    let edits = record_line::edits(text, &members);
+    json.truncate(end);
+    edits.iter().for_each(|edit| edit.make(&mut json[start..]));
     Ok(key)
 }
 

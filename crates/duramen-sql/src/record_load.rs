@@ -6,9 +6,7 @@ use std::ops::ControlFlow;
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread;
 
-use duramen::{
-    BulkOptions, BulkProgress, Commit, Database, Error, ErrorKind, Key, KeyKind, Result,
-};
+use duramen::{BulkOptions, BulkProgress, Commit, Database, ErrorKind, Key, KeyKind, Result};
 
 use crate::record_file::RecordFile;
 
@@ -111,6 +109,7 @@ impl RecordLoad<'_> {
         file: RecordFile,
         progress: &mut dyn FnMut(BulkProgress) -> ControlFlow<()>,
     ) -> Result<(Commit, BulkProgress)> {
+        let places = file.places();
         thread::scope(|scope| {
             let (chunks_to, chunks) = mpsc::sync_channel(CHUNKS_AHEAD);
             scope.spawn(move || {
@@ -130,7 +129,11 @@ impl RecordLoad<'_> {
                 Ok(Some(key))
             };
             let loaded = db.bulk_load_records(self.name, &mut next, &self.options, progress);
-            loaded.map_err(|error| in_line(error, line.get()))
+            // What was wrong to read says its line.
+            loaded.map_err(|error| match line.get() {
+                Some(line) if error.kind() == ErrorKind::Invalid => places.in_line(line, &error),
+                _ => error,
+            })
         })
     }
 
@@ -166,15 +169,5 @@ impl Read {
             let Chunk { json, records } = chunk?;
             (self.json, self.records, self.at) = (json, records.into_iter(), 0);
         }
-    }
-}
-
-/// Says in which line a record is that is wrong; what was wrong to read says it.
-fn in_line(error: Error, line: Option<u64>) -> Error {
-    match line {
-        Some(line) if error.kind() == ErrorKind::Invalid => {
-            error.in_context(format!("line {line}"))
-        }
-        _ => error,
     }
 }

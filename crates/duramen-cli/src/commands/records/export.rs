@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use duramen::{CollectionSnapshot, Error, ErrorKind, Record, ScanOptions};
+use duramen_sql::write_record;
 use serde_json::value::RawValue;
 
 use super::CollectionAt;
@@ -22,10 +23,11 @@ Examples:
   duramen records export shop.duramen players - --at 2024-05-01 --no-key
   duramen records export shop.duramen players players.csv
 
-Each record comes with its key as the member _key, as an import takes it. A CSV has a column for
-each field that any record has, $._key for one that is called as the key; what is no text or number
-stands in it as JSON. Records read back from NDJSON are the same; those read back from a CSV may be
-others: texts like 1 or true become numbers and booleans, and empty texts are as missing members.";
+Each record comes with its key as the member _key, as an import takes it; a member of the record
+that is called so comes as $._key. A CSV has a column for each field that any record has. Records
+read back from NDJSON are the same; those read back from a CSV may be others: arrays and objects
+stand in it as JSON text and come back as strings, texts like 1 or true become numbers and booleans,
+and empty texts are as missing members.";
 
 /// Write the records of a collection to a file
 #[derive(Debug, Args)]
@@ -67,13 +69,11 @@ impl Export {
     fn write(&self, records: &CollectionSnapshot, out: &mut dyn Write) -> Result<()> {
         match self.format()? {
             Format::Ndjson => self.each(records, |record| {
-                let json = record.json.strip_prefix('{').unwrap_or(&record.json);
                 if self.no_key {
-                    return Ok(writeln!(out, "{{{json}")?);
+                    return Ok(writeln!(out, "{}", record.json)?);
                 }
-                let comma = if json == "}" { "" } else { "," };
-                let key = serde_json::Value::from(record.key.to_string());
-                Ok(writeln!(out, "{{\"{KEY_MEMBER}\":{key}{comma}{json}")?)
+                let key = serde_json::Value::from(record.key.to_string()).to_string();
+                Ok(write_record(out, &key, &record.json)?)
             }),
             Format::Csv => self.write_csv(records, out),
         }

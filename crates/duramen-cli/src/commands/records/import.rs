@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
-use duramen::{BulkProgress, Error, ErrorKind, Key, KeyKind};
-use duramen_sql::RecordFile;
+use duramen::{BulkProgress, ErrorKind, Key, KeyKind};
+use duramen_sql::{FilePlaces, RecordFile};
 use serde::Serialize;
 
 use super::{WriteCollection, Writing};
@@ -28,7 +28,7 @@ A line of NDJSON is a record. Of CSV the first line names the fields: a cell tha
 true, false or null is one, an empty one is left out, and all others are strings, as is a key unless
 it is a number. Of Parquet each row is a record, nested values and all; NULL is left out. The key is
 the member that --key names; the member _key, as an export has it, does not become part of the
-record.
+record, and a member or column $._key becomes its member _key.
 
 A file of more than a mebibyte is loaded in bulk, as one commit, into a collection that has no
 revision yet nor a unique index: many times faster, and all of it or nothing. One in which a key
@@ -61,7 +61,8 @@ pub(super) struct Import {
     /// The file; - is standard input
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: PathBuf,
-    /// The member that has the key
+    /// The member that has the key; of a number a collection of string keys takes the spelling, so
+    /// that 1 and 1.0 are two keys
     #[arg(long, value_name = "FIELD", default_value = KEY_MEMBER)]
     key: String,
     /// The type of the keys, if the collection is to be made: string, i64, u64 or uuid
@@ -222,7 +223,7 @@ impl Import {
             batch.records.extend(next.map(|(key, line)| (key, batch.json.len(), line)));
             let is_full = batch.records.len() >= BATCH_RECORDS || batch.json.len() >= BATCH_BYTES;
             if is_full || is_end {
-                *imported += save(writing, &batch, &name)?;
+                *imported += save(writing, &batch, (source.places(), &name))?;
                 batch = Batch::default();
                 bar.set_position(*imported);
                 if interruption.is_asked() {
@@ -237,16 +238,20 @@ impl Import {
     }
 }
 
-fn save(writing: &mut Writing<'_>, batch: &Batch, file: &str) -> Result<u64> {
+fn save(
+    writing: &mut Writing<'_>,
+    batch: &Batch,
+    (places, file): (FilePlaces, &str),
+) -> Result<u64> {
     let (name, count) = (writing.name, batch.records.len() as u64);
     writing.commit(|transaction| {
         let mut start = 0;
         for (key, end, line) in &batch.records {
             let json = &batch.json[start..*end];
             start = *end;
-            transaction.put_record(name, key, json).map_err(|error| {
-                Error::new(error.kind(), format!("{file}: line {line}: {}", error.message()))
-            })?;
+            transaction
+                .put_record(name, key, json)
+                .map_err(|error| places.in_line(*line, &error).in_context(file))?;
         }
         Ok(())
     })?;
