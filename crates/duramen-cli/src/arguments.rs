@@ -14,7 +14,7 @@ use clap::{Parser, Subcommand};
 pub(crate) use self::database::{ReadDatabase, ReadDocument, WriteDatabase};
 pub(crate) use self::edit::Edit;
 pub(crate) use self::moment::At;
-pub(crate) use self::place::{Destination, Place};
+pub(crate) use self::place::{Destination, Keys, Place};
 use crate::commands::{
     append, copy, insert, movement, patch, rename, replace, revert, splice, undo,
 };

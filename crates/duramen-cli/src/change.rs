@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::Result;
-use crate::exit::Failure;
+use crate::arguments::Keys;
 use crate::output::{Palette, Record, one_line, shortened};
 
 /// A change as a line.
@@ -22,10 +22,8 @@ pub(crate) struct ChangeLine<'a> {
     after: Option<&'a RawValue>,
 }
 
-impl<'a> TryFrom<&'a Change> for ChangeLine<'a> {
-    type Error = Failure;
-
-    fn try_from(change: &'a Change) -> Result<Self> {
+impl<'a> ChangeLine<'a> {
+    pub(crate) fn new(keys: Keys, change: &'a Change) -> Result<Self> {
         let kind = match change.kind {
             ChangeKind::Added => "added",
             ChangeKind::Removed => "removed",
@@ -34,7 +32,7 @@ impl<'a> TryFrom<&'a Change> for ChangeLine<'a> {
         };
         Ok(Self {
             kind,
-            pointer: change.pointer.to_string(),
+            pointer: keys.shown(&change.pointer).to_string(),
             node: change.node.number(),
             before: raw(change.before.as_deref())?,
             after: raw(change.after.as_deref())?,

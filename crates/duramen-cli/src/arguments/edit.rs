@@ -6,7 +6,7 @@ use duramen::{
     Transaction,
 };
 
-use super::WriteDatabase;
+use super::{Keys, WriteDatabase};
 use crate::exit::Success;
 use crate::input::LongText;
 use crate::notice::notice;
@@ -34,6 +34,8 @@ pub(crate) struct Editing<'a> {
     options: CommitOptions,
     /// The newest revision before the change; none if there is no such document.
     head: Option<Revision>,
+    /// How places in the document are written.
+    pub(crate) keys: Keys,
 }
 
 impl Edit {
@@ -82,8 +84,10 @@ impl Edit {
     }
 
     fn editing(&self, database: Database, options: CommitOptions) -> Result<Editing<'_>> {
-        let head = head(&database, &self.document)?;
-        Ok(Editing { name: &self.document, database, options, head })
+        let document = find(&database, &self.document)?;
+        let head = document.as_ref().map(Document::head_revision).transpose()?;
+        let keys = document.as_ref().map(Keys::of).transpose()?.unwrap_or_default();
+        Ok(Editing { name: &self.document, database, options, head, keys })
     }
 }
 
@@ -146,7 +150,7 @@ impl Editing<'_> {
         if let Some(expected) = expected.filter(|expected| self.head.is_some() || expected.0 > 0) {
             transaction.expect(self.name, expected)?;
         }
-        let changed = change(&mut transaction, self.name)?;
+        let changed = self.keys.told(change(&mut transaction, self.name))?;
         let committed = transaction.commit(&self.options)?;
         Ok((changed, committed))
     }
@@ -175,8 +179,13 @@ impl Editing<'_> {
 
 /// The newest revision of a document; none if there is no such document.
 pub(crate) fn head(database: &Database, name: &str) -> duramen::Result<Option<Revision>> {
+    find(database, name)?.as_ref().map(Document::head_revision).transpose()
+}
+
+/// A document, if it is there.
+fn find(database: &Database, name: &str) -> duramen::Result<Option<Document>> {
     match database.document(name) {
-        Ok(document) => Ok(Some(document.head_revision()?)),
+        Ok(document) => Ok(Some(document)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }

@@ -1,9 +1,51 @@
 //! Where: values of a document, and places for new ones.
 
 use clap::Args;
-use duramen::{JsonPath, Position, Target};
+use duramen::{Document, JsonPath, JsonPointer, KeyKind, Position, Target};
 
 use crate::Result;
+
+/// How places in a document are written: in a collection under the keys of its records, as
+/// `records ls` prints them, and not under the texts that the document has for them.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Keys(KeyKind);
+
+impl From<KeyKind> for Keys {
+    fn from(keys: KeyKind) -> Self {
+        Self(keys)
+    }
+}
+
+impl Keys {
+    pub(crate) fn of(document: &Document) -> Result<Self> {
+        Ok(Self(document.options()?.collection.unwrap_or_default()))
+    }
+
+    /// The place that is meant.
+    pub(crate) fn stored(self, target: &Target) -> Target {
+        self.0.stored_target(target)
+    }
+
+    /// The same of a place for a value among others.
+    pub(crate) fn stored_position(self, position: &Position) -> Position {
+        match position {
+            Position::Before(target) => Position::Before(self.stored(target)),
+            Position::After(target) => Position::After(self.stored(target)),
+            Position::First(target) => Position::First(self.stored(target)),
+            Position::Last(target) => Position::Last(self.stored(target)),
+        }
+    }
+
+    /// A place as people write it.
+    pub(crate) fn shown(self, pointer: &JsonPointer) -> JsonPointer {
+        self.0.shown_pointer(pointer)
+    }
+
+    /// What came of a place, whose error names it as people write it.
+    pub(crate) fn told<T>(self, result: duramen::Result<T>) -> duramen::Result<T> {
+        result.map_err(|error| self.0.shown_error(error))
+    }
+}
 
 /// One value of a document.
 #[derive(Debug, Args)]

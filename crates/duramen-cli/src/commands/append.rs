@@ -29,7 +29,9 @@ pub(crate) struct Append {
 impl Append {
     pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
         let (target, value) = (self.place.target()?, self.value.read()?);
-        self.edit.run((session, output), |transaction, name| {
+        let editing = self.edit.begin(session)?;
+        let target = editing.keys.stored(&target);
+        editing.finish(output, |transaction, name| {
             transaction.append(name, &target, &value).map_err(|error| hint(error, &value))
         })
     }

@@ -7,7 +7,7 @@ use duramen::{BlameEntry, BlameOptions, Format, JsonPointer, NodeKind, Snapshot}
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::arguments::{At, Place, ReadDocument};
+use crate::arguments::{At, Keys, Place, ReadDocument};
 use crate::exit::Success;
 use crate::output::{Output, Palette, Record, one_line, shortened};
 use crate::session::Session;
@@ -46,12 +46,15 @@ pub(crate) struct Blame {
 impl Blame {
     pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
         let target = self.place.target()?;
-        let snapshot = self.at.snapshot(&self.document.open(session)?)?;
+        let document = self.document.open(session)?;
+        let (keys, snapshot) = (Keys::of(&document)?, self.at.snapshot(&document)?);
+        let target = keys.stored(&target);
         let options = BlameOptions { depth: self.depth, follow: self.follow };
-        for entry in snapshot.blame(&target, &options)? {
+        for entry in keys.told(snapshot.blame(&target, &options))? {
             let entry = entry?;
             let value = text_of(&entry, &entry.pointer, &snapshot)?;
-            output.record(&Line::new(entry, value))?;
+            let pointer = keys.shown(&entry.pointer);
+            output.record(&Line::new(entry, (pointer, value), keys))?;
         }
         Ok(Success::Done)
     }
@@ -101,7 +104,12 @@ pub(super) fn text_of(
 }
 
 impl Line {
-    pub(super) fn new(entry: BlameEntry, value: Option<Box<RawValue>>) -> Self {
+    /// The line of an entry with its place and value as they are shown.
+    pub(super) fn new(
+        entry: BlameEntry,
+        (pointer, value): (JsonPointer, Option<Box<RawValue>>),
+        keys: Keys,
+    ) -> Self {
         let kind = match entry.kind {
             NodeKind::Object => "object",
             NodeKind::Array => "array",
@@ -111,7 +119,7 @@ impl Line {
             NodeKind::Null => "null",
         };
         Self {
-            pointer: entry.pointer.to_string(),
+            pointer: pointer.to_string(),
             node: entry.node.number(),
             revision: entry.revision.0,
             is_older: entry.is_older,
@@ -121,7 +129,7 @@ impl Line {
             kind,
             value,
             moved_from: entry.moved_from.map(|moved| Origin {
-                pointer: moved.pointer.to_string(),
+                pointer: keys.shown(&moved.pointer).to_string(),
                 node: moved.node.number(),
                 revision: moved.revision.0,
             }),

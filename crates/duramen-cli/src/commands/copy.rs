@@ -1,11 +1,11 @@
 //! `duramen copy`: a value copied to another place.
 
 use clap::Args;
-use duramen::Snapshot;
+use duramen::{Document, Snapshot};
 
 use crate::Result;
 use crate::arguments::edit::Editing;
-use crate::arguments::{Destination, Edit, Place, moment};
+use crate::arguments::{Destination, Edit, Keys, Place, moment};
 use crate::exit::Success;
 use crate::output::Output;
 use crate::session::Session;
@@ -39,7 +39,11 @@ impl Copy {
         let (target, position) = (self.place.target()?, self.destination.position()?);
         let member = self.destination.name();
         let editing = self.edit.begin(session)?;
-        let Some(source) = self.source(&editing)? else {
+        let position = editing.keys.stored_position(&position);
+        let from = self.from.as_deref().map(|name| editing.other(name)).transpose()?;
+        let keys = from.as_ref().map_or(Ok(editing.keys), Keys::of)?;
+        let target = keys.stored(&target);
+        let Some(source) = self.source(from, &editing)? else {
             return editing.finish(output, |transaction, name| {
                 transaction.copy(name, &target, &position, member)
             });
@@ -50,14 +54,11 @@ impl Copy {
     }
 
     /// Where it is copied from, if not from the document as it is.
-    fn source(&self, editing: &Editing) -> Result<Option<Snapshot>> {
-        if self.at.is_none() && self.from.is_none() {
+    fn source(&self, from: Option<Document>, editing: &Editing) -> Result<Option<Snapshot>> {
+        if self.at.is_none() && from.is_none() {
             return Ok(None);
         }
-        let document = match &self.from {
-            Some(name) => editing.other(name)?,
-            None => editing.document()?,
-        };
+        let document = from.map_or_else(|| editing.document(), Ok)?;
         Ok(Some(match &self.at {
             Some(text) => moment::snapshot(&document, text)?,
             None => document.head()?,

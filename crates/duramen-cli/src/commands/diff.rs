@@ -6,8 +6,8 @@ use clap::Args;
 use duramen::{DiffOptions, Error, ErrorKind, Target};
 
 use crate::Result;
-use crate::arguments::ReadDocument;
 use crate::arguments::moment::revision;
+use crate::arguments::{Keys, ReadDocument};
 use crate::change::ChangeLine;
 use crate::exit::Success;
 use crate::output::Output;
@@ -21,7 +21,10 @@ Examples:
   duramen diff shop.duramen config 7 8 --patch > changes.json
   duramen diff shop.duramen config 1 8 --stat
   duramen diff shop.duramen config 7 8 --path /opening --depth 1
-  duramen diff shop.duramen config 7 8 --exit-code && echo 'the same'";
+  duramen diff shop.duramen config 7 8 --exit-code && echo 'the same'
+
+A change in a collection is told under the key of its record. In a patch of one, keys that are
+integers have the texts that `duramen get` prints and `duramen patch` takes.";
 
 /// What a patch of a deletion would be: RFC 6902 removes no whole document.
 const REMOVES_ALL: &str = r#"[{"op":"remove","path":""}]"#;
@@ -57,10 +60,13 @@ pub(crate) struct Diff {
 
 impl Diff {
     pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
-        let document = self.document.open(session)?;
-        let (from, to) = (revision(&document, &self.from)?, revision(&document, &self.to)?);
         let start = self.path.as_deref().map(Target::parse).transpose()?;
-        let diff = document.diff_with(from, to, &DiffOptions { start, depth: self.depth })?;
+        let document = self.document.open(session)?;
+        let keys = Keys::of(&document)?;
+        let (from, to) = (revision(&document, &self.from)?, revision(&document, &self.to)?);
+        let start = start.map(|start| keys.stored(&start));
+        let options = DiffOptions { start, depth: self.depth };
+        let diff = keys.told(document.diff_with(from, to, &options))?;
         if self.patch {
             let patch = diff.to_json_patch();
             if patch == REMOVES_ALL {
@@ -73,10 +79,10 @@ impl Diff {
             }
             output.line(patch)?;
         } else if self.stat {
-            stat::print(&diff, output)?;
+            stat::print(&diff, keys, output)?;
         } else {
             for change in &diff.changes {
-                output.record(&ChangeLine::try_from(change)?)?;
+                output.record(&ChangeLine::new(keys, change)?)?;
             }
         }
         let found = self.exit_code && !diff.changes.is_empty();

@@ -5,7 +5,7 @@ use duramen::{Format, JsonPointer, Snapshot};
 
 use crate::Result;
 use crate::arguments::place::Named;
-use crate::arguments::{At, ReadDocument};
+use crate::arguments::{At, Keys, ReadDocument};
 use crate::exit::Success;
 use crate::output::Output;
 use crate::session::Session;
@@ -50,26 +50,35 @@ pub(crate) struct Get {
 impl Get {
     pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
         let named = Named::parse(&self.path)?;
-        let snapshot = self.at.snapshot(&self.document.open(session)?)?;
+        let document = self.document.open(session)?;
+        let (keys, snapshot) = (Keys::of(&document)?, self.at.snapshot(&document)?);
         match named {
-            Named::One(target) => self.print(&snapshot, &snapshot.resolve(&target)?, output)?,
+            Named::One(target) => {
+                let pointer = snapshot.resolve(&keys.stored(&target))?;
+                self.print((&snapshot, keys), &pointer, output)?;
+            }
             Named::All(path) => {
                 for found in snapshot.query(&path)? {
-                    self.print(&snapshot, &found?.pointer(), output)?;
+                    self.print((&snapshot, keys), &found?.pointer(), output)?;
                 }
             }
         }
         Ok(Success::Done)
     }
 
-    fn print(&self, at: &Snapshot, pointer: &JsonPointer, output: &mut Output) -> Result<()> {
+    fn print(
+        &self,
+        (at, keys): (&Snapshot, Keys),
+        pointer: &JsonPointer,
+        output: &mut Output,
+    ) -> Result<()> {
         let format = Format {
             pretty: self.pretty || output.style.terminal && !output.style.json,
             max_level: self.max_level,
             max_children: self.max_children,
             metadata: self.metadata,
         };
-        at.write_json(pointer, &format, output.stream())?;
+        keys.told(at.write_json(pointer, &format, output.stream()))?;
         output.line("")?;
         Ok(())
     }

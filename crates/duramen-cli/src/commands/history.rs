@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::log::Beginning;
-use crate::arguments::{At, Place, ReadDocument};
+use crate::arguments::{At, Keys, Place, ReadDocument};
 use crate::exit::Success;
 use crate::output::{Output, Palette, Record, shortened};
 use crate::session::Session;
@@ -43,7 +43,9 @@ impl History {
         let target = self.place.target()?;
         let document = self.document.open(session)?;
         let snapshot = self.at.snapshot(&document)?;
-        let runs = snapshot.history(&snapshot.resolve(&target)?)?;
+        let keys = Keys::of(&document)?;
+        let pointer = snapshot.resolve(&keys.stored(&target))?;
+        let runs = keys.told(snapshot.history(&pointer))?;
         let mut oldest = None;
         for run in runs.take(self.limit.unwrap_or(usize::MAX)) {
             let run = run?;

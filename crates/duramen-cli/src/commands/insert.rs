@@ -32,7 +32,9 @@ pub(crate) struct Insert {
 impl Insert {
     pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
         let (position, value) = (self.destination.position()?, self.value.read()?);
-        self.edit.run((session, output), |transaction, name| {
+        let editing = self.edit.begin(session)?;
+        let position = editing.keys.stored_position(&position);
+        editing.finish(output, |transaction, name| {
             let inserted = transaction.insert(name, &position, self.destination.name(), &value);
             inserted.map_err(|error| hint(error, &value))
         })

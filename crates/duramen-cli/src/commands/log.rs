@@ -6,7 +6,7 @@ use clap::Args;
 use duramen::{LogEntry, LogQuery, Moment, Revision, Target};
 use serde::Serialize;
 
-use crate::arguments::{ReadDocument, moment};
+use crate::arguments::{Keys, ReadDocument, moment};
 use crate::exit::Success;
 use crate::output::{Output, Palette, Record, one_line};
 use crate::session::Session;
@@ -56,12 +56,14 @@ pub(crate) struct Log {
 
 impl Log {
     pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
+        let path = self.path.as_deref().map(Target::parse).transpose()?;
         let document = self.document.open(session)?;
+        let keys = Keys::of(&document)?;
         let point = |text: &Option<String>| {
             text.as_deref().map(|text| moment::point(&document, text)).transpose()
         };
         let query = LogQuery {
-            path: self.path.as_deref().map(Target::parse).transpose()?,
+            path: path.map(|path| keys.stored(&path)),
             limit: self.limit,
             before: self.before.map(Revision),
             from: point(&self.from)?,
@@ -70,7 +72,7 @@ impl Log {
             hash: !self.no_hash,
         };
         let (mut oldest, mut count) = (u64::MAX, 0);
-        for entry in document.log(&query)? {
+        for entry in keys.told(document.log(&query))? {
             let line = Line::from(entry?);
             (oldest, count) = (line.revision, count + 1);
             output.record(&line)?;

@@ -32,7 +32,10 @@ pub(crate) struct Move {
 impl Move {
     pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
         let (target, position) = (self.place.target()?, self.destination.position()?);
-        self.edit.run((session, output), |transaction, name| {
+        let editing = self.edit.begin(session)?;
+        let (target, position) =
+            (editing.keys.stored(&target), editing.keys.stored_position(&position));
+        editing.finish(output, |transaction, name| {
             transaction.move_to(name, &target, &position, self.destination.name())
         })
     }

@@ -16,7 +16,8 @@ Examples:
   echo '{\"price\":10.90,\"tags\":null}' | duramen patch shop.duramen config - --merge
   duramen diff shop.duramen config 7 8 --patch | duramen patch shop.duramen other -
 
-All of it is applied, or nothing; a `test` that finds another value is a conflict: exit code 11.";
+All of it is applied, or nothing; a `test` that finds another value is a conflict: exit code 11. In
+a collection keys that are integers have the texts that `duramen get` prints: 20 digits.";
 
 /// Apply a JSON Patch (RFC 6902) or a JSON Merge Patch (RFC 7396)
 #[derive(Debug, Args)]

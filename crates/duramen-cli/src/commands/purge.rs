@@ -8,7 +8,7 @@ use duramen::{NodeId, Purge as Purged, PurgeOptions, Target};
 use serde::Serialize;
 
 use crate::arguments::edit::Note;
-use crate::arguments::{WriteDatabase, moment};
+use crate::arguments::{Keys, WriteDatabase, moment};
 use crate::exit::{Failure, Success};
 use crate::interruption::Interruption;
 use crate::output::{Output, Palette, Record};
@@ -65,6 +65,8 @@ impl Purge {
         let database = self.database.open(session)?;
         let document = database.document(&self.document)?;
         let at = self.at.as_ref().map(|text| moment::revision(&document, text)).transpose()?;
+        let keys = Keys::of(&document)?;
+        let target = keys.stored(&target);
         let options = PurgeOptions { at, commit: self.note.options() };
         let bar = progress::bytes("purging");
         let purged = document.purge(&target, &options, &mut |read, total| {
@@ -77,9 +79,9 @@ impl Purge {
             Err(error) if interruption.is_asked() => {
                 return Err(Failure::Interrupted(error.message().to_owned()));
             }
-            done => done?,
+            done => keys.told(done)?,
         };
-        output.record(&Line(PurgeLine::from(&purged)))?;
+        output.record(&Line(PurgeLine::new(&purged, keys)))?;
         Ok(Success::Done)
     }
 }
@@ -98,10 +100,10 @@ pub(crate) struct PurgeLine {
     pending: bool,
 }
 
-impl From<&Purged> for PurgeLine {
-    fn from(purged: &Purged) -> Self {
+impl PurgeLine {
+    pub(crate) fn new(purged: &Purged, keys: Keys) -> Self {
         Self {
-            place: purged.place.to_string(),
+            place: keys.shown(&purged.place).to_string(),
             node: purged.node.map(NodeId::number),
             timestamp: crate::moment::format(purged.timestamp),
             author: purged.author.clone(),
@@ -109,9 +111,7 @@ impl From<&Purged> for PurgeLine {
             pending: purged.is_pending,
         }
     }
-}
 
-impl PurgeLine {
     /// The line of it in a list.
     pub(crate) fn print(&self, out: &mut dyn Write) -> io::Result<()> {
         let is = if self.pending { "is being purged" } else { "was purged" };

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::Result;
-use crate::arguments::{At, ReadDocument};
+use crate::arguments::{At, Keys, ReadDocument};
 use crate::exit::Success;
 use crate::output::{Output, Palette, Record, one_line, shortened};
 use crate::session::Session;
@@ -21,7 +21,8 @@ Examples:
   duramen query shop.duramen players '$[?@.name == \"ann\"]' --values | jq .score
 
 A line has the place of a value as a JSON Pointer, which other commands take, and the value, cut
-where it is long; --values prints whole values and nothing else. A JSONPath is as RFC 9535 has it.";
+where it is long; --values prints whole values and nothing else. A JSONPath is as RFC 9535 has it;
+of a collection it asks the object that `duramen get` prints, in which integer keys are 20 digits.";
 
 /// Print the values that a JSONPath finds
 #[derive(Debug, Args)]
@@ -45,14 +46,15 @@ pub(crate) struct Query {
 impl Query {
     pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
         let path = JsonPath::parse(&self.path)?;
-        let snapshot = self.at.snapshot(&self.document.open(session)?)?;
+        let document = self.document.open(session)?;
+        let (keys, snapshot) = (Keys::of(&document)?, self.at.snapshot(&document)?);
         for found in snapshot.query(&path)?.take(self.limit.unwrap_or(usize::MAX)) {
             let found = found?;
             if self.values {
                 snapshot.write_json(&found.pointer(), &Format::default(), output.stream())?;
                 output.line("")?;
             } else {
-                output.record(&Line::new(&snapshot, &found)?)?;
+                output.record(&Line::new(&snapshot, &found, keys)?)?;
             }
         }
         Ok(Success::Done)
@@ -68,12 +70,12 @@ struct Line {
 }
 
 impl Line {
-    fn new(snapshot: &Snapshot, found: &Match) -> Result<Self> {
+    fn new(snapshot: &Snapshot, found: &Match, keys: Keys) -> Result<Self> {
         let pointer = found.pointer();
         let mut text = Vec::new();
         snapshot.append_json(&pointer, &Format::default(), &mut text)?;
         Ok(Self {
-            pointer: pointer.to_string(),
+            pointer: keys.shown(&pointer).to_string(),
             path: found.normalized_path(),
             node: found.node().map(NodeId::number),
             value: serde_json::from_slice(&text).map_err(io::Error::from)?,

@@ -38,7 +38,9 @@ Examples:
   duramen records import shop.duramen players players.ndjson --key id
 
 A collection is a document whose value is an object of records, each under its key: what there is
-for documents, such as `duramen log`, `diff`, `tag`, `query` and `retain`, works with it as well.";
+for documents, such as `duramen log`, `diff`, `tag`, `query` and `retain`, works with it as well.
+Places in it are written with the keys, such as /ann/score or /-3/score. Only as a whole it is shown
+as it is stored: `duramen get` prints integer keys as 20 digits, in the order of the integers.";
 
 /// Read and write the records of collections
 #[derive(Debug, Args)]

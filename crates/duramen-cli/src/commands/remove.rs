@@ -30,9 +30,11 @@ pub(crate) struct Remove {
 impl Remove {
     pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
         match self.places.named()? {
-            Named::One(target) => self
-                .edit
-                .run((session, output), |transaction, name| transaction.remove(name, &target)),
+            Named::One(target) => {
+                let editing = self.edit.begin(session)?;
+                let target = editing.keys.stored(&target);
+                editing.finish(output, |transaction, name| transaction.remove(name, &target))
+            }
             Named::All(path) => self.edit.run_counted((session, output), |transaction, name| {
                 transaction.remove_all(name, &path)
             }),

@@ -30,8 +30,9 @@ pub(crate) struct Rename {
 impl Rename {
     pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
         let target = self.place.target()?;
-        self.edit.run((session, output), |transaction, name| {
-            transaction.rename_field(name, &target, &self.name)
-        })
+        let editing = self.edit.begin(session)?;
+        let target = editing.keys.stored(&target);
+        editing
+            .finish(output, |transaction, name| transaction.rename_field(name, &target, &self.name))
     }
 }

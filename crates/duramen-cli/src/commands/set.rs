@@ -37,9 +37,13 @@ impl Set {
     pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
         let value = self.value.read()?;
         match self.places.named()? {
-            Named::One(target) => self.edit.run((session, output), |transaction, name| {
-                transaction.set(name, &target, &value).map_err(|error| hint(error, &value))
-            }),
+            Named::One(target) => {
+                let editing = self.edit.begin(session)?;
+                let target = editing.keys.stored(&target);
+                editing.finish(output, |transaction, name| {
+                    transaction.set(name, &target, &value).map_err(|error| hint(error, &value))
+                })
+            }
             Named::All(path) => self.edit.run_counted((session, output), |transaction, name| {
                 transaction.set_all(name, &path, &value).map_err(|error| hint(error, &value))
             }),

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::log;
 use crate::Result;
-use crate::arguments::{ReadDocument, moment};
+use crate::arguments::{Keys, ReadDocument, moment};
 use crate::change::ChangeLine;
 use crate::exit::Success;
 use crate::output::{Output, Palette, Record, one_line};
@@ -43,7 +43,11 @@ impl Show {
         let entry = entry(&document, revision)?;
         let changes = changes(&document, revision)?;
         let diff = match &changes {
-            Some(changes) => Some(changes.iter().map(ChangeLine::try_from).collect::<Result<_>>()?),
+            Some(changes) => {
+                let keys = Keys::of(&document)?;
+                let lines = changes.iter().map(|change| ChangeLine::new(keys, change));
+                Some(lines.collect::<Result<_>>()?)
+            }
             None => None,
         };
         output.record(&Shown { entry: entry.into(), diff })?;

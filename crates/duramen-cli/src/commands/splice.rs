@@ -36,7 +36,9 @@ impl Splice {
     pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
         let target = self.place.target()?;
         let elements = value::read(&self.elements)?;
-        self.edit.run((session, output), |transaction, name| {
+        let editing = self.edit.begin(session)?;
+        let target = editing.keys.stored(&target);
+        editing.finish(output, |transaction, name| {
             transaction.splice(name, &target, (self.index, self.remove), &elements)
         })
     }

@@ -8,7 +8,7 @@ use duramen::{DatabaseStats, DocumentStats, ErrorKind, SeriesFilter, SeriesStats
 use indicatif::HumanCount;
 use serde::Serialize;
 
-use crate::arguments::ReadDatabase;
+use crate::arguments::{Keys, ReadDatabase};
 use crate::commands::purge::PurgeLine;
 use crate::exit::Success;
 use crate::output::{Output, Palette, Record};
@@ -58,7 +58,8 @@ impl Stat {
             Ok(series) => output.record(&SeriesPart::new(None, &series.stats()?))?,
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 let document = database.document(name)?;
-                let purges = document.purges()?.iter().map(PurgeLine::from).collect();
+                let (keys, purges) = (Keys::of(&document)?, document.purges()?);
+                let purges = purges.iter().map(|purge| PurgeLine::new(purge, keys)).collect();
                 output.record(&Part { purges, ..Part::from(&document.stats()?) })?;
             }
             Err(error) => return Err(error.into()),

@@ -7,7 +7,7 @@ use duramen::{Condition, Document, Spell};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::arguments::{At, Place, ReadDocument};
+use crate::arguments::{At, Keys, Place, ReadDocument};
 use crate::exit::Success;
 use crate::output::{Output, Palette, Record, shortened};
 use crate::session::Session;
@@ -45,7 +45,9 @@ impl When {
     pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
         let (target, condition) = (self.place.target()?, Condition::parse(&self.condition)?);
         let document = self.document.open(session)?;
-        let spells = self.at.snapshot(&document)?.when(&target, &condition)?;
+        let keys = Keys::of(&document)?;
+        let target = keys.stored(&target);
+        let spells = keys.told(self.at.snapshot(&document)?.when(&target, &condition))?;
         for spell in spells.take(self.limit.unwrap_or(usize::MAX)) {
             output.record(&Line::new(&document, &spell?)?)?;
         }

@@ -7,8 +7,8 @@ use datafusion::catalog::TableProvider;
 use datafusion::common::ScalarValue;
 use datafusion::prelude::col;
 use duramen::{
-    ChangeKind, Diff, Document, Error, ErrorKind, LogEntry, LogQuery, Moment, Result, Revision,
-    Target, ValueRun,
+    ChangeKind, Diff, Document, Error, ErrorKind, KeyKind, LogEntry, LogQuery, Moment, Result,
+    Revision, ValueRun,
 };
 
 use super::rows::{self, Row, Rows, integer, text, time};
@@ -55,14 +55,15 @@ pub(super) fn history(
     path: &str,
     as_of: Option<&str>,
 ) -> Result<Arc<dyn TableProvider>> {
-    let target: Target = path.parse()?;
+    let keys = keys(&tree.document)?;
+    let target = keys.stored_target(&path.parse()?);
     let snapshot = match as_of {
         Some(text) => moment::snapshot(&tree.document, text)?,
         None => tree.last()?,
     };
     let pointer = snapshot.resolve(&target)?;
     // A place that is not there is an error before anything is read.
-    snapshot.history(&pointer)?;
+    snapshot.history(&pointer).map_err(|error| keys.shown_error(error))?;
     let schema = rows::schema([
         ("revision", DataType::Int64),
         ("last_revision", DataType::Int64),
@@ -97,6 +98,7 @@ fn run_row(document: &Document, head: Revision, run: &ValueRun) -> Result<Row> {
 pub(super) fn diff(tree: Tree, before: &str, after: &str) -> Result<Arc<dyn TableProvider>> {
     let before = revision(&tree.document, before)?;
     let after = revision(&tree.document, after)?;
+    let keys = keys(&tree.document)?;
     let schema = rows::schema([
         ("operation", DataType::Utf8View),
         ("path", DataType::Utf8View),
@@ -105,7 +107,7 @@ pub(super) fn diff(tree: Tree, before: &str, after: &str) -> Result<Arc<dyn Tabl
     ]);
     let table = rows::table(schema, Vec::new(), move || {
         let found = tree.document.diff(before, after)?;
-        Ok(Box::new(change_rows(found).map(Ok)))
+        Ok(Box::new(change_rows(found, keys).map(Ok)))
     })?;
     Ok(Arc::new(table))
 }
@@ -113,6 +115,7 @@ pub(super) fn diff(tree: Tree, before: &str, after: &str) -> Result<Arc<dyn Tabl
 /// What each revision after a moment changed, oldest first.
 pub(super) fn changes(tree: Tree, from: &str) -> Result<Arc<dyn TableProvider>> {
     let from = revision(&tree.document, from)?;
+    let keys = keys(&tree.document)?;
     let schema = rows::schema([
         ("revision", DataType::Int64),
         ("timestamp", timestamp()),
@@ -128,30 +131,36 @@ pub(super) fn changes(tree: Tree, from: &str) -> Result<Arc<dyn TableProvider>> 
         let document = tree.document.clone();
         let revisions = from.0 + 1..=tree.head.0;
         Ok(Box::new(revisions.flat_map(move |revision| {
-            let told = revision_rows(&document, Revision(revision));
+            let told = revision_rows((&document, keys), Revision(revision));
             told.unwrap_or_else(|error| Box::new(std::iter::once(Err(error))))
         })))
     })?;
     Ok(Arc::new(table))
 }
 
-fn revision_rows(document: &Document, revision: Revision) -> Result<Rows> {
+fn revision_rows((document, keys): (&Document, KeyKind), revision: Revision) -> Result<Rows> {
     let entry = entry(document, revision)?;
     let found = document.diff(Revision(revision.0 - 1), revision)?;
     let known =
         vec![integer(revision.0), time(entry.timestamp), text(entry.author), text(entry.message)];
-    Ok(Box::new(change_rows(found).map(move |row| Ok([known.clone(), row].concat()))))
+    Ok(Box::new(change_rows(found, keys).map(move |row| Ok([known.clone(), row].concat()))))
 }
 
-fn change_rows(found: Diff) -> impl Iterator<Item = Row> + Send {
-    found.changes.into_iter().map(|change| {
+/// How places in a document are shown and taken: in a collection under the keys of its records.
+fn keys(document: &Document) -> Result<KeyKind> {
+    Ok(document.options()?.collection.unwrap_or_default())
+}
+
+fn change_rows(found: Diff, keys: KeyKind) -> impl Iterator<Item = Row> + Send {
+    found.changes.into_iter().map(move |change| {
         let operation = match change.kind {
             ChangeKind::Added => "add",
             ChangeKind::Removed => "remove",
             ChangeKind::Replaced => "replace",
             ChangeKind::Reordered => "reorder",
         };
-        let (operation, path) = (operation.to_owned(), change.pointer.to_string());
+        let path = keys.shown_pointer(&change.pointer).to_string();
+        let operation = operation.to_owned();
         vec![text(Some(operation)), text(Some(path)), text(change.before), text(change.after)]
     })
 }

@@ -6,9 +6,11 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::json::JsonPointer;
 use crate::json::escape::quoted;
 use crate::key_text::{DIGITS, KeyName, integer_of, parse_uuid, text_of_uuid, uuid_of};
 use crate::limits::RECORD_KEY_BYTES_MAX;
+use crate::target::Target;
 use crate::tree::missing::shorten;
 
 /// The type of a collection's keys.
@@ -140,6 +142,54 @@ impl KeyKind {
         }
     }
 
+    /// A place in a collection's document as people write it: under the key as it is displayed.
+    ///
+    /// ```
+    /// use duramen::{JsonPointer, KeyKind, Target};
+    ///
+    /// let stored = JsonPointer::parse("/-9223372036854775805/name")?;
+    /// let shown = KeyKind::I64.shown_pointer(&stored);
+    /// assert_eq!(shown.to_string(), "/-3/name");
+    /// assert_eq!(KeyKind::I64.stored_target(&shown.into()), Target::Pointer(stored));
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    pub fn shown_pointer(self, stored: &JsonPointer) -> JsonPointer {
+        stored.with_first(|text| match self.key_of(text.as_bytes()) {
+            Ok(key) => key.to_string(),
+            Err(_) => text.to_owned(),
+        })
+    }
+
+    /// The place in a collection's document that people mean by one: their text of a key is that
+    /// of the key which [`KeyKind::parse`] makes of it. So 20 digits are what they are in the
+    /// document, and a negative integer is itself. What is no key stays as it is, and so does an
+    /// id or a JSONPath, which asks the document as it is.
+    pub fn stored_target(self, shown: &Target) -> Target {
+        let Target::Pointer(pointer) = shown else { return shown.clone() };
+        let stored = |text: &str| Some(self.text_of(&self.parse(text).ok()?).ok()?.into_owned());
+        pointer.with_first(|text| stored(text).unwrap_or_else(|| text.to_owned())).into()
+    }
+
+    /// An error of a place in a collection's document, which it names as people write it.
+    #[must_use]
+    pub fn shown_error(self, error: Error) -> Error {
+        const BEGIN: &str = "\"/";
+        if self == Self::Text {
+            return error;
+        }
+        error.reworded(|message| {
+            let mut parts = message.split(BEGIN);
+            let mut told = parts.next().unwrap_or_default().to_owned();
+            for part in parts {
+                let (text, rest) = part.split_at(part.find(['/', '"']).unwrap_or(part.len()));
+                let key = self.key_of(text.as_bytes());
+                let shown = key.map_or_else(|_| text.to_owned(), |key| key.to_string());
+                told.extend([BEGIN, shown.as_str(), rest]);
+            }
+            told
+        })
+    }
+
     /// Refuses keys that are no strings, so that none begins with another.
     pub(crate) fn check_prefixes(self) -> Result<()> {
         if self == Self::Text {
@@ -255,84 +305,4 @@ fn str_of(ascii: &[u8]) -> &str {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn texts_of_keys_are_in_the_order_of_the_keys_and_lead_back_to_them() {
-        let signed = [i64::MIN, i64::MIN + 1, -10, -9, -1, 0, 1, 9, 10, i64::MAX].map(Key::I64);
-        let unsigned = [0, 1, 9, 10, u64::MAX - 1, u64::MAX].map(Key::U64);
-        let uuids = [0, 1, 1 << 64, u128::MAX].map(Key::Uuid);
-        let texts = ["\u{1}", "a", "aa", "b", "\u{e9}"].map(Key::from);
-        let kinds = [
-            (KeyKind::I64, &signed[..]),
-            (KeyKind::U64, &unsigned[..]),
-            (KeyKind::Uuid, &uuids[..]),
-            (KeyKind::Text, &texts[..]),
-        ];
-        for (kind, keys) in kinds {
-            let texts: Vec<_> = keys.iter().map(|key| kind.text_of(key).unwrap()).collect();
-            assert!(texts.is_sorted() && texts.len() == keys.len(), "{texts:?}");
-            for (key, text) in keys.iter().zip(&texts) {
-                assert_eq!(kind.key_of(text.as_bytes()).unwrap(), *key);
-                assert_eq!(kind.parse(&key.to_string()).unwrap(), *key);
-            }
-        }
-    }
-
-    #[test]
-    fn what_has_a_key_is_what_is_read_as_one() {
-        let long = "k".repeat(RECORD_KEY_BYTES_MAX + 1);
-        let texts: [&[u8]; 12] = [
-            b"",
-            b"k",
-            &long.as_bytes()[1..],
-            long.as_bytes(),
-            b"\xff",
-            b"00000000000000000042",
-            b"18446744073709551615",
-            b"-0000000000000000001",
-            b"-9223372036854775808",
-            b"f81d4fae-7dec-11d0-a765-00a0c91e6bf6",
-            b"F81D4FAE-7DEC-11D0-A765-00A0C91E6BF6",
-            b"f81d4fae07dec011d00a765000a0c91e6bf6",
-        ];
-        for (kind, had) in
-            [(KeyKind::Text, 9), (KeyKind::I64, 2), (KeyKind::U64, 2), (KeyKind::Uuid, 1)]
-        {
-            let read = texts.map(|text| kind.key_of(text).is_ok());
-            assert_eq!(texts.map(|text| kind.has(text)), read, "{kind}");
-            assert_eq!(read.iter().filter(|read| **read).count(), had, "{kind}");
-        }
-    }
-
-    #[test]
-    fn integers_fit_the_other_integer_type_where_it_has_them() {
-        assert!(KeyKind::U64.text_of(&Key::I64(7)).is_ok());
-        assert!(KeyKind::I64.text_of(&Key::U64(7)).is_ok());
-        assert!(KeyKind::U64.text_of(&Key::I64(-7)).is_err());
-        assert!(KeyKind::I64.text_of(&Key::U64(u64::MAX)).is_err());
-    }
-
-    #[test]
-    fn keys_that_are_empty_too_long_or_of_another_type_are_refused() {
-        let long = "k".repeat(RECORD_KEY_BYTES_MAX + 1);
-        for (kind, text) in [
-            (KeyKind::Text, ""),
-            (KeyKind::Text, long.as_str()),
-            (KeyKind::I64, "x"),
-            (KeyKind::U64, "-1"),
-            (KeyKind::Uuid, "f81d4fae7dec11d0a76500a0c91e6bf6"),
-            (KeyKind::Uuid, "f81d4fae-7dec-11d0-a765-00a0c91e6bfg"),
-        ] {
-            assert_eq!(kind.parse(text).unwrap_err().kind(), ErrorKind::Invalid, "{kind} {text}");
-        }
-        assert!(KeyKind::Text.parse(&long[1..]).is_ok());
-        let other = KeyKind::Uuid.text_of(&Key::from("a")).unwrap_err();
-        assert_eq!(other.message(), "the key a is not of the collection's key type, uuid");
-        assert!(KeyKind::I64.key_of(b"7").is_err(), "not the text of a key");
-        let long = KeyKind::I64.parse(&"x".repeat(100_000)).unwrap_err();
-        assert!(long.message().len() < 200, "it is cut: {long}");
-        assert!("int".parse::<KeyKind>().is_err());
-    }
-}
+mod tests;

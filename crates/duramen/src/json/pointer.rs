@@ -100,6 +100,14 @@ impl JsonPointer {
         self.tokens.strip_prefix(ancestor.tokens.as_slice())
     }
 
+    /// The same place under another first token; the root stays what it is.
+    pub(crate) fn with_first(&self, first: impl FnOnce(&str) -> String) -> Self {
+        match self.tokens.split_first() {
+            Some((token, rest)) => Self { tokens: [[first(token)].as_slice(), rest].concat() },
+            None => Self::root(),
+        }
+    }
+
     /// The last token, unescaped; nothing for the root.
     pub fn last(&self) -> Option<&str> {
         self.tokens.last().map(String::as_str)

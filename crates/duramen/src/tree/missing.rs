@@ -96,12 +96,15 @@ impl Tree {
         })
     }
 
-    /// The key under which a record is that people know by an integer.
+    /// The key under which a record is that people know by an integer, which is no such key.
     fn integer_key(
         &self,
         (map, revision): (NodeId, u32),
         token: &str,
     ) -> crate::Result<Option<String>> {
+        if key_text::integer_of(token.as_bytes()).is_some() {
+            return Ok(None);
+        }
         let integers = i128::from(i64::MIN)..=u64::MAX.into();
         let Some(number) = token.parse().ok().filter(|number| integers.contains(number)) else {
             return Ok(None);

@@ -7,15 +7,17 @@ use indicatif::HumanCount;
 use serde::Serialize;
 
 use crate::Result;
+use crate::arguments::Keys;
 use crate::output::{Output, Palette, Record, one_line};
 
 /// Prints a line for each member that has changes, and one for all of them.
-pub(super) fn print(diff: &Diff, output: &mut Output) -> Result<()> {
+pub(super) fn print(diff: &Diff, keys: Keys, output: &mut Output) -> Result<()> {
     let stat = diff.stat();
     for (name, counts) in &stat.members {
         let mut pointer = diff.start.clone();
         pointer.push(name.as_str());
-        output.record(&Line::new(Some(pointer.to_string()), *counts))?;
+        let pointer = keys.shown(&pointer).to_string();
+        output.record(&Line::new(Some(pointer), *counts))?;
     }
     output.record(&Line::new(None, stat.total))
 }

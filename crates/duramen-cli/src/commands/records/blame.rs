@@ -5,6 +5,7 @@ use duramen::BlameOptions;
 
 use super::CollectionAt;
 use crate::Result;
+use crate::arguments::Keys;
 use crate::commands::blame::{Line, text_of};
 use crate::exit::Success;
 use crate::output::Output;
@@ -38,10 +39,13 @@ impl Blame {
         let (records, snapshot) = self.collection.snapshots(session)?;
         let key = records.key_kind().parse(&self.key)?;
         let options = BlameOptions { depth: self.depth, follow: false };
+        let keys = Keys::from(records.key_kind());
         for entry in records.blame(key, &options)? {
             let entry = entry?;
             let value = text_of(&entry, &snapshot.pointer(entry.node)?, &snapshot)?;
-            output.record(&Line::new(entry, value))?;
+            // Its place begins at the record.
+            let pointer = entry.pointer.clone();
+            output.record(&Line::new(entry, (pointer, value), keys))?;
         }
         Ok(Success::Done)
     }

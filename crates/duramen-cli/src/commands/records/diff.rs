@@ -4,6 +4,7 @@ use clap::Args;
 
 use super::ReadCollection;
 use crate::Result;
+use crate::arguments::Keys;
 use crate::arguments::moment::revision;
 use crate::change::ChangeLine;
 use crate::exit::Success;
@@ -50,8 +51,9 @@ impl Diff {
         if self.patch {
             output.line(diff.to_json_patch())?;
         } else {
+            // Their places begin at the record.
             for change in &diff.changes {
-                output.record(&ChangeLine::try_from(change)?)?;
+                output.record(&ChangeLine::new(Keys::default(), change)?)?;
             }
         }
         let found = self.exit_code && !diff.changes.is_empty();

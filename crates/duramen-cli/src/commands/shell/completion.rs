@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use clap::{Arg, Command, CommandFactory};
-use duramen::{Format, JsonPointer, Snapshot};
+use duramen::{Format, JsonPointer, Snapshot, Target};
 use rustyline::completion::{Completer, FilenameCompleter, Pair};
 use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::BUILT_IN;
 use super::setting::{Setting, innermost, is};
 use super::words::{quoted, split};
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, Keys};
 
 /// How many members of an object or array are looked at.
 const MEMBERS_MAX: u64 = 10_000;
@@ -113,7 +113,7 @@ impl Completion {
     fn places(&self, words: &[String], partial: &str) -> Vec<String> {
         let name = self.document(words);
         let snapshot = name.and_then(|name| self.setting.snapshot(&name).ok());
-        snapshot.map_or_else(Vec::new, |snapshot| places(&snapshot, partial))
+        snapshot.map_or_else(Vec::new, |(snapshot, keys)| places(&snapshot, keys, partial))
     }
 }
 
@@ -129,7 +129,7 @@ fn options(command: &Command) -> Vec<String> {
 }
 
 /// The places one level below what `partial` names whole.
-fn places(snapshot: &Snapshot, partial: &str) -> Vec<String> {
+fn places(snapshot: &Snapshot, keys: Keys, partial: &str) -> Vec<String> {
     if partial.starts_with('$') {
         let parent = partial.rfind('.').map_or(partial, |end| &partial[..end]);
         let Some(pointer) = simple_path(parent) else { return Vec::new() };
@@ -138,10 +138,11 @@ fn places(snapshot: &Snapshot, partial: &str) -> Vec<String> {
     }
     let parent = partial.rfind('/').map_or("", |end| &partial[..end]);
     let Ok(parent) = JsonPointer::parse(parent) else { return Vec::new() };
+    let Target::Pointer(parent) = keys.stored(&parent.into()) else { return Vec::new() };
     let place = |name: String| {
         let mut pointer = parent.clone();
         pointer.push(name);
-        pointer.to_string()
+        keys.shown(&pointer).to_string()
     };
     members(snapshot, &parent).into_iter().map(place).collect()
 }
@@ -236,7 +237,7 @@ mod tests {
         document.put(json, &CommitOptions::default()).unwrap();
         let head = document.head().unwrap();
         let sorted = |partial| {
-            let mut found = places(&head, partial);
+            let mut found = places(&head, Keys::default(), partial);
             found.sort_unstable();
             found
         };

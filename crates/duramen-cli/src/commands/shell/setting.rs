@@ -7,7 +7,7 @@ use clap::{Arg, Command};
 use duramen::{Document, Snapshot};
 
 use crate::Result;
-use crate::arguments::moment;
+use crate::arguments::{Keys, moment};
 use crate::output::one_line;
 use crate::session::Session;
 
@@ -78,16 +78,18 @@ impl Setting {
     }
 
     /// A document as commands see it by default.
-    pub(super) fn snapshot(&self, name: &str) -> Result<Snapshot> {
+    pub(super) fn snapshot(&self, name: &str) -> Result<(Snapshot, Keys)> {
         self.look(name, self.at.borrow().as_deref())
     }
 
-    fn look(&self, name: &str, at: Option<&str>) -> Result<Snapshot> {
+    /// A document at a moment, and how places in it are written.
+    fn look(&self, name: &str, at: Option<&str>) -> Result<(Snapshot, Keys)> {
         let document: Document = self.session.reader(&self.folder)?.document(name)?;
-        match at {
-            None => Ok(document.head()?),
-            Some(text) => moment::snapshot(&document, text),
-        }
+        let snapshot = match at {
+            None => document.head()?,
+            Some(text) => moment::snapshot(&document, text)?,
+        };
+        Ok((snapshot, Keys::of(&document)?))
     }
 
     /// What stands in front of a line.
