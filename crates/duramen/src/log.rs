@@ -89,7 +89,7 @@ impl FromStr for Moment {
         let time = timestamp.map(|time: Timestamp| {
             let leap_us = if is_leap_second(text) { 1_000_000 } else { 0 };
             let last = Timestamp::MAX.as_microsecond();
-            Self::Time(Micros((time.as_microsecond() + leap_us).min(last)))
+            Self::Time(Micros((floor_micros(time) + leap_us).min(last)))
         });
         time.ok_or_else(|| {
             let message = format!(
@@ -99,6 +99,13 @@ impl FromStr for Moment {
             Error::new(ErrorKind::Invalid, message)
         })
     }
+}
+
+/// A timestamp in whole microseconds, rounded down: also before 1970, where cutting digits off
+/// would round up.
+fn floor_micros(time: Timestamp) -> i64 {
+    let micros = time.as_nanosecond().div_euclid(1_000);
+    i64::try_from(micros).unwrap_or_else(|_| time.as_microsecond())
 }
 
 /// Whether the time that a text names has a second 60, which is read as 59: there it would take the
@@ -297,6 +304,22 @@ mod tests {
         assert!(micros("9999-12-30") < last);
         for text in ["9999-12-32", "10000-01-01", "9999-12-31T25:00:00Z", "9999"] {
             assert!(!matches!(text.parse(), Ok(Moment::Time(_))), "{text}");
+        }
+    }
+
+    /// Before 1970 digits behind the sixth once rounded it up.
+    #[test]
+    fn times_are_rounded_down_to_microseconds() {
+        for (text, micros) in [
+            ("1969-12-31T23:59:59.9999999Z", -1),
+            ("1969-12-31T23:59:59.999999001Z", -1),
+            ("1969-12-31T23:59:59.999999Z", -1),
+            ("1969-12-31T23:59:59.9999989Z", -2),
+            ("1970-01-01T00:59:59.9999999[Europe/Berlin]", -1),
+            ("1969-12-31T23:59:60.0000009Z", 0),
+            ("1970-01-01T00:00:00.0000019Z", 1),
+        ] {
+            assert_eq!(text.parse::<Moment>().ok(), Some(Moment::Time(Micros(micros))), "{text}");
         }
     }
 
