@@ -32,6 +32,27 @@ impl Quality {
         Self(self.0 & 0b1100_0000)
     }
 
+    /// The one that a value has which is made of two: that of less worth, in the order good,
+    /// uncertain, bad, invalid. Of two with the same high bits it is the lesser byte.
+    ///
+    /// ```
+    /// use duramen::Quality;
+    ///
+    /// assert_eq!(Quality::UNCERTAIN.worse(Quality::INVALID), Quality::INVALID);
+    /// assert_eq!(Quality::BAD.worse(Quality::GOOD), Quality::BAD);
+    /// ```
+    #[must_use]
+    pub fn worse(self, other: Self) -> Self {
+        // The high bits do not rise with the worth: without any value there is less than a bad one.
+        let worth = |quality: Self| match quality.major() {
+            Self::GOOD => 3,
+            Self::UNCERTAIN => 2,
+            Self::BAD => 1,
+            _ => 0,
+        };
+        if (worth(other), other) < (worth(self), self) { other } else { self }
+    }
+
     /// Whether the value is what was measured.
     pub fn is_good(self) -> bool {
         self.0 >= Self::GOOD.0
@@ -157,6 +178,25 @@ mod tests {
         for (byte, text) in cases {
             assert_eq!(Quality(byte).to_string(), text);
             assert_eq!(Quality(byte).is_good(), text.starts_with("good"));
+        }
+    }
+
+    /// The lesser byte was taken for the worse one, and invalid values were uncertain.
+    #[test]
+    fn the_worse_of_two_qualities_is_that_of_less_worth() {
+        let falling = [
+            Quality(200),
+            Quality::GOOD,
+            Quality(70),
+            Quality::UNCERTAIN,
+            Quality(9),
+            Quality::BAD,
+        ];
+        let falling = [&falling[..], &[Quality(130), Quality::INVALID]].concat();
+        for (at, better) in falling.iter().enumerate() {
+            for worse in &falling[at..] {
+                assert_eq!((better.worse(*worse), worse.worse(*better)), (*worse, *worse));
+            }
         }
     }
 

@@ -222,7 +222,8 @@ impl SeriesSnapshot {
     }
 
     /// The value at a time: none before the first point. Its time is the one that was asked for,
-    /// its quality that of the point it was made from, the worse one of two.
+    /// its quality that of the point it was made from, of two
+    /// [the worse one](crate::Quality::worse).
     ///
     /// ```
     /// # use duramen::{CommitOptions, Database, Interpolation, Micros, SeriesDefinition};
@@ -255,7 +256,7 @@ impl SeriesSnapshot {
 
 /// The point on the line between two.
 fn between(before: &Point, after: &Point, time: Micros) -> Point {
-    let quality = before.quality.min(after.quality);
+    let quality = before.quality.worse(after.quality);
     let value = match (&before.value, &after.value) {
         (SeriesValue::F64(a), SeriesValue::F64(b)) => {
             SeriesValue::F64(line((*a, *b), (before.time, after.time), time))
