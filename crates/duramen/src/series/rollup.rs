@@ -22,12 +22,14 @@ use bytes::Bytes;
 pub(crate) use columns::{Column, Table};
 pub(crate) use rolling::{Behind, Rolling};
 pub(crate) use stored::{Kept, StoredRollup};
+pub(crate) use summaries::Summaries;
 
 use crate::error::Result;
 use crate::limits::SERIES_ROLLUP_SLICE_WINDOWS;
 use crate::revision::CommitSequence;
 use crate::series::block::Summary;
 use crate::series::tiers::Rollup;
+use crate::series::young::Young;
 use crate::wire::Reader;
 
 /// What a rollup says of a window.
@@ -43,6 +45,17 @@ pub(crate) struct Row {
 /// The slice that a window is in.
 fn slice_of(rollup: &Rollup, start: i64) -> i64 {
     start.div_euclid(rollup.micros()).div_euclid(SERIES_ROLLUP_SLICE_WINDOWS)
+}
+
+/// Whether all that is young from the beginning of a window on comes behind what is known of it,
+/// so that it can be added to that.
+pub(crate) fn is_all_behind(young: &Young, (start, known): (i64, &Summary)) -> bool {
+    let Some((_, (last, _))) = &known.ends else { return true };
+    young.pieces.iter().all(|piece| {
+        let times = piece.points.times();
+        let first = times.get(times.partition_point(|time| *time < start));
+        first.is_none_or(|first| *first > last.0)
+    })
 }
 
 /// How far a rollup reaches.

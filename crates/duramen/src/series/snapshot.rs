@@ -11,10 +11,11 @@ use crate::series::definition::SeriesInfo;
 use crate::series::points::{Point, Points};
 use crate::series::range::{RangeOptions, SeriesRange};
 use crate::series::reading::{PointStore, Reading};
-use crate::series::source::Course;
+use crate::series::rollup::StoredRollup;
+use crate::series::source::{self, Course};
 use crate::series::span::TimeSpan;
 use crate::series::value::SeriesValue;
-use crate::series::young::Delete;
+use crate::series::young::{Delete, Young};
 use crate::series::{deletes, tags};
 use crate::sync::Mutex;
 use crate::tree::cell_key::TreeId;
@@ -36,6 +37,9 @@ pub struct SeriesSnapshot {
 struct KnownTiers {
     revision: u32,
     info: Option<Arc<SeriesInfo>>,
+    /// From when on points are seen. It is told once for all that a query asks: a checkpoint may
+    /// write what rollups did not have before.
+    seen_from: i64,
 }
 
 /// How the value between two points is made.
@@ -68,20 +72,35 @@ impl SeriesSnapshot {
 
     /// What the catalogue says now of the series, if that keeps not everything, or has rollups.
     pub(super) fn tiers(&self) -> Result<Option<Arc<SeriesInfo>>> {
+        Ok(self.known_tiers()?.0)
+    }
+
+    /// The same, and from when on points are seen.
+    fn known_tiers(&self) -> Result<(Option<Arc<SeriesInfo>>, i64)> {
         let tags = self.view.tree(TreeId::SERIES)?;
         let revision = tags::newest(&tags);
         let mut known = self.tiers.lock();
         if let Some(known) = known.as_ref().filter(|known| known.revision == revision) {
-            return Ok(known.info.clone());
+            return Ok((known.info.clone(), known.seen_from));
         }
         let info = tags::tiered(&tags, self.info.number, revision)?.map(Arc::new);
-        *known = Some(KnownTiers { revision, info: info.clone() });
-        Ok(info)
+        let seen_from = info.as_ref().map_or(Ok(i64::MIN), |info| self.seen_from(info))?;
+        *known = Some(KnownTiers { revision, info: info.clone(), seen_from });
+        Ok((info, seen_from))
     }
 
-    /// From when on points are kept.
-    pub(super) fn kept_from(&self, tiers: &SeriesInfo) -> i64 {
-        self.now.map_or(i64::MIN, |now| tiers.definition.kept_from(now))
+    /// From when on points are seen: those that are kept, and all that not every rollup that is to
+    /// have them reaches.
+    fn seen_from(&self, tiers: &SeriesInfo) -> Result<i64> {
+        let Some(now) = self.now else { return Ok(i64::MIN) };
+        let mut from = tiers.definition.kept_from(now);
+        if from > i64::MIN && !tiers.is_purged() {
+            for rollup in &tiers.definition.rollups {
+                let reach = StoredRollup::new(tiers, *rollup, &self.view).reach()?;
+                from = from.min(reach.until.max(rollup.from(now)));
+            }
+        }
+        Ok(from)
     }
 
     /// What the catalogue says of the series.
@@ -137,14 +156,13 @@ impl SeriesSnapshot {
         SeriesRange::new(store, empty, rest, left)
     }
 
-    /// What of a span has points that are kept; none if nothing has.
+    /// What of a span has points that are seen; none if nothing has.
     pub(crate) fn kept(&self, span: TimeSpan) -> Result<Option<TimeSpan>> {
-        let tiers = self.tiers()?;
-        if tiers.as_ref().is_some_and(|info| info.is_purged()) {
+        let (tiers, seen_from) = self.known_tiers()?;
+        if tiers.is_some_and(|info| info.is_purged()) {
             return Ok(None);
         }
-        let kept_from = tiers.map_or(i64::MIN, |tiers| self.kept_from(&tiers));
-        let kept = TimeSpan { first: span.first.max(kept_from), ..span };
+        let kept = TimeSpan { first: span.first.max(seen_from), ..span };
         Ok((kept.first <= kept.last).then_some(kept))
     }
 
@@ -195,6 +213,13 @@ impl SeriesSnapshot {
     /// Reads all that is there, also what is not kept any more.
     pub(crate) fn read(&self, course: Course) -> Result<Reading> {
         self.store()?.read(course)
+    }
+
+    /// Reads what is young of it, and nothing else.
+    pub(super) fn read_young(&self, young: &Young, course: Course) -> Result<Reading> {
+        let sources = source::young(young.pieces.clone(), course, self.view.store.memory())?;
+        let as_of = (self.sequence, young.deletes.clone());
+        Ok(Reading::new(self.info.definition.value_type, course, sources, as_of))
     }
 
     /// What its points are read from.

@@ -5,6 +5,7 @@ mod dumps;
 mod lifecycle;
 mod model;
 mod repairs;
+mod retention;
 mod rollups;
 mod rules;
 mod staging;

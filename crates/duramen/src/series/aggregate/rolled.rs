@@ -4,7 +4,7 @@ use super::query::KEPT_BLOCKS;
 use super::{AggregateOptions, QualityFilter, Stream};
 use crate::error::Result;
 use crate::series::block::Block;
-use crate::series::rollup::{Column, Row, StoredRollup, Table};
+use crate::series::rollup::{Column, Row, StoredRollup, Summaries, Table, is_all_behind};
 use crate::series::source::{Course, Direction};
 use crate::series::span::TimeSpan;
 use crate::series::tiers::Rollup;
@@ -16,10 +16,13 @@ struct Plan {
     stored: StoredRollup,
     /// The windows of the rollup that are read, all of them in the span.
     windows: TimeSpan,
-    /// Spans of whole windows, rising, in which only the points tell.
+    /// Spans of whole windows in which not only the rows tell, rising.
     dirty: Vec<TimeSpan>,
-    /// From which window on the points tell what it comes to.
+    /// From which window on the points tell what it comes to; before, rows and what is young.
     points_from: i64,
+    young: Young,
+    /// The windows before that which were deleted since their rows were written.
+    gone: Vec<TimeSpan>,
 }
 
 /// Feeds a stream, and keeps how far that is.
@@ -28,7 +31,7 @@ struct Feed<'a, 's> {
     stream: &'a mut Stream<'s>,
     options: &'a AggregateOptions,
     plan: &'a Plan,
-    /// The next span in which only the points tell.
+    /// The next span in which not only the rows tell.
     dirty: usize,
     /// Rows before this are not needed.
     done_until: i64,
@@ -157,39 +160,60 @@ impl SeriesSnapshot {
                 let points_from = info.definition.points_from(&rollup, self.now());
                 let deleted = young.deletes.iter().filter(|one| one.sequence <= self.sequence());
                 let gone = deleted.filter_map(|one| rollup.gone(one.span, points_from));
-                let gone = gone.filter_map(|gone| gone.and(windows));
+                let gone = gone.filter_map(|gone| gone.and(windows)).collect();
+                let last = windows.last.min(points_from.saturating_sub(1));
+                let late = TimeSpan { first: windows.first, last };
                 let kept = TimeSpan { first: windows.first.max(points_from), last: windows.last };
-                let dirty = joined(gone.chain(dirty(&rollup, &young, kept)).collect());
-                return Ok(Some(Plan { stored, windows, dirty, points_from }));
+                let mut spans = joined(dirty(&rollup, &young, late));
+                spans.extend(joined(dirty(&rollup, &young, kept)));
+                return Ok(Some(Plan { stored, windows, dirty: spans, points_from, young, gone }));
             }
         }
         Ok(None)
     }
 
-    /// The windows of rollups from which the points have gone; none if there are none.
+    /// The windows of rollups from which the points have gone, with those that will have rows of
+    /// what is young; none if there are none.
     pub(super) fn rows_alone(&self) -> Result<Option<TimeSpan>> {
+        let (view, series) = self.place();
+        // In this order: a checkpoint may write it meanwhile.
+        let young = view.series.of(series);
         let Some(info) = self.tiers()? else { return Ok(None) };
         let mut all: Option<TimeSpan> = None;
         for rollup in &info.definition.rollups {
-            let stored = StoredRollup::new(&info, *rollup, self.place().0);
+            let stored = StoredRollup::new(&info, *rollup, view);
             let first = rollup.from(self.now());
             let points_from = info.definition.points_from(rollup, self.now());
             let Some(last) = points_from.checked_sub(1).filter(|last| first <= *last) else {
                 continue;
             };
-            stored.each(TimeSpan { first, last }, &[], &mut |table| {
+            let span = TimeSpan { first, last };
+            let mut add = |start: i64| {
+                let first = all.map_or(start, |all| all.first.min(start));
+                let end = start.saturating_add(rollup.micros());
+                let last = all.map_or(end - 1, |all| all.last.max(end - 1));
+                all = Some(TimeSpan { first, last });
+            };
+            for direction in [Direction::Rising, Direction::Falling] {
+                let time = self.next_young(&young, Course { span, direction })?;
+                time.and_then(|time| rollup.start(time)).into_iter().for_each(&mut add);
+            }
+            stored.each(span, &[], &mut |table| {
                 let good = table.integers(Column::Good).unwrap_or_default();
                 let has_any = table.starts().iter().zip(good).filter(|(_, good)| **good > 0);
-                for (&start, _) in has_any {
-                    let first = all.map_or(start, |all| all.first.min(start));
-                    let end = start.saturating_add(rollup.micros());
-                    let last = all.map_or(end - 1, |all| all.last.max(end - 1));
-                    all = Some(TimeSpan { first, last });
-                }
+                has_any.for_each(|(&start, _)| add(start));
                 Ok(())
             })?;
         }
         Ok(all)
+    }
+
+    /// The time of the first point on a course that is young.
+    fn next_young(&self, young: &Young, course: Course) -> Result<Option<i64>> {
+        let mut reading = self.read_young(young, course)?;
+        let mut points = Points::new(reading.value_type());
+        while points.is_empty() && reading.read(&mut points, 1)? {}
+        Ok(points.times().first().copied())
     }
 
     /// The whole windows of a rollup in a span, as far as their rows are there.
@@ -250,11 +274,49 @@ impl Feed<'_, '_> {
         self.snapshot.feed_points(self.stream, span, self.options)
     }
 
+    /// Takes windows whose points may have gone, and in which something is young: their rows, and
+    /// of what is young that which the next checkpoint adds to them.
+    fn take_late(&mut self, span: TimeSpan) -> Result<()> {
+        let Plan { stored, young, gone, .. } = self.plan;
+        let course = Course { span, direction: Direction::Rising };
+        let reading = self.snapshot.read_young(young, course)?;
+        let mut windows = Summaries::new(&stored.rollup, reading);
+        let mut next = windows.next()?;
+        stored.each_row(span, &mut |row| {
+            while let Some((start, summary)) = next.take_if(|(start, _)| *start < row.start) {
+                self.stream.add_summary(start, &summary)?;
+                next = windows.next()?;
+            }
+            let is_gone = gone.iter().any(|gone| gone.has(row.start));
+            if !is_gone {
+                self.stream.add_summary(row.start, &row.summary)?;
+            }
+            if let Some((start, summary)) = next.take_if(|(start, _)| *start == row.start) {
+                // A later row has it.
+                let is_in = row.as_of > self.snapshot.sequence().0;
+                if is_gone || !is_in && is_all_behind(young, (start, &row.summary)) {
+                    self.stream.add_summary(start, &summary)?;
+                }
+                next = windows.next()?;
+            }
+            Ok(())
+        })?;
+        while let Some((start, summary)) = next {
+            self.stream.add_summary(start, &summary)?;
+            next = windows.next()?;
+        }
+        Ok(())
+    }
+
     /// Reads the points of the spans that begin up to a time.
     fn take_dirty_before(&mut self, until: i64) -> Result<()> {
         while let Some(&span) = self.plan.dirty.get(self.dirty).filter(|one| one.first <= until) {
             self.take_points()?;
-            self.snapshot.feed_points(self.stream, span, self.options)?;
+            if span.first < self.plan.points_from {
+                self.take_late(span)?;
+            } else {
+                self.snapshot.feed_points(self.stream, span, self.options)?;
+            }
             self.done_until = span.last.saturating_add(1);
             self.dirty += 1;
         }

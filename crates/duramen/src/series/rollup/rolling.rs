@@ -9,7 +9,7 @@ use rustc_hash::FxHashSet;
 use super::columns::Column;
 use super::stored::StoredRollup;
 use super::summaries::Summaries;
-use super::{Reach, Row, slice_of};
+use super::{Reach, Row, is_all_behind, slice_of};
 use crate::engine::View;
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::SERIES_CATCH_UP_POINTS;
@@ -20,9 +20,8 @@ use crate::series::definition::SeriesInfo;
 use crate::series::merge::Blocks;
 use crate::series::piece::Piece;
 use crate::series::points::Points;
-use crate::series::reading::Reading;
 use crate::series::snapshot::SeriesSnapshot;
-use crate::series::source::{self, Course, Direction};
+use crate::series::source::{Course, Direction};
 use crate::series::span::TimeSpan;
 use crate::series::tiers::Rollup;
 use crate::series::young::Young;
@@ -196,7 +195,8 @@ impl One<'_> {
             rows.insert(row.start, row);
             Ok(())
         })?;
-        let reading = self.read_young(Course { span, direction: Direction::Rising })?;
+        let reading =
+            self.snapshot.read_young(self.young, Course { span, direction: Direction::Rising })?;
         let mut summaries = Summaries::new(&rollup, reading);
         while let Some((start, young)) = summaries.next()? {
             while let Some(gone) = gone.next_if(|gone| *gone < start) {
@@ -205,8 +205,9 @@ impl One<'_> {
             // Of what was deleted since, nothing is among what is young.
             let is_gone = gone.next_if_eq(&start).is_some();
             let whole = rows.remove(&start).filter(|_| !is_gone).map(|row| row.summary);
-            let last = whole.as_ref().and_then(|whole| Some(whole.ends.as_ref()?.1.0.0));
-            if last.is_none_or(|last| self.first_young(start) > last) {
+            let is_behind =
+                whole.as_ref().is_none_or(|whole| is_all_behind(self.young, (start, whole)));
+            if is_behind {
                 let whole = match whole {
                     Some(mut whole) => {
                         whole.add(&young);
@@ -235,7 +236,7 @@ impl One<'_> {
         let known = self.known(span)?;
         let course = Course { span, direction: Direction::Rising };
         let reading = match &known {
-            Some(_) => self.read_young(course)?,
+            Some(_) => self.snapshot.read_young(self.young, course)?,
             None => self.snapshot.read(course)?,
         };
         let rollup = self.stored.rollup;
@@ -268,8 +269,7 @@ impl One<'_> {
         }
         let (mut rows, mut is_known) = (Vec::new(), true);
         self.stored.each_row(span, &mut |row| {
-            let last = row.summary.ends.as_ref().map(|(_, last)| last.0.0);
-            let is_behind = last.is_none_or(|last| self.first_young(row.start) > last);
+            let is_behind = is_all_behind(self.young, (row.start, &row.summary));
             is_known &= is_behind && rows.len() < KNOWN_ROWS_MAX;
             if is_known {
                 rows.push(row);
@@ -282,24 +282,6 @@ impl One<'_> {
     /// Whether anything in a span was deleted since the last checkpoint.
     fn is_deleted_near(&self, span: TimeSpan) -> bool {
         self.young.deletes.iter().any(|delete| delete.span.and(span).is_some())
-    }
-
-    /// The first time from `from` on of anything that is young.
-    fn first_young(&self, from: i64) -> i64 {
-        let first = |piece: &Arc<Piece>| {
-            let times = piece.points.times();
-            times.get(times.partition_point(|time| *time < from)).copied()
-        };
-        self.young.pieces.iter().filter_map(first).min().unwrap_or(i64::MAX)
-    }
-
-    fn read_young(&self, course: Course) -> Result<Reading> {
-        let (view, _) = self.snapshot.place();
-        let pieces = self.young.pieces.clone();
-        let sources = source::young(pieces, course, view.store.memory())?;
-        let as_of = (self.snapshot.sequence(), self.young.deletes.clone());
-        let value_type = self.snapshot.info().definition.value_type;
-        Ok(Reading::new(value_type, course, sources, as_of))
     }
 
     /// Writes windows from one on that were never written; how far the rollup reaches then.

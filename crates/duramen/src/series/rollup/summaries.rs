@@ -9,7 +9,7 @@ use crate::series::tiers::Rollup;
 
 /// Points that are read, as summaries of the windows that have any; rising.
 #[derive(Debug)]
-pub(super) struct Summaries<'a> {
+pub(crate) struct Summaries<'a> {
     rollup: &'a Rollup,
     reading: Reading,
     points: Points,
@@ -21,13 +21,13 @@ pub(super) struct Summaries<'a> {
 
 impl<'a> Summaries<'a> {
     /// Of points that rise, and that are all in a window.
-    pub(super) fn new(rollup: &'a Rollup, reading: Reading) -> Self {
+    pub(crate) fn new(rollup: &'a Rollup, reading: Reading) -> Self {
         let points = Points::new(reading.value_type());
         Self { rollup, reading, points, next: 0, read: 0 }
     }
 
     /// The next window: when it begins, and what its points come to.
-    pub(super) fn next(&mut self) -> Result<Option<(i64, Summary)>> {
+    pub(crate) fn next(&mut self) -> Result<Option<(i64, Summary)>> {
         let mut window: Option<(i64, Summary)> = None;
         while self.is_loaded()? {
             let times = self.points.times();

@@ -196,7 +196,7 @@ pub(super) fn compact(db: &Database) {
     db.compact(&mut |_, _| ControlFlow::Continue(())).unwrap();
 }
 
-const MINUTE: Duration = Duration::from_mins(1);
+pub(super) const MINUTE: Duration = Duration::from_mins(1);
 
 /// What was measured in a second.
 fn measured(second: i32) -> f64 {
@@ -314,7 +314,7 @@ fn nothing_goes_before_every_rollup_has_it() {
 }
 
 /// A database with a series "a" of a value a second for an hour, and the clock.
-fn an_hour(definition: &SeriesDefinition) -> (Database, Series, Arc<Seconds>) {
+pub(super) fn an_hour(definition: &SeriesDefinition) -> (Database, Series, Arc<Seconds>) {
     let clock = Arc::new(Seconds::default());
     let options = Options { background: false, clock: clock.clone(), ..Options::default() };
     let db = Database::open_device(Arc::new(MemoryDevice::new()), options).unwrap();
@@ -324,13 +324,13 @@ fn an_hour(definition: &SeriesDefinition) -> (Database, Series, Arc<Seconds>) {
     (db, series, clock)
 }
 
-fn tiers(keep: Option<Duration>, rollups: &[Rollup]) -> SeriesDefinition {
+pub(super) fn tiers(keep: Option<Duration>, rollups: &[Rollup]) -> SeriesDefinition {
     let rollups = rollups.to_vec();
     SeriesDefinition { keep, rollups, ..SeriesDefinition::new(ValueType::F64) }
 }
 
 /// Has the series keep something else, and everything be written that follows from it.
-fn change(db: &Database, definition: &SeriesDefinition) {
+pub(super) fn change(db: &Database, definition: &SeriesDefinition) {
     let mut transaction = db.transaction();
     transaction.change_series("a", definition).unwrap();
     transaction.commit(&CommitOptions::default()).unwrap();
@@ -340,7 +340,7 @@ fn change(db: &Database, definition: &SeriesDefinition) {
 }
 
 /// How many points the windows have that begin at these minutes.
-fn counts(series: &Series, windows: &str) -> Vec<(i64, i64)> {
+pub(super) fn counts(series: &Series, windows: &str) -> Vec<(i64, i64)> {
     let windows = Windows::parse(windows, "UTC").unwrap();
     let options = AggregateOptions::new(vec![Aggregate::Count], windows);
     let table = series.snapshot().aggregate(.., &options).unwrap();
@@ -352,7 +352,7 @@ fn counts(series: &Series, windows: &str) -> Vec<(i64, i64)> {
     minutes.enumerate().map(|(at, minute)| (minute, count(at))).collect()
 }
 
-fn every(minutes: i64, among: std::ops::Range<i64>) -> Vec<(i64, i64)> {
+pub(super) fn every(minutes: i64, among: std::ops::Range<i64>) -> Vec<(i64, i64)> {
     among.filter(|at| at % minutes == 0).map(|at| (at, 60 * minutes)).collect()
 }
 
