@@ -141,7 +141,7 @@ impl Document {
         }
         change(&mut transaction)?;
         let options = CommitOptions { expect_revision: None, ..options.clone() };
-        let Committed { revisions, sequence, timestamp } = transaction.commit(&options)?;
+        let Committed { revisions, sequence, timestamp, .. } = transaction.commit(&options)?;
         Ok(match revisions.first() {
             Some(&(_, revision)) => Outcome::Committed(Commit { revision, sequence, timestamp }),
             None => Outcome::Unchanged(self.head_revision()?),

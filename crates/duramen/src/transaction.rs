@@ -55,6 +55,8 @@ pub struct Transaction {
     names: BTreeMap<String, TreeId>,
     /// What is staged of the points of series.
     points: SeriesChanges,
+    /// Points among those that come later than they are kept.
+    unkept: Vec<(String, u64)>,
     /// A change failed half done: what is staged is of no use.
     is_broken: bool,
     aim: Aim,
@@ -96,6 +98,12 @@ pub struct Committed {
     pub sequence: CommitSequence,
     /// The commit's timestamp.
     pub timestamp: Micros,
+    /// The series that got points which are older than it keeps them ([`SeriesDefinition::keep`]),
+    /// by name, and how many: they are part of the commit, but no read sees them. Rollups have
+    /// those of windows of which they know nothing, or only of earlier points.
+    ///
+    /// [`SeriesDefinition::keep`]: crate::SeriesDefinition::keep
+    pub unkept: Vec<(String, u64)>,
 }
 
 impl Transaction {
@@ -106,6 +114,7 @@ impl Transaction {
             writers,
             names,
             points: SeriesChanges::default(),
+            unkept: Vec::new(),
             is_broken: false,
             aim: Aim::Nothing,
             keeps_unchanged: false,
@@ -255,7 +264,8 @@ impl Transaction {
         if changes_series {
             self.engine.staging.catalogue_changed();
         }
-        Ok(Committed { revisions, sequence: ticket.sequence, timestamp: ticket.timestamp })
+        let (sequence, timestamp) = (ticket.sequence, ticket.timestamp);
+        Ok(Committed { revisions, sequence, timestamp, unkept: std::mem::take(&mut self.unkept) })
     }
 
     /// Changes a tree. A change that fails before it has staged anything leaves the transaction as

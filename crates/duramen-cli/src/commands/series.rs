@@ -8,7 +8,7 @@ use duramen::{
 
 use crate::arguments::ReadDatabase;
 use crate::exit::Success;
-use crate::output::Output;
+use crate::output::{Output, one_line};
 use crate::session::Session;
 use crate::{Result, moment};
 
@@ -29,6 +29,9 @@ mod range;
 mod rename;
 mod retain;
 mod top;
+
+/// Series that are told one by one which got points that are not kept.
+const UNKEPT_TOLD: usize = 10;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -299,6 +302,19 @@ fn parse_label(text: &str) -> Result<(String, String), String> {
 
 fn parse_type(text: &str) -> Result<ValueType, String> {
     ValueType::parse(text).map_err(|error| error.message().to_owned())
+}
+
+/// Tells of points that were written and are not seen.
+fn tell_unkept(unkept: &[(String, u64)]) {
+    for (name, count) in unkept.iter().take(UNKEPT_TOLD) {
+        eprintln!(
+            "duramen: {count} points are older than what is kept of {}: only rollups may have them",
+            one_line(name)
+        );
+    }
+    if unkept.len() > UNKEPT_TOLD {
+        eprintln!("duramen: and those of {} more series", unkept.len() - UNKEPT_TOLD);
+    }
 }
 
 /// The error for points of a series that is not there and not to be made.

@@ -54,7 +54,7 @@ impl Database {
         }
         transaction.delete_document(name)?;
         let options = CommitOptions { expect_revision: None, ..options.clone() };
-        let Committed { revisions, sequence, timestamp } = transaction.commit(&options)?;
+        let Committed { revisions, sequence, timestamp, .. } = transaction.commit(&options)?;
         let revision = revisions.first().map_or(Revision(0), |&(_, revision)| revision);
         Ok(Outcome::Committed(Commit { revision, sequence, timestamp }))
     }

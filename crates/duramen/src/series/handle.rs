@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::ops::RangeBounds;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crate::database::{Database, DatabaseSnapshot};
@@ -68,15 +68,28 @@ struct Known {
     catalogue: AtomicU64,
     /// What of its points is stored, as the catalogue said it then.
     lossy: Mutex<Option<Lossy>>,
+    /// Whether these are kept for some time only, and the definition then.
+    forgets: AtomicBool,
+    forgetting: Mutex<Option<SeriesDefinition>>,
     /// Where its points are staged.
     binding: OnceLock<Arc<Binding>>,
 }
 
+impl Known {
+    /// Takes what the catalogue says.
+    fn learn(&self, definition: &SeriesDefinition) {
+        *self.lossy.lock() = definition.lossy;
+        let forgetting = definition.keep.map(|_| definition.clone());
+        self.forgets.store(forgetting.is_some(), Ordering::Relaxed);
+        *self.forgetting.lock() = forgetting;
+    }
+}
+
 impl Series {
     pub(crate) fn new(engine: Arc<Engine>, info: SeriesInfo) -> Self {
-        let lossy = Mutex::new(info.definition.lossy);
-        let known = Arc::new(Known { lossy, ..Known::default() });
-        Self { engine, info: Arc::new(info), known }
+        let known = Known::default();
+        known.learn(&info.definition);
+        Self { engine, info: Arc::new(info), known: Arc::new(known) }
     }
 
     /// Its name when the handle was made.
@@ -156,7 +169,10 @@ impl Series {
             match self.stage(&point, interval_ms) {
                 // There is no room for a file to stage it in; there may be for a commit.
                 Err(error) if error.kind() == ErrorKind::Full => {}
-                staged => return staged.map(|()| Committed::default()),
+                staged => {
+                    let unkept = || self.unkept(&[time.0]);
+                    return staged.map(|()| Committed { unkept: unkept(), ..Committed::default() });
+                }
             }
         }
         let mut points = Points::new(self.value_type());
@@ -166,7 +182,8 @@ impl Series {
     }
 
     /// Appends points as one commit, in any order of their times. Where there is a point of that
-    /// time the new one takes its place; of several of one time the last one given does.
+    /// time the new one takes its place; of several of one time the last one given does. Those that
+    /// are older than the series keeps them are counted in [`Committed::unkept`].
     ///
     /// # Errors
     /// `Invalid` if they are of another type, `NotFound` if the series was deleted or has got
@@ -180,7 +197,21 @@ impl Series {
             let lossy = *self.known.lossy.lock();
             changes.append(self.info.number, Cow::Borrowed(points), lossy)?;
         }
-        self.commit(changes, options)
+        let committed = self.commit(changes, options)?;
+        Ok(Committed { unkept: self.unkept(points.times()), ..committed })
+    }
+
+    /// What [`Committed::unkept`] says of points with these times.
+    #[inline]
+    fn unkept(&self, times: &[i64]) -> Vec<(String, u64)> {
+        // Points that are staged take less time than a lock.
+        if !self.known.forgets.load(Ordering::Relaxed) {
+            return Vec::new();
+        }
+        let known = self.known.forgetting.lock();
+        let count = |known: &SeriesDefinition| known.count_unkept(times, self.engine.now());
+        let count = known.as_ref().map_or(0, count);
+        if count > 0 { vec![(self.name().to_owned(), count)] } else { Vec::new() }
     }
 
     /// Deletes the points of a span of time. As of an earlier commit they are still there.
@@ -245,7 +276,7 @@ impl Series {
         let ticket = self.engine.queue_points(&changes, prepare, durability)?;
         self.engine.acknowledge(ticket)?;
         let (sequence, timestamp) = (ticket.sequence, ticket.timestamp);
-        Ok(Committed { revisions: Vec::new(), sequence, timestamp })
+        Ok(Committed { sequence, timestamp, ..Committed::default() })
     }
 
     /// Refuses to write a series that the catalogue does not have by this name any more.
@@ -259,7 +290,7 @@ impl Series {
         let now = tags::find(&tags, name, head)?.ok_or_else(|| tags::no_series(name))?;
         if now.number == self.info.number {
             // A handle that is older says so too: what it appends is stored as it was told last.
-            *self.known.lossy.lock() = now.definition.lossy;
+            self.known.learn(&now.definition);
             self.known.revision.store(head, Ordering::Relaxed);
             return Ok(());
         }

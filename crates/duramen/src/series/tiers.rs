@@ -161,6 +161,14 @@ impl SeriesDefinition {
         self.rollups.iter().map(start).min().unwrap_or(from)
     }
 
+    /// How many of these times are before the ones whose points are kept.
+    pub(crate) fn count_unkept(&self, times: &[i64], now: Micros) -> u64 {
+        match self.kept_from(now) {
+            i64::MIN => 0,
+            from => times.iter().filter(|time| **time < from).count() as u64,
+        }
+    }
+
     /// That of a series all points of which are to go.
     pub(super) fn purged() -> Self {
         Self { keep: Some(Duration::ZERO), ..Self::new(ValueType::F64) }

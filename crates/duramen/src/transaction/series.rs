@@ -237,12 +237,20 @@ impl Transaction {
 
     /// Appends points to a series, in any order of their times: where there is a point of that
     /// time, the new one takes its place. `NotFound` if there is no such series, `Invalid` if
-    /// they are of another type.
+    /// they are of another type. Those that are older than the series keeps them are counted in
+    /// [`Committed::unkept`](crate::Committed::unkept).
     pub fn append_points(&mut self, name: &str, points: &Points) -> Result<()> {
         let info = self.series_info(name)?;
         series::check_type(&info, points)?;
         self.aim = Aim::Adding;
-        self.points.append(info.number, Cow::Borrowed(points), info.definition.lossy)
+        self.points.append(info.number, Cow::Borrowed(points), info.definition.lossy)?;
+        let unkept = info.definition.count_unkept(points.times(), self.engine.now());
+        match self.unkept.iter_mut().find(|(known, _)| known == name) {
+            Some((_, count)) => *count += unkept,
+            None if unkept > 0 => self.unkept.push((name.to_owned(), unkept)),
+            None => {}
+        }
+        Ok(())
     }
 
     /// Deletes the points of a span of time; see [`Series::delete`](crate::Series::delete).

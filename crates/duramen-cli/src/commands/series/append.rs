@@ -9,7 +9,7 @@ use duramen::{
 use serde::Serialize;
 
 use super::point::{self, Written};
-use super::{parse_type, time};
+use super::{parse_type, tell_unkept, time};
 use crate::Result;
 use crate::arguments::WriteDatabase;
 use crate::arguments::edit::Note;
@@ -99,8 +99,9 @@ impl Append {
         let value = value.map_err(|error| error.in_context(format!("series {:?}", self.name)))?;
         points.push(time, value, self.quality)?;
         transaction.append_points(&self.name, &points)?;
-        let commit = transaction.commit(&self.note.options())?.sequence.0;
-        Ok((commit, is_new.then_some(value_type)))
+        let committed = transaction.commit(&self.note.options())?;
+        tell_unkept(&committed.unkept);
+        Ok((committed.sequence.0, is_new.then_some(value_type)))
     }
 
     /// The type of the series' values, and whether it is made with them.

@@ -4,12 +4,12 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
-use duramen::{CommitOptions, Database, Error, ErrorKind, Transaction, ValueType};
+use duramen::{CommitOptions, Committed, Database, Error, ErrorKind, Transaction, ValueType};
 use serde::Serialize;
 
 use self::columns::Columns;
 use self::source::Lines;
-use super::parse_type;
+use super::{parse_type, tell_unkept};
 use crate::arguments::WriteDatabase;
 use crate::arguments::edit::Note;
 use crate::exit::{Failure, Success};
@@ -208,8 +208,10 @@ fn commit(
         points += column.len() as u64;
         series += 1;
     }
-    let commit = if points > 0 { transaction.commit(options)?.sequence.0 } else { 0 };
-    Ok(Imported { points, series, created, bad, commit })
+    let committed = if points > 0 { transaction.commit(options)? } else { Committed::default() };
+    tell_unkept(&committed.unkept);
+    let unkept = committed.unkept.iter().map(|(_, count)| count).sum();
+    Ok(Imported { points, series, created, bad, unkept, commit: committed.sequence.0 })
 }
 
 /// Makes the series that are new; how many.
@@ -231,16 +233,21 @@ struct Imported {
     series: u64,
     created: u64,
     bad: u64,
+    /// Points that are older than what is kept.
+    unkept: u64,
     commit: u64,
 }
 
 impl Record for Imported {
     fn print(&self, palette: &Palette, out: &mut dyn Write) -> io::Result<()> {
         let r = palette.revision;
-        let Self { points, series, created, bad, commit } = self;
+        let Self { points, series, created, bad, unkept, commit } = self;
         write!(out, "points: {points}, series: {series}, of which new: {created}")?;
         if *bad > 0 {
             write!(out, ", bad lines: {bad}")?;
+        }
+        if *unkept > 0 {
+            write!(out, ", older than what is kept: {unkept}")?;
         }
         if *points > 0 {
             write!(out, "; commit {r}c{commit}{r:#}")?;

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use super::rollups::{MINUTE, an_hour, change, compact, counts, every, seconds, tiers};
 use crate::{
-    Aggregate, AggregateOptions, CommitOptions, Micros, Rollup, Series, SeriesValue, Windows,
+    Aggregate, AggregateOptions, CommitOptions, Durability, Micros, Rollup, Series, SeriesValue,
+    Windows,
 };
 
 /// Minute and minute: what windows of either width come to.
@@ -98,4 +99,31 @@ fn what_is_imported_is_in_windows_before_the_first_checkpoint() {
     }
     change(&db, &tiers(None, &[]));
     assert!(db.check().unwrap().is_clean());
+}
+
+/// They were taken without a word, and nobody saw them.
+#[test]
+fn points_that_are_older_than_what_is_kept_are_told() {
+    let (db, series, clock) = an_hour(&tiers(Some(10 * MINUTE), &[Rollup::new(MINUTE)]));
+    clock.set(7_230);
+    // What is kept is whole windows: from 6,600 seconds on.
+    let told = |count: u64| vec![("a".to_owned(), count)];
+    let how = CommitOptions::default();
+    let append = |among| series.append_points(&seconds(among), &how).unwrap().unkept;
+    assert_eq!(append(6_500..6_700), told(100));
+    assert_eq!(append(6_600..6_700), []);
+    for durability in [Durability::Sync, Durability::Interval(1_000)] {
+        let how = CommitOptions { durability: Some(durability), ..CommitOptions::default() };
+        let append = |second: i64| series.append(Micros(second * 1_000_000), 1.0, &how).unwrap();
+        assert_eq!((append(6_599).unkept, append(6_600).unkept), (told(1), vec![]));
+    }
+    db.create_series("b", &tiers(Some(MINUTE), &[])).unwrap();
+    let mut transaction = db.transaction();
+    for (name, among) in [("a", 0..5), ("b", 7_000..7_060), ("a", 10..12)] {
+        transaction.append_points(name, &seconds(among)).unwrap();
+    }
+    let unkept = transaction.commit(&how).unwrap().unkept;
+    assert_eq!(unkept, [told(7), vec![("b".to_owned(), 60)]].concat());
+    change(&db, &tiers(None, &[]));
+    assert_eq!(append(0..10), []);
 }
