@@ -27,9 +27,11 @@ pub(crate) use stream::{Before, Stream};
 pub enum Aggregate {
     /// How many points.
     Count,
-    /// The sum of the numbers: infinite if it is more than a float can be. It does not matter what
-    /// they come to on the way there, unless no more than a row of a rollup is left of them, and
-    /// its sum is infinite or NaN.
+    /// The sum of the numbers, as a float. Integers and truth values are added without rounding,
+    /// and what they come to is rounded once, to the nearest float: up to 2^53 it is exact. That of
+    /// floats is infinite if it is more than a float can be. It does not matter what they come to
+    /// on the way there, unless no more than a row of a rollup is left of them, and its sum is
+    /// infinite or NaN.
     Sum,
     /// Their mean. It is finite if they are, with the same exception.
     Mean,
@@ -73,7 +75,9 @@ pub enum Hold {
 /// What stands in windows that have no value.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Fill {
-    /// Windows without points are left out.
+    /// Windows without points are left out, unless they are asked for the time that values held
+    /// ([`Aggregate::TimeWeightedMean`], [`Aggregate::DurationIn`]) and one held in them: so
+    /// durations of all rows add up.
     #[default]
     None,
     /// They are there without values.

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::rollups::{MINUTE, an_hour, change, compact, counts, every, seconds, tiers};
 use crate::{
-    Aggregate, AggregateOptions, CommitOptions, Durability, Micros, Rollup, Series, SeriesValue,
-    Windows,
+    Aggregate, AggregateOptions, CommitOptions, Durability, Micros, Points, Quality, Rollup,
+    Series, SeriesValue, ValueType, Windows,
 };
 
 /// Minute and minute: what windows of either width come to.
@@ -126,4 +126,22 @@ fn points_that_are_older_than_what_is_kept_are_told() {
     assert_eq!(unkept, [told(7), vec![("b".to_owned(), 60)]].concat());
     change(&db, &tiers(None, &[]));
     assert_eq!(append(0..10), []);
+}
+
+/// What comes out is a float: it was said that it is exact.
+#[test]
+fn sums_of_integers_are_rounded_once() {
+    let (db, ..) = an_hour(&tiers(None, &[]));
+    let series = db.create_series("i", &crate::SeriesDefinition::new(ValueType::I64)).unwrap();
+    let mut points = Points::new(ValueType::I64);
+    for (time, value) in [1 << 53, 1, 1, 1, -(1 << 53), i64::MAX, i64::MAX].into_iter().enumerate()
+    {
+        points.push(Micros(time.try_into().unwrap()), value, Quality::GOOD).unwrap();
+    }
+    series.append_points(&points, &CommitOptions::default()).unwrap();
+    let sum = AggregateOptions::new(vec![Aggregate::Sum], Windows::parse("1s", "UTC").unwrap());
+    for (until, expected) in [(5, 3.0), (4, 9_007_199_254_740_996.0), (7, 2_f64.powi(64))] {
+        let table = series.aggregate(..Micros(until), &sum).unwrap();
+        assert_eq!(table.columns[0].get(0), Some(SeriesValue::F64(expected)));
+    }
 }
