@@ -279,11 +279,7 @@ impl Which {
             let filter = SeriesFilter { glob: Some(glob.clone()), ..base.clone() };
             let some = snapshot.find_series(&filter)?;
             if some.is_empty() {
-                let message = format!(
-                    "there is no such series as {glob:?}: \"duramen series ls\" lists those there \
-                     are"
-                );
-                return Err(Error::new(ErrorKind::NotFound, message).into());
+                return Err(none_such(glob).into());
             }
             found.extend(some);
         }
@@ -302,6 +298,13 @@ fn parse_label(text: &str) -> Result<(String, String), String> {
 
 fn parse_type(text: &str) -> Result<ValueType, String> {
     ValueType::parse(text).map_err(|error| error.message().to_owned())
+}
+
+/// The error for a pattern that no name of a series has.
+fn none_such(glob: &str) -> Error {
+    let message =
+        format!("there is no such series as {glob:?}: \"duramen series ls\" lists those there are");
+    Error::new(ErrorKind::NotFound, message)
 }
 
 /// Tells of points that were written and are not seen.

@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 
 use super::aggregate::{Quality, parse, seconds};
 use super::point::JsonValue;
-use super::{SeriesMoment, Span, parse_label, parse_type};
+use super::{SeriesMoment, Span, none_such, parse_label, parse_type};
 use crate::Result;
 use crate::arguments::ReadDatabase;
 use crate::exit::{Failure, Success};
@@ -74,7 +74,13 @@ impl Top {
             least: self.least,
             ..TopOptions::new(aggregate)
         };
-        for (info, value) in snapshot.top_series(&filter, self.span.bounds()?, &options)? {
+        let found = snapshot.top_series(&filter, self.span.bounds()?, &options)?;
+        if let Some(glob) = self.glob.as_ref().filter(|_| found.is_empty())
+            && snapshot.find_series(&filter)?.is_empty()
+        {
+            return Err(none_such(glob).into());
+        }
+        for (info, value) in found {
             let value = if is_duration { seconds(&value) } else { value };
             output.record(&Line { name: &info.name, value })?;
         }
