@@ -70,6 +70,7 @@ mod table;
 mod unnest;
 mod values;
 mod view;
+mod zeros;
 
 pub use answer::Answer;
 pub use copy::CopyProgress;

@@ -36,7 +36,7 @@ use crate::statement::{Places, Request};
 use crate::table::Wanted;
 use crate::{
     arithmetic, array_agg, as_of_join, depth, failure, fast, function, growth, in_subquery,
-    json_function, moment, read_once, statement, unnest,
+    json_function, moment, read_once, statement, unnest, zeros,
 };
 
 /// How often a query that is waited for is asked whether to go on.
@@ -443,6 +443,7 @@ fn context_in(
     growth::register(&context, memory_bytes);
     moment::register(&context);
     in_subquery::register(&context);
+    zeros::register(&context);
     unnest::register(&context);
     json_function::register(&context);
     function::register(&context, &tables);

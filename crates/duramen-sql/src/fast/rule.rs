@@ -11,6 +11,7 @@ use datafusion::logical_expr::{Expr, Extension, LogicalPlan, UserDefinedLogicalN
 use datafusion::optimizer::{Optimizer, OptimizerConfig, OptimizerRule};
 
 use super::lowering::FastPlan;
+use crate::zeros;
 
 /// The rule that distinct counts are taken apart by, which hides them.
 const BEFORE: &str = "single_distinct_aggregation_to_group_by";
@@ -29,7 +30,9 @@ struct Rule;
 pub(crate) fn with_rule() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let mut rules = Optimizer::new().rules;
     let at = rules.iter().position(|rule| rule.name() == BEFORE);
-    rules.insert(at.unwrap_or(rules.len()), Arc::new(Rule));
+    let at = at.unwrap_or(rules.len());
+    let own: [Arc<dyn OptimizerRule + Send + Sync>; 2] = [Arc::new(Rule), zeros::of_distinct()];
+    rules.splice(at..at, own);
     rules
 }
 
