@@ -225,7 +225,7 @@ fn index_of_which_the_making_was_interrupted_is_listed_and_dropped() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("db");
     let making = std::thread::spawn(move || {
-        let db = Database::open(&path).unwrap();
+        let db = Database::open(&path, duramen::Options::default()).unwrap();
         let records = db.create_collection("c", KeyKind::Text).unwrap();
         records.put("a", r#"{"n":1}"#, &CommitOptions::default()).unwrap();
         let by_n = IndexDefinition::new("by-n", &["n"]).unwrap().unique();
