@@ -241,7 +241,9 @@ fn take_key(
     let key = key_of(written, (name, line), keys)?;
     let edits = record_line::edits(text, &members);
     json.truncate(end);
-    edits.iter().for_each(|edit| edit.make(&mut json[start..]));
+    for edit in &edits {
+        edit.make(&mut json[start..]);
+    }
     Ok(key)
 }
 

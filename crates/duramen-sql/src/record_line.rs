@@ -100,7 +100,9 @@ mod tests {
         let members = serde_json::from_str(line).unwrap();
         let edits = edits(line.as_bytes(), &members);
         let mut line = line.as_bytes().to_vec();
-        edits.iter().for_each(|edit| edit.make(&mut line));
+        for edit in edits {
+            edit.make(&mut line);
+        }
         String::from_utf8(line).unwrap()
     }
 
