@@ -8,6 +8,7 @@ use duramen::{
 
 use crate::arguments::ReadDatabase;
 use crate::exit::Success;
+use crate::notice::notice;
 use crate::output::{Output, one_line};
 use crate::session::Session;
 use crate::{Result, moment};
@@ -310,13 +311,14 @@ fn none_such(glob: &str) -> Error {
 /// Tells of points that were written and are not seen.
 fn tell_unkept(unkept: &[(String, u64)]) {
     for (name, count) in unkept.iter().take(UNKEPT_TOLD) {
-        eprintln!(
-            "duramen: {count} points are older than what is kept of {}: only rollups may have them",
+        let (are, them) = if *count == 1 { ("point is", "it") } else { ("points are", "them") };
+        notice!(
+            "duramen: {count} {are} older than what is kept of {}: only rollups may have {them}",
             one_line(name)
         );
     }
     if unkept.len() > UNKEPT_TOLD {
-        eprintln!("duramen: and those of {} more series", unkept.len() - UNKEPT_TOLD);
+        notice!("duramen: and those of {} more series", unkept.len() - UNKEPT_TOLD);
     }
 }
 

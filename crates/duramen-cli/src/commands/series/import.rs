@@ -191,7 +191,7 @@ impl Import {
         }
         bar.finish_and_clear();
         if bad > BAD_LINES_TOLD {
-            eprintln!("duramen: passed over {} more", bad - BAD_LINES_TOLD);
+            notice!("duramen: passed over {} more", bad - BAD_LINES_TOLD);
         }
         Ok(bad)
     }
