@@ -178,7 +178,7 @@ fn an_index_of_which_the_making_was_interrupted_is_listed_and_can_be_dropped() {
         indexes.into_iter().map(|index| index.name).collect()
     };
     assert_eq!(names(collection.indexes().unwrap()), ["n"]);
-    assert_eq!(collection.unfinished_indexes().unwrap(), [twice.clone()]);
+    assert_eq!(collection.unfinished_indexes().unwrap(), std::slice::from_ref(&twice));
     collection.drop_index("by-n").unwrap();
     assert!(collection.unfinished_indexes().unwrap().is_empty());
     assert_eq!(collection.drop_index("by-n").unwrap_err().kind(), ErrorKind::NotFound);
