@@ -18,6 +18,7 @@ use duramen::{
     Collection, CommitOptions, Error, ErrorKind, Key, KeyKind, Result, Revision, Transaction,
 };
 
+use crate::allowance::Allowance;
 use crate::answer::Answer;
 use crate::catalog::{COLLECTIONS, Tables};
 use crate::column_type::{ColumnType, TableColumn};
@@ -70,8 +71,9 @@ pub(crate) struct Target {
     revision: Revision,
 }
 
-/// Looks now and then at how much memory the changes of a statement take.
+/// Looks now and then at how much memory the changes of a statement take, and whether it may go on.
 pub(crate) struct Staged {
+    allowance: Allowance,
     bytes_max: usize,
     /// How many rows were changed.
     pub(crate) rows: usize,
@@ -193,6 +195,7 @@ impl Session {
                 .returning
                 .map(|items| Returning::plan((self, places), (rows, items), of, &mut transaction));
             let returning = returning.transpose()?;
+            places.allowance.check()?;
             let committed = transaction.commit(&CommitOptions::default())?;
             let revision = committed.revisions.first().map(|(_, revision)| *revision);
             return match returning {
@@ -273,13 +276,14 @@ impl Session {
 
 impl Staged {
     /// Of a statement that begins.
-    pub(crate) fn new(session: &Session) -> Self {
+    pub(crate) fn new(session: &Session, places: &Places) -> Self {
         let bytes_max = session.options.memory_bytes / STAGED_SHARE;
-        Self { bytes_max, rows: 0, unseen_bytes: 0, kept_bytes: 0 }
+        let allowance = places.allowance.clone();
+        Self { allowance, bytes_max, rows: 0, unseen_bytes: 0, kept_bytes: 0 }
     }
 
     /// Some more rows were changed, by texts of so many bytes; `Full` once all of them take more
-    /// memory than they may.
+    /// memory than they may, and `Cancelled` or `TimedOut` once the statement is to end.
     pub(crate) fn add(
         &mut self,
         transaction: &Transaction,
@@ -308,6 +312,7 @@ impl Staged {
     }
 
     fn look(&mut self, transaction: &Transaction, bytes: usize) -> Result<()> {
+        self.allowance.check()?;
         self.unseen_bytes += bytes;
         if self.unseen_bytes < LOOK_BYTES {
             return Ok(());
@@ -482,7 +487,8 @@ mod tests {
         let db = Database::memory().unwrap();
         let options = SessionOptions { memory_bytes: 8 << 20, ..SessionOptions::default() };
         let session = Session::new(db.clone(), options);
-        let (transaction, mut staged) = (db.transaction(), Staged::new(&session));
+        let (transaction, mut staged) =
+            (db.transaction(), Staged::new(&session, &Places::default()));
         let key = Key::from("k".repeat(1_000).as_str());
         let kept = (0..9_000).map_while(|_| staged.keep(&transaction, &key, 1).ok()).count();
         assert!((3_000..5_000).contains(&kept), "{kept} keys");

@@ -290,7 +290,7 @@ impl Session {
         let mut records = copy.records(&meter.read)?;
         let is_csv = copy.format()? == Format::Csv;
         let mut transaction = self.db().transaction();
-        let mut staged = Staged::new(self);
+        let mut staged = Staged::new(self, places);
         let mut json = Vec::new();
         while let Some((key, line)) = records.next(keys, &mut json).map_err(in_file)? {
             let in_line = |error: Error| in_file(records.places().in_line(line, &error));

@@ -83,7 +83,7 @@ impl Session {
         }
         let writer = RecordWriter::new(keys, None, &columns).with_numbers(&given);
         let into = (name.as_str(), &mut transaction);
-        let mut staged = Staged::new(self);
+        let mut staged = Staged::new(self, places);
         let found = (Existing::Refused, None);
         let rows = insert::fill(answer, &writer, found, into, &mut staged)?.len();
         transaction.commit(&CommitOptions::default())?;

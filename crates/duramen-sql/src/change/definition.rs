@@ -1,6 +1,7 @@
 //! `CREATE INDEX`, and `DROP` of collections, which are tables, of their indexes and of views.
 
 use std::fmt::Write as _;
+use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{CreateIndex, Expr, ObjectName, ObjectType, Statement};
 use duramen::{Collection, CommitOptions, Error, ErrorKind, IndexDefinition, Result, Revision};
@@ -45,7 +46,16 @@ impl Session {
             );
             return Err(Error::new(ErrorKind::Invalid, message));
         }
-        collection.create_index(&definition)?;
+        let mut go_on = |_| match places.allowance.check() {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
+        };
+        let made = collection.create_index_with(&definition, &mut go_on);
+        if made.as_ref().is_err_and(|error| error.kind() == ErrorKind::Cancelled) {
+            // Or it is out of time.
+            places.allowance.check()?;
+        }
+        made?;
         Self::done(&format!("made the index {name:?} of {:?}", collection.name()))
     }
 

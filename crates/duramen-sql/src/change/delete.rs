@@ -44,7 +44,7 @@ pub(super) fn run(
         let _ = write!(sql, " WHERE {selection}");
     }
     let (kind, mut keys) = (target.collection.key_kind(), Vec::new());
-    let mut staged = Staged::new(session);
+    let mut staged = Staged::new(session, places);
     for batch in
         session.read_with(&behind(places.with.as_deref(), sql), places, session.tables(places))?
     {

@@ -54,7 +54,7 @@ pub(super) fn run(
     let columns = columns((insert, target), source, &answer)?;
     let writer = RecordWriter::new(target.collection.key_kind(), Some(target), &columns);
     let writer = writer.with_numbers(&given);
-    let mut staged = Staged::new(session);
+    let mut staged = Staged::new(session, places);
     let mut proposed = match existing {
         Existing::Updated(set) => {
             Some(Proposed::new(Upsert { insert, set, columns: &columns, target })?)

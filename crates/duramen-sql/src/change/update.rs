@@ -47,7 +47,7 @@ pub(super) fn run(
     target: &Target,
     transaction: &mut Transaction,
 ) -> Result<Changed> {
-    let (tables, mut staged) = (session.tables(places), Staged::new(session));
+    let (tables, mut staged) = (session.tables(places), Staged::new(session, places));
     let source = Source { session, places, tables, proposed: None, with: places.with.as_deref() };
     let keys = stage(update, source, target, transaction, &mut staged)?;
     Ok(Changed { keys, told_at: Told::After })

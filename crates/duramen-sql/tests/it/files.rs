@@ -255,6 +255,23 @@ fn a_query_ends_when_it_is_told_to() {
     assert_eq!(kind(options), ErrorKind::Cancelled);
 }
 
+/// Making an index once went on to its end.
+#[test]
+fn an_index_that_is_in_the_making_ends_with_its_statement() {
+    let (over, stopped) = (SessionOptions::default(), SessionOptions::default());
+    let over = SessionOptions { timeout_ms: Some(0), ..over };
+    stopped.cancelled.store(true, Ordering::Relaxed);
+    for (options, kind) in [(over, ErrorKind::TimedOut), (stopped, ErrorKind::Cancelled)] {
+        let db = database();
+        let session = Session::new(db.clone(), options);
+        let made = session.query("CREATE INDEX by_half ON numbers (half)").map(drop);
+        assert_eq!(made.unwrap_err().kind(), kind);
+        assert!(db.collection("numbers").unwrap().indexes().unwrap().is_empty());
+        let session = Session::new(db, SessionOptions::default());
+        session.query("CREATE INDEX by_half ON numbers (half)").unwrap();
+    }
+}
+
 #[test]
 fn a_database_open_for_reading_refuses_changes() {
     let folder = tempfile::tempdir().unwrap();
