@@ -31,6 +31,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
+use super::line::Line;
 use super::points::Points;
 use super::quality::{Qualities, Quality};
 use super::value::ValueType;
@@ -286,9 +287,8 @@ impl Block {
     pub(crate) fn decode_times(&self, range: Range<usize>, times: &mut Vec<i64>) -> Result<()> {
         let start = times.len();
         let (first, last) = self.times;
-        if let Some(step) = self.regular_step() {
-            let places = (range.start as u64).cast_signed()..(range.end as u64).cast_signed();
-            times.extend(places.map(|place| first.wrapping_add(step.wrapping_mul(place))));
+        if let Some(line) = self.line() {
+            line.put(range, times);
             return Ok(());
         }
         let mut reader = Reader::new(self.column(&self.columns.times));
@@ -356,6 +356,11 @@ impl Block {
         let (first, last) = self.times;
         let is_whole = base == 0 && last.wrapping_sub(first).cast_unsigned() == rise;
         (step > 0 && is_whole).then_some(step)
+    }
+
+    /// The line that its times are on, if it says so.
+    pub(crate) fn line(&self) -> Option<Line> {
+        self.regular_step().map(|step| Line::new(self.times.0, step))
     }
 
     /// Reads everything there is in it.

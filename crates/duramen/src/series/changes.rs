@@ -13,7 +13,8 @@ use crate::engine::View;
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::SERIES_COMMIT_POINTS_MAX;
 use crate::revision::CommitSequence;
-use crate::series::block::{Block, Density, Sequences, rises_steadily};
+use crate::series::block::{Block, Density, Sequences};
+use crate::series::line::Line;
 use crate::series::lossy::Lossy;
 use crate::series::piece::LonePoint;
 use crate::series::points::Points;
@@ -41,6 +42,8 @@ pub(crate) struct SeriesChange {
     /// What it deletes of what was there before.
     pub(crate) deletes: Vec<TimeSpan>,
     pub(crate) points: Option<Arc<Points>>,
+    /// What their times are on, once they are settled.
+    pub(crate) line: Option<Line>,
     /// Those of them go that the others tell, before they are recorded.
     thinning: Option<Thinning>,
 }
@@ -86,6 +89,7 @@ impl SeriesChange {
             }
         }
         *points = Arc::new(thinning.apart(points, &cuts)?);
+        self.line = None;
         Ok(())
     }
 
@@ -121,6 +125,7 @@ impl SeriesChanges {
             Some(Lossy::Thinned(_)) | None => points,
         };
         let change = self.series.entry(series).or_default();
+        change.line = None;
         if let Some(Lossy::Thinned(thinning)) = lossy {
             change.thinning = Some(thinning);
         }
@@ -134,6 +139,7 @@ impl SeriesChanges {
     /// Deletes what is in a span, what was staged included.
     pub(crate) fn delete(&mut self, series: TreeId, span: TimeSpan) {
         let change = self.series.entry(series).or_default();
+        change.line = None;
         change.deletes.push(span);
         let Some(staged) = &mut change.points else { return };
         let times = staged.times().iter().enumerate();
@@ -148,8 +154,8 @@ impl SeriesChanges {
 
     /// The same with points in the order of their times, each time once.
     pub(crate) fn settled(mut self) -> Result<Self> {
-        for points in self.series.values_mut().filter_map(|change| change.points.as_mut()) {
-            settle(points);
+        for change in self.series.values_mut() {
+            change.line = change.points.as_mut().and_then(settle);
         }
         let count = |change: &SeriesChange| change.points.as_ref().map_or(0, |points| points.len());
         let points: usize = self.series.values().map(count).sum();
@@ -211,7 +217,8 @@ impl SeriesChanges {
             for _ in 0..reader.count()? {
                 change.deletes.push(TimeSpan::decode(reader)?);
             }
-            change.points = read_blocks(reader, &mut left)?.map(Arc::new);
+            let (points, line) = read_blocks(reader, &mut left)?;
+            (change.points, change.line) = (points.map(Arc::new), line);
             changes.series.insert(series, change);
         }
         Ok(changes)
@@ -237,10 +244,12 @@ fn cut(cuts: &mut Vec<usize>, place: usize) {
     }
 }
 
-/// Sorts points by time and keeps the last of each time.
-fn settle(points: &mut Arc<Points>) {
-    if is_settled(points) {
-        return;
+/// Sorts points by time and keeps the last of each time. The line that their times are on, if they
+/// were when they came.
+fn settle(points: &mut Arc<Points>) -> Option<Line> {
+    let (is_settled, line) = order_of(points);
+    if is_settled {
+        return line;
     }
     let points = Arc::make_mut(points);
     points.sort();
@@ -250,6 +259,7 @@ fn settle(points: &mut Arc<Points>) {
     if kept.len() < times.len() {
         points.permute(&kept);
     }
+    None
 }
 
 /// Blocks of settled points, as the journal has them.
@@ -266,13 +276,17 @@ fn blocks_of(points: &Points) -> Vec<Vec<u8>> {
     blocks
 }
 
-/// Whether points rise by time, and no time is there twice.
-fn is_settled(points: &Points) -> bool {
-    let times = points.times();
-    rises_steadily(times) || times.is_sorted_by(|a, b| a < b)
+/// Whether points rise by time, and no time is there twice; the line that their times are on, if
+/// they are on one.
+fn order_of(points: &Points) -> (bool, Option<Line>) {
+    let line = Line::of(points.times());
+    (line.is_some() || points.times().is_sorted_by(|a, b| a < b), line)
 }
 
-fn read_blocks(reader: &mut Reader<'_>, left: &mut usize) -> Result<Option<Points>> {
+fn read_blocks(
+    reader: &mut Reader<'_>,
+    left: &mut usize,
+) -> Result<(Option<Points>, Option<Line>)> {
     let mut all: Option<Points> = None;
     for _ in 0..reader.count()? {
         let block = Block::parse(bytes::Bytes::copy_from_slice(reader.bytes()?))?;
@@ -285,8 +299,8 @@ fn read_blocks(reader: &mut Reader<'_>, left: &mut usize) -> Result<Option<Point
             .ok_or_else(|| reader.corrupt("more points than a commit may have"))?;
         block.decode(0..block.len(), all)?;
     }
-    match all {
-        Some(points) if !is_settled(&points) => Err(reader.corrupt("points out of order")),
-        all => Ok(all),
+    match all.as_ref().map_or((true, None), order_of) {
+        (false, _) => Err(reader.corrupt("points out of order")),
+        (true, line) => Ok((all, line)),
     }
 }

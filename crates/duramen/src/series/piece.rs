@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::revision::CommitSequence;
 use crate::series::block::Sequences;
+use crate::series::line::Line;
 use crate::series::points::Points;
 use crate::series::{Qualities, Quality, SeriesValue, ValueType, Values};
 
@@ -92,11 +93,16 @@ impl Sequences {
     }
 }
 
+/// Points whose times are made again: fewer are copied in less time.
+const LINE_POINTS_MIN: usize = 512;
+
 /// Points that rise by time; those of one time rise by sequence, and no two have both in common.
 #[derive(Debug, Clone)]
 pub(crate) struct Piece {
     pub(crate) points: Arc<Points>,
     pub(crate) sequences: Sequences,
+    /// What their times are on, where that is known.
+    line: Option<Line>,
     /// Whether no time is there twice.
     pub(crate) is_plain: bool,
     /// The greatest sequence.
@@ -106,14 +112,31 @@ pub(crate) struct Piece {
 impl Piece {
     /// Points in order, with their sequences; at least one.
     pub(crate) fn new(points: Arc<Points>, sequences: Sequences) -> Self {
-        let is_plain = points.times().is_sorted_by(|a, b| a < b);
-        let newest = sequences.range().1;
-        Self { points, sequences, is_plain, newest }
+        let line = Line::of(points.times());
+        Self::on(line, points, sequences)
     }
 
-    /// Points of one commit, no two of one time.
-    pub(crate) fn of_commit(points: Arc<Points>, sequence: CommitSequence) -> Self {
-        Self { points, sequences: Sequences::All(sequence), is_plain: true, newest: sequence }
+    /// The same with the line that their times are on, if they are on one.
+    pub(crate) fn on(line: Option<Line>, points: Arc<Points>, sequences: Sequences) -> Self {
+        let newest = sequences.range().1;
+        let is_plain = line.is_some() || points.times().is_sorted_by(|a, b| a < b);
+        Self { points, sequences, line, is_plain, newest }
+    }
+
+    /// Points of one commit, no two of one time, and the line that they are known to be on.
+    pub(crate) fn of_commit(
+        points: Arc<Points>,
+        line: Option<Line>,
+        sequence: CommitSequence,
+    ) -> Self {
+        let sequences = Sequences::All(sequence);
+        Self { points, sequences, line, is_plain: true, newest: sequence }
+    }
+
+    /// Appends points at some places to others.
+    pub(crate) fn append_to(&self, places: Range<usize>, out: &mut Points) {
+        let line = self.line.filter(|_| places.len() >= LINE_POINTS_MIN);
+        out.append_on(&self.points, places, line);
     }
 
     pub(crate) fn first(&self) -> i64 {
@@ -139,6 +162,10 @@ impl Piece {
 
     /// The places of the points with these times.
     pub(crate) fn places(&self, first: i64, last: i64) -> Range<usize> {
+        // Most often all of them. To search for that reads times all over the piece.
+        if first <= self.first() && self.last() <= last {
+            return 0..self.len();
+        }
         let times = self.points.times();
         let start = times.partition_point(|&time| time < first);
         start..times.partition_point(|&time| time <= last).max(start)
@@ -233,7 +260,8 @@ impl Tail {
             sequences = sequences.permuted(&order);
             points.permute(&order);
         }
-        let is_plain = points.times().is_sorted_by(|a, b| a < b);
-        Piece { points: Arc::new(points), sequences, is_plain, newest }
+        let line = Line::of(points.times());
+        let is_plain = line.is_some() || points.times().is_sorted_by(|a, b| a < b);
+        Piece { points: Arc::new(points), sequences, line, is_plain, newest }
     }
 }

@@ -105,7 +105,7 @@ impl Reading {
         };
         out.reserve(len);
         for (piece, places) in &ready {
-            out.append(&piece.points, places.clone());
+            piece.append_to(places.clone(), out);
         }
         match part {
             None => {}
@@ -300,7 +300,7 @@ impl AsOf {
     /// Appends the points that are seen.
     fn append(&self, piece: &Piece, places: Range<usize>, out: &mut Points) {
         if self.sees_all(piece, &places) {
-            out.append(&piece.points, places);
+            piece.append_to(places, out);
         } else {
             self.append_seen(piece, places, out);
         }
@@ -321,13 +321,13 @@ impl AsOf {
             // Those of one time rise by sequence.
             if let Some(seen) = (at..end).rev().find(|&at| self.sees(piece, at)) {
                 if run.end != seen {
-                    out.append(&piece.points, run);
+                    piece.append_to(run, out);
                     run = seen..seen;
                 }
                 run.end = seen + 1;
             }
             at = end;
         }
-        out.append(&piece.points, run);
+        piece.append_to(run, out);
     }
 }

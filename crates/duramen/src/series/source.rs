@@ -326,6 +326,13 @@ impl Chunk {
         let Range { start, end } = self.left;
         let times = self.piece.points.times();
         let left = times.get(self.left.clone()).unwrap_or_default();
+        // Most often all of them are before it. To search for that reads times all over the piece.
+        let furthest = match direction {
+            Direction::Rising => left.last(),
+            Direction::Falling => left.first(),
+        };
+        let is_before = |rank: &i64| furthest.is_some_and(|last| direction.rank(*last) < *rank);
+        let rank = rank.filter(|rank| !is_before(rank));
         match direction {
             Direction::Rising => {
                 let before = rank.map(|rank| left.partition_point(|&time| time < rank));
@@ -461,5 +468,5 @@ pub(crate) fn decode(cell: Bytes) -> Result<Piece> {
     let block = Block::parse(cell)?;
     let mut points = Points::new(block.value_type());
     block.decode(0..block.len(), &mut points)?;
-    Ok(Piece::new(Arc::new(points), block.sequences()?))
+    Ok(Piece::on(block.line(), Arc::new(points), block.sequences()?))
 }

@@ -326,7 +326,11 @@ impl Gathering {
         let Some(points) = &change.points else { return };
         if points.len() >= SERIES_PIECE_POINTS_MIN {
             self.seal();
-            self.young.pieces.push(Arc::new(Piece::of_commit(Arc::clone(points), sequence)));
+            self.young.pieces.push(Arc::new(Piece::of_commit(
+                Arc::clone(points),
+                change.line,
+                sequence,
+            )));
             return;
         }
         if self.tail.as_ref().is_some_and(|tail| !tail.takes(points)) {

@@ -1,5 +1,6 @@
 //! Long ranges against the same points in short ones.
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use super::*;
@@ -145,4 +146,40 @@ fn an_instant_has_neighbours() {
     assert_eq!((beside(9, 9), beside(0, 0)), (vec![5], vec![1]));
     assert_eq!(beside(4, 2), [0; 0]);
     assert_eq!(beside(i64::MIN, i64::MIN), [0; 0]);
+}
+
+/// Where times are regular they are not copied but made again.
+#[test]
+fn regular_times_come_back_from_any_place() {
+    let db = Database::memory().unwrap();
+    let series = db.create_series("s", &SeriesDefinition::new(ValueType::I64)).unwrap();
+    let mut times: BTreeSet<i64> = (0..40_000).map(|at| at * 1_000 - 7_000_000).collect();
+    append(&series, &points(times.iter().copied(), false, 0));
+    let check = |times: &BTreeSet<i64>| {
+        for (first, last) in
+            [(i64::MIN, i64::MAX), (-6_999_999, 90_000), (-500, 30_000_000), (7_000, 606_999)]
+        {
+            let expected = points(times.range(first..=last).copied(), false, 0);
+            let read = series.range(Micros(first)..=Micros(last)).unwrap().read().unwrap();
+            assert!(read == expected, "{first} to {last}");
+            let mut visited = Points::new(ValueType::I64);
+            let visit = |points: &Points, places| {
+                visited.append(points, places);
+                ControlFlow::Continue(())
+            };
+            series.range(Micros(first)..=Micros(last)).unwrap().visit(visit).unwrap();
+            assert!(visited == expected, "{first} to {last}");
+        }
+    };
+    check(&times);
+    db.checkpoint().unwrap();
+    check(&times);
+    series.delete(Micros(-3_000)..Micros(4_500), &CommitOptions::default()).unwrap();
+    times.retain(|time| !(-3_000..4_500).contains(time));
+    let late: Vec<i64> = (0..600).map(|at| at * 30_001).collect();
+    append(&series, &points(late.iter().copied(), false, 0));
+    times.extend(late);
+    check(&times);
+    db.compact(&mut |_, _| ControlFlow::Continue(())).unwrap();
+    check(&times);
 }

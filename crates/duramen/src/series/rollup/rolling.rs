@@ -349,7 +349,7 @@ impl<'a> Slices<'a> {
             let place = RollupColumn { rollup: number, slice, column: column as u8 };
             let key = cell_key::rollup(self.info.number, place);
             let (mut blocks, mut cells) = (Blocks::new(key, Density::Hot), Vec::new());
-            blocks.push(Piece::of_commit(Arc::new(points), self.bound), &mut cells)?;
+            blocks.push(Piece::of_commit(Arc::new(points), None, self.bound), &mut cells)?;
             blocks.finish(&mut cells);
             cells.iter().try_for_each(|(key, cell)| self.segment.push(key, cell))?;
         }
