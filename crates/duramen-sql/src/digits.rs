@@ -16,7 +16,8 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
     ObjectName, Query, Select, SelectItem, SetExpr, TableFactor, TableWithJoins, UnaryOperator,
-    Value, ValueWithSpan, VisitMut, visit_expressions, visit_expressions_mut,
+    Update, UpdateTableFromKind, Value, ValueWithSpan, Visit, VisitMut, With, visit_expressions,
+    visit_expressions_mut,
 };
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan};
 use duramen::{Error, ErrorKind, Result};
@@ -83,6 +84,19 @@ impl Given {
             body => given.add_united(body)?,
         }
         Ok(given)
+    }
+
+    /// Those in what an `UPDATE` takes its values from: behind `WITH`, in `FROM`, and in the
+    /// queries within what it sets. What it sets to a number it has as a text.
+    pub(crate) fn of_update(update: &Update, with: Option<&With>) -> Self {
+        let from = update.from.iter().flat_map(|from| match from {
+            UpdateTableFromKind::BeforeSet(from) | UpdateTableFromKind::AfterSet(from) => from,
+        });
+        let values = update.assignments.iter().map(|assignment| &assignment.value);
+        let mut inside = with.map(lossy).unwrap_or_default();
+        from.chain([&update.table]).for_each(|from| inside.extend(lossy(from)));
+        values.filter(|value| number(value).is_none()).for_each(|of| inside.extend(lossy(of)));
+        Self { inside, ..Self::default() }
     }
 
     /// Whether there are none.
@@ -216,11 +230,13 @@ fn inside(source: &Query) -> Vec<Number> {
             SetExpr::Select(select) => is_flat(select),
             _ => false,
         };
+    if is_flat { Vec::new() } else { lossy(source) }
+}
+
+/// The numbers that lose digits in a part of a statement.
+fn lossy(part: &impl Visit) -> Vec<Number> {
     let mut numbers = Vec::new();
-    if is_flat {
-        return numbers;
-    }
-    let ControlFlow::<Infallible>::Continue(()) = visit_expressions(source, |expr| {
+    let ControlFlow::<Infallible>::Continue(()) = visit_expressions(part, |expr| {
         numbers.extend(Number::of(expr).filter(Number::is_lossy));
         ControlFlow::Continue(())
     });
@@ -274,8 +290,8 @@ impl Number {
         let (number, at) = (shown(&self.json), self.at);
         let message = format!(
             "the number {number} (line {}, column {}) would be saved without all of its digits \
-             here: insert it by VALUES and nothing else, or as CAST('{number}' AS DECIMAL(38, 10)) \
-             with as many digits as it has",
+             here: write CAST('{number}' AS DECIMAL(38, 10)) with as many digits as it has, or \
+             insert it by VALUES and nothing else",
             at.line, at.column
         );
         Error::new(ErrorKind::Invalid, message)

@@ -38,6 +38,7 @@ mod distinct_from;
 mod exact;
 mod failure;
 mod fast;
+mod field_names;
 mod format;
 mod from_first;
 mod function;

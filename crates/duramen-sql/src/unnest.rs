@@ -46,8 +46,11 @@ pub(crate) fn rewrite(parsed: &mut impl VisitMut) {
 /// Spells each `SELECT`, those inside of others behind them.
 struct Speller {
     /// What the tables of each are called that is gone through.
-    tables: Vec<Vec<String>>,
+    tables: Vec<Vec<TableNames>>,
 }
+
+/// What a table is called: by its alias, or by all parts of its name.
+pub(crate) type TableNames = Vec<String>;
 
 impl VisitorMut for Speller {
     type Break = Infallible;
@@ -94,13 +97,13 @@ impl Speller {
 }
 
 /// Adds what tables are called.
-fn add_names(tables: &TableWithJoins, names: &mut Vec<String>) {
+pub(crate) fn add_names(tables: &TableWithJoins, names: &mut Vec<TableNames>) {
     let joined = tables.joins.iter().map(|join| &join.relation);
     for table in std::iter::once(&tables.relation).chain(joined) {
         let alias = match table {
             TableFactor::Table { name, alias: None, .. } => {
-                let last = name.0.last().and_then(|part| part.as_ident());
-                names.extend(last.map(|ident| ident.value.clone()));
+                let parts = name.0.iter().filter_map(|part| part.as_ident());
+                names.push(parts.map(|part| part.value.clone()).collect());
                 continue;
             }
             TableFactor::NestedJoin { table_with_joins, alias } => {
@@ -114,14 +117,14 @@ fn add_names(tables: &TableWithJoins, names: &mut Vec<String>) {
             | TableFactor::UNNEST { alias, .. } => alias,
             _ => continue,
         };
-        names.extend(alias.iter().map(|alias| alias.name.value.clone()));
+        names.extend(alias.iter().map(|alias| vec![alias.name.value.clone()]));
     }
 }
 
 /// Spells `t.a.items` as `t.a['items']`, which the planner takes of a row that it looks at from
 /// elsewhere.
 struct Fields<'a> {
-    tables: &'a [Vec<String>],
+    tables: &'a [Vec<TableNames>],
     /// In how many queries it is, which have tables of their own.
     queries: usize,
 }
@@ -145,9 +148,9 @@ impl VisitorMut for Fields<'_> {
         }
         let Parsed::CompoundIdentifier(parts) = expr else { return ControlFlow::Continue(()) };
         let Some((first, rest)) = parts.split_first() else { return ControlFlow::Continue(()) };
-        let is_first = |name: &String| *name == first.value;
-        // Behind the name of a table stands that of a column.
-        let columns = usize::from(self.tables.iter().flatten().any(is_first));
+        // Behind the name of a table, or the last parts of it, stands that of a column.
+        let named = self.tables.iter().flatten().filter_map(|name| parts_named(name, parts));
+        let columns = named.max().unwrap_or(0);
         if rest.len() > columns {
             let chain = rest.iter().enumerate().map(|(at, name)| {
                 if at < columns {
@@ -162,6 +165,15 @@ impl VisitorMut for Fields<'_> {
         }
         ControlFlow::Continue(())
     }
+}
+
+/// How many parts of a name are that of a table: all of it, or its last parts.
+pub(crate) fn parts_named(table: &[String], parts: &[Ident]) -> Option<usize> {
+    let last = (0..table.len()).map(|from| &table[from..]);
+    let is_named = |last: &&[String]| {
+        parts.len() > last.len() && last.iter().zip(parts).all(|(of, part)| *of == part.value)
+    };
+    last.filter(is_named).map(<[String]>::len).max()
 }
 
 /// `t, unnest(t.a) AS i JOIN u ON ..` as `t CROSS JOIN unnest(t.a) AS i JOIN u ON ..`, which is the

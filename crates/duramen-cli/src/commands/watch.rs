@@ -28,13 +28,13 @@ Examples:
 
 Prints a line of JSON for each record, and for each document that is no collection, that a commit
 changed, in the order of the commits, beside a process that may be writing. Ctrl-C stops it and
-tells the --from to go on with. So does the \"token\" of each line, which goes on exactly behind that
-line, also in the middle of a commit; it counts what the commit did, not what was printed, so that
-the rest may be watched with other options. A line has the value before and after of a record, and
-of an updated document the JSON Patch (RFC 6902). With --path all of this is of the value there: a
+tells the --from to go on with. The \"token\" of each line is one that goes on right behind it,
+also in the middle of a commit. It counts what the commit did, not what was printed, so that the
+rest may be watched with other options. A line has the value before and after of a record, and of
+an updated document the JSON Patch (RFC 6902). With --path all of this is of the value there: a
 record that goes on without it is a \"delete\" with the version of the record. A line with
-\"first_kept\" is of the first revision that is kept where earlier ones were dropped: what it tells
-as an \"insert\" may have been there before.";
+\"first_kept\" is of the first revision that is kept where earlier ones were dropped: what it
+tells as an \"insert\" may have been there before.";
 
 /// How often it looks whether it is to stop.
 const STEP: Duration = Duration::from_millis(100);
@@ -60,8 +60,8 @@ pub(crate) struct Watch {
     /// Print the values of documents before and after too
     #[arg(long)]
     values: bool,
-    /// Begin now, at the beginning, after a commit such as c1042, behind the line of a token, or at a
-    /// time
+    /// Begin now, at the beginning, after a commit such as c1042, behind the line of a token, or at
+    /// a time
     #[arg(long, value_name = "now|beginning|COMMIT|TOKEN|TIME", default_value = "now")]
     from: String,
     /// End after this many commits

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::catalog::Tables;
 use crate::column_type::ColumnType;
-use crate::digits;
+use crate::digits::{self, Given};
 use crate::record_json::{Cells, Fit, Kind, kind, string};
 use crate::session::Session;
 use crate::statement::Places;
@@ -80,6 +80,10 @@ pub(super) fn stage(
     let mut keys = Vec::new();
     let mut seen = HashSet::new();
     let sql = behind(with, query(update, proposed.as_ref())?);
+    let given = Given::of_update(update, with);
+    if given.has_inside() {
+        given.check_plan(&session.meaning(&sql, places, tables.clone())?)?;
+    }
     for batch in session.read_with(&sql, places, tables)? {
         let batch = batch?;
         for (row, key) in self::keys(&batch, target, keys.len() as u64)?.into_iter().enumerate() {

@@ -33,6 +33,7 @@ pub(super) fn floats(plan: &LogicalPlan, column: usize) -> Vec<f64> {
 fn of_expr(expr: &Expr, input: &LogicalPlan) -> Vec<f64> {
     match expr {
         Expr::Alias(alias) => of_expr(&alias.expr, input),
+        Expr::ScalarSubquery(of) => floats(&of.subquery, 0),
         Expr::Column(name) => {
             index(name, input).map_or_else(Vec::new, |column| floats(input, column))
         }

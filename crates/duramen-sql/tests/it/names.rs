@@ -98,3 +98,26 @@ fn fields_with_names_of_the_engine_are_read_written_and_copied() {
         assert_eq!(session.query(sql).map(drop).unwrap_err().kind(), ErrorKind::Invalid, "{sql}");
     }
 }
+
+/// The header of a field of a struct was such as `p.home[city]`, which nobody could write.
+#[test]
+fn a_field_of_a_struct_is_called_by_its_name() {
+    let (db, session) = session();
+    let players = db.collection("players").unwrap();
+    let how = CommitOptions::default();
+    players.put("ann", r#"{"home":{"city":"Ulm","at":{"x":1}},"all":[{"n":7}]}"#, &how).unwrap();
+    let cases = [
+        ("SELECT p.home.city FROM players p", "city\nUlm\n"),
+        ("SELECT home.city, home['at'].x FROM players", "city,x\nUlm,1\n"),
+        ("SELECT city FROM (SELECT home.city FROM players) WHERE city = 'Ulm'", "city\nUlm\n"),
+        ("SELECT home.city, count(*) AS n FROM players GROUP BY home.city", "city,n\nUlm,1\n"),
+        ("SELECT home.city FROM players ORDER BY home.city", "city\nUlm\n"),
+        ("SELECT DISTINCT home.city FROM players", "city\nUlm\n"),
+        ("SELECT _key, i.n FROM players p, unnest(p.all) AS i", "_key,n\nann,7\n"),
+    ];
+    for (sql, expected) in cases {
+        assert_eq!(csv(&session, sql).unwrap(), expected, "{sql}");
+    }
+    session.query("CREATE TABLE homes AS SELECT _key, home.city FROM players").unwrap();
+    assert_eq!(csv(&session, "SELECT city FROM homes").unwrap(), "city\nUlm\n");
+}
