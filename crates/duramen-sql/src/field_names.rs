@@ -11,8 +11,8 @@ use datafusion::sql::sqlparser::ast::{
 
 use crate::unnest::{TableNames, add_names, parts_named};
 
-/// Calls `q.geometry.type` and `geometry['type']` by the last name, `type`, as PostgreSQL and
-/// DuckDB do; the planner has `q.geometry[type]` for both. That stays where another column is
+/// Calls `q.geometry.type` and `geometry['type']` by the last name, `type`, as others
+/// do; the planner has `q.geometry[type]` for both. That stays where another column is
 /// called so already, or may be, because of a `*`, and where the clauses behind `FROM` have a
 /// column of that name, which stays the one that is meant.
 pub(crate) fn rewrite(parsed: &mut impl VisitMut) {
@@ -117,8 +117,8 @@ fn is_of_elements(select: &Select, name: &[String]) -> bool {
 
 /// The last name behind that of a column.
 fn field(tables: &[TableNames], names: &[Ident]) -> Option<String> {
-    let named = tables.iter().filter_map(|table| parts_named(table, names)).max().unwrap_or(0);
-    let last = names.last().filter(|_| names.len() > named + 1)?;
+    let of_table = tables.iter().filter_map(|table| parts_named(table, names)).max().unwrap_or(0);
+    let last = names.last().filter(|_| names.len() > of_table + 1)?;
     Some(last.value.clone())
 }
 
