@@ -8,7 +8,7 @@ use crate::{
     Series, SeriesValue, ValueType, Windows,
 };
 
-/// Minute and minute: what windows of either width come to.
+/// How many points the windows of one minute have, and those of five.
 fn both(series: &Series) -> [Vec<(i64, i64)>; 2] {
     ["1m", "5m"].map(|windows| counts(series, windows))
 }
