@@ -59,7 +59,8 @@ mod tests {
         for (first, step, len) in
             [(-7, 1, 2), (5, 1_000_000, 1_000), (i64::MIN, i64::MAX, 3), (i64::MAX - 640, 10, 65)]
         {
-            let times: Vec<i64> = (0..len).map(|at| first + (step * at)).collect();
+            let time = |at: i64| first.wrapping_add(step.wrapping_mul(at));
+            let times: Vec<i64> = (0..len).map(time).collect();
             let line = Line::of(&times).unwrap();
             assert_eq!(line, Line::new(first, step));
             for start in [0, 1, times.len() / 3, times.len() - 1] {
