@@ -47,7 +47,7 @@ struct Found {
 impl CollectionSnapshot {
     /// At most `size` of the records that a query finds, from its first one on or from where a
     /// cursor leads; fewer where the JSON of these comes to
-    /// [`QUERY_PAGE_BYTES_MAX`](crate::limits::QUERY_PAGE_BYTES_MAX): the cursors lead to the others.
+    /// [`QUERY_PAGE_BYTES_MAX`](crate::limits::QUERY_PAGE_BYTES_MAX): cursors lead to the others.
     ///
     /// A cursor is for the same collection, filter and order, at whatever revision: pages go on
     /// behind the last record of the page before, or before its first one, whatever happened to
