@@ -11,10 +11,10 @@ use datafusion::sql::sqlparser::ast::{
 
 use crate::unnest::{TableNames, add_names, parts_named};
 
-/// Calls `q.geometry.type` and `geometry['type']` by the last name, `type`, as others
-/// do; the planner has `q.geometry[type]` for both. That stays where another column is
-/// called so already, or may be, because of a `*`, and where the clauses behind `FROM` have a
-/// column of that name, which stays the one that is meant.
+/// Calls `q.geometry.type` and `geometry['type']` by the last name, `type`, as others do; the
+/// planner has `q.geometry[type]` for both. That stays where another column is called so already,
+/// or may be, because of a `*`, and where the clauses behind `FROM` have a column of that name,
+/// which stays the one that is meant.
 pub(crate) fn rewrite(parsed: &mut impl VisitMut) {
     let ControlFlow::Continue(()) = parsed.visit(&mut Namer { queries: 0 });
 }

@@ -136,7 +136,7 @@ pub const SORT_BYTES_MAX: usize = 32 << 20;
 /// Records of one page of a query.
 pub const QUERY_PAGE_RECORDS_MAX: usize = 10_000;
 
-/// Bytes of the records of one page of a query, as JSON: who reaches them ends the page.
+/// Bytes of the records of one page of a query, as JSON: the record that reaches them ends it.
 pub const QUERY_PAGE_BYTES_MAX: usize = 32 << 20;
 /// Paths that the options of a document declare something of.
 pub const DECLARED_PATHS_MAX: usize = 1_024;

@@ -28,9 +28,6 @@ impl Columns {
     /// Which rows are such objects, or arrays that are stored whole.
     fn outgrown(&self, rows: &ColumnRows) -> Result<Vec<usize>> {
         let Some(path) = self.path else { return Ok(Vec::new()) };
-        if !self.has_outgrown()? {
-            return Ok(Vec::new());
-        }
         let states = self.read_columns(rows, path)?;
         let is_json = |row: &usize| matches!(states.get(*row), ColumnValue::Json(_));
         Ok((0..rows.len()).filter(is_json).collect())
@@ -43,6 +40,10 @@ impl Columns {
         rows: &ColumnRows,
         path: PathId,
     ) -> Result<Option<(String, Vec<usize>)>> {
+        // Most have none, which is known before anything is read.
+        if !self.has_outgrown()? {
+            return Ok(None);
+        }
         let Some(name) = self.name_in_rows(path) else { return Ok(None) };
         let outgrown = self.outgrown(rows)?;
         Ok(Some((name, outgrown)).filter(|(_, outgrown)| !outgrown.is_empty()))
