@@ -201,8 +201,15 @@ impl Filter {
             return Ok(false);
         }
         let tree = engine.view().tree(place.tree)?;
-        let record = tree.record_ever(key.to_string().as_bytes())?;
-        Ok(record.is_some_and(|record| Some(record.ordinal().0) == place.record))
+        // No collection has a key under the text that those of another type have for it.
+        let kinds = [KeyKind::Text, KeyKind::I64, KeyKind::U64, KeyKind::Uuid];
+        for text in kinds.iter().filter_map(|kind| kind.text_of(key).ok()) {
+            let record = tree.record_ever(text.as_bytes())?;
+            if record.is_some_and(|record| Some(record.ordinal().0) == place.record) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 

@@ -113,13 +113,14 @@ fn what_is_last_in_its_commit_has_the_token_of_the_commit() {
     assert_eq!(token(&told[0]), (begins + 1, "2.b".to_owned()));
 }
 
+const NUMBERS: [Key; 3] = [Key::I64(-1), Key::I64(2), Key::I64(3)];
+
 /// A collection of which the history begins with a commit of three records, and what was told of
 /// that commit before and after it came to that.
-fn cut() -> (Database, Vec<Told>, Vec<Told>) {
+fn cut(kind: KeyKind, keys: [Key; 3]) -> (Database, Vec<Told>, Vec<Told>) {
     let db = Database::memory().unwrap();
-    let records = db.create_collection("c", KeyKind::Text).unwrap();
-    let keys = ["a", "b", "c"];
-    records.put_many(keys.map(|key| (key, r#"{"n":1}"#)), &how()).unwrap();
+    let records = db.create_collection("c", kind).unwrap();
+    records.put_many(keys.clone().map(|key| (key, r#"{"n":1}"#)), &how()).unwrap();
     let from = WatchFrom::Now;
     let mut feed = db.watch(&WatchOptions { from, ..WatchOptions::default() }).unwrap();
     records.put_many(keys.map(|key| (key, r#"{"n":2}"#)), &how()).unwrap();
@@ -134,7 +135,7 @@ fn cut() -> (Database, Vec<Told>, Vec<Told>) {
 
 #[test]
 fn the_rest_of_a_commit_of_which_the_state_before_was_dropped_is_an_error_and_no_gap() {
-    let (db, told, _) = cut();
+    let (db, told, _) = cut(KeyKind::I64, NUMBERS);
     let everything = WatchOptions::default();
     for (_, event) in &told[..2] {
         let from = WatchFrom::Token(event.token);
@@ -148,14 +149,18 @@ fn the_rest_of_a_commit_of_which_the_state_before_was_dropped_is_an_error_and_no
     }
     assert_eq!(rest(&db, told[2].1.token, &everything), []);
     // Behind the only record that is watched there is no rest.
-    let (documents, keys) = (vec!["c".to_owned()], KeyFilter::Key(Key::Text("a".to_owned())));
-    let one = WatchOptions { documents, keys, ..everything };
-    assert_eq!(rest(&db, told[0].1.token, &one), []);
+    let texts = ["a", "b", "c"].map(|key| Key::Text(key.to_owned()));
+    for (kind, keys) in [(KeyKind::I64, NUMBERS), (KeyKind::Text, texts)] {
+        let (db, told, _) = cut(kind, keys.clone());
+        let (documents, keys) = (vec!["c".to_owned()], KeyFilter::Key(keys[0].clone()));
+        let one = WatchOptions { documents, keys, ..WatchOptions::default() };
+        assert_eq!(rest(&db, told[0].1.token, &one), []);
+    }
 }
 
 #[test]
 fn a_feed_from_the_beginning_goes_on_inside_the_first_commit_that_was_kept() {
-    let (db, _, told) = cut();
+    let (db, _, told) = cut(KeyKind::I64, NUMBERS);
     let everything = WatchOptions::default();
     for (at, (_, event)) in told.iter().enumerate() {
         let rest = without_tokens(rest(&db, event.token, &everything));
