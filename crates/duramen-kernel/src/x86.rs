@@ -12,7 +12,7 @@ use std::arch::x86_64::{
 
 pub(crate) use self::lanes::{between, masked_bounds, masked_sum, unpack_halves_avx2};
 use crate::lane::Lane;
-use crate::{WORD, scalar};
+use crate::{WORD, Widen, scalar};
 
 mod lanes;
 
@@ -53,6 +53,18 @@ pub(crate) fn crc32c_record(_: Sse42, sum: u32, head: u32, words: [u64; 3]) -> u
     }
     // SAFETY: a `Sse42` is only made where the processor has these instructions.
     unsafe { own(sum, head, words) }
+}
+
+/// Runs a loop that is compiled into this.
+#[expect(unsafe_code, reason = "instructions that were detected")]
+#[inline]
+pub(crate) fn run<W: Widen>(_: Avx2, work: W) -> W::Output {
+    #[target_feature(enable = "avx2")]
+    fn own<W: Widen>(work: W) -> W::Output {
+        work.run()
+    }
+    // SAFETY: an `Avx2` is only made where the processor has these instructions.
+    unsafe { own(work) }
 }
 
 macro_rules! with_avx2 {

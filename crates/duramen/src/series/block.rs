@@ -30,6 +30,7 @@ mod symbols;
 use std::ops::Range;
 
 use bytes::Bytes;
+use duramen_kernel::{Widen, run_widest};
 
 use super::line::Line;
 use super::points::Points;
@@ -108,7 +109,8 @@ impl Sequences {
 }
 
 impl Block {
-    /// Appends the encoding of a range of points with their commit sequences. In the journal,
+    /// Appends the encoding of a range of points with their commit sequences, and the line that
+    /// their times are on, if that is known: they are not looked at again then. In the journal,
     /// where the sequence is that of the commit, it is [`CommitSequence`] 0; there is no summary
     /// there, as nobody asks for it.
     ///
@@ -116,6 +118,7 @@ impl Block {
     /// If the range is empty, larger than a block may be, or not in order.
     pub(crate) fn encode(
         (points, range): (&Points, Range<usize>),
+        line: Option<Line>,
         sequences: &Sequences,
         density: Density,
         out: &mut Vec<u8>,
@@ -124,8 +127,8 @@ impl Block {
         assert!((1..=SERIES_BLOCK_POINTS_MAX).contains(&len), "a block of {len} points");
         let times = points.times().get(range.clone()).unwrap_or_default();
         let [first, ..] = times else { unreachable!("a range beyond the points") };
-        let is_steady = rises_steadily(times);
-        let has_duplicates = !is_steady && check_order(times, sequences, range.start);
+        let line = line.or_else(|| Line::of(times));
+        let has_duplicates = line.is_none() && check_order(times, sequences, range.start);
         let last = times.last().unwrap_or(first);
         let (low, high) = sequence_range(sequences, range.clone());
         let is_of_journal = *sequences == Sequences::All(CommitSequence(0));
@@ -146,12 +149,9 @@ impl Block {
             Summary::of(points, range.clone()).write(*first, out);
         }
         let mut column = Vec::new();
-        put_column(out, &mut column, |column| match times {
-            // They are not looked at a second time.
-            [first, second, ..] if is_steady => {
-                integers::put_line(0, second.wrapping_sub(*first), column);
-            }
-            _ => encode_times(times, density, column),
+        put_column(out, &mut column, |column| match line {
+            Some(line) => integers::put_line(0, line.step(), column),
+            None => encode_times(times, density, column),
         });
         put_column(out, &mut column, |column| {
             if low < high {
@@ -436,14 +436,30 @@ fn check_order(times: &[i64], sequences: &Sequences, start: usize) -> bool {
     has_duplicates
 }
 
+/// All bits by which some step differs from the one that all should be.
+struct Departures<'a> {
+    times: &'a [i64],
+    step: i64,
+}
+
+impl Widen for Departures<'_> {
+    type Output = i64;
+
+    #[expect(clippy::inline_always, reason = "it is compiled for several processors")]
+    #[inline(always)]
+    fn run(self) -> i64 {
+        let rest = self.times.get(1..).unwrap_or_default();
+        // Not by `all`: without an early exit the differences are vectorised.
+        let pairs = self.times.iter().zip(rest);
+        pairs.fold(0, |any, (one, two)| any | (two.wrapping_sub(*one) ^ self.step))
+    }
+}
+
 /// Whether all steps are one and the same, forwards: that takes less than a look at the order.
 pub(super) fn rises_steadily(times: &[i64]) -> bool {
     let [first, second, ..] = times else { return false };
     let step = second.wrapping_sub(*first);
-    let rest = times.get(1..).unwrap_or_default();
-    // Not by `all`: without an early exit the differences are vectorised.
-    let others = times.iter().zip(rest).map(|(one, two)| two.wrapping_sub(*one) ^ step);
-    let is_steady = others.fold(0, |any, other| any | other) == 0;
+    let is_steady = run_widest(Departures { times, step }) == 0;
     // Steps that wrap around do not come to the last time.
     let last = i128::from(*first)
         .saturating_add(i128::from(step).saturating_mul((times.len() as i128).saturating_sub(1)));

@@ -188,13 +188,13 @@ impl SeriesChanges {
     /// Appends what the journal records.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         put_varint(out, self.series.len() as u64);
-        for (series, SeriesChange { deletes, points, .. }) in &self.series {
+        for (series, SeriesChange { deletes, points, line, .. }) in &self.series {
             put_varint(out, series.0 - TreeId::SERIES.0);
             put_varint(out, deletes.len() as u64);
             for span in deletes {
                 span.encode(out);
             }
-            let blocks = points.as_ref().map_or(Vec::new(), |points| blocks_of(points));
+            let blocks = points.as_ref().map_or(Vec::new(), |points| blocks_of(points, *line));
             put_varint(out, blocks.len() as u64);
             for block in &blocks {
                 put_bytes(out, block);
@@ -262,14 +262,14 @@ fn settle(points: &mut Arc<Points>) -> Option<Line> {
     None
 }
 
-/// Blocks of settled points, as the journal has them.
-fn blocks_of(points: &Points) -> Vec<Vec<u8>> {
+/// Blocks of settled points, whose times are on a line if there is one, as the journal has them.
+fn blocks_of(points: &Points, line: Option<Line>) -> Vec<Vec<u8>> {
     let none = Sequences::All(CommitSequence(0));
     let (mut blocks, mut at) = (Vec::new(), 0);
     while at < points.len() {
         let end = at + points.block_len(at);
-        let mut block = Vec::new();
-        Block::encode((points, at..end), &none, Density::Hot, &mut block);
+        let mut block = Vec::with_capacity(2 * (end - at));
+        Block::encode((points, at..end), line, &none, Density::Hot, &mut block);
         blocks.push(block);
         at = end;
     }

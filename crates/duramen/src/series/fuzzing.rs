@@ -55,7 +55,7 @@ fn sample(values: &Values, density: Density) -> Vec<u8> {
     let mut out = Vec::new();
     let points = Points::from_columns(times, values.clone(), Qualities::Each(qualities.collect()));
     if let Ok(points) = points {
-        Block::encode((&points, 0..len), &Sequences::Each(sequences), density, &mut out);
+        Block::encode((&points, 0..len), None, &Sequences::Each(sequences), density, &mut out);
     }
     out
 }

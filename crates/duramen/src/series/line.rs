@@ -27,6 +27,11 @@ impl Line {
         rises_steadily(times).then(|| Self::new(*first, second.wrapping_sub(*first)))
     }
 
+    /// What leads from each time to the next.
+    pub(crate) fn step(self) -> i64 {
+        self.step
+    }
+
     /// Appends the times at some places.
     pub(crate) fn put(self, places: Range<usize>, times: &mut Vec<i64>) {
         let after = |time: i64, steps: usize| {

@@ -296,7 +296,7 @@ impl Blocks {
         let first = points.times()[places.start];
         let key = PointsKey { first, sequence: sequences.get(places.start) };
         let mut cell = Vec::new();
-        Block::encode((points, places), sequences, self.density, &mut cell);
+        Block::encode((points, places), None, sequences, self.density, &mut cell);
         (cell_key::points(&self.column, key).into(), cell.into())
     }
 

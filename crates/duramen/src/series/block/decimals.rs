@@ -12,6 +12,8 @@
 
 use std::ops::Range;
 
+use duramen_kernel::{Widen, run_widest};
+
 use super::floats::Float;
 use super::{Density, integers};
 use crate::error::Result;
@@ -60,6 +62,10 @@ fn guess<T: Float>(values: &[T]) -> Option<u8> {
     let (mut samples, mut failures) = (0_usize, 0_usize);
     for value in values.iter().step_by(step) {
         samples = samples.saturating_add(1);
+        // Most often it has no more places than those before.
+        if scale(*value, power(most)).1 == 0 {
+            continue;
+        }
         match places(*value) {
             Some(places) => most = most.max(places),
             None => failures = failures.saturating_add(1),
@@ -74,9 +80,15 @@ fn places<T: Float>(value: T) -> Option<u8> {
     POWERS.iter().position(is_exact).and_then(|places| u8::try_from(places).ok())
 }
 
+/// The power of ten of some places.
+fn power(places: u8) -> f64 {
+    POWERS.get(usize::from(places)).copied().unwrap_or(1.0)
+}
+
 /// A float times a power of ten as an integer, and bits that are not all 0 if dividing that does
 /// not give its bits again. Of many floats they are brought together by OR, which is vectorised.
-#[inline]
+#[expect(clippy::inline_always, reason = "it is compiled for several processors")]
+#[inline(always)]
 fn scale<T: Float>(value: T, power: f64) -> (i64, u64) {
     let rounded = value.widen() * power + ROUNDING;
     let integer = rounded.to_bits().cast_signed().wrapping_sub(ROUNDING.to_bits().cast_signed());
@@ -85,7 +97,8 @@ fn scale<T: Float>(value: T, power: f64) -> (i64, u64) {
 }
 
 /// The bits that an integer has beyond those that it may have.
-#[inline]
+#[expect(clippy::inline_always, reason = "it is compiled for several processors")]
+#[inline(always)]
 fn beyond(integer: i64) -> u64 {
     integer.cast_unsigned().wrapping_add(1 << INTEGER_BITS) >> (INTEGER_BITS.wrapping_add(1))
 }
@@ -93,7 +106,7 @@ fn beyond(integer: i64) -> u64 {
 /// The floats at a scale, or the first that are in the way if there are too many.
 fn scaled<T: Float>(values: &[T], scale_of_all: u8) -> Result<Decimals, Vec<T>> {
     const CHUNK: usize = 256;
-    let power = POWERS.get(usize::from(scale_of_all)).copied().unwrap_or(1.0);
+    let power = power(scale_of_all);
     let most = values.len().wrapping_div(EXCEPTIONS);
     let mut found = Decimals {
         scale: scale_of_all,
@@ -103,13 +116,8 @@ fn scaled<T: Float>(values: &[T], scale_of_all: u8) -> Result<Decimals, Vec<T>> 
     };
     for chunk in values.chunks(CHUNK) {
         let start = found.integers.len();
-        let mut off = 0;
-        found.integers.extend(chunk.iter().map(|value| {
-            let (integer, off_bits) = scale(*value, power);
-            off |= off_bits;
-            integer
-        }));
-        if off != 0 {
+        let scaling = Scaling { values: chunk, power, integers: &mut found.integers };
+        if run_widest(scaling) != 0 {
             found.except(start, chunk, power);
             if found.bits.len() > most {
                 return Err(found.bits.into_iter().map(T::of_bits).collect());
@@ -117,6 +125,29 @@ fn scaled<T: Float>(values: &[T], scale_of_all: u8) -> Result<Decimals, Vec<T>> 
         }
     }
     Ok(found)
+}
+
+/// Appends floats as integers; what comes of it are the bits of all that are none.
+struct Scaling<'a, T> {
+    values: &'a [T],
+    power: f64,
+    integers: &'a mut Vec<i64>,
+}
+
+impl<T: Float> Widen for Scaling<'_, T> {
+    type Output = u64;
+
+    #[expect(clippy::inline_always, reason = "it is compiled for several processors")]
+    #[inline(always)]
+    fn run(self) -> u64 {
+        let mut off = 0;
+        self.integers.extend(self.values.iter().map(|value| {
+            let (integer, off_bits) = scale(*value, self.power);
+            off |= off_bits;
+            integer
+        }));
+        off
+    }
 }
 
 /// What stands before the integers.
@@ -228,5 +259,39 @@ impl Decimals {
         integers::encode_apart(&self.places, density, out);
         out.extend(self.bits.iter().flat_map(|bits| bits.to_le_bytes()));
         integers::encode_apart(&self.integers, density, out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What a loop makes of floats, run as it is given.
+    fn scaled_by<T: Float>(
+        values: &[T],
+        run: impl FnOnce(Scaling<'_, T>) -> u64,
+    ) -> (u64, Vec<i64>) {
+        let mut integers = vec![7];
+        let off = run(Scaling { values, power: power(2), integers: &mut integers });
+        (off, integers)
+    }
+
+    proptest! {
+        #[test]
+        fn the_widest_loop_scales_as_any_does(
+            cents in proptest::collection::vec(any::<i64>(), 0..70),
+            shift in 8_u32..64,
+            other in proptest::option::of(any::<f64>()),
+        ) {
+            let decimal = |cents: &i64| float_of(cents >> shift) / 100.0;
+            let values: Vec<f64> = cents.iter().map(decimal).chain(other).collect();
+            let narrow: Vec<f32> = values.iter().map(|value| f32::narrow(*value)).collect();
+            let any = scaled_by(&values, |scaling| scaling.run());
+            prop_assert_eq!(scaled_by(&values, |it| run_widest(it)), any);
+            let any = scaled_by(&narrow, |scaling| scaling.run());
+            prop_assert_eq!(scaled_by(&narrow, |it| run_widest(it)), any);
+        }
     }
 }

@@ -11,6 +11,8 @@
 
 use std::ops::Range;
 
+use duramen_kernel::{Widen, run_widest};
+
 use super::Density;
 use super::dense::{self, Way};
 use super::packing::{self, LANES, Lanes};
@@ -93,15 +95,9 @@ pub(super) fn encode(values: &[i64], density: Density, out: &mut Vec<u8>) {
 /// Appends them without a look at runs.
 pub(super) fn encode_apart(values: &[i64], density: Density, out: &mut Vec<u8>) {
     let start = out.len();
-    let step = best_step(values);
-    let first = values.first().copied().unwrap_or(0);
-    if is_line(values, step) {
-        return put_line(first, step, out);
+    if run_widest(Packing { values, out }) {
+        return;
     }
-    out.push(PACKED);
-    put_signed(out, first);
-    put_signed(out, step);
-    pack(values, step, out);
     if density == Density::Sealed && values.len() >= dense::LEN_MIN {
         let mut other = vec![DENSE];
         let span = Span::of(values);
@@ -197,6 +193,35 @@ pub(super) fn line(column: &[u8]) -> Option<(i64, i64)> {
     (reader.byte().ok()? == LINE).then_some((reader.signed().ok()?, reader.signed().ok()?))
 }
 
+/// Appends integers as a straight line or, if they are none, packed; whether they are one.
+struct Packing<'a> {
+    values: &'a [i64],
+    out: &'a mut Vec<u8>,
+}
+
+impl Widen for Packing<'_> {
+    type Output = bool;
+
+    #[expect(clippy::inline_always, reason = "it is compiled for several processors")]
+    #[inline(always)]
+    fn run(self) -> bool {
+        let Self { values, out } = self;
+        let step = best_step(values);
+        let first = values.first().copied().unwrap_or(0);
+        if is_line(values, step) {
+            put_line(first, step, out);
+            return true;
+        }
+        out.push(PACKED);
+        put_signed(out, first);
+        put_signed(out, step);
+        pack(values, step, out);
+        false
+    }
+}
+
+#[expect(clippy::inline_always, reason = "it is compiled for several processors")]
+#[inline(always)]
 fn is_line(values: &[i64], step: i64) -> bool {
     // By lanes, not by `all` of them: without an early exit the differences are vectorised.
     let mut starts = (0..values.len()).step_by(LANES);
@@ -204,7 +229,8 @@ fn is_line(values: &[i64], step: i64) -> bool {
 }
 
 /// All bits that some lane of those from a place on has.
-#[inline]
+#[expect(clippy::inline_always, reason = "it is compiled for several processors")]
+#[inline(always)]
 fn all_bits(values: &[i64], start: usize, step: i64) -> u64 {
     let end = start.saturating_add(LANES).min(values.len());
     differences(values, start..end, step).fold(0, |all, one| all | one)
@@ -212,6 +238,8 @@ fn all_bits(values: &[i64], start: usize, step: i64) -> u64 {
 
 /// The common step that leaves the narrowest differences, of the average one and one from the
 /// middle, which for regular times with gaps is the regular one.
+#[expect(clippy::inline_always, reason = "it is compiled for several processors")]
+#[inline(always)]
 fn best_step(values: &[i64]) -> i64 {
     let [first, .., last] = values else { return 0 };
     let steps = (values.len() as i128).saturating_sub(1);
@@ -230,6 +258,8 @@ fn best_step(values: &[i64]) -> i64 {
 }
 
 /// The widths of packed lanes together; of many lanes a part is looked at.
+#[expect(clippy::inline_always, reason = "it is compiled for several processors")]
+#[inline(always)]
 fn width_sum(values: &[i64], step: i64) -> u32 {
     let every = LANES.saturating_mul(if values.len() < SAMPLED_MIN { 1 } else { 4 });
     let widths = (0..values.len()).step_by(every);
@@ -238,7 +268,8 @@ fn width_sum(values: &[i64], step: i64) -> u32 {
 }
 
 /// How far values are from the ones before and a step; the first of all is not.
-#[inline]
+#[expect(clippy::inline_always, reason = "it is compiled for several processors")]
+#[inline(always)]
 fn differences(values: &[i64], places: Range<usize>, step: i64) -> impl Iterator<Item = u64> {
     // Neighbours side by side, not one carried over: so that they are vectorised.
     let before = values.get(places.start.saturating_sub(1)..).unwrap_or_default();
@@ -247,6 +278,8 @@ fn differences(values: &[i64], places: Range<usize>, step: i64) -> impl Iterator
     before.iter().zip(these).map(apart)
 }
 
+#[expect(clippy::inline_always, reason = "it is compiled for several processors")]
+#[inline(always)]
 fn pack(values: &[i64], step: i64, out: &mut Vec<u8>) {
     let mut lanes: Lanes = [0; LANES];
     out.reserve(values.len().saturating_mul(2));
@@ -374,7 +407,8 @@ impl Take for Raised<'_> {
     }
 }
 
-#[inline]
+#[expect(clippy::inline_always, reason = "it is compiled for several processors")]
+#[inline(always)]
 fn zigzag(value: i64) -> u64 {
     (value << 1 ^ value >> 63).cast_unsigned()
 }
@@ -382,4 +416,28 @@ fn zigzag(value: i64) -> u64 {
 #[inline]
 fn unzigzag(value: u64) -> i64 {
     (value >> 1).cast_signed() ^ (value & 1).wrapping_neg().cast_signed()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_widest_loop_packs_what_any_does(
+            ints in proptest::collection::vec(any::<i64>(), 0..300),
+            shift in 0_u32..64,
+            rise in any::<i32>(),
+        ) {
+            let steps = (0_i64..).map(|at| at.wrapping_mul(rise.into()));
+            let ints = ints.iter().zip(steps).map(|(one, above)| (one >> shift).wrapping_add(above));
+            let values: Vec<i64> = ints.collect();
+            let (mut wide, mut any) = (vec![7], vec![7]);
+            let is_line = run_widest(Packing { values: &values, out: &mut wide });
+            prop_assert_eq!(is_line, Packing { values: &values, out: &mut any }.run());
+            prop_assert_eq!(wide, any);
+        }
+    }
 }

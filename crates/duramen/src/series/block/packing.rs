@@ -92,7 +92,7 @@ fn pack_width<const W: usize>(lanes: &Lanes, out: &mut Vec<u8>) {
             words[bit / 64 + 1] |= lanes[LANE] >> (64 - bit % 64);
         }
     });
-    out.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+    out.extend_from_slice(words.map(u64::to_le_bytes).as_flattened());
 }
 
 #[expect(

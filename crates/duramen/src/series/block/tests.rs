@@ -39,7 +39,7 @@ impl Numbers64 {
 
 pub(super) fn encoded(points: &Points, sequences: &Sequences, density: Density) -> Block {
     let mut out = Vec::new();
-    Block::encode((points, 0..points.len()), sequences, density, &mut out);
+    Block::encode((points, 0..points.len()), None, sequences, density, &mut out);
     Block::parse(out.into()).unwrap()
 }
 

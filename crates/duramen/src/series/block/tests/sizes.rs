@@ -12,7 +12,7 @@ fn bytes_per_point(values: Values, density: Density) -> f64 {
         let end = start + points.block_len(start);
         let mut out = Vec::new();
         let sequences = Sequences::All(CommitSequence(17));
-        Block::encode((&points, start..end), &sequences, density, &mut out);
+        Block::encode((&points, start..end), None, &sequences, density, &mut out);
         (start, bytes) = (end, bytes + out.len());
     }
     bytes as f64 / len as f64
