@@ -91,8 +91,18 @@ fn fill(text: &str) -> Result<Fill, String> {
     })
 }
 
+/// What is there for a second time.
+fn twice<'a>(names: &[&'a String]) -> Option<&'a String> {
+    let mut left = names.iter().enumerate();
+    left.find_map(|(at, name)| names[..at].contains(name).then_some(*name))
+}
+
 impl Aggregate {
     pub(super) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
+        let names: Vec<&String> = std::iter::once(&self.series.name).chain(&self.with).collect();
+        if let Some(name) = twice(&names).or_else(|| twice(&self.what.iter().collect::<Vec<_>>())) {
+            return Err(Failure::Usage(format!("{name:?} is there twice: once is enough")));
+        }
         let bounds = self.span.bounds()?;
         let snapshot = self.series.snapshot(session)?;
         let series = snapshot.series(&self.series.name)?;
@@ -110,7 +120,6 @@ impl Aggregate {
             Self::print(&series.aggregate(bounds, &options)?, &self.what, (&options, output))?;
             return Ok(Success::Done);
         }
-        let names: Vec<&String> = std::iter::once(&self.series.name).chain(&self.with).collect();
         let grid = snapshot.aggregate_series(&names, bounds, &options)?;
         let table = WindowTable {
             starts: grid.starts,

@@ -1,7 +1,7 @@
 //! `duramen series create`: a series with what is to be known of it.
 
 use clap::Args;
-use duramen::{Database, Lossy, SeriesDefinition, Thinning, ValueType};
+use duramen::{Database, Error, ErrorKind, Lossy, SeriesDefinition, Thinning, ValueType};
 
 use super::{parse_label, parse_type};
 use crate::Result;
@@ -17,6 +17,7 @@ Examples:
   duramen series create plant.duramen boiler/7/temp --unit C --label site=north
   duramen series create plant.duramen boiler/7/on --type bool --description 'burner is lit'
   duramen series create plant.duramen boiler/7/temp --change --display 0..120
+  duramen series create plant.duramen boiler/7/temp --change --unlabel site --display none
   duramen series create plant.duramen boiler/7/flow --lossy door:0.25:10m
 
 The database is created if it is missing. With --change it says something else of a series that is
@@ -43,9 +44,12 @@ pub(super) struct Create {
     /// A label by which it is found; may be given several times
     #[arg(long = "label", value_name = "NAME=VALUE", value_parser = parse_label)]
     labels: Vec<(String, String)>,
-    /// Between which values it is usually shown
-    #[arg(long, value_name = "LOW..HIGH", value_parser = parse_display, allow_hyphen_values = true)]
-    display: Option<(f64, f64)>,
+    /// A label that it has no more; may be given several times
+    #[arg(long = "unlabel", value_name = "NAME", requires = "change")]
+    unlabelled: Vec<String>,
+    /// Between which values it is usually shown, or none
+    #[arg(long, value_name = "LOW..HIGH", value_parser = parse_shown, allow_hyphen_values = true)]
+    display: Option<Display>,
     /// What is given up of the values, within a tolerance: door (swinging door) or band (dead
     /// band), maybe with the longest gap that they may leave, as in door:0.25:10m; steps (at most
     /// 65,536 in a range), as in steps:0..120; or none
@@ -75,7 +79,12 @@ impl Create {
     fn write(&self, database: &Database) -> Result<()> {
         let mut transaction = database.transaction();
         if self.change {
-            let definition = transaction.series_info(&self.name)?.definition;
+            let mut definition = transaction.series_info(&self.name)?.definition;
+            let known = |label: &&String| definition.labels.contains_key(*label);
+            if let Some(missing) = self.unlabelled.iter().find(|label| !known(label)) {
+                return Err(unlabelled(&self.name, missing, &definition).into());
+            }
+            definition.labels.retain(|label, _| !self.unlabelled.contains(label));
             transaction.change_series(&self.name, &self.defined(definition))?;
         } else {
             let definition = SeriesDefinition::new(ValueType::F64);
@@ -91,13 +100,27 @@ impl Create {
         definition.unit = self.unit.clone().unwrap_or(definition.unit);
         definition.description = self.description.clone().unwrap_or(definition.description);
         definition.labels.extend(self.labels.iter().cloned());
-        definition.display = self.display.or(definition.display);
+        if let Some(Display(display)) = self.display {
+            definition.display = display;
+        }
         if let Some(Lossiness(lossy)) = self.lossy {
             definition.lossy = lossy;
         }
         definition
     }
 }
+
+/// The error for a label that a series does not have.
+fn unlabelled(name: &str, label: &str, definition: &SeriesDefinition) -> Error {
+    let known: Vec<&str> = definition.labels.keys().map(String::as_str).collect();
+    let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+    let message = format!("series {name:?} has no label {label:?}; its labels: {known}");
+    Error::new(ErrorKind::NotFound, message)
+}
+
+/// Between which values a series is usually shown, if that is said.
+#[derive(Debug, Clone, Copy)]
+struct Display(Option<(f64, f64)>);
 
 /// What is to be given up, which may be nothing.
 #[derive(Debug, Clone, Copy)]
@@ -126,6 +149,13 @@ fn parse_lossy(text: &str) -> Result<Lossiness, String> {
     lossy
         .map(|lossy| Lossiness(Some(lossy)))
         .ok_or_else(|| format!("{text:?} is neither door:0.5, band:0.5:10m, steps:0..120 nor none"))
+}
+
+fn parse_shown(text: &str) -> Result<Display, String> {
+    if text == "none" {
+        return Ok(Display(None));
+    }
+    parse_display(text).map(|range| Display(Some(range)))
 }
 
 fn parse_display(text: &str) -> Result<(f64, f64), String> {

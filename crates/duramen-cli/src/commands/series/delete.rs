@@ -1,13 +1,16 @@
 //! `duramen series delete`: the points of a span of time.
 
+use std::io::{self, Write};
+
 use clap::Args;
+use serde::Serialize;
 
 use super::Span;
 use crate::Result;
 use crate::arguments::WriteDatabase;
 use crate::arguments::edit::Note;
 use crate::exit::{Failure, Success};
-use crate::output::Output;
+use crate::output::{Output, Palette, Record, one_line};
 use crate::session::Session;
 
 const EXAMPLES: &str = "\
@@ -46,13 +49,28 @@ impl Delete {
         let bounds = self.span.bounds()?;
         let series = self.database.open(session)?.series(&self.name)?;
         let commit = series.delete(bounds, &self.note.options())?.sequence;
-        if output.style.json {
-            return Ok(Success::Done);
-        }
-        match commit.0 {
-            0 => output.line(format_args!("{}: there is no time in the span", self.name))?,
-            _ => output.line(format_args!("{}: deleted in commit c{commit}", self.name))?,
-        }
+        let commit = (commit.0 > 0).then_some(commit.0);
+        output.record(&Deleted { series: &self.name, commit })?;
         Ok(Success::Done)
+    }
+}
+
+/// In which commit points were deleted; in none, if there is no time in the span.
+#[derive(Debug, Serialize)]
+struct Deleted<'a> {
+    series: &'a str,
+    commit: Option<u64>,
+}
+
+impl Record for Deleted<'_> {
+    fn print(&self, palette: &Palette, out: &mut dyn Write) -> io::Result<()> {
+        let series = one_line(self.series);
+        match self.commit {
+            None => writeln!(out, "{series}: there is no time in the span"),
+            Some(commit) => {
+                let r = palette.revision;
+                writeln!(out, "{series}: deleted in commit {r}c{commit}{r:#}")
+            }
+        }
     }
 }

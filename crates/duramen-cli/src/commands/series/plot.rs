@@ -18,6 +18,7 @@ use crate::{Result, progress};
 pub(crate) mod curve;
 pub(crate) mod picture;
 pub(crate) mod terminal;
+mod ticks;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -27,9 +28,10 @@ Examples:
   duramen series plot plant.duramen boiler/7/temp --json --width 100
 
 However many points there are, each column of the chart spans from the least to the greatest value
-in it. Points of bad and invalid quality are left out, and values that are not finite. With --json
-the points that it shows are printed as range prints them: of each half of a character's width the
-first, the least, the greatest and the last. A picture prints nothing.";
+in it. The chart reaches over the display range of the series, if it has one. Points of bad and
+invalid quality are left out, and values that are not finite. With --json the points that it shows
+are printed as range prints them: of each half of a character's width the first, the least, the
+greatest and the last. A picture prints nothing.";
 
 /// Columns and lines of a chart in the terminal, and pixels of a picture, if none are said.
 pub(crate) const TERMINAL: (u32, u32) = (72, 16);
@@ -115,7 +117,8 @@ fn read(series: &SeriesSnapshot, bounds: Bounds, columns: u32) -> Result<Curve> 
     };
     let interruption = Interruption::watch()?;
     let bar = progress::bar("reading points", None);
-    let mut curve = Curve::new((first, last), columns);
+    let display = series.info().definition.display;
+    let mut curve = Curve::new((first, last), columns).reaching(display);
     for points in series.range(bounds)? {
         let points = points?;
         curve.add(&points);
@@ -125,7 +128,7 @@ fn read(series: &SeriesSnapshot, bounds: Bounds, columns: u32) -> Result<Curve> 
         }
     }
     bar.finish_and_clear();
-    if curve.range().is_none() {
+    if curve.is_empty() {
         let message = format!("series {:?} has no finite values there", series.info().name);
         return Err(Error::new(ErrorKind::NotFound, message).into());
     }

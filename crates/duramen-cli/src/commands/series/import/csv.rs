@@ -87,7 +87,11 @@ impl<'l> CsvLines<'l> {
                 vec![Row { value_type, ..row }]
             }
             Shape::Wide { name, series } => {
-                let within = name.map_or(String::new(), |name| format!("{}/", cell(name).trim()));
+                let name = name.map(|name| cell(name).trim());
+                if name.is_some_and(str::is_empty) {
+                    return Err(invalid("the column with the names has none here"));
+                }
+                let within = name.map_or(String::new(), |name| format!("{name}/"));
                 let points = series.iter().filter(|(at, _)| !cell(*at).trim().is_empty());
                 let points = points.map(|(at, header)| {
                     row(format!("{prefix}{within}{header}"), cell(*at), Quality::GOOD)

@@ -11,6 +11,8 @@ use crate::moment;
 pub(crate) struct Curve {
     first: Micros,
     last: Micros,
+    /// Values that it reaches over, whether they are there or not.
+    reach: Option<(f64, f64)>,
     columns: Vec<Option<Column>>,
 }
 
@@ -47,7 +49,17 @@ pub(crate) type Spot = (i64, f64);
 impl Curve {
     /// Nothing yet between two times, both of them included.
     pub(crate) fn new((first, last): (Micros, Micros), columns: u32) -> Self {
-        Self { first, last, columns: vec![None; columns as usize] }
+        Self { first, last, reach: None, columns: vec![None; columns as usize] }
+    }
+
+    /// The same, reaching over some values at least.
+    pub(crate) fn reaching(self, reach: Option<(f64, f64)>) -> Self {
+        Self { reach, ..self }
+    }
+
+    /// Whether nothing was added.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.columns.iter().all(Option::is_none)
     }
 
     /// Adds points that come after those before.
@@ -86,12 +98,10 @@ impl Curve {
         (self.first, self.last)
     }
 
-    /// The least and the greatest value.
+    /// The least and the greatest value that it reaches over.
     pub(crate) fn range(&self) -> Option<(f64, f64)> {
-        let columns = || self.columns.iter().flatten();
-        let least = columns().map(|column| column.least.1).reduce(f64::min)?;
-        let greatest = columns().map(|column| column.greatest.1).reduce(f64::max)?;
-        Some((least, greatest))
+        let values = self.columns.iter().flatten().map(|it| (it.least.1, it.greatest.1));
+        values.chain(self.reach).reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)))
     }
 
     pub(crate) fn columns(&self) -> &[Option<Column>] {
@@ -141,6 +151,7 @@ mod tests {
             [(0, 5.0), (1, 9.0), (2, 1.0), (3, 4.0), (9, 7.0), (9, 7.0), (9, 7.0), (9, 7.0)];
         assert_eq!(spots, wanted);
         assert_eq!(curve.range(), Some((1.0, 9.0)));
+        assert_eq!(curve.reaching(Some((0.0, 5.0))).range(), Some((0.0, 9.0)));
     }
 
     #[test]

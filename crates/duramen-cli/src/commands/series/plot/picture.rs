@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::path::Path;
 use std::sync::Once;
 
-use duramen::{Error, ErrorKind, Micros};
+use duramen::{Error, ErrorKind};
 use plotters::coord::Shift;
 use plotters::prelude::{
     BLUE, BitMapBackend, ChartBuilder, DrawingArea, DrawingBackend, IntoDrawingArea, LineSeries,
@@ -13,15 +13,18 @@ use plotters::prelude::{
 use plotters::style::{FontStyle, register_font};
 
 use super::curve::{Axis, Curve};
-use crate::{Result, moment, outfile};
+use super::ticks::{Ticks, value_label};
+use crate::{Result, outfile};
 
 /// The font of all text, registered under this name.
 const FONT: &str = "sans-serif";
 const MARGIN: u32 = 16;
+/// Of the labels of values: at least, and of each character.
 const LABEL_WIDTH: u32 = 72;
+const CHARACTER_WIDTH: u32 = 7;
 const LABEL_HEIGHT: u32 = 32;
 const CAPTION_SIZE: u32 = 20;
-/// Labels of times beside each other.
+/// Labels of times beside each other, at most.
 const TIME_LABELS: usize = 5;
 /// Of a pixel in a PNG.
 const RGB: usize = 3;
@@ -77,7 +80,6 @@ fn failed(error: &impl Display) -> Error {
     Error::new(ErrorKind::Internal, format!("cannot draw the chart: {error}"))
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a place in a picture is no exact time")]
 fn draw<B: DrawingBackend>(
     area: &DrawingArea<B, Shift>,
     shown: &Shown<'_>,
@@ -86,25 +88,18 @@ fn draw<B: DrawingBackend>(
     let Shown { caption, curve, axis } = shown;
     let (first, last) = curve.times();
     let (low, high) = padded(curve.range().unwrap_or_default());
-    let until = (last.0 as f64).max(first.0 as f64 + 1.0);
+    let ticks = Ticks::new(*axis, (first.0, last.0), TIME_LABELS);
+    let value_label = |value: &f64| value_label(*value, high - low);
+    let longest = value_label(&low).len().max(value_label(&high).len());
+    let label_width = CHARACTER_WIDTH * u32::try_from(longest).unwrap_or(0) + MARGIN;
     let mut chart = ChartBuilder::on(area)
         .caption(caption, (FONT, CAPTION_SIZE))
         .margin(MARGIN)
         .x_label_area_size(LABEL_HEIGHT)
-        .y_label_area_size(LABEL_WIDTH)
-        .build_cartesian_2d(first.0 as f64..until, low..high)?;
-    chart
-        .configure_mesh()
-        .x_labels(TIME_LABELS)
-        .x_label_formatter(&|place| match axis {
-            Axis::Time => label(*place, until - first.0 as f64),
-            Axis::Number => place.to_string(),
-        })
-        .draw()?;
-    chart.draw_series(LineSeries::new(
-        curve.spots().map(|(time, value)| (time as f64, value)),
-        &BLUE,
-    ))?;
+        .y_label_area_size(label_width.max(LABEL_WIDTH))
+        .build_cartesian_2d(ticks, low..high)?;
+    chart.configure_mesh().y_label_formatter(&value_label).draw()?;
+    chart.draw_series(LineSeries::new(curve.spots(), &BLUE))?;
     area.present()
 }
 
@@ -113,13 +108,4 @@ fn padded((low, high): (f64, f64)) -> (f64, f64) {
     const SHARE: f64 = 0.05;
     let pad = (high - low) * SHARE;
     if pad > 0.0 && pad.is_finite() { (low - pad, high + pad) } else { (low - 1.0, high + 1.0) }
-}
-
-/// A time as exactly as a chart of so many microseconds needs it.
-#[expect(clippy::cast_possible_truncation, reason = "a time of the chart's span is in range")]
-fn label(time: f64, span: f64) -> String {
-    const DAY: f64 = 86_400e6;
-    let text = moment::format(Micros(time as i64));
-    let wanted = if span > 4.0 * DAY { "2024-05-01".len() } else { "2024-05-01T12:30:00".len() };
-    text.get(..wanted).map_or(text.clone(), |cut| cut.replace('T', " "))
 }
