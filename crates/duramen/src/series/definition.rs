@@ -8,6 +8,7 @@ use crate::json::escape::quoted;
 use crate::json::{Item, Tape, TapeIndex};
 use crate::limits::{SERIES_LABELS_MAX, SERIES_NOTE_BYTES_MAX};
 use crate::revision::Micros;
+use crate::series::source::Direction;
 use crate::series::{Lossy, Rollup, ValueType, tiers};
 use crate::tree::cell_key::TreeId;
 
@@ -109,6 +110,18 @@ impl SeriesInfo {
     pub(crate) fn purged(number: TreeId, now: Micros) -> Self {
         let (name, definition) = (String::new(), SeriesDefinition::purged());
         Self { name, definition, created: now, changed: now, number }
+    }
+
+    /// An error of reading points from a time on, or up to it: one of damage names them.
+    pub(crate) fn named(&self, error: Error, (time, direction): (Micros, Direction)) -> Error {
+        if error.kind() != ErrorKind::Corrupt {
+            return error;
+        }
+        let way = match direction {
+            Direction::Rising => "from",
+            Direction::Falling => "up to",
+        };
+        error.in_context(format!("series {:?}, {way} {time}", self.name))
     }
 
     /// Whether all its points are to go.

@@ -3,9 +3,11 @@
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::limits::{SERIES_LONG_RANGE_POINTS, SERIES_READ_POINTS};
+use crate::revision::Micros;
 use crate::series::cursor::SeriesCursor;
+use crate::series::definition::SeriesInfo;
 use crate::series::points::Points;
 use crate::series::reading::{LongReading, PointStore, Reading};
 use crate::series::source::{Course, Direction};
@@ -26,6 +28,7 @@ pub struct RangeOptions {
 /// Points of a span of time, as columns of some thousands at once.
 #[derive(Debug)]
 pub struct SeriesRange {
+    info: Arc<SeriesInfo>,
     source: Source,
     empty: Points,
     /// How many points were given, and how many more may be.
@@ -69,16 +72,28 @@ impl Source {
 impl SeriesRange {
     /// Begins to read what is left of a range: nothing, if there is no store.
     pub(super) fn new(
+        info: Arc<SeriesInfo>,
         store: Option<PointStore>,
-        empty: Points,
         rest: SeriesCursor,
         left: usize,
     ) -> Result<Self> {
-        let source = match store {
-            Some(store) => Source::Alone(store.read(course_of(rest))?, Some(Arc::new(store))),
-            None => Source::AtEnd,
+        let empty = Points::new(info.definition.value_type);
+        let mut range = Self { info, source: Source::AtEnd, empty, given: 0, left, rest };
+        if let Some(store) = store {
+            let reading = store.read(course_of(rest)).map_err(|error| range.named(error))?;
+            range.source = Source::Alone(reading, Some(Arc::new(store)));
+        }
+        Ok(range)
+    }
+
+    /// An error of reading what is left.
+    fn named(&self, error: Error) -> Error {
+        let Course { span, direction } = course_of(self.rest);
+        let time = match direction {
+            Direction::Rising => span.first,
+            Direction::Falling => span.last,
         };
-        Ok(Self { source, empty, given: 0, left, rest })
+        self.info.named(error, (Micros(time), direction))
     }
 
     /// Where to go on later, also in another process: behind the last point that was given. None if
@@ -133,21 +148,21 @@ impl SeriesRange {
     ) -> Result<()> {
         let mut is_wanted = true;
         while self.left > 0 && is_wanted {
-            self.share_if_long()?;
+            self.share_if_long().map_err(|error| self.named(error))?;
             let mut passed = None;
             let Self { source, empty, left, given, .. } = &mut self;
-            let is_there = source.visit(empty, &mut |points, places| {
+            let read = source.visit(empty, &mut |points, places| {
                 let places = places.start..places.end.min(places.start.saturating_add(*left));
                 *left -= places.len();
                 *given = given.saturating_add(places.len());
                 passed = places.clone().last().and_then(|last| points.times().get(last).copied());
                 is_wanted = places.is_empty() || visit(points, places).is_continue();
                 Ok(())
-            })?;
-            self.rest.pass(passed);
-            if !is_there {
+            });
+            if !read.map_err(|error| self.named(error))? {
                 break;
             }
+            self.rest.pass(passed);
         }
         Ok(())
     }
@@ -187,7 +202,7 @@ impl SeriesRange {
                 }
                 done => {
                     self.source = Source::AtEnd;
-                    return done.map(drop);
+                    return done.map(drop).map_err(|error| self.named(error));
                 }
             }
         }

@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::revision::{CommitSequence, Micros};
 use crate::series::cursor::SeriesCursor;
 use crate::series::definition::SeriesInfo;
-use crate::series::points::{Point, Points};
+use crate::series::points::Point;
 use crate::series::range::{RangeOptions, SeriesRange};
 use crate::series::reading::{PointStore, Reading};
 use crate::series::rollup::StoredRollup;
@@ -138,7 +138,6 @@ impl SeriesSnapshot {
         options: &RangeOptions,
     ) -> Result<SeriesRange> {
         let left = options.limit.unwrap_or(usize::MAX);
-        let empty = Points::new(self.info.definition.value_type);
         let mut ends = TimeSpan::ends(&span);
         // An instant has neighbours too.
         if let Some(span) =
@@ -153,7 +152,7 @@ impl SeriesSnapshot {
         let store = kept.map(|_| self.store()).transpose()?;
         let (first, last) = kept.map_or((Micros(0), Micros(0)), |kept| (kept.first(), kept.last()));
         let rest = SeriesCursor { sequence: self.sequence, first, last, reverse: options.reverse };
-        SeriesRange::new(store, empty, rest, left)
+        SeriesRange::new(Arc::clone(&self.info), store, rest, left)
     }
 
     /// What of a span has points that are seen; none if nothing has.

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use crate::error::Result;
-use crate::revision::CommitSequence;
+use crate::revision::{CommitSequence, Micros};
 use crate::series::block::Block;
 use crate::series::reading::Deleted;
 use crate::series::snapshot::SeriesSnapshot;
@@ -102,6 +102,11 @@ impl SeriesSnapshot {
     /// The size of the series as of now, whatever the snapshot shows. It reads the heads of all
     /// blocks, and points only where they are young, or blocks overlap or have deletes in them.
     pub fn stats(&self) -> Result<SeriesStats> {
+        let from = (Micros(i64::MIN), Direction::Rising);
+        self.counted().map_err(|error| self.info().named(error, from))
+    }
+
+    fn counted(&self) -> Result<SeriesStats> {
         // All of it is counted in what there was at one moment.
         let store = self.store()?;
         let young_points: usize = store.young.iter().map(|piece| piece.len()).sum();

@@ -151,7 +151,8 @@ impl SeriesSnapshot {
         let before = self.before(span.first, options)?;
         let mut stream = Stream::new(value_type, options, (span.first, end), before)?;
         stream.kept_blocks = kept_blocks;
-        self.feed(&mut stream, span, options)?;
+        let from = (Micros(span.first), Direction::Rising);
+        self.feed(&mut stream, span, options).map_err(|error| self.info().named(error, from))?;
         let one = RangeOptions { limit: Some(1), ..RangeOptions::default() };
         let after = match span.last.checked_add(1) {
             Some(after) if options.needs_neighbours() => self.one(Micros(after).., one)?,

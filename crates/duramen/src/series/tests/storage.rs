@@ -7,9 +7,9 @@ use std::sync::Arc;
 use crate::io::{Access, Device, MemoryDevice};
 use crate::series::block::tests::Numbers64;
 use crate::{
-    BackupFolder, BackupOptions, CommitOptions, Database, DatabaseStats, Durability, ErrorKind,
-    Micros, Options, Points, Qualities, Quality, RestorePoint, Series, SeriesDefinition, ValueType,
-    Values,
+    Aggregate, AggregateOptions, BackupFolder, BackupOptions, CommitOptions, Database,
+    DatabaseStats, Durability, ErrorKind, Micros, Options, Points, Qualities, Quality,
+    RangeOptions, RestorePoint, Series, SeriesDefinition, ValueType, Values, Windows,
 };
 
 fn options() -> Options {
@@ -152,7 +152,16 @@ fn a_damaged_block_is_named_and_leaves_the_others_readable() {
     let series = db.series("s").unwrap();
     let error = series.range(..).unwrap().read().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corrupt);
-    assert!(error.to_string().contains(path), "{error}");
+    let is_named = |error: &str, from: &str| {
+        error.starts_with(&format!("series \"s\", {from}")) && error.contains(path)
+    };
+    assert!(is_named(&error.to_string(), "from 1970-01-01T00:0"), "{error}");
+    let reverse = RangeOptions { reverse: true, ..RangeOptions::default() };
+    let error = series.range_with(.., &reverse).unwrap().read().unwrap_err();
+    assert!(is_named(&error.to_string(), "up to 1970-01-01T00:0"), "{error}");
+    let mean = AggregateOptions::new(vec![Aggregate::Percentile(50.0)], Windows::whole());
+    let error = series.snapshot().aggregate(.., &mean).unwrap_err();
+    assert!(is_named(&error.to_string(), "from 1970-01-01T00:00:00"), "{error}");
     let first = series.range(..Micros(10_000)).unwrap().read().unwrap();
     assert_eq!(first, walk(0, 10));
     assert_eq!(series.latest().unwrap().unwrap().time, Micros(199_999_000));
