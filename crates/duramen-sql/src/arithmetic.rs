@@ -24,8 +24,8 @@ use datafusion::physical_expr_common::datum::apply;
 use datafusion::prelude::SessionContext;
 use duramen::{Error, ErrorKind};
 
-use crate::exact;
 use crate::failure::external;
+use crate::{casts, exact};
 
 mod sum;
 
@@ -90,7 +90,7 @@ fn call(operations: Vec<Operation>, args: Vec<Expr>) -> Expr {
 /// The rules of `DataFusion` and those that come before them.
 pub(crate) fn with_rule() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let mut rules = Analyzer::new().rules;
-    rules.splice(0..0, [Arc::new(ChainRule) as Arc<_>, exact::rule()]);
+    rules.splice(0..0, [casts::rule(), Arc::new(ChainRule) as Arc<_>, exact::rule()]);
     rules
 }
 

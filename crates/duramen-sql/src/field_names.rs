@@ -1,4 +1,4 @@
-//! Names for columns of a SELECT that are fields of structs.
+//! Names for columns of a SELECT that are fields of structs, or casts of columns.
 
 use std::collections::HashSet;
 use std::convert::Infallible;
@@ -12,7 +12,8 @@ use datafusion::sql::sqlparser::ast::{
 use crate::unnest::{TableNames, add_names, parts_named};
 
 /// Calls `q.geometry.type` and `geometry['type']` by the last name, `type`, as others do; the
-/// planner has `q.geometry[type]` for both. That stays where another column is called so already,
+/// planner has `q.geometry[type]` for both; and `CAST(q.mag AS TEXT)` by that of the column, `mag`.
+/// What the planner has stays where another column is called so already,
 /// or may be, because of a `*`, and where the clauses behind `FROM` have a column of that name,
 /// which stays the one that is meant.
 pub(crate) fn rewrite(parsed: &mut impl VisitMut) {
@@ -96,6 +97,11 @@ fn name_fields(select: &mut Select, mut taken: HashSet<String>) {
             Expr::CompoundFieldAccess { access_chain, .. } => {
                 access_chain.last().and_then(accessed)
             }
+            Expr::Cast { expr, .. } => match &**expr {
+                Expr::Identifier(name) => Some(name.value.clone()),
+                Expr::CompoundIdentifier(names) => names.last().map(|name| name.value.clone()),
+                _ => None,
+            },
             _ => None,
         };
         if let Some(name) = name.filter(|name| taken.insert(name.clone())) {
@@ -150,6 +156,8 @@ mod tests {
                 r#"SELECT d."$[*]".n, "$[*]".n.m FROM d."$[*]""#,
                 r#"SELECT d."$[*]".n, "$[*]".n.m AS "m" FROM d."$[*]""#,
             ),
+            ("SELECT CAST(q.mag AS TEXT) FROM q", r#"SELECT CAST(q.mag AS TEXT) AS "mag" FROM q"#),
+            ("SELECT mag, CAST(mag AS TEXT) FROM q", "SELECT mag, CAST(mag AS TEXT) FROM q"),
             ("SELECT g.type, type FROM q", "SELECT g.type, type FROM q"),
             ("SELECT g.type, h.type FROM q", r#"SELECT g.type AS "type", h.type FROM q"#),
             ("SELECT *, g.type FROM q", "SELECT *, g.type FROM q"),

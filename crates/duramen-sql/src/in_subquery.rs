@@ -32,10 +32,11 @@ impl AnalyzerRule for Rule {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
         plan.transform_up_with_subqueries(|plan| match plan {
             LogicalPlan::Filter(filter) if has_subquery(&filter.predicate) => {
-                // One that is a condition by itself is a join that knows of NULL.
+                // One that is a condition by itself is a join that knows of NULL, but not a negated
+                // one that looks at the row: such a join compares one pair of columns.
                 let conditions = split_conjunction_owned(filter.predicate).into_iter();
                 let conditions = conditions.map(|condition| match condition {
-                    Expr::InSubquery(_) => Ok(condition),
+                    Expr::InSubquery(ref of) if !(of.negated && looks_at_row(of)) => Ok(condition),
                     condition => condition_of(condition),
                 });
                 let all = conjunction(conditions.collect::<Result<Vec<_>>>()?);
@@ -46,6 +47,10 @@ impl AnalyzerRule for Rule {
         })
         .map(|transformed| transformed.data)
     }
+}
+
+fn looks_at_row(of: &InSubquery) -> bool {
+    !of.subquery.outer_ref_columns.is_empty()
 }
 
 fn has_subquery(expr: &Expr) -> bool {

@@ -22,9 +22,11 @@
 
 mod allowance;
 mod answer;
+mod any_list;
 mod arithmetic;
 mod array_agg;
 mod as_of_join;
+mod casts;
 mod catalog;
 mod change;
 mod column_type;
@@ -44,8 +46,10 @@ mod from_first;
 mod function;
 mod growth;
 mod ignored;
+mod in_lists;
 mod in_subquery;
 mod information;
+mod intervals;
 mod json_function;
 mod json_operator;
 mod moment;

@@ -17,6 +17,8 @@ use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::{SessionStateBuilder, TaskContext};
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::{SQLOptions, SessionConfig, SessionContext};
 use datafusion::sql::parser::Statement;
@@ -35,8 +37,8 @@ use crate::spill::{SessionFiles, SpillFolder};
 use crate::statement::{Places, Request};
 use crate::table::Wanted;
 use crate::{
-    arithmetic, array_agg, as_of_join, depth, failure, fast, function, growth, in_subquery,
-    json_function, moment, read_once, statement, unnest, zeros,
+    arithmetic, array_agg, as_of_join, casts, depth, failure, fast, function, growth, in_lists,
+    in_subquery, intervals, json_function, moment, read_once, statement, unnest, zeros,
 };
 
 /// How often a query that is waited for is asked whether to go on.
@@ -412,6 +414,8 @@ fn config(memory_bytes: usize) -> SessionConfig {
         .set_usize("datafusion.execution.max_spill_file_size_bytes", 1);
     // Names of collections and fields are found as they are written.
     config.options_mut().sql_parser.enable_ident_normalization = false;
+    // What may be NULL is guessed in another way before and after conditions are simplified.
+    config.options_mut().execution.skip_physical_aggregate_schema_check = true;
     config
 }
 
@@ -433,6 +437,7 @@ fn context_in(
         .with_analyzer_rules(arithmetic::with_rule())
         .with_optimizer_rules(fast::with_rule())
         .with_query_planner(Arc::new(as_of_join::Planner))
+        .with_physical_optimizer_rules(physical_rules())
         .with_physical_optimizer_rule(Arc::new(read_once::Rule))
         .with_physical_optimizer_rule(Arc::new(growth::Rule))
         .build();
@@ -440,15 +445,26 @@ fn context_in(
     as_of_join::register(&context);
     arithmetic::register(&context);
     array_agg::register(&context);
+    casts::register(&context);
     growth::register(&context, memory_bytes);
     moment::register(&context);
     in_subquery::register(&context);
+    intervals::register(&context);
     zeros::register(&context);
+    in_lists::register(&context);
     unnest::register(&context);
     json_function::register(&context);
     function::register(&context, &tables);
     context.register_catalog(DATABASE, Arc::new(Catalog(tables)));
     context
+}
+
+/// The rules of `DataFusion` without those that push filters down once more: behind joins they find
+/// columns by name, and so take one of the other side (55). No table takes their filters.
+fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
+    let mut rules = PhysicalOptimizer::new().rules;
+    rules.retain(|rule| !rule.name().starts_with("FilterPushdown"));
+    rules
 }
 
 /// Wakes a thread that waits.

@@ -18,8 +18,8 @@ use crate::parameter::Parameter;
 use crate::script::Lines;
 use crate::table::Wanted;
 use crate::{
-    as_of_join, change, copy, depth, digits, distinct_from, failure, field_names, from_first,
-    function, parameter, repeated, row_values, spelling, system_time, unnest,
+    any_list, as_of_join, casts, change, copy, depth, digits, distinct_from, failure, field_names,
+    from_first, function, parameter, repeated, row_values, spelling, system_time, unnest,
 };
 
 /// Words with which a query may need columns that it does not name, if only of other queries.
@@ -167,9 +167,11 @@ pub(crate) fn parse(sql: &str, values: &[Parameter]) -> Result<(Request, Places)
         distinct_from::regroup(statement);
         spelling::rewrite(statement);
         row_values::rewrite(statement);
+        any_list::rewrite(statement);
         unnest::rewrite(statement);
         field_names::rewrite(statement);
         repeated::rewrite(statement);
+        casts::rewrite(statement);
         as_of_join::rewrite(statement, &places)?;
         depth::balance(statement);
         if let Some(Ignored { keyword, what, advice }) = ignored::find(statement) {

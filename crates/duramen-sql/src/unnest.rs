@@ -46,7 +46,15 @@ pub(crate) fn rewrite(parsed: &mut impl VisitMut) {
 /// Spells each `SELECT`, those inside of others behind them.
 struct Speller {
     /// What the tables of each are called that is gone through.
-    tables: Vec<Vec<TableNames>>,
+    tables: Vec<Names>,
+}
+
+/// What the tables of a `SELECT` are called, and which of these names are of elements of arrays,
+/// that have no name of their own.
+#[derive(Default)]
+struct Names {
+    tables: Vec<TableNames>,
+    elements: Vec<String>,
 }
 
 /// What a table is called: by its alias, or by all parts of its name.
@@ -56,8 +64,8 @@ impl VisitorMut for Speller {
     type Break = Infallible;
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Infallible> {
-        let mut names = Vec::new();
-        select.from.iter().for_each(|tables| add_names(tables, &mut names));
+        let mut names = Names::default();
+        select.from.iter().for_each(|tables| names.add(tables));
         self.tables.push(names);
         let mut is_named = false;
         for tables in &mut select.from {
@@ -70,6 +78,45 @@ impl VisitorMut for Speller {
     fn post_visit_select(&mut self, _: &mut Select) -> ControlFlow<Infallible> {
         self.tables.pop();
         ControlFlow::Continue(())
+    }
+
+    /// Fields of rows of tables outside of a query.
+    fn pre_visit_expr(&mut self, expr: &mut Parsed) -> ControlFlow<Infallible> {
+        let Some((own, outer)) = self.tables.split_last() else {
+            return ControlFlow::Continue(());
+        };
+        if let Parsed::CompoundIdentifier(parts) = &*expr
+            && own.columns(parts).is_none()
+            && let Some(columns) = columns(outer, parts)
+            && let Some(field) = field(parts, columns)
+        {
+            *expr = field;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+impl Names {
+    fn add(&mut self, tables: &TableWithJoins) {
+        add_names(tables, &mut self.tables);
+        let joined = tables.joins.iter().map(|join| &join.relation);
+        for table in std::iter::once(&tables.relation).chain(joined) {
+            if let TableFactor::UNNEST { alias: Some(alias), .. } = table
+                && alias.columns.is_empty()
+            {
+                self.elements.push(alias.name.value.clone());
+            }
+        }
+    }
+
+    /// In how many parts of a name behind the first one a column of a table here is found: none
+    /// where the first is that of elements, of which all others are fields.
+    fn columns(&self, parts: &[Ident]) -> Option<usize> {
+        let first = parts.first()?;
+        if self.elements.contains(&first.value) {
+            return Some(0);
+        }
+        self.tables.iter().filter_map(|name| parts_named(name, parts)).max()
     }
 }
 
@@ -121,10 +168,10 @@ pub(crate) fn add_names(tables: &TableWithJoins, names: &mut Vec<TableNames>) {
     }
 }
 
-/// Spells `t.a.items` as `t.a['items']`, which the planner takes of a row that it looks at from
+/// Spells names of fields as [`field`] does, which the planner takes of a row that it looks at from
 /// elsewhere.
 struct Fields<'a> {
-    tables: &'a [Vec<TableNames>],
+    tables: &'a [Names],
     /// In how many queries it is, which have tables of their own.
     queries: usize,
 }
@@ -146,25 +193,34 @@ impl VisitorMut for Fields<'_> {
         if self.queries > 0 {
             return ControlFlow::Continue(());
         }
-        let Parsed::CompoundIdentifier(parts) = expr else { return ControlFlow::Continue(()) };
-        let Some((first, rest)) = parts.split_first() else { return ControlFlow::Continue(()) };
-        // Behind the name of a table, or the last parts of it, stands that of a column.
-        let named = self.tables.iter().flatten().filter_map(|name| parts_named(name, parts));
-        let columns = named.max().unwrap_or(0);
-        if rest.len() > columns {
-            let chain = rest.iter().enumerate().map(|(at, name)| {
-                if at < columns {
-                    return AccessExpr::Dot(Parsed::Identifier(name.clone()));
-                }
-                let index = Parsed::value(Value::SingleQuotedString(name.value.clone()));
-                AccessExpr::Subscript(Subscript::Index { index })
-            });
-            let access_chain = chain.collect();
-            let root = Box::new(Parsed::Identifier(first.clone()));
-            *expr = Parsed::CompoundFieldAccess { root, access_chain };
+        if let Parsed::CompoundIdentifier(parts) = &*expr
+            && let Some(field) = field(parts, columns(self.tables, parts).unwrap_or(0))
+        {
+            *expr = field;
         }
         ControlFlow::Continue(())
     }
+}
+
+/// In how many parts of a name behind the first one a column is found of the table that it is
+/// meant of, the innermost of those that are called so.
+fn columns(tables: &[Names], parts: &[Ident]) -> Option<usize> {
+    tables.iter().rev().find_map(|names| names.columns(parts))
+}
+
+/// `t.a.items` as `t.a['items']`, if there is anything behind a column.
+fn field(parts: &[Ident], columns: usize) -> Option<Parsed> {
+    let (first, rest) = parts.split_first().filter(|(_, rest)| rest.len() > columns)?;
+    let chain = rest.iter().enumerate().map(|(at, name)| {
+        if at < columns {
+            return AccessExpr::Dot(Parsed::Identifier(name.clone()));
+        }
+        let index = Parsed::value(Value::SingleQuotedString(name.value.clone()));
+        AccessExpr::Subscript(Subscript::Index { index })
+    });
+    let access_chain = chain.collect();
+    let root = Box::new(Parsed::Identifier(first.clone()));
+    Some(Parsed::CompoundFieldAccess { root, access_chain })
 }
 
 /// How many parts of a name are that of a table: all of it, or its last parts.
