@@ -5,28 +5,41 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListArray, RecordBatch, StructArray};
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, ListArray, RecordBatch, RecordBatchOptions, StructArray,
+};
 use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::arrow::error::ArrowError;
 
-/// Cuts a batch of more than so many bytes into portions with texts of their own.
-pub(crate) fn portions(batch: RecordBatch, most: usize) -> Result<Vec<RecordBatch>, ArrowError> {
+/// The most that a batch has.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Most {
+    pub(crate) bytes: usize,
+    pub(crate) rows: usize,
+}
+
+/// Cuts a batch that has more into portions with texts of their own.
+pub(crate) fn portions(batch: RecordBatch, most: Most) -> Result<Vec<RecordBatch>, ArrowError> {
     let rows = batch.num_rows();
     let bytes = batch.get_array_memory_size();
     if rows == 0 {
         return Ok(Vec::new());
     }
-    if bytes <= most || rows == 1 {
+    if (bytes <= most.bytes && rows <= most.rows) || rows == 1 {
         return Ok(vec![batch]);
     }
-    let each = (rows * most / bytes).max(1);
-    let portion = |from: usize| {
-        let part = batch.slice(from, each.min(rows - from));
-        let columns = part.columns().iter().map(compact).collect::<Result<_, _>>()?;
-        RecordBatch::try_new(part.schema(), columns)
-    };
+    let fitting = rows * most.bytes / bytes.max(1);
+    let each = fitting.min(most.rows).max(1);
+    let portion = |from: usize| owned(&batch.slice(from, each.min(rows - from)));
     (0..rows).step_by(each).map(portion).collect()
+}
+
+/// The same rows without the texts of others.
+pub(crate) fn owned(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    let columns = batch.columns().iter().map(compact).collect::<Result<_, _>>()?;
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(batch.schema(), columns, &options)
 }
 
 /// The same values without the text of others.
@@ -84,13 +97,17 @@ mod tests {
 
     #[test]
     fn wide_rows_come_in_portions_and_narrow_ones_together() {
-        const MOST: usize = 1 << 20;
+        const MOST: Most = Most { bytes: 1 << 20, rows: 1_000 };
         let wide = batch(10_000);
         let cut = portions(wide.clone(), MOST).unwrap();
         assert!(cut.len() > 10, "{} portions", cut.len());
         let largest = cut.iter().map(RecordBatch::get_array_memory_size).max().unwrap();
-        assert!(largest < 4 * MOST, "{largest} bytes");
+        assert!(largest < 4 * MOST.bytes, "{largest} bytes");
         assert_eq!(concat_batches(&wide.schema(), &cut).unwrap(), wide);
         assert_eq!(portions(batch(10), MOST).unwrap(), [batch(10)]);
+        let few = portions(batch(100), Most { rows: 300, ..MOST }).unwrap();
+        let rows: Vec<_> = few.iter().map(RecordBatch::num_rows).collect();
+        assert_eq!(rows, [300, 300, 300, 100]);
+        assert_eq!(concat_batches(&wide.schema(), &few).unwrap(), batch(100));
     }
 }

@@ -22,8 +22,8 @@ use duramen::{ColumnRows, Columns, Error, ErrorKind};
 
 use crate::column_type::TableColumn;
 use crate::failure;
-use crate::portion::portions;
-use crate::session::portion_bytes;
+use crate::portion::{Most, portions};
+use crate::session::portion_most;
 use crate::values::table_array;
 
 /// Rows of a batch at most: as many as a part of a table has.
@@ -92,7 +92,7 @@ struct Reading {
     left: usize,
     output: BaselineMetrics,
     bytes_read: Count,
-    portion_bytes: usize,
+    most: Most,
 }
 
 impl Reading {
@@ -117,7 +117,7 @@ impl Reading {
                     }
                 }
             }
-            match self.read().and_then(|batch| Ok(portions(batch, self.portion_bytes)?)) {
+            match self.read().and_then(|batch| Ok(portions(batch, self.most)?)) {
                 Ok(portions) => self.portions = portions.into_iter(),
                 Err(error) => {
                     self.left = 0;
@@ -200,7 +200,7 @@ impl ExecutionPlan for TableScan {
             left: self.limit.unwrap_or(usize::MAX),
             output: BaselineMetrics::new(&self.metrics, partition),
             bytes_read: MetricBuilder::new(&self.metrics).counter("bytes_read", partition),
-            portion_bytes: portion_bytes(&context),
+            most: portion_most(&context),
         };
         let batches = futures::stream::unfold(reading, async |mut reading| {
             reading.next().map(|batch| (batch, reading))

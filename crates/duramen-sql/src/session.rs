@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::execution::disk_manager::DiskManagerBuilder;
-use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool};
+use datafusion::execution::memory_pool::TrackConsumersPool;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::{SessionStateBuilder, TaskContext};
 use datafusion::logical_expr::LogicalPlan;
@@ -33,12 +33,14 @@ use crate::answer::{Answer, Source};
 use crate::catalog::{COLLECTIONS, Catalog, DATABASE, KnownTables, Tables};
 use crate::copy::CopyProgress;
 use crate::parameter::Parameter;
+use crate::portion::Most;
+use crate::room::Room;
 use crate::spill::{SessionFiles, SpillFolder};
 use crate::statement::{Places, Request};
 use crate::table::Wanted;
 use crate::{
     arithmetic, array_agg, as_of_join, casts, depth, failure, fast, function, growth, in_lists,
-    in_subquery, intervals, json_function, moment, read_once, statement, unnest, zeros,
+    in_subquery, intervals, json_function, moment, read_once, sorted, statement, unnest, zeros,
 };
 
 /// How often a query that is waited for is asked whether to go on.
@@ -66,8 +68,13 @@ const PORTION_BYTES_MIN: usize = 64 << 10;
 const PORTION_BYTES_MAX: usize = 1 << 20;
 
 /// The share of memory that each sort keeps for merging its files, and the most of it.
-const MERGE_SHARE: usize = 32;
+pub(crate) const MERGE_SHARE: usize = 32;
 const MERGE_BYTES_MAX: usize = 10 << 20;
+
+/// The share of memory up to which a sort makes one batch of what it has, and the most of it. What
+/// is sorted so is cut to batches again, of which each counts the texts of all.
+const TOGETHER_SHARE: usize = 256;
+const TOGETHER_BYTES_MAX: usize = 1 << 20;
 
 /// What the threads of queries are called; a panic on one of them becomes the error of its query.
 pub const THREAD_NAME: &str = "sql";
@@ -353,7 +360,7 @@ impl Session {
     }
 
     fn environment(&self) -> Result<Arc<RuntimeEnv>> {
-        let pool = FairSpillPool::new(self.options.memory_bytes);
+        let pool = Room::new(self.options.memory_bytes);
         let named = CONSUMERS_NAMED.try_into().unwrap_or(std::num::NonZeroUsize::MIN);
         let builder = RuntimeEnvBuilder::new()
             .with_memory_pool(Arc::new(TrackConsumersPool::new(pool, named)));
@@ -402,9 +409,11 @@ fn config(memory_bytes: usize) -> SessionConfig {
     // Merges hold a batch of each file they read, so that where memory is short batches are, too.
     let batch_rows = (memory_bytes / BATCH_SHARE_BYTES).clamp(BATCH_ROWS_MIN, BATCH_ROWS_MAX);
     let for_merges = (memory_bytes / MERGE_SHARE).min(MERGE_BYTES_MAX);
+    let together = (memory_bytes / TOGETHER_SHARE).min(TOGETHER_BYTES_MAX);
     let mut config = SessionConfig::new()
         .with_batch_size(batch_rows)
         .with_sort_spill_reservation_bytes(for_merges)
+        .with_sort_in_place_threshold_bytes(together)
         .with_default_catalog_and_schema(DATABASE, COLLECTIONS)
         .with_create_default_catalog_and_schema(false)
         .with_target_partitions(threads().min((memory_bytes / PARTITION_BYTES_MIN).max(1)))
@@ -419,10 +428,12 @@ fn config(memory_bytes: usize) -> SessionConfig {
     config
 }
 
-/// Bytes of a batch from which on it is cut, as a query may hold so much memory.
-pub(crate) fn portion_bytes(context: &TaskContext) -> usize {
-    let for_merges = context.session_config().options().execution.sort_spill_reservation_bytes;
-    (for_merges / PORTIONS_MERGED).clamp(PORTION_BYTES_MIN, PORTION_BYTES_MAX)
+/// What a batch has at most that is not cut, as a query may hold so much memory.
+pub(crate) fn portion_most(context: &TaskContext) -> Most {
+    let config = context.session_config();
+    let for_merges = config.options().execution.sort_spill_reservation_bytes;
+    let bytes = (for_merges / PORTIONS_MERGED).clamp(PORTION_BYTES_MIN, PORTION_BYTES_MAX);
+    Most { bytes, rows: config.batch_size() }
 }
 
 fn context_in(
@@ -440,6 +451,7 @@ fn context_in(
         .with_physical_optimizer_rules(physical_rules())
         .with_physical_optimizer_rule(Arc::new(read_once::Rule))
         .with_physical_optimizer_rule(Arc::new(growth::Rule))
+        .with_physical_optimizer_rule(Arc::new(sorted::Rule))
         .build();
     let context = SessionContext::new_with_state(state);
     as_of_join::register(&context);

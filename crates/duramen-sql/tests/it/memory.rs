@@ -5,6 +5,7 @@ use std::env;
 use std::process::Command;
 
 use duramen::{CommitOptions, Database, ErrorKind, KeyKind, Options};
+use duramen_sql::arrow::array::AsArray;
 use duramen_sql::{Session, SessionOptions};
 
 const LIMIT_BYTES: usize = 32 << 20;
@@ -12,6 +13,7 @@ const LIMIT_BYTES: usize = 32 << 20;
 const BESIDE_KIB: u64 = 64 << 10;
 const RECORDS: u64 = 40_000;
 const LONG_RECORDS: u64 = 2_000;
+const SORTED_RECORDS: u64 = 120_000;
 
 /// Tell the child what to do.
 const QUERY: &str = "DURAMEN_MEMORY_QUERY";
@@ -21,9 +23,12 @@ const FOLDER: &str = "DURAMEN_MEMORY_FOLDER";
 const READING: &str = "SELECT max(n), max(g), max(t), max(_key) FROM t";
 
 /// Queries with what comes of them.
-const QUERIES: [(&str, Option<ErrorKind>); 16] = [
+const QUERIES: [(&str, Option<ErrorKind>); 18] = [
     ("SELECT * FROM t ORDER BY n LIMIT 10", None),
     ("SELECT _key, n FROM t ORDER BY n", None),
+    // These once were `Full`, as merging what is sorted takes memory too.
+    ("SELECT t FROM t ORDER BY t", None),
+    ("SELECT * FROM t ORDER BY g, t DESC", None),
     ("SELECT count(DISTINCT t) FROM t", None),
     ("SELECT t, count(*), max(n) FROM t GROUP BY t ORDER BY 2 LIMIT 3", None),
     ("SELECT g, n, row_number() OVER (PARTITION BY g ORDER BY n) FROM t", None),
@@ -111,6 +116,42 @@ fn queries_hold_no_more_than_their_limit_and_a_little() {
         assert_eq!(outcome, error.map_or("Done", ErrorKind::name), "{query}");
         assert!(peak <= most, "{query}: {peak} KiB of {most}; to read it takes {reading}");
     }
+}
+
+/// It once ended with `Full` where it was to use files, and where it needs none.
+#[test]
+fn long_texts_are_sorted_whatever_memory_there_is() {
+    let db = Database::memory().unwrap();
+    db.create_collection("t", KeyKind::U64).unwrap();
+    let text = |key: u64| format!("{:050}", key.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    for begin in (0..SORTED_RECORDS).step_by(10_000) {
+        let mut transaction = db.transaction();
+        for key in begin..begin + 10_000 {
+            let json = format!(r#"{{"t":"{}"}}"#, text(key));
+            transaction.put_record("t", &key.into(), json.as_bytes()).unwrap();
+        }
+        transaction.commit(&CommitOptions::default()).unwrap();
+    }
+    let mut expected: Vec<String> = (0..SORTED_RECORDS).map(text).collect();
+    expected.sort_unstable();
+    for memory_bytes in [8 << 20, 16 << 20, 32 << 20, 256 << 20] {
+        let options = SessionOptions { memory_bytes, ..SessionOptions::default() };
+        let session = Session::new(db.clone(), options);
+        let mut found = Vec::new();
+        for batch in session.query("SELECT t FROM t ORDER BY t").unwrap() {
+            let batch = batch.unwrap();
+            found.extend(
+                batch.column(0).as_string_view().iter().map(|text| text.unwrap().to_owned()),
+            );
+        }
+        assert!(found == expected, "{memory_bytes} bytes");
+    }
+    // What comes of a join shares the texts of all of its smaller side.
+    let options = SessionOptions { memory_bytes: 128 << 20, ..SessionOptions::default() };
+    let session = Session::new(db, options);
+    let joined = "SELECT a.t FROM t a JOIN t b ON a._key = b._key ORDER BY a.t";
+    let rows: usize = session.query(joined).unwrap().map(|batch| batch.unwrap().num_rows()).sum();
+    assert_eq!(rows as u64, SORTED_RECORDS);
 }
 
 /// All texts of a batch were once made at once, 400 MB here.
