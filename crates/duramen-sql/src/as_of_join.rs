@@ -20,11 +20,9 @@ use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr as Parsed, JoinConstraint, JoinOperator, Select, Statement, TableFactor,
     TableWithJoins, VisitMut, VisitorMut,
 };
-use datafusion::sql::sqlparser::parser::Parser;
 use duramen::{Error, ErrorKind};
 
-use crate::dialect::Sql;
-use crate::statement::Places;
+use crate::statement::{self, Places};
 
 mod execution;
 mod marker;
@@ -111,9 +109,7 @@ fn marked(matched: &Parsed, constraint: &JoinConstraint, at: &str) -> duramen::R
             return Err(refused(why));
         }
     }
-    let dialect = Sql::of(&text);
-    let parsed = Parser::new(&dialect).try_with_sql(&text);
-    parsed.and_then(|mut parser| parser.parse_expr()).map_err(|error| refused(&error.to_string()))
+    statement::expression(&text).map_err(|error| refused(&error.to_string()))
 }
 
 /// Puts our node in the place of left joins that have the function.

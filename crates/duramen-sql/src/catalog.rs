@@ -28,6 +28,7 @@ use crate::statement::Places;
 use crate::system_time::{Period, TableName};
 use crate::table::{Table, TablePlace, Wanted};
 use crate::view;
+use crate::words::Role;
 
 /// What the database is called in names of several parts.
 pub(crate) const DATABASE: &str = "duramen";
@@ -228,7 +229,7 @@ impl Tables {
                 let message = format!(
                     "{name:?}{} is both a collection and a view: DROP VIEW lets it be the \
                      collection, and \"duramen rename-document\" gives the collection another name",
-                    self.places.of(name)
+                    self.places.of(name, Role::Table)
                 );
                 return Err(Error::new(ErrorKind::Conflict, message));
             }
@@ -379,13 +380,13 @@ impl Tables {
             Some(nearest) => format!("did you mean {nearest:?}?"),
             None => "give a name or a pattern such as 'boiler/*'".to_owned(),
         };
-        let at = self.places.of(name);
+        let at = self.places.of_text(name);
         Error::new(ErrorKind::NotFound, format!("there is no series {name:?}{at}: {advice}"))
     }
 
     /// Says which table is likely meant.
     fn missing(&self, name: &str, error: Error) -> Error {
-        let at = self.places.of(name);
+        let at = self.places.of(name, Role::Table);
         match error.kind() {
             ErrorKind::NotFound => {
                 let mut names = self.db.documents().unwrap_or_default();

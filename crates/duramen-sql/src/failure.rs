@@ -4,16 +4,24 @@ use std::borrow::Cow;
 use std::io;
 
 use datafusion::arrow::error::ArrowError;
-use datafusion::common::{Column, DataFusionError, SchemaError, TableReference};
+use datafusion::common::{Column, DataFusionError, SchemaError, Span, TableReference};
 use datafusion::functions_window::all_default_window_functions;
 use datafusion::parquet::errors::ParquetError;
 use duramen::{Error, ErrorKind};
 
 use crate::change::OWN;
 use crate::statement::Places;
+use crate::system_time::TableName;
+use crate::words::Role;
+
+mod said;
+mod types;
 
 /// What the planner says of a regular expression that is none.
 const PATTERN: &str = "Invalid regex";
+
+/// What a function says of one.
+const WRONG_PATTERN: &str = "regex parse error";
 
 /// What is said of a number that its type has no room for.
 const BEYOND: [&str; 7] = [
@@ -76,28 +84,35 @@ pub(crate) fn output(error: io::Error) -> Error {
 
 /// What a query failed of, with its place in the text where that is known.
 pub(crate) fn query(error: DataFusionError, places: &Places) -> Error {
+    of_part(error, places, None)
+}
+
+/// The same, where the planner points at a part of the text.
+fn of_part(error: DataFusionError, places: &Places, part: Option<Span>) -> Error {
     match error {
         DataFusionError::External(source) => match source.downcast::<Error>() {
             Ok(error) => *error,
+            Err(source) if source.to_string().starts_with(WRONG_PATTERN) => {
+                of_pattern(DataFusionError::External(source))
+            }
             Err(source) => Error::new(ErrorKind::Internal, format!("a query failed: {source}"))
                 .with_source(source),
         },
         DataFusionError::Context(what, inner) if what == PATTERN => of_pattern(*inner),
-        DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => {
-            query(*inner, places)
-        }
+        DataFusionError::Context(_, inner) => of_part(*inner, places, part),
+        DataFusionError::Diagnostic(told, inner) => of_part(*inner, places, told.span.or(part)),
         DataFusionError::Collection(errors) => match errors.into_iter().next() {
-            Some(first) => query(first, places),
+            Some(first) => of_part(first, places, part),
             None => Error::new(ErrorKind::Internal, "a query failed and does not say why"),
         },
         DataFusionError::Shared(shared) => match of_engine(&shared) {
             Some(error) => Error::new(error.kind(), error.message()),
-            None => Error::new(kind(&shared), cut(text(&shared, places))),
+            None => Error::new(kind(&shared), cut(text(&shared, places, part))),
         },
         DataFusionError::ArrowError(inner, _) => of_arrow(*inner, places),
         DataFusionError::IoError(error) => file("a query cannot use its files", error),
-        DataFusionError::SchemaError(schema, _) => of_schema(&schema, places),
-        error => Error::new(kind(&error), cut(text(&error, places))).with_source(error),
+        DataFusionError::SchemaError(schema, _) => of_schema(&schema, places, part),
+        error => Error::new(kind(&error), cut(text(&error, places, part))).with_source(error),
     }
 }
 
@@ -133,32 +148,57 @@ fn of_arrow(error: ArrowError, places: &Places) -> Error {
         ArrowError::IoError(what, error) => file(&what, error),
         error => {
             let why = error.to_string();
-            let message = beyond(&why);
-            let message = message.unwrap_or_else(|| format!("the query cannot be answered: {why}"));
+            let message = beyond(&why).unwrap_or_else(|| unanswered(&why, places, None));
             Error::new(ErrorKind::Invalid, cut(message)).with_source(error)
         }
     }
 }
 
-fn of_schema(error: &SchemaError, places: &Places) -> Error {
-    let SchemaError::FieldNotFound { field, valid_fields } = error else {
-        return Error::new(ErrorKind::Invalid, format!("the query is ambiguous: {error}"));
-    };
-    let name = field.name();
-    let valid = valid_fields.iter().map(|field| field.name().to_owned());
-    let valid = valid.filter(|name| !name.starts_with(OWN));
-    if let Some(of) = field.relation.as_ref().and_then(|of| unknown(of, valid_fields)) {
-        return no_origin(of, valid_fields, places);
-    }
-    let at = places.of(name);
-    let message = if let Some(nearest) = nearest(name, valid.clone()) {
-        format!("there is no column {name:?}{at}: did you mean {nearest:?}?")
-    } else {
-        let names = valid.take(10).collect::<Vec<_>>().join(", ");
-        let names = if names.is_empty() { "none there" } else { &names };
-        format!("there is no column {name:?}{at}; there are: {names}")
+fn of_schema(error: &SchemaError, places: &Places, part: Option<Span>) -> Error {
+    let message = match error {
+        SchemaError::FieldNotFound { field, valid_fields } => {
+            let part = field.spans().first().or(part);
+            no_column((field, valid_fields), places, part)
+        }
+        SchemaError::AmbiguousReference { field } => {
+            let part = field.spans().first().or(part);
+            let (name, at) = (field.name(), places.of_column(field.name(), part));
+            format!("the column {name:?}{at} is in several tables: say in which, as in t.{name}")
+        }
+        SchemaError::DuplicateQualifiedField { qualifier, .. } => {
+            let TableName { name, .. } = TableName::of(qualifier.table());
+            format!(
+                "there are two tables {name:?} here: give one of them another name, as in {name} \
+                 AS other"
+            )
+        }
+        SchemaError::DuplicateUnqualifiedField { name } => {
+            format!("there are two columns {name:?} here: give one of them another name with AS")
+        }
     };
     Error::new(ErrorKind::Invalid, message)
+}
+
+fn no_column((field, valid): (&Column, &[Column]), places: &Places, part: Option<Span>) -> String {
+    let name = field.name();
+    if let Some(of) = field.relation.as_ref().and_then(|of| unknown(of, valid)) {
+        return no_origin((of, valid), places, part);
+    }
+    let mut names = Vec::new();
+    for known in valid.iter().map(Column::name).filter(|name| !name.starts_with(OWN)) {
+        if !names.contains(&known) {
+            names.push(known);
+        }
+    }
+    let at = places.of_column(name, part);
+    if let Some(nearest) = nearest(name, names.iter().map(|&name| name.to_owned())) {
+        return format!("there is no column {name:?}{at}: did you mean {nearest:?}?");
+    }
+    names.truncate(10);
+    if names.is_empty() {
+        return format!("there is no column {name:?}{at}, nor any other one here");
+    }
+    format!("there is no column {name:?}{at}; there are: {}", names.join(", "))
 }
 
 /// The part of what stands before a dot that is no table of the query.
@@ -175,7 +215,7 @@ fn unknown<'r>(relation: &'r TableReference, valid: &[Column]) -> Option<&'r str
 }
 
 /// What stands before a dot is neither a table of the query nor a column with fields.
-fn no_origin(of: &str, valid: &[Column], places: &Places) -> Error {
+fn no_origin((of, valid): (&str, &[Column]), places: &Places, part: Option<Span>) -> String {
     let tables = valid.iter().filter_map(|field| field.relation.as_ref());
     let tables = tables.map(|table| table.table().to_owned());
     let others = tables.chain(valid.iter().map(|field| field.name().to_owned()));
@@ -184,8 +224,7 @@ fn no_origin(of: &str, valid: &[Column], places: &Places) -> Error {
         Some(nearest) => format!("did you mean {nearest:?}?"),
         None => "name one that is behind FROM, or a column".to_owned(),
     };
-    let message = format!("there is no table or column {of:?}{} here: {advice}", places.of(of));
-    Error::new(ErrorKind::Invalid, message)
+    format!("there is no table or column {of:?}{} here: {advice}", places.of_column(of, part))
 }
 
 fn kind(error: &DataFusionError) -> ErrorKind {
@@ -198,7 +237,7 @@ fn kind(error: &DataFusionError) -> ErrorKind {
     }
 }
 
-fn text(error: &DataFusionError, places: &Places) -> String {
+fn text(error: &DataFusionError, places: &Places, part: Option<Span>) -> String {
     match error.find_root() {
         DataFusionError::ResourcesExhausted(why) => format!(
             "the query takes more memory than it may: give it more (--memory, memory_bytes), or \
@@ -206,9 +245,9 @@ fn text(error: &DataFusionError, places: &Places) -> String {
         ),
         DataFusionError::SQL(why, _) => format!("this is no SQL: {why}"),
         DataFusionError::NotImplemented(what) => {
-            format!("this SQL is not supported: {}", supported(what))
+            format!("this SQL is not supported: {}", supported(what, places))
         }
-        DataFusionError::Plan(why) => planned(why, places),
+        DataFusionError::Plan(why) => planned(why, places, part),
         DataFusionError::Internal(why) if why.contains(IN_VALUES) => {
             "this SQL is not supported: a subquery in VALUES: write SELECT in place of VALUES"
                 .into()
@@ -218,9 +257,15 @@ fn text(error: &DataFusionError, places: &Places) -> String {
         }
         error => {
             let why = error.strip_backtrace();
-            beyond(&why).unwrap_or_else(|| format!("the query cannot be answered: {why}"))
+            beyond(&why).unwrap_or_else(|| unanswered(&why, places, part))
         }
     }
+}
+
+fn unanswered(why: &str, places: &Places, part: Option<Span>) -> String {
+    let told = said::told(without_report(why), places, part);
+    let words: Vec<&str> = told.split_whitespace().collect();
+    format!("the query cannot be answered: {}", words.join(" "))
 }
 
 /// What to do about a number that its type has no room for, if that is what a query failed of.
@@ -228,7 +273,7 @@ fn beyond(why: &str) -> Option<String> {
     if !BEYOND.iter().any(|known| why.contains(known)) {
         return None;
     }
-    let why = why.rsplit("Overflow happened on: ").next().unwrap_or(why);
+    let why = said::plain(why.rsplit("Overflow happened on: ").next().unwrap_or(why));
     Some(format!(
         "the query cannot be answered: a number is beyond what its type has room for ({why}): cast \
          what it is computed of or compared with to a wider type, such as CAST(x AS DOUBLE)"
@@ -236,34 +281,36 @@ fn beyond(why: &str) -> Option<String> {
 }
 
 /// What is not supported, without what the parser or planner made of it.
-fn supported(what: &str) -> &str {
+fn supported(what: &str, places: &Places) -> String {
     if what.contains("OuterReferenceColumn") {
         return "a subquery or LATERAL that looks at tables outside of it from so deep inside: join \
-                it to them, as in FROM t, unnest(t.items) AS i";
+                it to them, as in FROM t, unnest(t.items) AS i"
+            .to_owned();
     }
     if what.contains("logical expression Exists") {
         return "EXISTS outside of a condition: count what there is, as in (SELECT count(*) > 0 \
-                FROM t WHERE ..)";
+                FROM t WHERE ..)"
+            .to_owned();
+    }
+    if let Some(told) = said::known(what, places, None) {
+        return told;
     }
     let inner = ["Ident {", "Ident(", "Span("].iter().filter_map(|inner| what.find(inner)).min();
-    let Some(inner) = inner else { return what };
+    let Some(inner) = inner else { return what.to_owned() };
     let end = what[..inner].find(['(', '{']).unwrap_or(inner);
-    what[..end].trim_end()
+    what[..end].trim_end().to_owned()
 }
 
 /// What the planner says of a query, for people.
-fn planned(why: &str, places: &Places) -> String {
-    if let Some((name, rest)) = quoted(why, "Invalid function '", "'") {
-        return no_function(name, quoted(rest, "Did you mean '", "'").map(|found| found.0), places);
+fn planned(why: &str, places: &Places, part: Option<Span>) -> String {
+    if let Some((name, rest)) = quoted_in(why, "Invalid function '", "'") {
+        let like = quoted_in(rest, "Did you mean '", "'").map(|found| found.0);
+        return no_function(name, like, &places.of(name, Role::Function));
     }
-    if let Some((name, _)) = quoted(why, "Field ", " not found in struct") {
-        return format!("there is no field {name:?}{} in that column", places.of(name));
+    if let Some((name, _)) = quoted_in(why, "Field ", " not found in struct") {
+        return format!("there is no field {name:?}{} in that column", places.of(name, Role::Name));
     }
-    let why = without_report(why);
-    // Of a function that takes other values it tells the same twice.
-    let why = why.find("No function matches").map_or(why, |at| &why[at..]);
-    let words: Vec<&str> = why.split_whitespace().collect();
-    format!("the query cannot be answered: {}", words.join(" "))
+    unanswered(why, places, part)
 }
 
 /// Functions of other databases, and what stands for them here.
@@ -274,9 +321,8 @@ const ELSEWHERE: [(&str, &str); 4] = [
     ("strftime", "to_char(x, '%Y-%m-%d') writes a time"),
 ];
 
-fn no_function(name: &str, like: Option<&str>, places: &Places) -> String {
+fn no_function(name: &str, like: Option<&str>, at: &str) -> String {
     let mut of_windows = all_default_window_functions().into_iter();
-    let at = places.of(name);
     if of_windows.any(|function| function.name() == name) {
         return format!("{name}{at} is a function of windows: write OVER (...) behind it");
     }
@@ -292,7 +338,7 @@ fn no_function(name: &str, like: Option<&str>, places: &Places) -> String {
 }
 
 /// What stands in a text between two others, and what stands behind.
-fn quoted<'t>(text: &'t str, before: &str, behind: &str) -> Option<(&'t str, &'t str)> {
+fn quoted_in<'t>(text: &'t str, before: &str, behind: &str) -> Option<(&'t str, &'t str)> {
     text.split_once(before).and_then(|(_, rest)| rest.split_once(behind))
 }
 
@@ -315,7 +361,9 @@ pub(crate) fn nearest(name: &str, others: impl Iterator<Item = String>) -> Optio
         (likeness, other)
     };
     let best = others.map(like).max_by(|(a, _), (b, _)| a.total_cmp(b));
-    best.filter(|(likeness, _)| *likeness >= LIKENESS_MIN).map(|(_, other)| other)
+    // A letter alone is like every name that begins with it.
+    let least = if name.chars().nth(1).is_some() { LIKENESS_MIN } else { 1.0 };
+    best.filter(|(likeness, _)| *likeness >= least).map(|(_, other)| other)
 }
 
 #[cfg(test)]

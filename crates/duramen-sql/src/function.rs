@@ -15,6 +15,7 @@ use crate::catalog::Tables;
 use crate::failure::external;
 use crate::json_function;
 use crate::system_time::{Period, TableName};
+use crate::words::Role;
 
 pub(crate) mod points;
 pub(crate) mod rows;
@@ -203,7 +204,7 @@ impl Function {
         let message = format!(
             "{name}(...){} is called with other arguments: give texts and numbers as they are, as \
              in {}",
-            self.tables.places.of(name),
+            self.tables.places.of(name, Role::Function),
             self.kind.usage()
         );
         Error::new(ErrorKind::Invalid, message)
@@ -213,7 +214,7 @@ impl Function {
         let name = self.kind.name();
         let message = format!(
             "{name}(...){} has its moments as arguments, as in {}: leave FOR SYSTEM_TIME out",
-            self.tables.places.of(name),
+            self.tables.places.of(name, Role::Function),
             self.kind.usage()
         );
         Error::new(ErrorKind::Invalid, message)

@@ -77,6 +77,7 @@ mod table;
 mod unnest;
 mod values;
 mod view;
+mod words;
 mod zeros;
 
 pub use answer::Answer;

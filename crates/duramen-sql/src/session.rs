@@ -212,7 +212,7 @@ impl Session {
         tables: Tables,
     ) -> Result<Answer<'_>> {
         match statement::parse(sql, &[])?.0 {
-            Request::Read(statement) => self.read(statement, places, tables),
+            Request::Read(statement) => self.read(statement, &places.of_statement(), tables),
             Request::Change(_) | Request::Copy(_) => Err(defect()),
         }
     }
@@ -249,7 +249,7 @@ impl Session {
         let Request::Read(statement) = statement::parse(sql, &[])?.0 else { return Err(defect()) };
         let allowance = tables.allowance.clone();
         let planned = plan(self.context(Arc::new(tables))?, statement);
-        let places = places.clone();
+        let places = places.of_statement();
         let run = async move { planned.await.map_err(|error| failure::query(error, &places)) };
         let mut task = self.runtime()?.spawn(run);
         let planned = wait(&allowance, pin!(&mut task));
@@ -425,6 +425,8 @@ fn config(memory_bytes: usize) -> SessionConfig {
     config.options_mut().sql_parser.enable_ident_normalization = false;
     // What may be NULL is guessed in another way before and after conditions are simplified.
     config.options_mut().execution.skip_physical_aggregate_schema_check = true;
+    // Errors tell where columns stand.
+    config.options_mut().sql_parser.collect_spans = true;
     config
 }
 

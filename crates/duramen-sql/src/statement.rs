@@ -1,13 +1,13 @@
 //! Reads the text of a query.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use datafusion::common::Span;
 use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::{Statement as Parsed, With};
+use datafusion::sql::sqlparser::ast::{Expr, Statement as Parsed, With};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
-use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Word};
+use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 use duramen::{Error, ErrorKind, Result};
 
 use crate::allowance::Allowance;
@@ -17,6 +17,7 @@ use crate::ignored::{self, Ignored};
 use crate::parameter::Parameter;
 use crate::script::Lines;
 use crate::table::Wanted;
+use crate::words::{Role, Words};
 use crate::{
     any_list, as_of_join, casts, change, copy, depth, digits, distinct_from, failure, field_names,
     from_first, function, parameter, repeated, row_values, spelling, system_time, unnest,
@@ -26,10 +27,12 @@ use crate::{
 const WITH_OTHER_COLUMNS: [&str; 7] =
     ["SELECT", "JOIN", "UNION", "EXCEPT", "INTERSECT", "TABLE", "information_schema"];
 
-/// Where the words and texts of a query first stand.
+/// Where the words and texts of a query stand.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Places {
-    first: HashMap<String, Location>,
+    words: Arc<Words>,
+    /// Whether what is planned is this text, so that places in it are those of the planner.
+    is_planned: bool,
     /// The columns that the query may need.
     pub(crate) wanted: Wanted,
     /// What stands before an `UPDATE` or `DELETE`.
@@ -42,15 +45,8 @@ pub(crate) struct Places {
 
 impl Places {
     fn new(tokens: &[TokenWithSpan]) -> Self {
-        let mut places = HashMap::new();
-        for token in tokens {
-            let (Token::Word(Word { value, .. }) | Token::SingleQuotedString(value)) = &token.token
-            else {
-                continue;
-            };
-            places.entry(value.clone()).or_insert(token.span.start);
-        }
-        Self { first: places, wanted: wanted(tokens), ..Self::default() }
+        let words = Arc::new(Words::new(tokens));
+        Self { words, is_planned: true, wanted: wanted(tokens), ..Self::default() }
     }
 
     /// The same places of a query that goes on for so long.
@@ -58,22 +54,52 @@ impl Places {
         Self { allowance, ..self }
     }
 
+    /// The same places, where what is planned was made of this text.
+    pub(crate) fn of_statement(&self) -> Self {
+        Self { is_planned: false, ..self.clone() }
+    }
+
     /// Where a keyword is, for people.
     pub(crate) fn of_keyword(&self, keyword: &str) -> String {
-        let first = self.first.keys().filter(|word| word.eq_ignore_ascii_case(keyword)).min();
-        first.map_or_else(String::new, |word| self.of(word))
+        let first = self.words().filter(|word| word.eq_ignore_ascii_case(keyword)).min();
+        first.map_or_else(String::new, |word| self.of(word, Role::Name))
     }
 
     /// The words.
     pub(crate) fn words(&self) -> impl Iterator<Item = &str> {
-        self.first.keys().map(String::as_str)
+        self.words.all()
     }
 
-    /// Where a word is, for people.
-    pub(crate) fn of(&self, word: &str) -> String {
-        let at = self.first.get(word);
-        at.map_or_else(String::new, |at| format!(" (line {}, column {})", at.line, at.column))
+    /// Where a word is, for people: where it first is what it is to be.
+    pub(crate) fn of(&self, word: &str, role: Role) -> String {
+        self.words.place(word, role).map_or_else(String::new, told)
     }
+
+    /// Where a text in quotes is, for people.
+    pub(crate) fn of_text(&self, text: &str) -> String {
+        self.words.text(text).map_or_else(String::new, told)
+    }
+
+    /// Where what the planner speaks of is, for people: in the part that it points at, or where the
+    /// word is that is there once.
+    pub(crate) fn of_spoken(&self, word: &str, part: Option<Span>) -> String {
+        match part {
+            Some(_) if self.is_planned => self.of_column(word, part),
+            _ => self.words.only(word).map_or_else(String::new, told),
+        }
+    }
+
+    /// Where a column is, for people: in the part that the planner points at, if it does.
+    pub(crate) fn of_column(&self, word: &str, part: Option<Span>) -> String {
+        let part = part.filter(|_| self.is_planned);
+        let place = part.and_then(|part| self.words.within(word, part));
+        place.map_or_else(|| self.of(word, Role::Name), told)
+    }
+}
+
+/// A place for people.
+fn told(at: Location) -> String {
+    format!(" (line {}, column {})", at.line, at.column)
 }
 
 /// The columns that a query may need: one SELECT, without others in it, names those it does.
@@ -208,6 +234,13 @@ pub(crate) fn parse(sql: &str, values: &[Parameter]) -> Result<(Request, Places)
             Err(Error::new(ErrorKind::Invalid, message))
         }
     }
+}
+
+/// An expression whose text was made here, so that nothing in it has a place.
+pub(crate) fn expression(text: &str) -> std::result::Result<Expr, ParserError> {
+    let dialect = Sql::of(text);
+    let tokens = Tokenizer::new(&dialect, text).tokenize()?;
+    Parser::new(&dialect).with_tokens(tokens).parse_expr()
 }
 
 /// The query of a `CREATE VIEW`, as it is written.

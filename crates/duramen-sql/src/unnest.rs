@@ -22,9 +22,8 @@ use datafusion::sql::sqlparser::ast::{
     JoinConstraint, JoinOperator, Query, Select, Subscript, TableAlias, TableAliasColumnDef,
     TableFactor, TableWithJoins, Value, VisitMut, VisitorMut,
 };
-use datafusion::sql::sqlparser::parser::Parser;
 
-use crate::dialect::Sql;
+use crate::statement;
 
 /// The function.
 const UNNEST: &str = "unnest";
@@ -327,9 +326,7 @@ fn lateral(table: &mut TableFactor) -> Option<TableFactor> {
 /// The numbers of the elements of an array, from a first one on.
 fn numbers(array: &str, from: u8) -> Option<Parsed> {
     let len = format!("coalesce(CAST(array_length({array}) AS BIGINT), 0)");
-    let text = format!("range({from}, {len} + {from})");
-    let dialect = Sql::of(&text);
-    Parser::new(&dialect).try_with_sql(&text).and_then(|mut parser| parser.parse_expr()).ok()
+    statement::expression(&format!("range({from}, {len} + {from})")).ok()
 }
 
 /// Unnests the arrays of rows where a join with what is unnested of them was planned.

@@ -22,6 +22,7 @@ use crate::failure::nearest;
 use crate::session::{self, Session};
 use crate::statement::{self, Places, Request};
 use crate::table::{Table, TablePlace};
+use crate::words::Role;
 
 /// What a statement calls the records that it proposes.
 const EXCLUDED: &str = "excluded";
@@ -271,7 +272,7 @@ impl Excluded<'_> {
             _ => "it has the columns of the INSERT and of the table".to_owned(),
         };
         let name = std::iter::once(&column).chain(within).copied().collect::<Vec<_>>().join(".");
-        let at = self.places.of(within.last().unwrap_or(&column));
+        let at = self.places.of(within.last().unwrap_or(&column), Role::Name);
         let message = format!("{EXCLUDED} has no column {name:?}{at}: {advice}");
         Err(Error::new(ErrorKind::Invalid, message))
     }
