@@ -99,6 +99,8 @@ type Find = fn(&Session, &ObjectName, &Places) -> Result<Target>;
 /// What a statement did.
 struct Changed {
     keys: Vec<Key>,
+    /// The columns that it gave values to, if only NULL.
+    columns: Vec<String>,
     /// When the rows that `RETURNING` tells of were there.
     told_at: Told,
 }

@@ -62,5 +62,5 @@ pub(super) fn run(
         transaction.delete_records(target.collection.name(), some)?;
         staged.add(transaction, some.len(), 0)?;
     }
-    Ok(Changed { keys, told_at: Told::Before })
+    Ok(Changed { keys, columns: Vec::new(), told_at: Told::Before })
 }

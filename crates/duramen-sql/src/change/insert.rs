@@ -7,7 +7,9 @@ use datafusion::sql::sqlparser::ast::{
 use duramen::{Error, ErrorKind, Key, Result, Transaction};
 
 use super::proposed::{Proposed, Upsert};
-use super::{Changed, KEY, OF_ENGINE, Staged, Target, Told, check_filled, quoted, unsupported};
+use super::{
+    Changed, KEY, OF_ENGINE, Staged, Target, Told, check_filled, quoted, unsupported, update,
+};
 use crate::answer::Answer;
 use crate::digits::Given;
 use crate::record_json::RecordWriter;
@@ -67,7 +69,12 @@ pub(super) fn run(
         let updated = proposed.update(session, places, transaction, &mut staged);
         keys.extend(updated.map_err(|error| error.in_context("ON CONFLICT DO UPDATE"))?);
     }
-    Ok(Changed { keys, told_at: Told::After })
+    let mut columns: Vec<String> = columns.into_iter().flatten().collect();
+    if let Existing::Updated(set) = existing {
+        let table = alias(insert).map_or(target.collection.name(), |alias| alias.value.as_str());
+        columns.extend(update::columns(&set.assignments, table, target));
+    }
+    Ok(Changed { keys, columns, told_at: Told::After })
 }
 
 /// Asks for the rows that are to be inserted, with the numbers that have more digits than those.

@@ -4,10 +4,12 @@
 //! for what there is not leaves nothing changed. What only values can tell is seen once they are
 //! committed, and read.
 
+use std::collections::HashSet;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use datafusion::arrow::datatypes::Schema;
 use datafusion::catalog::TableProvider;
 use datafusion::datasource::empty::EmptyTable;
 use datafusion::functions_aggregate::all_default_aggregate_functions;
@@ -50,24 +52,41 @@ impl<'s, 't> Returning<'s, 't> {
         let alias = rows.alias.map_or_else(|| quoted(name), ToString::to_string);
         check_rows(items)?;
         let items = items.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-        let sql = format!(
-            "SELECT {items} FROM {} AS {alias} WHERE {alias}.{KEY} IN (SELECT {KEY} FROM {})",
-            quoted(RETURNED),
-            quoted(CHANGED_KEYS)
-        );
-        let sql = behind(rows.with, sql);
         let root = transaction.record_fields(name)?;
-        let returning = Self { session, places, target, changed, sql, root };
+        let mut returning = Self { session, places, target, changed, sql: String::new(), root };
         let made: Arc<dyn TableProvider> = Arc::new(EmptyTable::new(returning.made().schema));
         let told: Arc<dyn TableProvider> = match (&target.table, changed.told_at) {
             (Some(table), Told::Before) => Arc::new(EmptyTable::new(table.schema())),
             _ => Arc::clone(&made),
         };
+        let sql = format!(
+            "SELECT {items} FROM {} AS {alias} WHERE {alias}.{KEY} IN (SELECT {KEY} FROM {})",
+            returning.with_empty(&told.schema()),
+            quoted(CHANGED_KEYS)
+        );
+        returning.sql = behind(rows.with, sql);
         let keys = key_table(target.collection.key_kind(), &[])?;
         let tables = session.tables(places).with_own(name, made);
         let tables = tables.with_own(RETURNED, told).with_own(CHANGED_KEYS, keys);
         session.plan_with(&returning.sql, places, tables)?;
         Ok(returning)
+    }
+
+    /// What stands behind `FROM`: the table with such columns, and those that the statement or the
+    /// table has as well, which are NULL in all records.
+    fn with_empty(&self, schema: &Schema) -> String {
+        let known = self.target.table.iter().map(|table| table.schema());
+        let known = known.flat_map(|known| names(&known));
+        let mut empty: Vec<String> = self.changed.columns.iter().cloned().chain(known).collect();
+        empty.retain(|name| schema.column_with_name(name).is_none());
+        let mut seen = HashSet::new();
+        empty.retain(|name| seen.insert(name.clone()));
+        if empty.is_empty() {
+            return quoted(RETURNED);
+        }
+        let empty = empty.iter().map(|name| format!("NULL AS {}", quoted(name)));
+        let empty = empty.collect::<Vec<_>>().join(", ");
+        format!("(SELECT *, {empty} FROM {})", quoted(RETURNED))
     }
 
     /// The columns that the transaction has made.
@@ -106,6 +125,10 @@ impl<'s, 't> Returning<'s, 't> {
             (None, None) => Arc::new(EmptyTable::new(self.made().schema)),
         })
     }
+}
+
+fn names(schema: &Schema) -> Vec<String> {
+    schema.fields().iter().map(|field| field.name().clone()).collect()
 }
 
 /// Refuses aggregates, which do not tell of one row; those of queries in it do.

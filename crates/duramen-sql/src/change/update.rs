@@ -50,7 +50,20 @@ pub(super) fn run(
     let (tables, mut staged) = (session.tables(places), Staged::new(session, places));
     let source = Source { session, places, tables, proposed: None, with: places.with.as_deref() };
     let keys = stage(update, source, target, transaction, &mut staged)?;
-    Ok(Changed { keys, told_at: Told::After })
+    let columns = columns(&update.assignments, table(update, target)?, target);
+    Ok(Changed { keys, columns, told_at: Told::After })
+}
+
+/// The columns that are set.
+pub(super) fn columns(assignments: &[Assignment], table: &str, target: &Target) -> Vec<String> {
+    let fields = assignments.iter().filter_map(|assignment| field(assignment, table, target).ok());
+    fields.filter_map(|field| field.into_iter().next()).collect()
+}
+
+/// What the table is called in the statement.
+fn table<'u>(update: &'u Update, target: &'u Target) -> Result<&'u str> {
+    let (_, alias) = factor(&update.table.relation)?;
+    Ok(alias.map_or(target.collection.name(), |alias| alias.value.as_str()))
 }
 
 /// Stages other values of fields of the records that are found; the keys of those.
@@ -62,13 +75,14 @@ pub(super) fn stage(
     staged: &mut Staged,
 ) -> Result<Vec<Key>> {
     let Source { session, places, tables, proposed, with } = source;
-    let fields = update.assignments.iter().map(|assignment| field(assignment, update, target));
+    let table = table(update, target)?;
+    let fields = update.assignments.iter().map(|assignment| field(assignment, table, target));
     let fields = fields.collect::<Result<Vec<_>>>()?;
     check(&fields)?;
     // A name alone may be that of another table's column, but not of those that are proposed.
     let is_clear = others(update).is_empty() && update.table.joins.is_empty();
     let is_clear = is_clear || proposed.is_some();
-    let copied = |assignment| copied(assignment, update, target).filter(|_| is_clear);
+    let copied = |assignment| copied(assignment, table, target).filter(|_| is_clear);
     let copied: Vec<Option<Copied>> = update.assignments.iter().map(copied).collect();
     let fits = fields.iter().zip(&update.assignments);
     let fits: Vec<Result<Fit<'_>, String>> =
@@ -151,31 +165,29 @@ fn others(update: &Update) -> &[TableWithJoins] {
 }
 
 /// The field that is set; the name of the table may stand before it.
-fn field(assignment: &Assignment, update: &Update, target: &Target) -> Result<Members> {
+fn field(assignment: &Assignment, table: &str, target: &Target) -> Result<Members> {
     let AssignmentTarget::ColumnName(name) = &assignment.target else {
         return Err(unsupported("several columns at once: set one after the other"));
     };
     let parts = name.0.iter().map(|part| part.as_ident().map(|ident| ident.value.clone()));
     let names: Option<Vec<String>> = parts.collect();
     let names = names.ok_or_else(|| unsupported("a computed column: name the one to set"))?;
-    Ok(in_record(&names, update, target)?.to_vec())
+    Ok(in_record(&names, table, target).to_vec())
 }
 
 /// What leads to a field within a record: the name of the table may stand before it.
-fn in_record<'n>(names: &'n [String], update: &Update, target: &Target) -> Result<&'n [String]> {
-    let (_, alias) = factor(&update.table.relation)?;
-    let table = alias.map_or(target.collection.name(), |alias| alias.value.as_str());
-    Ok(match names.split_first() {
+fn in_record<'n>(names: &'n [String], table: &str, target: &Target) -> &'n [String] {
+    match names.split_first() {
         Some((first, rest)) if first == table && !rest.is_empty() && !target.has_column(first) => {
             rest
         }
         _ => names,
-    })
+    }
 }
 
 /// The field whose value is set, if it is nothing but that. A table has some values otherwise than
 /// they are written, such as decimals, which are copied as they are.
-fn copied(assignment: &Assignment, update: &Update, target: &Target) -> Option<Copied> {
+fn copied(assignment: &Assignment, table: &str, target: &Target) -> Option<Copied> {
     let names: Vec<String> = match &assignment.value {
         Expr::Identifier(name) => vec![name.value.clone()],
         Expr::CompoundIdentifier(names) => names.iter().map(|name| name.value.clone()).collect(),
@@ -184,7 +196,7 @@ fn copied(assignment: &Assignment, update: &Update, target: &Target) -> Option<C
     if let Some(field) = proposed::field(&names) {
         return Some(Copied::OfProposed(field));
     }
-    let field = in_record(&names, update, target).ok()?;
+    let field = in_record(&names, table, target);
     target.column_type(&field[0]).is_some().then(|| Copied::OfRecord(field.to_vec()))
 }
 
