@@ -11,7 +11,7 @@ use datafusion::catalog::{
 };
 use datafusion::common::{Result, ScalarValue};
 use datafusion::datasource::{ViewTable, provider_as_source};
-use datafusion::logical_expr::{LogicalPlanBuilder, ident};
+use datafusion::logical_expr::{LogicalPlanBuilder, ident, lit};
 
 use crate::catalog::{COLLECTIONS, Catalog, DATABASE, Tables};
 use crate::failure::external;
@@ -47,6 +47,7 @@ impl SchemaProvider for Information {
             "routines" => |function| vec![routine(function)],
             "parameters" => parameters,
             "views" => return self.views(name).await,
+            "columns" => return self.columns(name).await,
             _ => return self.0.table(name).await,
         };
         let Some(others) = self.0.table(name).await? else { return Ok(None) };
@@ -72,7 +73,24 @@ impl Information {
         let views = tables.filter(ident("definition").is_not_null())?.build()?;
         Ok(Some(Arc::new(ViewTable::new(views, None))))
     }
+
+    /// `DataFusion` counts columns from 0, and the standard from 1.
+    async fn columns(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        let Some(columns) = self.0.table(name).await? else { return Ok(None) };
+        let schema = columns.schema();
+        let told = schema.fields().iter().map(|field| match field.name().as_str() {
+            POSITION => (ident(POSITION) + lit(1_u64)).alias(POSITION),
+            name => ident(name),
+        });
+        let told = told.collect::<Vec<_>>();
+        let columns = LogicalPlanBuilder::scan(name, provider_as_source(columns), None)?;
+        let columns = columns.project(told)?.build()?;
+        Ok(Some(Arc::new(ViewTable::new(columns, None))))
+    }
 }
+
+/// The place of a column in its table.
+const POSITION: &str = "ordinal_position";
 
 fn text(value: &str) -> ScalarValue {
     ScalarValue::from(value)

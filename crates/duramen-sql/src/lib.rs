@@ -76,6 +76,7 @@ mod system_time;
 mod table;
 mod unnest;
 mod values;
+mod version;
 mod view;
 mod words;
 mod zeros;

@@ -40,7 +40,8 @@ use crate::statement::{Places, Request};
 use crate::table::Wanted;
 use crate::{
     arithmetic, array_agg, as_of_join, casts, depth, failure, fast, function, growth, in_lists,
-    in_subquery, intervals, json_function, moment, read_once, sorted, statement, unnest, zeros,
+    in_subquery, intervals, json_function, moment, read_once, sorted, statement, unnest, version,
+    zeros,
 };
 
 /// How often a query that is waited for is asked whether to go on.
@@ -468,6 +469,7 @@ fn context_in(
     in_lists::register(&context);
     unnest::register(&context);
     json_function::register(&context);
+    version::register(&context);
     function::register(&context, &tables);
     context.register_catalog(DATABASE, Arc::new(Catalog(tables)));
     context

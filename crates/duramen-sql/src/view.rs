@@ -128,8 +128,12 @@ impl Session {
     }
 
     pub(crate) fn drop_view(&self, name: &ObjectName) -> Result<String> {
-        let name = collection_name(name)?;
+        let (sql, name) = (name, collection_name(name)?);
         if query_of(self, &name)?.is_none() {
+            if self.db().collections()?.contains(&name) {
+                let message = format!("{sql} is a table and no view: DROP TABLE {sql}");
+                return Err(Error::new(ErrorKind::Invalid, message));
+            }
             let message = format!("there is no view {name:?}: {VIEWS:?} has those there are");
             return Err(Error::new(ErrorKind::NotFound, message));
         }

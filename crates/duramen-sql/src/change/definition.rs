@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use datafusion::sql::sqlparser::ast::{CreateIndex, Expr, ObjectName, ObjectType, Statement};
 use duramen::{Collection, CommitOptions, Error, ErrorKind, IndexDefinition, Result, Revision};
 
-use super::{creation, unsupported};
+use super::{collection_name, creation, unsupported};
 use crate::answer::Answer;
 use crate::record_json::string;
 use crate::session::Session;
@@ -69,7 +69,10 @@ impl Session {
         };
         let dropped = match object_type {
             ObjectType::Index => self.drop_index(name, table.as_ref(), places),
-            ObjectType::Table => self.drop_table(name, places),
+            ObjectType::Table => {
+                self.check_no_view(name, places)?;
+                self.drop_table(name, places)
+            }
             ObjectType::View => self.drop_view(name),
             _ => Err(unsupported("DROP of anything but TABLE, INDEX and VIEW")),
         };
@@ -95,6 +98,15 @@ impl Session {
         creation::define(self.db(), name, None, &mut transaction)?;
         transaction.commit(&CommitOptions::default())?;
         Ok(format!("deleted the collection {name:?}: its past stays"))
+    }
+
+    /// Refuses the name of a view, which no other statement drops.
+    fn check_no_view(&self, name: &ObjectName, places: &Places) -> Result<()> {
+        if self.tables(places).view(&collection_name(name)?)?.is_none() {
+            return Ok(());
+        }
+        let message = format!("{name} is a view and no table: DROP VIEW {name}");
+        Err(Error::new(ErrorKind::Invalid, message))
     }
 
     fn drop_index(
