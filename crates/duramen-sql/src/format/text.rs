@@ -14,11 +14,14 @@ use crate::failure;
 /// Characters of a cell before it is cut.
 const CELL_CHARACTERS_MAX: usize = 60;
 
+/// Cells that are looked at before a table is begun, as they decide how wide its columns are.
+const CELLS_MEASURED: usize = 100_000;
+
 /// The cells of some rows, and whether each is a number.
 struct Cells(Vec<Vec<(String, bool)>>);
 
 /// Writes a heading and all rows. The first rows decide how wide columns are, so that any number of
-/// them can follow.
+/// them can follow; rows that need more make them wider from there on.
 pub(super) fn write(answer: &mut Answer<'_>, out: &mut dyn Write) -> Result<()> {
     let schema = answer.schema();
     // Columns of tables may be NULL, those of plans are not.
@@ -29,28 +32,36 @@ pub(super) fn write(answer: &mut Answer<'_>, out: &mut dyn Write) -> Result<()> 
     }
     let names = schema.fields().iter().map(|field| cut(field.name())).collect::<Vec<_>>();
     let mut widths = names.iter().map(|name| name.chars().count()).collect::<Vec<_>>();
-    let first = answer.next().transpose()?;
-    let first = first.map(|batch| Cells::of(&batch)).transpose()?;
-    for row in first.iter().flat_map(|cells| &cells.0) {
-        for (width, (cell, _)) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.chars().count());
-        }
-    }
+    let mut cells = measured(answer)?;
+    cells.widen(&mut widths);
     let heading = names.into_iter().map(|name| (name, false)).collect::<Vec<_>>();
     let rule = widths.iter().map(|width| "-".repeat(*width)).collect::<Vec<_>>().join("  ");
     write_row(&heading, &widths, out)?;
     writeln!(out, "{rule}").map_err(failure::output)?;
     let mut rows = 0;
-    let mut cells = first;
-    while let Some(found) = cells {
-        for row in &found.0 {
+    loop {
+        for row in &cells.0 {
             write_row(row, &widths, out)?;
         }
-        rows += found.0.len();
-        cells = answer.next().transpose()?.map(|batch| Cells::of(&batch)).transpose()?;
+        rows += cells.0.len();
+        let Some(batch) = answer.next() else { break };
+        cells = Cells::of(&batch?)?;
+        cells.widen(&mut widths);
     }
     let plural = if rows == 1 { "" } else { "s" };
     writeln!(out, "({rows} row{plural})").map_err(failure::output)
+}
+
+/// The cells of the first rows.
+fn measured(answer: &mut Answer<'_>) -> Result<Cells> {
+    let mut cells = Cells(Vec::new());
+    let columns = answer.schema().fields().len().max(1);
+    while cells.0.len() * columns < CELLS_MEASURED
+        && let Some(batch) = answer.next()
+    {
+        cells.0.extend(Cells::of(&batch?)?.0);
+    }
+    Ok(cells)
 }
 
 /// Writes plans as they are, each behind what it is: a table has no room for them.
@@ -75,6 +86,15 @@ fn write_plans(answer: &mut Answer<'_>, out: &mut dyn Write) -> Result<()> {
 }
 
 impl Cells {
+    /// Makes columns as wide as these cells.
+    fn widen(&self, widths: &mut [usize]) {
+        for row in &self.0 {
+            for (width, (cell, _)) in widths.iter_mut().zip(row) {
+                *width = (*width).max(cell.chars().count());
+            }
+        }
+    }
+
     fn of(batch: &RecordBatch) -> Result<Self> {
         let batch = flat(batch)?;
         let options = FormatOptions::default().with_null("");

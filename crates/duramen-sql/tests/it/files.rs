@@ -200,6 +200,28 @@ fn times_beyond_the_calendar_are_numbers() {
     assert!(String::from_utf8(table).unwrap().contains("9223372036854775807"));
 }
 
+/// Rows that came later once did not decide how wide columns are, and broke the lines of a table.
+#[test]
+fn columns_of_a_table_are_as_wide_as_its_rows() {
+    let session = Session::new(Database::memory().unwrap(), SessionOptions::default());
+    let written = |rows| {
+        let sql = format!(
+            "SELECT CASE value WHEN {rows} THEN 'the last' ELSE 'x' END AS a, 'b' AS b \
+             FROM generate_series(1, {rows}) ORDER BY value"
+        );
+        let mut table = Vec::new();
+        session.query(&sql).unwrap().write(Format::Table, &mut table).unwrap();
+        String::from_utf8(table).unwrap()
+    };
+    let table = written(20_000);
+    assert!(table.starts_with("a         b\n--------  -\nx         b\n"), "{}", &table[..60]);
+    assert!(table.ends_with("\nthe last  b\n(20000 rows)\n"));
+    // What comes after so many rows makes columns wider from there on.
+    let table = written(120_000);
+    assert!(table.starts_with("a  b\n-  -\nx  b\n"));
+    assert!(table.ends_with("\nx         b\nthe last  b\n(120000 rows)\n"));
+}
+
 /// A disk that has no room.
 struct FullDisk;
 
