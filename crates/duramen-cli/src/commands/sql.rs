@@ -1,5 +1,6 @@
 //! `duramen sql`: the answer to a query, of a script, or of one query after the other.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -10,6 +11,7 @@ use duramen_sql::{Answer, CopyProgress, Format, Parameter, SessionOptions};
 use indicatif::ProgressBar;
 use serde_json::Value;
 
+use self::command::{Command, Timing};
 use self::prompt::Prompt;
 use crate::arguments::{WriteDatabase, value};
 use crate::commands::series::plot::picture::{self, Shown};
@@ -20,6 +22,7 @@ use crate::output::Output;
 use crate::session::Session;
 use crate::{Result, outfile, progress};
 
+mod command;
 mod completion;
 mod plot;
 mod prompt;
@@ -49,7 +52,8 @@ is opened for writing; CREATE TABLE makes one that is missing.
 
 Without a query it asks for one after the other: each ends with ; and may have several lines. The
 tab key completes names and words, Ctrl-C ends a query, \\d lists the tables, \\? tells the rest.
-From a pipe it answers a script: it ends at the first statement that fails, and says its line.";
+From a pipe it answers a script: it ends at the first statement that fails, and says its line.
+\\d and such are lines of their own there.";
 
 /// Answer a query in SQL, now or as of any revision, or change records
 #[derive(Debug, Args)]
@@ -99,8 +103,13 @@ impl Sql {
                 })?;
                 return self.run_script(&script, session, output);
             }
-            Some(query) => query,
+            Some(query) => match Command::of(query) {
+                None => Cow::Borrowed(query),
+                Some(Ok(Command::Query(query))) => Cow::Owned(query),
+                Some(_) => return self.run_script(query, session, output),
+            },
         };
+        let query = query.as_ref();
         if self.plot {
             return self.draw(query, session, output);
         }
@@ -138,20 +147,42 @@ impl Sql {
 
     /// Answers one statement after the other, up to the first that fails.
     fn run_script(&self, script: &str, session: &Session, output: &mut Output) -> Result<Success> {
-        let format = self.format(output);
-        let statements = duramen_sql::statements(script);
-        for statement in &statements {
-            let answered = self.answer(statement.text, session, |answer| {
-                output.written_by(|out| answer.write(format, out).map_err(stopped))
-            });
+        let mut timing = Timing::default();
+        let parts = command::parts(script);
+        for part in &parts {
+            let answered = match Command::of(part.text) {
+                None => self.answer_in((part.text, &timing), session, output),
+                Some(Ok(Command::Query(query))) => {
+                    self.answer_in((&query, &timing), session, output)
+                }
+                Some(Ok(Command::Timing(is))) => timing.set(is, output),
+                Some(Ok(Command::Help)) => command::help(output),
+                Some(Ok(Command::End)) => break,
+                Some(Err(failure)) => Err(failure),
+            };
             answered.map_err(|failure| match failure {
-                Failure::Engine(error) if statements.len() > 1 => {
-                    error.in_context(format!("statement of line {}", statement.line)).into()
+                Failure::Engine(error) if parts.len() > 1 => {
+                    error.in_context(format!("statement of line {}", part.line)).into()
                 }
                 failure => failure,
             })?;
         }
         Ok(Success::Done)
+    }
+
+    /// Answers a statement of a script.
+    fn answer_in(
+        &self,
+        (statement, timing): (&str, &Timing),
+        session: &Session,
+        output: &mut Output,
+    ) -> Result<()> {
+        let format = self.format(output);
+        timing.of(output, |output| {
+            self.answer(statement, session, |answer| {
+                output.written_by(|out| answer.write(format, out).map_err(stopped))
+            })
+        })
     }
 
     /// Answers a statement, for which the database is opened as it needs it.

@@ -16,6 +16,7 @@ impl<H: Helper> Terminal<H> {
     pub(crate) fn open(helper: H, history: &str) -> rustyline::Result<Self> {
         let config = Config::builder()
             .completion_type(CompletionType::List)
+            .completion_show_all_if_ambiguous(true)
             .history_ignore_space(true)
             .auto_add_history(true)
             .build();

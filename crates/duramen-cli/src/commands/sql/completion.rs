@@ -1,4 +1,4 @@
-//! What the tab key offers in SQL: words, tables and columns; and when a query is whole.
+//! What the tab key offers in SQL: words, tables and columns.
 
 use std::collections::BTreeSet;
 
@@ -10,6 +10,8 @@ use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Context, Helper};
+
+use super::command::is_whole;
 
 /// Words of SQL that are often written.
 const WORDS: &[&str] = &[
@@ -163,11 +165,6 @@ impl Validator for Completion {
     }
 }
 
-fn is_whole(text: &str) -> bool {
-    let is_command = text.trim_start().starts_with('\\');
-    is_command || duramen_sql::statements(text).last().is_none_or(|last| last.is_ended)
-}
-
 impl Hinter for Completion {
     type Hint = String;
 }
@@ -203,15 +200,5 @@ mod tests {
         assert_eq!(offered("ha"), ["harbours", "having"]);
         assert_eq!(offered("hi"), ["history"]);
         assert_eq!(offered("json_get_i"), ["json_get_int"]);
-    }
-
-    #[test]
-    fn a_query_is_whole_with_its_semicolon() {
-        for whole in ["", "\\d players", "SELECT 1;", "SELECT ';';\n -- done"] {
-            assert!(is_whole(whole), "{whole}");
-        }
-        for part in ["SELECT 1", "SELECT ';", "SELECT 1; SELECT", "'"] {
-            assert!(!is_whole(part), "{part}");
-        }
     }
 }

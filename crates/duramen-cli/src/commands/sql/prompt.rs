@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use duramen::{Clock, Error, ErrorKind, SystemClock};
 use rustyline::error::ReadlineError;
 
+use super::command::{self, Command, Timing};
 use super::completion::Completion;
 use super::{Sql, stopped};
 use crate::Result;
@@ -16,25 +16,12 @@ use crate::notice::notice;
 use crate::output::Output;
 use crate::session::Session;
 
-/// What can be asked that is no SQL.
-const COMMANDS: &[(&str, &str)] = &[
-    ("\\d", "List the tables and views"),
-    ("\\d TABLE", "List the columns of a table"),
-    ("\\timing", "Say, or no longer say, how long each answer took"),
-    ("\\q", "End, as Ctrl-D does"),
-    ("\\?", "List these"),
-];
-
-const TABLES: &str = "SELECT table_schema AS \"schema\", table_name AS \"table\", table_type AS \
-                      \"type\" FROM information_schema.tables WHERE table_schema <> \
-                      'information_schema' ORDER BY 1, 2";
-
 pub(super) struct Prompt<'s> {
     sql: &'s Sql,
     session: Session,
     terminal: Terminal<Completion>,
     interruption: Interruption,
-    is_timing: bool,
+    timing: Timing,
 }
 
 impl<'s> Prompt<'s> {
@@ -44,7 +31,7 @@ impl<'s> Prompt<'s> {
         let completion = Completion::of(&session.reader(folder)?);
         let terminal = Terminal::open(completion, "sql_history").map_err(terminal::failed)?;
         let interruption = Interruption::watch()?;
-        Ok(Self { sql, session, terminal, interruption, is_timing: false })
+        Ok(Self { sql, session, terminal, interruption, timing: Timing::default() })
     }
 
     /// Answers until the person has no more to ask.
@@ -58,10 +45,14 @@ impl<'s> Prompt<'s> {
                 Err(ReadlineError::Eof) => return Ok(Success::Done),
                 Err(error) => return Err(terminal::failed(error).into()),
             };
-            if text.trim() == "\\q" {
+            let command = Command::of(&text);
+            if matches!(command, Some(Ok(Command::End))) {
                 return Ok(Success::Done);
             }
-            let obeyed = self.obey(text.trim(), output);
+            let obeyed = match command {
+                Some(command) => command.and_then(|command| self.obey(&command, output)),
+                None => self.answer_all(&text, output),
+            };
             let obeyed = self.session.told(obeyed);
             self.session.release();
             self.interruption.forget();
@@ -77,47 +68,34 @@ impl<'s> Prompt<'s> {
         }
     }
 
-    fn obey(&mut self, text: &str, output: &mut Output) -> Result<()> {
-        let Some(command) = text.strip_prefix('\\') else {
-            for statement in duramen_sql::statements(text) {
-                self.answer(statement.text, output)?;
-            }
-            let completion = Completion::of(&self.session.reader(self.sql.database.path())?);
-            self.terminal.help_by(completion);
-            return Ok(());
-        };
-        match command.split_once(' ').map_or((command, ""), |(word, rest)| (word, rest.trim())) {
-            ("d", "") => self.answer(TABLES, output),
-            ("d", table) => self.answer(&format!("DESCRIBE {table}"), output),
-            ("timing", "") => {
-                self.is_timing = !self.is_timing;
-                let is = if self.is_timing { "on" } else { "off" };
-                output.line(format_args!("timing is {is}"))
-            }
-            ("?", "") => COMMANDS
-                .iter()
-                .try_for_each(|(name, about)| output.line(format_args!("{name:<10} {about}"))),
-            _ => {
-                let message = format!("there is no command {text}: \\? lists those there are");
-                Err(Error::new(ErrorKind::Invalid, message).into())
-            }
+    fn obey(&mut self, command: &Command, output: &mut Output) -> Result<()> {
+        match command {
+            Command::Query(query) => self.answer(query, output),
+            Command::Timing(is) => self.timing.set(*is, output),
+            Command::Help => command::help(output),
+            Command::End => Ok(()),
         }
     }
 
-    fn answer(&self, statement: &str, output: &mut Output) -> Result<()> {
-        let begun = SystemClock.now();
-        let format = self.sql.format(output);
-        self.sql.answer(statement, &self.session, |answer| {
-            output.written_by(|stream| {
-                let mut stream = Interruptible { stream, interruption: &self.interruption };
-                answer.write(format, &mut stream).map_err(stopped)
-            })
-        })?;
-        if self.is_timing {
-            let micros = SystemClock.now().0.saturating_sub(begun.0);
-            output.line(format_args!("{}.{:03} ms", micros / 1_000, micros % 1_000))?;
+    fn answer_all(&mut self, text: &str, output: &mut Output) -> Result<()> {
+        for statement in duramen_sql::statements(text) {
+            self.answer(statement.text, output)?;
         }
+        let completion = Completion::of(&self.session.reader(self.sql.database.path())?);
+        self.terminal.help_by(completion);
         Ok(())
+    }
+
+    fn answer(&self, statement: &str, output: &mut Output) -> Result<()> {
+        let format = self.sql.format(output);
+        self.timing.of(output, |output| {
+            self.sql.answer(statement, &self.session, |answer| {
+                output.written_by(|stream| {
+                    let mut stream = Interruptible { stream, interruption: &self.interruption };
+                    answer.write(format, &mut stream).map_err(stopped)
+                })
+            })
+        })
     }
 }
 
