@@ -72,24 +72,34 @@ fn value_label(value: f64) -> String {
     if plain.len() <= LABEL_MAX { plain } else { format!("{value:e}") }
 }
 
-/// The curve as dots; from column to column it is joined.
+/// The curve as dots: each point is joined to the next one, however many columns are between.
 fn draw(curve: &Curve, (width, height): (usize, usize)) -> Canvas {
     let mut canvas = Canvas::new(width, height);
     let (low, high) = curve.range().unwrap_or_default();
     let rows = height * DOTS.1;
     let row = |value: f64| row_of((low, high), value, rows);
-    let mut before: Option<usize> = None;
+    let mut before: Option<(usize, usize)> = None;
     for (x, column) in curve.columns().iter().enumerate() {
         let Some(column) = column else { continue };
-        let (mut top, mut bottom) = (row(column.greatest.1), row(column.least.1));
-        if let Some(before) = before.take() {
-            top = top.min(before);
-            bottom = bottom.max(before);
+        if let Some(before) = before {
+            join(&mut canvas, before, (x, row(column.first.1)));
         }
-        (top..=bottom).for_each(|y| canvas.set(x, y));
-        before = Some(row(column.last.1));
+        (row(column.greatest.1)..=row(column.least.1)).for_each(|y| canvas.set(x, y));
+        before = Some((x, row(column.last.1)));
     }
     canvas
+}
+
+/// Draws the line from one dot to another one to the right of it.
+fn join(canvas: &mut Canvas, (left, from): (usize, usize), (right, to): (usize, usize)) {
+    let (columns, rows) = (right - left, from.abs_diff(to));
+    let mut before = from;
+    for x in left + 1..=right {
+        let share = (rows * (x - left) + columns / 2) / columns;
+        let y = if to < from { from - share } else { from + share };
+        (before.min(y)..=before.max(y)).for_each(|y| canvas.set(x, y));
+        before = y;
+    }
 }
 
 /// The row of a value, from the top; in the middle if all are the same.
@@ -108,6 +118,8 @@ fn row_of((low, high): (f64, f64), value: f64, rows: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use duramen::Micros;
+
     use super::*;
 
     #[test]
@@ -118,6 +130,20 @@ mod tests {
         canvas.set(3, 1);
         let line = canvas.lines().next().unwrap();
         assert_eq!(line, "\u{2881}\u{2810}");
+    }
+
+    /// Points far from each other once were dots that no line joined.
+    #[test]
+    fn points_far_from_each_other_are_joined_by_lines() {
+        let mut curve = Curve::new((Micros(0), Micros(15)), 16);
+        for spot in [(0, 0.0), (6, 3.0), (15, 0.0)] {
+            curve.add_spot(spot);
+        }
+        let lines: Vec<_> = draw(&curve, (8, 1)).lines().collect();
+        assert_eq!(lines, ["\u{28e0}\u{2834}\u{281a}\u{2809}\u{2813}\u{2832}\u{2824}\u{28c4}"]);
+        let mut steep = Canvas::new(1, 2);
+        join(&mut steep, (0, 7), (1, 0));
+        assert_eq!(steep.lines().collect::<Vec<_>>(), ["\u{28b8}", "\u{28b8}"]);
     }
 
     /// The greatest floats have 309 digits.
