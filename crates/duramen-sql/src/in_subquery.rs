@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, Result, ScalarValue};
+use datafusion::common::{Column, DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Exists, InSubquery};
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
@@ -32,11 +32,14 @@ impl AnalyzerRule for Rule {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
         plan.transform_up_with_subqueries(|plan| match plan {
             LogicalPlan::Filter(filter) if has_subquery(&filter.predicate) => {
-                // One that is a condition by itself is a join that knows of NULL, but not a negated
-                // one that looks at the row: such a join compares one pair of columns.
+                // One that is a condition by itself is a join that knows of NULL, of one pair of
+                // columns.
                 let conditions = split_conjunction_owned(filter.predicate).into_iter();
                 let conditions = conditions.map(|condition| match condition {
-                    Expr::InSubquery(ref of) if !(of.negated && looks_at_row(of)) => Ok(condition),
+                    Expr::InSubquery(of) if of.negated && looks_at_row(&of) => {
+                        without_match(of, filter.input.schema())
+                    }
+                    Expr::InSubquery(_) => Ok(condition),
                     condition => condition_of(condition),
                 });
                 let all = conjunction(conditions.collect::<Result<Vec<_>>>()?);
@@ -51,6 +54,25 @@ impl AnalyzerRule for Rule {
 
 fn looks_at_row(of: &InSubquery) -> bool {
     !of.subquery.outer_ref_columns.is_empty()
+}
+
+/// `x NOT IN s` as a condition: `NOT EXISTS (s WHERE (x = it) IS NOT FALSE)`.
+fn without_match(of: InSubquery, schema: &DFSchema) -> Result<Expr> {
+    let InSubquery { expr, subquery, .. } = of;
+    let sought = expr.transform_up(|expr| match expr {
+        Expr::Column(column) => {
+            let (_, field) = schema.qualified_field_from_column(&column)?;
+            Ok(Transformed::yes(Expr::OuterReferenceColumn(Arc::clone(field), column)))
+        }
+        expr => Ok(Transformed::no(expr)),
+    })?;
+    let found = Expr::Column(Column::from(subquery.subquery.schema().qualified_field(0)));
+    let may_be = sought.data.eq(found).is_not_false();
+    let matches = LogicalPlanBuilder::from(subquery.subquery.as_ref().clone()).filter(may_be)?;
+    let plan = Arc::new(matches.build()?);
+    let outer_ref_columns = plan.all_out_ref_exprs();
+    let subquery = Subquery { outer_ref_columns, ..subquery.with_plan(plan) };
+    Ok(Expr::Exists(Exists { subquery, negated: true }))
 }
 
 fn has_subquery(expr: &Expr) -> bool {
