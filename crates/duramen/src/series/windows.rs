@@ -107,7 +107,7 @@ impl Windows {
     /// `Invalid` if the calendar does not reach there.
     pub fn around(&self, time: Micros) -> Result<(Micros, Micros)> {
         let number = self.number(time.0)?;
-        Ok((Micros(self.start(number)), Micros(self.start(number + 1))))
+        Ok((Micros(self.start(number)), Micros(self.end(number))))
     }
 
     /// Whether they are those of a width, counted from the Unix epoch.
@@ -177,6 +177,12 @@ impl Windows {
             None if number < 0 => Timestamp::MIN.as_microsecond(),
             None => Timestamp::MAX.as_microsecond() + 1,
         }
+    }
+
+    /// When a window ends, which the next one begins. Of the last one of all time it is the last
+    /// microsecond, which is in it all the same.
+    pub(crate) fn end(&self, number: i64) -> i64 {
+        self.start(number.saturating_add(1))
     }
 }
 
@@ -315,6 +321,21 @@ mod tests {
                 let (start, end) = windows.around(Micros(first)).unwrap();
                 assert!(start.0 == first && end.0 > first, "{unit} {zone}: {start} to {end}");
             }
+        }
+    }
+
+    /// The number of the window after the last one was more than there is.
+    #[test]
+    fn windows_of_a_fixed_width_are_cut_at_both_ends_of_time() {
+        // Windows of 7 and of 73 have the last microsecond as their beginning.
+        for width in [1, 2, 7, 10, 73, i64::MAX] {
+            let windows = Windows::of_width(Micros(width)).unwrap();
+            let (start, end) = windows.around(Micros(i64::MAX)).unwrap();
+            assert_eq!(start.0, i64::MAX - i64::MAX % width, "{width}");
+            assert_eq!(end.0, i64::MAX, "{width}");
+            let (start, end) = windows.around(Micros(i64::MIN)).unwrap();
+            assert_eq!(start.0, i64::MIN, "{width}");
+            assert!(end.0 > i64::MIN && end.0.abs_diff(i64::MIN) <= width.unsigned_abs());
         }
     }
 

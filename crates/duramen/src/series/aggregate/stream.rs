@@ -147,7 +147,7 @@ impl<'a> Stream<'a> {
         let summary = block.summary().filter(|summary| !self.is_sum_of_points(summary));
         let Some(summary) = summary else { return Ok(false) };
         let number = self.options.windows.number(first.0)?;
-        if self.options.windows.start(number.saturating_add(1)) <= last.0 {
+        if self.options.windows.end(number) <= last.0 {
             return Ok(false);
         }
         self.add_summary(first.0, summary)?;
@@ -278,8 +278,9 @@ impl<'a> Stream<'a> {
     /// Writes the row of the open window.
     fn close(&mut self) {
         let window = &self.window;
-        // A day that a zone skipped is a window in which there is no time.
-        let is_skipped = window.start == window.end;
+        // A day that a zone skipped is a window in which there is no time. The last microsecond
+        // of all time has no end behind it, and is one.
+        let is_skipped = window.start == window.end && window.end < i64::MAX;
         if !is_skipped && (window.has_any() || self.options.fill != Fill::None) {
             let mut state = 0;
             let row = self.options.aggregates.iter().map(|aggregate| {
@@ -462,7 +463,7 @@ impl Line {
 }
 
 fn open(options: &AggregateOptions, of: (ValueType, usize), number: i64) -> Window {
-    let ends = (options.windows.start(number), options.windows.start(number + 1));
+    let ends = (options.windows.start(number), options.windows.end(number));
     Window::new(number, ends, of)
 }
 

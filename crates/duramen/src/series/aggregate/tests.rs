@@ -337,6 +337,41 @@ fn windows_are_what_a_look_at_every_microsecond_gives() {
     }
 }
 
+/// The window after that of the last microsecond has no number.
+#[test]
+fn windows_at_both_ends_of_time_have_their_points() {
+    for wide in [1, 2, 7, 10] {
+        for fill in [Fill::None, Fill::Null] {
+            let aggregates = vec![
+                Aggregate::Count,
+                Aggregate::Last,
+                Aggregate::DurationIn(SeriesValue::F64(1.0)),
+            ];
+            let options =
+                AggregateOptions { fill, ..AggregateOptions::new(aggregates, width(wide)) };
+            for (first, span) in
+                [(i64::MIN, (i64::MIN, i64::MIN + 3)), (i64::MAX - 2, (i64::MAX - 2, i64::MAX))]
+            {
+                let mut stream =
+                    Stream::new(ValueType::F64, &options, span, Before::default()).unwrap();
+                let some = points(&[(first, 1.0), (first + 1, 1.0), (first + 2, 3.0)]);
+                stream.add(&some, 0..3).unwrap();
+                let table = stream.finish(None).unwrap();
+                let counts = column(&table, 0);
+                assert_eq!(counts.iter().flatten().sum::<f64>(), 3.0, "{wide} at {first}");
+                let last = column(&table, 1).pop();
+                assert_eq!(last, Some(Some(3.0)), "{wide} at {first}");
+                let held = column(&table, 2);
+                assert_eq!(held.iter().flatten().sum::<f64>(), 2.0, "{wide} at {first}");
+                let starts = some.times().iter().map(|time| width(wide).around(Micros(*time)));
+                let mut starts: Vec<i64> = starts.map(|around| around.unwrap().0.0).collect();
+                starts.dedup();
+                assert_eq!(table.starts, starts, "{wide} at {first}");
+            }
+        }
+    }
+}
+
 #[test]
 fn too_many_windows_and_shares_beyond_one_are_refused() {
     let points = points(&[(0, 1.0)]);
