@@ -62,6 +62,13 @@ impl Needs {
         }
         needs
     }
+
+    /// Whether a value counts while it holds: a number does, and a text where the time in a state
+    /// is asked for, in that state or not, so that durations add up.
+    fn counts(&self, value: &SeriesValue) -> bool {
+        let is_text = matches!(value, SeriesValue::String(_));
+        real(value).is_some() || self.states.contains(value) || is_text && !self.states.is_empty()
+    }
 }
 
 /// What is known of the time before a span.
@@ -267,12 +274,10 @@ impl<'a> Stream<'a> {
         Ok(())
     }
 
-    /// Whether the value that holds comes to something in windows without points. Of any other
-    /// there may be more windows than anyone goes through, and none of them has a row.
+    /// Whether a value holds that counts in windows without points. Of any other there may be more
+    /// windows than anyone goes through, and none of them has a row.
     fn holds_any(&self) -> bool {
-        let is_any =
-            |value: &SeriesValue| real(value).is_some() || self.needs.states.contains(value);
-        self.held.as_ref().is_some_and(|(_, value)| is_any(value))
+        self.held.as_ref().is_some_and(|(_, value)| self.needs.counts(value))
     }
 
     /// Writes the row of the open window.
@@ -345,6 +350,7 @@ impl<'a> Stream<'a> {
             return;
         }
         let micros = until.abs_diff(from);
+        self.window.is_held |= self.needs.counts(value);
         for (state, in_state) in self.needs.states.iter().zip(&mut self.window.in_state) {
             if state == value {
                 *in_state = in_state.saturating_add_unsigned(micros);

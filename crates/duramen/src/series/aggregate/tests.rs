@@ -337,6 +337,36 @@ fn windows_are_what_a_look_at_every_microsecond_gives() {
     }
 }
 
+/// Those of texts were left out where another state held, so that they did not add up.
+#[test]
+fn windows_without_points_have_rows_for_times_in_states_of_any_type() {
+    let values: [[SeriesValue; 2]; 5] = [
+        [SeriesValue::F64(1.0), SeriesValue::F64(2.0)],
+        [SeriesValue::F32(1.0), SeriesValue::F32(2.0)],
+        [SeriesValue::I64(1), SeriesValue::I64(2)],
+        [SeriesValue::Bool(false), SeriesValue::Bool(true)],
+        ["run".into(), "idle".into()],
+    ];
+    for [run_state, idle] in values {
+        let mut states = Points::new(idle.value_type());
+        for (time, state) in [(0, &run_state), (20, &idle), (30, &run_state)] {
+            states.push(Micros(time), state.clone(), Quality::GOOD).unwrap();
+        }
+        let options = AggregateOptions::new(vec![Aggregate::DurationIn(idle.clone())], width(5));
+        let table = run((&states, (0, 35)), &options, 2).unwrap();
+        assert_eq!(table.starts, [0, 5, 10, 15, 20, 25, 30], "{idle:?}");
+        let expected = [0.0, 0.0, 0.0, 0.0, 5.0, 5.0, 0.0].map(Some);
+        assert_eq!(column(&table, 0), expected, "{idle:?}");
+        // What is bad holds nothing, and before the first point nothing does.
+        let mut bad = Points::new(idle.value_type());
+        for (time, quality) in [(12, Quality::GOOD), (20, Quality::BAD), (41, Quality::GOOD)] {
+            bad.push(Micros(time), run_state.clone(), quality).unwrap();
+        }
+        let table = run((&bad, (0, 50)), &options, 1).unwrap();
+        assert_eq!(table.starts, [10, 15, 40, 45], "{idle:?}");
+    }
+}
+
 /// The window after that of the last microsecond has no number.
 #[test]
 fn windows_at_both_ends_of_time_have_their_points() {
@@ -391,10 +421,12 @@ fn windows_in_which_nothing_that_counts_held_are_passed_over() {
     for (time, state) in [(3, "off"), (50 * year, "on"), (50 * year + 15, "off")] {
         states.push(Micros(time), state, Quality::GOOD).unwrap();
     }
-    let options = AggregateOptions::new(vec![Aggregate::DurationIn("on".into())], width(10));
-    let table = run((&states, (0, 99 * year)), &options, 2).unwrap();
+    // A text has no mean.
+    let held = vec![Aggregate::Count, Aggregate::TimeWeightedMean(Hold::Step)];
+    let table = run((&states, (0, 99 * year)), &AggregateOptions::new(held, width(10)), 2).unwrap();
     assert_eq!(table.starts, [0, 50 * year, 50 * year + 10]);
-    assert_eq!(column(&table, 0), [0.0, 10.0, 5.0].map(Some));
+    assert_eq!(column(&table, 0), [1.0, 1.0, 1.0].map(Some));
+    assert_eq!(column(&table, 1), [None; 3]);
     let values = points(&[(0, f64::NAN), (60 * year + 5, 1.0)]);
     let held = vec![Aggregate::TimeWeightedMean(Hold::Step)];
     let options = AggregateOptions::new(held, width(10));

@@ -22,6 +22,8 @@ pub(super) struct Window {
     pub(super) digest: Digest,
     /// The first and the last point that is a number.
     pub(super) numbers: Option<((i64, Number), (i64, Number))>,
+    /// Whether a value that counts held in it.
+    pub(super) is_held: bool,
     /// Value times microseconds, and microseconds, that values held as steps and as lines.
     pub(super) step: Area,
     pub(super) linear: Area,
@@ -114,6 +116,7 @@ impl Window {
             scaled_sum: 0.0,
             digest: Digest::default(),
             numbers: None,
+            is_held: false,
             step: Area::default(),
             linear: Area::default(),
             in_state: vec![0; states],
@@ -145,10 +148,7 @@ impl Window {
 
     /// Whether anything is in it, or held in it.
     pub(super) fn has_any(&self) -> bool {
-        self.summary.good > 0
-            || self.step.micros > 0
-            || self.linear.micros > 0
-            || self.in_state.iter().any(|micros| *micros > 0)
+        self.summary.good > 0 || self.is_held
     }
 
     /// The value of an aggregate, the `state`-th of those that count the time in a state. `before`
