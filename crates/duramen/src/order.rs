@@ -23,7 +23,7 @@ mod places;
 mod splice;
 
 pub(crate) use cursor::OrderCursor;
-pub(crate) use difference::{Edit, difference, same_items};
+pub(crate) use difference::{Edit, alike_items, difference, same_items};
 pub(crate) use places::Places;
 pub(crate) use splice::splice;
 

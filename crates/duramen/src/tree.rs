@@ -73,6 +73,7 @@ pub(crate) mod record_get;
 pub(crate) mod record_keys;
 mod record_rows;
 pub(crate) mod records;
+mod regained;
 pub(crate) mod rows;
 pub(crate) mod salvage;
 pub(crate) mod sameness;

@@ -5,7 +5,7 @@
 
 use rustc_hash::FxHashSet;
 
-use super::{DEPTH_MAX, OrderBlock, OrderBlocks, corrupt, len, miscounted};
+use super::{DEPTH_MAX, Item, OrderBlock, OrderBlocks, corrupt, len, miscounted};
 use crate::Result;
 use crate::state::{Extent, OrderId, Sequence};
 use crate::subsequence::{Point, heaviest_increasing};
@@ -39,6 +39,17 @@ struct Outline {
 
 /// Whether two sequences hold the same items in the same order, whatever their blocks.
 pub(crate) fn same_items(blocks: &impl OrderBlocks, a: Sequence, b: Sequence) -> Result<bool> {
+    alike_items(blocks, (a, b), |_, _| Ok(false))
+}
+
+/// Whether two sequences are as long as each other, and items that differ at one place are alike,
+/// as `are_alike` says. It is asked from the first place on, until it says no. Blocks that both
+/// hold make them different where they stand at other places.
+pub(crate) fn alike_items(
+    blocks: &impl OrderBlocks,
+    (a, b): (Sequence, Sequence),
+    mut are_alike: impl FnMut(Item, Item) -> Result<bool>,
+) -> Result<bool> {
     if a == b {
         return Ok(true);
     }
@@ -53,7 +64,11 @@ pub(crate) fn same_items(blocks: &impl OrderBlocks, a: Sequence, b: Sequence) ->
             (Some(Part::Extent(a)), Some(Part::Extent(b))) => {
                 let common = a.items().min(b.items());
                 if a.item(0) != b.item(0) {
-                    return Ok(false);
+                    for index in 0..common {
+                        if !are_alike(a.item(index), b.item(index))? {
+                            return Ok(false);
+                        }
+                    }
                 }
                 x = a.tail(common).map(Part::Extent).or_else(|| left.next());
                 y = b.tail(common).map(Part::Extent).or_else(|| right.next());

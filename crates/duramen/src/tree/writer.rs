@@ -46,6 +46,25 @@ pub(crate) enum Prior {
     Map(Sequence),
 }
 
+/// What became of a node that a transaction touched.
+enum Change {
+    None,
+    /// An array has other elements, or in another order.
+    OfElements,
+    Other,
+}
+
+/// What the end of a transaction finds among the nodes that it touched.
+#[derive(Default)]
+struct Settled {
+    /// Those that are as they were before.
+    unchanged: BTreeSet<NodeId>,
+    /// Those of them that are not there.
+    gone: BTreeSet<NodeId>,
+    /// Arrays that have other elements, or in another order.
+    rearranged: Vec<NodeId>,
+}
+
 impl Writer {
     /// Begins to write a tree whose turn was taken and of which `options` are declared.
     pub(crate) fn new(
@@ -218,16 +237,11 @@ impl Writer {
     /// Ends staging: takes back what came to nothing. Whether anything is left to commit. What
     /// `repeats` a history may have purged records, and values that are unique now twice.
     pub(crate) fn settle(&mut self, repeats: bool) -> Result<bool> {
-        let doubtful = self.tree.data.write().doubtful().to_vec();
-        let (mut unchanged, mut gone) = (BTreeSet::new(), BTreeSet::new());
-        for node in doubtful {
-            if self.is_unchanged(node)? {
-                unchanged.insert(node);
-                if self.tree.read(|data| Ok(data.state(node, self.revision)?.is_absent()))? {
-                    gone.insert(node);
-                }
-            }
+        let mut found = self.find_unchanged()?;
+        if self.regain_elements(&found.rearranged)? {
+            found = self.find_unchanged()?;
         }
+        let Settled { mut unchanged, gone, .. } = found;
         // What was set below something that came and went was not there before, and is not now.
         if !gone.is_empty() {
             let touched = self.tree.data.read().touched().to_vec();
@@ -256,20 +270,39 @@ impl Writer {
         Ok(is_born || !data.touched().is_empty())
     }
 
-    /// Whether a touched node is as it was before.
-    fn is_unchanged(&self, node: NodeId) -> Result<bool> {
+    /// Looks for what was staged and is as it was before.
+    fn find_unchanged(&self) -> Result<Settled> {
+        let doubtful = self.tree.data.write().doubtful().to_vec();
+        let mut found = Settled::default();
+        for node in doubtful {
+            match self.change_of(node)? {
+                Change::None => {
+                    found.unchanged.insert(node);
+                    if self.tree.read(|data| Ok(data.state(node, self.revision)?.is_absent()))? {
+                        found.gone.insert(node);
+                    }
+                }
+                Change::OfElements => found.rearranged.push(node),
+                Change::Other => {}
+            }
+        }
+        Ok(found)
+    }
+
+    /// What became of a touched node.
+    fn change_of(&self, node: NodeId) -> Result<Change> {
         enum Found {
             Same(bool),
-            Sequences(Sequence, Sequence),
+            Elements(Sequence, Sequence),
+            Entries(Sequence, Sequence),
             Blobs(BlobId, BlobId),
         }
         let found = self.tree.read(|data: &TreeData| -> Result<Found, Fault> {
             let before = data.state(node, self.revision - 1)?;
             let now = data.state(node, self.revision)?;
             Ok(match (before, now) {
-                (Datum::Array(a), Datum::Array(b)) | (Datum::Map(a), Datum::Map(b)) if a != b => {
-                    Found::Sequences(a, b)
-                }
+                (Datum::Array(a), Datum::Array(b)) if a != b => Found::Elements(a, b),
+                (Datum::Map(a), Datum::Map(b)) if a != b => Found::Entries(a, b),
                 (Datum::Apart { blob: a, kind }, Datum::Apart { blob: b, kind: other })
                     if kind == other =>
                 {
@@ -278,11 +311,18 @@ impl Writer {
                 _ => Found::Same(before == now),
             })
         })?;
-        match found {
-            Found::Same(same) => Ok(same),
-            Found::Sequences(a, b) => order::same_items(&&self.tree.orders, a, b),
-            Found::Blobs(a, b) => Ok(a == b || self.tree.blobs.get(a)? == self.tree.blobs.get(b)?),
-        }
+        let is_same = match found {
+            Found::Same(same) => same,
+            Found::Elements(a, b) | Found::Entries(a, b) => {
+                order::same_items(&&self.tree.orders, a, b)?
+            }
+            Found::Blobs(a, b) => a == b || self.tree.blobs.get(a)? == self.tree.blobs.get(b)?,
+        };
+        Ok(match found {
+            _ if is_same => Change::None,
+            Found::Elements(..) => Change::OfElements,
+            _ => Change::Other,
+        })
     }
 
     /// Whether a node is below one of some others.

@@ -110,7 +110,7 @@ impl Writer {
     }
 
     /// Makes a node, with all below it, what it was at a revision.
-    fn restore(&self, top: NodeId, revision: u32) -> Result<()> {
+    pub(crate) fn restore(&self, top: NodeId, revision: u32) -> Result<()> {
         let mut waiting = vec![top];
         while let Some(node) = waiting.pop() {
             let restored = self.children(node, revision)?.unwrap_or_default();
