@@ -1,8 +1,8 @@
 //! A column and casts of it in one query.
 //!
-//! The planner calls `CAST(a AS TEXT)` as it calls `a`, so that it takes `sum(a)` and `sum(CAST(a AS
-//! DOUBLE))` for one column. Where a query has both, casts stand in a function that has a name of
-//! its own, and is gone as soon as the query is planned.
+//! The planner calls `CAST(a AS TEXT)` as it calls `a`, so that it takes `sum(a)` and
+//! `sum(CAST(a AS DOUBLE))` for one column. Where a query has both, casts stand in a function that
+//! has a name of its own, and is gone as soon as the query is planned.
 
 use std::collections::HashMap;
 use std::convert::Infallible;

@@ -42,6 +42,19 @@ pub(crate) fn same_items(blocks: &impl OrderBlocks, a: Sequence, b: Sequence) ->
     alike_items(blocks, (a, b), |_, _| Ok(false))
 }
 
+/// Whether all places pass, asked up to the first that does not.
+fn all_pass(
+    places: impl Iterator<Item = u64>,
+    mut passes: impl FnMut(u64) -> Result<bool>,
+) -> Result<bool> {
+    for place in places {
+        if !passes(place)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 /// Whether two sequences are as long as each other, and items that differ at one place are alike,
 /// as `are_alike` says. It is asked from the first place on, until it says no. Blocks that both
 /// hold make them different where they stand at other places.
@@ -63,12 +76,9 @@ pub(crate) fn alike_items(
         match (x, y) {
             (Some(Part::Extent(a)), Some(Part::Extent(b))) => {
                 let common = a.items().min(b.items());
-                if a.item(0) != b.item(0) {
-                    for index in 0..common {
-                        if !are_alike(a.item(index), b.item(index))? {
-                            return Ok(false);
-                        }
-                    }
+                let alike = |index| are_alike(a.item(index), b.item(index));
+                if a.item(0) != b.item(0) && !all_pass(0..common, alike)? {
+                    return Ok(false);
                 }
                 x = a.tail(common).map(Part::Extent).or_else(|| left.next());
                 y = b.tail(common).map(Part::Extent).or_else(|| right.next());

@@ -432,8 +432,8 @@ mod tests {
             rise in any::<i32>(),
         ) {
             let steps = (0_i64..).map(|at| at.wrapping_mul(rise.into()));
-            let ints = ints.iter().zip(steps).map(|(one, above)| (one >> shift).wrapping_add(above));
-            let values: Vec<i64> = ints.collect();
+            let above = |(one, rise): (&i64, i64)| (one >> shift).wrapping_add(rise);
+            let values: Vec<i64> = ints.iter().zip(steps).map(above).collect();
             let (mut wide, mut any) = (vec![7], vec![7]);
             let is_line = run_widest(Packing { values: &values, out: &mut wide });
             prop_assert_eq!(is_line, Packing { values: &values, out: &mut any }.run());

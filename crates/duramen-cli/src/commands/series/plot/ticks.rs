@@ -119,7 +119,7 @@ fn steps(axis: Axis) -> impl Iterator<Item = i64> {
     below.chain(times.iter().copied()).chain(round(above))
 }
 
-/// 1, 2, 5, 10, … times a unit.
+/// 1, 2, 5, 10 and so on times a unit.
 fn round(unit: i64) -> impl Iterator<Item = i64> {
     let tens = std::iter::successors(Some(unit), |ten| ten.checked_mul(10));
     tens.flat_map(|ten| [1, 2, 5].into_iter().filter_map(move |by| ten.checked_mul(by)))
