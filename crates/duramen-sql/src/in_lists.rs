@@ -158,7 +158,6 @@ fn balanced(mut parts: Vec<Expr>, op: Operator) -> Expr {
 }
 
 /// Whether one value is looked for in several lists by the parts of a condition.
-#[expect(clippy::mutable_key_type, reason = "expressions are not changed")]
 fn has_lists_of_one(condition: &Expr, op: Operator) -> bool {
     let (mut left, mut known) = (vec![condition], HashSet::new());
     while let Some(part) = left.pop() {
@@ -204,7 +203,6 @@ impl Lists {
     }
 }
 
-#[expect(clippy::mutable_key_type, reason = "constants are not changed")]
 fn sum(mut one: Vec<Expr>, other: Vec<Expr>) -> Vec<Expr> {
     let known: HashSet<Expr> = one.iter().cloned().collect();
     one.extend(other.into_iter().filter(|element| !known.contains(element)));
@@ -212,7 +210,6 @@ fn sum(mut one: Vec<Expr>, other: Vec<Expr>) -> Vec<Expr> {
 }
 
 /// The elements of a list that are in another one, or are not.
-#[expect(clippy::mutable_key_type, reason = "constants are not changed")]
 fn common(mut one: Vec<Expr>, other: &[Expr], are_in: bool) -> Vec<Expr> {
     let other: HashSet<&Expr> = other.iter().collect();
     one.retain(|element| other.contains(element) == are_in);

@@ -1,5 +1,5 @@
 //! Intervals in order: by the time they stand for, of which a day has 24 hours and a month 30 days,
-//! as in PostgreSQL.
+//! as in `PostgreSQL`.
 //!
 //! They are compared by their months first, then by days, then by what is left (`DataFusion` 55),
 //! so that 36 hours would be less than a day. Wherever intervals are compared, a number is.

@@ -255,6 +255,15 @@ fn compare(shelf: &mut Shelf, a: &(Sequence, Vec<Item>), b: &(Sequence, Vec<Item
     assert!(old.is_empty() && new.is_empty());
     assert_eq!(kept, longest_common(&a.1, &b.1));
     assert_eq!(same_items(shelf, a.0, b.0).unwrap(), a.1 == b.1);
+    let mut pairs = Vec::new();
+    let are_alike = |old, new| {
+        pairs.push((old, new));
+        Ok(true)
+    };
+    let are_all = alike_items(shelf, (a.0, b.0), are_alike).unwrap();
+    let both = a.1.iter().copied().zip(b.1.iter().copied());
+    let differing: Vec<_> = both.filter(|(old, new)| old != new).collect();
+    assert!(!are_all || a.1.len() == b.1.len() && pairs == differing);
     let twin = build(shelf, moved(&b.1, 0, b.1.len() as u64).into_iter().rev());
     assert!(same_items(shelf, twin, b.0).unwrap());
     let keep_all = Vec::from_iter((!b.1.is_empty()).then_some(Edit::Keep(b.1.len() as u64)));

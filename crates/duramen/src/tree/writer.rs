@@ -238,7 +238,8 @@ impl Writer {
     /// `repeats` a history may have purged records, and values that are unique now twice.
     pub(crate) fn settle(&mut self, repeats: bool) -> Result<bool> {
         let mut found = self.find_unchanged()?;
-        if self.regain_elements(&found.rearranged)? {
+        // A revision of a history may have nothing but new elements of the same values.
+        if !repeats && self.regain_elements(&found.rearranged)? {
             found = self.find_unchanged()?;
         }
         let Settled { mut unchanged, gone, .. } = found;

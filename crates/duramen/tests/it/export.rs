@@ -221,6 +221,22 @@ fn options_and_tags_that_do_not_fit_are_refused_and_no_tag_is_set() {
     assert_eq!(error.kind(), ErrorKind::Conflict);
 }
 
+/// The patch of a move among equal elements takes one out and puts in a new one.
+#[test]
+fn a_revision_with_new_elements_of_the_same_values_is_imported() {
+    let db = Database::memory().unwrap();
+    let old = db.create_document("d").unwrap();
+    old.put("[true,true]", &with_time(1)).unwrap();
+    let place = |text: &str| JsonPointer::parse(text).unwrap();
+    let first = Position::Before(Target::Pointer(place("/0")));
+    old.move_to(&place("/1"), &first, None, &with_time(2)).unwrap();
+    let history = exported(&old);
+    assert_eq!(history.len(), 2);
+    let new = imported(&Database::memory().unwrap(), &history).unwrap();
+    assert_eq!(new.head_revision().unwrap(), Revision(2));
+    assert_eq!(new.head().unwrap().to_json().unwrap(), "[true,true]");
+}
+
 #[test]
 fn import_goes_on_where_it_was_stopped() {
     let (_db, doc) = three_revisions();
