@@ -112,16 +112,18 @@ impl SeriesInfo {
         Self { name, definition, created: now, changed: now, number }
     }
 
-    /// An error of reading points from a time on, or up to it: one of damage names them.
+    /// An error of reading points from a time on, or up to it: one of damage names them, and the
+    /// time unless it is that of no point.
     pub(crate) fn named(&self, error: Error, (time, direction): (Micros, Direction)) -> Error {
         if error.kind() != ErrorKind::Corrupt {
             return error;
         }
-        let way = match direction {
-            Direction::Rising => "from",
-            Direction::Falling => "up to",
-        };
-        error.in_context(format!("series {:?}, {way} {time}", self.name))
+        let series = format!("series {:?}", self.name);
+        error.in_context(match direction {
+            _ if [i64::MIN, i64::MAX].contains(&time.0) => series,
+            Direction::Rising => format!("{series}, from {time}"),
+            Direction::Falling => format!("{series}, up to {time}"),
+        })
     }
 
     /// Whether all its points are to go.
