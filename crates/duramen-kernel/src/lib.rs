@@ -4,12 +4,10 @@
 //! Integers are unsigned, little-endian, of 1, 2, 4 or 8 bytes ([`Lane`]); a bitmap has the bit of
 //! value `i` in its word `i / 64`, and the bits beyond the last value are 0.
 //!
-//! Each loop is written for any processor (`scalar`). On x86-64 comparisons, sums and bounds are
-//! written a second time for those with AVX2, which is looked for when they are called, and
-//! comparisons of bytes for all (SSE2), as compilers find no way from a comparison to a bit nor
-//! back; others are compiled a second time. On 64-bit ARM comparisons are written with NEON, which
-//! every one has, so that compilers use it for the others. Loops of other crates are compiled a
-//! second time by [`run_widest`].
+//! Each loop is written for any processor (`scalar`). Comparisons, sums and bounds are written a
+//! second time for x86-64 with AVX2, which is looked for when they are called, comparisons of bytes
+//! with SSE2, and comparisons for 64-bit ARM with NEON, which every one has: compilers find no way
+//! from a comparison to a bit nor back. Others are compiled a second time ([`run_widest`]).
 //!
 //! ```
 //! let mut bits = [0];
