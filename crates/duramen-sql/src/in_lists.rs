@@ -80,9 +80,8 @@ fn of_constants(list: InList) -> Transformed<Expr> {
     let others: Vec<Expr> = others.collect();
     let of_constants = Expr::InList(InList { expr, list: constants, negated });
     let is_empty = matches!(&of_constants, Expr::InList(list) if list.list.is_empty());
-    let parts = (!is_empty).then_some(of_constants).into_iter().chain(others);
-    let all = if negated { parts.reduce(Expr::and) } else { parts.reduce(Expr::or) };
-    Transformed::yes(all.unwrap_or_else(unknown))
+    let parts = (!is_empty).then_some(of_constants).into_iter().chain(others).collect();
+    Transformed::yes(balanced(parts, if negated { Operator::And } else { Operator::Or }))
 }
 
 /// A constant that is cast, as the constant that it comes to.

@@ -36,7 +36,7 @@ impl AnalyzerRule for Rule {
                 // columns.
                 let conditions = split_conjunction_owned(filter.predicate).into_iter();
                 let conditions = conditions.map(|condition| match condition {
-                    Expr::InSubquery(of) if of.negated && looks_at_row(&of) => {
+                    Expr::InSubquery(of) if of.negated && is_of_matches(&of) => {
                         without_match(of, filter.input.schema())
                     }
                     Expr::InSubquery(_) => Ok(condition),
@@ -52,8 +52,18 @@ impl AnalyzerRule for Rule {
     }
 }
 
-fn looks_at_row(of: &InSubquery) -> bool {
-    !of.subquery.outer_ref_columns.is_empty()
+/// Whether a subquery looks at the row, and gives rows one by one: what groups or counts them says
+/// something also where none is like the row.
+fn is_of_matches(of: &InSubquery) -> bool {
+    let counts = |plan: &LogicalPlan| {
+        let counts = matches!(
+            plan,
+            LogicalPlan::Aggregate(_) | LogicalPlan::Window(_) | LogicalPlan::Limit(_)
+        );
+        Ok(counts || matches!(plan, LogicalPlan::Sort(sort) if sort.fetch.is_some()))
+    };
+    let Subquery { subquery, outer_ref_columns, .. } = &of.subquery;
+    !outer_ref_columns.is_empty() && !subquery.exists(counts).unwrap_or(true)
 }
 
 /// `x NOT IN s` as a condition: `NOT EXISTS (s WHERE (x = it) IS NOT FALSE)`.
