@@ -13,8 +13,6 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, DataFusionError, Result, internal_err};
 use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     BinaryExpr, Cast, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, ReturnFieldArgs,
     ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
@@ -25,6 +23,7 @@ use datafusion::prelude::SessionContext;
 use duramen::{Error, ErrorKind};
 
 use crate::failure::external;
+use crate::rewriting::each_expression;
 use crate::{casts, exact};
 
 mod sum;
@@ -105,23 +104,8 @@ impl AnalyzerRule for ChainRule {
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        rewrite(plan, |expr, schema| expr.transform_down(|expr| Ok(chained(expr, schema))))
+        each_expression(plan, |expr, schema| expr.transform_down(|expr| Ok(chained(expr, schema))))
     }
-}
-
-fn rewrite(
-    plan: LogicalPlan,
-    of: impl Fn(Expr, &DFSchema) -> Result<Transformed<Expr>>,
-) -> Result<LogicalPlan> {
-    plan.transform_up_with_subqueries(|plan| {
-        let schema = merge_schema(&plan.inputs());
-        let names = NamePreserver::new(&plan);
-        plan.map_expressions(|expr| {
-            let name = names.save(&expr);
-            Ok(of(expr, &schema)?.update_data(|expr| name.restore(expr)))
-        })
-    })
-    .map(|transformed| transformed.data)
 }
 
 /// The operators of a chain, the last one first, and its first operand.
@@ -215,7 +199,7 @@ impl AnalyzerRule for Rule {
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        rewrite(plan, |expr, schema| expr.transform_up(|expr| Ok(checked(expr, schema))))
+        each_expression(plan, |expr, schema| expr.transform_up(|expr| Ok(checked(expr, schema))))
     }
 }
 

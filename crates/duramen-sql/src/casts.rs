@@ -14,10 +14,9 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Result, ScalarValue, internal_err};
 use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
-    Aggregate, ColumnarValue, Expr as Planned, LogicalPlan, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr as Planned, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, Volatility,
 };
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::prelude::SessionContext;
@@ -25,6 +24,8 @@ use datafusion::sql::sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
     ObjectName, Query, Value, VisitMut, VisitorMut, visit_expressions, visit_expressions_mut,
 };
+
+use crate::rewriting::each_expression;
 
 /// What nobody calls it.
 const NAMED: &str = "\u{1f}cast";
@@ -155,31 +156,7 @@ impl AnalyzerRule for Rule {
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        let rewritten = plan.transform_up_with_subqueries(|plan| {
-            let names = match &plan {
-                LogicalPlan::Aggregate(_) => NamePreserver::new_for_projection(),
-                plan => NamePreserver::new(plan),
-            };
-            let made = plan.map_expressions(|expr| {
-                let name = names.save(&expr);
-                let made = expr.transform_up(|expr| Ok(unnamed(expr)))?;
-                Ok(if made.transformed {
-                    made.update_data(|expr| name.restore(expr))
-                } else {
-                    made
-                })
-            })?;
-            if !made.transformed {
-                return Ok(made);
-            }
-            made.map_data(|plan| match plan {
-                LogicalPlan::Aggregate(Aggregate { input, group_expr, aggr_expr, .. }) => {
-                    Aggregate::try_new(input, group_expr, aggr_expr).map(LogicalPlan::Aggregate)
-                }
-                plan => Ok(plan),
-            })
-        });
-        Ok(rewritten?.data)
+        each_expression(plan, |expr, _| expr.transform_up(|expr| Ok(unnamed(expr))))
     }
 }
 

@@ -19,6 +19,8 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator};
 use datafusion::optimizer::AnalyzerRule;
 
+use crate::rewriting::is_comparison;
+
 /// The function that makes a float of a number with more digits, whose text it has.
 pub(crate) const FLOAT_OF: &str = "arrow_cast";
 
@@ -103,20 +105,6 @@ fn of(mut expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
         _ => false,
     };
     Transformed::new_transformed(expr, is_changed)
-}
-
-fn is_comparison(operator: Operator) -> bool {
-    matches!(
-        operator,
-        Operator::Eq
-            | Operator::NotEq
-            | Operator::Lt
-            | Operator::LtEq
-            | Operator::Gt
-            | Operator::GtEq
-            | Operator::IsDistinctFrom
-            | Operator::IsNotDistinctFrom
-    )
 }
 
 /// The type of an expression; that of NULL if it has none, of which others tell.

@@ -292,6 +292,10 @@ fn supported(what: &str, places: &Places) -> String {
                 FROM t WHERE ..)"
             .to_owned();
     }
+    if what.contains("logical expression InSubquery") {
+        return "IN (SELECT ..) in this place: put it behind WHERE, or ask with EXISTS or a join"
+            .to_owned();
+    }
     if let Some(told) = said::known(what, places, None) {
         return told;
     }

@@ -12,11 +12,12 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::expr::InList;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::split_binary_owned;
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, LogicalPlan, Operator, binary_expr, lit};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::prelude::SessionContext;
+
+use crate::rewriting::each_expression;
 
 pub(crate) fn register(context: &SessionContext) {
     context.add_analyzer_rule(Arc::new(Rule));
@@ -31,15 +32,7 @@ impl AnalyzerRule for Rule {
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        let rewritten = plan.transform_up_with_subqueries(|plan| {
-            let names = NamePreserver::new(&plan);
-            plan.map_expressions(|expr| {
-                let name = names.save(&expr);
-                let made = settled(expr)?;
-                Ok(made.update_data(|expr| name.restore(expr)))
-            })
-        });
-        Ok(rewritten?.data)
+        each_expression(plan, |expr, _| settled(expr))
     }
 }
 

@@ -17,14 +17,14 @@ use datafusion::functions_aggregate::first_last::first_value_udaf;
 use datafusion::logical_expr::expr::{
     AggregateFunction, AggregateFunctionParams, Between, InList, Sort, WindowFunction,
 };
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    Aggregate, BinaryExpr, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator,
-    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    BinaryExpr, ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, Volatility,
 };
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::prelude::SessionContext;
+
+use crate::rewriting::{each_expression, is_comparison};
 
 const NANOS_OF_DAY: i128 = 86_400_000_000_000;
 const DAYS_OF_MONTH: i128 = 30;
@@ -50,43 +50,14 @@ impl AnalyzerRule for Rule {
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        let rewritten = plan.transform_up_with_subqueries(|plan| {
-            let schema = match &plan {
-                LogicalPlan::TableScan(scan) => scan.projected_schema.as_ref().clone(),
-                plan => merge_schema(&plan.inputs()),
-            };
-            let plan = match plan {
-                LogicalPlan::Sort(mut sort) => {
-                    sort.expr = self.sorted(sort.expr, &schema);
-                    LogicalPlan::Sort(sort)
-                }
-                plan => plan,
-            };
-            let names = match &plan {
-                LogicalPlan::Aggregate(_) => NamePreserver::new_for_projection(),
-                plan => NamePreserver::new(plan),
-            };
-            let made = plan.map_expressions(|expr| {
-                let name = names.save(&expr);
-                let made = expr.transform_up(|expr| Ok(self.spanned(expr, &schema)))?;
-                Ok(if made.transformed {
-                    made.update_data(|expr| name.restore(expr))
-                } else {
-                    made
-                })
-            })?;
-            if !made.transformed {
-                return Ok(made);
-            }
-            // What an aggregate is may have changed, and with it what its columns say.
-            made.map_data(|plan| match plan {
-                LogicalPlan::Aggregate(Aggregate { input, group_expr, aggr_expr, .. }) => {
-                    Aggregate::try_new(input, group_expr, aggr_expr).map(LogicalPlan::Aggregate)
-                }
-                plan => Ok(plan),
-            })
+        let sorted = plan.transform_up_with_subqueries(|plan| {
+            let LogicalPlan::Sort(mut sort) = plan else { return Ok(Transformed::no(plan)) };
+            sort.expr = self.sorted(sort.expr, sort.input.schema());
+            Ok(Transformed::yes(LogicalPlan::Sort(sort)))
         });
-        Ok(rewritten?.data)
+        each_expression(sorted?.data, |expr, schema| {
+            expr.transform_up(|expr| Ok(self.spanned(expr, schema)))
+        })
     }
 }
 
@@ -101,7 +72,7 @@ impl Rule {
         let is = |expr: &Expr| is_interval(expr, schema);
         match expr {
             Expr::BinaryExpr(BinaryExpr { left, op, right })
-                if compares(op) && (is(&left) || is(&right)) =>
+                if is_comparison(op) && (is(&left) || is(&right)) =>
             {
                 let (left, right) = (Box::new(self.of(*left)), Box::new(self.of(*right)));
                 Transformed::yes(Expr::BinaryExpr(BinaryExpr { left, op, right }))
@@ -170,20 +141,6 @@ impl Rule {
         });
         sorted.collect()
     }
-}
-
-fn compares(op: Operator) -> bool {
-    matches!(
-        op,
-        Operator::Eq
-            | Operator::NotEq
-            | Operator::Lt
-            | Operator::LtEq
-            | Operator::Gt
-            | Operator::GtEq
-            | Operator::IsDistinctFrom
-            | Operator::IsNotDistinctFrom
-    )
 }
 
 fn is_interval(expr: &Expr, schema: &DFSchema) -> bool {

@@ -63,6 +63,7 @@ mod record_json;
 mod record_line;
 mod record_load;
 mod repeated;
+mod rewriting;
 mod room;
 mod row_values;
 mod scan;

@@ -11,16 +11,13 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result as DataFusionResult, ScalarValue};
 use datafusion::logical_expr::expr::InList;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{
-    Between, BinaryExpr, Cast, Expr, ExprSchemable as _, LogicalPlan, Operator,
-};
+use datafusion::logical_expr::{Between, BinaryExpr, Cast, Expr, ExprSchemable as _, LogicalPlan};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::prelude::SessionContext;
 use duramen::{Document, Error, ErrorKind, Micros, Moment, Result, Revision, Snapshot};
 
 use crate::failure;
+use crate::rewriting::{each_expression, is_comparison};
 use crate::system_time::Period;
 
 /// The moment that a text means; a tag is the revision it names.
@@ -138,18 +135,10 @@ impl AnalyzerRule for Times {
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
-        plan.transform_up_with_subqueries(|plan| {
-            let names = NamePreserver::new(&plan);
-            let schema = merge_schema(&plan.inputs());
-            plan.map_expressions(|expr| {
-                let name = names.save(&expr);
-                let expr = expr.transform_up(|expr| Ok(timed(expr)))?;
-                let expr = expr
-                    .transform_data(|expr| expr.transform_up(|expr| Ok(compared(expr, &schema))))?;
-                Ok(expr.update_data(|expr| name.restore(expr)))
-            })
+        each_expression(plan, |expr, schema| {
+            let expr = expr.transform_up(|expr| Ok(timed(expr)))?;
+            expr.transform_data(|expr| expr.transform_up(|expr| Ok(compared(expr, schema))))
         })
-        .map(|transformed| transformed.data)
     }
 }
 
@@ -181,11 +170,6 @@ fn compared(mut expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     let Some(shorter) = shorter else { return Transformed::no(expr) };
     sides.iter_mut().zip(shorter).for_each(|(side, shorter)| **side = shorter);
     Transformed::yes(expr)
-}
-
-fn is_comparison(operator: Operator) -> bool {
-    use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
-    matches!(operator, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
 }
 
 /// What becomes a time of nanoseconds as one of microseconds, if nothing is lost by that.

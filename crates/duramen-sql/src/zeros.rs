@@ -9,10 +9,11 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{AggregateFunction, InList};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Aggregate, Cast, Expr, ExprSchemable, LogicalPlan, lit};
 use datafusion::optimizer::{AnalyzerRule, OptimizerConfig, OptimizerRule};
 use datafusion::prelude::SessionContext;
+
+use crate::rewriting::each_expression;
 
 pub(crate) fn register(context: &SessionContext) {
     context.add_analyzer_rule(Arc::new(Lists));
@@ -33,19 +34,7 @@ impl AnalyzerRule for Lists {
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        let rewritten = plan.transform_up_with_subqueries(|plan| {
-            let schema = match &plan {
-                LogicalPlan::TableScan(scan) => scan.projected_schema.as_ref().clone(),
-                plan => merge_schema(&plan.inputs()),
-            };
-            let names = NamePreserver::new(&plan);
-            plan.map_expressions(|expr| {
-                let name = names.save(&expr);
-                let made = expr.transform_up(|expr| Ok(with_both(expr, &schema)))?;
-                Ok(made.update_data(|expr| name.restore(expr)))
-            })
-        });
-        Ok(rewritten?.data)
+        each_expression(plan, |expr, schema| expr.transform_up(|expr| Ok(with_both(expr, schema))))
     }
 }
 

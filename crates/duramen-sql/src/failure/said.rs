@@ -51,6 +51,11 @@ const SAID: &[(&str, &str)] = &[
         "a subquery that stands for a value has one column, and not several: {0}",
     ),
     (
+        "null_aware anti join only supports single column join key{}",
+        "NOT IN of a subquery that looks at the row, and groups, counts or limits what it finds: \
+         ask with NOT EXISTS",
+    ),
+    (
         "Scalar subquery returned more than one row",
         "a subquery that stands for a value has more than one row: add LIMIT 1, take max(..) in \
          it, or ask with IN",
