@@ -7,8 +7,10 @@ use crate::parameter::{Parameter, Placeholders};
 const STEP: i64 = 1_000;
 /// The first of them: floats hold all of them exactly.
 const FIRST: i64 = 1_125_899_906_000_000;
-/// What texts that stand in for others begin with.
+/// What texts that stand in for others begin with, and what is in the place of an integer.
 const MARK: char = '\u{1e}';
+/// What is in the place of a text.
+const TEXT_MARK: char = '\u{1f}';
 /// Bytes of a text that is looked into: plans of longer ones may be too deep for other threads than
 /// those of queries.
 const TEXT_BYTES_MAX: usize = 16 << 10;
@@ -31,103 +33,94 @@ pub(super) struct Shape {
 impl Shape {
     /// Of a query and the values for its placeholders; none if the text has what is not looked
     /// into, such as comments.
+    ///
+    /// A literal that is compared as it stands is apart. What others come to may not be told from
+    /// what stands in for them, such as `LIKE 'a%'` and `upper('b')`: they stay in the text.
     pub(super) fn of(sql: &str, values: &[Parameter]) -> Option<Self> {
-        if sql.len() > TEXT_BYTES_MAX {
+        if sql.len() > TEXT_BYTES_MAX || sql.contains([MARK, TEXT_MARK]) {
             return None;
         }
+        let tokens = tokens(sql)?;
         let mut placeholders = Placeholders::default();
         let mut shape = Self { text: String::with_capacity(sql.len()), literals: Vec::new() };
-        let mut rest = sql;
-        // Of what a table is as of is part of its name.
-        let mut is_moment = false;
-        while let Some(first) = rest.chars().next() {
-            let len = match first {
-                '\'' => {
-                    let end = quoted_end(rest, '\'')?;
-                    let text = rest.get(1..end - 1)?;
-                    shape.take(&rest[..end], Literal::Text(text.replace("''", "'")), is_moment);
-                    end
-                }
-                '"' => quoted_end(rest, '"')?,
-                '0'..='9' => {
-                    let end = rest.find(|c: char| !is_word(c) && c != '.').unwrap_or(rest.len());
-                    match rest[..end].parse() {
-                        Ok(number) => shape.take(&rest[..end], Literal::Int(number), is_moment),
-                        Err(_) => shape.text.push_str(&rest[..end]),
-                    }
-                    end
-                }
-                c if is_word(c) => {
-                    let end = rest.find(|c: char| !is_word(c)).unwrap_or(rest.len());
-                    let word = &rest[..end];
-                    let is_type = is_moment && word.eq_ignore_ascii_case("TIMESTAMP");
-                    is_moment = is_type || word.eq_ignore_ascii_case("OF");
-                    shape.text.push_str(word);
-                    rest = &rest[end..];
+        let mut before = Before::Other;
+        for (at, token) in tokens.iter().enumerate() {
+            let is_compared = || before.is_compared(next(&tokens[at + 1..]));
+            match *token {
+                Token::Space(space) => {
+                    shape.text.push_str(space);
                     continue;
                 }
-                '$' | '?' => {
-                    let number = rest[1..].find(|c: char| !is_word(c)).unwrap_or(rest.len() - 1);
-                    let end = if first == '?' { 1 } else { 1 + number };
-                    let index = placeholders.index(&rest[..end]).ok()?;
-                    shape.take_value(values.get(index)?, is_moment);
-                    end
+                Token::Number(text) => shape.take_number(text, is_compared())?,
+                Token::Text(text) => {
+                    let value = text.get(1..text.len() - 1)?.replace("''", "'");
+                    shape.take(text, Literal::Text(value), is_compared())?;
                 }
-                MARK => return None,
-                c if rest.starts_with("--") || rest.starts_with("/*") => {
-                    debug_assert!(c == '-' || c == '/');
-                    return None;
+                Token::Placeholder(text) => {
+                    let index = placeholders.index(text).ok()?;
+                    shape.take_value(values.get(index)?, is_compared())?;
                 }
-                c => c.len_utf8(),
-            };
-            if !matches!(first, '\'' | '$' | '?' | '0'..='9') {
-                shape.text.push_str(&rest[..len]);
+                Token::Word(word) if is_one_of(word, &OF_MOMENTS) => return None,
+                Token::Word(text) | Token::Name(text) | Token::Operator(text) => {
+                    shape.text.push_str(text);
+                }
             }
-            is_moment = is_moment && first.is_whitespace();
-            rest = &rest[len..];
+            before = before.then(*token);
         }
         placeholders.are(values.len()).then_some(shape)
     }
 
     /// Takes the value of a placeholder as if its literal stood there.
-    fn take_value(&mut self, value: &Parameter, is_moment: bool) {
+    fn take_value(&mut self, value: &Parameter, is_compared: bool) -> Option<()> {
         let sql = value.sql();
         match value {
             Parameter::Int(value) if *value >= 0 => {
-                self.take(&sql, Literal::Int(*value), is_moment);
+                self.take(&sql, Literal::Int(*value), is_compared)?;
             }
-            Parameter::Int(value) if *value > i64::MIN => {
+            Parameter::Int(value) if *value > i64::MIN && is_compared => {
                 self.text.push_str("(-");
-                self.take(&sql, Literal::Int(-value), is_moment);
+                self.take(&sql, Literal::Int(-value), is_compared)?;
                 self.text.push(')');
             }
-            Parameter::Text(text) => self.take(&sql, Literal::Text(text.clone()), is_moment),
+            Parameter::Text(text) => self.take(&sql, Literal::Text(text.clone()), is_compared)?,
             _ => self.text.push_str(&sql),
         }
+        Some(())
     }
 
-    fn take(&mut self, text: &str, literal: Literal, is_moment: bool) {
-        if is_moment {
-            self.text.push_str(text);
-            return;
+    fn take_number(&mut self, text: &str, is_compared: bool) -> Option<()> {
+        if let Ok(number) = text.parse() {
+            return self.take(text, Literal::Int(number), is_compared);
         }
-        self.text.push(match literal {
-            Literal::Int(_) => '?',
-            Literal::Text(_) => '$',
-        });
-        self.literals.push(literal);
+        self.text.push_str(text);
+        #[expect(clippy::cast_precision_loss, reason = "it is far below others")]
+        let is_alike = text.parse::<f64>().map_or(true, |number| number >= (FIRST - 1) as f64);
+        (!is_alike).then_some(())
+    }
+
+    /// Takes a literal out, or leaves it in; none if it then could be taken for a stand-in.
+    fn take(&mut self, text: &str, literal: Literal, is_compared: bool) -> Option<()> {
+        if is_compared {
+            self.text.push(if matches!(literal, Literal::Int(_)) { MARK } else { TEXT_MARK });
+            self.literals.push(literal);
+            return Some(());
+        }
+        let is_alike = match &literal {
+            Literal::Int(value) => *value >= FIRST - 1,
+            Literal::Text(text) => text.contains([MARK, TEXT_MARK]),
+        };
+        self.text.push_str(text);
+        (!is_alike).then_some(())
     }
 
     /// The query with other literals, which tell which ones they stand in for.
     pub(super) fn with_stand_ins(&self) -> String {
         let mut sql = String::with_capacity(self.text.len());
         let mut index = 0;
-        let mut in_name = false;
         for c in self.text.chars() {
-            in_name ^= c == '"';
             match c {
-                '?' if !in_name => sql += &stand_in(index).to_string(),
-                '$' if !in_name => sql.extend(["'", &MARK.to_string(), &index.to_string(), "'"]),
+                MARK => sql += &stand_in(index).to_string(),
+                TEXT_MARK => sql.extend(["'", &MARK.to_string(), &index.to_string(), "'"]),
                 c => {
                     sql.push(c);
                     continue;
@@ -173,7 +166,7 @@ impl Place {
     pub(super) fn of_float(value: f64) -> Option<Self> {
         #[expect(clippy::cast_possible_truncation, reason = "what it stands in for is an integer")]
         let found = Self::of_integer(value as i64)?;
-        (found.offset == 0).then_some(found)
+        (value.fract() == 0.0 && found.offset == 0).then_some(found)
     }
 
     /// The integer in its place.
@@ -190,6 +183,168 @@ impl Place {
             Literal::Int(_) => None,
         }
     }
+}
+
+/// A part of the text of a query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Token<'t> {
+    Space(&'t str),
+    Word(&'t str),
+    /// A quoted name.
+    Name(&'t str),
+    Number(&'t str),
+    Text(&'t str),
+    Placeholder(&'t str),
+    /// Characters of operators that stand together, or another one.
+    Operator(&'t str),
+}
+
+/// What stands before a part of a query, as far as it tells what is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Before {
+    /// What a comparison may begin behind.
+    Begin,
+    /// An operator that compares, also with a minus behind it; BETWEEN, and AND.
+    Comparison,
+    /// AND, which may be that of BETWEEN.
+    And,
+    In,
+    /// A literal, a comma or the bracket of a list of IN.
+    List,
+    /// A literal in such a list.
+    Listed,
+    Other,
+}
+
+/// Words behind which a comparison may begin.
+const BEGINS: [&str; 5] = ["WHERE", "OR", "NOT", "HAVING", "WHEN"];
+
+/// Functions of the moment, which are computed when a query is planned.
+const OF_MOMENTS: [&str; 8] = [
+    "CURRENT_DATE",
+    "CURRENT_TIME",
+    "CURRENT_TIMESTAMP",
+    "NOW",
+    "RANDOM",
+    "TODAY",
+    "UUID",
+    "LOCALTIMESTAMP",
+];
+
+/// Words behind a comparison.
+const ENDS: [&str; 11] = [
+    "AND",
+    "OR",
+    "GROUP",
+    "ORDER",
+    "LIMIT",
+    "HAVING",
+    "OFFSET",
+    "UNION",
+    "EXCEPT",
+    "INTERSECT",
+    "THEN",
+];
+
+fn is_one_of(word: &str, words: &[&str]) -> bool {
+    words.iter().any(|of| of.eq_ignore_ascii_case(word))
+}
+
+fn is_comparison(operator: &str) -> bool {
+    let operator = operator.strip_suffix('-').unwrap_or(operator);
+    ["=", "<>", "!=", "<", "<=", ">", ">="].contains(&operator)
+}
+
+impl Before {
+    /// Whether a literal here is compared as it stands, where something comes next.
+    fn is_compared(self, next: Option<Token<'_>>) -> bool {
+        let is_end = match next {
+            None | Some(Token::Operator(")" | "," | ";")) => true,
+            Some(Token::Word(word)) => is_one_of(word, &ENDS),
+            _ => false,
+        };
+        match self {
+            Self::Comparison => is_end,
+            Self::List => matches!(next, Some(Token::Operator(")" | ","))),
+            Self::Begin => matches!(next, Some(Token::Operator(next)) if is_comparison(next)),
+            Self::And => {
+                is_end || matches!(next, Some(Token::Operator(next)) if is_comparison(next))
+            }
+            Self::In | Self::Listed | Self::Other => false,
+        }
+    }
+
+    fn then(self, token: Token<'_>) -> Self {
+        match (self, token) {
+            (_, Token::Word(word)) if is_one_of(word, &BEGINS) => Self::Begin,
+            (_, Token::Word(word)) if word.eq_ignore_ascii_case("AND") => Self::And,
+            (_, Token::Word(word)) if word.eq_ignore_ascii_case("BETWEEN") => Self::Comparison,
+            (_, Token::Word(word)) if word.eq_ignore_ascii_case("IN") => Self::In,
+            (Self::In, Token::Operator("(")) | (Self::Listed, Token::Operator(",")) => Self::List,
+            (Self::List | Self::Comparison | Self::And, Token::Operator("-")) => self,
+            (_, Token::Operator("(")) => Self::Begin,
+            (_, Token::Operator(operator)) if is_comparison(operator) => Self::Comparison,
+            (Self::List, Token::Number(_) | Token::Text(_) | Token::Placeholder(_)) => Self::Listed,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// The next part that is no space.
+fn next<'t>(tokens: &[Token<'t>]) -> Option<Token<'t>> {
+    tokens.iter().copied().find(|token| !matches!(token, Token::Space(_)))
+}
+
+/// The parts of a query; none if it has what is not looked into.
+fn tokens<'t>(sql: &'t str) -> Option<Vec<Token<'t>>> {
+    let mut tokens = Vec::with_capacity(sql.len() / 4);
+    let mut rest = sql;
+    while let Some(first) = rest.chars().next() {
+        let until = |is_part: fn(char) -> bool| rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+        let (token, end): (fn(&'t str) -> Token<'t>, usize) = match first {
+            // A word right before it says how it is read.
+            '\'' if matches!(tokens.last(), Some(Token::Word(_))) => return None,
+            '\'' => (Token::Text, quoted_end(rest, '\'')?),
+            '"' => (Token::Name, quoted_end(rest, '"')?),
+            '0'..='9' => (Token::Number, until(|c| is_word(c) || c == '.')),
+            '?' => (Token::Placeholder, 1),
+            '$' => {
+                (Token::Placeholder, 1 + rest[1..].find(|c| !is_word(c)).unwrap_or(rest.len() - 1))
+            }
+            c if is_word(c) => (Token::Word, until(is_word)),
+            c if c.is_whitespace() => (Token::Space, until(char::is_whitespace)),
+            c if is_operator(c) => (Token::Operator, until(is_operator)),
+            c => (Token::Operator, c.len_utf8()),
+        };
+        let (text, behind) = rest.split_at(end);
+        if first != '\'' && first != '"' && (text.contains("--") || text.contains("/*")) {
+            return None;
+        }
+        tokens.push(token(text));
+        rest = behind;
+    }
+    Some(tokens)
+}
+
+fn is_operator(c: char) -> bool {
+    matches!(
+        c,
+        '=' | '<'
+            | '>'
+            | '!'
+            | '+'
+            | '-'
+            | '*'
+            | '/'
+            | '%'
+            | '^'
+            | '&'
+            | '|'
+            | '~'
+            | ':'
+            | '@'
+            | '#'
+    )
 }
 
 fn is_word(c: char) -> bool {
@@ -214,7 +369,7 @@ mod tests {
 
     fn shape(sql: &str) -> (String, Vec<Literal>) {
         let shape = Shape::of(sql, &[]).unwrap();
-        (shape.text, shape.literals)
+        (shape.text.replace(MARK, "?").replace(TEXT_MARK, "$"), shape.literals)
     }
 
     #[test]
@@ -229,16 +384,49 @@ mod tests {
     fn what_a_table_is_as_of_is_part_of_the_text() {
         let sql = "SELECT 1 FROM t FOR SYSTEM_TIME AS OF 7 WHERE n = 8";
         let (text, literals) = shape(sql);
-        assert_eq!(text, "SELECT ? FROM t FOR SYSTEM_TIME AS OF 7 WHERE n = ?");
-        assert_eq!(literals, [Literal::Int(1), Literal::Int(8)]);
+        assert_eq!(text, "SELECT 1 FROM t FOR SYSTEM_TIME AS OF 7 WHERE n = ?");
+        assert_eq!(literals, [Literal::Int(8)]);
         let (text, _) = shape("SELECT x FROM t FOR SYSTEM_TIME AS OF TIMESTAMP '2024-05-01'");
         assert!(text.ends_with("'2024-05-01'"), "{text}");
     }
 
+    /// What they come to may not be told from what stands in for them.
+    #[test]
+    fn literals_that_are_no_operands_of_comparisons_stay() {
+        let cases = [
+            ("s LIKE 'a%' AND n = 5", "s LIKE 'a%' AND n = ?"),
+            ("s = upper('b') OR s = 'b'", "s = upper('b') OR s = $"),
+            ("f > 2 + 1 OR f < 1+2", "f > 2 + 1 OR f < 1+2"),
+            ("f > 2::DOUBLE AND n=-5", "f > 2::DOUBLE AND n=-?"),
+            ("n BETWEEN 1 AND 2 AND 3 < n", "n BETWEEN ? AND ? AND ? < n"),
+            ("n BETWEEN 1 + 1 AND 2", "n BETWEEN 1 + 1 AND ?"),
+            ("n IN (1, -2, 3 + 4, 5)", "n IN (?, -?, 3 + 4, 5)"),
+            ("s NOT IN ('a','b') AND m->'k' = 'v'", "s NOT IN ($,$) AND m->'k' = $"),
+            ("f(n, 5) = 6 AND (n = 7)", "f(n, 5) = ? AND (n = ?)"),
+            ("n = 5 = true OR n - 5 > 3", "n = 5 = true OR n - 5 > ?"),
+            ("d > DATE '2024-05-01' LIMIT 3", "d > DATE '2024-05-01' LIMIT 3"),
+            ("s = 'a' || 'b' OR s = 'a' 'b'", "s = 'a' || 'b' OR s = 'a' 'b'"),
+            ("s LIKE 'b' ESCAPE 'c' OR s = 'b'", "s LIKE 'b' ESCAPE 'c' OR s = $"),
+        ];
+        for (text, expected) in cases {
+            let sql = format!("SELECT count(*) FROM t WHERE {text}");
+            assert_eq!(shape(&sql).0, format!("SELECT count(*) FROM t WHERE {expected}"));
+        }
+    }
+
     #[test]
     fn texts_that_are_not_looked_into_have_no_shape() {
-        for sql in ["SELECT 1 -- all", "SELECT /* all */ 1", "SELECT $1", "SELECT 'a", "SELECT \"a"]
-        {
+        for sql in [
+            "SELECT 1 -- all",
+            "SELECT /* all */ 1",
+            "SELECT $1",
+            "SELECT 'a",
+            "SELECT \"a",
+            "SELECT E'a'",
+            "SELECT a FROM t WHERE t < now()",
+            "SELECT 1125899906000000",
+            "SELECT 1125899906000000.0",
+        ] {
             assert_eq!(Shape::of(sql, &[]), None, "{sql}");
         }
     }
