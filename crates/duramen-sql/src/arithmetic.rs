@@ -24,7 +24,7 @@ use duramen::{Error, ErrorKind};
 
 use crate::failure::external;
 use crate::rewriting::each_expression;
-use crate::{casts, exact};
+use crate::{casts, exact, json_marks};
 
 mod sum;
 
@@ -89,7 +89,8 @@ fn call(operations: Vec<Operation>, args: Vec<Expr>) -> Expr {
 /// The rules of `DataFusion` and those that come before them.
 pub(crate) fn with_rule() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let mut rules = Analyzer::new().rules;
-    rules.splice(0..0, [casts::rule(), Arc::new(ChainRule) as Arc<_>, exact::rule()]);
+    let own = [casts::rule(), Arc::new(ChainRule) as Arc<_>, exact::rule(), json_marks::unions()];
+    rules.splice(0..0, own);
     rules
 }
 

@@ -7,16 +7,19 @@ use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, StringViewArray,
 };
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{Result, ScalarValue, plan_err};
 use datafusion::execution::SessionStateDefaults;
 use datafusion::logical_expr::planner::ExprPlanner;
 use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
 };
 use datafusion::prelude::SessionContext;
 use serde_json::value::RawValue;
 
+use crate::column_type::json_text;
+use crate::digits::is_number;
 use crate::json_operator::JsonOperators;
 
 /// Which function.
@@ -113,7 +116,8 @@ impl Kind {
                 Arc::new(found.map(|json| json.and_then(number)).collect::<Int64Array>())
             }
             Self::GetFloat => {
-                let number = |json: &str| serde_json::from_str::<f64>(json).ok();
+                // One beyond all floats is infinite, as in a column.
+                let number = |json: &str| json.parse::<f64>().ok().filter(|_| is_number(json));
                 Arc::new(found.map(|json| json.and_then(number)).collect::<Float64Array>())
             }
             Self::GetBool => {
@@ -144,6 +148,11 @@ impl ScalarUDFImpl for JsonFunction {
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         let is_text = |of: &DataType| of.is_string() || *of == DataType::Null;
+        if types.first().is_some_and(DataType::is_nested) && self.kind == Kind::Length {
+            return plan_err!(
+                "json_length(...) takes JSON text: of a list of SQL it is array_length(...)"
+            );
+        }
         if !types.first().is_some_and(is_text) {
             return plan_err!(
                 "{}(...) takes JSON text, and then names and indexes, as in {}(mixed, 'a', 0)",
@@ -157,6 +166,13 @@ impl ScalarUDFImpl for JsonFunction {
             Kind::GetFloat => DataType::Float64,
             Kind::GetBool | Kind::Contains => DataType::Boolean,
         })
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let types: Vec<_> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
+        let field = Field::new(self.name(), self.return_type(&types)?, true);
+        let is_json = matches!(self.kind, Kind::Get | Kind::GetJson);
+        Ok(Arc::new(if is_json { json_text(field) } else { field }))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

@@ -20,6 +20,7 @@ use datafusion::arrow::json::writer::{
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use duramen::{Key, KeyKind, Result};
 use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
 
 use crate::change::{KEY, Target, key_of, member, parsed_key, wrong};
 use crate::column_type::{ColumnType, is_json};
@@ -83,7 +84,12 @@ impl EncoderFactory for JsonText {
 
 impl Encoder for JsonTextEncoder<'_> {
     fn encode(&mut self, index: usize, out: &mut Vec<u8>) {
-        out.extend_from_slice(self.0.value(index).to_string().as_bytes());
+        let text = self.0.value(index).to_string();
+        if serde_json::from_str::<&RawValue>(&text).is_ok() {
+            out.extend_from_slice(text.as_bytes());
+        } else {
+            out.extend_from_slice(serde_json::Value::from(text).to_string().as_bytes());
+        }
     }
 }
 

@@ -65,9 +65,14 @@ fn name_of(expr: &Expr) -> String {
 fn planned_name(expr: &Expr) -> String {
     let mut expr = without_casts(expr);
     let ControlFlow::<Infallible>::Continue(()) = visit_expressions_mut(&mut expr, |expr| {
-        // Of a field of a struct, `->>` is a cast.
-        if let Expr::BinaryOp { op: op @ BinaryOperator::LongArrow, .. } = expr {
-            *op = BinaryOperator::Arrow;
+        match expr {
+            // Of a field of a struct, `->>` is a cast.
+            Expr::BinaryOp { op: op @ BinaryOperator::LongArrow, .. } => {
+                *op = BinaryOperator::Arrow;
+            }
+            Expr::Exists { .. } => *expr = Expr::Identifier(Ident::new("EXISTS")),
+            Expr::InSubquery { .. } => *expr = Expr::Identifier(Ident::new("IN")),
+            _ => {}
         }
         ControlFlow::Continue(())
     });
@@ -100,6 +105,10 @@ mod tests {
             ("SELECT a, a, a_1", r#"SELECT a, a AS "a_2", a_1"#),
             ("SELECT a / 2, a::DOUBLE / 2", r#"SELECT a / 2, a::DOUBLE / 2 AS "a / 2_1""#),
             ("SELECT a -> 'b', a ->> 'b'", r#"SELECT a -> 'b', a ->> 'b' AS "a ->> 'b'""#),
+            (
+                "SELECT a IN (SELECT b), a IN (SELECT c)",
+                r#"SELECT a IN (SELECT b), a IN (SELECT c) AS "a IN (SELECT c)""#,
+            ),
             ("SELECT (SELECT x, x), *, a AS b", r#"SELECT (SELECT x, x AS "x_1"), *, a AS b"#),
         ];
         for (text, expected) in cases {

@@ -1,14 +1,17 @@
 //! Rows in brackets that are compared: `(a, b) = (1, 2)`, `(a, b) < (1, 2)` and `(a, b) IN (...)`.
 //!
 //! The planner takes rows for structs, which are equal or not, whatever is NULL in them. So what is
-//! compared are their parts, as the standard has it.
+//! compared are their parts, as the standard has it. Those of a row that is sought in a subquery
+//! are compared there.
 
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, UnaryOperator, Value, Visit, VisitMut, Visitor, VisitorMut,
+    BinaryOperator, Expr, Select, UnaryOperator, Value, Visit, VisitMut, Visitor, VisitorMut,
 };
+
+mod sought;
 
 /// Expressions that the parts of rows may come to, as each of them stands wherever it is compared.
 const EXPRESSIONS_MAX: usize = 1 << 17;
@@ -23,6 +26,13 @@ struct Rows;
 impl VisitorMut for Rows {
     type Break = Infallible;
 
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Infallible> {
+        if let Some(condition) = &mut select.selection {
+            sought::in_condition(condition);
+        }
+        ControlFlow::Continue(())
+    }
+
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
         let compared = match &*expr {
             Expr::BinaryOp { left, op, right } => match (row(left), row(right)) {
@@ -31,6 +41,9 @@ impl VisitorMut for Rows {
             },
             Expr::InList { expr: left, list, negated } => {
                 row(left).and_then(|left| listed(left, list, *negated))
+            }
+            Expr::InSubquery { expr: left, subquery, negated } => {
+                row(left).and_then(|left| sought::anywhere(left, subquery, *negated))
             }
             _ => None,
         };

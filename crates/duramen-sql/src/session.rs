@@ -40,8 +40,8 @@ use crate::statement::{Places, Request};
 use crate::table::Wanted;
 use crate::{
     arithmetic, array_agg, as_of_join, casts, depth, failure, fast, function, growth, in_lists,
-    in_subquery, intervals, json_function, moment, read_once, sorted, statement, unnest, version,
-    zeros,
+    intervals, json_function, json_marks, moment, read_once, sorted, standard, statement,
+    subqueries, unnest, version, zeros,
 };
 
 /// How often a query that is waited for is asked whether to go on.
@@ -463,12 +463,14 @@ fn context_in(
     casts::register(&context);
     growth::register(&context, memory_bytes);
     moment::register(&context);
-    in_subquery::register(&context);
+    standard::register(&context);
+    subqueries::register(&context);
     intervals::register(&context);
     zeros::register(&context);
     in_lists::register(&context);
     unnest::register(&context);
     json_function::register(&context);
+    json_marks::register(&context);
     version::register(&context);
     function::register(&context, &tables);
     context.register_catalog(DATABASE, Arc::new(Catalog(tables)));

@@ -1,5 +1,5 @@
 //! Zeros of floats: `-0.0` equals `0.0`, also where bits are compared, which are longer lists of
-//! `IN` and sets of distinct values.
+//! `IN`, sets of distinct values and the partitions of windows.
 
 use std::sync::Arc;
 
@@ -24,17 +24,26 @@ pub(crate) fn of_distinct() -> Arc<dyn OptimizerRule + Send + Sync> {
     Arc::new(DistinctValues)
 }
 
-/// Lists of floats have both zeros or none.
+/// Lists of floats have both zeros or none, and partitions by floats one.
 #[derive(Debug)]
 struct Lists;
 
 impl AnalyzerRule for Lists {
     fn name(&self) -> &'static str {
-        "both_zeros_in_lists"
+        "one_zero_in_lists_and_windows"
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        each_expression(plan, |expr, schema| expr.transform_up(|expr| Ok(with_both(expr, schema))))
+        each_expression(plan, |expr, schema| {
+            expr.transform_up(|expr| match expr {
+                Expr::WindowFunction(mut window) => {
+                    let by = &mut window.params.partition_by;
+                    let is_changed = with_one_zero(by, schema);
+                    Ok(Transformed::new_transformed(Expr::WindowFunction(window), is_changed))
+                }
+                expr => Ok(with_both(expr, schema)),
+            })
+        })
     }
 }
 
@@ -118,8 +127,13 @@ fn has_one_zero(expr: &mut Expr, schema: &DFSchema) -> bool {
         }
         _ => return false,
     };
+    with_one_zero(&mut function.args, schema)
+}
+
+/// Makes floats have one zero, whether any is one.
+fn with_one_zero(exprs: &mut [Expr], schema: &DFSchema) -> bool {
     let mut is_changed = false;
-    for arg in &mut function.args {
+    for arg in exprs {
         let zero = match arg.get_type(schema) {
             Ok(DataType::Float64) => lit(0.0_f64),
             Ok(DataType::Float32) => lit(0.0_f32),

@@ -239,8 +239,15 @@ fn keys(batch: &RecordBatch, target: &Target, before: u64) -> Result<Vec<Key>> {
 /// NULL, and set all values but objects, which they would mix with what is there.
 #[derive(Default)]
 struct Change {
-    merged: Vec<String>,
+    merged: Vec<Merged>,
     patched: Vec<String>,
+}
+
+/// A merge patch.
+struct Merged {
+    patch: String,
+    /// The object that it removes a field of, which it is not to make for that.
+    object: Option<Members>,
 }
 
 impl Change {
@@ -264,12 +271,14 @@ impl Change {
                     change.patched.push(added);
                 }
                 json => {
+                    let object = field.split_last().map(|(_, object)| object.to_vec());
+                    let object = object.filter(|object| json.is_none() && !object.is_empty());
                     let json = json.unwrap_or_else(|| "null".to_owned());
-                    let nested = field
+                    let patch = field
                         .iter()
                         .rev()
                         .fold(json, |inner, name| format!("{{{}:{inner}}}", string(member(name))));
-                    change.merged.push(nested);
+                    change.merged.push(Merged { patch, object });
                 }
             }
         }
@@ -278,12 +287,20 @@ impl Change {
 
     /// Bytes of its texts.
     fn bytes(&self) -> usize {
-        self.merged.iter().chain(&self.patched).map(String::len).sum()
+        let merged = self.merged.iter().map(|merged| &merged.patch);
+        merged.chain(&self.patched).map(String::len).sum()
     }
 
     fn stage(&self, name: &str, key: &Key, transaction: &mut Transaction) -> Result<()> {
-        for merged in &self.merged {
-            transaction.merge_patch_record(name, key, merged.as_bytes())?;
+        for Merged { patch, object } in &self.merged {
+            if let Some(object) = object {
+                let record = transaction.get_record(name, key)?;
+                let object = record.and_then(|record| written(&record, object));
+                if !object.is_some_and(|object| object.starts_with('{')) {
+                    continue;
+                }
+            }
+            transaction.merge_patch_record(name, key, patch.as_bytes())?;
         }
         if !self.patched.is_empty() {
             let patch = format!("[{}]", self.patched.join(","));

@@ -11,10 +11,13 @@ use datafusion::logical_expr::{Expr, Extension, LogicalPlan, UserDefinedLogicalN
 use datafusion::optimizer::{Optimizer, OptimizerConfig, OptimizerRule};
 
 use super::lowering::FastPlan;
-use crate::zeros;
+use crate::{subqueries, zeros};
 
 /// The rule that distinct counts are taken apart by, which hides them.
 const BEFORE: &str = "single_distinct_aggregation_to_group_by";
+
+/// The rule that joins subqueries in conditions.
+const JOINS: &str = "decorrelate_predicate_subquery";
 
 /// An aggregate and what the engine is asked for in its place.
 #[derive(Debug, Clone)]
@@ -38,6 +41,8 @@ pub(crate) fn with_rule() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let at = at.unwrap_or(rules.len());
     let own: [Arc<dyn OptimizerRule + Send + Sync>; 2] = [Arc::new(Rule), zeros::of_distinct()];
     rules.splice(at..at, own);
+    let joins = rules.iter().position(|rule| rule.name() == JOINS).unwrap_or(0);
+    rules.insert(joins, subqueries::marks());
     rules
 }
 

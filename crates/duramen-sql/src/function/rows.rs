@@ -14,6 +14,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
 use duramen::Micros;
 
+use crate::column_type::json_text;
 use crate::failure::{external, query};
 use crate::statement::Places;
 
@@ -115,6 +116,15 @@ fn batches(schema: SchemaRef, mut rows: Rows) -> Batches {
 /// A schema of names and types that may be null.
 pub(super) fn schema<const N: usize>(fields: [(&str, DataType); N]) -> SchemaRef {
     let fields = fields.into_iter().map(|(name, of)| Field::new(name, of, true));
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+}
+
+/// A schema of which some columns have JSON text.
+pub(super) fn with_json(schema: &Schema, names: &[&str]) -> SchemaRef {
+    let fields = schema.fields().iter().map(|field| {
+        let is_json = names.contains(&field.name().as_str());
+        if is_json { Arc::new(json_text(field.as_ref().clone())) } else { Arc::clone(field) }
+    });
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 

@@ -72,6 +72,7 @@ pub(super) fn history(
         ("message", DataType::Utf8View),
         ("value", DataType::Utf8View),
     ]);
+    let schema = rows::with_json(&schema, &["value"]);
     let order = vec![col("revision").sort(false, true)];
     let table = rows::table(schema, order, move || {
         let (document, head) = (tree.document.clone(), tree.head);
@@ -105,6 +106,7 @@ pub(super) fn diff(tree: Tree, before: &str, after: &str) -> Result<Arc<dyn Tabl
         ("old", DataType::Utf8View),
         ("new", DataType::Utf8View),
     ]);
+    let schema = rows::with_json(&schema, &["old", "new"]);
     let table = rows::table(schema, Vec::new(), move || {
         let found = tree.document.diff(before, after)?;
         Ok(Box::new(change_rows(found, keys).map(Ok)))
@@ -126,6 +128,7 @@ pub(super) fn changes(tree: Tree, from: &str) -> Result<Arc<dyn TableProvider>> 
         ("old", DataType::Utf8View),
         ("new", DataType::Utf8View),
     ]);
+    let schema = rows::with_json(&schema, &["old", "new"]);
     let order = vec![col("revision").sort(true, true)];
     let table = rows::table(schema, order, move || {
         let document = tree.document.clone();

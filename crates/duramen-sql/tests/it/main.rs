@@ -8,6 +8,7 @@ mod differential;
 mod fast;
 mod files;
 mod loads;
+mod marks;
 mod memory;
 mod names;
 mod outgrown;

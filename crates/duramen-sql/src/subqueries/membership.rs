@@ -10,19 +10,15 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Exists, InSubquery};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
-    BinaryExpr, Expr, Filter, LogicalPlan, LogicalPlanBuilder, Operator, Subquery, lit,
+    BinaryExpr, Expr, Filter, LogicalPlan, LogicalPlanBuilder, Operator, Projection, Subquery, lit,
 };
 use datafusion::optimizer::AnalyzerRule;
-use datafusion::prelude::SessionContext;
-
-pub(crate) fn register(context: &SessionContext) {
-    context.add_analyzer_rule(Arc::new(Rule));
-}
 
 #[derive(Debug)]
-struct Rule;
+pub(super) struct Rule;
 
 impl AnalyzerRule for Rule {
     fn name(&self) -> &'static str {
@@ -45,6 +41,16 @@ impl AnalyzerRule for Rule {
                 let all = conjunction(conditions.collect::<Result<Vec<_>>>()?);
                 let filter = Filter::try_new(all.unwrap_or_else(|| lit(true)), filter.input)?;
                 Ok(Transformed::yes(LogicalPlan::Filter(filter)))
+            }
+            LogicalPlan::Projection(list) if list.expr.iter().any(has_subquery) => {
+                let names = NamePreserver::new_for_projection();
+                let columns = list.expr.into_iter().map(|expr| {
+                    let name = names.save(&expr);
+                    Ok(name.restore(known(expr)?))
+                });
+                let columns = columns.collect::<Result<Vec<_>>>()?;
+                let list = Projection::try_new(columns, list.input)?;
+                Ok(Transformed::yes(LogicalPlan::Projection(list)))
             }
             plan => Ok(Transformed::no(plan)),
         })
@@ -97,26 +103,33 @@ fn condition_of(expr: Expr) -> Result<Expr> {
             Ok(Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op, right: Box::new(right) }))
         }
         Expr::InSubquery(InSubquery { negated: false, .. }) => Ok(expr),
-        expr => {
-            let known = expr.transform_down(|expr| match expr {
-                Expr::InSubquery(of) => {
-                    Ok(Transformed::new(unknown(of)?, true, TreeNodeRecursion::Jump))
-                }
-                expr => Ok(Transformed::no(expr)),
-            })?;
-            Ok(known.data)
-        }
+        expr => known(expr),
     }
+}
+
+/// An expression each subquery of which is unknown where it should be.
+fn known(expr: Expr) -> Result<Expr> {
+    let known = expr.transform_down(|expr| match expr {
+        Expr::InSubquery(of) => Ok(Transformed::new(unknown(of)?, true, TreeNodeRecursion::Jump)),
+        expr => Ok(Transformed::no(expr)),
+    })?;
+    Ok(known.data)
 }
 
 /// `x IN s OR ((x IS NULL AND EXISTS s OR EXISTS (s WHERE it IS NULL)) AND NULL)`, or its opposite.
 fn unknown(of: InSubquery) -> Result<Expr> {
     let InSubquery { expr, subquery, negated } = of;
-    let exists = |subquery: Subquery| Expr::Exists(Exists { subquery, negated: false });
+    let rows = || LogicalPlanBuilder::from(subquery.subquery.as_ref().clone());
+    let exists = |rows: LogicalPlanBuilder| -> Result<Expr> {
+        // Each row is joined with all of them.
+        let is_alone = subquery.outer_ref_columns.is_empty();
+        let rows = if is_alone { rows.limit(0, Some(1))? } else { rows };
+        let subquery = subquery.with_plan(Arc::new(rows.build()?));
+        Ok(Expr::Exists(Exists { subquery, negated: false }))
+    };
     let found = Expr::Column(Column::from(subquery.subquery.schema().qualified_field(0)));
-    let nulls = LogicalPlanBuilder::from(subquery.subquery.as_ref().clone());
-    let nulls = subquery.with_plan(Arc::new(nulls.filter(found.is_null())?.build()?));
-    let compares_null = expr.clone().is_null().and(exists(subquery.clone())).or(exists(nulls));
+    let has_nulls = exists(rows().filter(found.is_null())?)?;
+    let compares_null = expr.clone().is_null().and(exists(rows())?).or(has_nulls);
     let is_equal = Expr::InSubquery(InSubquery { expr, subquery, negated: false });
     let is_in = is_equal.or(compares_null.and(lit(ScalarValue::Boolean(None))));
     Ok(if negated { Expr::Not(Box::new(is_in)) } else { is_in })
