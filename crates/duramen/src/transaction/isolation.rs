@@ -371,3 +371,48 @@ impl Reads {
         Ok(true)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What another attempt put into a document that was deleted meanwhile was there, and the
+    /// document was not: nobody had told the catalogue that it lives again.
+    #[test]
+    fn documents_that_were_deleted_since_the_first_attempt_live_again() {
+        let how = CommitOptions::default();
+        for (serializable, is_collection) in [(false, true), (true, true), (false, false)] {
+            let db = Database::memory().unwrap();
+            db.create_document("other").unwrap().put("0", &how).unwrap();
+            if is_collection {
+                let notes = db.create_collection("notes", KeyKind::Text).unwrap();
+                notes.put("a", "{}", &how).unwrap();
+            } else {
+                db.create_document("notes").unwrap().put("{}", &how).unwrap();
+            }
+            let options = TransactOptions { serializable, ..TransactOptions::default() };
+            let mut attempts = 0;
+            db.transact(&options, |transaction| {
+                attempts += 1;
+                transaction.put("other", b"1")?;
+                if attempts == 1 {
+                    let mut deleting = db.transaction();
+                    deleting.delete_document("notes")?;
+                    deleting.commit(&how)?;
+                }
+                if is_collection {
+                    transaction.put_record("notes", &"b".into(), b"{}")
+                } else {
+                    transaction.put("notes", br#"{"b":{}}"#)
+                }
+            })
+            .unwrap();
+            assert!(attempts > 1);
+            assert_eq!(db.deleted_documents().unwrap(), []);
+            assert_eq!(db.collections().unwrap().len(), usize::from(is_collection));
+            let notes = db.document("notes").unwrap().head().unwrap();
+            assert_eq!(notes.to_json().unwrap(), r#"{"b":{}}"#);
+            assert!(db.check().unwrap().is_clean());
+        }
+    }
+}

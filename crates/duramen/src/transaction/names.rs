@@ -249,8 +249,11 @@ impl Transaction {
     pub(super) fn open(&mut self, id: TreeId) -> Result<&Writer> {
         let is_first = !self.writers.contains_key(&id);
         let is_alone = !self.writers.contains_key(&CATALOGUE);
-        if self.take(id)?.deleted()?.is_some() && is_first && is_alone {
-            self.writers.remove(&id);
+        if self.take(id)?.deleted()?.is_some() && is_alone {
+            // A turn that another attempt took ahead is kept, so that nobody comes first again.
+            if is_first {
+                self.writers.remove(&id);
+            }
             self.take(CATALOGUE)?;
         }
         self.take(id)
