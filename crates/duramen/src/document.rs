@@ -38,7 +38,8 @@ pub struct Document {
 pub enum Outcome {
     /// It is a new revision.
     Committed(Commit),
-    /// Nothing differed, so there is no new revision; this is the newest.
+    /// Nothing differed, so there is no new revision; this was the newest, with which it was
+    /// compared.
     Unchanged(Revision),
 }
 
@@ -71,7 +72,7 @@ pub struct DocumentStats {
 }
 
 impl Outcome {
-    /// The newest revision, made by this change or not.
+    /// The revision that this change made, or that was the newest where nothing differed.
     pub fn revision(&self) -> Revision {
         match self {
             Self::Committed(commit) => commit.revision,
@@ -140,11 +141,15 @@ impl Document {
             transaction.expect(&self.name, expected)?;
         }
         change(&mut transaction)?;
+        // Nobody changes it before the transaction ends; what is the head then may be another one.
+        let compared = transaction.revision_before(self.tree.id());
+        #[cfg(duramen_teeth)]
+        let compared = compared.filter(|_| !crate::teeth::bites("tell_later_head"));
         let options = CommitOptions { expect_revision: None, ..options.clone() };
         let Committed { revisions, sequence, timestamp, .. } = transaction.commit(&options)?;
         Ok(match revisions.first() {
             Some(&(_, revision)) => Outcome::Committed(Commit { revision, sequence, timestamp }),
-            None => Outcome::Unchanged(self.head_revision()?),
+            None => Outcome::Unchanged(compared.map_or_else(|| self.head_revision(), Ok)?),
         })
     }
 

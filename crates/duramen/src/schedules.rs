@@ -62,6 +62,11 @@ const MODELS: &[Model] = &[
         defects: &["drop_conflict_check"],
     },
     Model {
+        name: "unchanged_saves_tell_what_they_saw",
+        run: database::unchanged,
+        defects: &["tell_later_head"],
+    },
+    Model {
         name: "readers_keep_their_segments",
         run: database::segments,
         defects: &["replace_in_two_steps"],

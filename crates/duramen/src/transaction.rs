@@ -161,6 +161,12 @@ impl Transaction {
         Err(Error::new(ErrorKind::Conflict, message))
     }
 
+    /// The newest revision of a tree that is written, 0 if it has none.
+    pub(crate) fn revision_before(&self, id: TreeId) -> Option<Revision> {
+        let writer = self.writers.get(&id)?;
+        Some(Revision(u64::from(writer.revision) - 1))
+    }
+
     /// Saves a whole JSON value over a document, made if it is missing; only what differs is
     /// committed. A deleted document lives again and goes on counting its revisions.
     pub fn put(&mut self, name: &str, json: &[u8]) -> Result<()> {

@@ -9,7 +9,7 @@ use crate::tree::history::short;
 /// What saving a record did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Saved {
-    /// The record's version, made by this change or not.
+    /// The record's version that has the value saved, made by this change or not.
     pub version: u64,
     /// The commit, or that nothing differed.
     pub outcome: Outcome,
@@ -128,7 +128,7 @@ impl Collection {
         let (tree, revision) = (self.document.tree(), short(outcome.revision()));
         let record = tree.record(text.as_bytes(), revision)?;
         let version = record.map(|record| tree.record_version(record, revision)).transpose()?;
-        // Another writer may have deleted it where nothing differed.
+        // A patch may have removed it.
         Ok(Saved { version: version.unwrap_or(0), outcome })
     }
 }

@@ -10,7 +10,7 @@ use crate::io::Device;
 use crate::limits::SEGMENTS_KEPT_MAX;
 use crate::{
     CommitOptions, CommitSequence, Database, DatabaseSnapshot, Document, Durability, ErrorKind,
-    JsonPointer, Options, Result, Revision, TransactOptions, Transaction,
+    JsonPointer, KeyKind, Options, Result, Revision, TransactOptions, Transaction,
 };
 
 /// Enough for all that a model writes.
@@ -147,6 +147,30 @@ pub(super) fn conflicts() {
     at_once([writer("1"), writer("2"), writer("3")]);
     let document = database.document("a").expect("the document");
     assert_eq!(document.head_revision().expect("the head"), Revision(2), "one of them at most");
+}
+
+/// What a save tells that changed nothing is what it compared with, and not what came behind it.
+pub(super) fn unchanged() {
+    const SAVED: &str = r#"{"n":1}"#;
+    let database = open(MEMORY_BYTES);
+    let records = database.create_collection("records", KeyKind::Text).expect("a collection");
+    records.put("a", SAVED, &CommitOptions::default()).expect("a record");
+    let saver = thread(&database, |database| {
+        let records = database.collection("records").expect("the collection");
+        match records.update("a", 1, SAVED, &CommitOptions::default()) {
+            Ok(saved) => assert_eq!((saved.version, saved.outcome.revision()), (1, Revision(1))),
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Conflict, "{error}"),
+        }
+    });
+    let other = thread(&database, |database| {
+        let records = database.collection("records").expect("the collection");
+        if below(2) == 0 {
+            records.put("a", r#"{"n":2}"#, &CommitOptions::default()).expect("another version");
+        } else {
+            assert!(records.delete("a", &CommitOptions::default()).expect("a deletion"));
+        }
+    });
+    at_once([saver, other]);
 }
 
 /// Revisions stay readable while checkpoints and merges replace the segments that they are in.
