@@ -18,6 +18,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::json::JsonPointer;
 use crate::revision::{CommitSequence, Micros};
 use crate::tree::cell_key::TreeId;
+use crate::tree::rows::Row;
 
 mod batch;
 mod event;
@@ -76,7 +77,8 @@ pub enum WatchFrom {
     /// After a commit of this database, whichever has this number now.
     After(CommitSequence),
     /// With the first commit at this time or after it. Of a document that dropped old revisions
-    /// that may be the first that it kept, in which it is new, as at the beginning.
+    /// that may be the first that it kept, in which it is new, as at the beginning. The time may be
+    /// still to come.
     Time(Micros),
 }
 
@@ -126,6 +128,8 @@ struct Filter {
     values: bool,
     /// Of what was dropped of the history up to this commit nothing is expected.
     begins: CommitSequence,
+    /// What was committed before this is passed over: it may have been to come when the feed began.
+    since: Option<Micros>,
 }
 
 impl Database {
@@ -151,7 +155,8 @@ impl Database {
         }
         let trees = (!trees.is_empty()).then_some(trees);
         let WatchOptions { keys, path, values, .. } = options.clone();
-        let mut filter = Filter { trees, keys, path, values, begins: CommitSequence(0) };
+        let (begins, since) = (CommitSequence(0), None);
+        let mut filter = Filter { trees, keys, path, values, begins, since };
         let position = match options.from {
             WatchFrom::Now => Position::after(published),
             WatchFrom::Beginning => {
@@ -164,7 +169,7 @@ impl Database {
             }
             WatchFrom::After(sequence) => Position::after(sequence),
             WatchFrom::Time(time) => {
-                filter.begins = published;
+                (filter.begins, filter.since) = (published, Some(time));
                 Position::after(find::before_time(&engine, &filter, time, published)?)
             }
         };
@@ -180,6 +185,17 @@ impl Database {
 }
 
 impl Filter {
+    /// Whether what was before a row, the first of its tree, was to be passed over if it had not
+    /// been dropped.
+    fn expects_nothing_before(&self, first: &Row) -> bool {
+        first.sequence <= self.begins || self.is_early(first)
+    }
+
+    /// Whether a row is of a commit before the time that the feed begins at.
+    fn is_early(&self, row: &Row) -> bool {
+        self.since.is_some_and(|since| row.committed < since)
+    }
+
     /// The position to go on at behind that of a token.
     fn go_on(&mut self, engine: &Engine, position: Position) -> Result<Position> {
         let Some(place) = position.place else { return Ok(position) };
@@ -290,8 +306,12 @@ impl Feed {
     }
 
     /// Where another feed goes on after what this one has delivered: behind the whole of the last
-    /// commit, of which the [token of an event](Event::token) is a part.
+    /// commit, of which the [token of an event](Event::token) is a part. It does not say that a
+    /// [time](WatchFrom::Time) is still to come.
     pub fn token(&self) -> ResumeToken {
         ResumeToken::new(&self.engine, self.position)
     }
 }
+
+#[cfg(test)]
+mod tests;

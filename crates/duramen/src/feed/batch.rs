@@ -85,21 +85,24 @@ impl Batch {
         }
     }
 
-    /// The events of one tree; none of a revision that nobody expects any more.
+    /// The events of one tree; none of a revision that nobody expects any more, or not yet.
     fn open(&mut self, tree: &Arc<Tree>, change: TreeChange) -> Result<Option<TreeEvents>> {
         let (revision, sequence) = (change.revision, change.sequence);
         let first = Revision(tree.first_revision());
         let is_first = revision == first;
         if first.0 > 1 && revision <= first {
-            if sequence > self.filter.begins {
-                let begins = tree.row(first)?.sequence;
-                return Err(find::dropped(&self.view, tree, (first, begins)));
+            let row = tree.row(first)?;
+            if sequence > self.filter.begins && !self.filter.expects_nothing_before(&row) {
+                return Err(find::dropped(&self.view, tree, (first, row.sequence)));
             }
             if !is_first {
                 return Ok(None);
             }
         }
         let row = tree.row(revision)?;
+        if self.filter.is_early(&row) {
+            return Ok(None);
+        }
         let (catalogue, head) = self.view.catalogue(sequence)?;
         // Whether a document is a collection never changes, so what writers remember will do.
         let newest = short(catalogue.head_at(CommitSequence(u64::MAX))?);

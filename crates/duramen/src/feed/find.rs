@@ -115,11 +115,11 @@ fn first_kept(
     if first.0 <= 1 || first > head {
         return Ok(first);
     }
-    let begins = tree.row(first)?.sequence;
-    if begins <= after || begins <= filter.begins {
+    let row = tree.row(first)?;
+    if row.sequence <= after || filter.expects_nothing_before(&row) {
         return Ok(first);
     }
-    Err(dropped(view, tree, (first, begins)))
+    Err(dropped(view, tree, (first, row.sequence)))
 }
 
 /// What a revision changed was dropped, and is expected.
