@@ -197,11 +197,10 @@ impl Filter {
     }
 
     /// The position to go on at behind that of a token.
-    fn go_on(&mut self, engine: &Engine, position: Position) -> Result<Position> {
+    fn go_on(&mut self, engine: &Engine, token: ResumeToken) -> Result<Position> {
+        self.begins = token.begins();
+        let position = token.position();
         let Some(place) = position.place else { return Ok(position) };
-        if place.is_beginning {
-            self.begins = position.sequence;
-        }
         // Behind the one record that is watched there is nothing: what was before is not needed.
         let is_only = self.is_only(engine, place)?;
         let record = place.record.filter(|_| !is_only);
@@ -309,7 +308,7 @@ impl Feed {
     /// commit, of which the [token of an event](Event::token) is a part. It does not say that a
     /// [time](WatchFrom::Time) is still to come.
     pub fn token(&self) -> ResumeToken {
-        ResumeToken::new(&self.engine, self.position)
+        ResumeToken::new(&self.engine, self.position, self.filter.begins)
     }
 }
 

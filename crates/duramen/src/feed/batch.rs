@@ -54,6 +54,7 @@ impl Batch {
         position: Position,
         (sequence, changes): (CommitSequence, Vec<TreeChange>),
     ) -> Result<Option<Self>> {
+        let token = ResumeToken::new(engine, Position::after(sequence), filter.begins);
         let mut batch = Self {
             sequence,
             timestamp: Micros::default(),
@@ -62,7 +63,7 @@ impl Batch {
             view: engine.view(),
             filter,
             position,
-            token: ResumeToken::new(engine, Position::after(sequence)),
+            token,
             changes: changes.into_iter(),
             events: None,
             first: None,
@@ -93,7 +94,8 @@ impl Batch {
         if first.0 > 1 && revision <= first {
             let row = tree.row(first)?;
             if sequence > self.filter.begins && !self.filter.expects_nothing_before(&row) {
-                return Err(find::dropped(&self.view, tree, (first, row.sequence)));
+                let begins = (first, row.sequence);
+                return Err(find::dropped(&self.view, &self.filter, tree, begins));
             }
             if !is_first {
                 return Ok(None);

@@ -152,9 +152,9 @@ impl TreeEvents {
         if !is_more && self.facts.is_last {
             return self.facts.token;
         }
-        let is_beginning = self.facts.token.sequence() <= self.filter.begins;
         let record = record.filter(|_| is_more);
-        self.facts.token.at(CommitPlace { tree: self.facts.tree, record, is_beginning })
+        let place = CommitPlace { tree: self.facts.tree, record };
+        self.facts.token.at(place, self.filter.begins)
     }
 
     /// An event with nothing but what its tree says, of the record of an ordinal if it is of one.

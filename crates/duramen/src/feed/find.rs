@@ -119,12 +119,13 @@ fn first_kept(
     if row.sequence <= after || filter.expects_nothing_before(&row) {
         return Ok(first);
     }
-    Err(dropped(view, tree, (first, row.sequence)))
+    Err(dropped(view, filter, tree, (first, row.sequence)))
 }
 
 /// What a revision changed was dropped, and is expected.
 pub(super) fn dropped(
     view: &View,
+    filter: &Filter,
     tree: &Tree,
     (first, begins): (Revision, CommitSequence),
 ) -> Error {
@@ -132,10 +133,17 @@ pub(super) fn dropped(
         .catalogue(begins)
         .and_then(|(catalogue, head)| naming::name_of(&catalogue, tree.id(), head));
     let name = name.unwrap_or_default();
+    // Behind that commit a feed would pass over what others did to the other documents before.
+    let read = if filter.trees.as_ref().is_some_and(|trees| trees.len() == 1) {
+        format!(
+            "read it as of that revision, then watch what came after its commit (--from c{begins})"
+        )
+    } else {
+        "watch from now on and read all documents that are watched again".to_owned()
+    };
     let message = format!(
         "the history of document {name:?} begins at revision {first}, what it was before was \
-         dropped by its retention: read it as of that revision, then watch what came after its \
-         commit (--from c{begins}), or begin at the beginning, or at a time"
+         dropped by its retention: {read}, or begin at the beginning, or at a time"
     );
     Error::new(ErrorKind::NotFound, message)
 }

@@ -15,9 +15,6 @@ pub(super) struct CommitPlace {
     pub(super) tree: TreeId,
     /// The ordinal of the record; none for all of the tree.
     pub(super) record: Option<u64>,
-    /// Whether the feed began so early that it expects nothing of what was dropped of the history
-    /// up to this commit.
-    pub(super) is_beginning: bool,
 }
 
 /// What a feed has delivered: all commits before one, and of that one what is before a place, or

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use crate::io::MemoryDevice;
 use crate::{
-    Clock, CommitOptions, Database, ErrorKind, Feed, Micros, Options, ResumeToken, Retention,
-    Revision, WatchFrom, WatchOptions,
+    Clock, CommitOptions, CommitSequence, Database, ErrorKind, Feed, KeyKind, Micros, Options,
+    ResumeToken, Retention, Revision, WatchFrom, WatchOptions,
 };
 
 /// A clock that somebody sets.
@@ -105,4 +105,60 @@ fn a_feed_from_a_time_to_come_misses_nothing_that_was_dropped_before_it() {
     retain(&db, "a", 1);
     let error = feeds[0].try_next().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
+}
+
+/// Such tokens were refused as soon as the feed had passed the commit that they are of.
+#[test]
+fn tokens_of_a_feed_from_the_beginning_expect_nothing_that_was_dropped_before_it_began() {
+    let (db, clock) = open();
+    let records = db.create_collection("r", KeyKind::Text).unwrap();
+    let document = db.create_document("d").unwrap();
+    for n in 1..4 {
+        clock.0.store(n * 1_000, Ordering::Relaxed);
+        document.put(n.to_string(), &how()).unwrap();
+        let keys = ["a", "b"].map(|key| (key, format!(r#"{{"n":{n}}}"#)));
+        records.put_many(keys, &how()).unwrap();
+    }
+    retain(&db, "r", 1);
+    for from in [WatchFrom::Beginning, WatchFrom::Time(Micros(0))] {
+        let told = drain(&mut watch(&db, &[], from));
+        assert_eq!(told.len(), 5);
+        for (at, (_, _, token)) in told.iter().enumerate() {
+            let token: ResumeToken = token.to_string().parse().unwrap();
+            let mut feed = watch(&db, &[], WatchFrom::Token(token));
+            assert_eq!(feed.token(), token);
+            assert_eq!(drain(&mut feed), told[at + 1..], "behind {token}");
+        }
+        // That of a feed says the same, and once all from before it began is told nothing of it.
+        let mut feed = watch(&db, &[], from);
+        drop(feed.try_next().unwrap().unwrap());
+        let mut later = watch(&db, &[], WatchFrom::Token(feed.token()));
+        assert_eq!(drain(&mut later), told[1..]);
+        assert_eq!(later.token().to_string().split('.').count(), 3, "{}", later.token());
+    }
+}
+
+/// It said to go on behind the first commit that is kept of one document, which passes over what
+/// was done to the others before.
+#[test]
+fn a_feed_of_several_documents_that_misses_something_is_not_told_to_pass_over_the_others() {
+    let (db, _) = open();
+    for name in ["a", "b"] {
+        let document = db.create_document(name).unwrap();
+        for n in 1..4 {
+            document.put(n.to_string(), &how()).unwrap();
+        }
+    }
+    retain(&db, "a", 1);
+    let refused = |documents: &[&str]| {
+        let mut feed = watch(&db, documents, WatchFrom::After(CommitSequence(0)));
+        let error = feed.try_next().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound);
+        error.to_string()
+    };
+    assert!(refused(&["a"]).contains("--from c"), "{}", refused(&["a"]));
+    for documents in [&[][..], &["a", "b"]] {
+        let error = refused(documents);
+        assert!(!error.contains("--from c") && error.contains("read all documents"), "{error}");
+    }
 }

@@ -13,8 +13,8 @@ use crate::tree::cell_key::TreeId;
 /// How many bits of a database's id are not in a token.
 const LEFT_OUT_BITS: u32 = 96;
 
-/// What ends the text of a place of a feed that expects nothing of what was dropped up to there.
-const BEGINNING: &str = ".b";
+/// What stands before the commit up to which a feed expects nothing that was dropped.
+const BEGINNING: char = 'b';
 
 /// What to go on after with [`WatchFrom::Token`](super::WatchFrom::Token): a commit, or a place
 /// inside one, of which database, and in which epoch it was delivered. So a commit of `Interval`
@@ -26,8 +26,9 @@ const BEGINNING: &str = ".b";
 ///
 /// As text it is `c1042.3.9f3a01b2`: commit, epoch, the first 32 bits of the database's id. A
 /// place inside the commit has the number of the document behind it, `c1042.3.9f3a01b2.5`, and in
-/// a collection that of the record, `c1042.3.9f3a01b2.5.17`; then `.b` if the feed expects nothing
-/// that was dropped up to there, as it began at the beginning, or at a time.
+/// a collection that of the record, `c1042.3.9f3a01b2.5.17`. A feed that began at the beginning, or
+/// at a time, expects nothing that was dropped of what there was then: until it has come to the
+/// last commit that there was, it is named at the end, `c1042.3.9f3a01b2.b2063`.
 ///
 /// ```
 /// use duramen::ResumeToken;
@@ -45,16 +46,31 @@ pub struct ResumeToken {
     epoch: u64,
     database: u32,
     place: Option<CommitPlace>,
+    /// Nothing is expected of what was dropped up to this commit, which is still to come.
+    begins: Option<CommitSequence>,
 }
 
 impl ResumeToken {
-    pub(super) fn new(engine: &Engine, Position { sequence, place }: Position) -> Self {
-        Self { sequence, epoch: engine.epoch(), database: short_id(engine), place }
+    /// A position of a feed that expects nothing of what was dropped up to a commit.
+    pub(super) fn new(engine: &Engine, position: Position, begins: CommitSequence) -> Self {
+        let Position { sequence, place } = position;
+        let begins = Some(begins).filter(|&begins| begins > position.whole());
+        Self { sequence, epoch: engine.epoch(), database: short_id(engine), place, begins }
     }
 
     /// The same of a place inside the commit.
-    pub(super) fn at(self, place: CommitPlace) -> Self {
-        Self { place: Some(place), ..self }
+    pub(super) fn at(self, place: CommitPlace, begins: CommitSequence) -> Self {
+        let begins = Some(begins).filter(|&begins| begins >= self.sequence);
+        Self { place: Some(place), begins, ..self }
+    }
+
+    pub(super) fn position(self) -> Position {
+        Position { sequence: self.sequence, place: self.place }
+    }
+
+    /// The commit up to which nothing is expected of what was dropped.
+    pub(super) fn begins(self) -> CommitSequence {
+        self.begins.unwrap_or(CommitSequence(0))
     }
 
     /// The commit to go on after, or in.
@@ -67,9 +83,10 @@ impl ResumeToken {
         self.place.is_some()
     }
 
-    /// The position, if the commit is the one that was meant.
-    pub(super) fn resolve(self, engine: &Engine) -> Result<Position> {
-        let position = Position { sequence: self.sequence, place: self.place };
+    /// The same, if the commit is the one that was meant. What it expects nothing of ends with the
+    /// commits that there were then and are still there.
+    pub(super) fn resolve(self, engine: &Engine) -> Result<Self> {
+        let until = |last| Self { begins: self.begins.map(|begins| begins.min(last)), ..self };
         let refuse = |what: &str| {
             let message = format!(
                 "the feed cannot go on after {self}: {what}; read the documents again and watch \
@@ -88,10 +105,10 @@ impl ResumeToken {
             return refuse("the database is an older copy");
         }
         if self.epoch == epoch {
-            return Ok(position);
+            return Ok(until(published));
         }
         match engine.last_kept_of(self.epoch) {
-            Some(kept) if self.sequence <= kept => Ok(position),
+            Some(kept) if self.sequence <= kept => Ok(until(kept)),
             Some(_) => refuse("this commit was lost with the power before it was durable"),
             None => refuse("it is of too long ago to know that nothing was lost since"),
         }
@@ -105,10 +122,11 @@ fn short_id(engine: &Engine) -> u32 {
 impl fmt::Display for ResumeToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "c{}.{}.{:08x}", self.sequence, self.epoch, self.database)?;
-        let Some(CommitPlace { tree, record, is_beginning }) = self.place else { return Ok(()) };
-        write!(f, ".{}", tree.0)?;
-        record.map_or(Ok(()), |record| write!(f, ".{record}"))?;
-        f.write_str(if is_beginning { BEGINNING } else { "" })
+        if let Some(CommitPlace { tree, record }) = self.place {
+            write!(f, ".{}", tree.0)?;
+            record.map_or(Ok(()), |record| write!(f, ".{record}"))?;
+        }
+        self.begins.map_or(Ok(()), |begins| write!(f, ".{BEGINNING}{begins}"))
     }
 }
 
@@ -124,21 +142,24 @@ impl FromStr for ResumeToken {
             let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit());
             digits.parse::<u64>().ok().filter(|_| is_plain).ok_or_else(invalid)
         };
-        let (numbers, is_beginning) = match text.strip_suffix(BEGINNING) {
-            Some(numbers) => (numbers, true),
-            None => (text, false),
-        };
-        let mut parts = numbers.strip_prefix('c').ok_or_else(invalid)?.split('.');
-        let (Some(sequence), Some(epoch), Some(database), tree, record, None) =
-            (parts.next(), parts.next(), parts.next(), parts.next(), parts.next(), parts.next())
-        else {
+        let parts: Vec<_> = text.strip_prefix('c').ok_or_else(invalid)?.split('.').collect();
+        let [sequence, epoch, database, behind @ ..] = parts.as_slice() else {
             return Err(invalid());
         };
-        let record = record.map(number).transpose()?;
-        let place = match tree.map(number).transpose()? {
-            Some(tree) => Some(CommitPlace { tree: TreeId(tree), record, is_beginning }),
-            None if is_beginning => return Err(invalid()),
-            None => None,
+        let begins = behind.last().and_then(|last| last.strip_prefix(BEGINNING));
+        let place = match &behind[..behind.len() - usize::from(begins.is_some())] {
+            [] => None,
+            [tree] => Some(CommitPlace { tree: TreeId(number(tree)?), record: None }),
+            [tree, record] => {
+                let record = Some(number(record)?);
+                Some(CommitPlace { tree: TreeId(number(tree)?), record })
+            }
+            _ => return Err(invalid()),
+        };
+        let begins = match begins {
+            // So tokens were written once, of places alone: their own commit was meant.
+            Some("") if place.is_some() => Some(number(sequence)?),
+            begins => begins.map(number).transpose()?,
         };
         let is_hex = database.len() == 8 && database.bytes().all(|byte| byte.is_ascii_hexdigit());
         let database = u32::from_str_radix(database, 16).ok().filter(|_| is_hex);
@@ -147,6 +168,7 @@ impl FromStr for ResumeToken {
             epoch: number(epoch)?,
             database: database.ok_or_else(invalid)?,
             place,
+            begins: begins.map(CommitSequence),
         })
     }
 }
@@ -166,6 +188,10 @@ mod tests {
             "c1.2.3",
             "c+1.2.9f3a01b2",
             "c1.2.9f3a01b2.b",
+            "c1.2.9f3a01b2.bx",
+            "c1.2.9f3a01b2.b3.4",
+            "c1.2.9f3a01b2.4.5.6.b7",
+            "c1.2.b7",
             "c1.2.9f3a01b2.",
             "c1.2.9f3a01b2.4.",
             "c1.2.9f3a01b2.4.x",
@@ -178,9 +204,21 @@ mod tests {
 
     #[test]
     fn what_was_written_is_read_again() {
-        for place in ["", ".4", ".4.b", ".4.0", ".4.17", ".4.17.b", ".18446744073709551615"] {
-            let text = format!("c1042.3.9f3a01b2{place}");
-            assert_eq!(text.parse::<ResumeToken>().unwrap().to_string(), text);
+        let places = ["", ".4", ".4.0", ".4.17", ".18446744073709551615"];
+        for (place, begins) in places.iter().flat_map(|place| [(place, ""), (place, ".b2063")]) {
+            for id in ["9f3a01b2", "b0000001"] {
+                let text = format!("c1042.3.{id}{place}{begins}");
+                assert_eq!(text.parse::<ResumeToken>().unwrap().to_string(), text);
+            }
+        }
+    }
+
+    #[test]
+    fn a_place_that_was_written_without_the_commit_that_its_feed_began_at_means_its_own() {
+        for place in [".4", ".4.17"] {
+            let token: ResumeToken = format!("c1042.3.9f3a01b2{place}.b").parse().unwrap();
+            assert_eq!(token.begins(), CommitSequence(1042));
+            assert_eq!(token.to_string(), format!("c1042.3.9f3a01b2{place}.b1042"));
         }
     }
 }
