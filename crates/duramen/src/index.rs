@@ -17,7 +17,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::collection::RecordPath;
 use crate::error::Result;
@@ -52,7 +52,27 @@ use young::Young;
 
 /// The indexes of a tree that are in use.
 #[derive(Debug, Default)]
-pub(crate) struct Indexes(Mutex<BTreeMap<u32, Arc<Index>>>);
+pub(crate) struct Indexes {
+    in_use: Mutex<BTreeMap<u32, Arc<Index>>>,
+    /// How many are making each.
+    makers: Mutex<BTreeMap<u32, usize>>,
+}
+
+/// Somebody who makes an index. It is counted while the turn of the catalogue is held, so that
+/// whoever gives an index up then knows whether another one goes on with it.
+#[derive(Debug)]
+pub(crate) struct Maker {
+    tree: Arc<Tree>,
+    id: u32,
+}
+
+/// Somebody who has commits refuse keys that another record has, though no definition says so yet:
+/// until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Enforcing<'i> {
+    index: &'i Index,
+    is_for_good: bool,
+}
 
 /// An index of a tree.
 #[derive(Debug)]
@@ -62,7 +82,8 @@ pub(crate) struct Index {
     state: Mutex<State>,
     /// Held by whoever has it follow the records.
     following: Mutex<()>,
-    is_enforced: AtomicBool,
+    /// How many have commits refuse keys that another record has.
+    enforcing: AtomicUsize,
     /// Whether somebody would read it if it had followed.
     is_asked: AtomicBool,
 }
@@ -87,7 +108,7 @@ struct State {
 impl Indexes {
     /// The index with an id, its facts read if it was not in use.
     pub(crate) fn get(&self, tree: &Tree, declared: &Declared) -> Result<Arc<Index>> {
-        if let Some(index) = self.0.lock().get(&declared.id) {
+        if let Some(index) = self.in_use.lock().get(&declared.id) {
             return Ok(Arc::clone(index));
         }
         let index = Index {
@@ -95,26 +116,65 @@ impl Indexes {
             paths: declared.paths.clone(),
             state: Mutex::new(State::read(tree, declared.id)?),
             following: Mutex::new(()),
-            is_enforced: AtomicBool::new(false),
+            enforcing: AtomicUsize::new(0),
             is_asked: AtomicBool::new(false),
         };
-        let mut indexes = self.0.lock();
+        let mut indexes = self.in_use.lock();
         Ok(Arc::clone(indexes.entry(declared.id).or_insert_with(|| Arc::new(index))))
     }
 
     /// Forgets an index that was dropped.
     pub(crate) fn forget(&self, id: u32) {
-        self.0.lock().remove(&id);
+        self.in_use.lock().remove(&id);
     }
 
     /// Those in use, by their ids.
     pub(crate) fn in_use(&self) -> Vec<Arc<Index>> {
-        self.0.lock().values().map(Arc::clone).collect()
+        self.in_use.lock().values().map(Arc::clone).collect()
     }
 
     /// Whether one of them has something that no segment has.
     pub(crate) fn is_dirty(&self) -> bool {
-        self.0.lock().values().any(|index| index.state.lock().is_dirty)
+        self.in_use.lock().values().any(|index| index.state.lock().is_dirty)
+    }
+}
+
+impl Maker {
+    /// One more who makes the index with an id.
+    pub(crate) fn new(tree: &Arc<Tree>, id: u32) -> Self {
+        *tree.indexes.makers.lock().entry(id).or_default() += 1;
+        Self { tree: Arc::clone(tree), id }
+    }
+
+    /// Whether nobody else makes it.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.tree.indexes.makers.lock().get(&self.id).is_none_or(|&makers| makers <= 1)
+    }
+}
+
+impl Drop for Maker {
+    fn drop(&mut self) {
+        let mut makers = self.tree.indexes.makers.lock();
+        match makers.get_mut(&self.id) {
+            Some(count) if *count > 1 => *count -= 1,
+            _ => drop(makers.remove(&self.id)),
+        }
+    }
+}
+
+impl Enforcing<'_> {
+    /// Has them refused for good: transactions that began before the definition says so ask the
+    /// index.
+    pub(crate) fn stay(mut self) {
+        self.is_for_good = true;
+    }
+}
+
+impl Drop for Enforcing<'_> {
+    fn drop(&mut self) {
+        if !self.is_for_good {
+            self.index.enforcing.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 
@@ -211,11 +271,13 @@ impl Index {
     /// Whether commits are to refuse keys that another record has, though no definition says so
     /// yet.
     pub(crate) fn is_enforced(&self) -> bool {
-        self.is_enforced.load(Ordering::Relaxed)
+        self.enforcing.load(Ordering::Relaxed) > 0
     }
 
-    pub(crate) fn enforce(&self, is_enforced: bool) {
-        self.is_enforced.store(is_enforced, Ordering::Relaxed);
+    /// Has commits refuse them from now on.
+    pub(crate) fn enforce(&self) -> Enforcing<'_> {
+        self.enforcing.fetch_add(1, Ordering::Relaxed);
+        Enforcing { index: self, is_for_good: false }
     }
 }
 

@@ -9,7 +9,9 @@ use crate::engine::catalogue::facts;
 use crate::engine::indexing::Follower;
 use crate::engine::options::CommitOptions;
 use crate::error::{Error, ErrorKind, Result};
-use crate::index::{self, Declared, Index, IndexDefinition, IndexOptions, IndexRange, no_index};
+use crate::index::{
+    self, Declared, Index, IndexDefinition, IndexOptions, IndexRange, Maker, no_index,
+};
 use crate::limits::TURN_WAIT_MS;
 use crate::tree::history::short;
 
@@ -63,35 +65,45 @@ impl Collection {
     }
 
     /// The same; `progress` is told how far it has come, and may stop it: that is `Cancelled`, and
-    /// there is no index then.
+    /// there is no index then, unless another one is making it too.
     pub fn create_index_with(
         &self,
         definition: &IndexDefinition,
         progress: &mut Progress<'_>,
     ) -> Result<()> {
         definition.check()?;
-        let declared = self.change_indexes(|indexes| indexes.begin(definition))?;
+        let (_, tree) = self.document.parts();
+        let (declared, maker) = self.change_indexes(|indexes| {
+            let declared = indexes.begin(definition)?;
+            let maker = Maker::new(tree, declared.id);
+            Ok((declared, maker))
+        })?;
         let made = self.make_index((&definition.name, &declared), progress);
-        if made.is_ok() || self.is_made_by_another(&definition.name, &declared) {
+        if made.is_ok() || self.is_made_by_another(&definition.name, &declared, maker) {
             return Ok(());
         }
-        self.document.tree().indexes.forget(declared.id);
         made
     }
 
-    /// Whether somebody else came to the end with an index that could not be made; if not, it is
-    /// not there any more.
-    fn is_made_by_another(&self, name: &str, declared: &Declared) -> bool {
+    /// Whether somebody else came to the end with an index that could not be made. If not, and
+    /// nobody else is making it, it is not there any more.
+    fn is_made_by_another(&self, name: &str, declared: &Declared, maker: Maker) -> bool {
         let ended = self.change_indexes(|indexes| {
             let is_made = indexes.get(name).is_some_and(|index| index.id == declared.id);
             let is_ours = indexes.iter().any(|(_, index)| index.id == declared.id);
-            if is_ours && !is_made {
+            let is_given_up = !is_made && maker.is_alone();
+            if is_given_up && is_ours {
                 indexes.remove(name);
             }
-            Ok(is_made)
+            drop(maker);
+            Ok((is_made, is_given_up))
         });
         // If this fails too, what is left is read by nobody, and gone on with or dropped later.
-        ended.unwrap_or(false)
+        let (is_made, is_given_up) = ended.unwrap_or_default();
+        if is_given_up {
+            self.document.tree().indexes.forget(declared.id);
+        }
+        is_made
     }
 
     /// The first path of an index that may be a slip: there are records, but none has a value there
@@ -183,22 +195,24 @@ impl Collection {
         let index = tree.indexes.get(tree, declared)?;
         // Most of it, before anybody has to wait.
         self.follow(&index, short(self.document.head_revision()?), progress)?;
+        let mut enforcing = None;
         if declared.is_unique {
             let head = {
                 let _turn = tree.turn(TURN_WAIT_MS).ok_or_else(busy)?;
                 // Whoever commits from here on compares with what was committed before.
-                index.enforce(true);
+                enforcing = Some(index.enforce());
                 short(tree.newest())
             };
             engine.journal()?.wait_published(tree.newest_sequence()?)?;
             self.follow(&index, head, progress)?;
-            let unique = match head {
-                0 => Ok(()),
-                _ => index::check_all((tree, &index), (name, self.keys), head, &mut || Ok(())),
-            };
-            unique.inspect_err(|_| index.enforce(false))?;
+            if head > 0 {
+                index::check_all((tree, &index), (name, self.keys), head, &mut || Ok(()))?;
+            }
         }
         let is_there = self.change_indexes(|indexes| Ok(indexes.finish(name, declared.id)))?;
+        if let Some(enforcing) = enforcing.filter(|_| is_there) {
+            enforcing.stay();
+        }
         // So that it need not be made again by the next process. Where there is no room, it is.
         let _ = engine.checkpoint();
         if is_there { Ok(()) } else { Err(dropped_while_made(name)) }

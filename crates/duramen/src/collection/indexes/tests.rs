@@ -1,5 +1,6 @@
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
+use std::sync::mpsc::channel;
 
 use super::{IndexRange, with_indexes};
 use crate::io::MemoryDevice;
@@ -163,6 +164,87 @@ fn an_index_that_another_one_made_stays_when_its_making_is_stopped() {
     assert!(collection.indexes().unwrap().contains(&by_n));
     let same = collection.put(10_u64, r#"{"n":3}"#, &how()).unwrap_err();
     assert_eq!(same.kind(), ErrorKind::Conflict);
+    assert!(db.check().unwrap().is_clean());
+}
+
+/// Whoever gave up an index that another one was making too dropped it for both.
+#[test]
+fn an_index_that_two_make_is_there_if_one_of_them_gives_it_up() {
+    let db = Database::memory().unwrap();
+    let collection = numbered(&db, 10);
+    let by_n = define("by-n", "n").unique();
+    let mut stopped = None;
+    let made = collection.create_index_with(&by_n, &mut |_| {
+        stopped.get_or_insert_with(|| {
+            // What it would follow at all.
+            collection.put(50_i64, r#"{"n":50}"#, &how()).unwrap();
+            collection.create_index_with(&by_n, &mut |_| ControlFlow::Break(()))
+        });
+        ControlFlow::Continue(())
+    });
+    assert_eq!(stopped.unwrap().unwrap_err().kind(), ErrorKind::Cancelled);
+    made.unwrap();
+    assert!(collection.indexes().unwrap().contains(&by_n));
+    // Where nobody else makes it, it is not there any more.
+    let by_m = define("by-m", "m");
+    collection.create_index_with(&by_m, &mut |_| ControlFlow::Break(())).unwrap_err();
+    assert!(collection.unfinished_indexes().unwrap().is_empty());
+    assert!(db.check().unwrap().is_clean());
+}
+
+/// Of two who made a unique index one found the same values twice, and had commits no more
+/// compared, on which the other one relied that came after those values were gone.
+#[test]
+fn a_unique_index_that_two_make_is_enforced_until_both_have_ended() {
+    let db = Database::memory().unwrap();
+    let collection = numbered(&db, 10);
+    collection.put(100_i64, r#"{"n":1}"#, &how()).unwrap();
+    let by_n = define("by-n", "n").unique();
+    let (_, tree) = collection.document().parts();
+    let index = || {
+        let declared = collection.document().declared().unwrap();
+        let (_, declared) = declared.indexes.iter().find(|(name, _)| *name == "by-n").unwrap();
+        tree.indexes.get(tree, declared).unwrap()
+    };
+    let put = |key: i64| collection.put(key, format!("{{\"n\":{key}}}"), &how()).unwrap();
+    let ((reached, is_reached), (go, goes)) = (channel(), channel::<()>());
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| {
+            let mut steps = 0;
+            let going = goes;
+            collection.create_index_with(&by_n, &mut |_| {
+                steps += 1;
+                if steps == 1 {
+                    put(50);
+                }
+                if index().is_enforced() {
+                    reached.send(()).unwrap();
+                    going.recv().unwrap_or_default();
+                }
+                ControlFlow::Continue(())
+            })
+        });
+        is_reached.recv().unwrap();
+        collection.delete(100_i64, &how()).unwrap();
+        let (mut first, mut go, mut behind) = (Some(first), Some(go), None);
+        let made = collection.create_index_with(&by_n, &mut |_| {
+            let behind = *behind.get_or_insert_with(|| put(51).outcome.revision().0);
+            if u64::from(index().followed(tree).revision) >= behind
+                && let Some(first) = first.take()
+            {
+                // The second one compares already, and the first one finds what was there.
+                drop(go.take());
+                let error = first.join().unwrap().unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::Conflict);
+                let same = collection.put(100_i64, r#"{"n":1}"#, &how()).unwrap_err();
+                assert_eq!(same.kind(), ErrorKind::Conflict);
+            }
+            ControlFlow::Continue(())
+        });
+        assert!(first.is_none());
+        made.unwrap();
+    });
+    assert!(collection.indexes().unwrap().contains(&by_n));
     assert!(db.check().unwrap().is_clean());
 }
 
