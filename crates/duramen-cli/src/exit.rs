@@ -10,6 +10,9 @@ use serde::Serialize;
 
 use crate::notice::notice;
 
+/// Characters of a wrong value that an error shows.
+const SHOWN_CHARS_MAX: usize = 200;
+
 /// A command that ran to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Success {
@@ -194,10 +197,17 @@ fn is_wrong_value(error: &clap::Error) -> bool {
     is_given && !value.starts_with("--")
 }
 
-/// What is wrong with the command line, as clap tells it, but for what is wrong with a number.
+/// What is wrong with the command line, as clap tells it, but for what is wrong with a number, and
+/// for a long value, which is cut.
 pub(crate) fn text(error: &clap::Error) -> String {
+    use clap::error::{ContextKind, ContextValue};
     let text = error.render().to_string();
-    let text = text.strip_prefix("error: ").map(str::to_owned).unwrap_or(text);
+    let mut text = text.strip_prefix("error: ").map(str::to_owned).unwrap_or(text);
+    if let Some(ContextValue::String(value)) = error.get(ContextKind::InvalidValue)
+        && let Some((end, _)) = value.char_indices().nth(SHOWN_CHARS_MAX)
+    {
+        text = text.replacen(value.as_str(), &format!("{}...", &value[..end]), 1);
+    }
     let Some(wrong) = error.source().and_then(|source| source.downcast_ref::<ParseIntError>())
     else {
         return text;
@@ -213,6 +223,17 @@ pub(crate) fn text(error: &clap::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// All of it stood in the error, however long it was.
+    #[test]
+    fn a_long_value_that_is_wrong_is_cut() {
+        let number = clap::Arg::new("count").value_parser(clap::value_parser!(u32));
+        let command = clap::Command::new("duramen").arg(number);
+        let wrong = "\u{e4}".repeat(40_000);
+        let text = text(&command.try_get_matches_from(["duramen", &wrong]).unwrap_err());
+        assert!(text.contains(&format!("'{}...'", "\u{e4}".repeat(200))), "{text}");
+        assert!(text.len() < 1_000, "{text}");
+    }
 
     #[test]
     fn a_reader_that_went_away_is_seen_through_the_engine() {

@@ -17,6 +17,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::json::number_end;
 use crate::limits::{FILTER_BYTES_MAX, FILTER_DEPTH_MAX};
 
+/// Characters of a filter that an error shows.
+const SHOWN_CHARS_MAX: usize = 200;
+
 /// What is wrong with a filter, and where.
 #[derive(Debug)]
 struct Fault {
@@ -50,11 +53,20 @@ pub(super) fn read(text: &str) -> Result<Filter> {
     let filter = parser.whole().map(Filter::read).map_err(|fault| {
         let read = text.get(..text.len().saturating_sub(fault.rest)).unwrap_or(text);
         let at = read.chars().count().saturating_add(1);
-        let message = format!("{text:?} is no filter: at character {at}, {}", fault.what);
+        let message = format!("{:?} is no filter: at character {at}, {}", shown(text), fault.what);
         Error::new(ErrorKind::Invalid, message)
     })?;
     filter.expression()?;
     Ok(filter)
+}
+
+/// The text of a filter, cut if it is long.
+fn shown(text: &str) -> String {
+    let mut shown: String = text.chars().take(SHOWN_CHARS_MAX).collect();
+    if shown.len() < text.len() {
+        shown.push_str("...");
+    }
+    shown
 }
 
 impl<'t> Parser<'t> {
@@ -325,5 +337,20 @@ fn container_len(text: &str) -> Option<usize> {
         if open == 0 {
             return Some(at);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All of it stood in the error, however long it was.
+    #[test]
+    fn a_long_filter_that_is_wrong_is_cut_in_the_error() {
+        let long = format!("a = \"{}\" b", "\u{e4}".repeat(40_000));
+        let error = read(&long).unwrap_err();
+        assert!(error.message().contains("...\" is no filter: at character 40008,"), "{error}");
+        assert!(error.message().len() < 1_000, "{error}");
+        assert!(read("a >> 1").unwrap_err().message().starts_with("\"a >> 1\" is no filter"));
     }
 }
