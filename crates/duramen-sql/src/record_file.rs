@@ -171,6 +171,12 @@ fn check_key(names: &[String], key: &str) -> Result<()> {
     if names.iter().any(|name| name == key) {
         return Ok(());
     }
+    if names.is_empty() {
+        let message = format!(
+            "it has no fields, and so none that is called {key:?}: give a file that names them"
+        );
+        return Err(Error::new(ErrorKind::Invalid, message));
+    }
     let message = format!(
         "no field is called {key:?}: name the one that has the key (--key, or KEY in COPY), of {}",
         names.join(", ")
