@@ -151,11 +151,16 @@ pub struct TypedCollection<R> {
 
 impl Database {
     /// Makes a collection without records, with the keys that a type has and the indexes that it
-    /// declares; `Conflict` if there is a document or collection of that name, deleted or not.
+    /// declares; `Conflict` if there is a document or collection of that name, deleted or not, and
+    /// `Invalid`, without a collection, if what is declared can be no index.
     pub fn create_typed_collection<R: TypedRecord>(
         &self,
         name: &str,
     ) -> Result<TypedCollection<R>> {
+        // What is no index would else be told when the collection is there.
+        for declared in R::INDEXES {
+            declared.definition()?.check()?;
+        }
         let collection = self.create_collection(name, R::Key::KIND)?;
         let typed = TypedCollection { collection, records: PhantomData };
         typed.create_indexes()?;

@@ -212,6 +212,26 @@ fn a_field_has_one_index_whatever_is_said_of_it() {
     assert_eq!(same.kind(), ErrorKind::Conflict);
 }
 
+#[derive(Debug, Record, Serialize, Deserialize)]
+#[record(index(name = "both", paths("a[*]", "b[*]")))]
+struct Crossed {
+    #[record(key)]
+    id: u64,
+    a: Vec<u64>,
+    b: Vec<u64>,
+}
+
+/// The collection was there all the same, so that another try was a conflict.
+#[test]
+fn a_type_that_declares_what_is_no_index_makes_no_collection() {
+    let db = Database::memory().unwrap();
+    for _ in 0..2 {
+        let error = db.create_typed_collection::<Crossed>("crossed").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+    }
+    assert!(db.collections().unwrap().is_empty());
+}
+
 #[cfg(feature = "uuid")]
 #[derive(Debug, Clone, PartialEq, Record, Serialize, Deserialize)]
 struct Parcel {
