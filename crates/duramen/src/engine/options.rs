@@ -75,7 +75,9 @@ pub struct CommitOptions {
     /// The revision timestamp, to load old history: after that of the last revision and not in
     /// the future. The commit timestamp is always the engine's.
     pub timestamp: Option<Micros>,
-    /// The revision that the change is based on; another one at the head is a `Conflict`.
+    /// The revision that the change is based on; another one at the head is a `Conflict`. In a
+    /// transaction all documents that it named have to be at it, those included that it only read:
+    /// [`Transaction::expect`](crate::Transaction::expect) is of one.
     pub expect_revision: Option<Revision>,
     /// When it is acknowledged; by default as the database was opened.
     pub durability: Option<Durability>,

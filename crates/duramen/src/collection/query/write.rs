@@ -59,7 +59,9 @@ impl Collection {
 }
 
 impl Transaction {
-    /// The keys of the records of which a filter is true, as this transaction has made them.
+    /// The keys of the records of which a filter is true, as this transaction has made them. Though
+    /// it only reads, it takes the collection as a change does: others who write it wait until the
+    /// transaction ends, also in [`Database::transact`](crate::Database::transact).
     pub fn find_records(&mut self, name: &str, filter: &Filter) -> Result<Vec<Key>> {
         let keys = self.key_kind(name)?;
         let Some(chosen) = self.choose(name, filter)? else { return Ok(Vec::new()) };
