@@ -1,12 +1,14 @@
 //! The rows of a file of CSV, of which the quotes have to be closed.
 //!
 //! The parser takes a quote that is never closed to end with the file: all of the rest would be one
-//! value. So the bytes are looked at before it has them.
+//! value. So the bytes are looked at before it has them. It also begins a row where the one before
+//! ended, before the rest of that line end and empty lines: the lines of rows are told by the bytes.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::io::{self, BufRead, Read};
 
-use csv::{Position, Reader, StringRecord};
+use csv::{Reader, StringRecord};
 use duramen::{Error, ErrorKind, Result};
 
 /// Bytes of a row that is read: as much as a value may have.
@@ -45,14 +47,16 @@ impl CsvFile {
         let header = match reader.headers() {
             Ok(header) => header.clone(),
             Err(error) => {
-                let (line, error) = wrong(error, 1).map_err(unread)?;
+                let line = reader.get_mut().line_from(0).unwrap_or(1);
+                let (line, error) = wrong(error, line).map_err(unread)?;
                 return Err(error.in_context(format_args!("line {line}")));
             }
         };
+        let line = reader.get_mut().line_from(0).unwrap_or(1);
         for (at, name) in header.iter().enumerate() {
             if let Some(first) = header.iter().take(at).position(|other| other == name) {
                 let message = format!(
-                    "line 1: columns {} and {} are both called {name:?}: rename one of them",
+                    "line {line}: columns {} and {} are both called {name:?}: rename one of them",
                     first + 1,
                     at + 1
                 );
@@ -77,21 +81,30 @@ impl CsvFile {
         if self.is_over {
             return Ok(None);
         }
-        let before = self.reader.position().line();
-        match self.reader.read_record(row) {
+        let (byte, last) = (self.reader.position().byte(), self.reader.position().line());
+        let read = self.reader.read_record(row);
+        let line = self.reader.get_mut().line_from(byte).unwrap_or(last);
+        match read {
             Ok(false) => Ok(None),
-            Ok(true) => Ok(Some((row.position().map_or(before, Position::line), Ok(())))),
+            Ok(true) => Ok(Some((line, Ok(())))),
             Err(error) => {
                 self.is_over = error.is_io_error();
-                wrong(error, before).map(|(line, error)| Some((line, Err(error))))
+                wrong(error, line).map(|(line, error)| Some((line, Err(error))))
             }
         }
     }
 }
 
-/// What is wrong with a row, and its line; that of the file itself is the error.
-fn wrong(error: csv::Error, before: u64) -> io::Result<(u64, Error)> {
-    let (line, what) = (error.position().map_or(before, Position::line), error.to_string());
+/// What is wrong with the row of a line, and the line to tell; that of the file itself is the
+/// error.
+fn wrong(error: csv::Error, line: u64) -> io::Result<(u64, Error)> {
+    let what = match error.kind() {
+        csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
+            format!("it has {len} values, and the header names {expected_len} columns")
+        }
+        csv::ErrorKind::Utf8 { err, .. } => format!("value {} is not UTF-8", err.field() + 1),
+        _ => error.to_string(),
+    };
     let csv::ErrorKind::Io(error) = error.into_kind() else {
         return Ok((line, Error::new(ErrorKind::Invalid, what)));
     };
@@ -143,12 +156,22 @@ struct Watched {
     /// The line in which the row began, and its bytes so far.
     row: (u64, u64),
     bytes: u64,
+    /// Of the rows that were looked at and not asked for: the first byte that is no line end, and
+    /// its line.
+    rows: VecDeque<(u64, u64)>,
 }
 
 impl Watched {
     fn new(inner: Box<dyn BufRead + Send>, row_max: u64) -> Self {
         let (place, row) = (Place::Start, (1, 0));
-        Self { inner, row_max, place, line: 1, opened: 1, row, bytes: 0 }
+        let rows = VecDeque::new();
+        Self { inner, row_max, place, line: 1, opened: 1, row, bytes: 0, rows }
+    }
+
+    /// The line of the first row that begins at a byte or behind it.
+    fn line_from(&mut self, byte: u64) -> Option<u64> {
+        while self.rows.pop_front_if(|(begin, _)| *begin < byte).is_some() {}
+        self.rows.front().map(|(_, line)| *line)
     }
 
     fn look_at(&mut self, bytes: &[u8]) {
@@ -156,11 +179,14 @@ impl Watched {
             let at = self.bytes;
             self.bytes += 1;
             self.line += u64::from(byte == b'\n');
-            self.row.1 += 1;
             let mark = usize::try_from(at).ok().and_then(|at| BYTE_ORDER_MARK.get(at));
             if self.place == Place::Start && mark == Some(&byte) {
                 continue;
             }
+            if self.row.1 == 0 && !matches!(byte, b'\n' | b'\r') {
+                self.rows.push_back((at, self.line));
+            }
+            self.row.1 += 1;
             self.place = match (self.place, byte) {
                 (Place::Quoted, b'"') => Place::Quote,
                 (Place::Quote, b'"') | (Place::Quoted, _) => Place::Quoted,
@@ -241,6 +267,25 @@ mod tests {
     fn a_row_beyond_the_bound_is_refused_before_the_file_ends() {
         let found = read("a,b\n1,\"2222222222222222222222222\n3,4\n", 20).unwrap_err();
         assert!(found.message().contains("more bytes than a row may have"), "{found}");
+    }
+
+    /// The parser counts lines up to where the row before ended.
+    #[test]
+    fn a_row_has_the_line_in_which_it_begins() {
+        let lines = |text: &'static str| {
+            let mut file = CsvFile::new(Box::new(text.as_bytes())).unwrap();
+            let (mut row, mut found) = (StringRecord::new(), Vec::new());
+            while let Some((line, _)) = file.next_row(&mut row).unwrap() {
+                found.push(line);
+            }
+            found
+        };
+        assert_eq!(lines("time,a\r\nbad,1\r\n"), [2]);
+        assert_eq!(lines("time,a\n\nbad,1\n"), [3]);
+        assert_eq!(lines("time,a\r\n1,1\r\n\r\n\r\nbad,1\r\n"), [2, 5]);
+        assert_eq!(lines("\u{feff}\n\ntime,a\n1,\"x\ny\"\n2,\"\n\"\n3\n\n4,1"), [4, 6, 8, 10]);
+        let error = CsvFile::new(Box::new("\r\na,a\r\n".as_bytes())).unwrap_err();
+        assert!(error.message().starts_with("line 2: columns 1 and 2"), "{error}");
     }
 
     #[test]
