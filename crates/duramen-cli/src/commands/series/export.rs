@@ -179,6 +179,9 @@ impl Column {
 
 /// A line for each time at which any of the series has a point.
 fn wide(found: &[SeriesInfo], ranges: Vec<SeriesRange>, out: &mut dyn Write) -> Result<()> {
+    if let Some(info) = found.iter().find(|info| !import::is_column_of(&info.name)) {
+        return Err(no_column(&info.name).into());
+    }
     let interruption = Interruption::watch()?;
     let bar = progress::bar("exporting lines", None);
     let begin = |(range, info): (SeriesRange, &SeriesInfo)| {
@@ -210,6 +213,14 @@ fn wide(found: &[SeriesInfo], ranges: Vec<SeriesRange>, out: &mut dyn Write) -> 
     }
     bar.finish_and_clear();
     Ok(csv.flush()?)
+}
+
+fn no_column(name: &str) -> Error {
+    let message = format!(
+        "a column called {name:?} of a wide CSV is not read back as the series of that name: \
+         export it without --wide"
+    );
+    Error::new(ErrorKind::Invalid, message)
 }
 
 fn blank(name: &str, time: &str) -> Error {

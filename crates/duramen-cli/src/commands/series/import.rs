@@ -8,6 +8,7 @@ use duramen::{CommitOptions, Committed, Database, Error, ErrorKind, Transaction,
 use serde::Serialize;
 
 use self::columns::Columns;
+pub(super) use self::csv::is_column_of;
 use self::source::Lines;
 use super::{parse_type, tell_unkept};
 use crate::arguments::WriteDatabase;

@@ -109,6 +109,13 @@ impl Lines for CsvLines<'_> {
     }
 }
 
+/// Whether a column of a wide CSV is a series of the name in its header, if the file begins with a
+/// column `time` and no columns are named by the caller.
+pub(in crate::commands::series) fn is_column_of(series: &str) -> bool {
+    let is_name = NAMES.iter().any(|name| series.eq_ignore_ascii_case(name));
+    !is_name && series != TIMES[0] && series.trim() == series
+}
+
 /// Refuses headers that only blanks tell apart.
 fn check_apart(series: &[(usize, String)]) -> Result<()> {
     let mut known: HashMap<&str, usize> = HashMap::new();
@@ -174,6 +181,19 @@ mod tests {
         let named = Layout { value: Some("v".to_owned()), ..layout() };
         let found = read("ts,tag,v,other\n1,a,10,0\n", &named).unwrap();
         assert_eq!(found, [row("p/a", 1, "10")]);
+    }
+
+    #[test]
+    fn columns_that_are_something_else_are_of_no_series() {
+        for name in ["a", "value", "Time", "date", "tags"] {
+            assert!(is_column_of(name), "{name}");
+            let text: &'static str = Box::leak(format!("time,{name},b\n1,10,20\n").into());
+            let found = read(text, &layout()).unwrap();
+            assert_eq!(found, [row(&format!("p/{name}"), 1, "10"), row("p/b", 1, "20")]);
+        }
+        for name in ["name", "Series", "tag", "time", " lead", "end\t"] {
+            assert!(!is_column_of(name), "{name}");
+        }
     }
 
     #[test]
