@@ -2,7 +2,7 @@
 //!
 //! The parser takes a quote that is never closed to end with the file: all of the rest would be one
 //! value. So the bytes are looked at before it has them. It also begins a row where the one before
-//! ended, before the rest of that line end and empty lines: the lines of rows are told by the bytes.
+//! ended, before the rest of that line end and empty lines: the bytes tell of the lines of rows.
 
 use std::collections::VecDeque;
 use std::fmt;

@@ -13,7 +13,7 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, Result, internal_err};
-use datafusion::logical_expr::expr::{AggregateFunction, ScalarFunction};
+use datafusion::logical_expr::expr::{AggregateFunction, InSubquery, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
@@ -28,6 +28,9 @@ use crate::rewriting::is_comparison;
 
 /// Functions that give one of their arguments.
 const PASS_ON: [&str; 6] = ["coalesce", "greatest", "ifnull", "least", "nullif", "nvl"];
+
+/// Functions that give a part of a value.
+const PARTS: [&str; 2] = ["array_element", "get_field"];
 
 /// Aggregates that give one of the values.
 const PICK: [&str; 6] = ["any_value", "first_value", "last_value", "max", "min", "nth_value"];
@@ -130,7 +133,7 @@ fn expressions(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let names_columns = matches!(plan, LogicalPlan::Projection(_));
     plan.map_expressions(|expr| {
         let name = names.save(&expr);
-        let compared = expr.transform_up(|expr| Ok(compared(expr, &schema)))?;
+        let compared = expr.transform_up(|expr| compared(expr, &schema))?;
         let marked = compared.transform_data(|expr| {
             let is_lost =
                 names_columns && is_passed_on(&expr, &schema) && !is_marked(&expr, &schema);
@@ -193,14 +196,16 @@ fn json_of(column: Column, of: &DataType) -> Expr {
 }
 
 /// A comparison of a column of JSON with one of text.
-fn compared(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
-    let Expr::BinaryExpr(BinaryExpr { left, op, right }) = expr else {
-        return Transformed::no(expr);
-    };
-    let (mut left, mut right) = (left, right);
-    let is_changed = is_comparison(op) && with_one_meaning(&mut left, schema, &mut right, schema);
-    let expr = Expr::BinaryExpr(BinaryExpr { left, op, right });
-    Transformed::new_transformed(expr, is_changed)
+fn compared(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    Ok(match expr {
+        Expr::BinaryExpr(BinaryExpr { mut left, op, mut right }) if is_comparison(op) => {
+            let is_changed = with_one_meaning(&mut left, schema, &mut right, schema);
+            let expr = Expr::BinaryExpr(BinaryExpr { left, op, right });
+            Transformed::new_transformed(expr, is_changed)
+        }
+        Expr::InSubquery(of) => sought(of, schema)?,
+        expr => Transformed::no(expr),
+    })
 }
 
 /// Makes JSON of the text of a column beside one of JSON; whether it does.
@@ -222,11 +227,30 @@ fn with_one_meaning(
     true
 }
 
-/// Whether a column of text is JSON; nothing of what is no such column.
+/// Whether a column of text, or a part of one, is JSON; nothing of what is no such.
 fn kind(expr: &Expr, schema: &DFSchema) -> Option<bool> {
-    let Expr::Column(column) = expr else { return None };
-    let (_, field) = schema.qualified_field_from_column(column).ok()?;
-    field.data_type().is_string().then(|| is_json(field))
+    let is_part = match expr {
+        Expr::Column(_) | Expr::OuterReferenceColumn(..) => true,
+        Expr::ScalarFunction(function) => PARTS.contains(&function.func.name()),
+        _ => false,
+    };
+    let (_, field) = expr.to_field(schema).ok().filter(|_| is_part)?;
+    field.data_type().is_string().then(|| is_passed_on(expr, schema))
+}
+
+/// What is sought in a subquery, and what that gives.
+fn sought(mut of: InSubquery, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let plan = Arc::clone(&of.subquery.subquery);
+    let mut found = Expr::Column(Column::from(plan.schema().qualified_field(0)));
+    let before = found.clone();
+    let is_changed = with_one_meaning(&mut of.expr, schema, &mut found, plan.schema());
+    if found != before {
+        let name = plan.schema().field(0).name();
+        let rows = LogicalPlanBuilder::from(plan.as_ref().clone());
+        let plan = rows.project(vec![found.alias(name)])?.build()?;
+        of.subquery = of.subquery.with_plan(Arc::new(plan));
+    }
+    Ok(Transformed::new_transformed(Expr::InSubquery(of), is_changed))
 }
 
 /// Columns in which a join compares both sides.

@@ -77,6 +77,7 @@ mod statement;
 mod subqueries;
 mod system_time;
 mod table;
+mod type_names;
 mod unnest;
 mod values;
 mod version;

@@ -5,13 +5,13 @@ use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Ident, Select, SelectItem, Value, VisitMut, VisitorMut,
+    BinaryOperator, Expr, Ident, Select, SelectItem, SetExpr, Value, VisitMut, VisitorMut,
     visit_expressions_mut,
 };
 
 /// Gives columns without a name of their own, of which there was the same one before, its name and
 /// a number: `SELECT score, score` has `score` and `score_1`. The planner, which refuses the same
-/// name twice, does not look at casts.
+/// name twice, does not look at casts. A subquery is called as what it selects.
 pub(crate) fn rewrite(parsed: &mut impl VisitMut) {
     let ControlFlow::Continue(()) = parsed.visit(&mut Repeated);
 }
@@ -29,6 +29,7 @@ impl VisitorMut for Repeated {
         let mut repeated = Vec::new();
         for item in &mut select.projection {
             match item {
+                SelectItem::UnnamedExpr(Expr::Subquery(_)) => repeated.push(item),
                 SelectItem::UnnamedExpr(expr) if !seen.insert(planned_name(expr)) => {
                     repeated.push(item);
                 }
@@ -57,6 +58,14 @@ fn name_of(expr: &Expr) -> String {
         Expr::CompoundIdentifier(mut names) => {
             names.pop().map(|name| name.value).unwrap_or_default()
         }
+        Expr::Subquery(query) => match query.body.as_ref() {
+            SetExpr::Select(select) => match select.projection.first() {
+                Some(SelectItem::UnnamedExpr(expr)) => name_of(expr),
+                Some(SelectItem::ExprWithAlias { alias, .. }) => alias.value.clone(),
+                _ => query.to_string(),
+            },
+            _ => query.to_string(),
+        },
         other => other.to_string(),
     }
 }
@@ -109,7 +118,14 @@ mod tests {
                 "SELECT a IN (SELECT b), a IN (SELECT c)",
                 r#"SELECT a IN (SELECT b), a IN (SELECT c) AS "a IN (SELECT c)""#,
             ),
-            ("SELECT (SELECT x, x), *, a AS b", r#"SELECT (SELECT x, x AS "x_1"), *, a AS b"#),
+            (
+                "SELECT (SELECT x, x), *, a AS b",
+                r#"SELECT (SELECT x, x AS "x_1") AS "x", *, a AS b"#,
+            ),
+            (
+                "SELECT t.a, (SELECT u.a), (SELECT 1 AS a_1)",
+                r#"SELECT t.a, (SELECT u.a) AS "a_1", (SELECT 1 AS a_1) AS "a_1_1""#,
+            ),
         ];
         for (text, expected) in cases {
             let mut parsed = Parser::parse_sql(&GenericDialect {}, text).unwrap();

@@ -16,7 +16,7 @@ use datafusion::execution::disk_manager::DiskManagerBuilder;
 use datafusion::execution::memory_pool::TrackConsumersPool;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::{SessionStateBuilder, TaskContext};
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::{DescribeTable, LogicalPlan};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
@@ -40,8 +40,8 @@ use crate::statement::{Places, Request};
 use crate::table::Wanted;
 use crate::{
     arithmetic, array_agg, as_of_join, casts, depth, failure, fast, function, growth, in_lists,
-    intervals, json_function, json_marks, moment, read_once, sorted, standard, statement,
-    subqueries, unnest, version, zeros,
+    information, intervals, json_function, json_marks, moment, read_once, sorted, standard,
+    statement, subqueries, unnest, version, zeros,
 };
 
 /// How often a query that is waited for is asked whether to go on.
@@ -510,7 +510,12 @@ pub(crate) async fn plan(
     context: &SessionContext,
     statement: Statement,
 ) -> datafusion::error::Result<Arc<dyn ExecutionPlan>> {
-    let plan = context.state().statement_to_plan(statement).await?;
+    let plan = match context.state().statement_to_plan(statement).await? {
+        LogicalPlan::DescribeTable(DescribeTable { schema, output_schema }) => {
+            information::described(&schema, Arc::clone(output_schema.inner()))?
+        }
+        plan => plan,
+    };
     SQLOptions::new()
         .with_allow_ddl(false)
         .with_allow_dml(false)

@@ -143,10 +143,16 @@ impl Document {
         change(&mut transaction)?;
         // Nobody changes it before the transaction ends; what is the head then may be another one.
         let compared = transaction.revision_before(self.tree.id());
-        #[cfg(duramen_teeth)]
-        let compared = compared.filter(|_| !crate::teeth::bites("tell_later_head"));
         let options = CommitOptions { expect_revision: None, ..options.clone() };
         let Committed { revisions, sequence, timestamp, .. } = transaction.commit(&options)?;
+        #[cfg(duramen_teeth)]
+        let compared = if crate::teeth::bites("tell_later_head") {
+            // Long enough for another commit to be published.
+            (0..20).for_each(|_| crate::sync::pause());
+            None
+        } else {
+            compared
+        };
         Ok(match revisions.first() {
             Some(&(_, revision)) => Outcome::Committed(Commit { revision, sequence, timestamp }),
             None => Outcome::Unchanged(compared.map_or_else(|| self.head_revision(), Ok)?),

@@ -15,6 +15,9 @@ const TEXT_MARK: char = '\u{1f}';
 /// those of queries.
 const TEXT_BYTES_MAX: usize = 16 << 10;
 
+/// Bytes of a value that is shorter than all that stand in for others.
+const SHORT_BYTES_MAX: usize = 12;
+
 /// A literal of a query.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Literal {
@@ -83,6 +86,8 @@ impl Shape {
                 self.text.push(')');
             }
             Parameter::Text(text) => self.take(&sql, Literal::Text(text.clone()), is_compared)?,
+            // What has digits may be that of a stand-in.
+            _ if sql.len() > SHORT_BYTES_MAX => return None,
             _ => self.text.push_str(&sql),
         }
         Some(())

@@ -1,13 +1,16 @@
 //! Subqueries in aggregates, windows and orders, each of which becomes a column of what these read.
+//!
+//! So do comparisons that are sorted by: the planner loses the order of what it sorts by them (55).
 
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, Result};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
+use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::optimizer::AnalyzerRule;
 
 use super::is_condition;
+use crate::rewriting::is_comparison;
 
 /// What the names of these columns begin with.
 const NAME: &str = "__subquery_";
@@ -39,7 +42,7 @@ fn before(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let is_passed_on = !matches!(plan, LogicalPlan::Aggregate(_));
     let plan = plan.map_expressions(|expr| {
         let name = names.save(&expr);
-        let changed = expr.transform_down(|expr| Ok(column_of(expr, &mut found)))?;
+        let changed = expr.transform_down(|expr| Ok(column_of(expr, is_passed_on, &mut found)))?;
         Ok(changed.update_data(|expr| name.restore(expr)))
     })?;
     if found.is_empty() {
@@ -89,13 +92,18 @@ fn looks_at(expr: &Expr, schema: &DFSchema) -> bool {
     of_subqueries.is_ok() && columns.iter().all(|column| schema.has_column(column))
 }
 
-/// The column that stands for a subquery, which goes to those that were `found`.
-fn column_of(expr: Expr, found: &mut Vec<Expr>) -> Transformed<Expr> {
+/// The column that stands for a subquery, or for a comparison where rows are sorted; it goes to
+/// those that were `found`.
+fn column_of(expr: Expr, is_sorted: bool, found: &mut Vec<Expr>) -> Transformed<Expr> {
     let is_value = match &expr {
         Expr::ScalarSubquery(subquery) => !subquery.outer_ref_columns.is_empty(),
         _ => false,
     };
-    if !is_condition(&expr) && !is_value {
+    let is_comparison = match &expr {
+        Expr::BinaryExpr(BinaryExpr { op, .. }) => is_sorted && is_comparison(*op),
+        _ => false,
+    };
+    if !is_condition(&expr) && !is_value && !is_comparison {
         return Transformed::no(expr);
     }
     let name = format!("{NAME}{}", found.len());

@@ -59,7 +59,8 @@ impl AnalyzerRule for Rule {
 }
 
 /// Whether a subquery looks at the row, and gives rows one by one: what groups or counts them says
-/// something also where none is like the row.
+/// something also where none is like the row. One that does not look at it is sought in for a
+/// constant.
 fn is_of_matches(of: &InSubquery) -> bool {
     let counts = |plan: &LogicalPlan| {
         let counts = matches!(
@@ -69,7 +70,11 @@ fn is_of_matches(of: &InSubquery) -> bool {
         Ok(counts || matches!(plan, LogicalPlan::Sort(sort) if sort.fetch.is_some()))
     };
     let Subquery { subquery, outer_ref_columns, .. } = &of.subquery;
-    !outer_ref_columns.is_empty() && !subquery.exists(counts).unwrap_or(true)
+    if outer_ref_columns.is_empty() {
+        // A join that knows of NULL needs a column to join by.
+        return of.expr.column_refs().is_empty();
+    }
+    !subquery.exists(counts).unwrap_or(true)
 }
 
 /// `x NOT IN s` as a condition: `NOT EXISTS (s WHERE (x = it) IS NOT FALSE)`.

@@ -8,28 +8,34 @@ use std::sync::{Arc, LazyLock};
 
 use datafusion::arrow::array::{Array, AsArray};
 use datafusion::arrow::compute::{is_null, nullif};
-use datafusion::arrow::datatypes::{DataType, Int64Type};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, Result, exec_err, internal_err};
 use datafusion::functions::core::expr_fn::named_struct;
 use datafusion::functions_aggregate::expr_fn::{count, first_value};
 use datafusion::logical_expr::{
-    Aggregate, ColumnarValue, Expr, FetchType, Limit, LogicalPlan, LogicalPlanBuilder,
+    ColumnarValue, Expr, FetchType, Limit, LogicalPlan, LogicalPlanBuilder, ReturnFieldArgs,
     ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, SkipType, SortExpr, Subquery,
     Volatility, lit,
 };
 use datafusion::optimizer::AnalyzerRule;
 
+use super::gives_one_row;
+use crate::column_type::{is_json, json_text};
 use crate::rewriting::each_expression;
 
 /// The members of what is found: the first value, and how many there are.
 const VALUE: &str = "value";
 const COUNT: &str = "count";
 
-static ONLY_VALUE: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
-    Arc::new(ScalarUDF::new_from_impl(OnlyValue(Signature::any(1, Volatility::Immutable))))
-});
+static ONLY_VALUE: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| only_value(false));
+static ONLY_JSON: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| only_value(true));
+
+fn only_value(is_json: bool) -> Arc<ScalarUDF> {
+    let signature = Signature::any(1, Volatility::Immutable);
+    Arc::new(ScalarUDF::new_from_impl(OnlyValue { is_json, signature }))
+}
 
 #[derive(Debug)]
 pub(super) struct Rule;
@@ -56,19 +62,26 @@ fn aggregated(subquery: Subquery) -> Result<Transformed<Expr>> {
         return Ok(Transformed::no(Expr::ScalarSubquery(subquery)));
     }
     match subquery.subquery.as_ref() {
+        // Where nothing is found its row says so, which a first one of none would not.
+        LogicalPlan::Limit(limit) if is_of_one(limit) && gives_one_row(&limit.input) => {
+            let plan = subquery.with_plan(Arc::clone(&limit.input));
+            Ok(Transformed::yes(Expr::ScalarSubquery(plan)))
+        }
         LogicalPlan::Limit(limit) if is_of_one(limit) => {
             let (of, value, order) = first(&limit.input);
             let plan = of_groups(of, first_value(value, order), &subquery)?;
             Ok(Transformed::yes(Expr::ScalarSubquery(plan)))
         }
-        plan if gives_one_row(plan) => Ok(Transformed::no(Expr::ScalarSubquery(subquery))),
+        plan if gives_one_row_at_most(plan) => Ok(Transformed::no(Expr::ScalarSubquery(subquery))),
         LogicalPlan::Limit(_) => Ok(Transformed::no(Expr::ScalarSubquery(subquery))),
         plan => {
             let (of, value, _) = first(plan);
             let first = first_value(value, Vec::new());
             let both = named_struct(vec![lit(VALUE), first, lit(COUNT), count(lit(1_i64))]);
             let plan = of_groups(of, both, &subquery)?;
-            Ok(Transformed::yes(ONLY_VALUE.call(vec![Expr::ScalarSubquery(plan)])))
+            let is_json = is_json(subquery.subquery.schema().field(0));
+            let only = if is_json { &ONLY_JSON } else { &ONLY_VALUE };
+            Ok(Transformed::yes(only.call(vec![Expr::ScalarSubquery(plan)])))
         }
     }
 }
@@ -78,15 +91,14 @@ fn is_of_one(limit: &Limit) -> bool {
     is_first && matches!(limit.get_fetch_type(), Ok(FetchType::Literal(Some(1))))
 }
 
-/// Whether a plan aggregates all of its rows to one, which the planner joins as it is.
-fn gives_one_row(plan: &LogicalPlan) -> bool {
+/// Whether a plan gives one row at most, which the planner joins as it is.
+fn gives_one_row_at_most(plan: &LogicalPlan) -> bool {
     match plan {
-        LogicalPlan::Aggregate(Aggregate { group_expr, .. }) => group_expr.is_empty(),
-        LogicalPlan::Projection(projection) => gives_one_row(&projection.input),
-        LogicalPlan::SubqueryAlias(alias) => gives_one_row(&alias.input),
-        LogicalPlan::Filter(filter) => gives_one_row(&filter.input),
-        LogicalPlan::Sort(sort) => gives_one_row(&sort.input),
-        _ => false,
+        LogicalPlan::Filter(filter) => gives_one_row_at_most(&filter.input),
+        LogicalPlan::Projection(projection) => gives_one_row_at_most(&projection.input),
+        LogicalPlan::SubqueryAlias(alias) => gives_one_row_at_most(&alias.input),
+        LogicalPlan::Sort(sort) => gives_one_row_at_most(&sort.input),
+        plan => gives_one_row(plan),
     }
 }
 
@@ -126,7 +138,11 @@ fn of_groups(plan: &LogicalPlan, value: Expr, subquery: &Subquery) -> Result<Sub
 
 /// The value of what was found, if it is one.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct OnlyValue(Signature);
+struct OnlyValue {
+    /// A member of what was found is not marked as JSON.
+    is_json: bool,
+    signature: Signature,
+}
 
 impl ScalarUDFImpl for OnlyValue {
     fn name(&self) -> &'static str {
@@ -134,7 +150,13 @@ impl ScalarUDFImpl for OnlyValue {
     }
 
     fn signature(&self) -> &Signature {
-        &self.0
+        &self.signature
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let types: Vec<_> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
+        let field = Field::new(self.name(), self.return_type(&types)?, true);
+        Ok(Arc::new(if self.is_json { json_text(field) } else { field }))
     }
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {

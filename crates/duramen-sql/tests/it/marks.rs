@@ -68,6 +68,22 @@ fn a_column_at_two_times_is_compared_by_its_values() {
 }
 
 #[test]
+fn subqueries_compare_json_with_text_by_their_values() {
+    let session = session();
+    session.query("CREATE TABLE texts AS SELECT 'p' AS k, 1 AS n, _key FROM t").unwrap();
+    for sql in [
+        "SELECT _key FROM t WHERE m IN (SELECT k FROM texts)",
+        "SELECT _key FROM t WHERE EXISTS (SELECT 1 FROM texts WHERE texts.k = t.m)",
+        "SELECT _key FROM texts x WHERE x.k IN (SELECT m FROM t WHERE t._key = x._key)",
+    ] {
+        assert_eq!(lines(&session, sql), [r#"{"_key":"a"}"#], "{sql}");
+    }
+    let found = "SELECT (SELECT y.m FROM t y WHERE y._key = t._key) AS x FROM t ORDER BY _key";
+    let expected = [r#"{"x":"p"}"#, r#"{"x":"12"}"#, r#"{"x":3}"#, r#"{"x":{"k":"v"}}"#];
+    assert_eq!(lines(&session, found), expected);
+}
+
+#[test]
 fn json_that_is_passed_on_is_json() {
     let session = session();
     for (sql, expected) in [
