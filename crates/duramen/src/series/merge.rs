@@ -2,6 +2,7 @@
 //!
 //! Invariants:
 //! - points come in with rising first times, so that all that is before the next one is complete;
+//!   without what is left out of them they may begin in any order;
 //! - blocks go out in the order of their keys and do not overlap, but where a single time was
 //!   written in more commits than a block has room for;
 //! - what is in memory are the points that overlap at one time, or twice as many, and one block.
@@ -132,10 +133,11 @@ impl Blocks {
 
     /// Takes the next points; what is complete goes to `out`.
     pub(crate) fn push(&mut self, piece: Piece, out: &mut Vec<Cell>) -> Result<()> {
-        self.release(piece.first(), out)?;
-        self.put_full(piece.first(), out);
+        let first = piece.first();
+        self.release(first, out)?;
+        self.put_full(first, out);
         let Some(piece) = self.cut(piece) else { return Ok(()) };
-        let is_alone = self.last.is_none_or(|pending| pending < piece.first());
+        let is_alone = self.last.is_none_or(|pending| pending < first);
         if is_alone && piece.is_plain && piece.len() >= WHOLE_POINTS_MIN {
             self.put_all(out);
             self.held = Some(Held::Piece(piece));
@@ -152,11 +154,10 @@ impl Blocks {
             let message = format!("blocks of one series have points of type {is} and {other}");
             return Err(Error::new(ErrorKind::Corrupt, message));
         }
-        if self.unordered.is_none() {
-            let first = piece.first();
-            let before = self.start + points.times()[self.start..].partition_point(|&t| t < first);
-            self.unordered = (before < points.len()).then_some(before);
-        }
+        let (first, ordered) = (piece.first(), self.unordered.unwrap_or(points.len()));
+        let times = &points.times()[self.start..ordered];
+        let before = self.start + times.partition_point(|&time| time < first);
+        self.unordered = (before < points.len()).then_some(before);
         sequences.append(points.len(), &piece.sequences, 0..piece.len());
         points.append(&piece.points, 0..piece.len());
         Ok(())
@@ -347,4 +348,41 @@ pub(crate) fn order_from(
     before.append(start, &tail_sequences, 0..tail.len());
     *sequences = before;
     points.append(&tail, 0..tail.len());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::revision::Micros;
+    use crate::series::{Quality, ValueType};
+    use crate::tree::cell_key::TreeId;
+
+    /// They begin in the order of their first times, and these may be among what is left out: a
+    /// merge that dropped old points ended in a panic.
+    #[test]
+    fn points_that_are_cut_are_brought_in_order() {
+        let short = [vec![0, 1_500, 1_600], vec![1, 1_600], vec![2, 1_400], vec![1_700]];
+        let long = [vec![1, 1_500], [vec![2], (2_000..40_000).collect()].concat(), vec![3, 1_200]];
+        for pieces in [short.as_slice(), long.as_slice()] {
+            let mut blocks = Blocks::new(cell_key::all_points(TreeId::SERIES), Density::Hot);
+            blocks = blocks.from(1_000);
+            let mut cells = Vec::new();
+            for (commit, times) in (1..).zip(pieces) {
+                let mut points = Points::new(ValueType::I64);
+                for time in times {
+                    points.push(Micros(*time), *time, Quality::GOOD).unwrap();
+                }
+                let piece = Piece::of_commit(Arc::new(points), None, CommitSequence(commit));
+                blocks.push(piece, &mut cells).unwrap();
+            }
+            blocks.finish(&mut cells);
+            assert!(cells.is_sorted());
+            let decoded = cells.iter().map(|cell| source::decode(cell.1.clone()).unwrap());
+            let found: Vec<i64> = decoded.flat_map(|piece| piece.points.times().to_vec()).collect();
+            let mut expected: Vec<i64> = pieces.concat();
+            expected.retain(|time| *time >= 1_000);
+            expected.sort_unstable();
+            assert_eq!(found, expected);
+        }
+    }
 }
