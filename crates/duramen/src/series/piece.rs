@@ -177,7 +177,7 @@ impl Piece {
 pub(crate) struct LonePoint {
     time: i64,
     bits: u64,
-    sequence: CommitSequence,
+    pub(crate) sequence: CommitSequence,
     value_type: ValueType,
     quality: Quality,
 }

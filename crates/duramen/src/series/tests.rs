@@ -1,5 +1,6 @@
 //! Series of whole databases.
 
+mod aging;
 mod blocks;
 mod dumps;
 mod lifecycle;

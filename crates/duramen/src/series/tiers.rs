@@ -184,11 +184,11 @@ impl SeriesDefinition {
     }
 
     /// Takes over what is known of the rollups that stay, of the definition before if there was
-    /// one, and numbers the others. One that is kept longer is another one where there are points
-    /// of windows whose rows have gone: it is made of these anew.
-    pub(crate) fn number_rollups(&mut self, before: Option<&Self>, now: Micros) {
-        let gone = before.map_or(i64::MIN, |before| before.gone_before(now));
-        let known = before.map_or(&[][..], |before| &before.rollups);
+    /// one and the clock of its series, and numbers the others. One that is kept longer is another
+    /// one where there are points of windows whose rows have gone: it is made of these anew.
+    pub(crate) fn number_rollups(&mut self, before: Option<(&Self, Micros)>, now: Micros) {
+        let gone = before.map_or(i64::MIN, |(before, clock)| before.gone_before(clock));
+        let known = before.map_or(&[][..], |(before, _)| &before.rollups);
         let greatest = known.iter().map(|rollup| rollup.number).max().unwrap_or(0);
         let mut next = now.0.max(greatest.saturating_add(1));
         for rollup in &mut self.rollups {
@@ -286,7 +286,7 @@ mod tests {
         assert_eq!((before.rollups[0].number, before.rollups[1].number), (7, 8));
         before.rollups.remove(0);
         definition.rollups = vec![Rollup::new(2 * SECOND), Rollup::new(SECOND)];
-        definition.number_rollups(Some(&before), Micros(8));
+        definition.number_rollups(Some((&before, Micros(8))), Micros(8));
         assert_eq!((definition.rollups[0].number, definition.rollups[1].number), (8, 9));
     }
 

@@ -6,7 +6,10 @@
 //! - a generation goes at the moment in which the segment with its points comes: a reader who takes
 //!   the generations before the segments misses nothing, and what he sees twice has one sequence;
 //!   who takes both at one moment sees nothing twice;
-//! - what is in a piece does not change any more: readers share it, and copy no more than a tail.
+//! - what is in a piece does not change any more: readers share it, and copy no more than a tail;
+//! - the *clock* of a series stands at the oldest commit of which anything is young, if there is
+//!   one: what was written while its points were kept finds them until it is in segments, and in
+//!   the rows that are made of it.
 
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
@@ -51,6 +54,8 @@ pub(crate) struct Young {
     /// In the order of their commits.
     pub(crate) pieces: Vec<Arc<Piece>>,
     pub(crate) deletes: Vec<Delete>,
+    /// When the oldest commit was made that did any of it.
+    since: Option<Micros>,
 }
 
 /// What a generation has of one series. A million series that get a point each are a million of
@@ -65,6 +70,8 @@ enum Staged {
 #[derive(Debug, Default)]
 struct Gathering {
     young: Young,
+    /// The oldest commit that did any of it.
+    oldest: Option<CommitSequence>,
     /// What came in last.
     tail: Option<Tail>,
 }
@@ -142,6 +149,7 @@ impl YoungSeries {
         let mut all = current.series.lock();
         for (series, mut young) in loaded.series {
             let taken = all.entry(series).or_insert_with(|| Staged::More(Box::default())).more();
+            taken.oldest = taken.oldest.into_iter().chain(young.oldest()).min();
             taken.seal();
             taken.young.append(&mut young);
         }
@@ -172,6 +180,13 @@ impl YoungSeries {
             (generations.clone(), take())
         };
         (gather(&generations, series), taken)
+    }
+
+    /// The time as of which it is told what is kept of a series: the present, or that of the oldest
+    /// commit of which anything is young.
+    pub(crate) fn clock(&self, series: TreeId, now: Micros) -> Micros {
+        let generations = self.generations.lock().clone();
+        generations.iter().filter_map(|generation| generation.since(series)).fold(now, Micros::min)
     }
 
     /// The last commit that is young and was made by a time, if there is one.
@@ -270,12 +285,34 @@ fn gather(generations: &[Arc<Generation>], series: TreeId) -> Young {
         let found = generation.series.lock().get(&series).map(Staged::young);
         if let Some(mut young) = found {
             all.append(&mut young);
+            all.since = all.since.into_iter().chain(generation.since(series)).min();
         }
     }
     all
 }
 
+impl Generation {
+    /// When the oldest commit was made that did anything to a series.
+    fn since(&self, series: TreeId) -> Option<Micros> {
+        let oldest = self.series.lock().get(&series).and_then(Staged::oldest)?;
+        let commits = self.commits.lock();
+        let at = commits.partition_point(|commit| commit.0 < oldest);
+        commits.get(at).map(|commit| commit.1)
+    }
+}
+
 impl Young {
+    /// The time as of which it is told what is kept: see [`YoungSeries::clock`].
+    pub(crate) fn clock(&self, now: Micros) -> Micros {
+        self.since.map_or(now, |since| since.min(now))
+    }
+
+    /// The oldest commit that did any of it.
+    fn oldest(&self) -> Option<CommitSequence> {
+        let pieces = self.pieces.iter().map(|piece| piece.sequences.range().0);
+        pieces.chain(self.deletes.iter().map(|delete| delete.sequence)).min()
+    }
+
     fn append(&mut self, other: &mut Self) {
         self.pieces.append(&mut other.pieces);
         self.deletes.append(&mut other.deletes);
@@ -295,8 +332,8 @@ impl Staged {
     /// The same with room for more.
     fn more(&mut self) -> &mut Gathering {
         if let Self::One(lone) = self {
-            let tail = Some(lone.tail());
-            *self = Self::More(Box::new(Gathering { young: Young::default(), tail }));
+            let (oldest, tail) = (Some(lone.sequence), Some(lone.tail()));
+            *self = Self::More(Box::new(Gathering { young: Young::default(), oldest, tail }));
         }
         match self {
             Self::More(gathering) => gathering,
@@ -304,11 +341,19 @@ impl Staged {
         }
     }
 
+    /// The oldest commit that did any of it.
+    fn oldest(&self) -> Option<CommitSequence> {
+        match self {
+            Self::One(lone) => Some(lone.sequence),
+            Self::More(gathering) => gathering.oldest,
+        }
+    }
+
     fn young(&self) -> Young {
         match self {
             Self::One(lone) => {
                 let pieces = vec![Arc::new(lone.tail().into_piece())];
-                Young { pieces, deletes: Vec::new() }
+                Young { pieces, ..Young::default() }
             }
             Self::More(gathering) => {
                 let mut young = gathering.young.clone();
@@ -321,6 +366,7 @@ impl Staged {
 
 impl Gathering {
     fn stage(&mut self, change: &SeriesChange, sequence: CommitSequence) {
+        self.oldest.get_or_insert(sequence);
         let deletes = change.deletes.iter().map(|&span| Delete { sequence, span });
         self.young.deletes.extend(deletes);
         let Some(points) = &change.points else { return };

@@ -82,7 +82,8 @@ impl Transaction {
         if !rule.define(&mut definition) {
             return Ok(false);
         }
-        definition.number_rollups(Some(&before.definition), changed);
+        let clock = self.engine.view().series.clock(before.number, changed);
+        definition.number_rollups(Some((&before.definition, clock)), changed);
         writer.put_series(&SeriesInfo { definition, changed, ..before })?;
         Ok(true)
     }

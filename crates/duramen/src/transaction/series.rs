@@ -128,7 +128,8 @@ impl Transaction {
         }
         let changed = self.engine.now();
         let mut definition = definition.clone();
-        definition.number_rollups(Some(&before.definition), changed);
+        let clock = self.engine.view().series.clock(before.number, changed);
+        definition.number_rollups(Some((&before.definition, clock)), changed);
         let info = SeriesInfo { definition, changed, ..before };
         self.aim = Aim::Adding;
         let put = self.take(TreeId::SERIES)?.put_series(&info);

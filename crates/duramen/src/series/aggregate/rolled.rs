@@ -4,6 +4,7 @@ use super::query::KEPT_BLOCKS;
 use super::{AggregateOptions, QualityFilter, Stream};
 use crate::error::Result;
 use crate::series::block::Block;
+use crate::series::reading::{PointStore, Reading};
 use crate::series::rollup::{Column, Row, StoredRollup, Summaries, Table, is_all_behind};
 use crate::series::source::{Course, Direction};
 use crate::series::span::TimeSpan;
@@ -21,6 +22,8 @@ struct Plan {
     /// From which window on the points tell what it comes to; before, rows and what is young.
     points_from: i64,
     young: Young,
+    /// The points at the moment of that: merges may drop some as soon as they are not young.
+    points: PointStore,
     /// The windows before that which were deleted since their rows were written.
     gone: Vec<TimeSpan>,
 }
@@ -95,37 +98,9 @@ impl SeriesSnapshot {
         span: TimeSpan,
         options: &AggregateOptions,
     ) -> Result<()> {
-        let Some(span) = self.kept(span)? else { return Ok(()) };
-        let is_of_summaries = is_of_summaries(options);
-        let mut reading = self.read(Course { span, direction: Direction::Rising })?;
-        let mut buffer = Points::new(reading.value_type());
-        loop {
-            let block = reading.next_seen_block()?;
-            if let Some(block) = &block
-                && is_of_summaries
-                && stream.add_block(block)?
-            {
-                reading.skip_block()?;
-                continue;
-            }
-            let block = block.filter(|_| !reading.is_decoded());
-            if block.as_ref().is_some_and(|block| is_long(span, block)) {
-                stream.kept_blocks = 0;
-            }
-            let is_kept = block.is_none() || stream.kept_blocks > 0;
-            stream.kept_blocks -= u64::from(block.is_some() && is_kept);
-            if let Some(block) = block.filter(|_| !is_kept) {
-                if stream.add_sums(&block)? {
-                    reading.skip_block()?;
-                } else {
-                    reading.read_block(&block, &mut buffer)?;
-                    stream.add(&buffer, 0..buffer.len())?;
-                }
-            } else if !reading
-                .visit(&mut buffer, &mut |points, places| stream.add(points, places))?
-            {
-                return Ok(());
-            }
+        match self.kept(span)? {
+            Some(span) => feed_store(stream, &self.store()?, span, options),
+            None => Ok(()),
         }
     }
 
@@ -147,7 +122,7 @@ impl SeriesSnapshot {
         // In this order: what a checkpoint without the rollup wrote was young before, or is later
         // than the snapshot.
         let (view, series) = self.place();
-        let young = view.series.of(series);
+        let (young, live) = view.series.of_with(series, || view.store.live());
         let Some(info) = self.tiers()? else { return Ok(None) };
         let mut rollups = info.definition.rollups.clone();
         rollups.retain(|rollup| rollup.micros() < than);
@@ -157,7 +132,7 @@ impl SeriesSnapshot {
             let Some(windows) = self.windows(&stored, span)? else { continue };
             let width = rollup.micros();
             if options.windows.are_made_of(width, (windows.first, windows.last))? {
-                let points_from = info.definition.points_from(&rollup, self.now());
+                let points_from = info.definition.points_from(&rollup, young.clock(self.now()));
                 let deleted = young.deletes.iter().filter(|one| one.sequence <= self.sequence());
                 let gone = deleted.filter_map(|one| rollup.gone(one.span, points_from));
                 let gone = gone.filter_map(|gone| gone.and(windows)).collect();
@@ -166,7 +141,10 @@ impl SeriesSnapshot {
                 let kept = TimeSpan { first: windows.first.max(points_from), last: windows.last };
                 let mut spans = joined(dirty(&rollup, &young, late));
                 spans.extend(joined(dirty(&rollup, &young, kept)));
-                return Ok(Some(Plan { stored, windows, dirty: spans, points_from, young, gone }));
+                let (of, at) = ((series, self.info().definition.value_type), self.sequence());
+                let points = PointStore::of_found(view, of, at, (young.clone(), live))?;
+                let dirty = spans;
+                return Ok(Some(Plan { stored, windows, dirty, points_from, young, points, gone }));
             }
         }
         Ok(None)
@@ -195,7 +173,7 @@ impl SeriesSnapshot {
                 all = Some(TimeSpan { first, last });
             };
             for direction in [Direction::Rising, Direction::Falling] {
-                let time = self.next_young(&young, Course { span, direction })?;
+                let time = first_time(self.read_young(&young, Course { span, direction })?)?;
                 time.and_then(|time| rollup.start(time)).into_iter().for_each(&mut add);
             }
             stored.each(span, &[], &mut |table| {
@@ -206,14 +184,6 @@ impl SeriesSnapshot {
             })?;
         }
         Ok(all)
-    }
-
-    /// The time of the first point on a course that is young.
-    fn next_young(&self, young: &Young, course: Course) -> Result<Option<i64>> {
-        let mut reading = self.read_young(young, course)?;
-        let mut points = Points::new(reading.value_type());
-        while points.is_empty() && reading.read(&mut points, 1)? {}
-        Ok(points.times().first().copied())
     }
 
     /// The whole windows of a rollup in a span, as far as their rows are there.
@@ -271,7 +241,7 @@ impl Feed<'_, '_> {
     /// Reads the points of the windows that wait for that.
     fn take_points(&mut self) -> Result<()> {
         let Some(span) = self.of_points.take() else { return Ok(()) };
-        self.snapshot.feed_points(self.stream, span, self.options)
+        feed_store(self.stream, &self.plan.points, span, self.options)
     }
 
     /// Takes windows whose points may have gone, and in which something is young: their rows, and
@@ -315,13 +285,59 @@ impl Feed<'_, '_> {
             if span.first < self.plan.points_from {
                 self.take_late(span)?;
             } else {
-                self.snapshot.feed_points(self.stream, span, self.options)?;
+                feed_store(self.stream, &self.plan.points, span, self.options)?;
             }
             self.done_until = span.last.saturating_add(1);
             self.dirty += 1;
         }
         Ok(())
     }
+}
+
+/// Gives a stream all the points of a span that are there: as the summaries of blocks where these
+/// say enough.
+fn feed_store(
+    stream: &mut Stream<'_>,
+    store: &PointStore,
+    span: TimeSpan,
+    options: &AggregateOptions,
+) -> Result<()> {
+    let is_of_summaries = is_of_summaries(options);
+    let mut reading = store.read(Course { span, direction: Direction::Rising })?;
+    let mut buffer = Points::new(reading.value_type());
+    loop {
+        let block = reading.next_seen_block()?;
+        if let Some(block) = &block
+            && is_of_summaries
+            && stream.add_block(block)?
+        {
+            reading.skip_block()?;
+            continue;
+        }
+        let block = block.filter(|_| !reading.is_decoded());
+        if block.as_ref().is_some_and(|block| is_long(span, block)) {
+            stream.kept_blocks = 0;
+        }
+        let is_kept = block.is_none() || stream.kept_blocks > 0;
+        stream.kept_blocks -= u64::from(block.is_some() && is_kept);
+        if let Some(block) = block.filter(|_| !is_kept) {
+            if stream.add_sums(&block)? {
+                reading.skip_block()?;
+            } else {
+                reading.read_block(&block, &mut buffer)?;
+                stream.add(&buffer, 0..buffer.len())?;
+            }
+        } else if !reading.visit(&mut buffer, &mut |points, places| stream.add(points, places))? {
+            return Ok(());
+        }
+    }
+}
+
+/// The time of the first point that is read.
+fn first_time(mut reading: Reading) -> Result<Option<i64>> {
+    let mut points = Points::new(reading.value_type());
+    while points.is_empty() && reading.read(&mut points, 1)? {}
+    Ok(points.times().first().copied())
 }
 
 /// Whether a span has more blocks like this one than may stay decoded, so that none of them would

@@ -11,7 +11,7 @@ use crate::series::deletes;
 use crate::series::piece::Piece;
 use crate::series::source::{self, Course, Walk};
 use crate::series::value::ValueType;
-use crate::series::young::Delete;
+use crate::series::young::{Delete, Young};
 use crate::store::LiveSegments;
 use crate::tree::cell_key::{self, TreeId};
 
@@ -35,7 +35,17 @@ impl PointStore {
         (series, value_type): (TreeId, ValueType),
         sequence: CommitSequence,
     ) -> Result<Self> {
-        let (young, live) = view.series.of_with(series, || view.store.live());
+        let found = view.series.of_with(series, || view.store.live());
+        Self::of_found(view, (series, value_type), sequence, found)
+    }
+
+    /// The same of what was young and what segments there were at one moment.
+    pub(crate) fn of_found(
+        view: &View,
+        (series, value_type): (TreeId, ValueType),
+        sequence: CommitSequence,
+        (young, live): (Young, Arc<LiveSegments>),
+    ) -> Result<Self> {
         Ok(Self {
             value_type,
             sequence,

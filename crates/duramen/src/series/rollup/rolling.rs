@@ -96,11 +96,12 @@ impl Rolling {
         let snapshot = SeriesSnapshot::new(Arc::clone(&self.view), Arc::clone(&info), self.bound);
         let mut rollups = info.definition.rollups.clone();
         rollups.sort_unstable_by_key(|rollup| rollup.number);
+        let clock = young.clock(self.now);
         let (mut reached, mut is_behind) = (Vec::new(), false);
         for rollup in rollups {
             let stored = StoredRollup::new(&info, rollup, &self.view);
             let before = stored.reach()?;
-            let points_from = info.definition.points_from(&rollup, self.now);
+            let points_from = info.definition.points_from(&rollup, clock);
             let slices = Slices::new(&info, rollup, (self.bound, &mut *segment));
             let mut one = One { stored, snapshot: &snapshot, young, slices };
             let rows_from = rollup.from(self.now);

@@ -215,7 +215,8 @@ impl Kept {
     }
 
     fn of_info(&self, info: &SeriesInfo) -> Result<KeptOf> {
-        let mut from = info.definition.kept_from(self.now);
+        let clock = self.view.series.clock(info.number, self.now);
+        let mut from = info.definition.kept_from(clock);
         let mut rollups = Vec::new();
         for rollup in &info.definition.rollups {
             if from > i64::MIN {
