@@ -10,7 +10,7 @@ use crate::series::source::{Course, Direction};
 use crate::series::span::TimeSpan;
 use crate::series::tiers::Rollup;
 use crate::series::young::Young;
-use crate::series::{Points, SeriesSnapshot};
+use crate::series::{Points, SeriesInfo, SeriesSnapshot};
 
 /// What to read of a span of time.
 struct Plan {
@@ -129,7 +129,7 @@ impl SeriesSnapshot {
         rollups.sort_unstable_by_key(|rollup| std::cmp::Reverse(rollup.width));
         for rollup in rollups {
             let stored = StoredRollup::new(&info, rollup, view);
-            let Some(windows) = self.windows(&stored, span)? else { continue };
+            let Some(windows) = self.windows(&info, &stored, span)? else { continue };
             let width = rollup.micros();
             if options.windows.are_made_of(width, (windows.first, windows.last))? {
                 let points_from = info.definition.points_from(&rollup, young.clock(self.now()));
@@ -186,14 +186,20 @@ impl SeriesSnapshot {
         Ok(all)
     }
 
-    /// The whole windows of a rollup in a span, as far as their rows are there.
-    fn windows(&self, stored: &StoredRollup, span: TimeSpan) -> Result<Option<TimeSpan>> {
+    /// The whole windows of a rollup in a span, as far as their rows are there: of commits before
+    /// there were any, those whose points have gone.
+    fn windows(
+        &self,
+        info: &SeriesInfo,
+        stored: &StoredRollup,
+        span: TimeSpan,
+    ) -> Result<Option<TimeSpan>> {
         let reach = stored.reach()?;
-        if reach.since > self.sequence() {
-            return Ok(None);
-        }
         let first = span.first.max(stored.rollup.from(self.now()));
-        let end = span.last.saturating_add(1).min(reach.until);
+        let mut end = span.last.saturating_add(1).min(reach.until);
+        if reach.since > self.sequence() {
+            end = end.min(info.definition.points_from(&stored.rollup, self.now()));
+        }
         Ok(stored.rollup.whole(first, end))
     }
 }

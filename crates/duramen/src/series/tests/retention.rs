@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::rollups::{MINUTE, an_hour, change, compact, counts, every, seconds, tiers};
+use super::rollups::{MINUTE, an_hour, change, compact, counts, counts_of, every, seconds, tiers};
 use crate::{
     Aggregate, AggregateOptions, CommitOptions, Durability, Micros, Points, Quality, Rollup,
     Series, SeriesValue, ValueType, Windows,
@@ -82,6 +82,28 @@ fn a_rule_for_points_that_are_there_hides_nothing_until_rollups_have_them() {
     }
     assert_eq!(series.range(..).unwrap().read().unwrap().len(), 0);
     assert!(db.check().unwrap().is_clean());
+}
+
+/// What was older than points are kept went with the checkpoint that wrote the rows, as of all
+/// commits before.
+#[test]
+fn a_rollup_that_catches_up_changes_nothing_as_of_commits_before() {
+    let (db, series, clock) = an_hour(&tiers(None, &[]));
+    clock.set(3_600);
+    let imported = series.snapshot().sequence();
+    let mut transaction = db.transaction();
+    transaction.change_series("a", &tiers(Some(10 * MINUTE), &[Rollup::new(MINUTE)])).unwrap();
+    let ruled = transaction.commit(&CommitOptions::default()).unwrap().sequence;
+    series.append_points(&seconds(3_600..3_660), &CommitOptions::default()).unwrap();
+    for _ in 0..3 {
+        for sequence in [imported, ruled] {
+            let before = series.at(sequence);
+            assert_eq!(counts_of(&before, "1m"), every(1, 0..60));
+            assert_eq!(counts_of(&before, "1h"), [(0, 3_600)]);
+        }
+        assert_eq!(counts(&series, "1m"), every(1, 0..61));
+        compact(&db);
+    }
 }
 
 /// A series that a rule was for when it was made had nothing but what is kept of an import.

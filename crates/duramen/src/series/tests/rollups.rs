@@ -15,7 +15,8 @@ use crate::series::tags;
 use crate::tree::cell_key;
 use crate::{
     Aggregate, AggregateOptions, CommitOptions, CommitSequence, Database, Micros, Options, Points,
-    Quality, Rollup, Series, SeriesDefinition, SeriesStats, SeriesValue, ValueType, Windows,
+    Quality, Rollup, Series, SeriesDefinition, SeriesSnapshot, SeriesStats, SeriesValue, ValueType,
+    Windows,
 };
 
 #[derive(Debug, Clone)]
@@ -341,9 +342,13 @@ pub(super) fn change(db: &Database, definition: &SeriesDefinition) {
 
 /// How many points the windows have that begin at these minutes.
 pub(super) fn counts(series: &Series, windows: &str) -> Vec<(i64, i64)> {
+    counts_of(&series.snapshot(), windows)
+}
+
+pub(super) fn counts_of(snapshot: &SeriesSnapshot, windows: &str) -> Vec<(i64, i64)> {
     let windows = Windows::parse(windows, "UTC").unwrap();
     let options = AggregateOptions::new(vec![Aggregate::Count], windows);
-    let table = series.snapshot().aggregate(.., &options).unwrap();
+    let table = snapshot.aggregate(.., &options).unwrap();
     let count = |at| match table.columns[0].get(at) {
         Some(SeriesValue::I64(count)) => count,
         other => panic!("{other:?} is no count"),
