@@ -83,15 +83,20 @@ impl SeriesRule {
         NamePattern::new(&self.glob).takes(name)
     }
 
-    /// Has a definition say what it says; whether that is something else.
-    pub(crate) fn define(&self, definition: &mut SeriesDefinition) -> bool {
+    /// Has a definition say what it says, and keep some rollups beside that; whether that is
+    /// something else.
+    pub(crate) fn define(&self, definition: &mut SeriesDefinition, beside: &[Rollup]) -> bool {
         let tiers = |rollup: &Rollup| (rollup.width, rollup.keep);
-        if definition.keep == self.keep
-            && definition.rollups.iter().map(tiers).eq(self.rollups.iter().map(tiers))
+        let rollups = [&self.rollups, beside].concat();
+        // Points are kept for a window at least.
+        let keep = beside.iter().map(|rollup| rollup.width);
+        let keep = self.keep.map(|own| keep.fold(own, Duration::max));
+        if definition.keep == keep
+            && definition.rollups.iter().map(tiers).eq(rollups.iter().map(tiers))
         {
             return false;
         }
-        (definition.keep, definition.rollups) = (self.keep, self.rollups.clone());
+        (definition.keep, definition.rollups) = (keep, rollups);
         true
     }
 

@@ -210,10 +210,10 @@ impl SeriesDefinition {
         }
     }
 
-    /// Before which time points may have gone by now.
-    fn gone_before(&self, now: Micros) -> i64 {
+    /// Before which time points may have gone, as of the clock of the series.
+    pub(crate) fn gone_before(&self, clock: Micros) -> i64 {
         let earlier = self.rollups.iter().map(|rollup| rollup.points_from);
-        earlier.fold(self.kept_from(now), i64::max)
+        earlier.fold(self.kept_from(clock), i64::max)
     }
 }
 

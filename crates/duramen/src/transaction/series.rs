@@ -79,7 +79,7 @@ impl Transaction {
             if !definition.has_tiers()
                 && let Some(rule) = SeriesRule::winner(&rules, &name)
             {
-                rule.define(&mut definition);
+                rule.define(&mut definition, &[]);
             }
             definition.number_rollups(None, now);
             writer.put_series(&SeriesInfo {

@@ -38,8 +38,9 @@ What is said of a GLOB is a rule: it holds for the series that there are and for
 Where several rules are for a series, the one with the most characters wins that stand for
 themselves: boiler/7/temp before boiler/**, and that before **. It says all of it; of --raw and
 --rollup, what is not given is as the rule says that was for this GLOB, or won for it. A rule that
-is removed leaves its series to the one that wins then, or as they are if there is none. With
---label or --type no rule is made: what is said holds for the series there are.";
+is removed leaves its series to the one that wins then, with the rollups beside it that tell of
+points that are gone, or as they are if there is none. With --label or --type no rule is made: what
+is said holds for the series there are.";
 
 /// Show or set for how long points are kept, and which rollups
 #[derive(Debug, Args)]

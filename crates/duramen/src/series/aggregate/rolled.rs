@@ -186,6 +186,21 @@ impl SeriesSnapshot {
         Ok(all)
     }
 
+    /// Whether a rollup tells of a time of which points may have gone, or is to tell of it when a
+    /// checkpoint has written it.
+    pub(crate) fn is_alone(&self, rollup: &Rollup) -> Result<bool> {
+        let (view, series) = self.place();
+        let clock = view.series.clock(series, self.now());
+        let gone = self.info().definition.gone_before(clock);
+        let first = rollup.from(self.now());
+        let Some(last) = gone.checked_sub(1).filter(|last| first <= *last) else {
+            return Ok(false);
+        };
+        let course = Course { span: TimeSpan { first, last }, direction: Direction::Rising };
+        Ok(StoredRollup::new(self.info(), *rollup, view).has_before(gone)?
+            || first_time(self.read(course)?)?.is_some())
+    }
+
     /// The whole windows of a rollup in a span, as far as their rows are there: of commits before
     /// there were any, those whose points have gone.
     fn windows(

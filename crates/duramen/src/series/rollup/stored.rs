@@ -89,6 +89,13 @@ impl StoredRollup {
         Ok(windows)
     }
 
+    /// Whether there are rows of windows that begin before a time.
+    pub(crate) fn has_before(&self, time: i64) -> Result<bool> {
+        let mut rows = self.live.scan(&cell_key::rollups(self.series, self.rollup.number))?;
+        let first = rows.next().transpose()?.and_then(|(key, _)| cell_key::parse(&key));
+        Ok(matches!(first, Some((_, CellKey::Rollup(_, key))) if key.first < time))
+    }
+
     fn each_of(
         &self,
         span: TimeSpan,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::Reopened;
-use super::rollups::{Seconds, compact, seconds};
+use super::rollups::{Seconds, an_hour, compact, counts, every, seconds, tiers};
 use crate::io::{Device, MemoryDevice};
 use crate::{
     Aggregate, AggregateOptions, CommitOptions, CommitSequence, Database, DatabaseSnapshot,
@@ -288,4 +288,50 @@ fn series_are_read_as_of_a_time() {
     assert_eq!(names(19), [of(3, "a")]);
     assert_eq!(names(20), [of(3, "a"), of(0, "b")]);
     assert_eq!(names(99), [of(3, "a"), of(3, "b")]);
+}
+
+/// It was all that was left of points that had gone, and went with its rule; the same rule again
+/// did not bring it back.
+#[test]
+fn a_rollup_that_tells_of_points_that_have_gone_outlives_its_rule() {
+    let (db, series, clock) = an_hour(&tiers(None, &[]));
+    let minute = Duration::from_mins(1);
+    let rule = |glob: &str, keep: u32, width: u32| SeriesRule {
+        keep: Some(keep * minute),
+        rollups: vec![Rollup::new(width * minute)],
+        ..SeriesRule::new(glob)
+    };
+    let set = |rule: &SeriesRule| {
+        let mut transaction = db.transaction();
+        transaction.set_series_rule(rule).unwrap();
+        transaction.commit(&CommitOptions::default()).unwrap();
+    };
+    let (of_all, of_one) = (rule("**", 3, 1), rule("a*", 10, 5));
+    clock.set(3_600);
+    set(&of_one);
+    set(&of_all);
+    compact(&db);
+    compact(&db);
+    assert_eq!(counts(&series, "5m"), every(5, 0..60));
+    let mut transaction = db.transaction();
+    assert_eq!(transaction.remove_series_rule("a*").unwrap(), 1);
+    transaction.commit(&CommitOptions::default()).unwrap();
+    let kept = |series: &crate::Series| {
+        let definition = db.series(series.name()).unwrap().info().definition.clone();
+        let minutes = |span: Duration| span.as_secs() / 60;
+        let widths: Vec<u64> = definition.rollups.iter().map(|one| minutes(one.width)).collect();
+        (definition.keep.map(minutes), widths)
+    };
+    // The rule that wins now keeps points for less than one of its windows.
+    assert_eq!(kept(&series), (Some(5), vec![1, 5]));
+    // What that rule never named does not go when it is set again, and the same one knows it.
+    for rule in [&of_all, &rule("**", 4, 1), &of_one, &of_one] {
+        compact(&db);
+        assert_eq!(counts(&series, "5m"), every(5, 0..60));
+        set(rule);
+    }
+    assert_eq!(kept(&series), (Some(10), vec![5]));
+    set(&rule("a*", 10, 2));
+    assert_eq!(kept(&series), (Some(10), vec![2]));
+    assert!(db.check().unwrap().is_clean());
 }
