@@ -172,6 +172,10 @@ impl Column<'_> {
         let mut stay = vec![start];
         let mut kept = start;
         for index in start + 1..end {
+            if kept + 1 < index && self.is_gap(kept, index) {
+                kept = index - 1;
+                stay.push(kept);
+            }
             let off = (self.values[index] - self.values[kept]).abs();
             let is_last = index == end - 1;
             if off > self.tolerance || is_last || self.is_gap(kept, index) {

@@ -81,9 +81,21 @@ proptest! {
             }
             let off = (held.value.as_f64().unwrap() - point.value.as_f64().unwrap()).abs();
             prop_assert!(off <= band, "off by {} of {}", off, band);
-            prop_assert!(gap.is_none_or(|gap| point.time.0 - held.time.0 <= gap));
+            let next = kept.get(above).unwrap();
+            prop_assert!(gap.is_none_or(|gap| next.time.0 - held.time.0 <= gap));
         }
     }
+}
+
+/// The point behind the gap stayed, and not the one before it.
+#[test]
+fn a_dead_band_leaves_no_gap_where_there_are_points() {
+    let flat: Vec<_> = (0..7).map(|at| (at * 6, 1.0, 192)).collect();
+    let kept = |gap| Thinning::DeadBand { band: 0.25, gap_us: Some(gap) }.of(&points(&flat));
+    assert_eq!(kept(10).unwrap().times(), [0, 6, 12, 18, 24, 30, 36]);
+    assert_eq!(kept(12).unwrap().times(), [0, 12, 24, 36]);
+    assert_eq!(kept(17).unwrap().times(), [0, 12, 24, 36]);
+    assert_eq!(kept(3).unwrap().len(), 7);
 }
 
 #[test]
