@@ -121,7 +121,12 @@ impl CheckReport {
     }
 
     fn add(&mut self, place: &str, error: &Error) {
-        self.findings.push(Finding { place: place.to_owned(), message: error.to_string() });
+        let message = error.to_string();
+        // An error may name its place itself.
+        let rest = message.strip_prefix(place).filter(|rest| rest.starts_with([':', ',']));
+        let rest = rest.map(|rest| rest.trim_start_matches([':', ',', ' ']));
+        let message = rest.unwrap_or(&message).to_owned();
+        self.findings.push(Finding { place: place.to_owned(), message });
     }
 
     fn check_tree(&mut self, place: &str, tree: &Tree, published: CommitSequence) {

@@ -4,7 +4,9 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use clap::Args;
-use duramen::{DatabaseStats, DocumentStats, ErrorKind, SeriesFilter, SeriesStats};
+use duramen::{
+    Database, DatabaseStats, DocumentStats, Error, ErrorKind, SeriesFilter, SeriesStats,
+};
 use indicatif::HumanCount;
 use serde::Serialize;
 
@@ -47,12 +49,12 @@ impl Stat {
         let Some(name) = &self.name else {
             let stats = database.stats()?;
             let mut whole = Whole::new(&stats, self.database.folder())?;
+            let (count, points, damage) = readable(&database)?;
             if stats.series > 0 {
-                let points = database.snapshot().series_stats(&SeriesFilter::default())?;
-                whole.series = Some(SeriesPart::new(Some(stats.series), &points));
+                whole.series = Some(SeriesPart::new(Some(count), &points));
             }
             output.record(&whole)?;
-            return Ok(Success::Done);
+            return damage.map_or(Ok(Success::Done), |damage| Err(damage.into()));
         };
         match database.series(name) {
             Ok(series) => output.record(&SeriesPart::new(None, &series.stats()?))?,
@@ -66,6 +68,28 @@ impl Stat {
         }
         Ok(Success::Done)
     }
+}
+
+/// How many series can be read, their size, and what is wrong with another one.
+fn readable(database: &Database) -> Result<(u64, SeriesStats, Option<Error>)> {
+    let (snapshot, all) = (database.snapshot(), SeriesFilter::default());
+    let found = snapshot.find_series(&all)?;
+    match snapshot.series_stats(&all) {
+        Err(error) if error.kind() == ErrorKind::Corrupt => {}
+        whole => return Ok((found.len() as u64, whole?, None)),
+    }
+    let (mut count, mut sum, mut damage) = (0, SeriesStats::default(), None);
+    for info in found {
+        match snapshot.series(&info.name)?.stats() {
+            Ok(one) => {
+                count += 1;
+                sum += one;
+            }
+            Err(error) if error.kind() == ErrorKind::Corrupt => damage = damage.or(Some(error)),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok((count, sum, damage))
 }
 
 /// The figures of a database.

@@ -115,10 +115,10 @@ impl SeriesInfo {
     /// An error of reading points from a time on, or up to it: one of damage names them, and the
     /// time unless it is that of no point.
     pub(crate) fn named(&self, error: Error, (time, direction): (Micros, Direction)) -> Error {
-        if error.kind() != ErrorKind::Corrupt {
+        let series = format!("series {:?}", self.name);
+        if error.kind() != ErrorKind::Corrupt || error.message().starts_with(&series) {
             return error;
         }
-        let series = format!("series {:?}", self.name);
         error.in_context(match direction {
             _ if [i64::MIN, i64::MAX].contains(&time.0) => series,
             Direction::Rising => format!("{series}, from {time}"),

@@ -13,6 +13,7 @@ use crate::arguments::WriteDatabase;
 use crate::arguments::edit::Note;
 use crate::commands::retain::{format_span, parse_span};
 use crate::exit::Success;
+use crate::notice::notice;
 use crate::output::{Output, Palette, Record, one_line};
 use crate::session::Session;
 
@@ -150,11 +151,23 @@ impl Retain {
             Some("all") => None,
             Some(span) => Some(parse_span(span)?),
         };
-        *rollups = match self.rollups.as_slice() {
-            [] => return Ok(()),
-            [none] if none == "none" => Vec::new(),
-            all => all.iter().map(|text| parse_rollup(text)).collect::<Result<_>>()?,
-        };
+        match self.rollups.as_slice() {
+            [] => {}
+            [none] if none == "none" => rollups.clear(),
+            all => *rollups = all.iter().map(|text| parse_rollup(text)).collect::<Result<_>>()?,
+        }
+        for rollup in rollups.iter() {
+            if let (Some(kept), Some(points)) = (rollup.keep, *keep)
+                && kept < points
+            {
+                notice!(
+                    "windows of {} are kept for {}, and points for {}: they are gone first",
+                    format_span(rollup.width),
+                    format_span(kept),
+                    format_span(points)
+                );
+            }
+        }
         Ok(())
     }
 }
@@ -169,10 +182,16 @@ fn parse_rollup(text: &str) -> Result<Rollup> {
         None => (text, None),
     };
     let rollup = Rollup::new(parse_span(width)?);
-    Ok(match span {
-        Some(span) => rollup.keeping(parse_span(span)?),
-        None => rollup,
-    })
+    let Some(span) = span else { return Ok(rollup) };
+    let keep = parse_span(span)?;
+    if keep < rollup.width {
+        let message = format!(
+            "windows of {width} that are kept for {span} are gone before they are over: keep them \
+             for {width} at least"
+        );
+        return Err(Error::new(ErrorKind::Invalid, message).into());
+    }
+    Ok(rollup.keeping(keep))
 }
 
 /// What is kept.
@@ -304,7 +323,7 @@ mod tests {
         let hour = Duration::from_hours(1);
         assert_eq!(parse_rollup("1h").unwrap(), Rollup::new(hour));
         assert_eq!(parse_rollup("60m:2d").unwrap(), Rollup::new(hour).keeping(48 * hour));
-        for text in ["", "1", "1h:", ":1h", "none", "1h:2d:3d"] {
+        for text in ["", "1", "1h:", ":1h", "none", "1h:2d:3d", "1m:30s"] {
             parse_rollup(text).unwrap_err();
         }
     }

@@ -81,7 +81,9 @@ impl SeriesSnapshot {
         (span, end): (TimeSpan, i64),
         options: &AggregateOptions,
     ) -> Result<WindowTable> {
-        let parts = self.parts((span, end), options)?;
+        let from = (Micros(span.first), Direction::Rising);
+        let parts = self.parts((span, end), options);
+        let parts = parts.map_err(|error| self.info().named(error, from))?;
         if parts.is_empty() {
             return self.aggregate_bounded_alone((span, end), options);
         }
@@ -142,7 +144,12 @@ impl SeriesSnapshot {
     }
 
     /// What the points of a part come to.
-    fn aggregate_part(
+    fn aggregate_part(&self, part: Part, options: &AggregateOptions) -> Result<WindowTable> {
+        let from = (Micros(part.span.first), Direction::Rising);
+        self.stream_part(part, options).map_err(|error| self.info().named(error, from))
+    }
+
+    fn stream_part(
         &self,
         Part { span, end, kept_blocks }: Part,
         options: &AggregateOptions,
@@ -151,8 +158,7 @@ impl SeriesSnapshot {
         let before = self.before(span.first, options)?;
         let mut stream = Stream::new(value_type, options, (span.first, end), before)?;
         stream.kept_blocks = kept_blocks;
-        let from = (Micros(span.first), Direction::Rising);
-        self.feed(&mut stream, span, options).map_err(|error| self.info().named(error, from))?;
+        self.feed(&mut stream, span, options)?;
         let one = RangeOptions { limit: Some(1), ..RangeOptions::default() };
         let after = match span.last.checked_add(1) {
             Some(after) if options.needs_neighbours() => self.one(Micros(after).., one)?,
@@ -171,6 +177,11 @@ impl SeriesSnapshot {
         &self,
         span: &impl RangeBounds<Micros>,
     ) -> Result<Option<(TimeSpan, i64)>> {
+        let all = (Micros(i64::MIN), Direction::Rising);
+        self.find_bounds(span).map_err(|error| self.info().named(error, all))
+    }
+
+    fn find_bounds(&self, span: &impl RangeBounds<Micros>) -> Result<Option<(TimeSpan, i64)>> {
         let Some(mut bounded) = TimeSpan::of(span) else { return Ok(None) };
         let mut end = bounded.last.saturating_add(1);
         let (no_first, no_last) = (bounded.first == i64::MIN, bounded.last == i64::MAX);

@@ -170,6 +170,43 @@ fn a_damaged_block_is_named_and_leaves_the_others_readable() {
     assert!(!db.check().unwrap().is_clean());
 }
 
+/// Where the span has no bound its ends are looked for first, and these errors named no series.
+#[test]
+fn a_damaged_block_at_an_end_is_named_once() {
+    let device = Arc::new(MemoryDevice::new());
+    let db = open(&device);
+    let series = db.create_series("s", &SeriesDefinition::new(ValueType::F64)).unwrap();
+    series.append_points(&walk(0, 200_000), &CommitOptions::default()).unwrap();
+    // What was deleted has the first block be read.
+    series.delete(..Micros(1), &CommitOptions::default()).unwrap();
+    db.checkpoint().unwrap();
+    drop((series, db));
+    let file = device.open("segments/00000001.segment", Access::Write).unwrap();
+    let near_begin = file.len().unwrap() / 20;
+    let mut byte = [0];
+    crate::io::read_exact_at(file.as_ref(), &mut byte, near_begin).unwrap();
+    crate::io::write_all_at(file.as_ref(), &[!byte[0]], near_begin).unwrap();
+    let db = open(&device);
+    let series = db.series("s").unwrap();
+    assert!(series.range(..Micros(5_000)).unwrap().read().is_err());
+    let is_named = |error: &crate::Error| {
+        let text = error.to_string();
+        text.starts_with("series \"s\"") && text.matches("series").count() == 1
+    };
+    let options =
+        || AggregateOptions::new(vec![Aggregate::Count], Windows::parse("10h", "UTC").unwrap());
+    let error = series.snapshot().aggregate(.., &options()).unwrap_err();
+    assert!(is_named(&error), "{error}");
+    let error = db.snapshot().aggregate_series(&["s"], .., &options()).unwrap_err();
+    assert!(is_named(&error), "{error}");
+    let top = crate::TopOptions::new(Aggregate::Count);
+    let error = db.snapshot().top_series(&crate::SeriesFilter::default(), .., &top).unwrap_err();
+    assert!(is_named(&error), "{error}");
+    let found = db.check().unwrap().findings;
+    assert!(found.iter().any(|found| found.place == "series \"s\""), "{found:?}");
+    assert!(found.iter().all(|found| !found.message.contains("series \"s\"")), "{found:?}");
+}
+
 #[test]
 fn a_backup_is_restored_to_any_commit_and_time() {
     let db = open(&Arc::new(MemoryDevice::new()));
