@@ -17,7 +17,7 @@ use datafusion::logical_expr::expr::{AggregateFunction, InSubquery, ScalarFuncti
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    BinaryExpr, Cast, ColumnarValue, Expr, ExprSchemable, Join, LogicalPlan, LogicalPlanBuilder,
+    BinaryExpr, ColumnarValue, Expr, ExprSchemable, Join, LogicalPlan, LogicalPlanBuilder,
     ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Union, Volatility,
 };
 use datafusion::optimizer::AnalyzerRule;
@@ -154,7 +154,11 @@ fn is_marked(expr: &Expr, schema: &DFSchema) -> bool {
 
 /// Whether an expression gives what some columns have, all of which are JSON.
 fn is_passed_on(expr: &Expr, schema: &DFSchema) -> bool {
-    let is_null = |expr: &Expr| matches!(expr, Expr::Literal(value, _) if value.is_null());
+    let is_null = |expr: &Expr| match expr {
+        Expr::Literal(value, _) => value.is_null(),
+        Expr::Cast(cast) => matches!(*cast.expr, Expr::Literal(ref value, _) if value.is_null()),
+        _ => false,
+    };
     let are_all = |exprs: &mut dyn Iterator<Item = &Expr>| {
         let exprs: Vec<&Expr> = exprs.filter(|expr| !is_null(expr)).collect();
         !exprs.is_empty() && exprs.into_iter().all(|expr| is_passed_on(expr, schema))
@@ -164,9 +168,6 @@ fn is_passed_on(expr: &Expr, schema: &DFSchema) -> bool {
         Expr::Case(case) => {
             let results = case.when_then_expr.iter().map(|(_, then)| then.as_ref());
             are_all(&mut results.chain(case.else_expr.as_deref()))
-        }
-        Expr::Cast(Cast { expr, field }) if field.data_type().is_string() || is_null(expr) => {
-            is_null(expr) || is_passed_on(expr, schema)
         }
         Expr::ScalarFunction(ScalarFunction { func, args }) => match func.name() {
             "nullif" => args.first().is_some_and(|value| is_passed_on(value, schema)),

@@ -97,6 +97,8 @@ fn json_that_is_passed_on_is_json() {
         ("SELECT i AS x FROM t, unnest(t.l) AS i LIMIT 1", r#"{"x":{"q":5}}"#),
         ("SELECT new AS x FROM changes('t', 2) LIMIT 1", r#"{"x":{"m":3}}"#),
         ("SELECT upper(m) AS x FROM t WHERE _key = 'a'", r#"{"x":"\"P\""}"#),
+        ("SELECT m::TEXT AS x FROM t WHERE _key = 'c'", r#"{"x":"3"}"#),
+        ("SELECT CASE WHEN false THEN NULL ELSE m END AS x FROM t LIMIT 1", r#"{"x":"p"}"#),
     ] {
         assert_eq!(lines(&session, sql), [expected], "{sql}");
     }
