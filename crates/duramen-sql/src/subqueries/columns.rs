@@ -5,6 +5,7 @@
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, Result};
+use datafusion::logical_expr::expr::WindowFunctionParams;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::optimizer::AnalyzerRule;
@@ -42,7 +43,9 @@ fn before(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let is_passed_on = !matches!(plan, LogicalPlan::Aggregate(_));
     let plan = plan.map_expressions(|expr| {
         let name = names.save(&expr);
-        let changed = expr.transform_down(|expr| Ok(column_of(expr, is_passed_on, &mut found)))?;
+        let sorted = if is_passed_on { sorted_by(expr, &mut found) } else { Transformed::no(expr) };
+        let changed = sorted
+            .transform_data(|expr| expr.transform_down(|expr| Ok(column_of(expr, &mut found))))?;
         Ok(changed.update_data(|expr| name.restore(expr)))
     })?;
     if found.is_empty() {
@@ -92,22 +95,52 @@ fn looks_at(expr: &Expr, schema: &DFSchema) -> bool {
     of_subqueries.is_ok() && columns.iter().all(|column| schema.has_column(column))
 }
 
-/// The column that stands for a subquery, or for a comparison where rows are sorted; it goes to
-/// those that were `found`.
-fn column_of(expr: Expr, is_sorted: bool, found: &mut Vec<Expr>) -> Transformed<Expr> {
+/// What is sorted by, where a comparison in it is computed before. It is all of it that is, so that
+/// what a CASE keeps from being computed is not.
+fn sorted_by(expr: Expr, found: &mut Vec<Expr>) -> Transformed<Expr> {
+    match expr {
+        Expr::WindowFunction(mut window) => {
+            let before = found.len();
+            let WindowFunctionParams { partition_by, order_by, .. } = &mut window.params;
+            let order_by = order_by.iter_mut().map(|sort| &mut sort.expr);
+            for expr in partition_by.iter_mut().chain(order_by).filter(|expr| compares(expr)) {
+                *expr = stand_in(std::mem::take(expr), found);
+            }
+            let is_changed = found.len() > before;
+            Transformed::new_transformed(Expr::WindowFunction(window), is_changed)
+        }
+        Expr::Alias(mut alias) => {
+            let inner = sorted_by(std::mem::take(&mut *alias.expr), found);
+            inner.update_data(|inner| {
+                *alias.expr = inner;
+                Expr::Alias(alias)
+            })
+        }
+        expr if compares(&expr) => Transformed::yes(stand_in(expr, found)),
+        expr => Transformed::no(expr),
+    }
+}
+
+fn compares(expr: &Expr) -> bool {
+    let is_one =
+        |expr: &Expr| matches!(expr, Expr::BinaryExpr(BinaryExpr { op, .. }) if is_comparison(*op));
+    expr.exists(|expr| Ok(is_one(expr))).unwrap_or(false)
+}
+
+/// The column that stands for a subquery, which goes to those that were `found`.
+fn column_of(expr: Expr, found: &mut Vec<Expr>) -> Transformed<Expr> {
     let is_value = match &expr {
         Expr::ScalarSubquery(subquery) => !subquery.outer_ref_columns.is_empty(),
         _ => false,
     };
-    let is_comparison = match &expr {
-        Expr::BinaryExpr(BinaryExpr { op, .. }) => is_sorted && is_comparison(*op),
-        _ => false,
-    };
-    if !is_condition(&expr) && !is_value && !is_comparison {
+    if !is_condition(&expr) && !is_value {
         return Transformed::no(expr);
     }
+    Transformed::new(stand_in(expr, found), true, TreeNodeRecursion::Jump)
+}
+
+fn stand_in(expr: Expr, found: &mut Vec<Expr>) -> Expr {
     let name = format!("{NAME}{}", found.len());
     found.push(expr.alias(&name));
-    let column = Expr::Column(Column::from_name(name));
-    Transformed::new(column, true, TreeNodeRecursion::Jump)
+    Expr::Column(Column::from_name(name))
 }
