@@ -6,7 +6,8 @@
 //!
 //! Invariants:
 //! - the rows of a sort take one of two shares that are kept for it;
-//! - the merge of its files leaves memory to the others, and to what merges all sorts.
+//! - the merge of its files leaves memory to the others, and to what merges all sorts;
+//! - the more of it is reserved, the less the database keeps of what it has read.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +17,12 @@ use datafusion::execution::memory_pool::{
     FairSpillPool, MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation,
 };
 
+use duramen::MemoryShare;
+
 use crate::session::MERGE_SHARE;
+
+/// The share of a query's memory in which the database keeps what it reads, whatever is reserved.
+const READING_SHARE: usize = 8;
 
 /// What the names of sorts and of their merges begin with.
 const SORT: &str = "ExternalSorter[";
@@ -28,11 +34,14 @@ pub(crate) struct Room {
     shared: FairSpillPool,
     bytes: usize,
     merges: AtomicUsize,
+    database: MemoryShare,
 }
 
 impl Room {
-    pub(crate) fn new(bytes: usize) -> Self {
-        Self { shared: FairSpillPool::new(bytes), bytes, merges: AtomicUsize::new(0) }
+    /// Room for a query that may hold so many bytes together with what the database keeps for it.
+    pub(crate) fn new(bytes: usize, database: MemoryShare) -> Self {
+        let bytes = bytes - bytes / READING_SHARE;
+        Self { shared: FairSpillPool::new(bytes), bytes, merges: AtomicUsize::new(0), database }
     }
 
     /// The most bytes of a merge: three quarters of what there is for all of them, and however many
@@ -75,10 +84,12 @@ impl MemoryPool for Room {
 
     fn grow(&self, reservation: &MemoryReservation, additional: usize) {
         self.shared.grow(reservation, additional);
+        self.database.hold(self.shared.reserved());
     }
 
     fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
         self.shared.shrink(reservation, shrink);
+        self.database.hold(self.shared.reserved());
     }
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
@@ -87,7 +98,9 @@ impl MemoryPool for Room {
         if name.starts_with(MERGE) && reservation.size().saturating_add(additional) > most {
             return Err(resources_datafusion_err!("{name} takes more than {most} bytes"));
         }
-        self.shared.try_grow(reservation, additional)
+        self.shared.try_grow(reservation, additional)?;
+        self.database.hold(self.shared.reserved());
+        Ok(())
     }
 
     fn reserved(&self) -> usize {

@@ -83,8 +83,8 @@ pub const THREAD_NAME: &str = "sql";
 /// What queries may take.
 #[derive(Debug, Clone)]
 pub struct SessionOptions {
-    /// Bytes of memory that a query may hold before it uses files; where it cannot it ends with
-    /// `Full`.
+    /// Bytes of memory that a query may hold, together with what the database keeps of what it reads
+    /// for it, before it uses files; where it cannot it ends with `Full`.
     pub memory_bytes: usize,
     /// Milliseconds that a query may take; then it ends with `TimedOut`.
     pub timeout_ms: Option<u64>,
@@ -361,7 +361,8 @@ impl Session {
     }
 
     fn environment(&self) -> Result<Arc<RuntimeEnv>> {
-        let pool = Room::new(self.options.memory_bytes);
+        let bytes = self.options.memory_bytes;
+        let pool = Room::new(bytes, self.db.share_memory(bytes));
         let named = CONSUMERS_NAMED.try_into().unwrap_or(std::num::NonZeroUsize::MIN);
         let builder = RuntimeEnvBuilder::new()
             .with_memory_pool(Arc::new(TrackConsumersPool::new(pool, named)));

@@ -11,6 +11,7 @@ use crate::engine::Engine;
 use crate::engine::options::{CommitOptions, Options};
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Device, DirectoryDevice, MemoryDevice};
+use crate::memory::MemoryShare;
 use crate::purge;
 use crate::revision::{CommitSequence, Revision};
 use crate::snapshot::Snapshot;
@@ -155,6 +156,12 @@ impl Database {
     pub fn snapshot_at(&self, sequence: CommitSequence) -> DatabaseSnapshot {
         let sequence = sequence.min(self.engine.published());
         DatabaseSnapshot { engine: Arc::clone(&self.engine), sequence }
+    }
+
+    /// Memory for whoever reads the database now: it keeps so much less of what it reads as is held
+    /// there, so that both stay within `bytes`, or within [`Options::memory_bytes`] if that is less.
+    pub fn share_memory(&self, bytes: usize) -> MemoryShare {
+        MemoryShare::new(Arc::clone(self.engine.view().store.memory()), bytes)
     }
 
     /// Makes every commit so far durable, whatever was promised for it.

@@ -117,6 +117,7 @@ pub use json::{ArrayIndex, JsonPointer, ParseOptions};
 pub use jsonpath::{JsonPath, Match, Matches};
 pub use label_path::LabelPath;
 pub use log::{Log, LogEntry, LogQuery, Moment};
+pub use memory::MemoryShare;
 pub use node::{NodeId, NodeKind, Ordinal, PathId};
 pub use options::DocumentOptions;
 pub use position::Position;

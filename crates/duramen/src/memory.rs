@@ -3,6 +3,7 @@
 //! Invariants:
 //! - every byte decoded and kept is counted by a [`Resident`], for as long as it is kept;
 //! - what points take that are staged is counted by a [`StagedBytes`] for each of their files;
+//! - what others hold in a [`MemoryShare`] is taken from what may be kept of what was read;
 //! - over the budget, what was not used since it was last looked at is dropped, the longest in
 //!   memory first (the clock algorithm, Corbato 1968);
 //! - a reader that misses one part after the other can hold evictions off until it is done, so
@@ -18,7 +19,7 @@ use quick_cache::sync::Cache;
 
 use crate::error::Result;
 use crate::order::OrderBlock;
-use crate::segment::CellPosition;
+use crate::segment::{BlockCache, CellPosition};
 use crate::series::Piece;
 use crate::state::OrderId;
 use crate::sync::Mutex;
@@ -26,8 +27,10 @@ use crate::tree::cell_key::TreeId;
 use crate::tree::group::GroupId;
 
 mod recent;
+mod share;
 
 pub(crate) use recent::{Recent, RecentRecord, TreeNumber};
+pub use share::MemoryShare;
 
 /// Residents that may be gone before those who are not are sorted out.
 const GONE_MIN: usize = 1_024;
@@ -37,6 +40,14 @@ const ORDER_BLOCK_BYTES: usize = 96;
 
 /// About as many bytes as a full block of points takes decoded.
 const PIECE_BYTES: usize = 512 << 10;
+
+/// Shares of the budget: blocks of cells as they are in segments, order blocks, and points.
+const BLOCKS_SHARE: usize = 4;
+const ORDERS_SHARE: usize = 16;
+const PIECES_SHARE: usize = 8;
+
+/// The share that is left to the database whatever is lent.
+const OWN_SHARE_MIN: usize = 64;
 
 /// What keeps decoded parts and can drop them.
 pub(crate) trait Evict: fmt::Debug + Send + Sync {
@@ -53,11 +64,15 @@ pub(crate) struct Memory {
     /// Bytes of points that are staged, and of the room for more of them.
     staged: AtomicUsize,
     decoded: AtomicUsize,
+    /// Bytes of the budget that others hold, or are not to be held beside these.
+    lent: AtomicUsize,
     /// Readers that hold evictions off.
     holds: AtomicUsize,
     residents: Mutex<VecDeque<Weak<Resident>>>,
     /// How many residents there are.
     living: AtomicUsize,
+    /// Blocks of cells as they are in segments.
+    blocks: Arc<BlockCache>,
     orders: Cache<(TreeId, OrderId), Arc<OrderBlock>, OrderBytes>,
     recent: Recent,
     pieces: Cache<PieceId, Arc<Piece>, PieceBytes>,
@@ -107,34 +122,58 @@ impl Weighter<PieceId, Arc<Piece>> for PieceBytes {
 impl Memory {
     /// A budget of so many bytes.
     pub(crate) fn new(budget: usize) -> Arc<Self> {
-        let (orders, pieces) = (budget / 16, budget / 8);
+        let (orders, pieces) = (budget / ORDERS_SHARE, budget / PIECES_SHARE);
         Arc::new(Self {
             budget,
             young: AtomicUsize::new(0),
             staged: AtomicUsize::new(0),
             decoded: AtomicUsize::new(0),
+            lent: AtomicUsize::new(0),
             holds: AtomicUsize::new(0),
             residents: Mutex::default(),
             living: AtomicUsize::new(0),
+            blocks: Arc::new(BlockCache::new((budget / BLOCKS_SHARE) as u64)),
             orders: Cache::with_weighter(orders / 1_024 + 1, orders as u64, OrderBytes),
             recent: Recent::new(budget / 32),
             pieces: Cache::with_weighter(pieces / PIECE_BYTES + 1, pieces as u64, PieceBytes),
         })
     }
 
-    /// A quarter is for blocks of cells as they are in segments.
-    pub(crate) fn block_bytes(&self) -> u64 {
-        self.budget as u64 / 4
+    /// The cache of blocks of cells.
+    pub(crate) fn blocks(&self) -> &Arc<BlockCache> {
+        &self.blocks
+    }
+
+    /// What is not lent of the budget.
+    fn own(&self) -> usize {
+        let lent = self.lent.load(Ordering::Relaxed);
+        self.budget.saturating_sub(lent).max(self.budget / OWN_SHARE_MIN)
+    }
+
+    /// Counts as lent what was `before` as it is now.
+    fn lend(&self, before: usize, now: usize) {
+        if before == now {
+            return;
+        }
+        self.lent.fetch_add(now, Ordering::Relaxed);
+        self.lent.fetch_sub(before, Ordering::Relaxed);
+        let own = self.own();
+        self.blocks.set_capacity((own / BLOCKS_SHARE) as u64);
+        self.orders.set_capacity((own / ORDERS_SHARE) as u64);
+        self.pieces.set_capacity((own / PIECES_SHARE) as u64);
+        if now > before {
+            self.settle();
+        }
     }
 
     /// What may be known of the columns of the rows of one table.
     pub(crate) fn views_max(&self) -> usize {
-        self.budget / 8
+        self.own() / 8
     }
 
     /// What one query may know of the versions of elements.
     pub(crate) fn lives_max(&self) -> usize {
-        self.budget / 4
+        self.own() / 4
     }
 
     /// Trees that may be kept though nobody uses them.
@@ -208,7 +247,8 @@ impl Memory {
     /// What is decoded may take what is young and staged leaves of a half, and at least an eighth.
     fn decoded_max(&self) -> usize {
         let taken = self.young().saturating_add(self.staged.load(Ordering::Relaxed));
-        (self.budget / 2).saturating_sub(taken).max(self.budget / 8)
+        let own = self.own();
+        (own / 2).saturating_sub(taken).max(own / 8)
     }
 
     /// Keeps everything decoded until the hold is dropped.

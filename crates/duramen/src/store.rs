@@ -49,7 +49,7 @@ impl Store {
         memory: &Arc<Memory>,
     ) -> Result<Self> {
         let segments = open_all(device, &manifest.segments)?;
-        let cache = Arc::new(BlockCache::new(memory.block_bytes()));
+        let cache = Arc::clone(memory.blocks());
         let live = RwLock::new(Arc::new(LiveSegments { segments, cache }));
         Ok(Self { device: Arc::clone(device), memory: Arc::clone(memory), live })
     }

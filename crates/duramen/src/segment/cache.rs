@@ -49,6 +49,11 @@ impl BlockCache {
         Self { blocks: Cache::with_weighter(blocks + 1, bytes, BlockBytes) }
     }
 
+    /// Has at most `bytes` from now on.
+    pub(crate) fn set_capacity(&self, bytes: u64) {
+        self.blocks.set_capacity(bytes);
+    }
+
     /// The block, read with `read` if it is not here. Of several that ask for a missing block at
     /// once one reads and the others wait for it.
     pub(super) fn get_or_insert_with(
