@@ -18,11 +18,16 @@ pub(crate) struct Role {
 pub(crate) struct Fields {
     pub(crate) key: Role,
     pub(crate) version: Option<Role>,
+    /// Whether serde reads a member for the version.
+    pub(crate) reads_version: bool,
     pub(crate) indexes: Vec<Index>,
 }
 
 /// The words of serde by which a field is no member of what is stored.
 const UNSTORED: [&str; 3] = ["skip", "skip_serializing", "flatten"];
+
+/// Those by which it is not read.
+const UNREAD: [&str; 2] = ["skip", "skip_deserializing"];
 
 impl Fields {
     pub(crate) fn read(input: &DeriveInput) -> Result<Self> {
@@ -32,6 +37,7 @@ impl Fields {
         let case = Serde::read(&input.attrs)?.case()?;
         let (mut key, mut version, mut indexes) = (None, None, Vec::new());
         let mut members = Members { names: Vec::new(), has_others: false };
+        let mut reads_version = true;
         for field in &data.fields {
             let Some(ident) = &field.ident else {
                 return Err(Error::new(input.ident.span(), "the fields of a record have names"));
@@ -53,7 +59,10 @@ impl Fields {
                     return Err(Error::new(both.span(), "the key is not the version"));
                 }
                 (Some(word), None) => put_once(&mut key, role, word)?,
-                (None, Some(word)) => put_once(&mut version, role, word)?,
+                (None, Some(word)) => {
+                    reads_version = serde.any_of(&UNREAD).is_none();
+                    put_once(&mut version, role, word)?;
+                }
                 (None, None) => {}
             }
         }
@@ -62,7 +71,7 @@ impl Fields {
         })?;
         indexes.extend(Index::of_struct(&input.attrs, &members)?);
         check_names(input, &indexes)?;
-        Ok(Self { key, version, indexes })
+        Ok(Self { key, version, reads_version, indexes })
     }
 }
 

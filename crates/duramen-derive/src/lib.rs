@@ -53,10 +53,12 @@ fn implement(input: &DeriveInput, fields: &Fields) -> proc_macro2::TokenStream {
         }
     });
     let version = fields.version.as_ref().map(|version| {
-        let (field, member) = (&version.ident, &version.name);
+        let (field, member, is_read) = (&version.ident, &version.name, fields.reads_version);
         quote! {
             const VERSION_MEMBER: ::core::option::Option<&'static str> =
                 ::core::option::Option::Some(#member);
+
+            const READS_VERSION: bool = #is_read;
 
             fn version(&self) -> u64 {
                 self.#field

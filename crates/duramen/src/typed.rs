@@ -108,6 +108,9 @@ pub trait TypedRecord: Serialize + DeserializeOwned {
     /// The name of the member that has the version, which is not stored.
     const VERSION_MEMBER: Option<&'static str> = None;
 
+    /// Whether a value is read with that member.
+    const READS_VERSION: bool = true;
+
     /// The key under which it is stored.
     fn key(&self) -> Self::Key;
 

@@ -13,6 +13,9 @@ use crate::collection::{Key, Record};
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::escape::quoted;
 
+/// Arrays and objects in each other that `serde_json` reads.
+const DEPTH_MAX: usize = 127;
+
 /// The members of an object as they stand there.
 struct Members<'t>(Vec<(String, &'t RawValue)>);
 
@@ -65,6 +68,7 @@ pub(super) fn check_patch<R: TypedRecord>(merge_patch: &[u8]) -> Result<()> {
 pub(super) fn encode<R: TypedRecord>(value: &R, collection: &str) -> Result<String> {
     let refuse = |error: serde_json::Error| refused(value, collection, error);
     let json = serde_json::to_string(value).map_err(refuse)?;
+    check_depth(&json).map_err(|message| refused(value, collection, message))?;
     if memchr::memmem::find(json.as_bytes(), b"null").is_some() {
         // Numbers that JSON does not have are written so, and could not be read again.
         let checked = serde_path_to_error::serialize(value, Finite);
@@ -86,6 +90,44 @@ pub(super) fn encode<R: TypedRecord>(value: &R, collection: &str) -> Result<Stri
     Ok(stored)
 }
 
+/// Refuses what the reader of JSON would not go down into again.
+fn check_depth(json: &str) -> Result<(), TooDeep> {
+    let (mut depth, mut is_text, mut bytes) = (0_usize, false, json.bytes());
+    // Few values have as many brackets at all.
+    if json.bytes().filter(|byte| matches!(byte, b'[' | b'{')).count() <= DEPTH_MAX {
+        return Ok(());
+    }
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => is_text = !is_text,
+            b'\\' if is_text => drop(bytes.next()),
+            b'[' | b'{' if !is_text => depth += 1,
+            b']' | b'}' if !is_text => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > DEPTH_MAX {
+            return Err(TooDeep);
+        }
+    }
+    Ok(())
+}
+
+/// Arrays and objects are in each other more often than can be read.
+#[derive(Debug)]
+struct TooDeep;
+
+impl fmt::Display for TooDeep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "it has arrays and objects more than {DEPTH_MAX} deep in each other, which values of \
+             Rust types are not read with: make it flatter, or store JSON in a `Collection`"
+        )
+    }
+}
+
+impl std::error::Error for TooDeep {}
+
 fn refused<R, E>(value: &R, collection: &str, error: E) -> Error
 where
     R: TypedRecord,
@@ -99,7 +141,7 @@ where
 /// The value of a record.
 pub(super) fn decode<R: TypedRecord>(record: &Record, collection: &str) -> Result<R> {
     let mut json = Cow::Borrowed(record.json.as_str());
-    if let Some(member) = R::VERSION_MEMBER
+    if let Some(member) = R::VERSION_MEMBER.filter(|_| R::READS_VERSION)
         && let Some(rest) = record.json.strip_prefix('{')
     {
         let comma = if rest == "}" { "" } else { "," };

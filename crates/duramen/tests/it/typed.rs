@@ -288,3 +288,63 @@ fn numbers_that_json_has_not_are_refused() {
     readings.put(&reading(None, 1.5), &how()).unwrap();
     assert_eq!(readings.get(&7).unwrap(), Some(reading(None, 1.5)));
 }
+
+/// The last digit of every tenth was another one once.
+#[test]
+fn numbers_are_read_as_they_were_saved() {
+    let db = Database::memory().unwrap();
+    let readings = db.create_typed_collection::<Reading>("readings").unwrap();
+    let mut bits = 7_u64;
+    for value in (0..2_000).map(|_| {
+        bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (bits >> 11) as f64 / (1_u64 << 43) as f64
+    }) {
+        let reading = Reading { id: 7, value: Some(value), more: Vec::new() };
+        readings.put(&reading, &how()).unwrap();
+        assert_eq!(readings.get(&7).unwrap(), Some(reading));
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Record, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Folder {
+    #[record(key)]
+    id: u64,
+    #[record(version)]
+    #[serde(skip)]
+    version: u64,
+    within: Vec<Within>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Within(Vec<Within>);
+
+/// It could not be read again once: the version stood among what it was read of.
+#[test]
+fn version_that_serde_skips_is_that_of_the_record() {
+    let db = Database::memory().unwrap();
+    let folders = db.create_typed_collection::<Folder>("folders").unwrap();
+    let mut folder = Folder { id: 1, version: 0, within: Vec::new() };
+    for version in 1..3 {
+        folder.within.push(Within(Vec::new()));
+        folders.save(&mut folder, &how()).unwrap();
+        assert_eq!(folder.version, version);
+        assert_eq!(folders.get(&1).unwrap().as_ref(), Some(&folder));
+    }
+}
+
+#[test]
+fn what_is_too_deep_to_be_read_again_is_not_saved() {
+    let db = Database::memory().unwrap();
+    let folders = db.create_typed_collection::<Folder>("folders").unwrap();
+    let folder = |depth: usize| {
+        let deep = (1..depth).fold(Vec::new(), |within, _| vec![Within(within)]);
+        Folder { id: 1, version: 0, within: deep }
+    };
+    folders.put(&folder(126), &how()).unwrap();
+    assert_eq!(folders.get(&1).unwrap().unwrap().within, folder(126).within);
+    let refused = folders.put(&folder(127), &how()).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Invalid);
+    assert!(refused.message().contains("record 1 of collection \"folders\""), "{refused}");
+    assert!(refused.message().contains("more than 127 deep"), "{refused}");
+}
