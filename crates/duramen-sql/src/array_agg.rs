@@ -218,8 +218,9 @@ impl GroupsAccumulator for Counted<Box<dyn GroupsAccumulator>> {
         self.inner.convert_to_state(values, filter)
     }
 
+    /// What goes to a file is made beside what is held, and put in order beside that.
     fn size(&self) -> usize {
-        self.text_bytes + self.inner.size()
+        3 * (self.text_bytes + self.inner.size())
     }
 }
 

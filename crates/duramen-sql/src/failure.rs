@@ -184,13 +184,21 @@ fn no_column((field, valid): (&Column, &[Column]), places: &Places, part: Option
     if let Some(of) = field.relation.as_ref().and_then(|of| unknown(of, valid)) {
         return no_origin((of, valid), places, part);
     }
+    let at = places.of_column(name, part);
+    let same = valid.iter().filter(|known| known.name() == name);
+    let mut others = same.filter_map(|known| Some(known.relation.as_ref()?.table().to_owned()));
+    if let Some(of) = &field.relation
+        && let Some(other) = others.next()
+    {
+        let of = of.table();
+        return format!("there is no column {name:?}{at} in {of:?}, only in {other:?}");
+    }
     let mut names = Vec::new();
     for known in valid.iter().map(Column::name).filter(|name| !name.starts_with(OWN)) {
         if !names.contains(&known) {
             names.push(known);
         }
     }
-    let at = places.of_column(name, part);
     if let Some(nearest) = nearest(name, names.iter().map(|&name| name.to_owned())) {
         return format!("there is no column {name:?}{at}: did you mean {nearest:?}?");
     }

@@ -40,8 +40,8 @@ use crate::statement::{Places, Request};
 use crate::table::Wanted;
 use crate::{
     arithmetic, array_agg, as_of_join, casts, depth, failure, fast, function, growth, in_lists,
-    information, intervals, json_function, json_marks, moment, read_once, sorted, standard,
-    statement, subqueries, unnest, version, zeros,
+    information, intervals, json_function, json_marks, moment, projections, read_once, sorted,
+    standard, statement, subqueries, unions, unnest, version, windows, zeros,
 };
 
 /// How often a query that is waited for is asked whether to go on.
@@ -467,6 +467,7 @@ fn context_in(
     standard::register(&context);
     subqueries::register(&context);
     intervals::register(&context);
+    windows::register(&context);
     zeros::register(&context);
     in_lists::register(&context);
     unnest::register(&context);
@@ -483,6 +484,10 @@ fn context_in(
 fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let mut rules = PhysicalOptimizer::new().rules;
     rules.retain(|rule| !rule.name().starts_with("FilterPushdown"));
+    for rule in rules.iter_mut().filter(|rule| rule.name() == projections::REPLACED) {
+        *rule = Arc::new(projections::Rule);
+    }
+    rules.insert(0, Arc::new(unions::Rule));
     rules
 }
 

@@ -20,7 +20,7 @@ use crate::table::Wanted;
 use crate::words::{Role, Words};
 use crate::{
     any_list, as_of_join, casts, change, copy, depth, digits, distinct_from, failure, field_names,
-    from_first, function, parameter, repeated, row_values, spelling, system_time, unnest,
+    from_first, function, merged, parameter, repeated, row_values, spelling, system_time, unnest,
 };
 
 /// Words with which a query may need columns that it does not name, if only of other queries.
@@ -191,6 +191,7 @@ pub(crate) fn parse(sql: &str, values: &[Parameter]) -> Result<(Request, Places)
         places.with = spelling::with_before(statement).map(Arc::new);
         spelling::with_into_source(statement);
         distinct_from::regroup(statement);
+        merged::rewrite(statement)?;
         spelling::rewrite(statement);
         row_values::rewrite(statement);
         any_list::rewrite(statement);

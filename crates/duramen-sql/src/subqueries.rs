@@ -3,7 +3,7 @@
 //! It joins subqueries that look at the row outside in conditions, and those that aggregate in
 //! lists of columns also. Rules bring the others there, before it looks at them: what it would
 //! answer wrongly is spelled otherwise or refused (`shapes`), one that stands for a value is
-//! aggregated (`one_value`), one in an aggregate, a window or an order is computed as a column
+//! aggregated (`one_value`) and may be NULL (`no_value`), one in an aggregate, a window or an order is computed as a column
 //! before (`columns`), EXISTS and IN in a list of columns are marks of a join (`marks`), which are
 //! unknown where SQL has them so (`membership`), and what it joins by has names of its own
 //! (`names`).
@@ -19,6 +19,7 @@ mod columns;
 mod marks;
 mod membership;
 mod names;
+mod no_value;
 mod one_value;
 mod shapes;
 
@@ -29,6 +30,7 @@ pub(crate) fn register(context: &SessionContext) {
     context.add_analyzer_rule(Arc::new(columns::Rule));
     context.add_analyzer_rule(Arc::new(membership::Rule));
     context.add_analyzer_rule(Arc::new(names::Rule));
+    context.add_analyzer_rule(Arc::new(no_value::Rule));
 }
 
 /// The rule that comes before the planner joins subqueries.

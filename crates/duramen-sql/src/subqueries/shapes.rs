@@ -4,11 +4,15 @@
 //! or joined within comes to something else then. What always gives one row is spelled otherwise;
 //! the rest is refused.
 
+use std::sync::Arc;
+
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinType, Result, not_impl_err};
 use datafusion::logical_expr::expr::{Exists, InSubquery};
-use datafusion::logical_expr::{Expr, Join, LogicalPlan, SkipType, Subquery, lit};
+use datafusion::logical_expr::{
+    Expr, Join, LogicalPlan, LogicalPlanBuilder, SkipType, Subquery, lit,
+};
 use datafusion::optimizer::AnalyzerRule;
 
 use super::gives_one_row;
@@ -29,6 +33,7 @@ impl AnalyzerRule for Rule {
 
 /// A subquery as the planner answers it.
 fn spelled(expr: Expr) -> Result<Transformed<Expr>> {
+    let Transformed { data: expr, transformed: is_changed, .. } = with_column(expr)?;
     let expr = match expr {
         Expr::Exists(Exists { subquery, negated }) if gives_one_row(&subquery.subquery) => {
             return Ok(Transformed::yes(lit(!negated)));
@@ -51,7 +56,23 @@ fn spelled(expr: Expr) -> Result<Transformed<Expr>> {
         Expr::ScalarSubquery(subquery) => check(subquery)?,
         _ => {}
     }
-    Ok(Transformed::no(expr))
+    Ok(Transformed::new_transformed(expr, is_changed))
+}
+
+/// Gives EXISTS of a subquery without columns one: its join is called as they are.
+fn with_column(expr: Expr) -> Result<Transformed<Expr>> {
+    let Expr::Exists(Exists { subquery, negated }) = &expr else {
+        return Ok(Transformed::no(expr));
+    };
+    let LogicalPlan::Projection(list) = subquery.subquery.as_ref() else {
+        return Ok(Transformed::no(expr));
+    };
+    if !list.expr.is_empty() {
+        return Ok(Transformed::no(expr));
+    }
+    let rows = LogicalPlanBuilder::from(Arc::clone(&list.input)).project(vec![lit(1_i64)])?;
+    let subquery = subquery.with_plan(Arc::new(rows.build()?));
+    Ok(Transformed::yes(Expr::Exists(Exists { subquery, negated: *negated })))
 }
 
 fn looks_outside(plan: &LogicalPlan) -> bool {

@@ -1,0 +1,282 @@
+//! Aggregates over windows that leave rows behind.
+//!
+//! `DataFusion` subtracts what leaves a window from what it has (55): of floats digits are lost so,
+//! as 1e17 + 3 - 1e17 is no 3, and an infinity never leaves; and where a function cannot subtract
+//! there is no answer. These are computed anew of the rows of each window, as `PostgreSQL` does.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use datafusion::arrow::array::ArrayRef;
+use datafusion::arrow::compute::concat;
+use datafusion::arrow::datatypes::{DataType, FieldRef, Schema};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Result, ScalarValue, internal_err};
+use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::{
+    Accumulator, AggregateUDF, AggregateUDFImpl, Expr, LogicalPlan, ReversedUDAF, Signature,
+    WindowFunctionDefinition,
+};
+use datafusion::optimizer::AnalyzerRule;
+use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr};
+use datafusion::prelude::SessionContext;
+
+use crate::rewriting::each_expression;
+
+/// Functions that lose no digits of floats.
+const EXACT: [&str; 8] =
+    ["array_agg", "count", "first_value", "last_value", "max", "median", "min", "nth_value"];
+
+/// Rows of which the state is kept, so that of long windows not each row is looked at again.
+const BLOCK_ROWS: usize = 256;
+
+pub(crate) fn register(context: &SessionContext) {
+    context.add_analyzer_rule(Arc::new(Rule));
+}
+
+#[derive(Debug)]
+struct Rule;
+
+impl AnalyzerRule for Rule {
+    fn name(&self) -> &'static str {
+        "windows_that_leave_rows"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        each_expression(plan, |expr, _| {
+            expr.transform_up(|expr| match expr {
+                Expr::WindowFunction(mut window)
+                    if !window.params.window_frame.is_ever_expanding() =>
+                {
+                    let WindowFunctionDefinition::AggregateUDF(of) = &window.fun else {
+                        return Ok(Transformed::no(Expr::WindowFunction(window)));
+                    };
+                    let anew = AggregateUDF::new_from_impl(Anew(of.as_ref().clone()));
+                    window.fun = WindowFunctionDefinition::AggregateUDF(Arc::new(anew));
+                    Ok(Transformed::yes(Expr::WindowFunction(window)))
+                }
+                expr => Ok(Transformed::no(expr)),
+            })
+        })
+    }
+}
+
+/// The same function, which is computed anew for a window unless it can leave rows behind.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Anew(AggregateUDF);
+
+impl AggregateUDFImpl for Anew {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn signature(&self) -> &Signature {
+        self.0.signature()
+    }
+
+    fn return_type(&self, kinds: &[DataType]) -> Result<DataType> {
+        self.0.return_type(kinds)
+    }
+
+    fn return_field(&self, fields: &[FieldRef]) -> Result<FieldRef> {
+        self.0.return_field(fields)
+    }
+
+    fn is_nullable(&self) -> bool {
+        self.0.is_nullable()
+    }
+
+    fn coerce_types(&self, kinds: &[DataType]) -> Result<Vec<DataType>> {
+        self.0.coerce_types(kinds)
+    }
+
+    fn default_value(&self, kind: &DataType) -> Result<ScalarValue> {
+        self.0.default_value(kind)
+    }
+
+    fn state_fields(&self, args: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
+        self.0.state_fields(args)
+    }
+
+    fn supports_null_handling_clause(&self) -> bool {
+        self.0.supports_null_handling_clause()
+    }
+
+    fn reverse_expr(&self) -> ReversedUDAF {
+        match self.0.reverse_udf() {
+            ReversedUDAF::Reversed(of) => {
+                let anew = AggregateUDF::new_from_impl(Self(of.as_ref().clone()));
+                ReversedUDAF::Reversed(Arc::new(anew))
+            }
+            other => other,
+        }
+    }
+
+    fn accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+        self.0.accumulator(args)
+    }
+
+    fn create_sliding_accumulator(
+        &self,
+        args: AccumulatorArgs<'_>,
+    ) -> Result<Box<dyn Accumulator>> {
+        let made = Made::of(self.0.clone(), &args);
+        let is_float = |field: &FieldRef| field.data_type().is_floating();
+        if EXACT.contains(&self.name()) || !args.expr_fields.iter().any(is_float) {
+            let sliding = self.0.create_sliding_accumulator(args)?;
+            if sliding.supports_retract_batch() {
+                return Ok(sliding);
+            }
+        }
+        Ok(Box::new(Window { made, blocks: VecDeque::new() }))
+    }
+}
+
+/// What makes accumulators.
+#[derive(Debug)]
+struct Made {
+    of: AggregateUDF,
+    return_field: FieldRef,
+    schema: Schema,
+    ignore_nulls: bool,
+    order_bys: Vec<PhysicalSortExpr>,
+    is_reversed: bool,
+    name: String,
+    is_distinct: bool,
+    exprs: Vec<Arc<dyn PhysicalExpr>>,
+    expr_fields: Vec<FieldRef>,
+}
+
+impl Made {
+    fn of(of: AggregateUDF, args: &AccumulatorArgs<'_>) -> Self {
+        Self {
+            of,
+            return_field: Arc::clone(&args.return_field),
+            schema: args.schema.clone(),
+            ignore_nulls: args.ignore_nulls,
+            order_bys: args.order_bys.to_vec(),
+            is_reversed: args.is_reversed,
+            name: args.name.to_owned(),
+            is_distinct: args.is_distinct,
+            exprs: args.exprs.to_vec(),
+            expr_fields: args.expr_fields.to_vec(),
+        }
+    }
+
+    fn accumulator(&self) -> Result<Box<dyn Accumulator>> {
+        self.of.accumulator(AccumulatorArgs {
+            return_field: Arc::clone(&self.return_field),
+            schema: &self.schema,
+            ignore_nulls: self.ignore_nulls,
+            order_bys: &self.order_bys,
+            is_reversed: self.is_reversed,
+            name: &self.name,
+            is_distinct: self.is_distinct,
+            exprs: &self.exprs,
+            expr_fields: &self.expr_fields,
+        })
+    }
+}
+
+/// The rows of a window, in blocks.
+#[derive(Debug)]
+struct Window {
+    made: Made,
+    blocks: VecDeque<Block>,
+}
+
+#[derive(Debug)]
+struct Block {
+    /// The arguments of the function.
+    columns: Vec<ArrayRef>,
+    /// What it comes to, once that was asked for and while no row is added or lost.
+    state: Option<Vec<ArrayRef>>,
+}
+
+impl Block {
+    fn rows(&self) -> usize {
+        self.columns.first().map_or(0, |column| column.len())
+    }
+
+    fn add(&mut self, values: &[ArrayRef]) -> Result<()> {
+        for (column, more) in self.columns.iter_mut().zip(values) {
+            *column = concat(&[column.as_ref(), more.as_ref()])?;
+        }
+        self.state = None;
+        Ok(())
+    }
+
+    fn lose(&mut self, rows: usize) {
+        let left = self.rows() - rows;
+        for column in &mut self.columns {
+            *column = column.slice(rows, left);
+        }
+        self.state = None;
+    }
+
+    /// Puts its rows to those of an accumulator.
+    fn give(&mut self, made: &Made, to: &mut dyn Accumulator) -> Result<()> {
+        if self.rows() < BLOCK_ROWS || !made.order_bys.is_empty() {
+            return to.update_batch(&self.columns);
+        }
+        if self.state.is_none() {
+            let mut own = made.accumulator()?;
+            own.update_batch(&self.columns)?;
+            let state = own.state()?;
+            self.state = Some(state.iter().map(ScalarValue::to_array).collect::<Result<_>>()?);
+        }
+        to.merge_batch(self.state.as_deref().unwrap_or_default())
+    }
+}
+
+impl Accumulator for Window {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        match self.blocks.back_mut() {
+            Some(last) if last.rows() < BLOCK_ROWS => last.add(values),
+            _ => {
+                self.blocks.push_back(Block { columns: values.to_vec(), state: None });
+                Ok(())
+            }
+        }
+    }
+
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let mut gone = values.first().map_or(0, |column| column.len());
+        while let Some(first) = self.blocks.front_mut().filter(|_| gone > 0) {
+            let rows = first.rows();
+            if rows > gone {
+                first.lose(gone);
+                return Ok(());
+            }
+            gone -= rows;
+            self.blocks.pop_front();
+        }
+        Ok(())
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        true
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        let mut all = self.made.accumulator()?;
+        for block in &mut self.blocks {
+            block.give(&self.made, all.as_mut())?;
+        }
+        all.evaluate()
+    }
+
+    fn size(&self) -> usize {
+        let columns = self.blocks.iter().flat_map(|block| &block.columns);
+        columns.map(|column| column.get_array_memory_size()).sum()
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        internal_err!("windows are computed in one part")
+    }
+
+    fn merge_batch(&mut self, _: &[ArrayRef]) -> Result<()> {
+        internal_err!("windows are computed in one part")
+    }
+}
