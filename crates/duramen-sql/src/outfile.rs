@@ -4,7 +4,7 @@ use std::fs::{File, Metadata};
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use duramen::Error;
+use duramen::{Database, Error, ErrorKind};
 use tempfile::Builder;
 
 /// Writes a file anew: whoever reads it sees all of it or what was there before. A file that was
@@ -13,7 +13,7 @@ use tempfile::Builder;
 /// `/dev/stdout`, is written to as it is.
 ///
 /// # Errors
-/// `Io` if it cannot be written, and what `write` gives; then the file is as it was.
+/// `Invalid` for a file of a database, `Io` if it cannot be written, and what `write` gives; then the file is as it was.
 pub fn replace_file<T, E: From<Error>>(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> Result<T, E>,
@@ -32,7 +32,14 @@ pub fn replace_file<T, E: From<Error>>(
         _ => Path::new("."),
     };
     // Else the error would name a temporary file.
-    folder.metadata().map_err(failed)?;
+    let place = folder.canonicalize().map_err(failed)?;
+    if target.file_name().is_some_and(|name| Database::has_place(&place.join(name))) {
+        let message = format!(
+            "cannot write {}: a file of the database there has that name; give it another one",
+            path.display()
+        );
+        return Err(Error::new(ErrorKind::Invalid, message).into());
+    }
     let mut builder = Builder::new();
     let builder = permit(builder.prefix(".duramen-"));
     let file = builder.tempfile_in(folder).map_err(failed)?;
@@ -90,6 +97,8 @@ fn append(path: &Path) -> std::io::Result<File> {
 mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
+    use duramen::Options;
+
     use super::*;
 
     fn write(path: &Path, text: &str) -> Result<(), Error> {
@@ -114,5 +123,23 @@ mod tests {
         symlink(folder.path().join("nothing"), &lost).unwrap();
         assert!(write(&lost, "three").is_err() && lost.is_symlink());
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3);
+    }
+
+    /// It was written once, and the database was lost.
+    #[test]
+    fn file_of_a_database_is_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let (own, other) = (folder.path().join("MANIFEST"), folder.path().join("answer.csv"));
+        write(&own, "no database is here yet").unwrap();
+        std::fs::remove_file(&own).unwrap();
+        let db = Database::open(folder.path(), Options::default()).unwrap();
+        let segment = folder.path().join("segments/00000001.segment");
+        for own in [own, segment] {
+            let error = write(&own, "one").unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Invalid);
+            assert!(error.message().contains("a file of the database"), "{error}");
+        }
+        write(&other, "one").unwrap();
+        db.check().unwrap();
     }
 }

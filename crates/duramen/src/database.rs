@@ -9,6 +9,7 @@ use crate::collection::{CollectionSnapshot, no_collection};
 use crate::document::Document;
 use crate::engine::Engine;
 use crate::engine::options::{CommitOptions, Options};
+use crate::engine::place;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Device, DirectoryDevice, MemoryDevice};
 use crate::memory::MemoryShare;
@@ -109,6 +110,12 @@ impl Database {
     pub fn memory() -> Result<Self> {
         let options = Options { background: false, ..Options::default() };
         Self::open_device(Arc::new(MemoryDevice::new()), options)
+    }
+
+    /// Whether a path, the folders of which are no links, is that of a file which a database has or
+    /// may come to have: whoever wrote another one there would destroy it.
+    pub fn has_place(path: &Path) -> bool {
+        place::is_of_database(path)
     }
 
     /// The number that tells this database from all others.

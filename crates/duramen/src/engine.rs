@@ -43,7 +43,7 @@ mod gone;
 pub(crate) mod indexing;
 pub(crate) mod options;
 pub(crate) mod pin;
-mod place;
+pub(crate) mod place;
 pub(crate) mod purge;
 pub(crate) mod recent;
 pub(crate) mod record;

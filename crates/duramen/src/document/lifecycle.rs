@@ -4,7 +4,7 @@ use crate::database::Database;
 use crate::document::{Commit, Document, Outcome};
 use crate::engine::catalogue::{Status, facts};
 use crate::engine::options::CommitOptions;
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::revision::{Micros, Revision};
 use crate::transaction::Committed;
 use crate::tree::history::short;
@@ -16,7 +16,7 @@ pub struct DeletedDocument {
     pub name: String,
     /// The revision in which it was deleted: those before are readable as far as they are kept.
     pub revision: Revision,
-    /// When: the commit timestamp.
+    /// When: the timestamp of that revision, or of its commit if it is not kept.
     pub timestamp: Micros,
     /// Who did it.
     pub author: Option<String>,
@@ -83,7 +83,13 @@ impl Database {
         let mut deleted = Vec::new();
         for (name, found) in view.names(self.engine.published())? {
             let Status::Deleted(revision) = found.status else { continue };
-            let row = catalogue.row(facts::deleted_by(&catalogue, found.tree, head)?)?;
+            let own = view.tree(found.tree)?.row(revision);
+            let row = match own {
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    catalogue.row(facts::deleted_by(&catalogue, found.tree, head)?)
+                }
+                own => own,
+            }?;
             deleted.push(DeletedDocument {
                 name,
                 revision,

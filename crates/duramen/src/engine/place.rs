@@ -3,13 +3,15 @@
 //! Invariant: what a lost manifest leaves is never overwritten.
 
 use std::io::ErrorKind as Os;
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::engine::recovery::LOCK;
 use crate::engine::salvage::COPIES;
 use crate::engine::unfinished;
 use crate::error::{Error, ErrorKind, Result};
-use crate::io::{Access, Device, is_numbered};
+use crate::io::{Access, Device, DirectoryDevice, is_numbered};
+use crate::manifest::Manifest;
 use crate::segment::salvage::numbers;
 use crate::{journal, manifest, segment, staging};
 
@@ -84,6 +86,23 @@ pub(super) fn check_place(device: &Arc<dyn Device>, create: bool) -> Result<()> 
 
 /// The folders of a database.
 const FOLDERS: [&str; 3] = [journal::DIRECTORY, segment::DIRECTORY, staging::DIRECTORY];
+
+/// Whether a database has, or may come to have, a file of its own at a path.
+pub(crate) fn is_of_database(path: &Path) -> bool {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return false };
+    let name = name.to_string_lossy();
+    let is_database = |folder: &Path| match Manifest::load(&DirectoryDevice::new(folder)) {
+        Ok(manifest) => manifest.is_some(),
+        Err(error) => error.kind() == ErrorKind::Corrupt,
+    };
+    if [LOCK, manifest::PATH, manifest::NEW_PATH].contains(&name.as_ref()) {
+        return is_database(folder);
+    }
+    let within = folder.file_name().unwrap_or_default().to_string_lossy();
+    FOLDERS.contains(&within.as_ref())
+        && is_of_engine(&within, &name)
+        && folder.parent().is_some_and(is_database)
+}
 
 /// Whether the engine gives a file in one of its folders such a name.
 pub(super) fn is_of_engine(folder: &str, name: &str) -> bool {

@@ -304,7 +304,7 @@ impl<'w> RecordPuts<'w> {
             writer.put(record, tape, at)?;
             if is_gone {
                 self.place_born()?;
-                let place = writer.record_place(self.sequence, ordinal)?;
+                let place = writer.sorted_place(self.sequence, ordinal)?;
                 self.splice(place, Extent { first: ordinal, count: 1 })?;
             }
             return Ok(());
@@ -424,10 +424,21 @@ impl Writer {
         })
     }
 
-    /// Where a record stands in the order, or would.
+    /// Where a record stands in the order that is there.
     fn record_place(&self, sequence: Sequence, ordinal: u64) -> Result<u64> {
+        let place = self.sorted_place(sequence, ordinal)?;
+        let end = order::len(&&self.tree.orders, sequence)?;
+        if place < end && self.item_at(sequence, place)? == Some(ordinal) {
+            return Ok(place);
+        }
+        // A change by place, such as of JSON Patch, may have put it elsewhere.
+        let item = Item::Ordinal(Ordinal(ordinal));
+        Ok(order::position(&&self.tree.orders, sequence, item)?.unwrap_or(place))
+    }
+
+    /// Where a record would stand that came as it did first, behind those that came before it.
+    fn sorted_place(&self, sequence: Sequence, ordinal: u64) -> Result<u64> {
         let (mut low, mut high) = (0, order::len(&&self.tree.orders, sequence)?);
-        let end = high;
         while low < high {
             let middle = low + (high - low) / 2;
             if self.item_at(sequence, middle)?.is_some_and(|found| found < ordinal) {
@@ -436,12 +447,7 @@ impl Writer {
                 high = middle;
             }
         }
-        if low < end && self.item_at(sequence, low)? == Some(ordinal) {
-            return Ok(low);
-        }
-        // A change by place, such as of JSON Patch, may have put it elsewhere.
-        let item = Item::Ordinal(Ordinal(ordinal));
-        Ok(order::position(&&self.tree.orders, sequence, item)?.unwrap_or(low))
+        Ok(low)
     }
 
     /// Gives each record that the staged transaction changed its next version, and refuses what is
