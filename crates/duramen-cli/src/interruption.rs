@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use duramen::{Error, Result};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
 /// One for the process: what is registered for a signal stays registered.
@@ -18,7 +18,8 @@ pub(crate) struct Interruption {
 }
 
 impl Interruption {
-    /// From now on Ctrl-C is noted; a second one ends the process at once.
+    /// From now on Ctrl-C is noted, and that the terminal is closed; a second one ends the process
+    /// at once.
     pub(crate) fn watch() -> Result<Self> {
         if let Some(asked) = ASKED.get() {
             return Ok(Self { asked: Arc::clone(asked) });
@@ -30,7 +31,7 @@ impl Interruption {
             flag::register(signal, Arc::clone(&asked))?;
             Ok(())
         };
-        let registered = register(SIGINT).and_then(|()| register(SIGTERM));
+        let registered = [SIGINT, SIGTERM, SIGHUP].into_iter().try_for_each(register);
         registered.map_err(|error| Error::io("cannot watch for Ctrl-C", error))?;
         Ok(Self { asked: Arc::clone(ASKED.get_or_init(|| asked)) })
     }

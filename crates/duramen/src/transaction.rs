@@ -28,7 +28,7 @@ mod rules;
 mod series;
 
 pub use isolation::TransactOptions;
-pub(crate) use records::{check_versions, count_of, read_departed};
+pub(crate) use records::{check_versions, count_of, read_departed, record_tape};
 
 /// Changes that are staged one by one, seen by this transaction alone, and committed together.
 /// Dropped without a commit, it is rolled back.

@@ -40,7 +40,7 @@ If the document has options or tags, or something of it was purged, a line befor
 {\"options\": {\"ids\": {PATH: FIELD}, \"maps\": [PATH]}, \"tags\": [{name, revision, hash,
 timestamp, author, message}], \"purges\": [{place, timestamp, author, message}]}.
 `import --history` makes the same revisions with the same timestamps, and refuses one that has not
-its hash.";
+its hash. Revisions count from 1 there, also where older ones are not kept any more.";
 
 /// Write one revision of a document as JSON, or its whole history as NDJSON
 #[derive(Debug, Args)]

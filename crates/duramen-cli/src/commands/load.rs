@@ -22,7 +22,8 @@ Examples:
 
 The new database has the same documents with the same revisions and timestamps, the same series
 with the same points as of the same commits, and the same SHA-256. It is made once all of the dump
-has been read and verifies: before that, and after Ctrl-C or an error, there is none.";
+has been read and verifies: before that, and after Ctrl-C or an error, there is none. Where old
+revisions of a document are not kept any more, those that are left count from 1.";
 
 /// Make a new database from a dump
 #[derive(Debug, Args)]
@@ -44,6 +45,10 @@ impl Load {
         let load = DumpLoad::into_new(device, Options::default());
         let mut load = load.map_err(|error| error.in_context(self.database.display()))?;
         let summary = lines.load(&mut load, &interruption)?;
+        // From here on it is there whole, or not at all; what was asked until then still counts.
+        if interruption.is_asked() {
+            return Err(interrupted());
+        }
         let loaded = load.finish(Some(summary.hash()?));
         let loaded = loaded.map_err(|error| error.in_context(input::name(&self.file)))?;
         output.record(&Summary::of(&loaded))?;

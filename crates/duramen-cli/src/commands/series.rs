@@ -242,6 +242,7 @@ fn parse_moment(text: &str) -> Result<When, String> {
     let digits = text.strip_prefix('c').unwrap_or(text);
     match digits.parse() {
         Ok(number) => Ok(When::Commit(CommitSequence(number))),
+        Err(_) if text == "now" => time(text).map(When::Time).map_err(|error| error.to_string()),
         Err(_) => moment::parse_time(text).map(When::Time).map_err(|_| {
             format!("{text:?} is neither a commit, such as c1042, nor a time, such as 2024-05-01")
         }),

@@ -140,7 +140,10 @@ fn run(
     let root = Arguments::command();
     let line = match root.find_subcommand(&words[0]) {
         Some(command) => setting.command_line(command, words),
-        None if words[0] == "help" => ["duramen".to_owned()].iter().chain(words).cloned().collect(),
+        None if words[0] == "help" => std::iter::once("duramen")
+            .chain(words.iter().map(String::as_str))
+            .map(Into::into)
+            .collect(),
         None => return Err(Failure::Usage(unknown(&words[0]))),
     };
     let arguments = match Arguments::try_parse_from(line) {

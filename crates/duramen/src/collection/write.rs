@@ -4,6 +4,7 @@ use super::{Collection, Key, commit};
 use crate::document::Outcome;
 use crate::engine::options::CommitOptions;
 use crate::error::Result;
+use crate::transaction::record_tape;
 use crate::tree::history::short;
 
 /// What saving a record did.
@@ -40,6 +41,21 @@ impl Collection {
         self.save(&key, options, |transaction, name| {
             transaction.put_record(name, &key, json.as_ref())
         })
+    }
+
+    /// Whether a text is one that can be saved as a record: `Invalid` if not, as [`put`](Self::put)
+    /// would say.
+    ///
+    /// ```
+    /// use duramen::{Collection, Key};
+    ///
+    /// let key = Key::from("a");
+    /// assert!(Collection::check_record(&key, r#"{"text":"b"}"#).is_ok());
+    /// let error = Collection::check_record(&key, r#"{"text":"\ud800"}"#).unwrap_err();
+    /// assert!(error.message().starts_with("record a: "));
+    /// ```
+    pub fn check_record(key: &Key, json: impl AsRef<[u8]>) -> Result<()> {
+        record_tape(key, json.as_ref()).map(drop)
     }
 
     /// Saves any number of records in one commit, all or none; of a key that is given twice the

@@ -296,13 +296,7 @@ fn put_next<'w>(
     (key, text): (&Key, &[u8]),
     json: &[u8],
 ) -> Result<()> {
-    let context = |error: Error| error.in_context(format!("record {key}"));
-    // The collection is one level more.
-    let tape = Tape::parse_inside(json, ParseOptions::default(), 1).map_err(context)?;
-    if !matches!(tape.item(tape.root()), Item::Object { .. }) {
-        let message = format!("record {key} is no JSON object: a record has fields");
-        return Err(Error::new(ErrorKind::Invalid, message));
-    }
+    let tape = record_tape(key, json)?;
     let puts = match puts {
         Some(puts) => puts,
         none => {
@@ -314,6 +308,18 @@ fn put_next<'w>(
         }
     };
     puts.put(text, &tape, tape.root())
+}
+
+/// The text of a record; `Invalid` if it is none.
+pub(crate) fn record_tape<'t>(key: &Key, json: &'t [u8]) -> Result<Tape<'t>> {
+    let context = |error: Error| error.in_context(format!("record {key}"));
+    // The collection is one level more.
+    let tape = Tape::parse_inside(json, ParseOptions::default(), 1).map_err(context)?;
+    if !matches!(tape.item(tape.root()), Item::Object { .. }) {
+        let message = format!("record {key} is no JSON object: a record has fields");
+        return Err(Error::new(ErrorKind::Invalid, message));
+    }
+    Ok(tape)
 }
 
 /// A record that is there: in a deleted collection none is.

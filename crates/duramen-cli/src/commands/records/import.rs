@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
-use duramen::{BulkProgress, ErrorKind, Key, KeyKind};
+use duramen::{BulkProgress, Collection, ErrorKind, Key, KeyKind};
 use duramen_sql::{FilePlaces, RecordFile};
 use serde::Serialize;
 
@@ -194,7 +194,11 @@ impl Import {
         let (mut source, name) = (self.source()?, input::name(&self.file));
         let bar = progress::bar("checking", None);
         let mut json = Vec::new();
-        while source.next(keys, &mut json).map_err(|error| error.in_context(&name))?.is_some() {
+        loop {
+            let next = source.next(keys, &mut json).map_err(|error| error.in_context(&name))?;
+            let Some((key, line)) = next else { break };
+            Collection::check_record(&key, &json)
+                .map_err(|error| source.places().in_line(line, &error).in_context(&name))?;
             json.clear();
             bar.inc(1);
             if interruption.is_asked() {

@@ -117,7 +117,7 @@ impl Written {
             Self::Typed(value) => value.value_type(),
             Self::Float(_) => ValueType::F64,
             Self::Text(text) if text.trim().parse::<f64>().is_ok() => ValueType::F64,
-            Self::Text(text) if text.trim().parse::<bool>().is_ok() => ValueType::Bool,
+            Self::Text(text) if parse_bool(text.trim()).is_some() => ValueType::Bool,
             // What JSON cannot write as a number.
             Self::Quoted(text) if text.parse().is_ok_and(|float: f64| !float.is_finite()) => {
                 ValueType::F64
@@ -150,7 +150,7 @@ impl Written {
                 .filter(|float: &f32| is_as_written(float.is_infinite(), number))
                 .map(SeriesValue::F32),
             ValueType::I64 => number.parse().ok().map(SeriesValue::I64),
-            ValueType::Bool => number.parse().ok().map(SeriesValue::Bool),
+            ValueType::Bool => parse_bool(number).map(SeriesValue::Bool),
             ValueType::String => Some(SeriesValue::String(text.clone())),
         };
         parsed.ok_or_else(|| {
@@ -159,6 +159,11 @@ impl Written {
             Error::new(ErrorKind::Invalid, message)
         })
     }
+}
+
+/// True or false, also with capitals, as spreadsheets and pandas write them.
+fn parse_bool(text: &str) -> Option<bool> {
+    [true, false].into_iter().find(|flag| text.eq_ignore_ascii_case(&flag.to_string()))
 }
 
 /// The error for a value of one type for a series of another one.
@@ -226,8 +231,8 @@ mod tests {
     fn numbers_are_floats_unless_a_type_is_given() {
         use ValueType::{Bool, F64, String};
         let text = |text: &str| Written::Text(text.to_owned()).likely_type().unwrap();
-        let types = ["7", "-1e3", "NaN", "true", "drizzle"].map(text);
-        assert_eq!(types, [F64, F64, F64, Bool, String]);
+        let types = ["7", "-1e3", "NaN", "true", "False", "drizzle"].map(text);
+        assert_eq!(types, [F64, F64, F64, Bool, Bool, String]);
         let quoted = |text: &str| Written::Quoted(text.to_owned()).likely_type().unwrap();
         assert_eq!(["7", "NaN", ""].map(quoted), [String, F64, String]);
         let empty = Written::Text(std::string::String::new()).likely_type();

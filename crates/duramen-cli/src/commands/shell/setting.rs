@@ -1,6 +1,7 @@
 //! What a shell is about: its database, and the document and moment in use.
 
 use std::cell::RefCell;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::{Arg, Command};
@@ -106,20 +107,21 @@ impl Setting {
     }
 
     /// The whole command line that `words`, which begin with the name of `command`, stand for.
-    pub(super) fn command_line(&self, command: &Command, words: &[String]) -> Vec<String> {
+    pub(super) fn command_line(&self, command: &Command, words: &[String]) -> Vec<OsString> {
         let (command, names) = innermost(command, words);
-        let mut line = vec!["duramen".to_owned()];
+        let mut line = vec![OsString::from("duramen")];
         let rest = words.get(names.len()..).unwrap_or_default();
-        line.extend(names);
+        line.extend(names.into_iter().map(Into::into));
         let at = self.at.borrow().clone().filter(|_| takes_moment(command) && !names_moment(rest));
-        line.extend(at.map(|at| format!("--at={at}")));
+        line.extend(at.map(|at| format!("--at={at}").into()));
         let mut positionals = command.get_positionals();
         if positionals.next().is_some_and(|argument| is(argument, "DB")) {
-            line.push(self.folder.display().to_string());
+            line.push(self.folder.clone().into());
             let next = rest.iter().find(|word| !word.starts_with('-'));
-            line.extend(positionals.next().and_then(|argument| self.named_by(argument, next)));
+            let named = positionals.next().and_then(|argument| self.named_by(argument, next));
+            line.extend(named.map(Into::into));
         }
-        line.extend(rest.iter().cloned());
+        line.extend(rest.iter().map(Into::into));
         line
     }
 }

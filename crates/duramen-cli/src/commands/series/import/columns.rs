@@ -118,6 +118,7 @@ impl<'d> Columns<'d> {
         let ((labels, points), is_new) = match self.database.series(name) {
             Ok(series) => (described(&series.info().definition), false),
             Err(error) if error.kind() == ErrorKind::NotFound && self.create => {
+                self.check_free(name)?;
                 let definition = self.new_definition(row);
                 let in_series = |error: Error| error.in_context(format_args!("series {name:?}"));
                 (described(&definition.map_err(in_series)?), true)
@@ -129,6 +130,18 @@ impl<'d> Columns<'d> {
         self.places.insert(Arc::clone(&name), self.gathered.len());
         self.gathered.push(Column { name, labels, points, is_new });
         Ok(self.gathered.len() - 1)
+    }
+
+    /// Refuses the name of a document or collection.
+    fn check_free(&self, name: &str) -> Result<()> {
+        match self.database.document(name) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+            Ok(_) => Err(invalid(format_args!(
+                "there is a document {name:?} already: give the series another name, or import \
+                 with --prefix"
+            ))),
+        }
     }
 
     /// What a series is to be that is made for a row.
@@ -231,8 +244,10 @@ mod tests {
         let database = Database::memory().unwrap();
         let mut columns = Columns::new(&database, true, None);
         columns.add(&[row("n", 1, "1.5")]).unwrap();
+        database.create_document("doc").unwrap();
         let lines = [
             vec![row("n", 2, "2.5"), row("new", 2, "x"), row("n", 3, "wrong")],
+            vec![row("doc", 1, "1.5")],
             vec![row("n", 2, "2.5"), row("e", 2, "")],
             vec![labelled(1, &[(&"l".repeat(5_000), "")])],
             vec![Row { value_type: Some(ValueType::I64), ..row("n", 2, "9007199254740993") }],

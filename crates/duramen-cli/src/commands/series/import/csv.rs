@@ -83,7 +83,7 @@ impl<'l> CsvLines<'l> {
             Shape::Long { name, value, quality, value_type } => {
                 let quality = read_quality(quality.map_or("", cell).trim())?;
                 let value_type = read_type(value_type.map_or("", cell).trim())?;
-                let row = row(format!("{prefix}{}", cell(*name)), cell(*value), quality);
+                let row = row(format!("{prefix}{}", cell(*name).trim()), cell(*value), quality);
                 vec![Row { value_type, ..row }]
             }
             Shape::Wide { name, series } => {
@@ -94,9 +94,12 @@ impl<'l> CsvLines<'l> {
                 let within = name.map_or(String::new(), |name| format!("{name}/"));
                 let points = series.iter().filter(|(at, _)| !cell(*at).trim().is_empty());
                 let points = points.map(|(at, header)| {
-                    row(format!("{prefix}{within}{header}"), cell(*at), Quality::GOOD)
+                    if header.is_empty() {
+                        return Err(unnamed(*at));
+                    }
+                    Ok(row(format!("{prefix}{within}{header}"), cell(*at), Quality::GOOD))
                 });
-                points.collect()
+                points.collect::<Result<_>>()?
             }
         })
     }
@@ -128,6 +131,14 @@ fn check_apart(series: &[(usize, String)]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+fn unnamed(at: usize) -> duramen::Error {
+    invalid(format_args!(
+        "there is a value in column {}, which has no name in line 1: give it one there, or take \
+         the column away",
+        at + 1
+    ))
 }
 
 fn no_column(wanted: &str, header: &StringRecord) -> duramen::Error {
@@ -169,6 +180,9 @@ mod tests {
         assert_eq!(spaced, [row("p/a", 1, " 10")]);
         let error = read("time,a, a\n1,10,2\n", &layout()).unwrap_err();
         assert!(error.message().contains("columns 2 and 3"), "{error}");
+        assert_eq!(read("time,a,\n1,10,\n", &layout()).unwrap(), [row("p/a", 1, "10")]);
+        let error = read("time,a,\n1,10,2\n", &layout()).unwrap_err();
+        assert!(error.message().contains("column 3, which has no name"), "{error}");
         let by_place = Layout { name: Some("place".to_owned()), ..layout() };
         let found = read("place,time,a\nnorth,1,10\nsouth,1,20\n", &by_place).unwrap();
         assert_eq!(found, [row("p/north/a", 1, "10"), row("p/south/a", 1, "20")]);
@@ -178,6 +192,8 @@ mod tests {
     fn a_long_one_has_a_point_in_each_line() {
         let found = read("name,time,value\na,1,10\nb,2,x\n", &layout()).unwrap();
         assert_eq!(found, [row("p/a", 1, "10"), row("p/b", 2, "x")]);
+        let spaced = read("name,time,value\n a ,1,10\n", &layout()).unwrap();
+        assert_eq!(spaced, [row("p/a", 1, "10")]);
         let named = Layout { value: Some("v".to_owned()), ..layout() };
         let found = read("ts,tag,v,other\n1,a,10,0\n", &named).unwrap();
         assert_eq!(found, [row("p/a", 1, "10")]);

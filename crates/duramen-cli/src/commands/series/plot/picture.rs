@@ -7,8 +7,8 @@ use std::sync::Once;
 use duramen::{Error, ErrorKind};
 use plotters::coord::Shift;
 use plotters::prelude::{
-    BLUE, BitMapBackend, ChartBuilder, DrawingArea, DrawingBackend, IntoDrawingArea, LineSeries,
-    SVGBackend, WHITE,
+    BLUE, BitMapBackend, ChartBuilder, Circle, Color, DrawingArea, DrawingBackend, IntoDrawingArea,
+    LineSeries, SVGBackend, WHITE,
 };
 use plotters::style::{FontStyle, register_font};
 
@@ -26,6 +26,8 @@ const LABEL_HEIGHT: u32 = 32;
 const CAPTION_SIZE: u32 = 20;
 /// Labels of times beside each other, at most.
 const TIME_LABELS: usize = 5;
+/// Of a point that is alone.
+const DOT_RADIUS: i32 = 3;
 /// Of a pixel in a PNG.
 const RGB: usize = 3;
 
@@ -100,6 +102,9 @@ fn draw<B: DrawingBackend>(
         .build_cartesian_2d(ticks, low..high)?;
     chart.configure_mesh().y_label_formatter(&value_label).draw()?;
     chart.draw_series(LineSeries::new(curve.spots(), &BLUE))?;
+    // A line from a point to itself has no length.
+    let lone = curve.spots().next().filter(|lone| curve.spots().all(|spot| spot == *lone));
+    chart.draw_series(lone.map(|spot| Circle::new(spot, DOT_RADIUS, BLUE.filled())))?;
     area.present()
 }
 
