@@ -340,7 +340,7 @@ impl Checked {
 }
 
 /// The error of a result that its type has no room for.
-fn beyond(what: &str, why: &str, kind: &DataType) -> DataFusionError {
+pub(crate) fn beyond(what: &str, why: &str, kind: &DataType) -> DataFusionError {
     let wider = match kind {
         DataType::Decimal128(_, scale) => {
             format!("DOUBLE or DECIMAL({}, {scale})", sum::SUMMED_DIGITS_MAX)

@@ -1,4 +1,5 @@
-//! The SQL that is read: the generic one of the parser, but operators of JSON bind closely.
+//! The SQL that is read: the generic one of the parser, but operators of JSON bind closely, and so
+//! does `^`, which is a power.
 
 use std::any::TypeId;
 use std::cell::Cell;
@@ -12,6 +13,9 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 /// How closely `->` binds: less than `::` and `[`, more than all else. The parser lets them bind
 /// less than `=`, so that `a -> 'b' = 'c'` would look for what `'b' = 'c'` is called.
 const ARROW: u8 = 45;
+
+/// How closely `^` binds: more than `*`, and less than a minus before a number.
+const POWER: u8 = 42;
 
 /// How often the parser may begin an expression, for each byte of a text. One that is right has
 /// two bytes for each, and is parsed again for each bracket around tables that are joined.
@@ -71,11 +75,13 @@ impl Dialect for Sql {
     fn get_next_precedence(&self, parser: &Parser<'_>) -> Option<Result<u8, ParserError>> {
         match parser.peek_token_ref().token {
             Token::Arrow | Token::LongArrow => Some(Ok(ARROW)),
+            Token::Caret => Some(Ok(POWER)),
             _ => None,
         }
     }
 
-    // A minus binds less than these operators, but not that of `a -> -1 -> 'b'`.
+    // A minus binds less than the operators of JSON, but not that of `a -> -1 -> 'b'`, and more
+    // than `^`: the parser would let it bind as `*` does.
     fn parse_prefix(&self, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
         let Some(expressions) = self.expressions.get().checked_sub(1) else {
             return Some(Err(ParserError::RecursionLimitExceeded));
@@ -85,14 +91,18 @@ impl Dialect for Sql {
         let is_index = token(parser, 0) == Token::Minus
             && matches!(token(parser, 1), Token::Number(_, _))
             && matches!(token(parser, 2), Token::Arrow | Token::LongArrow);
-        if !is_index {
-            return None;
-        }
+        let op = match token(parser, 0) {
+            Token::Minus => UnaryOperator::Minus,
+            Token::Plus => UnaryOperator::Plus,
+            _ => return None,
+        };
         parser.advance_token();
-        Some(parser.parse_value().map(|index| Expr::UnaryOp {
-            op: UnaryOperator::Minus,
-            expr: Box::new(Expr::Value(index)),
-        }))
+        let of = if is_index {
+            parser.parse_value().map(Expr::Value)
+        } else {
+            parser.parse_subexpr(POWER)
+        };
+        Some(of.map(|expr| Expr::UnaryOp { op, expr: Box::new(expr) }))
     }
 
     // What is selected without FROM may stand before ON CONFLICT.

@@ -40,8 +40,8 @@ use crate::statement::{Places, Request};
 use crate::table::Wanted;
 use crate::{
     arithmetic, array_agg, as_of_join, casts, depth, failure, fast, function, growth, in_lists,
-    information, intervals, json_function, json_marks, moment, projections, read_once, sorted,
-    standard, statement, subqueries, unions, unnest, version, windows, zeros,
+    information, intervals, json_function, json_marks, moment, projections, read_once, repairs,
+    rounding, sorted, standard, statement, subqueries, unions, unnest, version, windows, zeros,
 };
 
 /// How often a query that is waited for is asked whether to go on.
@@ -462,6 +462,7 @@ fn context_in(
     arithmetic::register(&context);
     array_agg::register(&context);
     casts::register(&context);
+    repairs::register(&context);
     growth::register(&context, memory_bytes);
     moment::register(&context);
     standard::register(&context);

@@ -6,14 +6,16 @@ use std::ops::ControlFlow;
 use std::str::Chars;
 
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, BinaryOperator, Expr, JoinOperator, LimitClause, Query, Select, SelectFlavor,
-    SelectItem, SetExpr, Statement, Subscript, TableFactor, TableWithJoins, Value, ValueWithSpan,
-    VisitMut, VisitorMut, WildcardAdditionalOptions, With,
+    AccessExpr, BinaryOperator, CastKind, DataType, ExactNumberInfo, Expr, Function, FunctionArg,
+    FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, JoinOperator, LimitClause,
+    ObjectName, Query, Select, SelectFlavor, SelectItem, SetExpr, Statement, Subscript,
+    TableFactor, TableWithJoins, TimezoneInfo, Value, ValueWithSpan, VisitMut, VisitorMut,
+    WildcardAdditionalOptions, With,
 };
 
 /// `FETCH FIRST` becomes `LIMIT`, `SEMI JOIN` is `LEFT SEMI JOIN`, `FROM t` is `SELECT * FROM t`,
-/// `a[1].b` is `a[1]['b']`, `LIKE` has no `ESCAPE` but the usual one, and `SIMILAR TO` is a
-/// comparison with a regular expression.
+/// `a[1].b` is `a[1]['b']`, `LIKE` has no `ESCAPE` but the usual one, `SIMILAR TO` is a comparison
+/// with a regular expression, `a ^ b` is a power, and `LOCALTIMESTAMP` is the time without a zone.
 pub(crate) fn rewrite(parsed: &mut impl VisitMut) {
     let ControlFlow::Continue(()) = parsed.visit(&mut Speller);
 }
@@ -107,6 +109,14 @@ impl VisitorMut for Speller {
                     *expr = same;
                 }
             }
+            Expr::BinaryOp { left, op: BinaryOperator::BitwiseXor, right } => {
+                let side = |side: &mut Expr| float(std::mem::replace(side, null()));
+                *expr = call("power", vec![side(left), side(right)]);
+            }
+            Expr::Function(function) if is_local_time(function) => {
+                let time = Box::new(call("now", Vec::new()));
+                *expr = cast(time, DataType::Timestamp(None, TimezoneInfo::None));
+            }
             _ => {}
         }
         ControlFlow::Continue(())
@@ -128,6 +138,51 @@ fn sided(tables: &mut TableWithJoins) {
             operator => operator,
         };
     }
+}
+
+/// Whether a call is that of the time without its zone, with or without brackets.
+fn is_local_time(function: &Function) -> bool {
+    let is_bare = match &function.args {
+        FunctionArguments::None => true,
+        FunctionArguments::List(list) => list.args.is_empty(),
+        FunctionArguments::Subquery(_) => false,
+    };
+    let name = function.name.0.last().and_then(|part| part.as_ident());
+    is_bare
+        && name.is_some_and(|name| {
+            name.quote_style.is_none() && name.value.eq_ignore_ascii_case("localtimestamp")
+        })
+}
+
+fn null() -> Expr {
+    Expr::value(Value::Null)
+}
+
+fn float(expr: Expr) -> Expr {
+    cast(Box::new(Expr::Nested(Box::new(expr))), DataType::Double(ExactNumberInfo::None))
+}
+
+fn cast(expr: Box<Expr>, data_type: DataType) -> Expr {
+    Expr::Cast { kind: CastKind::Cast, expr, data_type, array: false, format: None }
+}
+
+fn call(name: &str, args: Vec<Expr>) -> Expr {
+    let args = args.into_iter().map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg)));
+    let args = FunctionArgumentList {
+        duplicate_treatment: None,
+        args: args.collect(),
+        clauses: Vec::new(),
+    };
+    Expr::Function(Function {
+        name: ObjectName::from(vec![Ident::new(name)]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(args),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    })
 }
 
 fn fetch_to_limit(query: &mut Query) {

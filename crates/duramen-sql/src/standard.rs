@@ -6,7 +6,9 @@ use datafusion::arrow::compute::kernels::numeric;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Result;
 use datafusion::functions::math::{ceil, signum};
+use datafusion::functions::string::uuid;
 use datafusion::functions_aggregate::bool_and_or::bool_and_udaf;
+use datafusion::functions_aggregate::variance::var_samp_udaf;
 use datafusion::logical_expr::scalar_doc_sections::DOC_SECTION_MATH;
 use datafusion::logical_expr::{
     ColumnarValue, Documentation, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
@@ -17,6 +19,7 @@ use datafusion::physical_expr_common::datum::apply;
 use datafusion::prelude::SessionContext;
 
 mod extreme;
+mod finite;
 
 static MOD: LazyLock<Documentation> = LazyLock::new(|| {
     let what = "Returns what is left when a number is divided by another one, as % does.";
@@ -33,7 +36,10 @@ static MOD: LazyLock<Documentation> = LazyLock::new(|| {
 pub(crate) fn register(context: &SessionContext) {
     context.register_udf(Arc::unwrap_or_clone(signum()).with_aliases(["sign"]));
     context.register_udf(Arc::unwrap_or_clone(ceil()).with_aliases(["ceiling"]));
+    context.register_udf(Arc::unwrap_or_clone(uuid()).with_aliases(["gen_random_uuid"]));
     context.register_udaf(Arc::unwrap_or_clone(bool_and_udaf()).with_aliases(["every"]));
+    context.register_udaf(Arc::unwrap_or_clone(var_samp_udaf()).with_aliases(["variance"]));
+    finite::register(context);
     context.register_udf(ScalarUDF::new_from_impl(Mod(Signature::user_defined(
         Volatility::Immutable,
     ))));

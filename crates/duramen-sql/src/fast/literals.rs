@@ -225,10 +225,11 @@ enum Before {
 const BEGINS: [&str; 5] = ["WHERE", "OR", "NOT", "HAVING", "WHEN"];
 
 /// Functions of the moment, which are computed when a query is planned.
-const OF_MOMENTS: [&str; 8] = [
+const OF_MOMENTS: [&str; 9] = [
     "CURRENT_DATE",
     "CURRENT_TIME",
     "CURRENT_TIMESTAMP",
+    "GEN_RANDOM_UUID",
     "NOW",
     "RANDOM",
     "TODAY",

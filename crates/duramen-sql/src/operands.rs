@@ -1,0 +1,106 @@
+//! What stands beside operators, as they are planned: a date with an interval is a time, a text
+//! beside a truth is one, and seconds have fractions.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType, TimeUnit};
+use datafusion::common::{DFSchema, Result, ScalarValue, plan_err};
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
+use datafusion::logical_expr::{Cast, Expr, ExprSchemable, ScalarUDF};
+use datafusion::sql::sqlparser::ast::BinaryOperator;
+
+use crate::repairs;
+
+/// What a date and an interval make. It has all years; days and months of one are added to a date
+/// as well as hours, which a date has no room for.
+const TIME: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
+
+/// Texts that are true or false; so are the first letters of some.
+const TRUTHS: [(&str, bool); 10] = [
+    ("true", true),
+    ("t", true),
+    ("yes", true),
+    ("on", true),
+    ("1", true),
+    ("false", false),
+    ("f", false),
+    ("no", false),
+    ("off", false),
+    ("0", false),
+];
+
+/// Plans operators and `EXTRACT` before those of `DataFusion` do.
+#[derive(Debug)]
+pub(crate) struct Operands {
+    extract: Arc<ScalarUDF>,
+}
+
+impl Operands {
+    pub(crate) fn new() -> Self {
+        Self { extract: repairs::extract() }
+    }
+}
+
+impl ExprPlanner for Operands {
+    fn plan_binary_op(
+        &self,
+        mut expr: RawBinaryExpr,
+        schema: &DFSchema,
+    ) -> Result<PlannerResult<RawBinaryExpr>> {
+        let RawBinaryExpr { op, left, right } = &mut expr;
+        match op {
+            BinaryOperator::Plus => {
+                date_as_time((left, right), schema);
+                date_as_time((right, left), schema);
+            }
+            BinaryOperator::Minus => date_as_time((left, right), schema),
+            BinaryOperator::Eq | BinaryOperator::NotEq => {
+                text_as_truth((left, right), schema)?;
+                text_as_truth((right, left), schema)?;
+            }
+            _ => {}
+        }
+        Ok(PlannerResult::Original(expr))
+    }
+
+    fn plan_extract(&self, args: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
+        let extract = Arc::clone(&self.extract);
+        Ok(PlannerResult::Planned(Expr::ScalarFunction(ScalarFunction::new_udf(extract, args))))
+    }
+}
+
+/// Whether an expression has a type like that. Of an operator that is looked at last: what is in it
+/// was looked at before, and a long chain would be gone through for each of its parts.
+fn is(expr: &Expr, schema: &DFSchema, kind: fn(&DataType) -> bool) -> bool {
+    expr.get_type(schema).is_ok_and(|found| kind(&found))
+}
+
+fn date_as_time((date, interval): (&mut Expr, &Expr), schema: &DFSchema) {
+    let is_date =
+        |expr: &Expr| is(expr, schema, |kind| matches!(kind, DataType::Date32 | DataType::Date64));
+    let is_interval = |expr: &Expr| is(expr, schema, |kind| matches!(kind, DataType::Interval(_)));
+    let is_both = if matches!(date, Expr::BinaryExpr(_)) {
+        is_interval(interval) && is_date(date)
+    } else {
+        is_date(date) && is_interval(interval)
+    };
+    if is_both {
+        let of = Box::new(std::mem::take(date));
+        *date = Expr::Cast(Cast::new(of, TIME));
+    }
+}
+
+/// Makes a text beside a truth one, which would be compared with its text.
+fn text_as_truth((text, other): (&mut Expr, &Expr), schema: &DFSchema) -> Result<()> {
+    let Expr::Literal(ScalarValue::Utf8(Some(found)), _) = text else { return Ok(()) };
+    if !is(other, schema, |kind| *kind == DataType::Boolean) {
+        return Ok(());
+    }
+    let word = found.trim().to_ascii_lowercase();
+    let Some((_, truth)) = TRUTHS.iter().find(|(truth, _)| *truth == word) else {
+        return plan_err!("Cannot cast string '{found}' to value of Boolean type");
+    };
+    *text = Expr::Literal(ScalarValue::Boolean(Some(*truth)), None);
+    Ok(())
+}

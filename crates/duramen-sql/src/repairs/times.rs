@@ -1,0 +1,209 @@
+//! Parts of times, and where the span begins that a time is in.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array, IntervalMonthDayNanoArray};
+use datafusion::arrow::compute::kernels::cast_utils::IntervalUnit;
+use datafusion::arrow::compute::kernels::numeric;
+use datafusion::arrow::compute::{DatePart, cast, date_part};
+use datafusion::arrow::datatypes::{
+    DataType, Field, FieldRef, Int32Type, Int64Type, IntervalMonthDayNano,
+    IntervalMonthDayNanoType, IntervalUnit as Unit, TimeUnit,
+};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs};
+
+use super::given;
+
+/// Words for spans that the functions know in the singular, or not at all.
+const SPANS: [(&str, Span); 12] = [
+    ("decade", Span::Years(10)),
+    ("century", Span::Years(100)),
+    ("millennium", Span::Years(1_000)),
+    ("decades", Span::Years(10)),
+    ("centuries", Span::Years(100)),
+    ("millenniums", Span::Years(1_000)),
+    ("millennia", Span::Years(1_000)),
+    ("microseconds", Span::Named("microsecond")),
+    ("milliseconds", Span::Named("millisecond")),
+    ("seconds", Span::Named("second")),
+    ("minutes", Span::Named("minute")),
+    ("hours", Span::Named("hour")),
+];
+
+/// What a word for a span stands for.
+#[derive(Debug, Clone, Copy)]
+enum Span {
+    /// So many years.
+    Years(i32),
+    /// What the function calls it.
+    Named(&'static str),
+}
+
+/// A part of a time that the function has otherwise.
+#[derive(Debug, Clone, Copy)]
+enum Part {
+    /// The seconds of a minute, in such parts of them.
+    Seconds { of_each: i64 },
+    /// How many spans of so many years it is in.
+    Years(i32),
+}
+
+impl Part {
+    fn of(word: &str) -> Option<Self> {
+        let word = word.trim_matches(['\'', '"']).to_ascii_lowercase();
+        if let Some((_, Span::Years(years))) = SPANS.iter().find(|(span, _)| *span == word) {
+            return Some(Self::Years(*years));
+        }
+        match word.parse().ok()? {
+            IntervalUnit::Second => Some(Self::Seconds { of_each: 1 }),
+            IntervalUnit::Millisecond => Some(Self::Seconds { of_each: 1_000 }),
+            IntervalUnit::Decade => Some(Self::Years(10)),
+            IntervalUnit::Century => Some(Self::Years(100)),
+            _ => None,
+        }
+    }
+}
+
+/// The text of an argument that is the same for all rows.
+fn word(argument: &ScalarValue) -> Option<&str> {
+    argument.try_as_str().flatten()
+}
+
+/// What a part is; none for those that are as the function has them.
+pub(super) fn part_field(name: &str, args: &ReturnFieldArgs<'_>) -> Option<FieldRef> {
+    let [Some(part), _] = args.scalar_arguments else { return None };
+    let kind = match Part::of(word(part)?)? {
+        Part::Seconds { .. } => DataType::Float64,
+        Part::Years(_) => DataType::Int32,
+    };
+    Some(Arc::new(Field::new(name, kind, args.arg_fields.get(1)?.is_nullable())))
+}
+
+/// A part of times: seconds with their fractions, and spans of years.
+pub(super) fn part(
+    args: ScalarFunctionArgs,
+    inner: impl Fn(ScalarFunctionArgs) -> Result<ColumnarValue>,
+) -> Result<ColumnarValue> {
+    let [ColumnarValue::Scalar(named), times] = args.args.as_slice() else { return inner(args) };
+    let Some(part) = word(named).and_then(Part::of) else { return inner(args) };
+    let is_one = matches!(times, ColumnarValue::Scalar(_));
+    let array = times.to_array(if is_one { 1 } else { args.number_rows })?;
+    let made: ArrayRef = match part {
+        Part::Seconds { of_each } => Arc::new(seconds(&array, of_each)?),
+        Part::Years(span) => {
+            let is_interval = matches!(array.data_type(), DataType::Interval(_));
+            let years = date_part(&array, DatePart::Year)?;
+            let of = |year: i32| if is_interval { year / span } else { ordinal(year, span) };
+            Arc::new(years.as_primitive::<Int32Type>().unary::<_, Int32Type>(of))
+        }
+    };
+    given(&made, is_one)
+}
+
+/// The seconds of the minute of times, in such parts of them.
+fn seconds(times: &ArrayRef, of_each: i64) -> Result<Float64Array> {
+    let nanos = DataType::Time64(TimeUnit::Nanosecond);
+    let (times, in_second) = match times.data_type() {
+        DataType::Date32 | DataType::Date64 => {
+            let zeros = times.nulls().cloned();
+            return Ok(Float64Array::new(vec![0.0; times.len()].into(), zeros));
+        }
+        DataType::Time32(_) | DataType::Time64(_) => {
+            (cast(&cast(times, &nanos)?, &DataType::Int64)?, 1_000_000_000)
+        }
+        DataType::Timestamp(unit, _) => {
+            let in_second = match unit {
+                TimeUnit::Second => 1,
+                TimeUnit::Millisecond => 1_000,
+                TimeUnit::Microsecond => 1_000_000,
+                TimeUnit::Nanosecond => 1_000_000_000,
+            };
+            (cast(times, &DataType::Int64)?, in_second)
+        }
+        _ => {
+            let intervals = cast(times, &DataType::Interval(Unit::MonthDayNano))?;
+            let intervals = intervals.as_primitive::<IntervalMonthDayNanoType>();
+            // Those of an interval that is negative are negative.
+            let of = |of: IntervalMonthDayNano| of.nanoseconds % 60_000_000_000;
+            return Ok(intervals.unary(|interval| float(of(interval), of_each) / 1e9));
+        }
+    };
+    #[expect(clippy::cast_precision_loss, reason = "it is a power of ten")]
+    let divisor = in_second as f64;
+    let of = |time: i64| float(time.rem_euclid(60 * in_second), of_each) / divisor;
+    Ok(times.as_primitive::<Int64Type>().unary(of))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a minute has few enough")]
+fn float(parts: i64, of_each: i64) -> f64 {
+    (parts * of_each) as f64
+}
+
+/// Which span of so many years a year is in: the first one begins with the year 1, but decades are
+/// what years begin with.
+fn ordinal(year: i32, span: i32) -> i32 {
+    if span == 10 {
+        return year.div_euclid(span);
+    }
+    let whole = (year - 1).div_euclid(span);
+    // There is no century 0.
+    if year > 0 { whole + 1 } else { whole }
+}
+
+/// The first year of the span of years that a year is in.
+fn first(year: i32, span: i32) -> i32 {
+    if span == 10 { year - year.rem_euclid(span) } else { year - (year - 1).rem_euclid(span) }
+}
+
+/// Where the span begins that times are in.
+pub(super) fn begin(
+    mut args: ScalarFunctionArgs,
+    inner: impl Fn(ScalarFunctionArgs) -> Result<ColumnarValue>,
+) -> Result<ColumnarValue> {
+    let span = match args.args.first() {
+        Some(ColumnarValue::Scalar(named)) => word(named).map(str::to_ascii_lowercase),
+        _ => None,
+    };
+    let spans = SPANS.iter().find(|(word, _)| span.as_deref() == Some(word));
+    let Some((_, span)) = spans else { return inner(args) };
+    let named = |word: &str| ColumnarValue::Scalar(ScalarValue::Utf8(Some(word.to_owned())));
+    match *span {
+        Span::Named(word) => {
+            args.args[0] = named(word);
+            inner(args)
+        }
+        Span::Years(span) => {
+            args.args[0] = named("year");
+            let rows = args.number_rows;
+            let years = inner(args)?;
+            let is_one = matches!(years, ColumnarValue::Scalar(_));
+            let years = years.to_array(if is_one { 1 } else { rows })?;
+            let numbers = date_part(&years, DatePart::Year)?;
+            let numbers = numbers.as_primitive::<Int32Type>();
+            let before: IntervalMonthDayNanoArray = numbers
+                .unary(|year| IntervalMonthDayNano::new((year - first(year, span)) * 12, 0, 0));
+            given(&numeric::sub(&years, &before)?, is_one)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn years_are_in_the_spans_of_the_standard() {
+        for (year, decade, century, millennium) in [
+            (2024, (202, 2020), (21, 2001), (3, 2001)),
+            (2000, (200, 2000), (20, 1901), (2, 1001)),
+            (1, (0, 0), (1, 1), (1, 1)),
+            (0, (0, 0), (-1, -99), (-1, -999)),
+            (-99, (-10, -100), (-1, -99), (-1, -999)),
+            (-100, (-10, -100), (-2, -199), (-1, -999)),
+        ] {
+            let of = |span| (ordinal(year, span), first(year, span));
+            assert_eq!((of(10), of(100), of(1_000)), (decade, century, millennium), "{year}");
+        }
+    }
+}
