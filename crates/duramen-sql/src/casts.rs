@@ -12,7 +12,7 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{Result, ScalarValue, internal_err};
+use datafusion::common::{DFSchema, Result, ScalarValue, internal_err};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
     ColumnarValue, Expr as Planned, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
@@ -26,6 +26,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use crate::rewriting::each_expression;
+use crate::rounding;
 
 /// What nobody calls it.
 const NAMED: &str = "\u{1f}cast";
@@ -35,7 +36,8 @@ pub(crate) fn register(context: &SessionContext) {
     context.register_udf(ScalarUDF::from(NamedCast { signature }));
 }
 
-/// The rule that takes the functions out, before others look for casts.
+/// The rule that takes the functions out, before others look for casts, also those that round what
+/// has no fraction.
 pub(crate) fn rule() -> Arc<dyn AnalyzerRule + Send + Sync> {
     Arc::new(Rule)
 }
@@ -156,11 +158,14 @@ impl AnalyzerRule for Rule {
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        each_expression(plan, |expr, _| expr.transform_up(|expr| Ok(unnamed(expr))))
+        each_expression(plan, |expr, schema| expr.transform_up(|expr| Ok(known(expr, schema))))
     }
 }
 
-fn unnamed(expr: Planned) -> Transformed<Planned> {
+fn known(mut expr: Planned, schema: &DFSchema) -> Transformed<Planned> {
+    if rounding::known(&mut expr, schema) {
+        return Transformed::yes(expr);
+    }
     match expr {
         Planned::ScalarFunction(ScalarFunction { func, mut args })
             if func.name() == NAMED && !args.is_empty() =>

@@ -69,6 +69,7 @@ mod repairs;
 mod repeated;
 mod rewriting;
 mod room;
+mod rounding;
 mod row_values;
 mod scan;
 mod script;

@@ -465,6 +465,7 @@ fn context_in(
     repairs::register(&context);
     growth::register(&context, memory_bytes);
     moment::register(&context);
+    rounding::register(&context);
     standard::register(&context);
     subqueries::register(&context);
     intervals::register(&context);

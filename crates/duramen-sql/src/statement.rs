@@ -20,7 +20,8 @@ use crate::table::Wanted;
 use crate::words::{Role, Words};
 use crate::{
     any_list, as_of_join, casts, change, copy, depth, digits, distinct_from, failure, field_names,
-    from_first, function, merged, parameter, repeated, row_values, spelling, system_time, unnest,
+    from_first, function, merged, parameter, repeated, rounding, row_values, spelling, system_time,
+    unnest,
 };
 
 /// Words with which a query may need columns that it does not name, if only of other queries.
@@ -215,6 +216,7 @@ pub(crate) fn parse(sql: &str, values: &[Parameter]) -> Result<(Request, Places)
         }
         (Some(mut statement), 0) if is_reading(&statement) => {
             digits::keep(&mut statement);
+            rounding::rewrite(&mut statement);
             Ok((Request::Read(Statement::Statement(Box::new(statement))), places))
         }
         (Some(Parsed::CreateView(_)), 0) if !values.is_empty() => {
