@@ -298,8 +298,23 @@ impl Number {
     }
 }
 
-/// Refuses numbers that are beyond floats, which would be infinite.
+/// Refuses numbers that are beyond floats, which would be infinite, and what is behind a number as
+/// if it were a part of it, which would be the name of a column.
 pub(crate) fn check(tokens: &[TokenWithSpan]) -> Result<()> {
+    for (token, next) in tokens.iter().zip(tokens.iter().skip(1)) {
+        if let (Token::Number(number, _), Token::Word(word)) = (&token.token, &next.token)
+            && word.value.starts_with('_')
+            && word.quote_style.is_none()
+            && token.span.end == next.span.start
+        {
+            let at = token.span.start;
+            let message = format!(
+                "{number}{word} (line {}, column {}) is no number: write it without _",
+                at.line, at.column
+            );
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
+    }
     for token in tokens {
         if let Token::Number(number, _) = &token.token
             && number.parse::<f64>().is_ok_and(f64::is_infinite)

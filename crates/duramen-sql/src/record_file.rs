@@ -21,6 +21,8 @@ use crate::csv_file::CsvFile;
 use crate::record_json::{Cells, Fit, string};
 use crate::record_line;
 
+mod months;
+
 /// Bytes of a line of NDJSON that is read: as much as a value may have.
 const LINE_BYTES_MAX: u64 = 256 << 20;
 
@@ -76,8 +78,17 @@ impl RecordFile {
 
     /// Records of Parquet; `Invalid` if no column is called as the key.
     pub fn parquet(file: File, key: &str) -> Result<Self> {
+        let again = file.try_clone();
+        let again = again.map_err(|error| Error::io("cannot read the records", error))?;
         let reader = guarded(|| ParquetRecordBatchReaderBuilder::try_new(file))?;
         let schema = reader.schema();
+        if let Some(column) = guarded(|| months::find(&again, schema))? {
+            let message = format!(
+                "the column {column:?} has intervals with months, which are not read: write them \
+                 as texts"
+            );
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
         let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
         check_key(&names, key)?;
         let reader = Box::new(guarded(|| reader.build())?);

@@ -191,9 +191,7 @@ fn columns(
         }
         columns_found(answer)
     } else {
-        let names = insert.columns.iter().map(|name| name.0.last());
-        let names = names.map(|part| part.and_then(|part| part.as_ident()));
-        names.map(|ident| ident.map(|ident| ident.value.clone())).collect()
+        insert.columns.iter().map(|name| column(name, (insert, target))).collect::<Result<_>>()?
     };
     let found = answer.schema().fields().len();
     if columns.len() != found {
@@ -204,6 +202,22 @@ fn columns(
     }
     check_columns(&columns, &format!("INSERT INTO {} ({KEY}, ...)", insert.table))?;
     Ok(columns)
+}
+
+/// The column that is named; the name of the table may stand before it.
+fn column(name: &ObjectName, (insert, target): (&Insert, &Target)) -> Result<Option<String>> {
+    let parts = name.0.iter().map(|part| part.as_ident().map(|ident| ident.value.clone()));
+    let Some(names) = parts.collect::<Option<Vec<String>>>() else { return Ok(None) };
+    let table = alias(insert).map_or(target.collection.name(), |alias| alias.value.as_str());
+    match update::in_record(&names, table, target) {
+        [column] => Ok(Some(column.clone())),
+        [object, ..] => Err(unsupported(&format!(
+            "INSERT into a field of an object, {}: give all of {object:?}, as in named_struct('a', \
+             1), or set the field by UPDATE",
+            names.join(".")
+        ))),
+        [] => Ok(None),
+    }
 }
 
 /// The columns that values are for which nothing is said of: those of the table, as declared.

@@ -176,7 +176,7 @@ fn field(assignment: &Assignment, table: &str, target: &Target) -> Result<Member
 }
 
 /// What leads to a field within a record: the name of the table may stand before it.
-fn in_record<'n>(names: &'n [String], table: &str, target: &Target) -> &'n [String] {
+pub(super) fn in_record<'n>(names: &'n [String], table: &str, target: &Target) -> &'n [String] {
     match names.split_first() {
         Some((first, rest)) if first == table && !rest.is_empty() && !target.has_column(first) => {
             rest
