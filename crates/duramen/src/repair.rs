@@ -29,7 +29,7 @@ use crate::check::Finding;
 use crate::database::Database;
 use crate::document::Document;
 use crate::engine::catalogue::purges::OPEN_HASH;
-use crate::engine::catalogue::{facts, salvage as catalogue};
+use crate::engine::catalogue::{Name, facts, salvage as catalogue};
 use crate::engine::options::{CommitOptions, Options};
 use crate::engine::recovery::keep_writers_out;
 use crate::engine::salvage::{self, Salvaged};
@@ -308,10 +308,11 @@ impl Repair {
         if self.may_lack(&CATALOGUE.0.to_be_bytes()) {
             self.lose(None, NO_REVISIONS, "some of what the catalogue said of names and tags");
         }
-        let mut names = match self.catalogue()? {
-            Some((tree, head)) => catalogue::names(&tree, head)?,
-            None => Vec::new(),
+        let (mut names, entries) = match self.catalogue()? {
+            Some((tree, head)) => (catalogue::names(&tree, head)?, catalogue::entries_made(&tree)),
+            None => (Vec::new(), 0),
         };
+        self.lose_without_trace(trees, (&names, entries));
         names.retain(|(_, name)| !name.is_free());
         names.sort_by_key(|(_, name)| name.tree);
         names.dedup_by_key(|(_, name)| name.tree);
@@ -329,7 +330,7 @@ impl Repair {
             let has_revisions = tree.as_ref().is_some_and(|tree| tree.data.read().rows.last() > 0);
             let is_lost = !has_revisions && self.may_lack(&id.0.to_be_bytes());
             match tree {
-                _ if name.is_empty() && !has_revisions && !is_lost => {}
+                _ if name.is_empty() && !has_revisions => self.lose_unnamed((id.0, id.0)),
                 Some(tree) if !is_lost => documents.push((self.name_of(id, name, &taken), tree)),
                 _ => {
                     let name = self.name_of(id, name, &taken);
@@ -338,6 +339,39 @@ impl Repair {
             }
         }
         Ok(documents)
+    }
+
+    /// Tells of documents of which nothing is left. Numbers are given one after the other, and a
+    /// name keeps each, so that one below the highest known belonged to a document.
+    fn lose_without_trace(
+        &mut self,
+        trees: &BTreeSet<TreeId>,
+        (names, entries): (&[(String, Name)], u64),
+    ) {
+        let is_document = |id: &TreeId| *id < TreeId::SERIES && *id != CATALOGUE;
+        let mut known: BTreeSet<u64> = names.iter().map(|(_, name)| name.tree.0).collect();
+        known.extend(trees.iter().filter(|id| is_document(id)).map(|id| id.0));
+        let numbered = names.iter().map(|(_, name)| name.own.0).chain([entries]);
+        let end = numbered.chain(known.last().copied()).max().unwrap_or(0) + 1;
+        let mut next = 1;
+        for number in known.into_iter().chain([end]) {
+            if number > next {
+                self.lose_unnamed((next, number - 1));
+            }
+            next = number + 1;
+        }
+    }
+
+    /// Tells that all is lost of documents from one number to another, and what they were called.
+    fn lose_unnamed(&mut self, (first, last): (u64, u64)) {
+        let what = if first == last {
+            format!("document {first}: all of it, and its name")
+        } else {
+            format!("documents {first} to {last}: all of them, and their names")
+        };
+        let (document, path, values) = (None, None, last - first + 1);
+        let (first, last) = NO_REVISIONS;
+        self.report.lost.push(Lost { document, path, first, last, values, what });
     }
 
     fn name_of(&mut self, id: TreeId, name: String, taken: &BTreeSet<String>) -> String {

@@ -34,6 +34,7 @@ mod patches;
 mod regressions;
 mod repair;
 mod retention;
+mod salvaged;
 mod scrub;
 mod tags;
 mod transact;

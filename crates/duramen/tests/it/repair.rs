@@ -20,7 +20,7 @@ use crate::damage::{
 const TRIES: u64 = if cfg!(debug_assertions) { 40 } else { 600 };
 
 /// Repairs a device into a new one.
-fn repair(from: &MemoryDevice) -> duramen::Result<(RepairReport, MemoryDevice)> {
+pub(crate) fn repair(from: &MemoryDevice) -> duramen::Result<(RepairReport, MemoryDevice)> {
     let to = MemoryDevice::new();
     let devices: (Arc<dyn Device>, Arc<dyn Device>) =
         (Arc::new(from.clone()), Arc::new(to.clone()));
