@@ -38,7 +38,7 @@ use crate::limits::COMMIT_BYTES_MAX;
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use crate::{Clock, CommitSequence, Durability, Error, ErrorKind, Micros, Result};
 
-pub(crate) use self::files::DIRECTORY;
+pub(crate) use self::files::{DIRECTORY, path};
 pub(crate) use self::recovery::{RecoveryReport, Replay};
 
 /// What a journal works with.

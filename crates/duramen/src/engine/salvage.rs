@@ -7,6 +7,7 @@
 //! - the damaged database is not written;
 //! - a tree that lacks cells takes a record only if its facts are those of its last checkpoint.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -18,8 +19,8 @@ use crate::engine::record::Facts;
 use crate::engine::{Engine, View, staging};
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Access, Device, read_exact_at};
-use crate::journal::identity;
 use crate::journal::salvage::{Cut, SalvagedJournal};
+use crate::journal::{self, identity};
 use crate::manifest::{self, Manifest};
 use crate::memory::Memory;
 use crate::repair::device::SalvageDevice;
@@ -93,6 +94,10 @@ pub(crate) fn open(
         incomplete: BTreeSet::new(),
     };
     let manifest = search.manifest()?;
+    let manifest = match manifest {
+        Some(manifest) => search.unless_stale(manifest)?,
+        None => None,
+    };
     search.segments(manifest.as_ref())?;
     let journal = search.journal()?;
     let begins = manifest.as_ref().map(|manifest| manifest.checkpoint.position.file);
@@ -140,6 +145,60 @@ impl Search {
         }
     }
 
+    /// The manifest, unless it is an older one: something that it names is gone, and of segments
+    /// that it does not name one has later commits, or the cells of what is gone. What is there is
+    /// read as without it then.
+    fn unless_stale(&mut self, manifest: Manifest) -> Result<Option<Manifest>> {
+        let is_gone = |path: &str| {
+            let opened = self.device.open(path, Access::Read);
+            opened.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+        };
+        let (gone, there): (Vec<&SegmentInfo>, Vec<&SegmentInfo>) =
+            manifest.segments.iter().partition(|info| is_gone(&info.path()));
+        let journal = Some(journal::path(manifest.checkpoint.position.file));
+        let first = gone.first().map(|info| info.path());
+        let Some(first) = first.or(journal.filter(|path| is_gone(path))) else {
+            return Ok(Some(manifest));
+        };
+        let newer = self.unnamed(&manifest)?;
+        let has_cells_of =
+            |gone: &SegmentInfo| newer.iter().any(|info| is_merged_into(gone, info, &there));
+        let is_used = |info: &&SegmentInfo| {
+            let has_gone = || gone.iter().any(|gone| is_merged_into(gone, info, &there));
+            info.last_sequence > manifest.checkpoint.sequence || has_gone()
+        };
+        let Some(used) = newer.iter().find(is_used) else { return Ok(Some(manifest)) };
+        let lost: Vec<_> = gone.into_iter().filter(|gone| !has_cells_of(gone)).collect();
+        let used = used.path();
+        self.add(
+            manifest::PATH,
+            format!(
+                "it names {first}, which is gone, and not {used}, which verifies: so it is an \
+                 older one, and the segments that are there are read without it"
+            ),
+        );
+        for info in lost {
+            let message = "the manifest names it, and it is gone: so may be what it had";
+            self.add(info.path(), message);
+            self.keys.push(LostKeys { low: Vec::new(), high: None });
+        }
+        Ok(None)
+    }
+
+    /// The segments of this database that a manifest does not name, as far as their footers verify:
+    /// what is being merged or loaded has none.
+    fn unnamed(&self, manifest: &Manifest) -> Result<Vec<SegmentInfo>> {
+        let is_named = |number| manifest.segments.iter().any(|info| info.number == number);
+        let mut found = Vec::new();
+        for number in numbers(self.device.as_ref())? {
+            let segment = DamagedSegment::open(self.device.as_ref(), number)?;
+            if !is_named(number) && segment.database() == Some(manifest.database_id) {
+                found.extend(segment.info());
+            }
+        }
+        Ok(found)
+    }
+
     /// Takes the segments of the manifest; without one every segment file, newest first.
     fn segments(&mut self, manifest: Option<&Manifest>) -> Result<()> {
         if let Some(manifest) = manifest {
@@ -159,10 +218,10 @@ impl Search {
             self.database = self.database.or_else(|| damaged.database());
             found.push((number, damaged.info()));
         }
-        found.sort_unstable_by_key(|&(number, _)| std::cmp::Reverse(number));
+        found.sort_unstable_by_key(|&(number, _)| Reverse(number));
         if found.iter().all(|(_, info)| info.is_some()) {
-            let age = |info: &SegmentInfo| (info.level, std::cmp::Reverse(info.last_sequence));
-            found.sort_by_key(|(_, info)| info.as_ref().map(age));
+            // A merged one is newer than what it was made of, which may still be there.
+            found.sort_by_key(|(_, info)| info.as_ref().map(|info| Reverse(info.last_sequence)));
         }
         for (number, info) in found {
             self.segment(number, info)?;
@@ -374,6 +433,17 @@ impl Search {
         view.series.stage(&changes.settled()?, (last.next(), newest));
         Ok((0, newest))
     }
+}
+
+/// Whether a segment that is gone was merged into `merged`, as far as their commits tell. What a
+/// merge takes in follows each other in age, so of one in its midst nothing else comes of it; the
+/// newest may be one of several with the same last commit.
+fn is_merged_into(gone: &SegmentInfo, merged: &SegmentInfo, there: &[&SegmentInfo]) -> bool {
+    let is_within = merged.number > gone.number
+        && merged.first_sequence <= gone.first_sequence
+        && gone.last_sequence <= merged.last_sequence;
+    let has_twin = || there.iter().any(|info| info.last_sequence == gone.last_sequence);
+    is_within && (gone.last_sequence < merged.last_sequence || !has_twin())
 }
 
 /// Applies commits as far as their trees allow.

@@ -57,7 +57,7 @@ fn file_name(number: u64) -> String {
 }
 
 /// The path of file `number`, relative to the database.
-pub(super) fn path(number: u64) -> String {
+pub(crate) fn path(number: u64) -> String {
     format!("{DIRECTORY}/{}", file_name(number))
 }
 

@@ -2,7 +2,7 @@
 //! same, and segments that an older manifest does not name are read.
 
 use duramen::io::MemoryDevice;
-use duramen::{CommitOptions, Database};
+use duramen::{CommitOptions, Database, Revision};
 
 use crate::damage::{Files, device_of, files_of, open};
 use crate::repair::repair;
@@ -29,6 +29,10 @@ fn repaired(files: &Files) -> (Vec<String>, Vec<String>, Vec<(String, String)>) 
     });
     let lost = report.lost.iter().map(ToString::to_string).collect();
     (lost, report.damage.iter().map(|found| found.place.clone()).collect(), left.collect())
+}
+
+fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
+    expected.iter().map(|&(name, text)| (name.to_owned(), text.to_owned())).collect()
 }
 
 /// A document that was in the segment that is gone, and in no other, was once not mentioned.
@@ -83,4 +87,89 @@ fn a_document_whose_later_revisions_only_are_left_is_told_by_its_number() {
     let (lost, ..) = repaired(&files);
     let told = "document 1: all of it, and its name";
     assert!(lost.iter().any(|lost| lost.contains(told)), "{lost:?}");
+}
+
+/// It was once read as that of the database as it is: what it did not name was not looked at.
+#[test]
+fn a_manifest_of_before_a_compaction_costs_nothing() {
+    let device = MemoryDevice::new();
+    let db = open(&device, false).unwrap();
+    put(&db, "a", "[1]");
+    let first = files_of(&device);
+    put(&db, "b", "[2]");
+    put(&db, "a", "[3]");
+    let second = files_of(&device);
+    db.compact(&mut |_, _| std::ops::ControlFlow::Continue(())).unwrap();
+    drop(db);
+    for old in [first, second] {
+        let mut files = files_of(&device);
+        files.insert("MANIFEST".to_owned(), old["MANIFEST"].clone());
+        let (lost, damage, left) = repaired(&files);
+        assert_eq!(left, pairs(&[("a", "[3]"), ("b", "[2]")]));
+        assert_eq!((lost, damage), (Vec::new(), vec!["MANIFEST".to_owned()]));
+    }
+}
+
+/// The journal had gone on in another file, so that what followed was nowhere.
+#[test]
+fn a_manifest_of_before_a_checkpoint_costs_nothing() {
+    let device = MemoryDevice::new();
+    let db = open(&device, false).unwrap();
+    put(&db, "a", "[1]");
+    let old = files_of(&device);
+    put(&db, "b", "[2]");
+    drop(db);
+    let mut files = files_of(&device);
+    files.insert("MANIFEST".to_owned(), old["MANIFEST"].clone());
+    // As a checkpoint does with a file that is full: what is in it is of the old number.
+    let journal = files.remove("journal/00000001.journal").unwrap();
+    files.insert("journal/00000002.journal".to_owned(), journal);
+    let (lost, damage, left) = repaired(&files);
+    assert_eq!(left, pairs(&[("a", "[1]"), ("b", "[2]")]));
+    assert_eq!((lost, damage), (Vec::new(), vec!["MANIFEST".to_owned()]));
+}
+
+/// A segment that was merged and stays, as the merge was interrupted before it was removed, is
+/// older than what it was merged into.
+#[test]
+fn what_was_merged_and_is_still_there_hides_nothing() {
+    let device = MemoryDevice::new();
+    let db = open(&device, false).unwrap();
+    for text in ["[1]", "[1,2]", "[1,2,3]"] {
+        put(&db, "a", text);
+    }
+    let before = files_of(&device);
+    db.compact(&mut |_, _| std::ops::ControlFlow::Continue(())).unwrap();
+    drop(db);
+    for stays in segments(&before) {
+        let mut files = files_of(&device);
+        files.insert(stays.clone(), before[&stays].clone());
+        for manifest in [Some(before["MANIFEST"].clone()), None] {
+            let path = "MANIFEST".to_owned();
+            match manifest {
+                Some(manifest) => files.insert(path, manifest),
+                None => files.remove(&path),
+            };
+            let (lost, _, left) = repaired(&files);
+            assert_eq!(left, pairs(&[("a", "[1,2,3]")]), "{stays}");
+            assert_eq!(lost, Vec::<String>::new(), "{stays}");
+        }
+    }
+}
+
+/// What is left of a database whose manifest is right says the same as before.
+#[test]
+fn a_segment_that_is_gone_is_damage_where_no_other_has_its_commits() {
+    let device = MemoryDevice::new();
+    let db = open(&device, false).unwrap();
+    put(&db, "a", "[1]");
+    put(&db, "a", "[1,2]");
+    drop(db);
+    let mut files = files_of(&device);
+    let path = segments(&files).remove(1);
+    files.remove(&path);
+    let (lost, damage, _) = repaired(&files);
+    assert!(!lost.is_empty() && damage == [path], "{lost:?} {damage:?}");
+    let db = open(&device, true).unwrap();
+    assert_eq!(db.document("a").unwrap().at(Revision(2)).unwrap().to_json().unwrap(), "[1,2]");
 }
