@@ -4,6 +4,9 @@
 
 use std::fmt;
 
+/// What to do about a device that is full, at the end of what is said of it.
+const MAKE_ROOM: &str = ": make room on the device, then go on: nothing that was committed is lost";
+
 /// What the engine returns.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -104,7 +107,8 @@ impl Error {
         self
     }
 
-    /// An error of the operating system while doing `what`; a full device is `Full`.
+    /// An error of the operating system while doing `what`; a full device is `Full`, and the
+    /// message says what to do about it.
     pub fn io(what: impl fmt::Display, source: std::io::Error) -> Self {
         use std::io::ErrorKind as Os;
         if source.kind() == Os::NotADirectory {
@@ -118,7 +122,15 @@ impl Error {
             Os::PermissionDenied | Os::ReadOnlyFilesystem => ErrorKind::Denied,
             _ => ErrorKind::Io,
         };
-        Self::new(kind, format!("{what}: {source}")).with_source(source)
+        // Room would not help one file that is too large.
+        let is_full = matches!(source.kind(), Os::StorageFull | Os::QuotaExceeded);
+        let advice = if is_full { MAKE_ROOM } else { "" };
+        Self::new(kind, format!("{what}: {source}{advice}")).with_source(source)
+    }
+
+    /// The message without what to do about a full device, for who says something else of it.
+    pub(crate) fn without_advice(&self) -> &str {
+        self.message().strip_suffix(MAKE_ROOM).unwrap_or(self.message())
     }
 
     /// What the caller should do.
@@ -151,5 +163,25 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.0.source.as_deref().map(|source| source as _)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What it failed at was once all that was said.
+    #[test]
+    fn of_a_full_device_is_said_what_to_do() {
+        let failed = |kind: std::io::ErrorKind| Error::io("cannot write a file", kind.into());
+        for kind in [std::io::ErrorKind::StorageFull, std::io::ErrorKind::QuotaExceeded] {
+            let error = failed(kind);
+            assert_eq!(error.kind(), ErrorKind::Full);
+            assert_eq!(error.message(), format!("cannot write a file: {kind}{MAKE_ROOM}"));
+            assert_eq!(error.without_advice(), format!("cannot write a file: {kind}"));
+        }
+        let error = failed(std::io::ErrorKind::FileTooLarge);
+        assert_eq!(error.kind(), ErrorKind::Full);
+        assert_eq!(error.message(), error.without_advice());
     }
 }

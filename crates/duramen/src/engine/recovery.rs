@@ -309,7 +309,8 @@ fn with_room_told(error: Error, bytes: usize) -> Error {
         return error;
     }
     let mebibytes = bytes.div_ceil(1 << 20).max(1);
-    error.reworded(|message| {
+    let message = error.without_advice().to_owned();
+    error.reworded(|_| {
         format!(
             "{message}: commits that a process left that was killed are written anew before the \
              database is opened for writing, which takes about {mebibytes} MiB: make room on the \

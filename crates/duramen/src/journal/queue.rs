@@ -117,7 +117,8 @@ impl Batch {
 impl Failure {
     /// A sync failed that was not for one group.
     pub(super) fn sync(error: &Error) -> Self {
-        Self { kind: ErrorKind::Poisoned, message: error.to_string(), group: None }
+        let message = error.without_advice().to_owned();
+        Self { kind: ErrorKind::Poisoned, message, group: None }
     }
 
     /// The error for the one who waits for `sequence`.

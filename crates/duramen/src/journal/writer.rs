@@ -123,7 +123,10 @@ impl Writer {
         let group = Some((batch.first, batch.last()));
         let unknown = |error: Error| Failure {
             kind: ErrorKind::Unknown,
-            message: format!("whether it is kept is known after reopening: {error}"),
+            message: format!(
+                "whether it is kept is known after reopening: {}",
+                error.without_advice()
+            ),
             group,
         };
         self.enter(&batch.file).map_err(unknown)?;
@@ -133,7 +136,7 @@ impl Writer {
             return Err(match undone {
                 Ok(()) => Failure {
                     kind: failed.kind(),
-                    message: format!("it is not kept: {failed}"),
+                    message: format!("it is not kept: {}", failed.without_advice()),
                     group,
                 },
                 Err(_) => unknown(failed),
