@@ -8,8 +8,8 @@ use crate::durability::Durability;
 use crate::engine::Engine;
 use crate::engine::catalogue::purges;
 use crate::engine::options::CommitOptions;
-use crate::engine::purge::{Pending, Progress, Purges};
-use crate::error::Result;
+use crate::engine::purge::{GOES_ON, Pending, Progress, Purges};
+use crate::error::{Error, ErrorKind, Result};
 use crate::json::JsonPointer;
 use crate::node::NodeId;
 use crate::revision::{CommitSequence, Micros, Revision};
@@ -63,7 +63,7 @@ impl Document {
     /// # Errors
     /// `NotFound` if nothing is there, `Invalid` for the whole document and for what is within a
     /// subtree stored whole. `Cancelled` if `progress` stopped it, `Full` if there is no room:
-    /// the purge is pending then.
+    /// the purge is pending then, and cannot be undone.
     ///
     /// ```
     /// use std::ops::ControlFlow;
@@ -170,12 +170,23 @@ fn finish_all(
         purges.close(&purge.tree);
     }
     if !pending.is_empty() {
-        engine.erase(purges, &pending, progress)?;
-        tell_done(engine, &pending)?;
+        let erased = engine.erase(purges, &pending, progress);
+        erased.and_then(|()| tell_done(engine, &pending)).map_err(begun)?;
     }
     engine.set_purging(false)?;
     purges.open();
     Ok(())
+}
+
+/// Says of what a purge failed with that it is not over.
+fn begun(error: Error) -> Error {
+    // What was asked to stop says so itself.
+    if error.kind() == ErrorKind::Cancelled {
+        return error;
+    }
+    error.reworded(|message| {
+        format!("{message}; the purge has begun and cannot be undone: it goes on {GOES_ON}")
+    })
 }
 
 /// Commits that what was pending is done.

@@ -29,6 +29,10 @@ use crate::tree::erase::{Erasure, Erasures};
 /// Is told the bytes read and those to read, and may stop it.
 pub(crate) type Progress<'a> = dyn FnMut(u64, u64) -> ControlFlow<()> + 'a;
 
+/// When a purge that is not done goes on.
+pub(crate) const GOES_ON: &str =
+    "with the next purge or `duramen compact`, or when the database is opened for writing";
+
 /// What the purge under way has to come back to. Locked for as long as it takes.
 #[derive(Debug, Default)]
 pub(crate) struct Purges {
@@ -153,8 +157,7 @@ impl Engine {
         };
         loop {
             if progress(compaction.read_bytes, compaction.total_bytes).is_break() {
-                let message = "the purge was stopped: it goes on with the next purge or \
-                               `duramen compact`, or when the database is opened for writing";
+                let message = format!("the purge was stopped: it goes on {GOES_ON}");
                 return Err(Error::new(ErrorKind::Cancelled, message));
             }
             if compaction.step()? {

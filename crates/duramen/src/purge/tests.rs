@@ -377,11 +377,12 @@ fn readers_beside_a_purge_see_all_of_the_value_or_nothing() {
     }
 }
 
-/// A device that keeps the files that are removed.
+/// A device that keeps the files that are removed, and has no room for segments when it is full.
 #[derive(Debug, Default)]
 struct Keeping {
     device: MemoryDevice,
     removed: Mutex<Vec<(String, Arc<dyn File>)>>,
+    is_full: AtomicBool,
 }
 
 impl Device for Keeping {
@@ -390,6 +391,10 @@ impl Device for Keeping {
     }
 
     fn open(&self, path: &str, access: Access) -> io::Result<Arc<dyn File>> {
+        let makes_segment = access == Access::Create && path.ends_with(".segment");
+        if makes_segment && self.is_full.load(Ordering::Relaxed) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
         self.device.open(path, access)
     }
 
@@ -451,4 +456,29 @@ fn what_is_merged_while_a_purge_is_pending_is_overwritten() {
         removed += 1;
     }
     assert!(removed > 8, "{removed} segments");
+}
+
+/// Nothing once said that it had begun: who made no room on its account had the value still there,
+/// and a document that nobody could write.
+#[test]
+fn a_purge_without_room_says_that_it_goes_on_and_cannot_be_undone() {
+    let device = Arc::new(Keeping::default());
+    let options = Options { background: false, ..Options::default() };
+    let db = Database::open_device(Arc::<Keeping>::clone(&device), options).unwrap();
+    let document = write_history(&db, false);
+    db.checkpoint().unwrap();
+    device.is_full.store(true, Ordering::Relaxed);
+    let purged = purge(&document, "/people/1/secret", None).unwrap_err();
+    let compacted = db.compact(&mut |_, _| ControlFlow::Continue(())).unwrap_err();
+    for refused in [purged, compacted] {
+        assert_eq!(refused.kind(), ErrorKind::Full, "{refused}");
+        let told = refused.message();
+        assert!(told.contains("cannot be undone: it goes on with the next purge"), "{told}");
+        assert_eq!(told.matches("make room").count(), 1, "{told}");
+    }
+    assert!(document.purges().unwrap()[0].is_pending);
+    device.is_full.store(false, Ordering::Relaxed);
+    db.compact(&mut |_, _| ControlFlow::Continue(())).unwrap();
+    assert!(!document.purges().unwrap()[0].is_pending);
+    assert_eq!(found(&device.device, &db, SECRET), Vec::<String>::new());
 }
