@@ -16,7 +16,8 @@ pub(crate) fn corrupt(
         ErrorKind::Corrupt,
         format!(
             "{file}, offset {offset}: {what}: expected {expected}, found {found}; \
-             restore the file from a backup"
+             restore a backup (\"duramen restore\"), or write what is left into a new database \
+             (\"duramen repair\")"
         ),
     )
 }

@@ -140,9 +140,8 @@ fn open_all(device: &Arc<dyn Device>, infos: &[SegmentInfo]) -> Result<Vec<Arc<S
             others => format!("; {others} other segments do not open either"),
         };
         format!(
-            "{message}, or write what is left into a new database with \"duramen repair\": without \
-             this segment older values would be taken for those that it has, so nothing is read \
-             or written{others}"
+            "{message}: without this segment older values would be taken for those that it has, \
+             so nothing is read or written{others}"
         )
     }))
 }

@@ -21,8 +21,8 @@ fn refused(files: &Files, path: &str) -> String {
         let error = open(&device, read_only).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corrupt);
         assert!(error.message().contains(path), "{error}");
-        assert!(error.message().contains("restore the file from a backup"), "{error}");
-        assert!(error.message().contains("with \"duramen repair\""), "{error}");
+        assert!(error.message().contains("restore a backup (\"duramen restore\")"), "{error}");
+        assert!(error.message().contains("(\"duramen repair\")"), "{error}");
         for (path, bytes) in files {
             let file = device.open(path, Access::Read).unwrap();
             assert_eq!(file.len().unwrap(), bytes.len() as u64, "{path}");
