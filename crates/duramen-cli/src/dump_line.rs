@@ -118,7 +118,7 @@ pub(crate) fn write(item: &DumpItem, out: &mut dyn Write) -> Result<()> {
     match item {
         DumpItem::Document { name, facts } => {
             write_line(&Document { document: name.into() }, out)?;
-            history_line::write_facts_uncommitted(facts, out)
+            history_line::write_facts(facts, out)
         }
         DumpItem::Revision(revision) => history_line::write_uncommitted(revision, out),
         DumpItem::SeriesRules(rules) => series::write_rules(rules, out),

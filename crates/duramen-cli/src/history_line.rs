@@ -144,14 +144,6 @@ pub(crate) fn write_facts(facts: &ExportedFacts, out: &mut dyn Write) -> Result<
     write_line(&facts::Line::of(facts), out)
 }
 
-/// Writes the same without the times at which tags were set, which taking them over does not keep.
-pub(crate) fn write_facts_uncommitted(facts: &ExportedFacts, out: &mut dyn Write) -> Result<()> {
-    if facts.is_empty() {
-        return Ok(());
-    }
-    write_line(&facts::Line::of(facts).uncommitted(), out)
-}
-
 fn write_line(line: &impl Serialize, out: &mut dyn Write) -> Result<()> {
     serde_json::to_writer(&mut *out, line).map_err(io::Error::from)?;
     Ok(out.write_all(b"\n")?)

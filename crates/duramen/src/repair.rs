@@ -27,10 +27,10 @@ use std::sync::Arc;
 
 use crate::check::Finding;
 use crate::database::Database;
-use crate::document::Document;
+use crate::document::{Document, Tag};
 use crate::engine::catalogue::purges::OPEN_HASH;
 use crate::engine::catalogue::{Name, facts, salvage as catalogue};
-use crate::engine::options::{CommitOptions, Options};
+use crate::engine::options::Options;
 use crate::engine::recovery::keep_writers_out;
 use crate::engine::salvage::{self, Salvaged};
 use crate::engine::unfinished::{self, Unfinished};
@@ -497,14 +497,17 @@ impl Repair {
                 continue;
             }
             let row = readable(catalogue.row(tag.set))?;
+            let timestamp = tag.elsewhere.or(row.as_ref().map(|row| row.timestamp));
             let (author, message) = row.map_or((None, None), |row| (row.author, row.message));
-            let options = CommitOptions {
+            let tag = Tag {
+                name: tag.name,
+                revision: tag.revision,
+                hash: tag.hash,
+                timestamp: timestamp.unwrap_or_default(),
                 author: author.map(Into::into),
                 message: message.map(Into::into),
-                durability: Some(DURABILITY),
-                ..CommitOptions::default()
             };
-            document.tag(&tag.name, Some(made), &options)?;
+            document.take_tag(&tag, made, Some(DURABILITY))?;
         }
         Ok(())
     }

@@ -61,7 +61,7 @@ struct TagLine {
     name: String,
     revision: u64,
     hash: String,
-    /// A dump leaves it out, as taking a tag over does not keep it.
+    /// Dumps of earlier versions leave it out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     timestamp: Option<String>,
     author: Option<String>,
@@ -109,14 +109,6 @@ impl Line {
         let options = Options { ids, maps, keep, collection, indexes };
         let purges = facts.purges.iter().map(PurgeLine::of).collect();
         Self { options, tags: facts.tags.iter().map(tag).collect(), purges }
-    }
-
-    /// The same without the times at which tags were set.
-    pub(super) fn uncommitted(mut self) -> Self {
-        for tag in &mut self.tags {
-            tag.timestamp = None;
-        }
-        self
     }
 
     fn read(self) -> duramen::Result<ExportedFacts> {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::content_hash::ContentHash;
 use crate::document::Document;
+use crate::durability::Durability;
 use crate::engine::catalogue::purges::OPEN_HASH;
 use crate::engine::catalogue::{check_name, facts};
 use crate::engine::options::CommitOptions;
@@ -22,7 +23,9 @@ pub struct Tag {
     pub revision: Revision,
     /// The hash that the revision had when it was tagged.
     pub hash: ContentHash,
-    /// When the tag was set to this revision: the commit timestamp.
+    /// When the tag was set to this revision: the commit timestamp. Of one that was taken over
+    /// from another database it is that of the commit there; 0 in what is to be taken over if that
+    /// is not known.
     pub timestamp: Micros,
     /// Who set it.
     pub author: Option<String>,
@@ -57,8 +60,22 @@ impl Document {
         revision: Option<Revision>,
         options: &CommitOptions,
     ) -> Result<Revision> {
+        self.tag_since(name, (revision, None), options)
+    }
+
+    /// Gives a revision a name that it has since a time in another database, if that is known.
+    fn tag_since(
+        &self,
+        name: &str,
+        (revision, since): (Option<Revision>, Option<Micros>),
+        options: &CommitOptions,
+    ) -> Result<Revision> {
         check_tag(name)?;
-        let (at, record, mut transaction) = self.begin_tag(revision)?;
+        let (at, mut record, mut transaction) = self.begin_tag(revision)?;
+        if let Some(Micros(since)) = since {
+            record.truncate(record.len() - 1);
+            record.push_str(&format!(",\"timestamp_us\":{since}}}"));
+        }
         match self.staged_tag(&mut transaction, name)? {
             Some(tag) if tag.revision != at => {
                 let message = format!(
@@ -73,6 +90,24 @@ impl Document {
         }
         transaction.commit(options)?;
         Ok(at)
+    }
+
+    /// Sets a tag that another database has, at the revision that has this number here: with the
+    /// time at which it was set there, and by whom and why. One that is there already stays.
+    pub(crate) fn take_tag(
+        &self,
+        tag: &Tag,
+        revision: Revision,
+        durability: Option<Durability>,
+    ) -> Result<Revision> {
+        let options = CommitOptions {
+            author: tag.author.clone(),
+            message: tag.message.clone(),
+            durability,
+            ..CommitOptions::default()
+        };
+        let since = Some(tag.timestamp).filter(|&since| since != Micros(0));
+        self.tag_since(&tag.name, (Some(revision), since), &options)
     }
 
     /// Sets a tag to another revision, the newest one if none is given; the revision it names now.
@@ -121,7 +156,7 @@ impl Document {
                 name: tag.name,
                 revision: tag.revision,
                 hash,
-                timestamp: row.timestamp,
+                timestamp: tag.elsewhere.unwrap_or(row.timestamp),
                 author: row.author.map(Into::into),
                 message: row.message.map(Into::into),
             })

@@ -100,6 +100,10 @@ impl DumpDigest {
             self.bytes(tag.hash.as_bytes());
             self.text(tag.author.as_deref());
             self.text(tag.message.as_deref());
+            // Dumps of before had no time there, and are as they were.
+            if tag.timestamp != Micros(0) {
+                self.time(tag.timestamp);
+            }
         }
         for purge in &facts.purges {
             self.bytes(b"purge");

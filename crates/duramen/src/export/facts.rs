@@ -2,7 +2,6 @@
 
 use crate::content_hash::ContentHash;
 use crate::document::{Document, Tag, check_tag};
-use crate::engine::options::CommitOptions;
 use crate::error::{Error, ErrorKind, Result};
 use crate::export::{HistoryExport, HistoryImport};
 use crate::options::DocumentOptions;
@@ -33,7 +32,7 @@ use crate::tree::history::short;
 pub struct ExportedFacts {
     /// What is declared of it.
     pub options: DocumentOptions,
-    /// Its tags. Taking them over keeps who set them and why, but not when.
+    /// Its tags. Taking them over keeps who set them, when and why.
     pub tags: Vec<Tag>,
     /// What was purged of it, oldest first. Taking it over keeps when that was, by whom and why.
     /// One that is pending is not told: what it is to erase is still there.
@@ -120,14 +119,8 @@ impl HistoryImport {
         let document = self.database.document(&self.name)?;
         self.check_tags(&document)?;
         self.finish_indexes()?;
-        for Tag { name, revision, author, message, .. } in &self.facts.tags {
-            let options = CommitOptions {
-                author: author.clone(),
-                message: message.clone(),
-                durability: self.durability,
-                ..CommitOptions::default()
-            };
-            document.tag(name, Some(self.revision_of(*revision)), &options)?;
+        for tag in &self.facts.tags {
+            document.take_tag(tag, self.revision_of(tag.revision), self.durability)?;
         }
         let mut purges = self.facts.purges.iter();
         purges.try_for_each(|purge| document.remember_purge(purge, self.durability))

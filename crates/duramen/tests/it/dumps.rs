@@ -2,10 +2,11 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use duramen::io::{Access, Device, MemoryDevice, read_exact_at, write_all_at};
 use duramen::{
-    CommitOptions, ContentHash, Database, Document, DocumentOptions, DumpItem, DumpLoad,
+    Clock, CommitOptions, ContentHash, Database, Document, DocumentOptions, DumpItem, DumpLoad,
     DumpSummary, Error, ErrorKind, ExportedContent, JsonPointer, Key, KeyKind, Micros, Options,
     Purge, PurgeOptions, Revision, Target,
 };
@@ -22,9 +23,24 @@ fn options() -> Options {
     Options { background: false, ..Options::default() }
 }
 
+/// A clock by which every such database is made at the same times.
+#[derive(Debug)]
+struct Seconds(AtomicI64);
+
+impl Clock for Seconds {
+    fn now(&self) -> Micros {
+        Micros(self.0.fetch_add(1_000_000, Ordering::Relaxed))
+    }
+}
+
+/// For a database that is made at the same times as any other.
+fn same_times() -> Options {
+    Options { clock: Arc::new(Seconds(AtomicI64::new(1_000_000_000))), ..options() }
+}
+
 /// A database with every kind of thing that a dump says.
 fn sample() -> Database {
-    let db = Database::memory().unwrap();
+    let db = Database::open_device(Arc::new(MemoryDevice::new()), same_times()).unwrap();
     fill(&db);
     db
 }
@@ -80,12 +96,33 @@ fn a_dump_that_is_loaded_gives_the_same_dump() {
     let shop = loaded.document("shop").unwrap();
     assert_eq!(shop.options().unwrap(), db.document("shop").unwrap().options().unwrap());
     assert_eq!(shop.at_tag("v1").unwrap().revision(), Revision(1));
+    assert_eq!(shop.tags().unwrap(), db.document("shop").unwrap().tags().unwrap());
     for (before, after) in items.iter().zip(&dumped(&loaded).0) {
         let (DumpItem::Revision(before), DumpItem::Revision(after)) = (before, after) else {
             continue;
         };
         assert_eq!((before.timestamp, &before.hash), (after.timestamp, &after.hash));
     }
+}
+
+/// Dumps once left out when a tag was set; their hashes are of what they say.
+#[test]
+fn a_dump_without_the_times_of_tags_is_loaded_with_those_of_the_load() {
+    let (mut items, summary) = dumped(&sample());
+    for item in &mut items {
+        if let DumpItem::Document { facts, .. } = item {
+            facts.tags.iter_mut().for_each(|tag| tag.timestamp = Micros(0));
+        }
+    }
+    let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
+    let loaded = load(&device, &items, None).unwrap();
+    assert!(loaded.hash != summary.hash);
+    let before = Micros(1_700_000_000_000_000);
+    let db = Database::open_device(device, options()).unwrap();
+    let tags = db.document("shop").unwrap().tags().unwrap();
+    assert!(tags.len() == 1 && tags[0].timestamp > before, "{tags:?}");
+    let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
+    assert_eq!(load(&device, &items, Some(loaded.hash)).unwrap(), loaded);
 }
 
 fn purge(document: &Document, place: &str, at: Option<u64>) -> Purge {
@@ -218,7 +255,7 @@ fn a_damaged_collection_counts_versions_as_before() {
 #[test]
 fn the_hash_is_the_same_however_it_is_stored_and_however_it_came_to_be() {
     let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
-    let db = Database::open_device(Arc::clone(&device), options()).unwrap();
+    let db = Database::open_device(Arc::clone(&device), same_times()).unwrap();
     fill(&db);
     let hash = db.snapshot().hash().unwrap();
     assert_eq!(sample().snapshot().hash().unwrap(), hash);
@@ -231,7 +268,7 @@ fn the_hash_is_the_same_however_it_is_stored_and_however_it_came_to_be() {
 
 #[test]
 fn the_hash_is_another_one_for_everything_that_differs() {
-    let changes: [fn(&Database); 7] = [
+    let changes: [fn(&Database); 8] = [
         |db| drop(db.create_document("another").unwrap()),
         |db| put(db, "shop"),
         |db| put(db, "empty"),
@@ -240,6 +277,12 @@ fn the_hash_is_another_one_for_everything_that_differs() {
         |db| {
             let shop = db.document("shop").unwrap();
             shop.tag("v2", Some(Revision(1)), &CommitOptions::default()).unwrap();
+        },
+        // Only the time at which it was set.
+        |db| {
+            let shop = db.document("shop").unwrap();
+            shop.untag("v1", &CommitOptions::default()).unwrap();
+            shop.tag("v1", Some(Revision(1)), &CommitOptions::default()).unwrap();
         },
         |db| {
             let shop = db.document("shop").unwrap();

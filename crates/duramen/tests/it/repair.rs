@@ -537,6 +537,7 @@ fn names_tags_options_deletions_and_rows_come_through() {
     db.delete_document("gone", &who("dora")).unwrap();
     db.rename_document("list", "things", &who("ann")).unwrap();
     let times = list.timestamps().unwrap();
+    let tags = list.tags().unwrap();
     drop((list, gone));
     db.close().unwrap();
 
@@ -551,6 +552,7 @@ fn names_tags_options_deletions_and_rows_come_through() {
         (tag.name.as_str(), tag.revision, tag.author.as_deref()),
         ("v1", Revision(1), Some("carl"))
     );
+    assert_eq!(things.tags().unwrap(), tags);
     let authors: Vec<_> =
         things.log(&duramen::LogQuery::default()).unwrap().map(|row| row.unwrap().author).collect();
     assert_eq!(authors, [Some("bob".to_owned()), Some("ann".to_owned())]);

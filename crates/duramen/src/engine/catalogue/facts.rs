@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::json::{JsonPointer, ParseOptions, Tape};
 use crate::node::NodeId;
 use crate::options::DocumentOptions;
-use crate::revision::Revision;
+use crate::revision::{Micros, Revision};
 use crate::state::Datum;
 use crate::tree::Tree;
 use crate::tree::cell_key::TreeId;
@@ -28,6 +28,8 @@ pub(crate) struct TagFacts {
     pub(crate) hash: ContentHash,
     /// The revision of the catalogue that set the tag to where it is.
     pub(crate) set: Revision,
+    /// When that was, if it was in another database.
+    pub(crate) elsewhere: Option<Micros>,
 }
 
 /// The catalogue's own: tags, purges, indexes and the id fields of arrays are maps, so that their
@@ -136,7 +138,12 @@ fn read_tag(catalogue: &Tree, tag: NodeId, name: &str, revision: u32) -> Result<
         // A tag that came back at the revision it had is as old as its coming back.
         let back = data.version(tag, revision)?.map_or(0, |(set, _)| set);
         let set = Revision(moved.max(back).into());
-        Ok(TagFacts { name: name.to_owned(), revision: at, hash, set })
+        let elsewhere = match member(data, tag, b"timestamp_us", revision)? {
+            Datum::Absent => None,
+            Datum::Int(timestamp) => Some(Micros(timestamp)),
+            other => return Err(wrong(tag, "timestamp_us", other).into()),
+        };
+        Ok(TagFacts { name: name.to_owned(), revision: at, hash, set, elsewhere })
     })
 }
 
