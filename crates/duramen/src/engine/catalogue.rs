@@ -17,6 +17,7 @@ use crate::limits::NAME_BYTES_MAX;
 use crate::node::NodeId;
 use crate::order::OrderCursor;
 use crate::revision::{CommitSequence, Revision};
+use crate::series::tags;
 use crate::state::Datum;
 use crate::tree::Tree;
 use crate::tree::cell_key::TreeId;
@@ -128,6 +129,15 @@ pub(crate) fn no_document(name: &str) -> Error {
     Error::new(ErrorKind::NotFound, message)
 }
 
+/// No document has this name, but a series.
+pub(crate) fn is_series(name: &str) -> Error {
+    let message = format!(
+        "there is no document {name:?}: it is a series, read by \"duramen series range\" and \
+         \"duramen series latest\""
+    );
+    Error::new(ErrorKind::NotFound, message)
+}
+
 /// The entries of a map that are there at a revision, in order, with their keys.
 fn entries(tree: &Tree, map: NodeId, revision: u32) -> Result<Vec<(String, NodeId)>> {
     let order = tree.read(|data| match data.state(map, revision)? {
@@ -160,6 +170,7 @@ impl View {
         let (catalogue, head) = self.catalogue(at)?;
         match find(&catalogue, name, head)?.filter(|found| !found.is_free()) {
             Some(found) => self.tree(found.tree),
+            None if self.has_series(name, at) => Err(is_series(name)),
             None => Err(missing(&catalogue, name, head)?),
         }
     }
@@ -211,6 +222,20 @@ pub(crate) fn missing(catalogue: &Tree, name: &str, revision: u32) -> Result<Err
             _ => no_document(name),
         })
     })
+}
+
+/// Why there is no series of a name.
+pub(crate) fn missing_series(catalogue: &Tree, name: &str, revision: u32) -> Result<Error> {
+    let Some(found) = find(catalogue, name, revision)?.filter(|found| !found.is_free()) else {
+        return Ok(tags::no_series(name));
+    };
+    let options = facts::options(catalogue, found.tree, revision)?;
+    let told = match options.and_then(|options| options.collection) {
+        Some(_) => "a collection, read by \"duramen records get\" and \"duramen records ls\"",
+        None => "a document, read by \"duramen get\"",
+    };
+    let message = format!("there is no series {name:?}: it is {told}");
+    Ok(Error::new(ErrorKind::NotFound, message))
 }
 
 impl Engine {

@@ -20,6 +20,7 @@ use std::ops::{Bound, ControlFlow, Range};
 use std::sync::{Arc, LazyLock};
 
 use crate::engine::View;
+use crate::engine::catalogue;
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::{JsonPointer, ParseOptions, Tape};
 use crate::limits::ORDINALS_MAX;
@@ -365,7 +366,19 @@ impl View {
     /// What the catalogue says of a series as of a commit.
     pub(crate) fn series_info(&self, name: &str, at: CommitSequence) -> Result<SeriesInfo> {
         let (tags, head) = self.series_tags(at)?;
-        find(&tags, name, head)?.ok_or_else(|| no_series(name))
+        if let Some(info) = find(&tags, name, head)? {
+            return Ok(info);
+        }
+        let told = self
+            .catalogue(at)
+            .and_then(|(names, head)| catalogue::missing_series(&names, name, head));
+        Err(told.unwrap_or_else(|_| no_series(name)))
+    }
+
+    /// Whether a series has a name as of a commit, as far as that can be read.
+    pub(crate) fn has_series(&self, name: &str, at: CommitSequence) -> bool {
+        let found = self.series_tags(at).and_then(|(tags, head)| has(&tags, name, head));
+        found.unwrap_or(false)
     }
 }
 

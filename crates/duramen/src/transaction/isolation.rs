@@ -15,7 +15,7 @@ use crate::collection::{CollectionSnapshot, Key, KeyKind, ScanOptions, no_collec
 use crate::database::Database;
 use crate::document::Document;
 use crate::engine::CATALOGUE;
-use crate::engine::catalogue::{facts, no_document};
+use crate::engine::catalogue::facts;
 use crate::engine::options::CommitOptions;
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::{TRANSACTION_ATTEMPTS, TRANSACTION_READS_MAX};
@@ -281,7 +281,7 @@ impl Transaction {
         if self.base.is_none() {
             return Ok(None);
         }
-        let id = self.find(name)?.ok_or_else(|| no_document(name))?;
+        let id = self.find(name)?.ok_or_else(|| self.missing(name))?;
         if self.writers.contains_key(&id) {
             return Ok(None);
         }

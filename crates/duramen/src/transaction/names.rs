@@ -303,7 +303,11 @@ impl Transaction {
         }
     }
 
-    fn missing(&self, name: &str) -> Error {
+    pub(super) fn missing(&self, name: &str) -> Error {
+        let series = self.series_tags_now();
+        if series.is_ok_and(|(tags, revision)| tags::has(&tags, name, revision).unwrap_or(false)) {
+            return catalogue::is_series(name);
+        }
         let told = self
             .names_now()
             .and_then(|(catalogue, revision)| catalogue::missing(&catalogue, name, revision));

@@ -221,7 +221,7 @@ impl Transaction {
         }
         if purged.is_empty() {
             self.wait_published(&tree)?;
-            return Err(tags::no_series(name));
+            return Err(self.no_series(name));
         }
         self.aim.let_go();
         let now = self.engine.now();
@@ -273,7 +273,7 @@ impl Transaction {
         check_name(name)?;
         self.engine.journal()?;
         let (tags, revision) = self.series_tags_now()?;
-        tags::find(&tags, name, revision)?.ok_or_else(|| tags::no_series(name))
+        tags::find(&tags, name, revision)?.ok_or_else(|| self.no_series(name))
     }
 
     /// Has the database ready for a commit that does something to series; whether it changes their
@@ -290,7 +290,7 @@ impl Transaction {
         Ok(changes_catalogue)
     }
 
-    fn series_tags_now(&self) -> Result<(Arc<Tree>, u32)> {
+    pub(super) fn series_tags_now(&self) -> Result<(Arc<Tree>, u32)> {
         match self.writers.get(&TreeId::SERIES) {
             Some(writer) => Ok((Arc::clone(&writer.tree), writer.revision)),
             None => self.engine.view().series_tags(self.seen()),
@@ -307,7 +307,15 @@ impl Transaction {
             return Ok(info);
         }
         self.wait_published(&tree)?;
-        Err(tags::no_series(name))
+        Err(self.no_series(name))
+    }
+
+    /// Why there is no series of a name: a document may have it.
+    fn no_series(&self, name: &str) -> Error {
+        let told = self
+            .names_now()
+            .and_then(|(names, revision)| catalogue::missing_series(&names, name, revision));
+        told.unwrap_or_else(|_| tags::no_series(name))
     }
 
     /// Refuses a name for a document that a series has. The catalogue's turn is taken.

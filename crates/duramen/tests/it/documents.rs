@@ -1,8 +1,8 @@
 //! Documents end to end, on the memory device and on files.
 
 use duramen::{
-    ChangeKind, CommitOptions, Database, ErrorKind, Format, JsonPointer, LogQuery, Micros, NodeId,
-    Options, Outcome, Revision, Value,
+    ChangeKind, CommitOptions, Database, ErrorKind, Format, JsonPointer, KeyKind, LogQuery, Micros,
+    NodeId, Options, Outcome, Revision, SeriesDefinition, Value, ValueType,
 };
 
 fn pointer(text: &str) -> JsonPointer {
@@ -283,5 +283,44 @@ fn a_node_is_found_wherever_it_is_and_only_where_it_is() {
     for unknown in [u64::MAX, 1 << 40 | 5, 77] {
         let found = now.pointer(NodeId::from_number(unknown));
         assert_eq!(found.unwrap_err().kind(), ErrorKind::NotFound, "{unknown}");
+    }
+}
+
+/// It was once said that there was none, and to look at a list that does not have it either.
+#[test]
+fn a_name_that_something_of_another_kind_has_is_told_to_be_that() {
+    let db = Database::memory().unwrap();
+    db.create_document("document").unwrap();
+    db.create_collection("collection", KeyKind::Text).unwrap();
+    db.create_series("series", &SeriesDefinition::new(ValueType::I64)).unwrap();
+    let plain = CommitOptions::default();
+    let snapshot = db.snapshot();
+    let no_documents = [
+        db.document("series").unwrap_err(),
+        db.collection("series").unwrap_err(),
+        snapshot.document("series").unwrap_err(),
+        db.delete_document("series", &plain).unwrap_err(),
+        db.transaction().set("series", &JsonPointer::root(), b"1").unwrap_err(),
+    ];
+    for error in no_documents {
+        assert_eq!(error.kind(), ErrorKind::NotFound);
+        assert!(error.message().contains("it is a series, read by"), "{error}");
+    }
+    for (name, told) in
+        [("document", "it is a document, read by"), ("collection", "it is a collection, read by")]
+    {
+        let no_series = [
+            db.series(name).unwrap_err(),
+            snapshot.series(name).unwrap_err(),
+            db.transaction().delete_points(name, ..).unwrap_err(),
+            db.transaction().delete_series(name).unwrap_err(),
+        ];
+        for error in no_series {
+            assert_eq!(error.kind(), ErrorKind::NotFound);
+            assert!(error.message().contains(told), "{error}");
+        }
+    }
+    for error in [db.document("none").unwrap_err(), db.series("none").unwrap_err()] {
+        assert!(error.message().contains("lists those there are"), "{error}");
     }
 }
