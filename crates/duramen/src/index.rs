@@ -15,7 +15,7 @@
 //! - nothing of an index is read while it is being made, nor what no definition names;
 //! - no lock but the index's own is held while records are read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -29,6 +29,7 @@ use crate::tree::persist::PutCell;
 pub(crate) mod cell;
 mod columns;
 pub(crate) mod definition;
+mod dropped;
 mod follow;
 mod keys;
 mod level;
@@ -42,6 +43,7 @@ mod young;
 pub(crate) use columns::{Gathered, gather};
 pub(crate) use definition::{Declared, no_index};
 pub use definition::{IndexDefinition, IndexOptions};
+pub(crate) use dropped::{dropped, was_dropped};
 pub(crate) use range::IndexRange;
 pub(crate) use unique::check_all;
 pub(crate) use verify::check;
@@ -53,9 +55,17 @@ use young::Young;
 /// The indexes of a tree that are in use.
 #[derive(Debug, Default)]
 pub(crate) struct Indexes {
-    in_use: Mutex<BTreeMap<u32, Arc<Index>>>,
+    known: Mutex<Known>,
     /// How many are making each.
     makers: Mutex<BTreeMap<u32, usize>>,
+}
+
+/// What is known of the indexes of a tree by their ids.
+#[derive(Debug, Default)]
+struct Known {
+    in_use: BTreeMap<u32, Arc<Index>>,
+    /// Those that were dropped: whoever has read the options before does not bring one back.
+    dropped: BTreeSet<u32>,
 }
 
 /// Somebody who makes an index. It is counted while the turn of the catalogue is held, so that
@@ -106,10 +116,11 @@ struct State {
 }
 
 impl Indexes {
-    /// The index with an id, its facts read if it was not in use.
+    /// The index with an id, its facts read if it was not in use; [`was_dropped`] says of the error
+    /// if it was dropped since it was declared.
     pub(crate) fn get(&self, tree: &Tree, declared: &Declared) -> Result<Arc<Index>> {
-        if let Some(index) = self.in_use.lock().get(&declared.id) {
-            return Ok(Arc::clone(index));
+        if let Some(index) = self.known.lock().get(declared.id)? {
+            return Ok(index);
         }
         let index = Index {
             id: declared.id,
@@ -119,23 +130,37 @@ impl Indexes {
             enforcing: AtomicUsize::new(0),
             is_asked: AtomicBool::new(false),
         };
-        let mut indexes = self.in_use.lock();
-        Ok(Arc::clone(indexes.entry(declared.id).or_insert_with(|| Arc::new(index))))
+        let mut known = self.known.lock();
+        if let Some(other) = known.get(declared.id)? {
+            return Ok(other);
+        }
+        Ok(Arc::clone(known.in_use.entry(declared.id).or_insert_with(|| Arc::new(index))))
     }
 
     /// Forgets an index that was dropped.
     pub(crate) fn forget(&self, id: u32) {
-        self.in_use.lock().remove(&id);
+        let mut known = self.known.lock();
+        known.dropped.insert(id);
+        known.in_use.remove(&id);
     }
 
     /// Those in use, by their ids.
     pub(crate) fn in_use(&self) -> Vec<Arc<Index>> {
-        self.in_use.lock().values().map(Arc::clone).collect()
+        self.known.lock().in_use.values().map(Arc::clone).collect()
     }
 
     /// Whether one of them has something that no segment has.
     pub(crate) fn is_dirty(&self) -> bool {
-        self.in_use.lock().values().any(|index| index.state.lock().is_dirty)
+        self.known.lock().in_use.values().any(|index| index.state.lock().is_dirty)
+    }
+}
+
+impl Known {
+    fn get(&self, id: u32) -> Result<Option<Arc<Index>>> {
+        if self.dropped.contains(&id) {
+            return Err(dropped());
+        }
+        Ok(self.in_use.get(&id).map(Arc::clone))
     }
 }
 

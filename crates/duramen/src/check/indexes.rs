@@ -6,7 +6,7 @@ use crate::check::{CheckReport, Finding};
 use crate::engine::View;
 use crate::engine::catalogue::facts;
 use crate::error::{ErrorKind, Result};
-use crate::index::{self, Index};
+use crate::index::{self, Index, was_dropped};
 use crate::revision::{CommitSequence, Revision};
 use crate::tree::Tree;
 use crate::tree::history::short;
@@ -26,7 +26,10 @@ impl CheckReport {
         for (name, declared) in options.indexes.iter().filter(|(_, index)| !index.is_building) {
             self.indexes += 1;
             let place = format!("{place}, index {name:?}");
-            let index = self.found(&place, tree.indexes.get(tree, declared))?;
+            let index = match tree.indexes.get(tree, declared) {
+                Err(error) if was_dropped(&error) => continue,
+                index => self.found(&place, index)?,
+            };
             let Some(index) = index else { continue };
             let first = index.first(tree).max(short(Revision(tree.first_revision())));
             for revision in revisions(first, head) {

@@ -2,7 +2,6 @@
 
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
-use std::{error, fmt};
 
 use super::{Collection, CollectionSnapshot, Filter, Query, RecordPath, no_collection};
 use crate::engine::catalogue::facts;
@@ -10,7 +9,8 @@ use crate::engine::indexing::Follower;
 use crate::engine::options::CommitOptions;
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::{
-    self, Declared, Index, IndexDefinition, IndexOptions, IndexRange, Maker, no_index,
+    self, Declared, Index, IndexDefinition, IndexOptions, IndexRange, Maker, dropped, no_index,
+    was_dropped,
 };
 use crate::limits::TURN_WAIT_MS;
 use crate::tree::history::short;
@@ -79,6 +79,9 @@ impl Collection {
             Ok((declared, maker))
         })?;
         let made = self.make_index((&definition.name, &declared), progress);
+        let made = made.map_err(|error| {
+            if was_dropped(&error) { dropped_while_made(&definition.name) } else { error }
+        });
         if made.is_ok() || self.is_made_by_another(&definition.name, &declared, maker) {
             return Ok(());
         }
@@ -250,12 +253,15 @@ impl Collection {
 impl CollectionSnapshot {
     /// The indexes that this revision can be read by, sorted by name.
     pub fn indexes(&self) -> Result<Vec<IndexDefinition>> {
-        let options = self.document.declared()?;
-        let usable = self.usable(&options.indexes)?;
-        Ok(usable.into_iter().map(|(name, declared)| declared.definition(name)).collect())
+        with_indexes(|| {
+            let options = self.document.declared()?;
+            let usable = self.usable(&options.indexes)?;
+            Ok(usable.into_iter().map(|(name, declared)| declared.definition(name)).collect())
+        })
     }
 
-    /// The same of the indexes that are declared.
+    /// The same of the indexes that are declared; [`was_dropped`] says of the error if one of them
+    /// is not any more.
     pub(super) fn usable<'o>(
         &self,
         indexes: &'o IndexOptions,
@@ -279,7 +285,7 @@ impl CollectionSnapshot {
         let Some(snapshot) = &self.snapshot else { return Ok(None) };
         let (engine, tree) = self.document.parts();
         let options = self.document.declared()?;
-        let declared = options.indexes.get(name).ok_or_else(|| dropped(name))?;
+        let declared = options.indexes.get(name).ok_or_else(dropped)?;
         let index = tree.indexes.get(tree, declared)?;
         let behind = index.behind(tree, short(snapshot.revision));
         let is_far = behind > FOLLOWED_AT_ONCE && behind > self.count()? / FOLLOWING_COST;
@@ -296,7 +302,7 @@ impl CollectionSnapshot {
     ) -> Result<Option<IndexRange>> {
         let Some(snapshot) = &self.snapshot else { return Ok(None) };
         let options = self.document.declared()?;
-        let declared = options.indexes.get(name).ok_or_else(|| dropped(name))?;
+        let declared = options.indexes.get(name).ok_or_else(dropped)?;
         let (engine, tree) = self.document.parts();
         let index = tree.indexes.get(tree, declared)?;
         let revision = short(snapshot.revision);
@@ -314,27 +320,6 @@ impl CollectionSnapshot {
 fn dropped_while_made(name: &str) -> Error {
     let message = format!("the index {name:?} was dropped while it was made: there is none");
     Error::new(ErrorKind::NotFound, message)
-}
-
-/// An index that a plan was made with is not there any more.
-#[derive(Debug)]
-struct Dropped;
-
-impl fmt::Display for Dropped {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("it was dropped meanwhile")
-    }
-}
-
-impl error::Error for Dropped {}
-
-fn dropped(name: &str) -> Error {
-    no_index(name).with_source(Dropped)
-}
-
-/// Whether an error says that an index was dropped since somebody meant to read it.
-fn was_dropped(error: &Error) -> bool {
-    error::Error::source(error).is_some_and(<dyn error::Error>::is::<Dropped>)
 }
 
 /// Does what is planned with the indexes there are; again, where one of them is dropped meanwhile.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::collection::{KeyKind, RecordPath, path_values};
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::keys::{Key, keys};
-use crate::index::{Index, IndexOptions, IndexRange};
+use crate::index::{Declared, Index, IndexOptions, IndexRange, was_dropped};
 use crate::jsonpath::place::{At, View};
 use crate::limits::INDEX_VALUE_BYTES_MAX;
 use crate::tree::Tree;
@@ -32,27 +32,41 @@ impl Writer {
         changed: &ChangedRecords,
     ) -> Result<()> {
         for (name, declared) in indexes.iter().filter(|(_, declared)| declared.is_unique) {
-            let index = self.tree.indexes.get(&self.tree, declared)?;
-            if declared.is_building && !index.is_enforced() {
-                continue;
+            match self.check_unique_in((name, declared), kind, changed) {
+                // Nothing has to be unique for an index that was dropped meanwhile.
+                Err(error) if was_dropped(&error) => {}
+                checked => checked?,
             }
-            index.follow(&self.tree, self.revision - 1, &mut || Ok(()))?;
-            let mut owners: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
-            for ordinal in changed.old.iter().copied().chain(changed.born.clone()) {
-                for key in keys(&self.tree, &declared.paths, (ordinal, self.revision))? {
-                    if key.has_null {
-                        continue;
-                    }
-                    let before = owners.insert(key.whole().to_vec(), ordinal);
-                    let other = match before.filter(|&before| before != ordinal) {
-                        Some(other) => Some((other, self.revision)),
-                        None => self.owner_before(&index, &key, &changed.old)?,
-                    };
-                    if let Some(other) = other {
-                        let places = [other, (ordinal, self.revision)];
-                        let of = (&*self.tree, kind);
-                        return Err(collision(of, (name, &declared.paths), &key, places));
-                    }
+        }
+        Ok(())
+    }
+
+    fn check_unique_in(
+        &self,
+        (name, declared): (&str, &Declared),
+        kind: KeyKind,
+        changed: &ChangedRecords,
+    ) -> Result<()> {
+        let index = self.tree.indexes.get(&self.tree, declared)?;
+        if declared.is_building && !index.is_enforced() {
+            return Ok(());
+        }
+        index.follow(&self.tree, self.revision - 1, &mut || Ok(()))?;
+        let mut owners: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
+        for ordinal in changed.old.iter().copied().chain(changed.born.clone()) {
+            for key in keys(&self.tree, &declared.paths, (ordinal, self.revision))? {
+                if key.has_null {
+                    continue;
+                }
+                let before = owners.insert(key.whole().to_vec(), ordinal);
+                let other = match before.filter(|&before| before != ordinal) {
+                    Some(other) => Some((other, self.revision)),
+                    None => self.owner_before(&index, &key, &changed.old)?,
+                };
+                if let Some(other) = other {
+                    let places = [other, (ordinal, self.revision)];
+                    let of = (&*self.tree, kind);
+                    return Err(collision(of, (name, &declared.paths), &key, places));
                 }
             }
         }

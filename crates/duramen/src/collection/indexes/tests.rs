@@ -2,7 +2,7 @@ use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 
-use super::{IndexRange, with_indexes};
+use super::{IndexRange, was_dropped, with_indexes};
 use crate::io::MemoryDevice;
 use crate::{
     Collection, CommitOptions, Database, ErrorKind, Filter, IndexDefinition, Key, KeyKind, Options,
@@ -120,6 +120,26 @@ fn a_query_is_planned_again_if_its_index_is_dropped_meanwhile() {
     let gone = collection.drop_index("n").unwrap_err();
     let error = with_indexes(|| collection.drop_index("n")).unwrap_err();
     assert_eq!((error.kind(), gone.kind()), (ErrorKind::NotFound, ErrorKind::NotFound));
+}
+
+/// Whoever had read the options before had an index used again that was dropped, until the next
+/// start: commits were refused for it, and its entries were written for nobody.
+#[test]
+fn an_index_that_was_dropped_is_not_used_by_those_who_know_it_still() {
+    let db = open(false);
+    let collection = db.create_collection("c", KeyKind::I64).unwrap();
+    collection.create_index(&define("n", "n").unique()).unwrap();
+    collection.put(1_i64, r#"{"n":1}"#, &how()).unwrap();
+    let (head, declared) = (collection.head().unwrap(), collection.document().declared().unwrap());
+    let mut transaction = db.transaction();
+    transaction.put_record("c", &Key::from(2_i64), br#"{"n":1}"#).unwrap();
+    collection.drop_index("n").unwrap();
+    let error = head.usable(&declared.indexes).unwrap_err();
+    assert_eq!((error.kind(), was_dropped(&error)), (ErrorKind::NotFound, true));
+    transaction.commit(&how()).unwrap();
+    assert_eq!(collection.document().tree().indexes.in_use().len(), 0);
+    assert!(head.indexes().unwrap().is_empty());
+    assert!(db.check().unwrap().is_clean());
 }
 
 #[test]
