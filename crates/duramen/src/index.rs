@@ -96,6 +96,8 @@ pub(crate) struct Index {
     enforcing: AtomicUsize,
     /// Whether somebody would read it if it had followed.
     is_asked: AtomicBool,
+    /// Whether its cells may be gone.
+    is_dropped: AtomicBool,
 }
 
 /// What is known of an index, and its entries that no segment has.
@@ -129,6 +131,7 @@ impl Indexes {
             following: Mutex::new(()),
             enforcing: AtomicUsize::new(0),
             is_asked: AtomicBool::new(false),
+            is_dropped: AtomicBool::new(false),
         };
         let mut known = self.known.lock();
         if let Some(other) = known.get(declared.id)? {
@@ -141,7 +144,18 @@ impl Indexes {
     pub(crate) fn forget(&self, id: u32) {
         let mut known = self.known.lock();
         known.dropped.insert(id);
-        known.in_use.remove(&id);
+        if let Some(index) = known.in_use.remove(&id) {
+            index.is_dropped.store(true, Ordering::Release);
+        }
+    }
+
+    /// Forgets those in use that the options of the collection say were dropped.
+    pub(crate) fn forget_dropped(&self, options: &IndexOptions) {
+        for index in self.in_use() {
+            if options.has_dropped(index.id) {
+                self.forget(index.id);
+            }
+        }
     }
 
     /// Those in use, by their ids.
@@ -233,6 +247,11 @@ impl Index {
             *state = State { generation, erasures, ..State::default() };
         }
         state
+    }
+
+    /// Whether it was dropped, so that its cells may be gone.
+    fn is_dropped(&self) -> bool {
+        self.is_dropped.load(Ordering::Acquire)
     }
 
     /// Bytes of its cells.

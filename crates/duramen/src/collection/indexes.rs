@@ -293,7 +293,8 @@ impl CollectionSnapshot {
     }
 
     /// The keys of an index between two bounds, with the ordinals of their records. `NotFound` if
-    /// it was dropped: [`was_dropped`] says so of the error.
+    /// it was dropped: [`was_dropped`] says so of the error. Once it is there it gives all of them,
+    /// also if the index is dropped before they are read.
     pub(crate) fn index_range(
         &self,
         name: &str,
@@ -312,7 +313,7 @@ impl CollectionSnapshot {
             Ok(())
         })?;
         let of = (Arc::clone(tree), index);
-        Ok(Some(IndexRange::new(of, revision, (low, high), is_reverse)))
+        IndexRange::new(of, revision, (low, high), is_reverse).pinned().map(Some)
     }
 }
 

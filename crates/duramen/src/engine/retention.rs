@@ -246,14 +246,19 @@ impl Engine {
         Ok(trimming)
     }
 
-    /// The ids of all indexes of all trees.
+    /// The ids of all indexes of all trees. Those that are dropped by then are forgotten before
+    /// their cells go, so that nobody looks for them.
     pub(super) fn index_ids(&self) -> Result<IndexIds> {
         let (view, published) = (self.view(), self.published());
         let (catalogue, head) = view.catalogue(published)?;
         let mut ids = IndexIds::default();
+        let open = view.open_trees();
         for (_, found) in view.names(published)? {
             let options = facts::options(&catalogue, found.tree, head)?.unwrap_or_default();
             ids.extend(options.indexes.iter().map(|(_, index)| (found.tree, index.id)));
+            if let Some(tree) = open.iter().find(|tree| tree.id() == found.tree) {
+                tree.indexes.forget_dropped(&options.indexes);
+            }
         }
         Ok(ids)
     }

@@ -152,6 +152,11 @@ impl IndexOptions {
         self.named.values().any(|declared| declared.is_unique)
     }
 
+    /// Whether the index with an id was dropped; not so of one that is declared later.
+    pub(crate) fn has_dropped(&self, id: u32) -> bool {
+        id <= self.last_id && self.named.values().all(|declared| declared.id != id)
+    }
+
     /// Whether no index was ever made.
     pub(crate) fn is_empty(&self) -> bool {
         self.last_id == 0

@@ -4,9 +4,9 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::index::Index;
 use crate::index::cell;
 use crate::index::level::Level;
+use crate::index::{Index, dropped};
 use crate::segment::KeyHash;
 use crate::store::LiveSegments;
 use crate::tree::Tree;
@@ -37,6 +37,8 @@ pub(crate) struct IndexRange {
 pub(super) struct Levels {
     /// That of the young entries these levels go with; none before they are opened.
     generation: Option<u64>,
+    /// What had been erased when they were opened.
+    erasures: u64,
     /// The newest first.
     opened: Vec<Level>,
     /// Whether each stands at the first entry at or after the place that was looked for last.
@@ -62,6 +64,16 @@ impl IndexRange {
     ) -> Self {
         let walk = Walk::new(low, high, is_reverse);
         Self { tree, index, revision, walk, levels: Levels::default() }
+    }
+
+    /// The same, with its entries found: they are read also if the index is dropped meanwhile and
+    /// its cells go.
+    pub(crate) fn pinned(mut self) -> Result<Self> {
+        match self.levels.open((&self.index, &self.tree), self.revision) {
+            // What was purged meanwhile is followed again by whoever reads.
+            Err(error) if error.kind() == ErrorKind::Busy && self.is_behind() => Ok(self),
+            opened => opened.map(|()| self),
+        }
     }
 
     /// The next keys with the ordinals of their records; none at the end.
@@ -257,24 +269,39 @@ impl Walk {
 
 impl Levels {
     /// Opens the levels that have all entries up to a revision, if they are not or if young
-    /// entries went elsewhere since.
+    /// entries went elsewhere since. Where the index was dropped, what was opened before has all
+    /// that there is; [`was_dropped`](super::was_dropped) says of the error if nothing was.
     pub(super) fn open(&mut self, (index, tree): (&Index, &Tree), revision: u32) -> Result<()> {
         let state = index.state(tree);
         if self.generation == Some(state.generation) {
             return Ok(());
+        }
+        if index.is_dropped() {
+            return self.stay_opened(state.erasures);
         }
         let slab = state.facts.slab(revision).filter(|_| revision <= state.facts.watermark);
         let slab = slab.ok_or_else(changed)?;
         let young = state.young.runs(slab).iter().rev();
         let frozen = state.frozen.as_ref().map_or(&[][..], |(frozen, _)| frozen.runs(slab));
         let mut opened: Vec<Level> = young.chain(frozen.iter().rev()).map(Level::of_run).collect();
-        let generation = state.generation;
+        let (generation, erasures) = (state.generation, state.erasures);
         // With the young entries, so that none goes into a segment in between.
         let live = tree.cells.live();
         drop(state);
         opened.extend(levels_of(&live, &cell_key::index_slab(tree.id(), index.id, slab))?);
-        *self = Self { generation: Some(generation), opened, is_at_place: false };
+        // Its cells go after it is known to be dropped.
+        if index.is_dropped() {
+            return self.stay_opened(erasures);
+        }
+        *self = Self { generation: Some(generation), erasures, opened, is_at_place: false };
         Ok(())
+    }
+
+    /// Goes on with what was opened before the index was dropped, unless something of it has been
+    /// erased since.
+    fn stay_opened(&self, erasures: u64) -> Result<()> {
+        let is_opened = self.generation.is_some() && self.erasures == erasures;
+        if is_opened { Ok(()) } else { Err(dropped()) }
     }
 
     /// Finds in each level the first entry at or after a place, or the last one before it.

@@ -6,7 +6,7 @@ use super::{IndexRange, was_dropped, with_indexes};
 use crate::io::MemoryDevice;
 use crate::{
     Collection, CommitOptions, Database, ErrorKind, Filter, IndexDefinition, Key, KeyKind, Options,
-    Query,
+    Order, Query,
 };
 
 fn how() -> CommitOptions {
@@ -120,6 +120,29 @@ fn a_query_is_planned_again_if_its_index_is_dropped_meanwhile() {
     let gone = collection.drop_index("n").unwrap_err();
     let error = with_indexes(|| collection.drop_index("n")).unwrap_err();
     assert_eq!((error.kind(), gone.kind()), (ErrorKind::NotFound, ErrorKind::NotFound));
+}
+
+/// What was left to read of an index was not there any more once its cells were gone: the query
+/// ended early, as if it had found all.
+#[test]
+fn a_query_that_reads_an_index_finds_all_though_the_index_is_dropped_meanwhile() {
+    for (read, moves) in [(0, false), (3, false), (0, true), (3, true)] {
+        let db = open(false);
+        let collection = numbered(&db, 1_000);
+        let by_n = Query::new().order_by(Order::asc("n"));
+        collection.query(&by_n).unwrap().for_each(drop);
+        let mut found = collection.query(&by_n).unwrap();
+        for _ in 0..read {
+            found.next().unwrap().unwrap();
+        }
+        if moves {
+            // Entries go to a segment, so that whoever reads them looks for them there.
+            db.checkpoint().unwrap();
+        }
+        collection.drop_index("n").unwrap();
+        db.compact(&mut |_, _| ControlFlow::Continue(())).unwrap();
+        assert_eq!(read + found.map(Result::unwrap).count(), 1_000, "{read} {moves}");
+    }
 }
 
 /// Whoever had read the options before had an index used again that was dropped, until the next
