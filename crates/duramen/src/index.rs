@@ -49,6 +49,7 @@ pub(crate) use unique::check_all;
 pub(crate) use verify::check;
 
 use cell::{Entries, Facts};
+use follow::Changing;
 use slab::Copying;
 use young::Young;
 
@@ -111,6 +112,8 @@ struct State {
     is_dirty: bool,
     /// A slab in the making.
     copying: Option<Copying>,
+    /// What is left of the changes of the revision after the watermark, if some of them are there.
+    changing: Option<Changing>,
     /// Rises whenever young entries go elsewhere, so that readers look for all levels again.
     generation: u64,
     /// How often something had been erased on disk of what this was made of.

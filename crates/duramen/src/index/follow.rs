@@ -1,12 +1,18 @@
 //! Has an index follow the records, revision by revision.
 //!
 //! What changed since is gathered into a batch of entries: of a revision the births first, then all
-//! changes. Such a batch is sorted and becomes a run.
+//! changes. Such a batch is sorted and becomes a run. It ends between two records, so that it takes
+//! no more memory where they have many keys, or where a revision changed many of them.
 //!
 //! Invariants:
-//! - with the last changes of a revision the watermark rises; only births may be there before it;
+//! - with the last changes of a revision the watermark rises; entries of it may be there before, and
+//!   whoever begins with it anew adds the same ones;
+//! - what is known of an index counts births before the watermark rises, and changes with it;
 //! - records are read while nothing but the right to follow is held; if something was erased
 //!   meanwhile, what was read of them is thrown away.
+
+use std::collections::VecDeque;
+use std::ops::Range;
 
 use crate::error::{ErrorKind, Result};
 use crate::index::cell::{Entries, Facts, Slab};
@@ -27,6 +33,10 @@ const RECORDS_MAX: usize = if cfg!(test) { 4 } else { 1_024 };
 const BATCH_ENTRIES: usize = if cfg!(test) { 8 } else { 16_384 };
 const BATCH_BYTES: usize = 1 << 20;
 
+/// Changed nodes and records that are looked at for one batch, so that a step takes a moment only
+/// where they have nothing to do with the index.
+const LOOKED_AT_MAX: usize = if cfg!(test) { 64 } else { 65_536 };
+
 /// What to do between two steps of following.
 pub(crate) type Pause<'p> = dyn FnMut() -> Result<()> + 'p;
 
@@ -37,6 +47,29 @@ struct Batch {
     facts: Facts,
     /// Whether a new slab is to begin with the last revision.
     ends_slab: bool,
+    /// What is left of the changes of a revision, if it ends in the middle of them.
+    changing: Option<Changing>,
+    /// Records that were looked at.
+    looked: usize,
+}
+
+/// The changes of a revision, some of which were followed.
+#[derive(Debug, Clone)]
+pub(super) struct Changing {
+    left: Left,
+    /// What the facts count with those that were.
+    counts: Counts,
+}
+
+/// How many entries are there, and how many of the newest slab are beside those at its start.
+type Counts = (u64, u64);
+
+/// Records whose changes are left to follow.
+#[derive(Debug, Clone)]
+enum Left {
+    /// All up to the end: they went or came with the document.
+    All(Range<u64>),
+    These(VecDeque<u64>),
 }
 
 /// A record in a revision that changed it, and whether it was there before and is there after.
@@ -110,18 +143,19 @@ impl Index {
     fn step(&self, tree: &Tree, until: u32) -> Result<()> {
         let _following = self.following.lock();
         let first = short(Revision(tree.first_revision()));
-        let (facts, copying, erasures) = {
+        let (facts, copying, changing, erasures) = {
             let mut state = self.state(tree);
             state.begin_if_behind(first);
-            (state.facts.clone(), state.copying.clone(), state.erasures)
+            if state.facts.watermark >= until {
+                return Ok(());
+            }
+            let (copying, changing) = (state.copying.clone(), state.changing.take());
+            (state.facts.clone(), copying, changing, state.erasures)
         };
-        if facts.watermark >= until {
-            return Ok(());
-        }
         if let Some(copying) = copying {
             self.copy(tree, &facts, copying)?;
         } else {
-            let batch = self.gather(tree, facts, until)?;
+            let batch = self.gather(tree, (facts, changing), until)?;
             self.settle(tree, erasures, batch);
         }
         self.merge_runs(tree);
@@ -129,10 +163,16 @@ impl Index {
     }
 
     /// Gathers what came after the watermark, until the batch is full or a slab ends.
-    fn gather(&self, tree: &Tree, facts: Facts, until: u32) -> Result<Batch> {
-        let mut batch = Batch { entries: Entries::default(), facts, ends_slab: false };
+    fn gather(
+        &self,
+        tree: &Tree,
+        (facts, changing): (Facts, Option<Changing>),
+        until: u32,
+    ) -> Result<Batch> {
+        let entries = Entries::default();
+        let mut batch = Batch { entries, facts, ends_slab: false, changing, looked: 0 };
         let path = tree.data.read().schema.path(ROOT).entry;
-        while batch.facts.watermark < until && !is_full(&batch.entries) {
+        while batch.facts.watermark < until && !batch.is_full() {
             let revision = batch.facts.watermark + 1;
             let Some(path) = path else {
                 batch.facts.rise(until);
@@ -144,14 +184,18 @@ impl Index {
             let end = tree.born_until(path, from, revision)?.min(from + RECORDS_MAX as u64);
             if end > from {
                 let born: Vec<u64> = (from..end).collect();
-                if is_there {
-                    self.add_births(tree, &born, revision, &mut batch)?;
-                }
-                batch.facts.ordinals = end;
+                let added = match is_there {
+                    true => self.add_births(tree, &born, revision, &mut batch)?,
+                    false => born.len(),
+                };
+                batch.facts.ordinals = from + added as u64;
                 continue;
             }
             if revision > batch.facts.first {
                 self.add_changes(tree, path, (revision, was_there, is_there), &mut batch)?;
+                if batch.changing.is_some() {
+                    break;
+                }
             }
             batch.facts.rise(revision);
             batch.ends_slab = batch.facts.is_slab_due();
@@ -175,6 +219,7 @@ impl Index {
         let known = std::mem::replace(&mut state.facts, batch.facts).slabs;
         let is_known = |slab: &Slab| known.iter().any(|known| known.start == slab.start);
         state.facts.slabs.retain(is_known);
+        state.changing = batch.changing;
         state.is_dirty = true;
         if batch.ends_slab {
             state.begin_slab();
@@ -194,16 +239,20 @@ impl Index {
         self.state(tree).young.replace(&merge, merged);
     }
 
-    /// The keys of records that were born in a revision.
+    /// The keys of records that were born in a revision, of as many as fit; how many those are.
     fn add_births(
         &self,
         tree: &Tree,
         born: &[u64],
         revision: u32,
         batch: &mut Batch,
-    ) -> Result<()> {
+    ) -> Result<usize> {
         let gathered = columns::gather(tree, &self.paths, born, revision)?;
         for (index, &ordinal) in born.iter().enumerate() {
+            if batch.is_full() {
+                return Ok(index);
+            }
+            batch.looked += 1;
             match gathered.get(index) {
                 Gathered::Nothing => {}
                 Gathered::Key(key) => batch.add((key, ordinal), revision, true),
@@ -213,10 +262,11 @@ impl Index {
                 }
             }
         }
-        Ok(())
+        Ok(born.len())
     }
 
-    /// What a revision changed of the keys of records that were born before.
+    /// What a revision changed of the keys of records that were born before, of as many as fit: if
+    /// some are left, the batch says so.
     fn add_changes(
         &self,
         tree: &Tree,
@@ -225,31 +275,43 @@ impl Index {
         batch: &mut Batch,
     ) -> Result<()> {
         let at = (revision, was_there, is_there);
-        if was_there && is_there {
-            let changed = tree.changed(Revision(revision.into()))?;
-            let changed = columns::concerned(tree, &changed, &self.paths)?;
-            for changed in changed.chunks(RECORDS_MAX) {
-                self.add_changed(tree, changed, at, batch)?;
+        let before = batch.facts.counts();
+        let mut left = match batch.changing.take() {
+            Some(changing) => {
+                batch.facts.set_counts(changing.counts);
+                changing.left
             }
-        } else if was_there != is_there {
-            // All of them went or came with the document.
-            let mut left = 0..tree.born_until(path, 0, revision - 1)?;
-            while !left.is_empty() {
-                let some: Vec<u64> = left.by_ref().take(RECORDS_MAX).collect();
-                self.add_changed(tree, &some, at, batch)?;
+            None if was_there && is_there => {
+                let changed = tree.changed(Revision(revision.into()))?;
+                batch.looked += changed.len();
+                Left::These(columns::concerned(tree, &changed, &self.paths)?.into())
+            }
+            None if was_there != is_there => Left::All(0..tree.born_until(path, 0, revision - 1)?),
+            None => return Ok(()),
+        };
+        loop {
+            let some = left.first();
+            if some.is_empty() {
+                return Ok(());
+            }
+            let added = if batch.is_full() { 0 } else { self.add_changed(tree, &some, at, batch)? };
+            left.pass(added);
+            if added < some.len() {
+                batch.changing = Some(Changing { left, counts: batch.facts.counts() });
+                batch.facts.set_counts(before);
+                return Ok(());
             }
         }
-        Ok(())
     }
 
-    /// The same of some records.
+    /// The same of some records; of how many.
     fn add_changed(
         &self,
         tree: &Tree,
         changed: &[u64],
         (revision, was_there, is_there): (u32, bool, bool),
         batch: &mut Batch,
-    ) -> Result<()> {
+    ) -> Result<usize> {
         let gathered = |revision: u32, is_there: bool| {
             if !is_there {
                 return Ok(Keys::default());
@@ -258,6 +320,10 @@ impl Index {
         };
         let (before, after) = (gathered(revision - 1, was_there)?, gathered(revision, is_there)?);
         for (index, &ordinal) in changed.iter().enumerate() {
+            if batch.is_full() {
+                return Ok(index);
+            }
+            batch.looked += 1;
             match (before.get(index), after.get(index)) {
                 (Gathered::Unsure, _) | (_, Gathered::Unsure) => {
                     let change = Change { ordinal, revision, was_there, is_there };
@@ -274,7 +340,7 @@ impl Index {
                 }
             }
         }
-        Ok(())
+        Ok(changed.len())
     }
 
     /// The same of a record that columns do not tell of.
@@ -306,6 +372,11 @@ pub(super) fn is_full(entries: &Entries) -> bool {
 }
 
 impl Batch {
+    /// Whether it is long enough: in entries, or in what it took to find them.
+    fn is_full(&self) -> bool {
+        is_full(&self.entries) || self.looked >= LOOKED_AT_MAX
+    }
+
     /// Adds what happened to a key of a record.
     fn add(&mut self, of: (&[u8], u64), revision: u32, begins: bool) {
         self.entries.add(of, revision, begins);
@@ -315,7 +386,33 @@ impl Batch {
     }
 }
 
+impl Left {
+    /// The next ones, none at the end.
+    fn first(&self) -> Vec<u64> {
+        match self {
+            Self::All(left) => left.clone().take(RECORDS_MAX).collect(),
+            Self::These(left) => left.iter().copied().take(RECORDS_MAX).collect(),
+        }
+    }
+
+    /// Goes past so many.
+    fn pass(&mut self, count: usize) {
+        match self {
+            Self::All(left) => left.start += count as u64,
+            Self::These(left) => drop(left.drain(..count)),
+        }
+    }
+}
+
 impl Facts {
+    fn counts(&self) -> Counts {
+        (self.alive, self.events)
+    }
+
+    fn set_counts(&mut self, (alive, events): Counts) {
+        (self.alive, self.events) = (alive, events);
+    }
+
     /// A revision was followed.
     fn rise(&mut self, revision: u32) {
         self.watermark = revision;
@@ -338,7 +435,7 @@ impl State {
         }
         let slabs = vec![Slab { start: first, alive: 0 }];
         self.facts = Facts { first, watermark: first - 1, slabs, ..Facts::default() };
-        self.copying = None;
+        (self.copying, self.changing) = (None, None);
         self.generation += 1;
     }
 }

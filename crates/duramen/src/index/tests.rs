@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::collection::sort_key;
-use crate::io::MemoryDevice;
+use crate::io::{Access, Device, MemoryDevice};
 use crate::json::{ParseOptions, Tape};
 use crate::limits::INDEX_VALUE_BYTES_MAX;
 use crate::tree::data::node;
@@ -575,4 +575,75 @@ fn an_index_has_the_history_that_a_stopped_compaction_did_not_drop() {
     for revision in [12, document.first_revision().unwrap().0] {
         assert_same(&collection, ("n", &["n"]), revision);
     }
+}
+
+/// What is on a device now, as after the power was lost.
+fn copy(device: &MemoryDevice) -> Arc<MemoryDevice> {
+    let copied = Arc::new(MemoryDevice::new());
+    let copy_file = |path: &str| {
+        let file = device.open(path, Access::Read).unwrap();
+        let mut bytes = vec![0; usize::try_from(file.len().unwrap()).unwrap()];
+        crate::io::read_exact_at(file.as_ref(), &mut bytes, 0).unwrap();
+        let file = copied.open(path, Access::Create).unwrap();
+        crate::io::write_all_at(file.as_ref(), &bytes, 0).unwrap();
+        file.sync().unwrap();
+    };
+    for folder in ["journal", "segments"] {
+        copied.create_dir(folder).unwrap();
+        for name in device.list(folder).unwrap_or_default() {
+            copy_file(&format!("{folder}/{name}"));
+        }
+    }
+    copy_file("MANIFEST");
+    copied
+}
+
+/// Records with many elements came into one batch by the thousand, and with them all that one
+/// revision had changed: the memory of an index of elements had no bound.
+#[test]
+fn an_index_of_elements_is_made_in_steps_that_end_between_records_and_goes_on_in_a_revision() {
+    let (records, elements) = (30, 40);
+    let device = Arc::new(MemoryDevice::new());
+    let db = open(&device);
+    let collection = db.create_collection("c", KeyKind::Text).unwrap();
+    for revision in 0..3 {
+        let json = |record: u64| {
+            let tags = (0..elements).map(|tag| 100 * (record + revision) + tag);
+            json!({"tags": tags.collect::<Vec<u64>>()}).to_string()
+        };
+        let all = (0..records).map(|record| (format!("k{record}"), json(record)));
+        collection.put_many(all.collect::<Vec<_>>(), &how()).unwrap();
+    }
+    // A checkpoint would have the index follow what is in memory.
+    db.checkpoint().unwrap();
+    let tags = define("tags", &["tags[*]"]);
+    let (mut steps, mut left) = (0, None);
+    let stopped = collection.create_index_with(&tags, &mut |_| {
+        let index = collection.document().tree().indexes.in_use().pop().unwrap();
+        let state = index.state(collection.document().tree());
+        let runs = state.facts.slabs.iter().flat_map(|slab| state.young.runs(slab.start));
+        // What a record lost and got, and what there is to a batch.
+        let entries = runs.map(|run| run.len()).sum::<usize>();
+        assert!(entries <= 2 * 40 + 8, "{entries} in step {steps}");
+        let is_within = state.changing.is_some() && state.facts.watermark == 2;
+        drop(state);
+        db.checkpoint().unwrap();
+        steps += 1;
+        if is_within && steps > 60 {
+            left = Some(copy(&device));
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    });
+    assert_eq!(stopped.unwrap_err().kind(), ErrorKind::Cancelled);
+    // What is done again of the revision in which it was interrupted is there once.
+    let db = open(&left.expect("it was stopped in the middle of a revision"));
+    let collection = db.collection("c").unwrap();
+    collection.create_index(&tags).unwrap();
+    assert_eq!(collection.index_stats("tags").unwrap().entries, records * elements);
+    for revision in 1..=3 {
+        assert_same(&collection, ("tags", &["tags[*]"]), revision);
+    }
+    let report = db.check().unwrap();
+    assert!(report.is_clean(), "{:?}", report.findings);
 }
