@@ -99,6 +99,8 @@ pub(crate) struct Index {
     is_asked: AtomicBool,
     /// Whether its cells may be gone.
     is_dropped: AtomicBool,
+    /// Whether it had followed all that there was when it was last written or followed beside.
+    is_kept_up: AtomicBool,
 }
 
 /// What is known of an index, and its entries that no segment has.
@@ -135,6 +137,7 @@ impl Indexes {
             enforcing: AtomicUsize::new(0),
             is_asked: AtomicBool::new(false),
             is_dropped: AtomicBool::new(false),
+            is_kept_up: AtomicBool::new(false),
         };
         let mut known = self.known.lock();
         if let Some(other) = known.get(declared.id)? {
@@ -313,6 +316,17 @@ impl Index {
     /// Whether it was asked since it was last told so.
     pub(crate) fn was_asked_to_follow(&self) -> bool {
         self.is_asked.swap(false, Ordering::Relaxed)
+    }
+
+    /// Whether it lacks no more than what came since it was last written, or followed beside what
+    /// others did.
+    pub(crate) fn is_kept_up(&self) -> bool {
+        self.is_kept_up.load(Ordering::Relaxed)
+    }
+
+    /// Says so, or that it lacks more.
+    pub(crate) fn set_kept_up(&self, is_kept_up: bool) {
+        self.is_kept_up.store(is_kept_up, Ordering::Relaxed);
     }
 
     /// Whether commits are to refuse keys that another record has, though no definition says so

@@ -244,6 +244,12 @@ impl Memory {
         self.young() >= self.budget / 4 * 3
     }
 
+    /// Whether what follows the commits, such as entries of indexes, may take some more: it is not
+    /// to have commits wait.
+    pub(crate) fn has_room_to_follow(&self) -> bool {
+        self.young() < self.budget / 8 * 5
+    }
+
     /// What is decoded may take what is young and staged leaves of a half, and at least an eighth.
     fn decoded_max(&self) -> usize {
         let taken = self.young().saturating_add(self.staged.load(Ordering::Relaxed));

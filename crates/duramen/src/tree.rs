@@ -408,6 +408,14 @@ impl Tree {
         Ok(changed)
     }
 
+    /// How many nodes a revision changed; births left out.
+    pub(crate) fn changed_count(&self, revision: Revision) -> Result<usize> {
+        if let Some(changed) = self.data.read().rows.changed(revision) {
+            return Ok(changed.len());
+        }
+        self.cells.changed_count(revision)
+    }
+
     /// Refuses nodes of paths that the tree does not have.
     fn check_paths<'n>(
         &self,

@@ -279,16 +279,17 @@ impl CollectionSnapshot {
     }
 
     /// Who can have an index follow beside the caller, if it has so much to follow before this
-    /// revision can be read by it that looking at all records costs less. `NotFound` as for its
-    /// range.
+    /// revision can be read by it that looking at all records costs less; nobody can where the
+    /// database was opened for reading. `NotFound` as for its range.
     pub(crate) fn left_behind(&self, name: &str) -> Result<Option<Follower>> {
         let Some(snapshot) = &self.snapshot else { return Ok(None) };
         let (engine, tree) = self.document.parts();
         let options = self.document.declared()?;
         let declared = options.indexes.get(name).ok_or_else(dropped)?;
         let index = tree.indexes.get(tree, declared)?;
-        let behind = index.behind(tree, short(snapshot.revision));
-        let is_far = behind > FOLLOWED_AT_ONCE && behind > self.count()? / FOLLOWING_COST;
+        let is_far = |most| index.is_far_behind(tree, short(snapshot.revision), most);
+        let is_far = is_far(FOLLOWED_AT_ONCE)?
+            && is_far(FOLLOWED_AT_ONCE.max(self.count()? / FOLLOWING_COST))?;
         Ok(engine.follower(&index).filter(|_| is_far))
     }
 

@@ -124,6 +124,8 @@ struct Found {
     expression: Option<Arc<Expression>>,
     /// The indexes by which it is answered, for people; nothing for a scan.
     way: String,
+    /// The indexes in whose place it is scanned, as they have too much to follow.
+    left_out: Vec<String>,
     counts: QueryCounts,
 }
 
@@ -287,11 +289,12 @@ impl Way {
         if indexes.is_empty() {
             return Ok(Self::Scan(Behind::default()));
         }
+        let mut reader = lookup::Reader::new(collection, counts);
         let ordered = Ordered::of(&query.order, expression, &indexes);
+        let ordered = ordered.map(|ordered| reader.followed(ordered)).transpose()?.flatten();
         let access = expression.and_then(|expression| Access::of(expression, &indexes));
         let is_better =
             |access: &Access| ordered.as_ref().is_none_or(|ordered| ordered.is_beaten_by(access));
-        let mut reader = lookup::Reader::new(collection, counts);
         if let Some(access) = access.filter(is_better)
             && let Some(named) = reader.named(&access)?
         {
@@ -301,6 +304,14 @@ impl Way {
             Some(ordered) => Self::Ordered(ordered),
             None => Self::Scan(reader.into_behind()),
         })
+    }
+
+    /// The names of the indexes in whose place all columns are scanned, as they are behind.
+    fn left_out(&self) -> Vec<String> {
+        match self {
+            Self::Scan(behind) => behind.names(),
+            Self::Named(..) | Self::Ordered(_) => Vec::new(),
+        }
     }
 
     /// The records in the order of their ordinals.
@@ -350,6 +361,7 @@ impl Found {
             left: query.limit.unwrap_or(u64::MAX),
             expression,
             way: String::new(),
+            left_out: Vec::new(),
             counts: QueryCounts::default(),
         };
         let Some(view) = &found.view else { return Ok(found) };
@@ -359,6 +371,7 @@ impl Found {
         let expression = found.expression.clone();
         let way = Way::of(collection, query, expression.as_deref(), &mut found.counts)?;
         found.way = way.to_string();
+        found.left_out = way.left_out();
         let wanted = query.limit.and_then(|limit| limit.checked_add(query.offset));
         let mut candidates = match way {
             Way::Ordered(ordered) => {

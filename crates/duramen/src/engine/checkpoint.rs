@@ -23,7 +23,6 @@ use crate::series::young as series;
 use crate::sync::MutexGuard;
 use crate::tree::Tree;
 use crate::tree::cell_key::TreeId;
-use crate::tree::history::short;
 use crate::tree::persist::{Cell, CellSink, Frozen};
 
 /// The right to move the checkpoint: to write one, or to commit without the journal.
@@ -96,7 +95,7 @@ impl Engine {
         let from = self.manifest.lock().checkpoint;
         // Most of the wait for the device is over before commits have to wait.
         journal.flush()?;
-        self.follow_indexes();
+        self.follow_changed();
         let no_seals = self.staging.seal_turn();
         let _no_commits = self.gate.write();
         journal.flush()?;
@@ -109,25 +108,6 @@ impl Engine {
         }
         let (series, bytes) = (self.view().series.freeze(), self.memory.young());
         Ok(Some(Young { from, tail, trees, series, bytes }))
-    }
-
-    /// Has the indexes in use follow what was committed, while what changed is in memory. Where
-    /// that fails they follow later; whoever reads them is told why.
-    fn follow_indexes(&self) {
-        let published = self.published();
-        for tree in self.view().open_trees() {
-            let indexes = tree.indexes.in_use();
-            if indexes.is_empty() {
-                continue;
-            }
-            let before = tree.data.read().rows.before();
-            let Ok(head) = tree.head_at(published) else { continue };
-            for index in indexes {
-                if u64::from(index.followed(&tree).revision) >= before {
-                    let _ = index.follow(&tree, short(head), &mut || Ok(()));
-                }
-            }
-        }
     }
 
     /// Writes a segment; the numbers of the schemas of its trees go to `schemas`.

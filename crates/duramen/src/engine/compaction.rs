@@ -183,6 +183,13 @@ impl Plan {
     }
 }
 
+/// Whoever was told of the progress of a compaction stopped it.
+#[cold]
+pub(super) fn stopped() -> Error {
+    let message = "compacting was stopped: the database is as it was before";
+    Error::new(ErrorKind::Cancelled, message)
+}
+
 /// How many of the levels, newest first, are merged with the newer segments when none is free:
 /// those of which the square of their number is most for the bytes that are merged. Each one that
 /// gets free is filled before any is merged again, with more checkpoints the more are free.
@@ -410,8 +417,7 @@ impl Engine {
         let is_done = stepped?;
         if progress(compaction.read_bytes, compaction.total_bytes).is_break() {
             compaction.leave();
-            let message = "compacting was stopped: the database is as it was before";
-            return Err(Error::new(ErrorKind::Cancelled, message));
+            return Err(stopped());
         }
         if !is_done {
             *under_way = Some(compaction);

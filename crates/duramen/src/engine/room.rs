@@ -170,6 +170,13 @@ impl Engine {
         Ok(())
     }
 
+    /// Whether there may be no room for more than what is to be merged: then nothing is written
+    /// before that which can do without.
+    fn is_short_of_room(&self) -> bool {
+        let wanted = self.segment_bytes().saturating_add(self.options.memory_bytes as u64);
+        self.is_wanting_room() || self.device.free_bytes().is_some_and(|free| free < wanted)
+    }
+
     fn is_wanting_room(&self) -> bool {
         self.room.is_wanting.load(Ordering::Relaxed)
     }
@@ -280,6 +287,9 @@ impl Engine {
     ) -> Result<()> {
         // What is let go must not come back with the power.
         self.journal()?.flush()?;
+        if !self.is_short_of_room() {
+            self.follow_all(progress)?;
+        }
         let compacted = self.compact_with_room(progress);
         let is_stopped = |error: &Error| error.kind() == ErrorKind::Cancelled;
         self.room.was_stopped.store(compacted.as_ref().is_err_and(is_stopped), Ordering::Relaxed);

@@ -5,8 +5,8 @@
 //! no more memory where they have many keys, or where a revision changed many of them.
 //!
 //! Invariants:
-//! - with the last changes of a revision the watermark rises; entries of it may be there before, and
-//!   whoever begins with it anew adds the same ones;
+//! - with the last changes of a revision the watermark rises; entries of it may be there before,
+//!   and whoever begins with it anew adds the same ones;
 //! - what is known of an index counts births before the watermark rises, and changes with it;
 //! - records are read while nothing but the right to follow is held; if something was erased
 //!   meanwhile, what was read of them is thrown away.
@@ -36,6 +36,9 @@ const BATCH_BYTES: usize = 1 << 20;
 /// Changed nodes and records that are looked at for one batch, so that a step takes a moment only
 /// where they have nothing to do with the index.
 const LOOKED_AT_MAX: usize = if cfg!(test) { 64 } else { 65_536 };
+
+/// Nodes that change with a record, about: its fields and its version.
+const NODES_PER_CHANGE: usize = 4;
 
 /// What to do between two steps of following.
 pub(crate) type Pause<'p> = dyn FnMut() -> Result<()> + 'p;
@@ -107,6 +110,7 @@ impl Index {
 
     /// About how much it would have to follow to be read at a revision: records that were born
     /// since, and revisions.
+    #[cfg(test)]
     pub(crate) fn behind(&self, tree: &Tree, revision: u32) -> u64 {
         let state = self.state(tree);
         let revisions = revision.saturating_sub(state.facts.watermark);
@@ -115,6 +119,32 @@ impl Index {
         }
         let births = tree.records_ever().saturating_sub(state.facts.ordinals);
         births + u64::from(revisions)
+    }
+
+    /// Whether it would have to follow more than so many changes to be read at a revision: records
+    /// that were born since, and what revisions changed.
+    pub(crate) fn is_far_behind(&self, tree: &Tree, revision: u32, most: u64) -> Result<bool> {
+        let (mut watermark, mut ordinals) = {
+            let state = self.state(tree);
+            (state.facts.watermark, state.facts.ordinals)
+        };
+        if watermark >= revision {
+            return Ok(false);
+        }
+        // Where revisions are not kept any more that it has not followed, it begins anew.
+        let first = short(Revision(tree.first_revision()));
+        if watermark + 1 < first {
+            (watermark, ordinals) = (first - 1, 0);
+        }
+        let mut changes = tree.records_ever().saturating_sub(ordinals);
+        for revision in watermark + 1..=revision {
+            if changes > most {
+                return Ok(true);
+            }
+            let nodes = tree.changed_count(Revision(revision.into()))?;
+            changes += (nodes / NODES_PER_CHANGE).max(1) as u64;
+        }
+        Ok(changes > most)
     }
 
     /// How far it has followed.
@@ -184,9 +214,10 @@ impl Index {
             let end = tree.born_until(path, from, revision)?.min(from + RECORDS_MAX as u64);
             if end > from {
                 let born: Vec<u64> = (from..end).collect();
-                let added = match is_there {
-                    true => self.add_births(tree, &born, revision, &mut batch)?,
-                    false => born.len(),
+                let added = if is_there {
+                    self.add_births(tree, &born, revision, &mut batch)?
+                } else {
+                    born.len()
                 };
                 batch.facts.ordinals = from + added as u64;
                 continue;

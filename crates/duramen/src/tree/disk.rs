@@ -216,6 +216,12 @@ impl TreeCells {
         block.changed(index)?.collect()
     }
 
+    /// How many nodes a revision on disk changed; births left out.
+    pub(crate) fn changed_count(&self, revision: Revision) -> Result<usize> {
+        let (block, index) = self.rows_of(revision)?;
+        Ok(block.changed(index)?.len())
+    }
+
     /// The subtrees that a revision on disk moved to other paths.
     pub(crate) fn moves(&self, revision: Revision) -> Result<Vec<Move>> {
         let (block, index) = self.rows_of(revision)?;

@@ -5,8 +5,8 @@ use std::sync::mpsc::channel;
 use super::{IndexRange, was_dropped, with_indexes};
 use crate::io::MemoryDevice;
 use crate::{
-    Collection, CommitOptions, Database, ErrorKind, Filter, IndexDefinition, Key, KeyKind, Options,
-    Order, Query,
+    BulkOptions, Collection, CommitOptions, Database, ErrorKind, Filter, IndexDefinition, Key,
+    KeyKind, Options, Order, Query,
 };
 
 fn how() -> CommitOptions {
@@ -77,27 +77,147 @@ fn an_index_follows_at_once_where_nobody_else_does_that() {
     assert_eq!((explained.counts.entries, explained.counts.scanned), (50, 0), "{explained}");
 }
 
-#[test]
-fn what_an_index_followed_is_kept_when_the_database_is_closed() {
-    let device = Arc::new(MemoryDevice::new());
-    let options = || Options { background: false, ..Options::default() };
-    let open = || Database::open_device(Arc::<MemoryDevice>::clone(&device), options()).unwrap();
-    let behind = |collection: &Collection| {
-        let (_, tree) = collection.document().parts();
-        let declared = collection.document().declared().unwrap();
-        let index = tree.indexes.get(tree, declared.indexes.get("n").unwrap()).unwrap();
-        index.behind(tree, 2)
-    };
-    drop(numbered(&open(), 10));
-    let db = open();
-    let collection = db.collection("c").unwrap();
-    let records = (0..5_000).map(|n| (n, format!(r#"{{"n":{n}}}"#)));
+/// A database on a device, without a thread of its own.
+fn open_on(device: &Arc<MemoryDevice>) -> Database {
+    let options = Options { background: false, ..Options::default() };
+    Database::open_device(Arc::<MemoryDevice>::clone(device), options).unwrap()
+}
+
+/// What an index of the collection has to follow.
+fn behind(collection: &Collection) -> u64 {
+    let (_, tree) = collection.document().parts();
+    let declared = collection.document().declared().unwrap();
+    let index = tree.indexes.get(tree, declared.indexes.get("n").unwrap()).unwrap();
+    let head = collection.document().head_revision().unwrap().0;
+    index.behind(tree, u32::try_from(head).unwrap())
+}
+
+fn put_numbers(collection: &Collection, records: i64, add: i64) {
+    let records = (0..records).map(|n| (n, format!(r#"{{"n":{}}}"#, n + add)));
     collection.put_many(records, &how()).unwrap();
+}
+
+/// An index followed for those who read it only: where each process just wrote, all of them were
+/// followed by the next one that read, and then again by the one after it.
+#[test]
+fn a_checkpoint_has_an_index_follow_though_nobody_reads_it() {
+    let device = Arc::new(MemoryDevice::new());
+    drop(numbered(&open_on(&device), 10));
+    for turn in 1..=3 {
+        let db = open_on(&device);
+        let collection = db.collection("c").unwrap();
+        assert_eq!(collection.document().tree().indexes.in_use().len(), 0, "somebody read it");
+        put_numbers(&collection, 5_000, turn);
+        if turn == 1 {
+            db.checkpoint().unwrap();
+            assert_eq!(behind(&collection), 0);
+        }
+        // So does the one at the end.
+        drop(collection);
+        db.close().unwrap();
+        assert_eq!(behind(&open_on(&device).collection("c").unwrap()), 0, "in turn {turn}");
+    }
+}
+
+/// A collection that was loaded in bulk, of which an index has nothing.
+fn loaded(db: &Database, records: i64) -> Collection {
+    let collection = db.create_collection("c", KeyKind::I64).unwrap();
+    collection.create_index(&define("n", "n")).unwrap();
+    let line = |n| format!("{{\"id\":{n},\"n\":{n}}}\n");
+    let text: String = (0..records).map(line).collect();
+    let key = Some("id".to_owned());
+    let options = BulkOptions { lines: true, key, ..BulkOptions::default() };
+    let mut go_on = |_| ControlFlow::Continue(());
+    db.bulk_load("c", &mut text.as_bytes(), &options, &mut go_on).unwrap();
+    collection
+}
+
+#[test]
+fn an_index_that_is_far_behind_follows_some_of_it_with_each_checkpoint_until_it_has_all() {
+    let db = open(false);
+    let collection = loaded(&db, 500);
+    let (mut before, mut checkpoints) = (behind(&collection), 0);
+    assert!(before >= 500);
+    while behind(&collection) > 0 {
+        collection.put(1_000 + checkpoints, r#"{"n":0}"#, &how()).unwrap();
+        db.checkpoint().unwrap();
+        assert!(behind(&collection) < before, "{before}");
+        (before, checkpoints) = (behind(&collection), checkpoints + 1);
+    }
+    assert!(checkpoints > 2, "all of it was followed by {checkpoints}");
+    assert!(db.check().unwrap().is_clean());
+}
+
+#[test]
+fn an_index_that_is_far_behind_follows_beside_once_its_collection_is_written() {
+    let db = open(true);
+    let collection = loaded(&db, 3_000);
+    collection.put(5_000, r#"{"n":0}"#, &how()).unwrap();
+    assert!(behind(&collection) >= 3_000);
     db.checkpoint().unwrap();
-    assert!(behind(&collection) > 4_000, "it followed though nobody read it");
-    assert_eq!(collection.count_where(&Filter::eq("n", 77)).unwrap(), 1);
+    while behind(&collection) > 0 {
+        std::thread::yield_now();
+    }
+    assert!(db.check().unwrap().is_clean());
+}
+
+#[test]
+fn a_compaction_has_all_indexes_follow_in_the_memory_that_there_is() {
+    let device = Arc::new(MemoryDevice::new());
+    let options = Options { background: false, memory_bytes: 1 << 20, ..Options::default() };
+    let db = Database::open_device(Arc::<MemoryDevice>::clone(&device), options).unwrap();
+    let collection = loaded(&db, 40_000);
+    let memory = Arc::clone(collection.document().tree().cells.memory());
+    let mut most = 0;
+    db.compact(&mut |_, _| {
+        most = most.max(memory.young());
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    assert!(most < 1 << 20, "{most}");
     drop((collection, db));
-    assert_eq!(behind(&open().collection("c").unwrap()), 0, "it begins anew");
+    let db = open_on(&device);
+    let collection = db.collection("c").unwrap();
+    assert_eq!(behind(&collection), 0);
+    let found = collection.explain(&Query::new().filter(Filter::eq("n", 77))).unwrap();
+    assert_eq!((found.counts.entries, found.counts.found), (1, 1), "{found}");
+}
+
+/// Whoever opened a database for reading had the index follow all that there was, in memory, and
+/// threw it away; a column scan costs less, and no memory.
+#[test]
+fn a_reader_who_keeps_nothing_scans_instead_of_an_index_that_is_far_behind() {
+    let device = Arc::new(MemoryDevice::new());
+    let db = open_on(&device);
+    let collection = loaded(&db, 10);
+    put_numbers(&collection, 20_000, 0);
+    db.compact(&mut |_, _| ControlFlow::Continue(())).unwrap();
+    let read = || {
+        let options = Options { read_only: true, ..Options::default() };
+        let db = Database::open_device(Arc::<MemoryDevice>::clone(&device), options).unwrap();
+        db.collection("c").unwrap()
+    };
+    let seven = Query::new().filter(Filter::eq("n", 77));
+    let first = Query::new().order_by(Order::asc("n")).limit(3);
+    // A little is followed at once.
+    collection.put(77, r#"{"n":77,"again":true}"#, &how()).unwrap();
+    let found = read().explain(&seven).unwrap();
+    assert_eq!((found.counts.entries, found.counts.scanned), (1, 0), "{found}");
+    // A few revisions that changed all records are much to follow. They are in the journal.
+    put_numbers(&collection, 20_000, 1);
+    put_numbers(&collection, 20_000, 0);
+    let reader = read();
+    let before = behind(&reader);
+    for (query, found) in [(&seven, 1), (&first, 3)] {
+        let explained = reader.explain(query).unwrap();
+        let counts = explained.counts;
+        assert_eq!((counts.entries, counts.found), (0, found), "{explained}");
+        assert!(counts.scanned > 0, "{explained}");
+        assert!(explained.to_string().starts_with("leave out index n: "), "{explained}");
+        let same = collection.query(query).unwrap().map(Result::unwrap);
+        assert!(reader.query(query).unwrap().map(Result::unwrap).eq(same), "{query}");
+    }
+    assert_eq!((behind(&reader), before > 0), (before, true));
 }
 
 #[test]

@@ -53,7 +53,8 @@ impl CollectionSnapshot {
         let mut found = Found::new(self, query)?;
         while found.next()?.is_some() {}
         let counts = found.counts;
-        let mut steps = by_filter(query, &found.way, &counts);
+        let mut steps: Vec<String> = found.left_out.iter().map(|index| left_out(index)).collect();
+        steps.extend(by_filter(query, &found.way, &counts));
         if counts.sorted > 0 {
             let by: Vec<_> = query.order.iter().map(ToString::to_string).collect();
             let (sorted, by) = (counts.sorted, by.join(", "));
@@ -101,6 +102,11 @@ fn by_filter(query: &Query, way: &str, counts: &QueryCounts) -> Vec<String> {
         steps.push(format!("look at {records} record{s} of which the columns cannot tell"));
     }
     steps
+}
+
+/// An index that is behind.
+fn left_out(index: &str) -> String {
+    format!("leave out index {index}: it has more changes to follow than a scan costs")
 }
 
 fn plural(count: u64) -> &'static str {

@@ -1,5 +1,6 @@
 //! Follows the plan of a query through indexes.
 
+use std::collections::BTreeSet;
 use std::ops::Bound;
 
 use super::cursor::{Cursor, Side};
@@ -56,6 +57,17 @@ impl<'r> Reader<'r> {
         self.behind
     }
 
+    /// An index that has the order, which is waited for unless nobody keeps what it would follow.
+    pub(super) fn followed(&mut self, ordered: Ordered) -> Result<Option<Ordered>> {
+        match self.collection.left_behind(&ordered.index)? {
+            Some(follower) if !follower.is_kept() => {
+                self.behind.add(&ordered.index, follower);
+                Ok(None)
+            }
+            _ => Ok(Some(ordered)),
+        }
+    }
+
     /// The ordinals of the records that a plan names, in their order; none if a scan reads less: if
     /// they are so many, or an index has so much to follow.
     pub(super) fn named(&mut self, access: &Access) -> Result<Option<Vec<u64>>> {
@@ -99,7 +111,7 @@ impl<'r> Reader<'r> {
 
     fn read(&mut self, lookup: &Lookup, most: usize) -> Result<Option<Vec<u64>>> {
         if let Some(index) = self.collection.left_behind(&lookup.index)? {
-            self.behind.indexes.push(index);
+            self.behind.add(&lookup.index, index);
             return Ok(None);
         }
         let mut named = Vec::new();
@@ -141,11 +153,22 @@ fn named_max(records: u64) -> usize {
 #[derive(Debug, Default)]
 pub(super) struct Behind {
     indexes: Vec<Follower>,
+    names: BTreeSet<String>,
     scanned: u64,
     found: u64,
 }
 
 impl Behind {
+    fn add(&mut self, name: &str, index: Follower) {
+        self.names.insert(name.to_owned());
+        self.indexes.push(index);
+    }
+
+    /// The names of the indexes.
+    pub(super) fn names(&self) -> Vec<String> {
+        self.names.iter().cloned().collect()
+    }
+
     /// Counts records that were looked at, and those among them that the filter chose.
     pub(super) fn count(&mut self, scanned: u64, found: u64) {
         self.scanned += scanned;
