@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use super::{BulkOptions, BulkProgress};
 use crate::io::{Device, MemoryDevice};
 use crate::{
-    CommitOptions, Database, Document, DocumentOptions, ErrorKind, Format, JsonPointer, LogQuery,
-    Micros, Options, Result, Revision,
+    Collection, CommitOptions, Database, Document, DocumentOptions, ErrorKind, Format,
+    IndexDefinition, JsonPointer, KeyKind, LogQuery, Micros, Options, Result, Revision,
 };
 
 fn load(db: &Database, name: &str, text: &str, options: &BulkOptions) -> Result<BulkProgress> {
@@ -432,5 +432,55 @@ fn values_over_the_inline_limit_and_too_many_paths_are_kept_as_a_put_keeps_them(
     let loaded = db.document("d").unwrap();
     assert_eq!(nodes(&loaded), nodes(&put));
     assert_eq!(loaded.stats().unwrap(), put.stats().unwrap());
+    is_sound(&db);
+}
+
+/// Loads records of which two have the same value each, while something is done to the collection.
+fn load_while(meanwhile: impl Fn(&Collection)) -> (Database, Result<BulkProgress>) {
+    let db = Database::memory().unwrap();
+    let collection = db.create_collection("c", KeyKind::I64).unwrap();
+    let pad = "p".repeat(100);
+    let line = |n: u64| format!("{{\"id\":{n},\"n\":{},\"pad\":\"{pad}\"}}\n", n / 2);
+    let text: String = (0..20_000).map(line).collect();
+    let key = Some("id".to_owned());
+    let options = BulkOptions { lines: true, key, ..BulkOptions::default() };
+    let mut is_done = false;
+    let loaded = db.bulk_load("c", &mut text.as_bytes(), &options, &mut |_| {
+        if !std::mem::replace(&mut is_done, true) {
+            meanwhile(&collection);
+        }
+        ControlFlow::Continue(())
+    });
+    assert!(is_done);
+    (db, loaded.map(|(_, progress)| progress))
+}
+
+/// What was declared was looked at before the load only: its records had the same values where an
+/// index was unique that came meanwhile, or keys of another type than those of the collection.
+#[test]
+fn a_load_is_refused_if_something_is_declared_meanwhile_that_it_does_not_regard() {
+    let index = IndexDefinition::new("n", &["n"]).unwrap();
+    let unique = |collection: &Collection| {
+        collection.create_index(&index.clone().unique()).unwrap();
+    };
+    // As a process that dies leaves it, or another thread has it just then.
+    let being_made = |collection: &Collection| {
+        collection.change_indexes(|indexes| indexes.begin(&index.clone().unique())).unwrap();
+    };
+    let keys = |collection: &Collection| {
+        let text =
+            DocumentOptions { collection: Some(KeyKind::Text), ..DocumentOptions::default() };
+        collection.document().set_options(&text, &CommitOptions::default()).unwrap();
+    };
+    for meanwhile in [&unique as &dyn Fn(&Collection), &being_made, &keys] {
+        let (db, loaded) = load_while(meanwhile);
+        assert_eq!(loaded.unwrap_err().kind(), ErrorKind::Conflict);
+        assert_eq!(db.collection("c").unwrap().count().unwrap(), 0);
+        is_sound(&db);
+    }
+    // Another index has the records once they are there.
+    let (db, loaded) = load_while(|collection| collection.create_index(&index).unwrap());
+    loaded.unwrap();
+    assert_eq!(db.collection("c").unwrap().index_stats("n").unwrap().entries, 20_000);
     is_sound(&db);
 }

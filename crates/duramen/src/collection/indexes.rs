@@ -238,7 +238,10 @@ impl Collection {
     }
 
     /// Changes what the catalogue says of the indexes.
-    fn change_indexes<T>(&self, change: impl FnOnce(&mut IndexOptions) -> Result<T>) -> Result<T> {
+    pub(crate) fn change_indexes<T>(
+        &self,
+        change: impl FnOnce(&mut IndexOptions) -> Result<T>,
+    ) -> Result<T> {
         let (mut transaction, id) = self.document.options_transaction()?;
         let writer = transaction.catalogue()?;
         let declared = facts::options(&writer.tree, id, writer.revision)?;

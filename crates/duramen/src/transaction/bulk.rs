@@ -93,6 +93,7 @@ impl Transaction {
             }
         }
         self.check_empty(name, reserved)?;
+        self.check_options(name, reserved)?;
         if is_deleted {
             self.take(CATALOGUE)?.set_of_tree(reserved.tree, "deleted", Some("1"))?;
         }
@@ -103,6 +104,30 @@ impl Transaction {
             catalogue.settle(false)?;
         }
         Ok(Arc::clone(&self.take(reserved.tree)?.tree))
+    }
+
+    /// Refuses what was loaded if something was declared meanwhile that it would have to be held
+    /// against: a unique index, made or being made, or how a value is taken in. The turn of the
+    /// document is held: whoever declares such a thing later finds a revision.
+    fn check_options(&self, name: &str, reserved: &Reserved) -> Result<()> {
+        // Nobody declares anything of a name that no document has.
+        if reserved.is_missing {
+            return Ok(());
+        }
+        let tree = self.engine.view().tree(reserved.tree)?;
+        let (before, now) = (reserved.options.clone(), self.options(&tree)?);
+        let (before, now) = (before.unwrap_or_default(), now.unwrap_or_default());
+        let is_same =
+            before.collection == now.collection && before.ids == now.ids && before.maps == now.maps;
+        if is_same && !now.indexes.has_unique() {
+            return Ok(());
+        }
+        let what = if is_same { "a unique index" } else { "other options" };
+        let message = format!(
+            "{what} of {name:?} came while it was loaded, which the load does not regard: load it \
+             anew"
+        );
+        Err(Error::new(ErrorKind::Conflict, message))
     }
 
     /// The catalogue's writer, if it has something to say.
