@@ -108,6 +108,8 @@ pub struct HistoryImport {
     present: Option<HistoryExport>,
     /// There was no such document.
     is_missing: bool,
+    /// Whether the document has unique indexes from before.
+    has_unique: bool,
     /// What the history says of the document.
     facts: ExportedFacts,
     /// The newest revision of the document when it began.
@@ -307,9 +309,9 @@ impl Database {
         name: &str,
         durability: Option<Durability>,
     ) -> Result<HistoryImport> {
-        let present = match self.document(name) {
-            Ok(document) => Some(document.export()?),
-            Err(error) if error.kind() == ErrorKind::NotFound => None,
+        let (present, has_unique) = match self.document(name) {
+            Ok(document) => (Some(document.export()?), document.options()?.indexes.has_unique()),
+            Err(error) if error.kind() == ErrorKind::NotFound => (None, false),
             Err(error) => return Err(error),
         };
         let head = present.as_ref().map_or(Revision(0), |present| Revision(present.last));
@@ -326,6 +328,7 @@ impl Database {
             durability,
             present,
             is_missing,
+            has_unique,
             facts,
             head,
             taken,
@@ -428,16 +431,17 @@ impl HistoryImport {
         !self.unknown.is_empty()
     }
 
-    /// Ends it, makes the unique indexes that a long first revision left out, sets the tags of the
-    /// history, and tells the newest revision.
+    /// Ends it, makes the unique indexes of the history, sets its tags, and tells the newest
+    /// revision.
     ///
     /// `Conflict` if the document has revisions that were not in the history, or a tag of the same
-    /// name at another one; `Invalid` if a tag is of a revision that was not in it; `Corrupt` if
+    /// name at another one, or if two records have the same values where an index is unique; `Invalid` if a tag is of a revision that was not in it; `Corrupt` if
     /// its revision has not the hash that it is to have. No tag is set then. `Corrupt` also, but
     /// with all the rest done, if records departed of the history and it cannot be read which did
     /// of the document: none of them were taken over.
     pub fn finish(self) -> Result<Revision> {
         if self.taken >= self.head {
+            self.check_unique()?;
             self.finish_facts()?;
             let context = "all but the records that departed was taken over";
             let unreadable = self.unreadable.map(|error| error.in_context(context));
@@ -494,7 +498,10 @@ impl HistoryImport {
         // Made in the same commit, so that a refused value leaves no document behind.
         if self.is_missing && self.taken.0 == 0 {
             transaction.create_document(name)?;
-            transaction.declare(name, &self.facts.options)?;
+            // Unique indexes are made of the newest revision: earlier ones may have had twice what
+            // is unique since.
+            let (options, _) = self.facts.options.clone().without_unique();
+            transaction.declare(name, &options)?;
         } else {
             transaction.expect(name, self.revision_of(self.taken))?;
         }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::check::{CheckReport, Finding};
+use crate::collection::KeyKind;
 use crate::engine::View;
 use crate::engine::catalogue::facts;
 use crate::error::{ErrorKind, Result};
@@ -35,8 +36,33 @@ impl CheckReport {
             for revision in revisions(first, head) {
                 self.check_index(&place, (tree, &index), revision)?;
             }
+            if declared.is_unique && head >= first {
+                let keys = options.collection.unwrap_or_default();
+                self.check_unique(&place, (tree, &index), (name, keys), head)?;
+            }
         }
         Ok(())
+    }
+
+    /// No two records have the same values where an index is unique. Earlier revisions may, from
+    /// before it was.
+    fn check_unique(
+        &mut self,
+        place: &str,
+        of: (&Arc<Tree>, &Arc<Index>),
+        named: (&str, KeyKind),
+        head: u32,
+    ) -> Result<()> {
+        match index::check_all(of, named, head, &mut || Ok(())) {
+            Err(error) if error.kind() == ErrorKind::Conflict => {
+                let (place, message) = (place.to_owned(), error.message().to_owned());
+                self.findings.push(Finding { place, message });
+                Ok(())
+            }
+            // It was dropped meanwhile, or a compaction dropped the revision.
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            checked => self.found(place, checked).map(drop),
+        }
     }
 
     fn check_index(

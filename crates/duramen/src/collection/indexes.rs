@@ -189,6 +189,21 @@ impl Collection {
         Ok(IndexStats { entries: index.followed(tree).alive, bytes: index.bytes(tree)? })
     }
 
+    /// Refuses values that two records have now where an index is unique: a `Conflict` that names
+    /// them.
+    pub(crate) fn check_unique(&self) -> Result<()> {
+        let (_, tree) = self.document.parts();
+        let head = short(self.document.head_revision()?);
+        let options = self.document.declared()?;
+        let unique = options.indexes.ready().filter(|(_, declared)| declared.is_unique);
+        for (name, declared) in unique.filter(|_| head > 0) {
+            let index = tree.indexes.get(tree, declared)?;
+            self.follow(&index, head, &mut |_| ControlFlow::Continue(()))?;
+            index::check_all((tree, &index), (name, self.keys), head, &mut || Ok(()))?;
+        }
+        Ok(())
+    }
+
     fn make_index(
         &self,
         (name, declared): (&str, &Declared),

@@ -95,6 +95,16 @@ impl HistoryImport {
         Ok(found == told(wanted.clone()) || found == wanted.clone().without_unique().0)
     }
 
+    /// Refuses what two records of the newest revision have where an index is unique that was there
+    /// before: no revision of a history is compared when it is taken over.
+    pub(super) fn check_unique(&self) -> Result<()> {
+        // Where there are none nothing is read that could fail, as all is committed already.
+        if self.taken.0 == 0 || !self.has_unique {
+            return Ok(());
+        }
+        self.database.collection(&self.name)?.check_unique()
+    }
+
     /// Makes unique indexes that are missing.
     fn finish_indexes(&self) -> Result<()> {
         let (_, unique) = self.facts.options.clone().without_unique();

@@ -96,7 +96,7 @@ impl HistoryImport {
     ) -> Result<()> {
         let given = &*self.as_it_is_printed(given)?;
         let mut parts = self.expected(given)?;
-        if self.has_unique()? {
+        if self.has_unique {
             return self.commit(&held(given, text)?);
         }
         let declared = if self.is_missing {
@@ -168,16 +168,6 @@ impl HistoryImport {
         document.put(json, &CommitOptions::default())?;
         let content = ExportedContent::Value(document.head()?.to_json()?);
         Ok(Cow::Owned(ExportedRevision { content, ..given.clone() }))
-    }
-
-    /// Whether the document is there and has a unique index, for which a bulk load would have to
-    /// compare its records.
-    fn has_unique(&self) -> Result<bool> {
-        if self.is_missing {
-            return Ok(false);
-        }
-        let (_, unique) = self.database.document(&self.name)?.options()?.without_unique();
-        Ok(!unique.is_empty())
     }
 
     /// The hashes of the parts of a revision that can be loaded: of its value, and of what departed

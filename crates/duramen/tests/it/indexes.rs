@@ -6,7 +6,8 @@ use std::sync::Arc;
 use duramen::io::{Device, MemoryDevice};
 use duramen::{
     BackupFolder, BackupOptions, Collection, CommitOptions, Database, DocumentOptions, DumpLoad,
-    ErrorKind, IndexDefinition, KeyKind, Options, RestorePoint, Retention,
+    Error, ErrorKind, ExportedFacts, ExportedRevision, IndexDefinition, KeyKind, Options,
+    RestorePoint, Retention,
 };
 
 fn options() -> Options {
@@ -171,4 +172,73 @@ fn a_database_opened_for_reading_reads_indexes_beyond_what_segments_have() {
     assert_eq!(collection.head().unwrap().indexes().unwrap(), definitions());
     let report = reader.check().unwrap();
     assert!(report.is_clean(), "{:?}", report.findings);
+}
+
+/// The history of a collection without indexes, of which the options say that one is unique.
+fn history_with_unique(values: &[&[(&str, u64)]]) -> (ExportedFacts, Vec<ExportedRevision>) {
+    let db = Database::memory().unwrap();
+    let collection = db.create_collection("c", KeyKind::Text).unwrap();
+    for values in values {
+        let records = values.iter().map(|(key, n)| (*key, format!("{{\"n\":{n}}}")));
+        collection.put_many(records.collect::<Vec<_>>(), &how()).unwrap();
+    }
+    let export = collection.document().export().unwrap();
+    let mut facts = export.facts().unwrap();
+    let unique = IndexDefinition::new("by-n", &["n"]).unwrap().unique();
+    facts.options.indexes = [unique].into_iter().collect();
+    (facts, export.map(Result::unwrap).collect())
+}
+
+fn import(db: &Database, (facts, revisions): &(ExportedFacts, Vec<ExportedRevision>)) -> Error {
+    let mut import = db.import_history("c", None).unwrap();
+    import.set_facts(facts.clone()).unwrap();
+    for revision in revisions {
+        import.push(revision).unwrap();
+    }
+    import.finish().unwrap_err()
+}
+
+/// A history whose last revision had the same value twice where an index is unique was taken over,
+/// and nobody saw it.
+#[test]
+fn a_history_that_ends_with_what_is_unique_twice_is_refused_and_found() {
+    let is_named = |error: &Error| {
+        assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
+        for part in ["\"by-n\"", "\"a\"", "\"b\"", "n = 7"] {
+            assert!(error.message().contains(part), "{part}: {error}");
+        }
+    };
+    let twice = history_with_unique(&[&[("a", 1), ("b", 2)], &[("a", 7)], &[("b", 7)]]);
+    let db = Database::memory().unwrap();
+    is_named(&import(&db, &twice));
+    // What the history has is there, and no index that says what is not so.
+    assert_eq!(db.collection("c").unwrap().count().unwrap(), 2);
+    assert!(db.collection("c").unwrap().indexes().unwrap().is_empty());
+    assert!(db.check().unwrap().is_clean());
+
+    // The same where the index is there before the revision that has a value twice.
+    let db = Database::memory().unwrap();
+    let mut import_begin = db.import_history("c", None).unwrap();
+    import_begin.set_facts(twice.0.clone()).unwrap();
+    for revision in &twice.1[..2] {
+        import_begin.push(revision).unwrap();
+    }
+    import_begin.finish().unwrap();
+    is_named(&import(&db, &twice));
+    let report = db.check().unwrap();
+    assert_eq!(report.findings.len(), 1, "{:?}", report.findings);
+    assert!(report.findings[0].message.contains("\"a\" and \"b\""), "{:?}", report.findings);
+
+    // What was twice before is not any more.
+    let (facts, revisions) = history_with_unique(&[&[("a", 7), ("b", 7)], &[("b", 8)]]);
+    let db = Database::memory().unwrap();
+    let mut import = db.import_history("c", None).unwrap();
+    import.set_facts(facts).unwrap();
+    for revision in &revisions {
+        import.push(revision).unwrap();
+    }
+    import.finish().unwrap();
+    let same = db.collection("c").unwrap().put("c", r#"{"n":7}"#, &how()).unwrap_err();
+    assert_eq!(same.kind(), ErrorKind::Conflict);
+    assert!(db.check().unwrap().is_clean());
 }
