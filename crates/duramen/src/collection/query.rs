@@ -49,7 +49,7 @@ pub use page::Page;
 
 use candidates::Candidates;
 use filter::Expression;
-use lookup::{Behind, IndexWalk};
+use lookup::{Behind, IndexWalk, NextChosen};
 use plan::{Access, Ordered};
 use projection::Projection;
 use sort::{Sorted, Sorter};
@@ -126,7 +126,19 @@ struct Found {
     way: String,
     /// The indexes in whose place it is scanned, as they have too much to follow.
     left_out: Vec<String>,
+    /// What is sorted instead if the filter finds few of the records that an index has in order.
+    instead: Option<Instead>,
     counts: QueryCounts,
+}
+
+/// An order that an index has, which may be given up.
+#[derive(Debug)]
+struct Instead {
+    order: Vec<Order>,
+    /// How many records are wanted.
+    wanted: Option<u64>,
+    /// What was read of the index, once it is given up.
+    given_up: Option<QueryCounts>,
 }
 
 /// What tells which records a query finds.
@@ -362,6 +374,7 @@ impl Found {
             expression,
             way: String::new(),
             left_out: Vec::new(),
+            instead: None,
             counts: QueryCounts::default(),
         };
         let Some(view) = &found.view else { return Ok(found) };
@@ -378,8 +391,10 @@ impl Found {
                 if ordered.is_exact {
                     found.expression = None;
                 }
+                let (order, given_up) = (query.order.clone(), None);
+                found.instead = Some(Instead { order, wanted, given_up });
                 let wanted = wanted.and_then(|wanted| usize::try_from(wanted).ok());
-                let walk = IndexWalk::new(collection, ordered, None, wanted.unwrap_or(usize::MAX))?;
+                let walk = IndexWalk::new(collection, ordered, None, wanted)?;
                 found.walk = Walk::Index(Box::new(walk));
                 return Ok(found);
             }
@@ -389,13 +404,29 @@ impl Found {
             found.walk = Walk::Scan(Box::new(candidates));
             return Ok(found);
         }
-        let mut sorter = Sorter::new(view.device(), SORT_BYTES_MAX, wanted);
-        while let Some(ordinals) = candidates.next_many(view, &mut found.counts)? {
-            order::each_key(&query.order, view, &ordinals, &mut |key| sorter.push(key))?;
-            found.counts.sorted += ordinals.len() as u64;
-        }
-        found.walk = Walk::Sorted(sorter.finish()?, order::is_reverse(&query.order));
+        let sorted = sort((view, &query.order), &mut candidates, wanted, &mut found.counts)?;
+        found.walk = Walk::Sorted(sorted, order::is_reverse(&query.order));
         Ok(found)
+    }
+
+    /// Sorts what the filter finds among all records, in place of what is left of an index of which
+    /// it finds few, and goes behind those that were found.
+    fn sort_instead(&mut self, before: u64) -> Result<()> {
+        let (Some(view), Some(instead)) = (&self.view, &mut self.instead) else { return Ok(()) };
+        instead.given_up = Some(self.counts);
+        let order = instead.order.as_slice();
+        let mut all = Candidates::new(view, self.expression.clone(), 0..u64::MAX, false)?;
+        let mut sorted = sort((view, order), &mut all, instead.wanted, &mut self.counts)?;
+        for _ in 0..before {
+            sorted.next()?;
+        }
+        self.walk = Walk::Sorted(sorted, order::is_reverse(order));
+        Ok(())
+    }
+
+    /// What was read of an index that has the order, if it was given up.
+    fn given_up(&self) -> Option<QueryCounts> {
+        self.instead.as_ref().and_then(|instead| instead.given_up)
     }
 
     /// Whether many may be left, and one that is left early does not go on for long.
@@ -421,7 +452,15 @@ impl Found {
                 }
                 Walk::Index(entries) => {
                     let of = (view, self.expression.as_deref());
-                    entries.next_chosen(of, &mut self.counts)?
+                    match entries.next_chosen(of, &mut self.counts)? {
+                        NextChosen::Record(ordinal) => Some(ordinal),
+                        NextChosen::End => None,
+                        NextChosen::TooFew => {
+                            let before = entries.found();
+                            self.sort_instead(before)?;
+                            return self.next();
+                        }
+                    }
                 }
                 Walk::End => None,
             };
@@ -454,6 +493,21 @@ impl Found {
         }
         Ok(ordinals)
     }
+}
+
+/// The records that are chosen by their keys in an order, at least as many as are wanted.
+fn sort(
+    (view, order): (&RecordView, &[Order]),
+    candidates: &mut Candidates,
+    wanted: Option<u64>,
+    counts: &mut QueryCounts,
+) -> Result<Sorted> {
+    let mut sorter = Sorter::new(view.device(), SORT_BYTES_MAX, wanted);
+    while let Some(ordinals) = candidates.next_many(view, counts)? {
+        order::each_key(order, view, &ordinals, &mut |key| sorter.push(key))?;
+        counts.sorted += ordinals.len() as u64;
+    }
+    sorter.finish()
 }
 
 impl PartSource for Found {

@@ -54,7 +54,17 @@ impl CollectionSnapshot {
         while found.next()?.is_some() {}
         let counts = found.counts;
         let mut steps: Vec<String> = found.left_out.iter().map(|index| left_out(index)).collect();
-        steps.extend(by_filter(query, &found.way, &counts));
+        if let Some(given_up) = found.given_up() {
+            let QueryCounts { entries, records, .. } = given_up;
+            let rest = QueryCounts { entries: 0, records: counts.records - records, ..counts };
+            steps.push(format!(
+                "give up {}, after {entries} entries: the filter finds few of {records} records",
+                found.way
+            ));
+            steps.extend(by_filter(query, "", &rest));
+        } else {
+            steps.extend(by_filter(query, &found.way, &counts));
+        }
         if counts.sorted > 0 {
             let by: Vec<_> = query.order.iter().map(ToString::to_string).collect();
             let (sorted, by) = (counts.sorted, by.join(", "));

@@ -184,6 +184,15 @@ impl Drop for Behind {
     }
 }
 
+/// Records that are looked at in the order of an index before it is seen whether the filter finds
+/// few of them, beside one for so many records of the collection: in about that time all columns
+/// are scanned.
+const LOOKED_AT_MIN: u64 = 2_048;
+const RECORDS_PER_LOOK: u64 = 32;
+
+/// How many more are looked at for each one that is found: a scan would have to sort those.
+const LOOKS_PER_FOUND: u64 = 32;
+
 fn open(
     collection: &CollectionSnapshot,
     index: &str,
@@ -209,16 +218,42 @@ pub(super) struct IndexWalk {
     /// How many entries of the page were given.
     given: usize,
     page_entries: usize,
+    looks: Looks,
+}
+
+/// How many records are looked at in the order of an index.
+#[derive(Debug, Default)]
+struct Looks {
+    done: u64,
+    found: u64,
+    /// The most, if none is found.
+    most: u64,
+}
+
+/// What comes next in the order of an index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NextChosen {
+    Record(u64),
+    End,
+    /// The filter finds so few of the records that it costs less to sort those that it finds.
+    TooFew,
+}
+
+impl Looks {
+    fn are_too_many(&self) -> bool {
+        self.done > self.most.saturating_add(self.found.saturating_mul(LOOKS_PER_FOUND))
+    }
 }
 
 impl IndexWalk {
     /// The records in the order of the query, or the reverse, from a place on if one is given;
-    /// about `wanted` will be read.
+    /// about `wanted` will be read. If that is not told, all of them may be, and it is not given up
+    /// however many are looked at.
     pub(super) fn new(
         collection: &CollectionSnapshot,
         ordered: Ordered,
         cursor: Option<&Cursor>,
-        wanted: usize,
+        wanted: Option<usize>,
     ) -> Result<Self> {
         let Ordered { index, prefix, mut range, is_descending, .. } = ordered;
         let is_backward = cursor.is_some_and(|cursor| cursor.side.is_backward());
@@ -244,13 +279,20 @@ impl IndexWalk {
             }
         }
         let entries = open(collection, &index, range, is_descending != is_backward)?;
-        let page_entries = wanted.clamp(1, PAGE_ENTRIES);
-        Ok(Self { entries, prefix: prefix.len(), is_descending, page_entries, ..Self::at_end() })
+        let page_entries = wanted.map_or(PAGE_ENTRIES, |wanted| wanted.clamp(1, PAGE_ENTRIES));
+        let most = match wanted {
+            Some(_) => LOOKED_AT_MIN + collection.count()? / RECORDS_PER_LOOK,
+            None => u64::MAX,
+        };
+        let looks = Looks { most, ..Looks::default() };
+        let prefix = prefix.len();
+        Ok(Self { entries, prefix, is_descending, page_entries, looks, ..Self::at_end() })
     }
 
     fn at_end() -> Self {
-        let page = KeyPage::default();
-        Self { entries: None, prefix: 0, is_descending: false, page, given: 0, page_entries: 1 }
+        let (page, looks) = (KeyPage::default(), Looks::default());
+        let (prefix, is_descending, given) = (0, false, 0);
+        Self { entries: None, prefix, is_descending, page, given, page_entries: 1, looks }
     }
 
     /// The next record's ordinal.
@@ -276,15 +318,24 @@ impl IndexWalk {
         &mut self,
         (view, expression): (&RecordView, Option<&Expression>),
         counts: &mut QueryCounts,
-    ) -> Result<Option<u64>> {
-        while let Some(ordinal) = self.next(counts)? {
-            let Some(expression) = expression else { return Ok(Some(ordinal)) };
+    ) -> Result<NextChosen> {
+        while !self.looks.are_too_many()
+            && let Some(ordinal) = self.next(counts)?
+        {
+            let Some(expression) = expression else { return Ok(NextChosen::Record(ordinal)) };
             counts.records += 1;
+            self.looks.done += 1;
             if expression.holds(view.view(), &view.at(ordinal))? {
-                return Ok(Some(ordinal));
+                self.looks.found += 1;
+                return Ok(NextChosen::Record(ordinal));
             }
         }
-        Ok(None)
+        Ok(if self.looks.are_too_many() { NextChosen::TooFew } else { NextChosen::End })
+    }
+
+    /// How many of them there were so far.
+    pub(super) fn found(&self) -> u64 {
+        self.looks.found
     }
 
     /// Makes `place` the key in the order of the record that came last.

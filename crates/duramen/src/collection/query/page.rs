@@ -4,7 +4,7 @@
 //! comes, goes or changes meanwhile moves nothing into a page twice, and nothing out of all.
 
 use super::cursor::{Cursor, Scope, Side};
-use super::lookup::IndexWalk;
+use super::lookup::{IndexWalk, NextChosen};
 use super::order;
 use super::sort::Sorter;
 use super::{Query, QueryCounts, RecordView, Way};
@@ -180,14 +180,21 @@ impl Part {
         let is_backward = self.is_backward();
         let mut found = Found { ordinals: Vec::with_capacity(self.size), ..Found::default() };
         let way = Way::of(collection, query, expression.as_deref(), counts)?;
-        if let Way::Ordered(ordered) = way {
+        if let Way::Ordered(ordered) = &way {
             let cursor = self.cursor.as_ref();
             let of = (view, expression.as_deref().filter(|_| !ordered.is_exact));
-            let mut walk = IndexWalk::new(collection, ordered, cursor, self.size + 1)?;
-            while let Some(ordinal) = walk.next_chosen(of, counts)?
+            let mut walk =
+                IndexWalk::new(collection, ordered.clone(), cursor, Some(self.size + 1))?;
+            let mut next = walk.next_chosen(of, counts)?;
+            while let NextChosen::Record(ordinal) = next
                 && self.add(&mut found, ordinal, |key| walk.place_into(key))
-            {}
-            return Ok(found);
+            {
+                next = walk.next_chosen(of, counts)?;
+            }
+            if next != NextChosen::TooFew {
+                return Ok(found);
+            }
+            found = Found { ordinals: Vec::with_capacity(self.size), ..Found::default() };
         }
         if query.order.is_empty() {
             let key_of = |ordinal| {

@@ -891,6 +891,56 @@ fn a_page_by_an_index_reads_little_more_than_itself_at_any_depth() {
     }
 }
 
+/// An index that had the order was walked to its end by a filter that found hardly anything: that
+/// took forty times as long as looking at all columns and sorting what was found.
+#[test]
+fn an_order_that_an_index_has_is_given_up_where_the_filter_finds_few_records() {
+    let db = Database::memory().unwrap();
+    let records = db.create_collection("c", KeyKind::U64).unwrap();
+    // Of those with a flag a hundred come first in the order, and four last.
+    let json = |key: u64| {
+        let n = key * 7_919 % 20_000;
+        let flag = !(100..19_996).contains(&n);
+        format!(r#"{{"n":{},"m":{},"flag":{flag}}}"#, n / 2, key % 4_000)
+    };
+    records.put_many((0..20_000).map(|key| (key, json(key))), &CommitOptions::default()).unwrap();
+    let few = ["m = 3999", "m = 3999 and n != 17", "flag = true"];
+    let orders = ["n", "n:desc"].map(|order| order.parse::<Order>().unwrap());
+    let query = |text: &str, order: &Order| {
+        Query::new().filter(text.parse().unwrap()).order_by(order.clone())
+    };
+    let all = |text, order| keys(records.query(&query(text, order)).unwrap());
+    let expected = few.map(|text| [all(text, &orders[0]), all(text, &orders[1])]);
+    index(&records, "by_n", &["n"]);
+    let snapshot = records.head().unwrap();
+    for (text, expected) in few.into_iter().zip(&expected) {
+        for (order, expected) in orders.iter().zip(expected) {
+            let query = query(text, order);
+            for (offset, limit) in [(0, 104), (2, 101), (0, 3), (99, 6), (0, 1_000)] {
+                let query = query.clone().offset(offset).limit(limit);
+                let found = keys(records.query(&query).unwrap());
+                let wanted = expected.iter().skip(usize::try_from(offset).unwrap());
+                let wanted = wanted.take(usize::try_from(limit).unwrap());
+                assert!(found.iter().eq(wanted), "{query} {offset} {limit}: {found:?}");
+            }
+            check_pages(&snapshot, &query, expected, 3);
+            check_pages(&snapshot, &query, expected, 70);
+            let explained = records.explain(&query.clone().limit(104)).unwrap();
+            let counts = explained.counts;
+            assert!(counts.records <= 2_048 + 625 + 32 * 104 + 1, "{explained}");
+            assert_eq!((counts.scanned, counts.found), (20_000, expected.len() as u64));
+            let told = "give up index by_n, which has the order, after ";
+            assert!(explained.to_string().starts_with(told), "{explained}");
+        }
+    }
+    // It goes on where it finds some of those that it looks at, and where all are wanted.
+    for (text, limit) in [("m < 400", Some(1_900)), ("m = 3999", None)] {
+        let query = Query { limit, ..query(text, &orders[0]) };
+        let counts = records.explain(&query).unwrap().counts;
+        assert_eq!((counts.scanned, counts.sorted), (0, 0), "{query}");
+    }
+}
+
 #[test]
 fn an_index_is_read_where_it_names_few_records() {
     let db = Database::memory().unwrap();
