@@ -375,12 +375,7 @@ impl Block {
             return Err(Error::new(ErrorKind::Corrupt, what));
         }
         let Some(summary) = &self.summary else { return Ok(()) };
-        let written = |summary: &Summary| {
-            let mut out = Vec::new();
-            summary.write(self.times.0, &mut out);
-            out
-        };
-        if written(summary) == written(&Summary::of(&points, 0..self.len)) {
+        if summary.agrees_with(&Summary::of(&points, 0..self.len), self.times.0) {
             return Ok(());
         }
         let what = "the summary of a block of points is not that of its points";

@@ -247,7 +247,7 @@ impl Feed<'_, '_> {
             return Ok(());
         }
         let is_later = row.as_of > self.snapshot.sequence().0;
-        let is_of_points = is_later || self.stream.is_sum_of_points(&row.summary);
+        let is_of_points = is_later || self.stream.is_of_points(&row.summary);
         if is_of_points && row.start >= self.plan.points_from {
             let last = row.start + (self.plan.stored.rollup.micros() - 1);
             // Where there is no row between them, there is nothing.

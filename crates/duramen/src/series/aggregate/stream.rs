@@ -141,17 +141,22 @@ impl<'a> Stream<'a> {
         Ok(())
     }
 
-    /// Whether the points are needed for a sum or a mean, as they came to more than a float can be.
-    pub(super) fn is_sum_of_points(&self, summary: &Summary) -> bool {
-        let is_of_sum = |one: &Aggregate| matches!(one, Aggregate::Sum | Aggregate::Mean);
-        summary.numbers.is_overflown() && self.options.aggregates.iter().any(is_of_sum)
+    /// Whether the points are needed: for a sum or a mean, as they came to more than a float can be,
+    /// or for a deviation that is small beside what rounding took from their sum.
+    pub(super) fn is_of_points(&self, summary: &Summary) -> bool {
+        let is_wrong = |aggregate: &Aggregate| match aggregate {
+            Aggregate::Sum | Aggregate::Mean => summary.numbers.is_overflown(),
+            Aggregate::StdDev => summary.numbers.is_rounded(),
+            _ => false,
+        };
+        self.options.aggregates.iter().any(is_wrong)
     }
 
     /// Adds a block of the span that is behind all that was added before, by its summary alone;
     /// false, and nothing done, where that does not tell enough.
     pub(crate) fn add_block(&mut self, block: &Block) -> Result<bool> {
         let (first, last) = block.time_range();
-        let summary = block.summary().filter(|summary| !self.is_sum_of_points(summary));
+        let summary = block.summary().filter(|summary| !self.is_of_points(summary));
         let Some(summary) = summary else { return Ok(false) };
         let number = self.options.windows.number(first.0)?;
         if self.options.windows.end(number) <= last.0 {

@@ -46,6 +46,8 @@ pub(crate) enum Numbers {
         range: (f64, f64),
         /// Their sum.
         sum: f64,
+        /// What rounding took from the sum, as far as it is known: no block or row keeps it.
+        rest: f64,
         /// The sum of their squared differences from their mean.
         squares: f64,
     },
@@ -64,6 +66,9 @@ pub(crate) enum Numbers {
 
 /// Numbers that are looked at at a time, so that their sums do not wait for each other.
 const LANES: usize = 8;
+/// By what share of their deviation the mean of numbers may be off, when it is put together with
+/// others.
+const MEAN_OFF_MAX: f64 = 1.0 / 1_048_576.0;
 
 impl Numbers {
     /// Of no numbers of a type.
@@ -72,7 +77,7 @@ impl Numbers {
             ValueType::I64 | ValueType::Bool => {
                 Self::Integers { count: 0, range: (0, 0), sum: 0, squares: 0.0 }
             }
-            _ => Self::Floats { count: 0, range: (0.0, 0.0), sum: 0.0, squares: 0.0 },
+            _ => Self::Floats { count: 0, range: (0.0, 0.0), sum: 0.0, rest: 0.0, squares: 0.0 },
         }
     }
 
@@ -85,11 +90,16 @@ impl Numbers {
         if values.is_empty() {
             return Self::none(ValueType::F64);
         }
-        let (least, greatest) = range_of(values);
+        let range = range_of(values);
         let sum = sum(values);
-        let mean = sum / float(values.len() as u64);
-        let squares = lane_sum(values, |value| (value - mean) * (value - mean));
-        Self::Floats { count: values.len() as u64, range: (least, greatest), sum, squares }
+        let count = float(values.len() as u64);
+        // Of large numbers it is rounded by more than they differ, which is made good afterwards.
+        let mean = sum / count;
+        let (off, squares) = differences(values, mean);
+        let is_finite = squares.is_finite();
+        let squares = if is_finite { (squares - off * (off / count)).max(0.0) } else { squares };
+        let rest = if is_finite { mean.mul_add(count, -sum) + off } else { 0.0 };
+        Self::Floats { count: values.len() as u64, range, sum, rest, squares }
     }
 
     /// Of integers.
@@ -98,10 +108,14 @@ impl Numbers {
             return Self::none(ValueType::I64);
         };
         let sum: i128 = values.iter().map(|value| i128::from(*value)).sum();
-        let mean = wide_float(sum) / float(values.len() as u64);
-        let from_mean = |value: &i64| wide_float(i128::from(*value)) - mean;
-        let squares = values.iter().map(|value| from_mean(value) * from_mean(value)).sum();
-        Self::Integers { count: values.len() as u64, range: (*least, *greatest), sum, squares }
+        let count = values.len() as u64;
+        let (floor, above) = mean_of(sum, count);
+        let floor = i64::try_from(floor).unwrap_or(*least);
+        // Floats do not tell great integers apart, but what they are above each other.
+        let from_floor = |value: &i64| float(value.abs_diff(floor));
+        let squares: f64 = values.iter().map(|value| from_floor(value) * from_floor(value)).sum();
+        let squares = (squares - float(count) * above * above).max(0.0);
+        Self::Integers { count, range: (*least, *greatest), sum, squares }
     }
 
     /// How many.
@@ -134,6 +148,39 @@ impl Numbers {
         }
     }
 
+    /// Whether their sum may be rounded by so much that their deviation, put together with that of
+    /// others by it, is wrong.
+    pub(crate) fn is_rounded(&self) -> bool {
+        let Self::Floats { count, range: (least, greatest), squares, .. } = self else {
+            return false;
+        };
+        let (off, allowed) = (self.mean_off(), *squares * (MEAN_OFF_MAX * MEAN_OFF_MAX));
+        least < greatest && squares.is_finite() && off * off * float(*count) > allowed
+    }
+
+    /// What rounding may have taken from their mean, or from one of them before the mean was taken
+    /// off it.
+    fn mean_off(&self) -> f64 {
+        let size = match self {
+            Self::Floats { range, .. } => range.0.abs().max(range.1.abs()),
+            Self::Integers { range, .. } => {
+                float(range.0.unsigned_abs().max(range.1.unsigned_abs()))
+            }
+        };
+        let lanes = float(LANES as u64);
+        size * f64::EPSILON * (float(self.count()) / lanes + lanes)
+    }
+
+    /// Whether the squares may be those of the same numbers. Earlier versions took them from a
+    /// rounded mean, or of rounded integers.
+    fn has_squares_of(&self, same: &Self) -> bool {
+        let (one, two) = (self.squares().sqrt(), same.squares().sqrt());
+        if !one.is_finite() || !two.is_finite() {
+            return one.is_finite() == two.is_finite();
+        }
+        (one - two).abs() <= float(self.count()).sqrt() * self.mean_off() + two * 1e-9
+    }
+
     /// The sum of their squared differences from their mean.
     pub(crate) fn squares(&self) -> f64 {
         match self {
@@ -152,15 +199,22 @@ impl Numbers {
             return;
         }
         let (one, two) = (float(self.count()), float(other.count()));
-        let apart = other.sum() / two - self.sum() / one;
+        let apart = other.mean_above(self);
         let between = apart * apart * (one * two / (one + two));
         match (self, other) {
             (
-                Self::Floats { count, range, sum, squares },
-                Self::Floats { count: more, range: (low, high), sum: plus, squares: squared },
+                Self::Floats { count, range, sum, rest, squares },
+                Self::Floats {
+                    count: more,
+                    range: (low, high),
+                    sum: plus,
+                    rest: others,
+                    squares: squared,
+                },
             ) => {
                 *range = (range.0.min(*low), range.1.max(*high));
                 *count = count.saturating_add(*more);
+                *rest += others + rounded_off(*sum, *plus);
                 *sum += plus;
                 *squares += squared + between;
             }
@@ -176,6 +230,53 @@ impl Numbers {
             _ => unreachable!("numbers of two types are added"),
         }
     }
+
+    /// What their mean is above that of others: the difference is taken before it is rounded.
+    fn mean_above(&self, other: &Self) -> f64 {
+        match (self, other) {
+            (Self::Floats { .. }, Self::Floats { .. }) => {
+                let (one, two) = (self.mean_of_floats(), other.mean_of_floats());
+                (one.0 - two.0) + (one.1 - two.1)
+            }
+            (
+                Self::Integers { count, sum, .. },
+                Self::Integers { count: others, sum: their_sum, .. },
+            ) => {
+                let (one, two) = (mean_of(*sum, *count), mean_of(*their_sum, *others));
+                wide_float(one.0.saturating_sub(two.0)) + (one.1 - two.1)
+            }
+            _ => unreachable!("numbers of two types are compared"),
+        }
+    }
+
+    /// The mean, and what rounding took from it.
+    fn mean_of_floats(&self) -> (f64, f64) {
+        let Self::Floats { count, range, sum, rest, .. } = self else { return (0.0, 0.0) };
+        if range.0.total_cmp(&range.1).is_eq() {
+            return (range.0, 0.0);
+        }
+        let (sum, count) = (*sum, float(*count));
+        let mean = sum / count;
+        let off = if mean.is_finite() { (rest - mean.mul_add(count, -sum)) / count } else { 0.0 };
+        (mean, off)
+    }
+}
+
+/// The mean of integers: the one below it, and how far it is above that.
+fn mean_of(sum: i128, count: u64) -> (i128, f64) {
+    let wide = i128::from(count);
+    let floor = sum.checked_div_euclid(wide).unwrap_or_default();
+    let above = sum.checked_rem_euclid(wide).unwrap_or_default();
+    (floor, wide_float(above) / float(count))
+}
+
+/// What rounding takes from the sum of two floats (Knuth, "The Art of Computer Programming",
+/// 4.2.2).
+fn rounded_off(one: f64, two: f64) -> f64 {
+    let sum = one + two;
+    let second = sum - one;
+    let off = (one - (sum - second)) + (two - second);
+    if off.is_finite() { off } else { 0.0 }
 }
 
 impl Summary {
@@ -259,6 +360,20 @@ impl Summary {
         };
     }
 
+    /// Whether a block may have it for points that another one was made of again.
+    pub(super) fn agrees_with(&self, again: &Self, first: i64) -> bool {
+        let exact = |summary: &Self| {
+            let mut summary = summary.clone();
+            let (Numbers::Floats { squares, .. } | Numbers::Integers { squares, .. }) =
+                &mut summary.numbers;
+            *squares = 0.0;
+            let mut out = Vec::new();
+            summary.write(first, &mut out);
+            out
+        };
+        exact(self) == exact(again) && self.numbers.has_squares_of(&again.numbers)
+    }
+
     /// Appends it, for a block whose first point is at a time.
     pub(super) fn write(&self, first: i64, out: &mut Vec<u8>) {
         put_varint(out, self.points.saturating_sub(self.good));
@@ -297,7 +412,7 @@ impl Summary {
         };
         let mut numbers = Numbers::none(value_type);
         match &mut numbers {
-            Numbers::Floats { count: all, range, sum, squares } => {
+            Numbers::Floats { count: all, range, sum, squares, .. } => {
                 *all = count;
                 for float in [&mut range.0, &mut range.1, sum, squares] {
                     *float = read_float(reader)?;
@@ -350,20 +465,31 @@ fn range_of(values: &[f64]) -> (f64, f64) {
     (least, greatest.iter().chain(rest).copied().fold(f64::NEG_INFINITY, f64::max))
 }
 
-/// The sum of floats.
-pub(super) fn sum(values: &[f64]) -> f64 {
-    lane_sum(values, |value| value)
+/// The sum of the differences from a number, and that of their squares.
+fn differences(values: &[f64], from: f64) -> (f64, f64) {
+    let mut sums = [(0.0, 0.0); LANES];
+    let (chunks, rest) = values.as_chunks::<LANES>();
+    for chunk in chunks {
+        for ((sum, squares), value) in sums.iter_mut().zip(chunk) {
+            let difference = value - from;
+            *sum += difference;
+            *squares += difference * difference;
+        }
+    }
+    let rest = rest.iter().map(|value| (value - from, (value - from) * (value - from)));
+    rest.chain(sums).fold((0.0, 0.0), |all, one| (all.0 + one.0, all.1 + one.1))
 }
 
-fn lane_sum(values: &[f64], of: impl Fn(f64) -> f64) -> f64 {
+/// The sum of floats.
+pub(super) fn sum(values: &[f64]) -> f64 {
     let mut sums = [0.0; LANES];
     let (chunks, rest) = values.as_chunks::<LANES>();
     for chunk in chunks {
         for (sum, value) in sums.iter_mut().zip(chunk) {
-            *sum += of(*value);
+            *sum += value;
         }
     }
-    sums.iter().sum::<f64>() + rest.iter().map(|value| of(*value)).sum::<f64>()
+    sums.iter().sum::<f64>() + rest.iter().sum::<f64>()
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a float is what is asked for")]

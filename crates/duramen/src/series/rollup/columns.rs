@@ -53,7 +53,15 @@ impl Column {
         Some(match aggregate {
             Aggregate::Count => &[],
             Aggregate::Sum | Aggregate::Mean => &[Self::Numbers, Self::Sum, Self::SumHigh],
-            Aggregate::StdDev => &[Self::Numbers, Self::Sum, Self::SumHigh, Self::Squares],
+            // The bounds say how much of a sum may be rounding.
+            Aggregate::StdDev => &[
+                Self::Numbers,
+                Self::Least,
+                Self::Greatest,
+                Self::Sum,
+                Self::SumHigh,
+                Self::Squares,
+            ],
             Aggregate::Min => &[Self::Numbers, Self::Least],
             Aggregate::Max => &[Self::Numbers, Self::Greatest],
             Aggregate::First => &[Self::First],
@@ -276,7 +284,8 @@ mod tests {
     fn rows_come_back_from_their_columns() {
         let integers =
             |sum: i128| Numbers::Integers { count: 3, range: (-5, 9), sum, squares: 2.5 };
-        let floats = Numbers::Floats { count: 2, range: (-0.5, 1e9), sum: 7.25, squares: 0.125 };
+        let range = (-0.5, 1e9);
+        let floats = Numbers::Floats { count: 2, range, sum: 7.25, rest: 0.0, squares: 0.125 };
         let ends = |value: SeriesValue| Some(((Micros(3), value.clone()), (Micros(8), value)));
         let cases = [
             (ValueType::I64, integers(i128::MIN), ends(SeriesValue::I64(7))),

@@ -11,6 +11,7 @@ use proptest::prelude::*;
 use super::Reopened;
 use crate::Clock;
 use crate::io::MemoryDevice;
+use crate::series::block::tests::Numbers64;
 use crate::series::tags;
 use crate::tree::cell_key;
 use crate::{
@@ -685,5 +686,66 @@ fn a_series_of_which_nothing_is_left_leaves_the_catalogue() {
     transaction.delete_series("d").unwrap();
     transaction.commit(&CommitOptions::default()).unwrap();
     assert_eq!(dropped(), []);
+    assert!(db.check().unwrap().is_clean());
+}
+
+/// Their mean was rounded before the differences from it were taken, and integers were made floats:
+/// of values that are large beside their spread it was wrong, and another one out of rows.
+#[test]
+#[expect(clippy::cast_precision_loss, reason = "small numbers")]
+fn deviations_of_large_numbers_are_right_however_they_are_told() {
+    let float = |first: f64| move |above: i64| SeriesValue::F64(first + above as f64);
+    let integer = |first: i64| move |above: i64| SeriesValue::I64(first + above);
+    let kinds: [&dyn Fn(i64) -> SeriesValue; 5] = [
+        &float(1_714_521_600_000_000.0),
+        &float(4_503_599_627_370_490.0),
+        &float(-0.5),
+        &integer(9_007_199_254_740_993),
+        &integer(i64::MAX - 9),
+    ];
+    for value in kinds {
+        for widths in [&[][..], &[Duration::from_secs(10), MINUTE]] {
+            for is_written in [false, true] {
+                let rollups: Vec<_> = widths.iter().map(|width| Rollup::new(*width)).collect();
+                check_deviations(value, &rollups, is_written);
+            }
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "small numbers")]
+fn check_deviations(value: &dyn Fn(i64) -> SeriesValue, rollups: &[Rollup], is_written: bool) {
+    let db = Database::memory().unwrap();
+    let value_type = value(0).value_type();
+    let definition =
+        SeriesDefinition { rollups: rollups.to_vec(), ..SeriesDefinition::new(value_type) };
+    let series = db.create_series("large", &definition).unwrap();
+    let random = &mut Numbers64(1);
+    let above: Vec<i64> = (0..40_000).map(|_| random.below(10).cast_signed()).collect();
+    let mut points = Points::new(value_type);
+    for (second, above) in (0..).zip(&above) {
+        points.push(Micros(second * 1_000_000), value(*above), Quality::GOOD).unwrap();
+    }
+    series.append_points(&points, &CommitOptions::default()).unwrap();
+    if is_written {
+        db.checkpoint().unwrap();
+    }
+    for windows in [Windows::whole(), Windows::parse("2m", "UTC").unwrap()] {
+        for extra in [None, Some(Aggregate::Percentile(0.5))] {
+            let all = std::iter::once(Aggregate::StdDev).chain(extra).collect();
+            let options = AggregateOptions::new(all, windows.clone());
+            let table = series.snapshot().aggregate(.., &options).unwrap();
+            for (row, start) in table.starts.iter().enumerate() {
+                let length = if table.starts.len() == 1 { above.len() } else { 120 };
+                let first = usize::try_from((*start).max(0) / 1_000_000).unwrap();
+                let some = &above[first..above.len().min(first + length)];
+                let (count, sum) = (some.len() as f64, some.iter().sum::<i64>() as f64);
+                let squares = some.iter().map(|one| one * one).sum::<i64>() as f64;
+                let expected = ((squares - sum * sum / count) / (count - 1.0)).sqrt();
+                let found = table.columns[0].get(row).and_then(|value| value.as_f64()).unwrap();
+                assert!((found - expected).abs() < 1e-9, "{}: {found}, not {expected}", value(0));
+            }
+        }
+    }
     assert!(db.check().unwrap().is_clean());
 }
