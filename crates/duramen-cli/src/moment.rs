@@ -1,7 +1,8 @@
 //! Moments of history as people write them, and times as they read them.
 
 use duramen::{Error, ErrorKind, Micros, Moment, Result};
-use jiff::Timestamp;
+use jiff::SignedDuration;
+use jiff::civil::{DateTime, date};
 
 /// A revision (digits alone) or a time, if the text is either.
 pub(crate) fn parse(text: &str) -> Option<Moment> {
@@ -25,11 +26,16 @@ fn time(text: &str) -> Option<Micros> {
 
 /// RFC 3339 in UTC, with as many digits of the second as are needed.
 pub(crate) fn format(time: Micros) -> String {
-    match Timestamp::from_microsecond(time.0) {
-        Ok(timestamp) => timestamp.to_string(),
-        // No calendar reaches that far, so the count itself has to do.
-        Err(_) => format!("{} us", time.0),
-    }
+    // No calendar reaches farther, so the count itself has to do.
+    calendar(time).unwrap_or_else(|| format!("{} us", time.0))
+}
+
+/// The same, of a time of the years from -9999 to 9999.
+pub(crate) fn calendar(time: Micros) -> Option<String> {
+    // Timestamps end some hours before years do.
+    const EPOCH: DateTime = date(1970, 1, 1).at(0, 0, 0, 0);
+    let local = EPOCH.checked_add(SignedDuration::from_micros(time.0)).ok()?;
+    Some(format!("{local}Z"))
 }
 
 #[cfg(test)]
@@ -63,7 +69,12 @@ mod tests {
 
     #[test]
     fn times_print_as_they_are_read() {
-        for text in ["2024-05-01T12:30:00Z", "1969-12-31T23:59:59.999999Z"] {
+        for text in [
+            "2024-05-01T12:30:00Z",
+            "1969-12-31T23:59:59.999999Z",
+            "9999-12-31T23:59:59.5Z",
+            "-009999-01-01T00:00:00Z",
+        ] {
             assert_eq!(format(time(text).unwrap()), text);
         }
         for beyond in [Micros(i64::MIN), Micros(i64::MAX)] {

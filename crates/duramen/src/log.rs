@@ -3,10 +3,10 @@
 use std::str::FromStr;
 use std::sync::Arc;
 
-use jiff::civil::DateTime;
+use jiff::civil::{DateTime, Time, date};
 use jiff::fmt::temporal::Pieces;
-use jiff::tz::TimeZone;
-use jiff::{Timestamp, Zoned};
+use jiff::tz::Offset;
+use jiff::{SignedDuration, Zoned};
 
 use crate::content_hash::ContentHash;
 use crate::error::{Error, ErrorKind, Result};
@@ -54,8 +54,9 @@ pub enum Moment {
 
 /// Digits alone are a revision. A time is in RFC 3339 form; it is UTC if it names no zone, and
 /// 00:00 if it is a date alone. A zone in brackets (RFC 9557) says the offset, or has to agree with
-/// it. A leap second, 23:59:60, is the second behind it, which has no other name in such a count.
-/// The last hours of the year 9999 are the last time there is.
+/// it. A leap second, 23:59:60 UTC at the end of a month, is the second behind it, which has no
+/// other name in such a count. Years are those from -9999 to 9999; a time in the last or the first
+/// day of these that a zone in brackets says is refused.
 ///
 /// ```
 /// use duramen::{Micros, Moment, Revision};
@@ -76,21 +77,7 @@ impl FromStr for Moment {
         if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
             return Ok(Self::Revision(Revision(text.parse().unwrap_or(u64::MAX))));
         }
-        // A timestamp and a local time would pass over the zone that is named in brackets.
-        let timestamp = if text.contains('[') {
-            text.parse().ok().map(|zoned: Zoned| zoned.timestamp())
-        } else {
-            let zoned = || text.parse::<DateTime>().ok()?.to_zoned(TimeZone::UTC).ok();
-            text.parse()
-                .ok()
-                .or_else(|| zoned().map(|zoned| zoned.timestamp()))
-                .or_else(|| is_beyond(text).then_some(Timestamp::MAX))
-        };
-        let time = timestamp.map(|time: Timestamp| {
-            let leap_us = if is_leap_second(text) { 1_000_000 } else { 0 };
-            let last = Timestamp::MAX.as_microsecond();
-            Self::Time(Micros((floor_micros(time) + leap_us).min(last)))
-        });
+        let time = micros_of(text).map(|micros| Self::Time(Micros(micros)));
         time.ok_or_else(|| {
             let message = format!(
                 "{text:?} is neither a revision, such as 7, nor a time, such as 2024-05-01 or \
@@ -101,11 +88,34 @@ impl FromStr for Moment {
     }
 }
 
-/// A timestamp in whole microseconds, rounded down: also before 1970, where cutting digits off
-/// would round up.
-fn floor_micros(time: Timestamp) -> i64 {
-    let micros = time.as_nanosecond().div_euclid(1_000);
-    i64::try_from(micros).unwrap_or_else(|_| time.as_microsecond())
+/// The local time from which times are counted.
+const EPOCH: DateTime = date(1970, 1, 1).at(0, 0, 0, 0);
+
+/// The time that a text names, in whole microseconds, rounded down: also before 1970, where cutting
+/// digits off would round up.
+fn micros_of(text: &str) -> Option<i64> {
+    let nanos = if text.contains('[') {
+        // A local time alone would pass over the zone that is named in brackets.
+        text.parse().ok().map(|zoned: Zoned| zoned.timestamp().as_nanosecond())?
+    } else {
+        // Timestamps end some hours before years do, so that each has a local time in every zone.
+        let pieces = Pieces::parse(text).ok()?;
+        let local = pieces.date().to_datetime(pieces.time().unwrap_or(Time::midnight()));
+        let offset = pieces.to_numeric_offset().unwrap_or(Offset::UTC).duration_since(Offset::UTC);
+        local.duration_since(EPOCH).as_nanos() - offset.as_nanos()
+    };
+    let micros = i64::try_from(nanos.div_euclid(1_000)).ok()?;
+    match is_leap_second(text) {
+        true if is_last_of_month(micros) => Some(micros + 1_000_000),
+        true => None,
+        false => Some(micros),
+    }
+}
+
+/// Whether a time is in the last second of a month, UTC: no leap second is behind any other.
+fn is_last_of_month(micros: i64) -> bool {
+    let local = EPOCH.checked_add(SignedDuration::from_secs(micros.div_euclid(1_000_000)));
+    local.is_ok_and(|local| local == local.last_of_month().date().at(23, 59, 59, 0))
 }
 
 /// Whether the time that a text names has a second 60, which is read as 59: there it would take the
@@ -114,13 +124,6 @@ fn is_leap_second(text: &str) -> bool {
     let time = text.split_once(['T', 't', ' ']).map(|(_, time)| time);
     let digits = |time: &str| time.bytes().filter(|byte| *byte != b':').skip(4).take(2).eq(*b"60");
     time.is_some_and(digits)
-}
-
-/// Whether a text is a time of the last hours of the year 9999, which have no timestamp so that
-/// every timestamp has a local time in every zone.
-fn is_beyond(text: &str) -> bool {
-    let date = Pieces::parse(text).map(|pieces| pieces.date());
-    date.is_ok_and(|date| date >= Timestamp::MAX.to_zoned(TimeZone::UTC).date())
 }
 
 /// One revision.
@@ -291,18 +294,31 @@ impl Iterator for Log {
 mod tests {
     use super::*;
 
+    /// Those of the last 26 hours of the year 9999 were all one, and those of the first of -9999 none.
     #[test]
-    fn times_of_the_last_hours_there_are_the_last_timestamp() {
-        let micros = |text: &str| match text.parse() {
-            Ok(Moment::Time(time)) => time.0,
-            other => panic!("{text}: {other:?}"),
-        };
-        let last = Timestamp::MAX.as_microsecond();
-        for text in ["9999-12-31", "9999-12-31T23:59:59Z", "9999-12-31T23:59:59.9+00:00"] {
-            assert_eq!(micros(text), last, "{text}");
+    fn times_are_exact_in_all_years() {
+        for (text, micros) in [
+            ("9999-12-31", 253_402_214_400_000_000),
+            ("9999-12-30T22:00:00.999999Z", 253_402_207_200_999_999),
+            ("9999-12-30T22:00:01Z", 253_402_207_201_000_000),
+            ("9999-12-31T23:59:59Z", 253_402_300_799_000_000),
+            ("9999-12-31 23:59:59.9999999+00:00", 253_402_300_799_999_999),
+            ("9999-12-31T23:59:59+01:00", 253_402_297_199_000_000),
+            ("9999-12-31T23:59:59-01:00", 253_402_304_399_000_000),
+            ("9999-12-31T23:59:60Z", 253_402_300_800_000_000),
+            ("-009999-01-01", -377_705_116_800_000_000),
+            ("-009999-01-01T00:00:00+01:00", -377_705_120_400_000_000),
+        ] {
+            assert_eq!(text.parse::<Moment>().ok(), Some(Moment::Time(Micros(micros))), "{text}");
         }
-        assert!(micros("9999-12-30") < last);
-        for text in ["9999-12-32", "10000-01-01", "9999-12-31T25:00:00Z", "9999"] {
+        for text in [
+            "9999-12-32",
+            "10000-01-01",
+            "9999-12-31T25:00:00Z",
+            "9999",
+            "-010000-12-31",
+            "9999-12-31T23:59:59[UTC]",
+        ] {
             assert!(!matches!(text.parse(), Ok(Moment::Time(_))), "{text}");
         }
     }
@@ -343,7 +359,23 @@ mod tests {
         }
         let hour = moment("2016-12-31T12:30+00:00");
         assert_eq!(moment("2016-12-31T12:30Z"), hour);
-        assert_eq!(moment("9999-12-31T23:59:60Z"), moment("9999-12-31"));
+    }
+
+    /// It was taken in any minute.
+    #[test]
+    fn a_leap_second_is_only_at_the_end_of_a_month_of_utc() {
+        let moment = |text: &str| text.parse::<Moment>().ok();
+        assert_eq!(moment("2016-12-31T18:59:60-05:00"), moment("2017-01-01"));
+        assert_eq!(moment("2012-07-01T05:29:60+05:30"), moment("2012-07-01"));
+        for text in [
+            "2024-01-01T00:00:60Z",
+            "2016-12-31T12:59:60Z",
+            "2016-12-30T23:59:60Z",
+            "2016-12-31T23:59:60+01:00",
+            "2016-12-31T23:59:60[Europe/Berlin]",
+        ] {
+            assert_eq!(moment(text), None, "{text}");
+        }
     }
 
     /// The zone was passed over, and the time taken for one of UTC.

@@ -56,9 +56,9 @@ impl Record for Line<'_> {
 /// In RFC 3339 form; beyond all calendars the microseconds as a number.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
 fn serialize_time<S: Serializer>(time: &Micros, serializer: S) -> Result<S::Ok, S::Error> {
-    match jiff::Timestamp::from_microsecond(time.0) {
-        Ok(timestamp) => serializer.collect_str(&timestamp),
-        Err(_) => serializer.serialize_i64(time.0),
+    match moment::calendar(*time) {
+        Some(text) => serializer.serialize_str(&text),
+        None => serializer.serialize_i64(time.0),
     }
 }
 
@@ -79,10 +79,7 @@ fn serialize_value<S: Serializer>(value: &SeriesValue, serializer: S) -> Result<
 
 /// The time as text that an import reads.
 pub(super) fn time_text(time: Micros) -> String {
-    match jiff::Timestamp::from_microsecond(time.0) {
-        Ok(timestamp) => timestamp.to_string(),
-        Err(_) => time.0.to_string(),
-    }
+    moment::calendar(time).unwrap_or_else(|| time.0.to_string())
 }
 
 /// The value as text.
