@@ -3,9 +3,9 @@
 //! Every window has a number; windows follow each other without gaps. They lie where they lie
 //! whatever is asked for, so that the windows of several series agree.
 
-use jiff::civil::{Date, date};
-use jiff::tz::TimeZone;
-use jiff::{Timestamp, ToSpan};
+use jiff::civil::{Date, Time, date};
+use jiff::tz::{AmbiguousOffset, TimeZone};
+use jiff::{Span, Timestamp};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::revision::Micros;
@@ -171,9 +171,8 @@ impl Windows {
             Kind::Calendar(unit, count, zone) => (*unit, *count, zone),
         };
         let day = number.checked_mul(count).and_then(|units| unit.day(units));
-        let midnight = day.and_then(|day| day.to_zoned(zone.clone()).ok());
-        match midnight {
-            Some(midnight) => midnight.timestamp().as_microsecond(),
+        match day.and_then(|day| beginning(day, zone)) {
+            Some(beginning) => beginning.as_microsecond(),
             None if number < 0 => Timestamp::MIN.as_microsecond(),
             None => Timestamp::MAX.as_microsecond() + 1,
         }
@@ -205,8 +204,8 @@ impl Unit {
     /// The first day of a unit.
     fn day(self, number: i64) -> Option<Date> {
         let after = |day: Date, days: i64| {
-            let days = i32::try_from(days).ok()?;
-            day.checked_add(days.days()).ok()
+            let days = Span::new().try_days(days).ok()?;
+            day.checked_add(days).ok()
         };
         match self {
             Self::Day => after(FIRST_DAY, number),
@@ -224,6 +223,18 @@ impl Unit {
     }
 }
 
+/// When a day begins in a zone; none if no timestamp reaches there.
+fn beginning(day: Date, zone: &TimeZone) -> Option<Timestamp> {
+    let midnight = zone.to_ambiguous_timestamp(day.to_datetime(Time::midnight()));
+    let AmbiguousOffset::Gap { after, .. } = midnight.offset() else {
+        return midnight.compatible().ok();
+    };
+    // Midnight was passed over: the day begins when the clock was put forward, at any time of it.
+    let earlier = after.to_timestamp(midnight.datetime()).ok()?;
+    let change = zone.following(earlier).find(|change| change.offset() == after);
+    change.map(|change| change.timestamp())
+}
+
 fn time_zone(name: &str) -> Result<TimeZone> {
     TimeZone::get(name).map_err(|error| {
         let what = format!("there is no time zone {name:?}: use one such as Europe/Berlin, or UTC");
@@ -232,7 +243,7 @@ fn time_zone(name: &str) -> Result<TimeZone> {
 }
 
 fn beyond_calendar() -> Error {
-    invalid("the calendar has no such year: use windows of a fixed width".to_owned())
+    invalid("the calendar does not reach there: use windows of a fixed width".to_owned())
 }
 
 fn invalid(what: String) -> Error {

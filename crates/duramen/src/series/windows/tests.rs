@@ -28,6 +28,41 @@ fn days_follow_the_clocks_of_their_zone() {
     check(paulo, "2018-11-04T02:59:59Z", "2018-11-03T03:00:00Z", "2018-11-04T03:00:00Z");
 }
 
+/// It began as long after midnight as the clock was put forward.
+#[test]
+fn a_day_begins_when_a_clock_is_put_forward_over_midnight() {
+    let toronto = ("1d", "America/Toronto");
+    // At 23:30 it was 00:30.
+    check(toronto, "1919-03-31T04:45:00Z", "1919-03-31T04:30:00Z", "1919-04-01T04:00:00Z");
+    check(toronto, "1919-03-31T04:29:59Z", "1919-03-30T05:00:00Z", "1919-03-31T04:30:00Z");
+    // The whole day was passed over.
+    let apia = Windows::parse("1d", "Pacific/Apia").unwrap();
+    let (start, end) = apia.around(Micros(micros("2011-12-30T10:00:00Z"))).unwrap();
+    assert_eq!((start.0, end.0 - start.0), (micros("2011-12-30T10:00:00Z"), 86_400_000_000));
+}
+
+/// The library for calendars panicked.
+#[test]
+fn windows_of_more_days_than_a_calendar_has_are_one() {
+    const DAY: i64 = 86_400_000_000;
+    // Weeks are counted from the first Monday.
+    for (window, first) in [
+        ("7304484d", 0),
+        ("7304485d", 0),
+        ("1000000000d", 0),
+        ("1000000000w", 4 * DAY),
+        ("1000000000mo", 0),
+    ] {
+        let windows = Windows::parse(window, "UTC").unwrap();
+        let around = |text| windows.around(Micros(micros(text))).unwrap();
+        let (start, end) = around("2024-05-01T12:00:00Z");
+        let last = Timestamp::MAX.as_microsecond() + 1;
+        assert_eq!((start.0, end.0), (first, last), "{window}");
+        let (start, end) = around("1969-05-01T12:00:00Z");
+        assert_eq!((start.0, end.0), (Timestamp::MIN.as_microsecond(), first), "{window}");
+    }
+}
+
 #[test]
 fn weeks_months_and_years_begin_where_the_calendar_says() {
     check(("1w", "UTC"), "2024-05-01T00:00:00Z", "2024-04-29T00:00:00Z", "2024-05-06T00:00:00Z");
