@@ -138,14 +138,13 @@ impl SeriesSnapshot {
         options: &RangeOptions,
     ) -> Result<SeriesRange> {
         let left = options.limit.unwrap_or(usize::MAX);
-        let mut ends = TimeSpan::ends(&span);
+        let mut wanted = TimeSpan::of(&span);
+        let (first, last) = TimeSpan::ends(&span);
         // An instant has neighbours too.
-        if let Some(span) =
-            ends.filter(|span| options.bounding && span.last >= span.first.saturating_sub(1))
-        {
-            ends = Some(self.with_neighbours(span)?);
+        if options.bounding && last >= first - 1 {
+            wanted = self.with_neighbours((first, last))?;
         }
-        let kept = match ends.filter(|_| left > 0) {
+        let kept = match wanted.filter(|_| left > 0) {
             Some(span) => self.kept(span)?,
             None => None,
         };
@@ -182,20 +181,18 @@ impl SeriesSnapshot {
         self.range_with(cursor.first..=cursor.last, &options)
     }
 
-    /// A span together with the points beside it.
-    fn with_neighbours(&self, span: TimeSpan) -> Result<TimeSpan> {
-        let before = match span.first.checked_sub(1) {
-            Some(before) => self.last_until(Micros(before))?,
-            None => None,
+    /// A span together with the points beside it; none if there is nothing.
+    fn with_neighbours(&self, (first, last): (i128, i128)) -> Result<Option<TimeSpan>> {
+        let before = match i64::try_from(first - 1) {
+            Ok(before) => self.last_until(Micros(before))?,
+            Err(_) => None,
         };
-        let after = match span.last.checked_add(1) {
-            Some(after) => self.first_from(Micros(after))?,
-            None => None,
+        let after = match i64::try_from(last + 1) {
+            Ok(after) => self.first_from(Micros(after))?,
+            Err(_) => None,
         };
-        Ok(TimeSpan {
-            first: before.map_or(span.first, |point| point.time.0),
-            last: after.map_or(span.last, |point| point.time.0),
-        })
+        let first = before.map_or(first, |point| point.time.0.into());
+        Ok(TimeSpan::between(first, after.map_or(last, |point| point.time.0.into())))
     }
 
     /// The first point that is not before a time.

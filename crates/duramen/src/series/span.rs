@@ -16,23 +16,30 @@ pub(crate) struct TimeSpan {
 impl TimeSpan {
     /// The times in a range; none if there are none.
     pub(crate) fn of(range: &impl RangeBounds<Micros>) -> Option<Self> {
-        Self::ends(range).filter(|span| span.first <= span.last)
+        let (first, last) = Self::ends(range);
+        Self::between(first, last)
     }
 
-    /// The ends of a range, the second one before the first if no times are between them; none
-    /// where that cannot be said.
-    pub(crate) fn ends(range: &impl RangeBounds<Micros>) -> Option<Self> {
+    /// The times from one to another one; none if there are none.
+    pub(crate) fn between(first: i128, last: i128) -> Option<Self> {
+        let (first, last) = (i64::try_from(first).ok()?, i64::try_from(last).ok()?);
+        (first <= last).then_some(Self { first, last })
+    }
+
+    /// The ends of a range, the second one before the first if no times are between them: one of
+    /// them may be beyond all time then.
+    pub(crate) fn ends(range: &impl RangeBounds<Micros>) -> (i128, i128) {
         let first = match range.start_bound() {
-            Bound::Included(first) => first.0,
-            Bound::Excluded(before) => before.0.checked_add(1)?,
-            Bound::Unbounded => i64::MIN,
+            Bound::Included(first) => first.0.into(),
+            Bound::Excluded(before) => i128::from(before.0) + 1,
+            Bound::Unbounded => i64::MIN.into(),
         };
         let last = match range.end_bound() {
-            Bound::Included(last) => last.0,
-            Bound::Excluded(end) => end.0.checked_sub(1)?,
-            Bound::Unbounded => i64::MAX,
+            Bound::Included(last) => last.0.into(),
+            Bound::Excluded(end) => i128::from(end.0) - 1,
+            Bound::Unbounded => i64::MAX.into(),
         };
-        Some(Self { first, last })
+        (first, last)
     }
 
     pub(crate) fn first(self) -> Micros {

@@ -1,7 +1,7 @@
 //! Long ranges against the same points in short ones.
 
 use std::collections::BTreeSet;
-use std::ops::ControlFlow;
+use std::ops::{Bound, ControlFlow};
 
 use super::*;
 use crate::revision::CommitSequence;
@@ -145,7 +145,30 @@ fn an_instant_has_neighbours() {
     assert_eq!(beside(3, 4), [2, 3, 4]);
     assert_eq!((beside(9, 9), beside(0, 0)), (vec![5], vec![1]));
     assert_eq!(beside(4, 2), [0; 0]);
-    assert_eq!(beside(i64::MIN, i64::MIN), [0; 0]);
+}
+
+/// There was nothing beside the beginning of time, or its end.
+#[test]
+fn an_instant_at_an_end_of_time_has_a_neighbour() {
+    let db = Database::memory().unwrap();
+    let series = db.create_series("a", &crate::SeriesDefinition::new(ValueType::I64)).unwrap();
+    let beside = |span: (Bound<i64>, Bound<i64>)| {
+        let options = RangeOptions { bounding: true, ..RangeOptions::default() };
+        let range = series.range_with((span.0.map(Micros), span.1.map(Micros)), &options);
+        range.unwrap().read().unwrap().times().to_vec()
+    };
+    let begin = (Bound::Included(i64::MIN), Bound::Excluded(i64::MIN));
+    let end = (Bound::Excluded(i64::MAX), Bound::Unbounded);
+    assert_eq!((beside(begin), beside(end)), (vec![], vec![]));
+    for time in [5, 9] {
+        series.append(Micros(time), time, &crate::CommitOptions::default()).unwrap();
+    }
+    assert_eq!((beside(begin), beside(end)), (vec![5], vec![9]));
+    for time in [i64::MIN, i64::MAX] {
+        series.append(Micros(time), time, &crate::CommitOptions::default()).unwrap();
+    }
+    assert_eq!((beside(begin), beside(end)), (vec![i64::MIN], vec![i64::MAX]));
+    assert_eq!(beside((Bound::Unbounded, Bound::Excluded(i64::MIN))), [i64::MIN]);
 }
 
 /// Where times are regular they are not copied but made again.
