@@ -16,6 +16,7 @@ mod filter;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
 mod handle;
+mod interpolation;
 mod line;
 mod lossy;
 mod many;

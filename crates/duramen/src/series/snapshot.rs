@@ -8,6 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::revision::{CommitSequence, Micros};
 use crate::series::cursor::SeriesCursor;
 use crate::series::definition::SeriesInfo;
+use crate::series::interpolation::{integer_at, number_at};
 use crate::series::points::Point;
 use crate::series::range::{RangeOptions, SeriesRange};
 use crate::series::reading::{PointStore, Reading};
@@ -278,38 +279,24 @@ impl SeriesSnapshot {
 /// The point on the line between two.
 fn between(before: &Point, after: &Point, time: Micros) -> Point {
     let quality = before.quality.worse(after.quality);
+    let (times, at) = ((before.time.0, after.time.0), time.0);
     let value = match (&before.value, &after.value) {
         (SeriesValue::F64(a), SeriesValue::F64(b)) => {
-            SeriesValue::F64(line((*a, *b), (before.time, after.time), time))
+            SeriesValue::F64(number_at((*a, *b), times, at))
         }
         (SeriesValue::F32(a), SeriesValue::F32(b)) => {
             let ends = (f64::from(*a), f64::from(*b));
-            SeriesValue::F32(to_f32(line(ends, (before.time, after.time), time)))
+            SeriesValue::F32(to_f32(number_at(ends, times, at)))
         }
         (SeriesValue::I64(a), SeriesValue::I64(b)) => {
-            SeriesValue::I64(integer_line((*a, *b), (before.time, after.time), time))
+            SeriesValue::I64(integer_at((*a, *b), times, at))
         }
         _ => return Point { time, ..before.clone() },
     };
     Point { time, value, quality }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a share of a span is a float")]
-fn line((a, b): (f64, f64), (from, to): (Micros, Micros), at: Micros) -> f64 {
-    let share = at.0.abs_diff(from.0) as f64 / to.0.abs_diff(from.0) as f64;
-    a.mul_add(1.0 - share, b * share)
-}
-
 #[expect(clippy::cast_possible_truncation, reason = "the nearest f32 is what is asked for")]
 fn to_f32(value: f64) -> f32 {
     value as f32
-}
-
-/// The integer nearest to the line, which is between the two.
-fn integer_line((a, b): (i64, i64), (from, to): (Micros, Micros), at: Micros) -> i64 {
-    let (elapsed, whole) = (i128::from(at.0.abs_diff(from.0)), i128::from(to.0.abs_diff(from.0)));
-    // Both factors have at most 65 bits with their signs, so the product has fewer than 128.
-    let rise = (i128::from(b) - i128::from(a)).checked_mul(elapsed);
-    let rise = rise.map_or(0, |rise| (rise + rise.signum() * (whole / 2)) / whole);
-    i64::try_from(i128::from(a) + rise).unwrap_or(a)
 }

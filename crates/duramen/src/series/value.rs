@@ -100,6 +100,17 @@ impl SeriesValue {
 }
 
 impl SeriesValue {
+    /// Whether it is the same value of the same type, floats as numbers are: zeros of both signs are
+    /// one, and so is all that is no number.
+    #[expect(clippy::float_cmp, reason = "that is what is asked")]
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::F64(one), Self::F64(two)) => one == two || one.is_nan() && two.is_nan(),
+            (Self::F32(one), Self::F32(two)) => one == two || one.is_nan() && two.is_nan(),
+            _ => self == other,
+        }
+    }
+
     /// The value of a type that is written the same way, if there is one: 7 as 7.0, or as text.
     pub(crate) fn written_as(&self, value_type: ValueType) -> Option<Self> {
         let text = self.to_string();

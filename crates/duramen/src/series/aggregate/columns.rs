@@ -3,7 +3,7 @@
 use super::{Aggregate, Fill, WindowColumn, WindowTable};
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::SERIES_WINDOWS_MAX;
-use crate::series::block::float;
+use crate::series::interpolation::{integer_at, number_at};
 use crate::series::{SeriesValue, ValueType, Values};
 
 /// Results, row by row.
@@ -134,14 +134,23 @@ impl WindowColumn {
             if self.nulls[index] {
                 continue;
             }
-            let Some(value) = self.values.get_f64(index) else { return };
-            if let Some((known, low)) = before.replace((index, value)) {
-                let whole = float(starts[index].abs_diff(starts[known]));
-                for gap in known + 1..index {
-                    let share = float(starts[gap].abs_diff(starts[known])) / whole;
-                    self.set(gap, low * (1.0 - share) + value * share);
-                }
+            if let Some(known) = before.replace(index) {
+                (known + 1..index).for_each(|gap| self.set_between(gap, (known, index), starts));
             }
+        }
+    }
+
+    /// Makes what is on the line between two windows the value of one between them.
+    fn set_between(&mut self, index: usize, (before, after): (usize, usize), starts: &[i64]) {
+        let (times, at) = ((starts[before], starts[after]), starts[index]);
+        if let Values::I64(all) = &mut self.values {
+            // Floats do not tell great integers apart.
+            all[index] = integer_at((all[before], all[after]), times, at);
+            self.nulls[index] = false;
+        } else if let (Some(one), Some(two)) =
+            (self.values.get_f64(before), self.values.get_f64(after))
+        {
+            self.set(index, number_at((one, two), times, at));
         }
     }
 

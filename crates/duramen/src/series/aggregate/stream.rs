@@ -10,6 +10,7 @@ use super::window::{Number, Window};
 use super::{Aggregate, AggregateOptions, Fill, WindowTable};
 use crate::error::Result;
 use crate::series::block::{Block, Summary, float};
+use crate::series::interpolation::number_at;
 use crate::series::rollup::{Column, Table};
 use crate::series::{Point, Points, SeriesValue, ValueType, Values};
 
@@ -67,7 +68,8 @@ impl Needs {
     /// is asked for, in that state or not, so that durations add up.
     fn counts(&self, value: &SeriesValue) -> bool {
         let is_text = matches!(value, SeriesValue::String(_));
-        real(value).is_some() || self.states.contains(value) || is_text && !self.states.is_empty()
+        let is_state = || self.states.iter().any(|state| state.is_same(value));
+        real(value).is_some() || is_state() || is_text && !self.states.is_empty()
     }
 }
 
@@ -357,7 +359,7 @@ impl<'a> Stream<'a> {
         let micros = until.abs_diff(from);
         self.window.is_held |= self.needs.counts(value);
         for (state, in_state) in self.needs.states.iter().zip(&mut self.window.in_state) {
-            if state == value {
+            if state.is_same(value) {
                 *in_state = in_state.saturating_add_unsigned(micros);
             }
         }
@@ -367,8 +369,8 @@ impl<'a> Stream<'a> {
         if let Some(next) = next
             && let Some(other) = real(&next.value)
         {
-            let line = Line { from: (*since, number), to: (next.time.0, other) };
-            let mean = f64::midpoint(line.at(from), line.at(until));
+            let line = |time| number_at((number, other), (*since, next.time.0), time);
+            let mean = f64::midpoint(line(from), line(until));
             self.window.linear.add(mean, micros);
         }
     }
@@ -453,24 +455,6 @@ fn finite_sums(table: &Table) -> Option<&[f64]> {
 
 fn float_of(count: i64) -> f64 {
     float(count.unsigned_abs())
-}
-
-/// A straight line between two points.
-struct Line {
-    from: (i64, f64),
-    to: (i64, f64),
-}
-
-impl Line {
-    fn at(&self, time: i64) -> f64 {
-        let share = float(time.abs_diff(self.from.0)) / float(self.to.0.abs_diff(self.from.0));
-        let value = self.from.1 * (1.0 - share) + self.to.1 * share;
-        if self.from.1.is_finite() && self.to.1.is_finite() {
-            // Rounding does not lead beyond the finite values that it is between.
-            return value.clamp(f64::MIN, f64::MAX);
-        }
-        value
-    }
 }
 
 fn open(options: &AggregateOptions, of: (ValueType, usize), number: i64) -> Window {

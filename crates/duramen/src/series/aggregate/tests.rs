@@ -203,6 +203,52 @@ fn what_is_no_integer_fills_no_gap_of_integers() {
     }
 }
 
+/// Integers were made floats on the way, and numbers that are the same were put together to another.
+#[test]
+fn a_gap_between_equal_values_has_that_value() {
+    let great = 9_007_199_254_740_993_i64;
+    let at = |time: i64, value: SeriesValue| (Micros(time), value);
+    let cases = [
+        (at(5, great.into()), at(105, great.into()), vec![great.into(); 10]),
+        (at(5, i64::MIN.into()), at(25, i64::MAX.into()), vec![i64::MIN.into(), 0.into()]),
+        (at(5, 0.1.into()), at(105, 0.1.into()), vec![0.1.into(); 10]),
+    ];
+    for (one, two, expected) in cases {
+        let mut points = Points::new(one.1.value_type());
+        points.push(one.0, one.1, Quality::GOOD).unwrap();
+        points.push(two.0, two.1, Quality::GOOD).unwrap();
+        let base = AggregateOptions::new(vec![Aggregate::Last], width(10));
+        let options = AggregateOptions { fill: Fill::Linear, ..base };
+        let table = run((&points, (0, two.0.0 + 1)), &options, 1).unwrap();
+        for (row, expected) in expected.into_iter().enumerate() {
+            assert_eq!(table.columns[0].get(row), Some(expected));
+        }
+    }
+}
+
+/// Where a share of the way was nothing, an infinite value was taken so many times.
+#[test]
+fn a_line_of_infinite_values_is_infinite() {
+    let infinite = f64::INFINITY;
+    let points = points(&[(0, infinite), (10, infinite), (20, 1.0), (30, 1.0), (40, -infinite)]);
+    let linear = Aggregate::TimeWeightedMean(Hold::Linear);
+    let options = AggregateOptions::new(vec![linear], width(10));
+    let table = run((&points, (0, 40)), &options, 9).unwrap();
+    assert_eq!(column(&table, 0), [infinite, infinite, 1.0, -infinite].map(Some));
+}
+
+/// Their bits were compared.
+#[test]
+fn zeros_of_both_signs_are_one_state_and_so_is_what_is_no_number() {
+    let points = points(&[(0, 0.0), (3, -0.0), (5, f64::NAN), (6, -f64::NAN), (9, 1.0)]);
+    for (state, expected) in [(0.0, 5.0), (-0.0, 5.0), (f64::NAN, 4.0), (1.0, 1.0)] {
+        let state = Aggregate::DurationIn(state.into());
+        let options = AggregateOptions::new(vec![state.clone()], width(10));
+        let table = run((&points, (0, 10)), &options, 9).unwrap();
+        assert_eq!(column(&table, 0), [Some(expected)], "{state:?}");
+    }
+}
+
 #[test]
 fn only_points_of_the_quality_that_is_asked_for_count() {
     let mut points = points(&[(0, 1.0)]);
