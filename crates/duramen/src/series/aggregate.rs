@@ -55,10 +55,12 @@ pub enum Aggregate {
     StdDev,
     /// What this share of the numbers, 0 to 1, is up to, between two numbers on a straight line.
     /// Up to 4,096 numbers it is exact, of more by t-digest (Dunning, "Computing Extremely
-    /// Accurate Quantiles Using t-Digests"). Infinities are left out.
+    /// Accurate Quantiles Using t-Digests"). Infinities are the least and the greatest numbers; all
+    /// that is between one of them and another number is infinite too.
     Percentile(f64),
     /// How many microseconds the value was this one, or the one of the series' type that is written
-    /// the same way, each point holding up to the next one.
+    /// the same way, each point holding up to the next one. Zeros of both signs are one value, and
+    /// so is NaN.
     DurationIn(SeriesValue),
 }
 
