@@ -48,7 +48,7 @@ pub enum DumpItem {
     Series {
         /// Its name.
         name: String,
-        /// What the catalogue says of it, as JSON.
+        /// What the catalogue says of it, as JSON, and what it said before.
         record: String,
     },
     /// Commits that changed points of series, rising, and when they were made. They follow all
@@ -93,9 +93,9 @@ pub struct DumpSummary {
     /// The SHA-256 of all of it. Databases have the same one exactly if their documents have the
     /// same names, options, tags and purges, and the same revisions with the same timestamps,
     /// authors, messages, values and versions of records, also of those that departed; and if their
-    /// series have the same names, definitions and rules, and the same points as of the same
-    /// commits. Versions that a deleted record got in dropped revisions, behind one that shows it,
-    /// are not told.
+    /// series have the same names, definitions and rules, the same names and definitions before,
+    /// and the same points as of the same commits. Versions that a deleted record got in dropped
+    /// revisions, behind one that shows it, are not told.
     pub hash: ContentHash,
 }
 
@@ -115,7 +115,7 @@ impl DatabaseSnapshot {
     /// All documents with all revisions as of this commit, and all series with all that was
     /// written to them until then and is kept, to be [loaded](DumpLoad) into another database.
     /// Deleted documents are among them, deleted series are not; who renamed, declared and deleted
-    /// what is not.
+    /// what of documents is not.
     ///
     /// A loaded database has the points of series as of the same commits as before; documents are
     /// made by commits that come after those.

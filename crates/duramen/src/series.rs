@@ -22,6 +22,7 @@ mod lossy;
 mod many;
 pub(crate) mod merge;
 pub(crate) mod names;
+pub(crate) mod past;
 mod piece;
 mod points;
 mod quality;

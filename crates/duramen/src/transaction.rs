@@ -77,6 +77,8 @@ enum Aim {
     /// It deletes documents or sets their options, and nothing else.
     LettingGo,
     Adding,
+    /// It takes over what a dump says of series.
+    Loading,
 }
 
 impl Aim {
@@ -252,7 +254,8 @@ impl Transaction {
         self.check_timestamp(options.timestamp)?;
         let changes_series = self.prepare_series(&changes)?;
         let prepare = || {
-            let prepared = Prepared::new(self.writers.values().collect(), Facts::of(options));
+            let facts = Facts { is_loaded: self.aim == Aim::Loading, ..Facts::of(options) };
+            let prepared = Prepared::new(self.writers.values().collect(), facts);
             prepared.giving_room(self.aim == Aim::LettingGo)
         };
         let ticket = self.engine.queue_points(&changes, prepare, durability)?;

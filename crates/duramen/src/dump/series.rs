@@ -3,6 +3,7 @@
 //!
 //! Invariant: how much stands in one item depends on what is said alone.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::vec;
 
@@ -14,12 +15,14 @@ use crate::limits::{DUMP_ITEM_POINTS, DUMP_ITEM_TEXT_BYTES};
 use crate::node::NodeId;
 use crate::revision::{CommitSequence, Micros};
 use crate::series::commits::{CommitTime, Commits};
+use crate::series::past::{self, Past};
 use crate::series::span::TimeSpan;
 use crate::series::young::Delete;
 use crate::series::{
     Course, Direction, Points, Reading, Sequences, SeriesInfo, SeriesSnapshot, Values, rules, tags,
 };
 use crate::tree::Tree;
+use crate::tree::cell_key::TreeId;
 
 /// Points, commits and deleted spans of one item.
 const ITEM_LEN: usize = if cfg!(test) { 5 } else { DUMP_ITEM_POINTS };
@@ -33,6 +36,8 @@ pub(super) struct SeriesDump {
     /// Their catalogue, and its revision.
     tags: (Arc<Tree>, u32),
     names: Arc<[(Box<str>, NodeId)]>,
+    /// What some of them were before.
+    past: BTreeMap<TreeId, Past>,
     /// Rules that are still to be said.
     rules: Option<String>,
     /// The next series to be defined, and the next of which all is said.
@@ -73,6 +78,7 @@ impl SeriesDump {
             Ok(())
         })?;
         names.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        let past = past::all(&tags.0, tags.1)?;
         let rules = view.series_rules(sequence)?;
         let rules = (!rules.is_empty()).then(|| rules::to_json(&rules));
         let commits = match names.len() {
@@ -86,6 +92,7 @@ impl SeriesDump {
             now,
             tags,
             names: names.into(),
+            past,
             rules,
             defined: 0,
             said: 0,
@@ -107,7 +114,8 @@ impl SeriesDump {
         if self.defined < self.names.len() {
             let info = self.info(self.defined)?;
             self.defined += 1;
-            return Ok(Some(DumpItem::Series { record: info.to_json(), name: info.name }));
+            let record = past::to_json(&info, self.past.get(&info.number));
+            return Ok(Some(DumpItem::Series { record, name: info.name }));
         }
         if let Some(commits) = &mut self.commits {
             match commits.next()? {

@@ -31,6 +31,9 @@ pub(super) struct Behind {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Facts {
     pub(crate) timestamp: Option<Micros>,
+    /// Whether that is when another database made the commit, which is loaded: it is that of the
+    /// catalogues too. The journal does not keep it: until it is loaded there is no database.
+    pub(crate) is_loaded: bool,
     pub(crate) author: Option<Box<str>>,
     pub(crate) message: Option<Box<str>>,
 }
@@ -165,6 +168,7 @@ impl Facts {
     pub(crate) fn of(options: &CommitOptions) -> Self {
         Self {
             timestamp: options.timestamp,
+            is_loaded: false,
             author: options.author.as_deref().map(Into::into),
             message: options.message.as_deref().map(Into::into),
         }
@@ -178,7 +182,7 @@ impl Facts {
         committed: Micros,
     ) -> Row {
         // A given timestamp is that of the documents; the catalogue's own rise with the commits.
-        let given = self.timestamp.filter(|_| !tree.is_catalogue());
+        let given = self.timestamp.filter(|_| self.is_loaded || !tree.is_catalogue());
         Row {
             revision,
             // The clock may have gone back since the timestamp was checked.

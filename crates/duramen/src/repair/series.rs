@@ -9,6 +9,7 @@ use crate::dump::{PointItems, SeriesLoad, deletes_until};
 use crate::error::Result;
 use crate::revision::CommitSequence;
 use crate::series::commits::Commits;
+use crate::series::past;
 use crate::series::rollup::StoredRollup;
 use crate::series::{SeriesInfo, SeriesSnapshot, rules, tags};
 use crate::tree::Tree;
@@ -26,7 +27,8 @@ impl Repair {
         trees: &BTreeSet<TreeId>,
         documents: &BTreeSet<&str>,
     ) -> Result<()> {
-        if self.may_lack(&TreeId::SERIES.0.to_be_bytes()) {
+        let may_lack = self.may_lack(&TreeId::SERIES.0.to_be_bytes());
+        if may_lack {
             self.lose(None, NO_REVISIONS, "some of what the catalogue said of series");
         }
         let Some((tree, head)) = readable(self.engine.view().series_tags(NEWEST))? else {
@@ -41,8 +43,12 @@ impl Repair {
             Some(found) if found.is_empty() => {}
             Some(found) => load.rule(&self.database, &rules::to_json(&found))?,
         }
+        // Of a catalogue with gaps it is not told what series were before.
+        let past = if may_lack { None } else { readable(past::all(&tree, head))? };
+        let past = past.unwrap_or_default();
         for info in infos.values() {
-            load.define(&self.database, &info.name, &info.to_json())?;
+            let record = past::to_json(info, past.get(&info.number));
+            load.define(&self.database, &info.name, &record)?;
         }
         if !infos.is_empty() {
             self.series_commits(&mut load)?;

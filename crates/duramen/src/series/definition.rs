@@ -166,7 +166,8 @@ impl SeriesInfo {
         })
     }
 
-    fn from_tape(name: &str, (tape, at): (&Tape<'_>, TapeIndex)) -> Option<Self> {
+    /// The same out of a part of a text.
+    pub(super) fn from_tape(name: &str, (tape, at): (&Tape<'_>, TapeIndex)) -> Option<Self> {
         // As they are written, so that each is compared with few names before its own.
         let names = [
             "number",

@@ -303,7 +303,7 @@ pub(crate) fn read(
     SeriesInfo::from_json(name, &text)
 }
 
-fn map_of(tags: &Tree, revision: u32) -> Result<Option<NodeId>> {
+pub(super) fn map_of(tags: &Tree, revision: u32) -> Result<Option<NodeId>> {
     member(tags, b"tags", revision)
 }
 

@@ -97,7 +97,7 @@ impl Transaction {
     pub(crate) fn load_series(&mut self, info: &SeriesInfo) -> Result<()> {
         check_name(&info.name)?;
         info.definition.check()?;
-        self.aim = Aim::Adding;
+        self.aim = Aim::Loading;
         // Names are one namespace, whose turn comes first.
         self.catalogue()?;
         let writer = self.take(TreeId::SERIES)?;
@@ -106,6 +106,14 @@ impl Transaction {
         info.definition.rollups.iter_mut().for_each(Rollup::begin_anew);
         let put = writer.take_series_numbers(0).and_then(|_| writer.put_series(&info));
         self.note(put)
+    }
+
+    /// Takes the name away that a series of a dump had before.
+    pub(crate) fn unname_loaded_series(&mut self, info: &SeriesInfo) -> Result<()> {
+        // Names are one namespace, whose turn comes first.
+        self.catalogue()?;
+        let removed = self.take(TreeId::SERIES)?.remove_series(info);
+        self.note(removed)
     }
 
     /// Has the numbers of series up to one not be given again.

@@ -1,9 +1,10 @@
-//! The series of a dump: their catalogue as one commit, then what was written to them, with the
-//! sequences that the commits had.
+//! The series of a dump: their catalogue as it was first, then the commits that changed it and what
+//! was written to them, with the sequences that the commits had.
 //!
 //! Invariant: what one commit deleted of a series is written together, behind its points, so that
 //! rollups are made again where it hides any.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
@@ -15,6 +16,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::limits::{DUMPED_COMMIT_MAX, LOADED_SERIES_BYTES};
 use crate::revision::{CommitSequence, Micros};
 use crate::series::commits::CommitTime;
+use crate::series::past::{self, Past};
 use crate::series::span::TimeSpan;
 use crate::series::young::{Delete, Loaded};
 use crate::series::{Piece, Points, Sequences, SeriesInfo, check_type, rules};
@@ -43,6 +45,18 @@ struct Catalogue {
     transaction: Transaction,
     last_name: String,
     numbers: FxHashSet<TreeId>,
+    /// Names that series have by now.
+    names: FxHashSet<String>,
+    /// What later commits changed.
+    changes: BTreeMap<CommitSequence, CatalogueChange>,
+}
+
+/// What one commit changed of the catalogue.
+#[derive(Debug, Default)]
+struct CatalogueChange {
+    time: Micros,
+    /// What series were, unless they were made in it, and what they are.
+    series: Vec<(Option<SeriesInfo>, SeriesInfo)>,
 }
 
 #[derive(Debug)]
@@ -84,7 +98,11 @@ impl SeriesLoad {
             return Err(misplaced(&format!("series {name:?} with the number of another one")));
         }
         name.clone_into(&mut catalogue.last_name);
-        catalogue.transaction.load_series(&info)
+        let past = past::from_json(&info, record.as_bytes()).map_err(|error| invalid(&error))?;
+        let Some(past) = past else {
+            return Err(misplaced(&format!("what series {name:?} is told to have been")));
+        };
+        catalogue.define(info, past)
     }
 
     pub(crate) fn push_commits(
@@ -95,7 +113,7 @@ impl SeriesLoad {
         if self.is_over || self.open.is_some() {
             return Err(misplaced("a commit of series"));
         }
-        self.finish_catalogue()?;
+        self.finish_catalogue(database)?;
         for &commit in commits {
             let is_first = self.last.0.0 == 0;
             let rises = commit.0 > self.last.0 && (is_first || commit.1 > self.last.1);
@@ -169,18 +187,26 @@ impl SeriesLoad {
             return Ok(());
         }
         self.is_over = true;
-        self.finish_catalogue()?;
+        self.finish_catalogue(database)?;
         self.put_open();
         self.write(database)
     }
 
-    fn finish_catalogue(&mut self) -> Result<()> {
-        let Some(Catalogue { mut transaction, numbers, .. }) = self.catalogue.take() else {
+    fn finish_catalogue(&mut self, database: &Database) -> Result<()> {
+        let Some(Catalogue { mut transaction, numbers, mut names, changes, .. }) =
+            self.catalogue.take()
+        else {
             return Ok(());
         };
         let greatest = numbers.iter().max().copied().unwrap_or(TreeId::SERIES);
         transaction.take_loaded_numbers(greatest)?;
-        transaction.commit(&CommitOptions::default()).map(drop)
+        // What is first is before all that changed it, also for who looks it up by a time.
+        let first = changes.values().next().map(|change| Micros(change.time.0.saturating_sub(1)));
+        transaction.commit(&at_time(database, first))?;
+        for (sequence, change) in changes {
+            change.load(database, sequence, &mut names)?;
+        }
+        Ok(())
     }
 
     /// The series of a name, which is the last one or a later one.
@@ -188,7 +214,7 @@ impl SeriesLoad {
         if self.is_over {
             return Err(misplaced("something of a series"));
         }
-        self.finish_catalogue()?;
+        self.finish_catalogue(database)?;
         let before = self.open.as_ref().map(|open| open.info.name.as_str());
         if before.is_some_and(|before| before > name) {
             return Err(misplaced(&format!("something of series {name:?}")));
@@ -241,9 +267,90 @@ impl SeriesLoad {
 
 impl Catalogue {
     fn new(database: &Database) -> Self {
-        let (last_name, numbers) = (String::new(), FxHashSet::default());
-        Self { transaction: database.transaction(), last_name, numbers }
+        Self {
+            transaction: database.transaction(),
+            last_name: String::new(),
+            numbers: FxHashSet::default(),
+            names: FxHashSet::default(),
+            changes: BTreeMap::new(),
+        }
     }
+
+    /// Takes a series as it was first, and notes what it became.
+    fn define(&mut self, info: SeriesInfo, Past { since, states }: Past) -> Result<()> {
+        let untils: Vec<CommitTime> = states.iter().map(|(_, until)| *until).collect();
+        let mut states = states.into_iter().map(|(info, _)| info).chain([info]);
+        let Some(mut before) = states.next() else { return Ok(()) };
+        match since {
+            Some(since) => self.note(since, (None, before.clone()))?,
+            None if !self.names.insert(before.name.clone()) => return Err(twice(&before.name)),
+            None => self.transaction.load_series(&before)?,
+        }
+        for (until, info) in untils.into_iter().zip(states) {
+            self.note(until, (Some(before), info.clone()))?;
+            before = info;
+        }
+        Ok(())
+    }
+
+    fn note(
+        &mut self,
+        (sequence, time): CommitTime,
+        series: (Option<SeriesInfo>, SeriesInfo),
+    ) -> Result<()> {
+        // The catalogue as it was first is a commit as well.
+        if !(2..=DUMPED_COMMIT_MAX).contains(&sequence.0) {
+            return Err(misplaced(&format!("a change of a series in commit {sequence}")));
+        }
+        let change = self.changes.entry(sequence).or_default();
+        change.time = time;
+        change.series.push(series);
+        Ok(())
+    }
+}
+
+impl CatalogueChange {
+    /// Takes it over as the commit that it was.
+    fn load(
+        self,
+        database: &Database,
+        sequence: CommitSequence,
+        names: &mut FxHashSet<String>,
+    ) -> Result<()> {
+        let engine = &database.engine;
+        if sequence > engine.published().next() {
+            let before = CommitSequence(sequence.0 - 1);
+            engine.load_series(Loaded::default(), (before, Micros(0)))?;
+        }
+        let mut transaction = database.transaction();
+        let renamed = |(before, now): &&(Option<SeriesInfo>, SeriesInfo)| {
+            before.as_ref().is_none_or(|before| before.name != now.name)
+        };
+        for (before, _) in self.series.iter().filter(renamed) {
+            let Some(before) = before else { continue };
+            names.remove(&before.name);
+            transaction.unname_loaded_series(before)?;
+        }
+        for (_, now) in self.series.iter().filter(renamed) {
+            if !names.insert(now.name.clone()) {
+                return Err(twice(&now.name));
+            }
+        }
+        for (_, now) in &self.series {
+            transaction.load_series(now)?;
+        }
+        transaction.commit(&at_time(database, Some(self.time))).map(drop)
+    }
+}
+
+/// A commit of a time, unless that is still to come by the clock here.
+fn at_time(database: &Database, time: Option<Micros>) -> CommitOptions {
+    let timestamp = time.filter(|time| *time <= database.engine.now());
+    CommitOptions { timestamp, ..CommitOptions::default() }
+}
+
+fn twice(name: &str) -> Error {
+    misplaced(&format!("a second series of the name {name:?} at one time"))
 }
 
 /// Refuses a commit that is none of those that changed series.

@@ -1,6 +1,7 @@
 //! A database that is loaded from a dump of series says the same: as of every commit, by every
 //! aggregate, and in another dump.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,9 +10,10 @@ use proptest::prelude::*;
 use super::Reopened;
 use crate::io::{Device, MemoryDevice};
 use crate::{
-    Aggregate, AggregateOptions, CommitOptions, CommitSequence, Database, DumpItem, DumpLoad,
-    DumpSummary, DumpedPoints, Error, ErrorKind, Lossy, Micros, Options, Points, Quality, Rollup,
-    SeriesDefinition, SeriesFilter, SeriesRule, SeriesValue, ValueType, Windows,
+    Aggregate, AggregateOptions, CommitOptions, CommitSequence, Database, DatabaseSnapshot,
+    DumpItem, DumpLoad, DumpSummary, DumpedPoints, Error, ErrorKind, Lossy, Micros, Options,
+    Points, Quality, Rollup, SeriesDefinition, SeriesFilter, SeriesInfo, SeriesRule, SeriesValue,
+    Transaction, ValueType, Windows,
 };
 
 const NAMES: [&str; 3] = ["a", "b/1", "c"];
@@ -22,6 +24,7 @@ pub(super) enum Step {
     Append(Vec<(usize, i64, i64)>),
     Delete(usize, i64, i64),
     Rename(usize),
+    Change(usize),
     Drop(usize),
     Document,
     Rule(usize),
@@ -38,7 +41,8 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
         3 => (0..NAMES.len(), 0_i64..90, 0_i64..30).prop_map(|(of, from, len)| {
             Step::Delete(of, from, from + len)
         }),
-        1 => (0..NAMES.len()).prop_map(Step::Rename),
+        2 => (0..NAMES.len()).prop_map(Step::Rename),
+        1 => (0..NAMES.len()).prop_map(Step::Change),
         1 => (0..NAMES.len()).prop_map(Step::Drop),
         1 => Just(Step::Document),
         1 => (0..NAMES.len()).prop_map(Step::Rule),
@@ -100,6 +104,11 @@ pub(super) fn play(db: &mut Reopened, step: &Step) {
             let to = format!("z{}", db.snapshot().sequence());
             transaction.rename_series(NAMES[*of], &to).unwrap();
         }
+        Step::Change(of) if there(NAMES[*of]) => {
+            let unit = format!("u{}", db.snapshot().sequence().0 % 3);
+            let changed = SeriesDefinition { unit, ..definition(*of) };
+            transaction.change_series(NAMES[*of], &changed).unwrap();
+        }
         Step::Rule(of) => {
             let rollups = vec![Rollup::new(Duration::from_micros(10))];
             let rule = SeriesRule { rollups, ..SeriesRule::new(NAMES[*of]) };
@@ -143,6 +152,9 @@ pub(super) fn compare(before: &Database, after: &Database) {
     assert_eq!(after.find_series(&SeriesFilter::default()).unwrap(), all);
     assert_eq!(after.series_rules().unwrap(), before.series_rules().unwrap());
     let last = before.snapshot().sequence();
+    for at in (0..=last.0).map(CommitSequence) {
+        compare_catalogues(before, &before.snapshot_at(at), &after.snapshot_at(at));
+    }
     for name in all.iter().map(|info| info.name.as_str()) {
         for at in (0..=last.0).map(CommitSequence) {
             let read =
@@ -150,6 +162,22 @@ pub(super) fn compare(before: &Database, after: &Database) {
             assert_eq!(read(after), read(before), "{name} as of commit {at}");
             assert_eq!(aggregated(after, name, at), aggregated(before, name, at), "{name} {at}");
         }
+    }
+}
+
+/// The series that are there at last were called the same, and what was said of them is the same,
+/// but for what is kept of them.
+fn compare_catalogues(database: &Database, before: &DatabaseSnapshot, after: &DatabaseSnapshot) {
+    let all = |snapshot: &DatabaseSnapshot| snapshot.find_series(&SeriesFilter::default()).unwrap();
+    let living: BTreeSet<_> = all(&database.snapshot()).iter().map(|info| info.number).collect();
+    let said = |info: &SeriesInfo| {
+        let (keep, rollups) = (None, Vec::new());
+        (info.name.clone(), SeriesDefinition { keep, rollups, ..info.definition.clone() })
+    };
+    let found = all(after);
+    for info in all(before).iter().filter(|info| living.contains(&info.number)) {
+        let other = found.iter().find(|other| other.number == info.number);
+        assert_eq!(other.map(said), Some(said(info)), "as of commit {}", before.sequence());
     }
 }
 
@@ -235,6 +263,58 @@ fn what_is_said_of_a_series_is_loaded() {
     assert_eq!(numbers.len(), known(&loaded).len());
 }
 
+/// A loaded database had the newest names and units of all commits.
+#[test]
+fn what_series_were_called_before_is_loaded() {
+    let db = Database::memory().unwrap();
+    let of = |unit: &str| SeriesDefinition {
+        unit: unit.to_owned(),
+        labels: [("site".to_owned(), unit.to_owned())].into(),
+        rollups: vec![Rollup::new(Duration::from_secs(1))],
+        ..SeriesDefinition::new(ValueType::I64)
+    };
+    let commit = |change: &dyn Fn(&mut Transaction)| {
+        let mut transaction = db.transaction();
+        change(&mut transaction);
+        transaction.commit(&CommitOptions::default()).unwrap().timestamp
+    };
+    let append = |name: &str| {
+        let series = db.series(name).unwrap();
+        series.append(Micros(1), 1, &CommitOptions::default()).unwrap().timestamp
+    };
+    db.create_series("a", &of("bar")).unwrap();
+    let times = [
+        append("a"),
+        commit(&|transaction| transaction.rename_series("a", "b").unwrap()),
+        append("b"),
+        commit(&|transaction| transaction.change_series("b", &of("kPa")).unwrap()),
+        commit(&|transaction| transaction.create_series("a", &of("K")).unwrap()),
+        append("a"),
+        commit(&|transaction| {
+            for (from, to) in [("a", "t"), ("b", "a"), ("t", "b")] {
+                transaction.rename_series(from, to).unwrap();
+            }
+        }),
+        append("b"),
+        commit(&|transaction| transaction.rename_series("a", "last").unwrap()),
+    ];
+    let (items, summary) = dumped(&db);
+    let loaded = load(&items).unwrap();
+    assert_eq!(dumped(&loaded), (items, summary));
+    compare(&db, &loaded);
+    for time in times {
+        let [before, after] = [&db, &loaded].map(|db| db.series_at_time(time).unwrap());
+        assert_eq!(before.sequence(), after.sequence());
+        compare_catalogues(&db, &before, &after);
+    }
+    let first = loaded.series_at_time(times[0]).unwrap().series("a").unwrap();
+    assert_eq!(
+        (first.info().definition.unit.as_str(), loaded.series("last").is_ok()),
+        ("bar", true)
+    );
+    assert!(loaded.check().unwrap().is_clean());
+}
+
 #[test]
 fn a_time_is_a_commit_as_before() {
     let db = Database::memory().unwrap();
@@ -316,5 +396,39 @@ fn series_that_cannot_stand_there_are_refused() {
     for (number, items) in cases.iter().enumerate() {
         let error = load(items).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Invalid, "case {number}: {error}");
+    }
+}
+
+#[test]
+fn what_no_series_can_have_been_is_refused() {
+    let db = Database::memory().unwrap();
+    for name in NAMES {
+        db.create_series(name, &SeriesDefinition::new(ValueType::I64)).unwrap();
+    }
+    let (items, _) = dumped(&db);
+    let DumpItem::Series { record, .. } = &items[1] else { unreachable!() };
+    let load_with = |member: &str| {
+        let mut items = items.clone();
+        let record = record.replace('}', &format!(",{member}}}"));
+        items[1] = DumpItem::Series { name: NAMES[1].to_owned(), record };
+        load(&items)
+    };
+    let was = |name: &str, until: u64| {
+        let state = format!(r#"{{"name":"{name}","until":[{until},5],"is":{record}}}"#);
+        load_with(&format!(r#""was":[{state}]"#))
+    };
+    let loaded = was("x", 40).unwrap();
+    assert!(loaded.snapshot_at(CommitSequence(39)).series("x").is_ok());
+    assert!(loaded.snapshot_at(CommitSequence(39)).series(NAMES[1]).is_err());
+    assert!(loaded.series(NAMES[1]).is_ok());
+    for refused in [
+        load_with(r#""was":[7]"#),
+        load_with(r#""since":[7]"#),
+        load_with(r#""since":[1,7]"#),
+        was(NAMES[0], 4),
+        was("x", 1),
+        was("x", u64::MAX),
+    ] {
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::Invalid);
     }
 }
