@@ -59,8 +59,8 @@ pub(crate) fn register(context: &SessionContext) {
     }
 }
 
-/// The planners of expressions of `DataFusion`, the one before them that knows of dates and seconds,
-/// and the one that knows `->` and `->>`.
+/// The planners of expressions of `DataFusion`, the one before them that knows of dates and of
+/// seconds, and the one that knows `->` and `->>`.
 pub(crate) fn with_operators() -> Vec<Arc<dyn ExprPlanner>> {
     let (json, text) = (Arc::new(function(Kind::Get)), Arc::new(function(Kind::AsText)));
     let mut planners = SessionStateDefaults::default_expr_planners();

@@ -70,8 +70,7 @@ impl ExprPlanner for Operands {
     }
 }
 
-/// Whether an expression has a type like that. Of an operator that is looked at last: what is in it
-/// was looked at before, and a long chain would be gone through for each of its parts.
+/// Whether an expression has a type like that.
 fn is(expr: &Expr, schema: &DFSchema, kind: fn(&DataType) -> bool) -> bool {
     expr.get_type(schema).is_ok_and(|found| kind(&found))
 }
@@ -80,11 +79,11 @@ fn date_as_time((date, interval): (&mut Expr, &Expr), schema: &DFSchema) {
     let is_date =
         |expr: &Expr| is(expr, schema, |kind| matches!(kind, DataType::Date32 | DataType::Date64));
     let is_interval = |expr: &Expr| is(expr, schema, |kind| matches!(kind, DataType::Interval(_)));
-    let is_both = if matches!(date, Expr::BinaryExpr(_)) {
-        is_interval(interval) && is_date(date)
-    } else {
-        is_date(date) && is_interval(interval)
-    };
+    // An operator is looked at last: what is in it was looked at before, and a long chain would be
+    // gone through for each of its parts.
+    let is_chain = matches!(date, Expr::BinaryExpr(_));
+    let is_first = if is_chain { is_interval(interval) } else { is_date(date) };
+    let is_both = is_first && is_date(date) && is_interval(interval);
     if is_both {
         let of = Box::new(std::mem::take(date));
         *date = Expr::Cast(Cast::new(of, TIME));

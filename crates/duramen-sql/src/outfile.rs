@@ -13,7 +13,8 @@ use tempfile::Builder;
 /// `/dev/stdout`, is written to as it is.
 ///
 /// # Errors
-/// `Invalid` for a file of a database, `Io` if it cannot be written, and what `write` gives; then the file is as it was.
+/// `Invalid` for a file of a database, `Io` if it cannot be written, and what `write` gives; then
+/// the file is as it was.
 pub fn replace_file<T, E: From<Error>>(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> Result<T, E>,
@@ -130,8 +131,6 @@ mod tests {
     fn file_of_a_database_is_not_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let (own, other) = (folder.path().join("MANIFEST"), folder.path().join("answer.csv"));
-        write(&own, "no database is here yet").unwrap();
-        std::fs::remove_file(&own).unwrap();
         let db = Database::open(folder.path(), Options::default()).unwrap();
         let segment = folder.path().join("segments/00000001.segment");
         for own in [own, segment] {

@@ -158,11 +158,11 @@ impl ScalarUDFImpl for Repaired {
 
     fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         match self.repair {
-            Repair::Padded => set_to(&mut args, 1, |characters| at_least(characters, 0))?,
+            Repair::Padded => set_to(&mut args, 1, |characters| Ok(at_least(characters, 0)))?,
             Repair::Replaced => set_to(&mut args, 2, texts::replacement)?,
-            Repair::Sought => set_to(&mut args, 2, |from| at_least(from, 1))?,
+            Repair::Sought => set_to(&mut args, 2, |from| Ok(at_least(from, 1)))?,
             Repair::Resized => lists::check_sizes(self.name(), &args)?,
-            Repair::Sliced => set_to(&mut args, 3, lists::stride)?,
+            Repair::Sliced => set_to(&mut args, 3, |strides| Ok(lists::stride(strides)))?,
             Repair::Sum | Repair::Product if *args.return_type() == DataType::Int64 => {
                 return lists::computed(self.name(), self.repair == Repair::Sum, &args);
             }
@@ -209,7 +209,7 @@ fn set_to(
 }
 
 /// Integers of which none is less than another one.
-fn at_least(integers: &ColumnarValue, least: i64) -> Result<ColumnarValue> {
+fn at_least(integers: &ColumnarValue, least: i64) -> ColumnarValue {
     lists::each_integer(integers, |integer| integer.max(least))
 }
 

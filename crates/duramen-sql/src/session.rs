@@ -83,8 +83,8 @@ pub const THREAD_NAME: &str = "sql";
 /// What queries may take.
 #[derive(Debug, Clone)]
 pub struct SessionOptions {
-    /// Bytes of memory that a query may hold, together with what the database keeps of what it reads
-    /// for it, before it uses files; where it cannot it ends with `Full`.
+    /// Bytes of memory that a query may hold, together with what the database keeps of what it
+    /// reads for it, before it uses files; where it cannot it ends with `Full`.
     pub memory_bytes: usize,
     /// Milliseconds that a query may take; then it ends with `TimedOut`.
     pub timeout_ms: Option<u64>,

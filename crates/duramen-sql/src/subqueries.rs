@@ -3,10 +3,10 @@
 //! It joins subqueries that look at the row outside in conditions, and those that aggregate in
 //! lists of columns also. Rules bring the others there, before it looks at them: what it would
 //! answer wrongly is spelled otherwise or refused (`shapes`), one that stands for a value is
-//! aggregated (`one_value`) and may be NULL (`no_value`), one in an aggregate, a window or an order is computed as a column
-//! before (`columns`), EXISTS and IN in a list of columns are marks of a join (`marks`), which are
-//! unknown where SQL has them so (`membership`), and what it joins by has names of its own
-//! (`names`).
+//! aggregated (`one_value`) and may be NULL (`no_value`), one in an aggregate, a window or an order
+//! is computed as a column before (`columns`), EXISTS and IN in a list of columns are marks of a
+//! join (`marks`), which are unknown where SQL has them so (`membership`), and what it joins by has
+//! names of its own (`names`).
 
 use std::sync::Arc;
 

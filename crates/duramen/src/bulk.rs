@@ -133,10 +133,11 @@ impl Database {
     ///
     /// `progress` is told about every mebibyte, and can stop the load, which is `Cancelled` then.
     ///
-    /// `Conflict` if the document has a revision, or gets one meanwhile, or a unique index, or other
-    /// options by which its values are taken in, or if two lines have one key; `Unsupported` if the collection has a unique index; `Invalid`, with line and column, if
-    /// the text is not JSON, or repeats a name in an object that is too long to be held in memory,
-    /// and with the line if a record has no key or is no object.
+    /// `Conflict` if the document has a revision, or gets one meanwhile, or a unique index, or
+    /// other options by which its values are taken in, or if two lines have one key; `Unsupported`
+    /// if the collection has a unique index; `Invalid`, with line and column, if the text is not
+    /// JSON, or repeats a name in an object that is too long to be held in memory, and with the
+    /// line if a record has no key or is no object.
     ///
     /// ```
     /// use duramen::{BulkOptions, Database, Revision};

@@ -12,7 +12,7 @@ use crate::engine::options::{CommitOptions, Options};
 use crate::engine::place;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Device, DirectoryDevice, MemoryDevice};
-use crate::memory::MemoryShare;
+pub use crate::memory::MemoryShare;
 use crate::purge;
 use crate::revision::{CommitSequence, Revision};
 use crate::snapshot::Snapshot;
@@ -165,8 +165,8 @@ impl Database {
         DatabaseSnapshot { engine: Arc::clone(&self.engine), sequence }
     }
 
-    /// Memory for whoever reads the database now: it keeps so much less of what it reads as is held
-    /// there, so that both stay within `bytes`, or within [`Options::memory_bytes`] if that is less.
+    /// Memory for whoever reads the database now: it keeps so much less of what it reads as is
+    /// held there, so that both stay within `bytes`, or [`Options::memory_bytes`] if that is less.
     pub fn share_memory(&self, bytes: usize) -> MemoryShare {
         MemoryShare::new(Arc::clone(self.engine.view().store.memory()), bytes)
     }

@@ -435,10 +435,11 @@ impl HistoryImport {
     /// revision.
     ///
     /// `Conflict` if the document has revisions that were not in the history, or a tag of the same
-    /// name at another one, or if two records have the same values where an index is unique; `Invalid` if a tag is of a revision that was not in it; `Corrupt` if
-    /// its revision has not the hash that it is to have. No tag is set then. `Corrupt` also, but
-    /// with all the rest done, if records departed of the history and it cannot be read which did
-    /// of the document: none of them were taken over.
+    /// name at another one, or if two records have the same values where an index is unique;
+    /// `Invalid` if a tag is of a revision that was not in it; `Corrupt` if its revision has not
+    /// the hash that it is to have. No tag is set then. `Corrupt` also, but with all the rest done,
+    /// if records departed of the history and it cannot be read which did of the document: none of
+    /// them were taken over.
     pub fn finish(self) -> Result<Revision> {
         if self.taken >= self.head {
             self.check_unique()?;

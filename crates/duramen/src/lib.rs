@@ -102,7 +102,7 @@ pub use columns::{
 pub use condition::{Condition, Spell, When};
 pub use content_hash::ContentHash;
 pub use cursor::{Cursor, Descendants};
-pub use database::{Counters, Database, DatabaseSnapshot, DatabaseStats};
+pub use database::{Counters, Database, DatabaseSnapshot, DatabaseStats, MemoryShare};
 pub use document::{Commit, DeletedDocument, Document, DocumentStats, Outcome, Tag};
 pub use dump::{Dump, DumpItem, DumpLoad, DumpSummary, DumpedPoints};
 pub use durability::Durability;
@@ -117,7 +117,6 @@ pub use json::{ArrayIndex, JsonPointer, ParseOptions};
 pub use jsonpath::{JsonPath, Match, Matches};
 pub use label_path::LabelPath;
 pub use log::{Log, LogEntry, LogQuery, Moment};
-pub use memory::MemoryShare;
 pub use node::{NodeId, NodeKind, Ordinal, PathId};
 pub use options::DocumentOptions;
 pub use position::Position;

@@ -23,9 +23,9 @@ Examples:
 Writes every document with all revisions that are left into a new database, and tells what does not
 verify and what is lost for it. Nothing of the damaged database is changed; no process may be
 writing it. Of what is lost a document lacks just that: members are left out, elements and whole
-values are null. Revisions keep their times, authors and messages, and their numbers unless older ones
-are not kept any more: then they count from 1. Documents keep their names, options, tags and what is
-known of purges; ids of values are new. Exits with 1 if anything is lost.
+values are null. Revisions keep their times, authors and messages, and their numbers unless older
+ones are not kept any more: then they count from 1. Documents keep their names, options, tags and
+what is known of purges; ids of values are new. Exits with 1 if anything is lost.
 Series have all that was written to them, also what was replaced or deleted since, and are read
 `--at` the same commits; how they were named and defined before is not taken over. Deleted series
 and windows of rollups whose points are not kept any more are not either, and count as lost.

@@ -72,6 +72,7 @@ mod tests {
 
     /// Their months were once lost.
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "these are the user's files, not the engine's")]
     fn intervals_with_months_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         for (months, error) in [(0, None), (14, Some("the column \"i\" has intervals with months"))]

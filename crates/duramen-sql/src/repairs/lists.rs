@@ -17,11 +17,8 @@ use crate::failure::external;
 const STRIDE_MAX: i64 = 1 << 30;
 
 /// Integers with something computed of each.
-pub(super) fn each_integer(
-    integers: &ColumnarValue,
-    of: impl Fn(i64) -> i64,
-) -> Result<ColumnarValue> {
-    Ok(match integers {
+pub(super) fn each_integer(integers: &ColumnarValue, of: impl Fn(i64) -> i64) -> ColumnarValue {
+    match integers {
         ColumnarValue::Scalar(ScalarValue::Int64(integer)) => {
             ColumnarValue::Scalar(ScalarValue::Int64(integer.map(of)))
         }
@@ -30,11 +27,11 @@ pub(super) fn each_integer(
             ColumnarValue::Array(Arc::new(array))
         }
         other => other.clone(),
-    })
+    }
 }
 
 /// A stride of which lists have indexes.
-pub(super) fn stride(strides: &ColumnarValue) -> Result<ColumnarValue> {
+pub(super) fn stride(strides: &ColumnarValue) -> ColumnarValue {
     each_integer(strides, |stride| stride.clamp(-STRIDE_MAX, STRIDE_MAX))
 }
 

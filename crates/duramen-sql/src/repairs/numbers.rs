@@ -1,8 +1,6 @@
 //! Numbers with other digits than they have.
 
-use std::sync::Arc;
-
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float32Array, Float64Array};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Float32Type, Float64Type, Int64Type};
 use datafusion::common::Result;
@@ -33,28 +31,15 @@ pub(super) fn rounded(
     let numbers = numbers.to_array(rows)?;
     let digits = cast(&digits.to_array(rows)?, &DataType::Int64)?;
     let digits = digits.as_primitive::<Int64Type>();
-    let made: ArrayRef = match numbers.data_type() {
-        DataType::Float32 => {
-            let made = made.as_primitive::<Float32Type>();
-            let numbers = numbers.as_primitive::<Float32Type>();
-            let pairs = made.iter().zip(numbers.iter()).zip(digits);
-            let right = pairs.map(|((made, number), digits)| {
-                let right = right(made?.into(), number?.into(), digits?);
-                right.map_or(made, |is_all| if is_all { number } else { Some(0.0) })
-            });
-            Arc::new(right.collect::<Float32Array>())
-        }
-        _ => {
-            let made = made.as_primitive::<Float64Type>();
-            let numbers = numbers.as_primitive::<Float64Type>();
-            let pairs = made.iter().zip(numbers.iter()).zip(digits);
-            let right = pairs.map(|((made, number), digits)| {
-                let right = right(made?, number?, digits?);
-                right.map_or(made, |is_all| if is_all { number } else { Some(0.0) })
-            });
-            Arc::new(right.collect::<Float64Array>())
-        }
-    };
+    let kind = made.data_type().clone();
+    let (made, numbers) = (cast(&made, &DataType::Float64)?, cast(&numbers, &DataType::Float64)?);
+    let numbers = numbers.as_primitive::<Float64Type>();
+    let pairs = made.as_primitive::<Float64Type>().iter().zip(numbers).zip(digits);
+    let right = pairs.map(|((made, number), digits)| {
+        let right = right(made?, number?, digits?);
+        right.map_or(made, |is_all| if is_all { number } else { Some(0.0) })
+    });
+    let made = cast(&right.collect::<Float64Array>(), &kind)?;
     given(&made, is_one)
 }
 

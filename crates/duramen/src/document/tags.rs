@@ -73,8 +73,8 @@ impl Document {
         check_tag(name)?;
         let (at, mut record, mut transaction) = self.begin_tag(revision)?;
         if let Some(Micros(since)) = since {
-            record.truncate(record.len() - 1);
-            record.push_str(&format!(",\"timestamp_us\":{since}}}"));
+            record.pop();
+            record = format!("{record},\"timestamp_us\":{since}}}");
         }
         match self.staged_tag(&mut transaction, name)? {
             Some(tag) if tag.revision != at => {

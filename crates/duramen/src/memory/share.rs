@@ -54,9 +54,9 @@ impl MemoryShare {
 
     /// Lends all but so many bytes of the budget.
     fn lend(&self, left: usize) {
-        let lent = self.memory.budget - left;
-        let before = self.lent.swap(lent, Ordering::Relaxed);
-        self.memory.lend(before, lent);
+        let others = self.memory.budget - left;
+        let before = self.lent.swap(others, Ordering::Relaxed);
+        self.memory.lend(before, others);
     }
 }
 

@@ -100,8 +100,8 @@ impl SeriesValue {
 }
 
 impl SeriesValue {
-    /// Whether it is the same value of the same type, floats as numbers are: zeros of both signs are
-    /// one, and so is all that is no number.
+    /// Whether it is the same value of the same type, floats as numbers are: zeros of both signs
+    /// are one, and so is all that is no number.
     #[expect(clippy::float_cmp, reason = "that is what is asked")]
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         match (self, other) {

@@ -54,7 +54,9 @@ fn a_document_of_which_nothing_is_left_is_told_by_its_number() {
     ] {
         for has_manifest in [true, false] {
             let mut left = files.clone();
-            gone.iter().for_each(|path| drop(left.remove(path)));
+            for path in gone {
+                left.remove(path);
+            }
             // It has all of them still.
             left.retain(|path, _| !path.starts_with("journal/"));
             if !has_manifest {

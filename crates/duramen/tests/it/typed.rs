@@ -297,7 +297,7 @@ fn numbers_are_read_as_they_were_saved() {
     let mut bits = 7_u64;
     for value in (0..2_000).map(|_| {
         bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (bits >> 11) as f64 / (1_u64 << 43) as f64
+        f64::from_bits(1.0_f64.to_bits() | (bits >> 12))
     }) {
         let reading = Reading { id: 7, value: Some(value), more: Vec::new() };
         readings.put(&reading, &how()).unwrap();

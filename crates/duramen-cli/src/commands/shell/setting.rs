@@ -118,8 +118,8 @@ impl Setting {
         if positionals.next().is_some_and(|argument| is(argument, "DB")) {
             line.push(self.folder.clone().into());
             let next = rest.iter().find(|word| !word.starts_with('-'));
-            let named = positionals.next().and_then(|argument| self.named_by(argument, next));
-            line.extend(named.map(Into::into));
+            let second = positionals.next().and_then(|argument| self.named_by(argument, next));
+            line.extend(second.map(Into::into));
         }
         line.extend(rest.iter().map(Into::into));
         line

@@ -143,8 +143,8 @@ impl<'a> Stream<'a> {
         Ok(())
     }
 
-    /// Whether the points are needed: for a sum or a mean, as they came to more than a float can be,
-    /// or for a deviation that is small beside what rounding took from their sum.
+    /// Whether the points are needed: for a sum or a mean, as they came to more than a float can
+    /// be, or for a deviation that is small beside what rounding took from their sum.
     pub(super) fn is_of_points(&self, summary: &Summary) -> bool {
         let is_wrong = |aggregate: &Aggregate| match aggregate {
             Aggregate::Sum | Aggregate::Mean => summary.numbers.is_overflown(),

@@ -203,7 +203,7 @@ fn what_is_no_integer_fills_no_gap_of_integers() {
     }
 }
 
-/// Integers were made floats on the way, and numbers that are the same were put together to another.
+/// Integers were made floats on the way, and numbers that are the same came to another one.
 #[test]
 fn a_gap_between_equal_values_has_that_value() {
     let great = 9_007_199_254_740_993_i64;
