@@ -21,12 +21,11 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::prelude::SessionContext;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
-    ObjectName, Query, Value, VisitMut, VisitorMut, visit_expressions, visit_expressions_mut,
+    Expr, Ident, Query, Value, VisitMut, VisitorMut, visit_expressions, visit_expressions_mut,
 };
 
 use crate::rewriting::each_expression;
-use crate::rounding;
+use crate::{rounding, spelling};
 
 /// What nobody calls it.
 const NAMED: &str = "\u{1f}cast";
@@ -132,20 +131,8 @@ fn cast(expr: &Expr) -> Option<(String, String)> {
 
 /// A cast in the function, which says the type once more.
 fn named(cast: Expr, of: String) -> Expr {
-    let arg = |expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(expr));
-    let args =
-        vec![arg(Expr::Nested(Box::new(cast))), arg(Expr::value(Value::SingleQuotedString(of)))];
-    let args = FunctionArgumentList { duplicate_treatment: None, args, clauses: Vec::new() };
-    Expr::Function(Function {
-        name: ObjectName::from(vec![Ident::with_quote('"', NAMED)]),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(args),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
-    })
+    let of = Expr::value(Value::SingleQuotedString(of));
+    spelling::call(Ident::with_quote('"', NAMED), vec![Expr::Nested(Box::new(cast)), of])
 }
 
 /// Takes the functions out.

@@ -14,9 +14,8 @@ use std::ops::ControlFlow;
 use datafusion::arrow::datatypes::Schema;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
-    ObjectName, Query, Select, SelectItem, SetExpr, TableFactor, TableWithJoins, UnaryOperator,
-    Update, UpdateTableFromKind, Value, ValueWithSpan, Visit, VisitMut, With, visit_expressions,
+    Expr, Query, Select, SelectItem, SetExpr, TableFactor, TableWithJoins, UnaryOperator, Update,
+    UpdateTableFromKind, Value, ValueWithSpan, Visit, VisitMut, With, visit_expressions,
     visit_expressions_mut,
 };
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan};
@@ -25,6 +24,7 @@ use serde::de::IgnoredAny;
 
 use crate::exact;
 use crate::failure::shown;
+use crate::spelling;
 
 mod origin;
 
@@ -357,23 +357,8 @@ fn keep_in(expr: &mut Expr) {
     let is_kept =
         |number: &String| !number.contains(['e', 'E']) && !is_integer(number) && is_rounded(number);
     let Some(number) = number(expr).filter(is_kept) else { return };
-    let of = |value| FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::value(value)));
-    let text = |text: &str| of(Value::SingleQuotedString(text.to_owned()));
-    let args = FunctionArgumentList {
-        duplicate_treatment: None,
-        args: vec![text(&number), text(exact::FLOAT)],
-        clauses: Vec::new(),
-    };
-    *expr = Expr::Function(Function {
-        name: ObjectName::from(vec![Ident::new(exact::FLOAT_OF)]),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(args),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
-    });
+    let text = |text: &str| Expr::value(Value::SingleQuotedString(text.to_owned()));
+    *expr = spelling::call(exact::FLOAT_OF, vec![text(&number), text(exact::FLOAT)]);
 }
 
 /// A value of an `UPDATE` as a text, if it is a number that would lose digits.

@@ -7,12 +7,13 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, ExcludeSelectItem, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentList, FunctionArguments, Ident, Join, JoinConstraint, JoinOperator, ObjectName,
+    BinaryOperator, ExcludeSelectItem, Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectName,
     ObjectNamePart, OrderByKind, Query, Select, SelectItem, SelectItemQualifiedWildcardKind,
     SetExpr, TableFactor, TableWithJoins, VisitMut, VisitorMut, WildcardAdditionalOptions,
 };
 use duramen::{Error, ErrorKind, Result};
+
+use crate::spelling;
 
 /// The columns that joins of a SELECT have in common.
 #[derive(Default)]
@@ -165,7 +166,11 @@ fn merge(join: &mut Join, left: &[Option<Ident>], merged: &mut Merged) -> Result
             _ => return Err(unclear("there are several tables before it: join them ON")),
         };
         let of_right = of(&right);
-        let expr = if is_right { either(&of_left, &of_right) } else { of_left.clone() };
+        let expr = if is_right {
+            spelling::call("coalesce", vec![of_left.clone(), of_right.clone()])
+        } else {
+            of_left.clone()
+        };
         let equal = binary(of_left, BinaryOperator::Eq, of_right);
         on = Some(match on {
             Some(before) => binary(before, BinaryOperator::And, equal),
@@ -288,23 +293,4 @@ impl VisitorMut for Names<'_> {
 
 fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
     Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) }
-}
-
-/// The first of both that is not NULL.
-fn either(left: &Expr, right: &Expr) -> Expr {
-    let argument = |expr: &Expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(expr.clone()));
-    Expr::Function(Function {
-        name: Ident::new("coalesce").into(),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(FunctionArgumentList {
-            duplicate_treatment: None,
-            args: vec![argument(left), argument(right)],
-            clauses: Vec::new(),
-        }),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
-    })
 }

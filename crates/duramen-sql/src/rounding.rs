@@ -23,10 +23,10 @@ use datafusion::logical_expr::{
 };
 use datafusion::prelude::SessionContext;
 use datafusion::sql::sqlparser::ast::{
-    ArrayElemTypeDef, DataType as Type, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentList, FunctionArguments, Ident, ObjectName, Value, VisitMut,
-    visit_expressions_mut,
+    ArrayElemTypeDef, DataType as Type, Expr, Ident, Value, VisitMut, visit_expressions_mut,
 };
+
+use crate::spelling;
 
 /// What nobody calls it.
 const ROUNDED: &str = "\u{1f}rounded";
@@ -83,21 +83,7 @@ fn is_rounded(expr: &Expr) -> bool {
 }
 
 fn rounded(of: Expr) -> Expr {
-    let args = FunctionArgumentList {
-        duplicate_treatment: None,
-        args: vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(of))],
-        clauses: Vec::new(),
-    };
-    Expr::Function(Function {
-        name: ObjectName::from(vec![Ident::with_quote('"', ROUNDED)]),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(args),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
-    })
+    spelling::call(Ident::with_quote('"', ROUNDED), vec![of])
 }
 
 /// What becomes of a call of the function once types are known: it goes if nothing is rounded, and

@@ -166,7 +166,8 @@ fn cast(expr: Box<Expr>, data_type: DataType) -> Expr {
     Expr::Cast { kind: CastKind::Cast, expr, data_type, array: false, format: None }
 }
 
-fn call(name: &str, args: Vec<Expr>) -> Expr {
+/// A call of a function.
+pub(crate) fn call(name: impl Into<Ident>, args: Vec<Expr>) -> Expr {
     let args = args.into_iter().map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg)));
     let args = FunctionArgumentList {
         duplicate_treatment: None,
@@ -174,7 +175,7 @@ fn call(name: &str, args: Vec<Expr>) -> Expr {
         clauses: Vec::new(),
     };
     Expr::Function(Function {
-        name: ObjectName::from(vec![Ident::new(name)]),
+        name: ObjectName::from(vec![name.into()]),
         uses_odbc_syntax: false,
         parameters: FunctionArguments::None,
         args: FunctionArguments::List(args),

@@ -16,6 +16,9 @@ use crate::{
 /// Enough for all that a model writes.
 const MEMORY_BYTES: usize = 64 << 20;
 
+/// Steps of others that a reader waits for at most before it reads the next document.
+const READ_PAUSE: usize = 40;
+
 /// Documents that nobody has read yet.
 const DOCUMENTS: [&str; 6] = ["c", "d", "e", "f", "g", "h"];
 
@@ -200,6 +203,10 @@ pub(super) fn segments() {
         thread(&database, |database| {
             let first = below(DOCUMENTS.len());
             for name in DOCUMENTS.iter().cycle().skip(first).take(DOCUMENTS.len()) {
+                // Else all would have been read before the merge comes to its end.
+                for _ in 0..below(READ_PAUSE) {
+                    shuttle::thread::yield_now();
+                }
                 let document = database.document(name).expect("the document");
                 let revision = 1 + below(3) as u64;
                 let read = document.at(Revision(revision)).and_then(|at| at.to_json());
