@@ -6,11 +6,12 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
+use datafusion::arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
 use duramen::{ColumnField, ColumnKinds, Columns, KeyKind, PathId};
 
 use crate::declared::DeclaredColumn;
 use crate::table::Wanted;
+use crate::zones;
 
 const NUMBERS: ColumnKinds = ColumnKinds::INT.or(ColumnKinds::FLOAT).or(ColumnKinds::DIGITS);
 
@@ -84,7 +85,7 @@ pub(crate) struct TableColumns {
 
 /// The type of times.
 pub(crate) fn timestamp() -> DataType {
-    DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
+    zones::micros(true)
 }
 
 impl TableColumns {

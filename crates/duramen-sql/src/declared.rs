@@ -22,6 +22,7 @@ use crate::dialect::Sql;
 use crate::failure::shown;
 use crate::record_file::Members;
 use crate::record_json::{Kind, kind, string};
+use crate::zones;
 
 mod array;
 mod value;
@@ -37,7 +38,8 @@ pub(crate) const NOT_NULL: &str = "it is NULL, and the column is declared NOT NU
 const TYPE_BYTES_MAX: usize = 128;
 
 /// Plans types, and nothing else.
-static TYPES: LazyLock<SessionState> = LazyLock::new(|| SessionStateBuilder::new().build());
+static TYPES: LazyLock<SessionState> =
+    LazyLock::new(|| SessionStateBuilder::new().with_type_planner(Arc::new(zones::Types)).build());
 
 /// The declared columns of a table, in their order.
 #[derive(Debug, Default)]

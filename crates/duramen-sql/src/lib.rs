@@ -91,6 +91,7 @@ mod view;
 mod windows;
 mod words;
 mod zeros;
+mod zones;
 
 pub use answer::Answer;
 pub use copy::CopyProgress;

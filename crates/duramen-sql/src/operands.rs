@@ -3,18 +3,14 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType, TimeUnit};
+use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, Result, ScalarValue, plan_err};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, ScalarUDF};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
-use crate::repairs;
-
-/// What a date and an interval make. It has all years; days and months of one are added to a date
-/// as well as hours, which a date has no room for.
-const TIME: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
+use crate::{repairs, zones};
 
 /// Texts that are true or false; so are the first letters of some.
 const TRUTHS: [(&str, bool); 10] = [
@@ -86,7 +82,8 @@ fn date_as_time((date, interval): (&mut Expr, &Expr), schema: &DFSchema) {
     let is_both = is_first && is_date(date) && is_interval(interval);
     if is_both {
         let of = Box::new(std::mem::take(date));
-        *date = Expr::Cast(Cast::new(of, TIME));
+        // Days and months are added to it as well as hours, which a date has no room for.
+        *date = Expr::Cast(Cast::new(of, zones::micros(false)));
     }
 }
 

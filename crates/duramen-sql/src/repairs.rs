@@ -19,6 +19,7 @@ use datafusion::prelude::SessionContext;
 
 mod lists;
 mod numbers;
+mod spans;
 mod texts;
 mod times;
 
@@ -76,6 +77,7 @@ const FUNCTIONS: [(&str, Repair); 20] = [
 struct Repaired {
     inner: ScalarUDF,
     repair: Repair,
+    signature: Signature,
 }
 
 /// Sets the functions of a query right.
@@ -83,7 +85,7 @@ pub(crate) fn register(context: &SessionContext) {
     for (name, repair) in FUNCTIONS {
         if let Ok(function) = context.udf(name) {
             let inner = function.as_ref().clone();
-            context.register_udf(ScalarUDF::new_from_impl(Repaired { inner, repair }));
+            context.register_udf(ScalarUDF::new_from_impl(Repaired::new(inner, repair)));
         }
     }
 }
@@ -91,10 +93,18 @@ pub(crate) fn register(context: &SessionContext) {
 /// The function that `EXTRACT` is.
 pub(crate) fn extract() -> Arc<ScalarUDF> {
     let inner = Arc::unwrap_or_clone(date_part());
-    Arc::new(ScalarUDF::new_from_impl(Repaired { inner, repair: Repair::DatePart }))
+    Arc::new(ScalarUDF::new_from_impl(Repaired::new(inner, Repair::DatePart)))
 }
 
 impl Repaired {
+    fn new(inner: ScalarUDF, repair: Repair) -> Self {
+        let signature = match repair {
+            Repair::DateTrunc => Signature::user_defined(inner.signature().volatility),
+            _ => inner.signature().clone(),
+        };
+        Self { inner, repair, signature }
+    }
+
     fn function(&self) -> &dyn ScalarUDFImpl {
         self.inner.inner().as_ref()
     }
@@ -114,10 +124,13 @@ impl ScalarUDFImpl for Repaired {
     }
 
     fn signature(&self) -> &Signature {
-        self.function().signature()
+        &self.signature
     }
 
     fn coerce_types(&self, kinds: &[DataType]) -> Result<Vec<DataType>> {
+        if self.repair == Repair::DateTrunc {
+            return spans::kinds(self.name(), kinds);
+        }
         let coerced = self.function().coerce_types(kinds)?;
         match self.repair {
             Repair::OfNumbers => lists::of_numbers(self.name(), kinds).map(|()| coerced),
@@ -171,7 +184,7 @@ impl ScalarUDFImpl for Repaired {
             }
             Repair::DatePart => return times::part(args, |args| self.inner.invoke_with_args(args)),
             Repair::DateTrunc => {
-                return times::begin(args, |args| self.inner.invoke_with_args(args));
+                return spans::begin(args, |args| self.inner.invoke_with_args(args));
             }
             Repair::OfNumbers | Repair::Sum | Repair::Product => {}
         }

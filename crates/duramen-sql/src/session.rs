@@ -42,6 +42,7 @@ use crate::{
     arithmetic, array_agg, as_of_join, casts, depth, failure, fast, function, growth, in_lists,
     information, intervals, json_function, json_marks, moment, projections, read_once, repairs,
     rounding, sorted, standard, statement, subqueries, unions, unnest, version, windows, zeros,
+    zones,
 };
 
 /// How often a query that is waited for is asked whether to go on.
@@ -427,6 +428,8 @@ fn config(memory_bytes: usize) -> SessionConfig {
     config.options_mut().sql_parser.enable_ident_normalization = false;
     // What may be NULL is guessed in another way before and after conditions are simplified.
     config.options_mut().execution.skip_physical_aggregate_schema_check = true;
+    // Times that have a zone have this one.
+    config.options_mut().execution.time_zone = Some(zones::UTC.to_owned());
     // Errors tell where columns stand.
     config.options_mut().sql_parser.collect_spans = true;
     config
@@ -449,6 +452,7 @@ fn context_in(
         .with_runtime_env(environment)
         .with_default_features()
         .with_expr_planners(json_function::with_operators())
+        .with_type_planner(Arc::new(zones::Types))
         .with_analyzer_rules(arithmetic::with_rule())
         .with_optimizer_rules(fast::with_rule())
         .with_query_planner(Arc::new(as_of_join::Planner))
@@ -468,6 +472,7 @@ fn context_in(
     rounding::register(&context);
     standard::register(&context);
     subqueries::register(&context);
+    zones::register(&context);
     intervals::register(&context);
     windows::register(&context);
     zeros::register(&context);

@@ -13,9 +13,12 @@ use datafusion::sql::sqlparser::ast::{
     WildcardAdditionalOptions, With,
 };
 
+use crate::zones;
+
 /// `FETCH FIRST` becomes `LIMIT`, `SEMI JOIN` is `LEFT SEMI JOIN`, `FROM t` is `SELECT * FROM t`,
 /// `a[1].b` is `a[1]['b']`, `LIKE` has no `ESCAPE` but the usual one, `SIMILAR TO` is a comparison
-/// with a regular expression, `a ^ b` is a power, and `LOCALTIMESTAMP` is the time without a zone.
+/// with a regular expression, `a ^ b` is a power, `LOCALTIMESTAMP` is the time without a zone, and
+/// `AT TIME ZONE` a function.
 pub(crate) fn rewrite(parsed: &mut impl VisitMut) {
     let ControlFlow::Continue(()) = parsed.visit(&mut Speller);
 }
@@ -113,11 +116,22 @@ impl VisitorMut for Speller {
                 let side = |side: &mut Expr| float(std::mem::replace(side, null()));
                 *expr = call("power", vec![side(left), side(right)]);
             }
-            Expr::Function(function) if is_local_time(function) => {
-                let time = Box::new(call("now", Vec::new()));
-                *expr = cast(time, DataType::Timestamp(None, TimezoneInfo::None));
+            Expr::AtTimeZone { timestamp, time_zone } => {
+                let of = |expr: &mut Expr| std::mem::replace(expr, null());
+                *expr = call(zones::AT_ZONE, vec![of(time_zone), of(timestamp)]);
             }
             _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// What a call of the time becomes has one in it.
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
+        if let Expr::Function(function) = expr
+            && let Some(zone) = time_of_now(function)
+        {
+            let time = Box::new(call("now", Vec::new()));
+            *expr = cast(time, DataType::Timestamp(None, zone));
         }
         ControlFlow::Continue(())
     }
@@ -140,18 +154,20 @@ fn sided(tables: &mut TableWithJoins) {
     }
 }
 
-/// Whether a call is that of the time without its zone, with or without brackets.
-fn is_local_time(function: &Function) -> bool {
+/// Whether the time that a call is of has its zone, with or without brackets; none for others.
+fn time_of_now(function: &Function) -> Option<TimezoneInfo> {
     let is_bare = match &function.args {
         FunctionArguments::None => true,
         FunctionArguments::List(list) => list.args.is_empty(),
         FunctionArguments::Subquery(_) => false,
     };
     let name = function.name.0.last().and_then(|part| part.as_ident());
-    is_bare
-        && name.is_some_and(|name| {
-            name.quote_style.is_none() && name.value.eq_ignore_ascii_case("localtimestamp")
-        })
+    let name = name.filter(|name| is_bare && name.quote_style.is_none())?;
+    match name.value.to_ascii_lowercase().as_str() {
+        "localtimestamp" => Some(TimezoneInfo::None),
+        "now" | "current_timestamp" => Some(TimezoneInfo::WithTimeZone),
+        _ => None,
+    }
 }
 
 fn null() -> Expr {

@@ -1,10 +1,9 @@
-//! Parts of times, and where the span begins that a time is in.
+//! Parts of times.
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array, IntervalMonthDayNanoArray};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array};
 use datafusion::arrow::compute::kernels::cast_utils::IntervalUnit;
-use datafusion::arrow::compute::kernels::numeric;
 use datafusion::arrow::compute::{DatePart, cast, date_part};
 use datafusion::arrow::datatypes::{
     DataType, Field, FieldRef, Int32Type, Int64Type, IntervalMonthDayNano,
@@ -13,32 +12,7 @@ use datafusion::arrow::datatypes::{
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs};
 
-use super::given;
-
-/// Words for spans that the functions know in the singular, or not at all.
-const SPANS: [(&str, Span); 12] = [
-    ("decade", Span::Years(10)),
-    ("century", Span::Years(100)),
-    ("millennium", Span::Years(1_000)),
-    ("decades", Span::Years(10)),
-    ("centuries", Span::Years(100)),
-    ("millenniums", Span::Years(1_000)),
-    ("millennia", Span::Years(1_000)),
-    ("microseconds", Span::Named("microsecond")),
-    ("milliseconds", Span::Named("millisecond")),
-    ("seconds", Span::Named("second")),
-    ("minutes", Span::Named("minute")),
-    ("hours", Span::Named("hour")),
-];
-
-/// What a word for a span stands for.
-#[derive(Debug, Clone, Copy)]
-enum Span {
-    /// So many years.
-    Years(i32),
-    /// What the function calls it.
-    Named(&'static str),
-}
+use super::{given, spans};
 
 /// A part of a time that the function has otherwise.
 #[derive(Debug, Clone, Copy)]
@@ -52,8 +26,8 @@ enum Part {
 impl Part {
     fn of(word: &str) -> Option<Self> {
         let word = word.trim_matches(['\'', '"']).to_ascii_lowercase();
-        if let Some((_, Span::Years(years))) = SPANS.iter().find(|(span, _)| *span == word) {
-            return Some(Self::Years(*years));
+        if let Some(years) = spans::years(&word) {
+            return Some(Self::Years(years));
         }
         match word.parse().ok()? {
             IntervalUnit::Second => Some(Self::Seconds { of_each: 1 }),
@@ -66,7 +40,7 @@ impl Part {
 }
 
 /// The text of an argument that is the same for all rows.
-fn word(argument: &ScalarValue) -> Option<&str> {
+pub(super) fn word(argument: &ScalarValue) -> Option<&str> {
     argument.try_as_str().flatten()
 }
 
@@ -151,43 +125,6 @@ fn ordinal(year: i32, span: i32) -> i32 {
     if year > 0 { whole + 1 } else { whole }
 }
 
-/// The first year of the span of years that a year is in.
-fn first(year: i32, span: i32) -> i32 {
-    if span == 10 { year - year.rem_euclid(span) } else { year - (year - 1).rem_euclid(span) }
-}
-
-/// Where the span begins that times are in.
-pub(super) fn begin(
-    mut args: ScalarFunctionArgs,
-    inner: impl Fn(ScalarFunctionArgs) -> Result<ColumnarValue>,
-) -> Result<ColumnarValue> {
-    let span = match args.args.first() {
-        Some(ColumnarValue::Scalar(named)) => word(named).map(str::to_ascii_lowercase),
-        _ => None,
-    };
-    let spans = SPANS.iter().find(|(word, _)| span.as_deref() == Some(word));
-    let Some((_, span)) = spans else { return inner(args) };
-    let named = |word: &str| ColumnarValue::Scalar(ScalarValue::Utf8(Some(word.to_owned())));
-    match *span {
-        Span::Named(word) => {
-            args.args[0] = named(word);
-            inner(args)
-        }
-        Span::Years(span) => {
-            args.args[0] = named("year");
-            let rows = args.number_rows;
-            let years = inner(args)?;
-            let is_one = matches!(years, ColumnarValue::Scalar(_));
-            let years = years.to_array(if is_one { 1 } else { rows })?;
-            let numbers = date_part(&years, DatePart::Year)?;
-            let numbers = numbers.as_primitive::<Int32Type>();
-            let before: IntervalMonthDayNanoArray = numbers
-                .unary(|year| IntervalMonthDayNano::new((year - first(year, span)) * 12, 0, 0));
-            given(&numeric::sub(&years, &before)?, is_one)
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -195,14 +132,14 @@ mod tests {
     #[test]
     fn years_are_in_the_spans_of_the_standard() {
         for (year, decade, century, millennium) in [
-            (2024, (202, 2020), (21, 2001), (3, 2001)),
-            (2000, (200, 2000), (20, 1901), (2, 1001)),
-            (1, (0, 0), (1, 1), (1, 1)),
-            (0, (0, 0), (-1, -99), (-1, -999)),
-            (-99, (-10, -100), (-1, -99), (-1, -999)),
-            (-100, (-10, -100), (-2, -199), (-1, -999)),
+            (2024, 202, 21, 3),
+            (2000, 200, 20, 2),
+            (1, 0, 1, 1),
+            (0, 0, -1, -1),
+            (-99, -10, -1, -1),
+            (-100, -10, -2, -1),
         ] {
-            let of = |span| (ordinal(year, span), first(year, span));
+            let of = |span| ordinal(year, span);
             assert_eq!((of(10), of(100), of(1_000)), (decade, century, millennium), "{year}");
         }
     }
