@@ -43,13 +43,14 @@ enum Repair {
     Product,
     /// More digits than a number has, and fewer.
     Rounded,
-    /// Seconds have fractions, and there are centuries.
+    /// Seconds have fractions, there are centuries, and years beyond nanoseconds.
     DatePart,
     DateTrunc,
+    DateBin,
 }
 
 /// The functions.
-const FUNCTIONS: [(&str, Repair); 20] = [
+const FUNCTIONS: [(&str, Repair); 21] = [
     ("lpad", Repair::Padded),
     ("rpad", Repair::Padded),
     ("regexp_replace", Repair::Replaced),
@@ -70,6 +71,7 @@ const FUNCTIONS: [(&str, Repair); 20] = [
     ("trunc", Repair::Rounded),
     ("date_part", Repair::DatePart),
     ("date_trunc", Repair::DateTrunc),
+    ("date_bin", Repair::DateBin),
 ];
 
 /// A function of `DataFusion` and what is set right of it.
@@ -99,7 +101,9 @@ pub(crate) fn extract() -> Arc<ScalarUDF> {
 impl Repaired {
     fn new(inner: ScalarUDF, repair: Repair) -> Self {
         let signature = match repair {
-            Repair::DateTrunc => Signature::user_defined(inner.signature().volatility),
+            Repair::DateTrunc | Repair::DateBin => {
+                Signature::user_defined(inner.signature().volatility)
+            }
             _ => inner.signature().clone(),
         };
         Self { inner, repair, signature }
@@ -128,8 +132,10 @@ impl ScalarUDFImpl for Repaired {
     }
 
     fn coerce_types(&self, kinds: &[DataType]) -> Result<Vec<DataType>> {
-        if self.repair == Repair::DateTrunc {
-            return spans::kinds(self.name(), kinds);
+        match self.repair {
+            Repair::DateTrunc => return spans::kinds(self.name(), kinds),
+            Repair::DateBin => return spans::kinds_of_bins(self.name(), kinds),
+            _ => {}
         }
         let coerced = self.function().coerce_types(kinds)?;
         match self.repair {
@@ -186,6 +192,7 @@ impl ScalarUDFImpl for Repaired {
             Repair::DateTrunc => {
                 return spans::begin(args, |args| self.inner.invoke_with_args(args));
             }
+            Repair::DateBin => return spans::bin(args, |args| self.inner.invoke_with_args(args)),
             Repair::OfNumbers | Repair::Sum | Repair::Product => {}
         }
         self.inner.invoke_with_args(args)

@@ -26,6 +26,8 @@ use jiff::fmt::temporal::DateTimeParser;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
+mod counting;
+
 /// The zone of times that have one.
 pub(crate) const UTC: &str = "UTC";
 
@@ -48,6 +50,7 @@ static DOCUMENTATION: LazyLock<Documentation> = LazyLock::new(|| {
 pub(crate) fn register(context: &SessionContext) {
     let signature = Signature::any(2, Volatility::Immutable);
     context.register_udf(ScalarUDF::from(AtZone { signature }));
+    counting::register(context);
 }
 
 /// Times of microseconds.

@@ -1,17 +1,20 @@
-//! Where the span begins that a time is in, `date_trunc(span, time)`, in all years.
+//! Where the span begins that a time is in, in all years: `date_trunc(span, time)`, and
+//! `date_bin(stride, time, origin)`.
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array, PrimitiveArray};
+use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
-    ArrowTimestampType, DataType, TimeUnit, TimestampMicrosecondType, TimestampMillisecondType,
+    ArrowTimestampType, DataType, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType,
+    IntervalUnit, TimeUnit, TimestampMicrosecondType, TimestampMillisecondType,
     TimestampNanosecondType, TimestampSecondType,
 };
 use datafusion::common::utils::take_function_args;
-use datafusion::common::{Result, exec_datafusion_err};
+use datafusion::common::{Result, ScalarValue, exec_datafusion_err, exec_err, plan_err};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
-use jiff::SignedDuration;
-use jiff::civil::{Date, date};
+use jiff::civil::{Date, DateTime, date};
+use jiff::{SignedDuration, ToSpan};
 
 use super::times::word;
 use super::{given, is_one};
@@ -20,8 +23,11 @@ use crate::zones;
 const SECOND: i64 = 1_000_000;
 const HOUR: i64 = 3_600 * SECOND;
 
-/// The day from which times are counted.
+const DAY_NS: i64 = 24 * HOUR * 1_000;
+
+/// The day from which times are counted, and its beginning.
 const EPOCH: Date = date(1970, 1, 1);
+const EPOCH_TIME: DateTime = EPOCH.at(0, 0, 0, 0);
 
 /// Words for spans, of which all but the longest have a plural with an s.
 const SPANS: [(&str, Span); 16] = [
@@ -96,12 +102,16 @@ fn first(year: i16, span: i16) -> i16 {
 /// What the function takes: texts and dates are times of microseconds.
 pub(super) fn kinds(name: &str, kinds: &[DataType]) -> Result<Vec<DataType>> {
     let [span, time] = take_function_args(name, kinds)?;
-    let time = match time {
+    Ok(vec![if span.is_null() { DataType::Utf8 } else { span.clone() }, taken_as(time)])
+}
+
+/// What values of a type are taken as where times are wanted.
+fn taken_as(time: &DataType) -> DataType {
+    match time {
         DataType::Date32 | DataType::Date64 | DataType::Null => zones::micros(false),
         text if text.is_string() => zones::micros(false),
         other => other.clone(),
-    };
-    Ok(vec![if span.is_null() { DataType::Utf8 } else { span.clone() }, time])
+    }
 }
 
 /// Where the span begins that times are in, of instants in UTC; `inner` is asked for others.
@@ -160,6 +170,115 @@ fn begun<T: ArrowTimestampType>(
     Ok(made.with_timezone_opt(zone))
 }
 
+/// How far a bin is from the next one.
+#[derive(Debug, Clone, Copy)]
+enum Stride {
+    Months(i32),
+    Nanos(i128),
+}
+
+impl Stride {
+    fn of(interval: IntervalMonthDayNano) -> Result<Self> {
+        let days = i128::from(interval.days) * i128::from(DAY_NS);
+        let nanos = days + i128::from(interval.nanoseconds);
+        match (interval.months, nanos) {
+            (months, 0) if months > 0 => Ok(Self::Months(months)),
+            (0, nanos) if nanos > 0 => Ok(Self::Nanos(nanos)),
+            (0, _) => exec_err!("date_bin(..) takes an interval above zero"),
+            _ => exec_err!("date_bin(..) takes an interval of months, or of days and less"),
+        }
+    }
+
+    /// Where the bin of a time begins, both in nanoseconds; none beyond the calendar.
+    fn begin(self, time: i128, origin: i128) -> Option<i128> {
+        let stride = match self {
+            Self::Nanos(stride) => return Some(time - (time - origin).rem_euclid(stride)),
+            Self::Months(months) => months,
+        };
+        let (time, origin) = (local(time)?, local(origin)?);
+        let months = |time: DateTime| i32::from(time.year()) * 12 + i32::from(time.month());
+        let after = months(time) - months(origin);
+        let back = after.rem_euclid(stride);
+        let bin = origin.checked_add((after - back).months()).ok()?;
+        // The day or hour of the origin may come behind that of the time in the month.
+        let bin = if bin > time {
+            origin.checked_add((after - back - stride).months()).ok()?
+        } else {
+            bin
+        };
+        Some(bin.duration_since(EPOCH_TIME).as_nanos())
+    }
+}
+
+fn local(nanos: i128) -> Option<DateTime> {
+    let seconds = i64::try_from(nanos.div_euclid(1_000_000_000)).ok()?;
+    let nanos = i32::try_from(nanos.rem_euclid(1_000_000_000)).ok()?;
+    EPOCH_TIME.checked_add(SignedDuration::new(seconds, nanos)).ok()
+}
+
+/// What `date_bin` takes: texts and dates are times of microseconds, and so is the origin what the
+/// time is.
+pub(super) fn kinds_of_bins(name: &str, kinds: &[DataType]) -> Result<Vec<DataType>> {
+    let [_, time, origin @ ..] = kinds else {
+        return plan_err!(
+            "{name}(..) takes an interval, a time, and where bins begin if it says so"
+        );
+    };
+    let time = taken_as(time);
+    let interval = DataType::Interval(IntervalUnit::MonthDayNano);
+    Ok([interval, time.clone()].into_iter().chain(origin.iter().map(|_| time.clone())).collect())
+}
+
+/// Where the bins begin that times are in; `inner` is asked for hours of a day.
+pub(super) fn bin(
+    args: ScalarFunctionArgs,
+    inner: impl Fn(ScalarFunctionArgs) -> Result<ColumnarValue>,
+) -> Result<ColumnarValue> {
+    let [stride, times, origin @ ..] = args.args.as_slice() else { return inner(args) };
+    let DataType::Timestamp(unit, _) = times.data_type() else { return inner(args) };
+    let is_one = is_one(&args.args);
+    let rows = if is_one { 1 } else { args.number_rows };
+    let (strides, times) = (stride.to_array(rows)?, times.to_array(rows)?);
+    let origins = match origin {
+        [origin, ..] => origin.to_array(rows)?,
+        [] => ScalarValue::Int64(Some(0)).to_array_of_size(rows)?,
+    };
+    let made = in_bins(&strides, &times, &origins, nanos(unit))?;
+    given(&cast(&made, times.data_type())?, is_one)
+}
+
+fn in_bins(
+    strides: &ArrayRef,
+    times: &ArrayRef,
+    origins: &ArrayRef,
+    unit_ns: i128,
+) -> Result<Int64Array> {
+    let strides = strides.as_primitive::<IntervalMonthDayNanoType>();
+    let (times, origins) = (cast(times, &DataType::Int64)?, cast(origins, &DataType::Int64)?);
+    let (times, origins) = (times.as_primitive::<Int64Type>(), origins.as_primitive::<Int64Type>());
+    let rows = times.iter().zip(origins).zip(strides);
+    let bins = rows.map(|((time, origin), stride)| {
+        let (Some(time), Some(origin), Some(stride)) = (time, origin, stride) else {
+            return Ok(None);
+        };
+        let (time, origin) = (i128::from(time) * unit_ns, i128::from(origin) * unit_ns);
+        let bin = Stride::of(stride)?.begin(time, origin);
+        let bin = bin.and_then(|bin| i64::try_from(bin.div_euclid(unit_ns)).ok());
+        bin.map(Some).ok_or_else(|| exec_datafusion_err!("a time is beyond the years of bins"))
+    });
+    bins.collect()
+}
+
+/// How many nanoseconds a unit has.
+fn nanos(unit: TimeUnit) -> i128 {
+    match unit {
+        TimeUnit::Second => 1_000_000_000,
+        TimeUnit::Millisecond => 1_000_000,
+        TimeUnit::Microsecond => 1_000,
+        TimeUnit::Nanosecond => 1,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -191,6 +310,34 @@ mod tests {
         ] {
             let found = [10, 100, 1_000].map(|span| first(year, span));
             assert_eq!(found, [decade, century, millennium], "{year}");
+        }
+    }
+
+    #[test]
+    fn bins_begin_at_or_before_their_times() {
+        let nanos =
+            |text: &str| text.parse::<DateTime>().unwrap().duration_since(EPOCH_TIME).as_nanos();
+        for (months, time, origin, bin) in [
+            (1, "2024-05-15T10:00", "1970-01-01T00:00", "2024-05-01T00:00"),
+            (1, "2024-05-15T10:00", "2001-01-20T00:00", "2024-04-20T00:00"),
+            (5, "1999-05-15T10:00", "2001-01-01T12:00", "1999-05-01T12:00"),
+            (5, "1999-05-01T10:00", "2001-01-01T12:00", "1998-12-01T12:00"),
+            (12, "9999-12-31T23:00", "2000-02-29T00:00", "9999-02-28T00:00"),
+        ] {
+            let begun = Stride::Months(months).begin(nanos(time), nanos(origin));
+            assert_eq!(begun, Some(nanos(bin)), "{time}");
+        }
+        let hour = Stride::Nanos(i128::from(HOUR) * 1_000);
+        for (time, bin) in
+            [("1066-10-14T09:59", "1066-10-14T09:30"), ("9999-12-31T00:29", "9999-12-30T23:30")]
+        {
+            let begun = hour.begin(nanos(time), nanos("2000-01-01T00:30"));
+            assert_eq!(begun, Some(nanos(bin)), "{time}");
+        }
+        let interval =
+            |months, days, nanos| Stride::of(IntervalMonthDayNano::new(months, days, nanos));
+        for (months, days, nanos) in [(0, 0, 0), (0, -1, 0), (-1, 0, 0), (1, 1, 0)] {
+            assert!(interval(months, days, nanos).is_err(), "{months} {days} {nanos}");
         }
     }
 }
