@@ -1,7 +1,7 @@
 //! What revisions, times and tags in a query mean.
 
 use std::ops::RangeInclusive;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use datafusion::arrow::array::{ArrayRef, AsArray as _, StringArray};
 use datafusion::arrow::datatypes::{DataType, TimeUnit, TimestampMicrosecondType};
@@ -10,15 +10,20 @@ use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result as DataFusionResult, ScalarValue};
+use datafusion::execution::SessionStateBuilder;
 use datafusion::logical_expr::expr::InList;
+use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{Between, BinaryExpr, Cast, Expr, ExprSchemable as _, LogicalPlan};
 use datafusion::optimizer::AnalyzerRule;
-use datafusion::prelude::SessionContext;
+use datafusion::optimizer::simplify_expressions::ExprSimplifier;
+use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion::sql::sqlparser::ast::Expr as SqlExpr;
 use duramen::{Document, Error, ErrorKind, Micros, Moment, Result, Revision, Snapshot};
 
 use crate::failure;
 use crate::rewriting::{each_expression, is_comparison};
 use crate::system_time::Period;
+use crate::{spelling, zones};
 
 /// The moment that a text means; a tag is the revision it names.
 pub(crate) fn of(document: &Document, text: &str) -> Result<Moment> {
@@ -48,6 +53,44 @@ pub(crate) fn of_series(text: &str) -> Result<Moment> {
         );
         Error::new(ErrorKind::Invalid, message)
     })
+}
+
+/// Computes times that no row has a part in.
+static TIMES: LazyLock<SessionContext> = LazyLock::new(|| {
+    let mut config = SessionConfig::new();
+    config.options_mut().execution.time_zone = Some(zones::UTC.to_owned());
+    let state = SessionStateBuilder::new()
+        .with_config(config)
+        .with_default_features()
+        .with_type_planner(Arc::new(zones::Types))
+        .build();
+    let context = SessionContext::new_with_state(state);
+    zones::register(&context);
+    context
+});
+
+/// The time that an expression comes to now, as text; none if it is none, or NULL. What depends on
+/// rows is an error.
+pub(crate) fn computed(mut parsed: SqlExpr) -> DataFusionResult<Option<String>> {
+    spelling::rewrite(&mut parsed);
+    let (state, schema) = (TIMES.state(), DFSchema::empty());
+    let time = state.create_logical_expr(&parsed.to_string(), &schema)?;
+    if !matches!(time.get_type(&schema)?, DataType::Timestamp(..) | DataType::Date32) {
+        return Ok(None);
+    }
+    let instant = Expr::Cast(Cast::new(Box::new(time), zones::micros(true)));
+    let begun = state.execution_props().query_execution_start_time;
+    let context = SimplifyContext::builder()
+        .with_schema(Arc::new(schema.clone()))
+        .with_config_options(Arc::clone(state.config_options()))
+        .with_query_execution_start_time(begun);
+    let simplifier = ExprSimplifier::new(context.build());
+    let Expr::Literal(ScalarValue::TimestampMicrosecond(Some(micros), _), _) =
+        simplifier.simplify(simplifier.coerce(instant, &schema)?)?
+    else {
+        return Ok(None);
+    };
+    Ok(Some(Micros(micros).to_string()))
 }
 
 /// A column of times as text, if some of them are beyond the calendar: these are the microseconds

@@ -180,7 +180,7 @@ pub(crate) fn parse(sql: &str, values: &[Parameter]) -> Result<(Request, Places)
     let end = tokens.last().map(|token| token.span.end);
     let tokens = parameter::bind(tokens, values)?;
     digits::check(&tokens)?;
-    let mut tokens = from_first::rewrite(system_time::rewrite(tokens)?);
+    let mut tokens = from_first::rewrite(system_time::rewrite(tokens, &dialect)?);
     function::rename(&mut tokens);
     dialect.look_ahead(&tokens);
     let mut parser = Parser::new(&dialect).with_tokens_with_locations(tokens);

@@ -3,11 +3,13 @@
 //! The parser does not know where the clause may stand, so that it is taken out of the tokens
 //! before: the name of the table has it from then on, and its own name is its alias.
 
+use datafusion::sql::sqlparser::dialect::{Dialect, Precedence};
 use datafusion::sql::sqlparser::keywords::{Keyword, RESERVED_FOR_TABLE_ALIAS};
+use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 use duramen::{Error, ErrorKind, Result};
 
-use crate::function;
+use crate::{function, moment};
 
 /// What a name and the moment are joined by, which no name has.
 const JOINT: char = '\u{1f}';
@@ -47,23 +49,44 @@ impl<'n> TableName<'n> {
     }
 }
 
-/// Gives the next token of a query.
-type Next<'a> = dyn FnMut() -> Option<TokenWithSpan> + 'a;
+/// The tokens of a query that are left.
+struct Rest<'t> {
+    tokens: &'t [TokenWithSpan],
+    dialect: &'t dyn Dialect,
+}
+
+impl Rest<'_> {
+    fn peek(&self) -> Option<&Token> {
+        self.tokens.first().map(|token| &token.token)
+    }
+
+    fn next(&mut self) -> Option<TokenWithSpan> {
+        let (first, rest) = self.tokens.split_first()?;
+        self.tokens = rest;
+        Some(first.clone())
+    }
+}
 
 /// Takes the clauses out of a query.
-pub(crate) fn rewrite(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
+pub(crate) fn rewrite(
+    tokens: Vec<TokenWithSpan>,
+    dialect: &dyn Dialect,
+) -> Result<Vec<TokenWithSpan>> {
+    let tokens: Vec<_> = tokens.into_iter().filter(|token| !is_space(&token.token)).collect();
+    if !tokens.iter().any(|token| is_word(&token.token, "SYSTEM_TIME")) {
+        return Ok(tokens);
+    }
     let mut left: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
-    let mut rest = tokens.into_iter().filter(|token| !is_space(&token.token)).peekable();
+    let mut rest = Rest { tokens: &tokens, dialect };
     while let Some(token) = rest.next() {
         let is_clause = is_word(&token.token, "FOR")
-            && rest.peek().is_some_and(|next| is_word(&next.token, "SYSTEM_TIME"));
+            && rest.peek().is_some_and(|next| is_word(next, "SYSTEM_TIME"));
         if !is_clause {
             left.push(token);
             continue;
         }
         rest.next();
-        let mut next = || rest.next();
-        let period = period(&mut next).map_err(|expected| refuse(&token, expected))?;
+        let period = period(&mut rest).map_err(|expected| refuse(&token, &expected))?;
         if ends_call(&left) {
             let behind = left.pop();
             let argument = Token::SingleQuotedString(format!("{JOINT}{period}"));
@@ -79,7 +102,7 @@ pub(crate) fn rewrite(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> 
         let table = table.ok_or_else(|| refuse(&token, "the name of a table before it"))?;
         let alias = table.value.clone();
         *table = quoted(format!("{}{JOINT}{period}", table.value));
-        let has_alias = rest.peek().is_some_and(|next| match &next.token {
+        let has_alias = rest.peek().is_some_and(|next| match next {
             Token::Word(word) => {
                 word.keyword == Keyword::AS || !RESERVED_FOR_TABLE_ALIAS.contains(&word.keyword)
             }
@@ -118,40 +141,53 @@ fn ends_call(tokens: &[TokenWithSpan]) -> bool {
 }
 
 /// The period behind `FOR SYSTEM_TIME` as a part of a name, or what was expected.
-fn period(next: &mut Next<'_>) -> Result<String, &'static str> {
-    let first = next().map(|token| token.token);
+fn period(rest: &mut Rest<'_>) -> Result<String, String> {
+    let first = rest.next().map(|token| token.token);
     let is = |word: &str| first.as_ref().is_some_and(|token| is_word(token, word));
     if is("AS") {
-        expect(next, "OF", "OF behind AS")?;
-        return Ok(format!("AS OF{JOINT}{}", moment(next)?));
+        expect(rest, "OF", "OF behind AS")?;
+        return Ok(format!("AS OF{JOINT}{}", moment(rest)?));
     }
     let (word, between) = match () {
         () if is("ALL") => return Ok("ALL".to_owned()),
         () if is("FROM") => ("FROM", "TO"),
         () if is("BETWEEN") => ("BETWEEN", "AND"),
-        () => return Err("AS OF, FROM ... TO, BETWEEN ... AND or ALL"),
+        () => return Err("AS OF, FROM ... TO, BETWEEN ... AND or ALL".to_owned()),
     };
-    let first = moment(next)?;
+    let first = moment(rest)?;
     let expected = if word == "FROM" { "TO and a moment" } else { "AND and a moment" };
-    expect(next, between, expected)?;
-    Ok(format!("{word}{JOINT}{first}{JOINT}{}", moment(next)?))
+    expect(rest, between, expected)?;
+    Ok(format!("{word}{JOINT}{first}{JOINT}{}", moment(rest)?))
 }
 
-fn moment(next: &mut Next<'_>) -> Result<String, &'static str> {
-    let mut token = next();
-    if token.as_ref().is_some_and(|token| is_word(&token.token, "TIMESTAMP")) {
-        token = next();
-    }
-    match token.map(|token| token.token) {
-        Some(Token::Number(number, _)) => Ok(number),
-        Some(Token::SingleQuotedString(text)) => Ok(text),
-        _ => Err("a revision such as 7, or a time or tag in quotes such as '2024-05-01'"),
+fn moment(rest: &mut Rest<'_>) -> Result<String, String> {
+    let expected = "a revision such as 7, a time or tag in quotes such as '2024-05-01', or a time \
+                    such as now() - INTERVAL '1 day'";
+    match rest.peek() {
+        Some(Token::Number(text, _) | Token::SingleQuotedString(text)) => {
+            let text = text.clone();
+            rest.next();
+            Ok(text)
+        }
+        Some(Token::Word(_) | Token::LParen) => computed(rest, expected),
+        _ => Err(expected.to_owned()),
     }
 }
 
-fn expect(next: &mut Next<'_>, word: &str, expected: &'static str) -> Result<(), &'static str> {
-    let found = next().is_some_and(|token| is_word(&token.token, word));
-    if found { Ok(()) } else { Err(expected) }
+/// The time that an expression is, as text.
+fn computed(rest: &mut Rest<'_>, expected: &str) -> Result<String, String> {
+    let mut parser = Parser::new(rest.dialect).with_tokens_with_locations(rest.tokens.to_vec());
+    // Up to an AND.
+    let above = rest.dialect.prec_value(Precedence::Between);
+    let parsed = parser.parse_subexpr(above).map_err(|_| expected.to_owned())?;
+    rest.tokens = rest.tokens.get(parser.index()..).unwrap_or_default();
+    let time = moment::computed(parsed).map_err(|why| format!("{expected}: {why}"))?;
+    time.ok_or_else(|| expected.to_owned())
+}
+
+fn expect(rest: &mut Rest<'_>, word: &str, expected: &str) -> Result<(), String> {
+    let found = rest.next().is_some_and(|token| is_word(&token.token, word));
+    if found { Ok(()) } else { Err(expected.to_owned()) }
 }
 
 fn refuse(clause: &TokenWithSpan, expected: &str) -> Error {
