@@ -167,7 +167,7 @@ pub(crate) fn register(context: &SessionContext) {
     context.add_analyzer_rule(Arc::new(Times));
 }
 
-/// Gives seconds to texts that become times, and compares times as the microseconds that they are:
+/// Gives seconds to texts that become times, takes integers for seconds, and compares times as the microseconds that they are:
 /// nanoseconds reach from the year 1677 to 2262 only.
 #[derive(Debug)]
 struct Times;
@@ -179,20 +179,29 @@ impl AnalyzerRule for Times {
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
         each_expression(plan, |expr, schema| {
-            let expr = expr.transform_up(|expr| Ok(timed(expr)))?;
+            let expr = expr.transform_up(|expr| Ok(timed(expr, schema)))?;
             expr.transform_data(|expr| expr.transform_up(|expr| Ok(compared(expr, schema))))
         })
     }
 }
 
-fn timed(expr: Expr) -> Transformed<Expr> {
+fn timed(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     let Expr::Cast(Cast { expr: of, field }) = expr else { return Transformed::no(expr) };
-    if let DataType::Timestamp(..) = field.data_type()
-        && let Expr::Literal(ScalarValue::Utf8(Some(text)), metadata) = of.as_ref()
-        && let Some(text) = with_seconds(text)
-    {
-        let of = Expr::Literal(ScalarValue::Utf8(Some(text)), metadata.clone());
-        return Transformed::yes(Expr::Cast(Cast { expr: Box::new(of), field }));
+    let cast = |of| Transformed::yes(Expr::Cast(Cast { expr: Box::new(of), field: field.clone() }));
+    match (of.as_ref(), field.data_type()) {
+        (Expr::Literal(ScalarValue::Utf8(Some(text)), metadata), DataType::Timestamp(..)) => {
+            if let Some(text) = with_seconds(text) {
+                return cast(Expr::Literal(ScalarValue::Utf8(Some(text)), metadata.clone()));
+            }
+        }
+        // As the planner has it where a time has nanoseconds.
+        (number, DataType::Timestamp(TimeUnit::Microsecond, zone))
+            if matches!(number.get_type(schema), Ok(DataType::Int64)) =>
+        {
+            let seconds = DataType::Timestamp(TimeUnit::Second, zone.clone());
+            return cast(Expr::Cast(Cast::new(of, seconds)));
+        }
+        _ => {}
     }
     Transformed::no(Expr::Cast(Cast { expr: of, field }))
 }
